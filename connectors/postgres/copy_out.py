@@ -34,10 +34,10 @@ def copied(
     statement = f"COPY (SELECT {selected} FROM {source}) TO STDOUT"
     types = {name: dtype for name, (_, dtype) in columns.items()}
     blocks = [_parsed(block, types) for block in _blocks(connection, statement, parameters)]
-    return pl.DataFrame(schema=types) if not blocks else _together(blocks)
+    return pl.DataFrame(schema=types) if not blocks else together(blocks)
 
 
-def _together(blocks: list[pl.DataFrame]) -> pl.DataFrame:
+def together(blocks: list[pl.DataFrame]) -> pl.DataFrame:
     """The blocks as one frame, which takes their place column by column.
 
     Columns are of one piece each: what is gathered from them later takes half the time. One that

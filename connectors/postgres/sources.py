@@ -3,7 +3,7 @@
 Money arrives as exact decimals; an amount that does not fit them arrives as the text it has.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -11,7 +11,8 @@ from decimal import Decimal
 import polars as pl
 import psycopg
 
-from connectors.postgres.copy_out import copied
+from connectors.postgres.copy_out import copied, together
+from connectors.postgres.page_columns import may_page, paged
 from connectors.postgres.push.plan import TWIN
 from schemas.amounts import BEYOND, UNREADABLE, spelled
 from schemas.derived.sql_names import SCHEMA, staged_name
@@ -58,16 +59,25 @@ def extract_rows(
         "extract_id": ("s.extract_id", pl.Int32()),
         "batch_id": ("s.batch_id", pl.Int32()),
     }
-    source = f"""{SCHEMA}.{staged_name(table)} s {told_joins(table, batch=False)}
-        WHERE s.batch_id = ANY('{{{_numbers(batches)}}}'::int[])"""
+    staged = f"{SCHEMA}.{staged_name(table)}"
+    mine = f"s.batch_id = ANY('{{{_numbers(batches)}}}'::int[])"
+
+    def source(pages: str | None = None) -> str | None:
+        """The rows on some pages of the table, joined with the outcomes of these alone."""
+        if pages is None:
+            return f"{staged} s {told_joins(table, batch=False)} WHERE {mine}"
+        among = _bounds(connection, f"{staged} s WHERE {mine} AND {pages}")
+        if among is None:
+            return None
+        joins = told_joins(table, batch=False, among=among)
+        return f"{staged} s {joins} WHERE {mine} AND {pages}"
+
     unread: dict[str, tuple[str, Dtype]] = {
         name + UNREADABLE: (_unreadable(table.by_name[name], "s"), pl.String())
         for name in table.amounts
     }
     # They lie in this order, nearly always; the server would write all of them out to sort them.
-    connection.execute("SET LOCAL max_parallel_workers_per_gather = 0")
-    truth = _read(connection, table, "s", source, place | unread)
-    connection.execute("SET LOCAL max_parallel_workers_per_gather TO DEFAULT")
+    truth = _read(connection, table, "s", staged, source, place | unread)
     truth = replace(truth, rows=_in_order(truth.rows))
     file = pl.col("extract_id").replace_strict(
         places["extract_id"], places["file"], default=None, return_dtype=WORD
@@ -82,6 +92,24 @@ def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
     after = extract.diff() > 0, (extract.diff() == 0) & (row.diff() > 0)
     in_order = rows.select(pl.any_horizontal(after).fill_null(value=True).all()).item()
     return rows if in_order else rows.sort("extract_id", "row")
+
+
+def _bounds(connection: psycopg.Connection, rows: str) -> str | None:
+    """SQL that every outcome of some staged rows fulfils; None: there is no such row.
+
+    Without it the outcomes of all rows would be gone through for each part that is read.
+    """
+    found = connection.execute(
+        "SELECT min(s.extract_id), max(s.extract_id), min(s.record_number), max(s.record_number) "
+        f"FROM {rows}"
+    ).fetchone()
+    if found is None or found[0] is None:
+        return None
+    low, high, first, last = found
+    return (
+        f"{{0}}.extract_id BETWEEN {low} AND {high} "
+        f"AND {{0}}.record_number BETWEEN {first} AND {last}"
+    )
 
 
 def without_text(
@@ -104,7 +132,12 @@ def database_rows(connection: psycopg.Connection, table: Table) -> SourceRows:
         "extract_id": ("t.extract_id", pl.Int32()),
         "batch_id": ("t.batch_id", pl.Int32()),
     }
-    return _read(connection, table, "t", f"{SCHEMA}.{table.name} t", place)
+    target = f"{SCHEMA}.{table.name}"
+
+    def source(pages: str | None = None) -> str:
+        return f"{target} t" if pages is None else f"{target} t WHERE {pages}"
+
+    return _read(connection, table, "t", target, source, place)
 
 
 def answers(connection: psycopg.Connection, operation: str, batches: Sequence[int]) -> pl.DataFrame:
@@ -146,9 +179,15 @@ def _read(
     connection: psycopg.Connection,
     table: Table,
     alias: str,
-    source: str,
+    relation: str,
+    source: Callable[..., str | None],
     place: Mapping[str, tuple[str, Dtype]],
 ) -> SourceRows:
+    """The rows of `source`: of some pages of `relation`, or of all where it is not asked for some.
+
+    They are read by columns, and only those on pages with an amount that no exact column holds are
+    read row by row, which is the slower way: what that amount is has to be told.
+    """
     columns = {
         name: column
         for field in table.delivered
@@ -157,7 +196,29 @@ def _read(
     texts: dict[str, tuple[str, Dtype]] = {
         name + BEYOND: (_text_beyond(name, alias), pl.String()) for name in table.amounts
     }
-    frame = copied(connection, {**columns, **place, **texts}, source)
+    wanted = {**columns, **place, **texts}
+    whole = {**_whole_columns(table, alias), **place}
+
+    def by_rows(pages: str | None = None) -> pl.DataFrame:
+        rows = source(pages)
+        assert rows is not None, "there is a row on these pages"
+        return copied(connection, wanted, rows)
+
+    connection.execute("SET LOCAL max_parallel_workers_per_gather = 0")
+    # One statement is asked for each part; to compile it takes longer than to do it.
+    connection.execute("SET LOCAL jit = off")
+    if may_page(connection, relation, whole):
+        nothing = [pl.lit(None, dtype).alias(name) for name, (_, dtype) in texts.items()]
+        parts = [
+            part if part.width > len(whole) else part.with_columns(nothing)
+            for part in paged(connection, relation, alias, whole, source, by_rows)
+        ]
+        types = {name: dtype for name, (_, dtype) in wanted.items()}
+        frame = together(parts) if parts else pl.DataFrame(schema=types)
+    else:
+        frame = by_rows()
+    connection.execute("SET LOCAL max_parallel_workers_per_gather TO DEFAULT")
+    connection.execute("SET LOCAL jit TO DEFAULT")
     there = [name for name in texts if frame[name].null_count() < frame.height]
     unfit = frame.select(pl.any_horizontal(pl.col(there).is_not_null()).sum()) if there else None
     return SourceRows(
@@ -166,6 +227,15 @@ def _read(
         ),
         0 if unfit is None else int(unfit.item()),
     )
+
+
+def _whole_columns(table: Table, alias: str) -> dict[str, tuple[str, Dtype]]:
+    """The fields as they are in the database, with the types that frames have."""
+    return {
+        name: (f"{alias}.{quoted(name)}", dtype)
+        for field in table.delivered
+        for name, (_, dtype) in _field_columns(field, alias).items()
+    }
 
 
 def _field_columns(field: Field, alias: str) -> dict[str, tuple[str, Dtype]]:

@@ -68,13 +68,17 @@ def joined(table: Table) -> str:
     return " AND ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in key_columns(table))
 
 
-def told_joins(table: Table, *, batch: bool = True) -> str:
+def told_joins(table: Table, *, batch: bool = True, among: str = "") -> str:
     """SQL that finds what became of staged rows `s`: an outcome of their own, or the receipt.
 
-    `batch` keeps to one batch, with the parameters of `of_batch`.
+    `batch` keeps to one batch, with the parameters of `of_batch`. `among` is what is known of all
+    outcomes of these rows: SQL, in which `{0}` stands for them.
     """
-    only = f"AND {of_batch('o')}" if batch else ""
-    corrected = f"AND {of_batch('c')}" if batch else ""
+    only, corrected = (
+        (f"AND {of_batch(alias)}" if batch else "")
+        + (f" AND {among.format(alias)}" if among else "")
+        for alias in "oc"
+    )
     return f"""
         LEFT JOIN {SCHEMA}.outcome o
             ON o.extract_id = s.extract_id AND o.record_number = s.record_number {only}

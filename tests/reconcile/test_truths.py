@@ -1,5 +1,6 @@
 """What is read back from the database is what was delivered, to the last digit and byte."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -8,8 +9,11 @@ from typing import Any
 import polars as pl
 import psycopg
 import pytest
+from polars.testing import assert_frame_equal
 
 from connectors.files.profile import DEFAULT
+from connectors.postgres import page_columns
+from connectors.postgres.page_columns import may_page
 from connectors.postgres.sources import database_rows, extract_rows
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
@@ -92,6 +96,7 @@ def test_many_rows_come_whole_and_in_order(
 ) -> None:
     """Blocks end between rows, wherever the server's bytes were cut on their way."""
     monkeypatch.setattr("connectors.postgres.copy_out.BLOCK_BYTES", 1000)
+    monkeypatch.setattr("connectors.postgres.page_columns.PAGES", 1)
     lines = [line(number) for number in range(1, 2001)]
     batch = import_delivery(workspace, [write(tmp_path / "p.csv", *lines)], DEFAULT).batch.id
     with workspace.database.connect() as connection:
@@ -99,6 +104,59 @@ def test_many_rows_come_whole_and_in_order(
         found = database_rows(connection, TABLES["payment"]).rows
     assert expected["Id"].to_list() == [*range(1, 2001)]
     assert sorted(found["Id"]) == [*range(1, 2001)]
+
+
+def test_rows_read_by_columns_are_those_read_one_by_one(
+    workspace: Workspace, rows: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nulls, words that differ, and what no column holds, each on some pages and not on others."""
+    monkeypatch.setattr("connectors.postgres.page_columns.PAGES", 1)
+    lines = [line(number) for number in range(1, 501)]
+    lines[100:150] = [line(number, amount="x") for number in range(101, 151)]
+    batch = import_delivery(workspace, [write(tmp_path / "p.csv", *lines)], DEFAULT).batch.id
+    table = TABLES["payment"]
+    with workspace.database.connect() as connection:
+        for change in (
+            """"PaymentDate_offset" = NULL WHERE "Id" BETWEEN 1 AND 3 OR "Id" > 480""",
+            """"PaidAmount" = 'NaN' WHERE "Id" = 200""",
+            """"PaidAmount" = -0.0000000000000000001 WHERE "Id" = 201""",
+            """"DiscountAmount" = 1e20 WHERE "Id" = 499""",
+            """"PaymentDate" = '0001-01-01 00:00:00.000001+00' WHERE "Id" = 7""",
+            """"PaymentDate" = '294000-12-31 23:59:59.999999+00' WHERE "Id" = 8""",
+        ):
+            connection.execute(f"UPDATE payment SET {change}")
+        read = [
+            (
+                database_rows(connection, table),
+                extract_rows(connection, table, [batch], places(rows)),
+            )
+            for _ in by_columns_and_by_rows(monkeypatch)
+        ]
+    for one, other in zip(*read, strict=True):
+        assert one.unfit == other.unfit
+        assert_frame_equal(one.rows.sort("row"), other.rows.sort("row"))
+    assert read[0][0].unfit == 3
+    assert set(read[0][1].rows["state"]) == {"inserted", "rejected"}
+
+
+def by_columns_and_by_rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    yield
+    monkeypatch.setattr("connectors.postgres.sources.may_page", lambda *_: False)
+    yield
+
+
+def test_texts_that_might_not_fit_a_message_are_read_one_by_one(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    with workspace.database.connect() as connection:
+        connection.execute("CREATE TABLE long_text (t text STORAGE EXTERNAL)")
+        columns = {"t": ("t", pl.String())}
+        assert may_page(connection, "long_text", columns)
+        connection.execute(
+            "INSERT INTO long_text SELECT repeat('x', %s)", [page_columns.MOST_TEXT + 1]
+        )
+        assert not may_page(connection, "long_text", columns)
+        assert may_page(connection, "long_text", {"n": ("1", pl.Int32())})
 
 
 def test_a_reading_that_fails_halfway_leaves_the_connection_usable(

@@ -151,22 +151,39 @@ def _wanted(
     place = ["file", "line", "batch_id"]
     for record, frame in sorted(gathered.sources.extract.items()):
         mine = asked.filter(pl.col("record") == record).drop("record")
-        named = {*EXTRACTS[record].identity, *place, "extract_id", "row", "state"}
-        there = frame.select(name for name in frame.columns if name in named)
-        there = there.filter(proven).join(mine, on=place, how="semi")
-        there = there.with_columns(line_key(EXTRACTS[record], there).alias("of"))
-        # A line may have become several records: of those, the one that the break is about.
-        same = pl.col("of") == pl.col("key").str.replace(r"#\d+$", "")
-        rows = (
-            there.select(*place, "extract_id", "row", "of")
-            .join(mine, on=place, how="inner")
-            .filter(same | ~same.any().over("id"))
-            .group_by("batch_id", "extract_id", "row")
-            .agg(pl.col("id").unique().sort().str.join(" ").alias("ids"))
-            .sort("batch_id", "extract_id", "row")
-        )
+        there = frame.select(*place, "extract_id", "row").with_row_index("at").filter(proven)
+        rows = there.join(mine, on=place, how="inner")
+        several = rows["id"].is_duplicated()
+        if several.any():
+            some = _of_records(EXTRACTS[record], frame, rows.filter(several))
+            rows = pl.concat([rows.filter(~several), some])
+        rows = _with_ids(rows).sort("batch_id", "extract_id", "row")
         for (batch,), part in rows.group_by("batch_id", maintain_order=True):
             yield (record, int(str(batch))), part
+
+
+def _of_records(table: Table, frame: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+    """Of rows that a line became, those of the record that the break is about.
+
+    `at` is the number of each in the frame.
+    """
+    of = line_key(table, frame[rows["at"]])
+    same = rows["key"].str.replace(r"#\d+$", "") == of
+    told = rows.with_columns(same.alias("same"))
+    return told.filter(pl.col("same") | ~pl.col("same").any().over("id")).drop("same")
+
+
+def _with_ids(rows: pl.DataFrame) -> pl.DataFrame:
+    """One line for each row, with the ids of its breaks; most have one, which is no list of any."""
+    of_row = ["batch_id", "extract_id", "row"]
+    again = rows.select(of_row).is_duplicated()
+    several = rows.filter(again).group_by(of_row)
+    return pl.concat(
+        [
+            rows.filter(~again).select(*of_row, pl.col("id").alias("ids")),
+            several.agg(pl.col("id").unique().sort().str.join(" ").alias("ids")),
+        ]
+    )
 
 
 def _headings(

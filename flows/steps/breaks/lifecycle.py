@@ -153,12 +153,12 @@ def with_counts(carried: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
         if breaks.height or not when
     ]
     counted = with_counted(pl.concat(there), pl.concat_str("when", is_aside().cast(pl.String)))
-    now, was = (counted.filter(pl.col("when") == when) for when in ("", BEFORE))
-    now = now.select("id", COUNTED, COUNTED_BEYOND)
+    now, was = (without(counted, pl.col("when") != when) for when in ("", BEFORE))
     was = was.select("id", pl.col(BASIS, COUNTED, COUNTED_BEYOND).name.suffix(BEFORE))
-    both = carried.join(now, on="id", how="left", maintain_order="left").join(
-        was, on="id", how="left", maintain_order="left"
-    )
+    # Those that count now are in the order of all.
+    there_now = ~resolved
+    at = carried.select(pl.when(there_now).then(there_now.cum_sum() - 1)).to_series()
+    both = looked_up(carried.with_columns(now.select(COUNTED, COUNTED_BEYOND)[at]), was)
     return light(both).with_columns(
         basis(),
         *(

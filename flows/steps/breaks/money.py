@@ -180,11 +180,14 @@ def with_counted(breaks: pl.DataFrame, pool: pl.Expr | None = None) -> pl.DataFr
         )
     )
     there = pl.col("amount").is_not_null() | pl.col(_AMOUNT_BEYOND).is_not_null()
-    ordered = told.sort(~there, "__rank", "side", "field", "id", nulls_last=True)
-    first = pl.struct(unit).is_first_distinct()
+    # A unit with a hash of its own has one break, as nearly all have; the others are put in order.
+    several = told.select(unit).hash_rows().is_duplicated()
+    ordered = told.filter(several).sort(~there, "__rank", "side", "field", "id", nulls_last=True)
+    foremost = ordered.filter(pl.struct(unit).is_first_distinct())["__at"]
+    first = pl.lit((~several).scatter(foremost, True))
     once = pl.when(there).then(pl.when(first).then("amount").otherwise(_zero())).alias(COUNTED)
     texts = pl.when(first).then(_AMOUNT_BEYOND).alias(COUNTED_BEYOND)
-    counted = ordered.with_columns(once, texts).sort("__at")
+    counted = told.with_columns(once, texts)
     others = [name for name in breaks.columns if name not in _ADDED]
     return _beyond_payments(counted).select(*others, *_ADDED)
 

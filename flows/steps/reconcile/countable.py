@@ -1,6 +1,7 @@
 """What of the rows that were gathered counts: once, for this scope, and in amounts that add up."""
 
 from collections.abc import Collection, Sequence
+from decimal import Decimal
 
 import polars as pl
 
@@ -44,6 +45,8 @@ def addable(table: Table, *sides: pl.DataFrame) -> tuple[list[pl.DataFrame], int
     """
     frames, left_out = list(sides), 0
     for name in table.amounts:
+        if all(_most(frame[name]) * frame.height < MOST_ADDED for frame in frames):
+            continue
         sizes = [frame[name].cast(pl.Float64).abs() for frame in frames]
         if all(size.sum() < MOST_ADDED for size in sizes):
             continue
@@ -57,6 +60,12 @@ def addable(table: Table, *sides: pl.DataFrame) -> tuple[list[pl.DataFrame], int
             kept = pl.when(~over).then(name).alias(name)
             frames[number] = frame.with_columns(told.alias(name + BEYOND), kept)
     return frames, left_out
+
+
+def _most(amounts: pl.Series) -> Decimal:
+    """The largest of some amounts, without its sign."""
+    ends = [end for end in (amounts.min(), amounts.max()) if isinstance(end, Decimal)]
+    return max(map(abs, ends), default=Decimal(0))
 
 
 def of_batches(

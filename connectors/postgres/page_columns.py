@@ -1,0 +1,197 @@
+"""Many rows of a table as a frame, some pages of it at a time: a message for each column of these.
+
+A message for each row costs the client more than all that is in it, and so does writing numbers as
+text. Here the server puts the values of a column behind each other, as it would send each of them.
+Amounts and texts have no size of their own, so they come with a sign between them.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+import polars as pl
+import psycopg
+from psycopg.errors import error_from_result
+from psycopg.pq import ExecStatus
+
+from schemas.derived.views import quoted
+from schemas.frame_types import AMOUNT, WORD, Dtype
+
+PAGES = 512
+"""Pages of a table that are read together."""
+MOST_TEXT = 64 * 1024 * 1024
+"""Bytes of values beside the table's pages: with more, those of some pages might fit no message."""
+_SINCE_1970 = 946_684_800_000_000
+"""Microseconds to 2000, where the server begins to count."""
+_FIXED: dict[Dtype, tuple[str, str, str]] = {
+    pl.Int16(): ("int2send", "smallint", ">i2"),
+    pl.Int32(): ("int4send", "integer", ">i4"),
+    pl.Int64(): ("int8send", "bigint", ">i8"),
+    pl.Float64(): ("float8send", "double precision", ">f8"),
+    pl.Boolean(): ("boolsend", "boolean", "?"),
+}
+"""What sends a value of a type, and how it is sent."""
+_TIMES = {True: "timestamptz", False: "timestamp"}
+_LAST = 2**63 - 1
+_WHOLE, _BEHIND = "1e20", 18
+"""What an exact decimal column holds: less than this, and so many digits behind the point."""
+Columns = Mapping[str, tuple[str, Dtype]]
+"""Name -> SQL of the value as it is in the database, and its type in the frame."""
+
+
+class _NotAsColumnsError(Exception):
+    """Some value has no exact place in its column, which the reader by rows tells of."""
+
+
+def may_page(connection: psycopg.Connection, relation: str, columns: Columns) -> bool:
+    """Whether every part of a table is sure to fit the messages it would come in."""
+    if not any(dtype in (pl.String(), WORD) for _, dtype in columns.values()):
+        return True
+    found = connection.execute(
+        "SELECT coalesce(pg_relation_size(nullif(reltoastrelid, 0)), 0) FROM pg_class "
+        "WHERE oid = %s::regclass",
+        [relation],
+    ).fetchone()
+    return found is not None and found[0] < MOST_TEXT
+
+
+def paged(
+    connection: psycopg.Connection,
+    relation: str,
+    alias: str,
+    columns: Columns,
+    source: Callable[[str], str | None],
+    by_rows: Callable[[str], pl.DataFrame],
+) -> Iterator[pl.DataFrame]:
+    """The rows of a table with these columns, in the order in which they lie there.
+
+    `source` makes of a condition on the table's pages what follows FROM, or None where no row is
+    wanted; `by_rows` reads the rows of such a condition that do not fit columns, and may have more
+    of these. The caller's transaction has to see one moment.
+    """
+    found = connection.execute(
+        "SELECT pg_relation_size(%s::regclass) / current_setting('block_size')::int", [relation]
+    ).fetchone()
+    assert found is not None
+    mixed: set[str] = set()
+    for first in range(0, int(found[0]), PAGES):
+        pages = f"{alias}.ctid >= '({first},0)'::tid AND {alias}.ctid < '({first + PAGES},0)'::tid"
+        rows = source(pages)
+        if rows is None:
+            continue
+        try:
+            yield _read(connection, columns, rows, mixed)
+        except _NotAsColumnsError:
+            yield by_rows(pages)
+
+
+def _read(
+    connection: psycopg.Connection, columns: Columns, source: str, mixed: set[str]
+) -> pl.DataFrame:
+    """The rows of a source. `mixed` are the columns of which some have a null, or differ in a word.
+
+    It costs the server something to say which, so it is asked only when that is known; once it was,
+    the column is read.
+    """
+    selected = ", ".join(f"{sql} AS {quoted(name)}" for name, (sql, _) in columns.items())
+    while True:
+        asked = {
+            name: _asked(quoted(name), dtype, mixed=name in mixed)
+            for name, (_, dtype) in columns.items()
+        }
+        parts = ["count(*)", *(part for of in asked.values() for part in of)]
+        # Behind an OFFSET the server works out each of them once.
+        rows = f"(SELECT {selected} FROM {source} OFFSET 0) rows"
+        values = iter(_one_row(connection, f"SELECT {', '.join(parts)} FROM {rows}"))
+        height = int.from_bytes(next(values) or b"", "big")
+        read = {
+            name: _column([next(values) for _ in of], columns[name][1], height, mixed=name in mixed)
+            for name, of in asked.items()
+        }
+        again = {name for name, column in read.items() if column is None}
+        if not again:
+            return pl.DataFrame(
+                [column.alias(name) for name, column in read.items() if column is not None]
+            )
+        mixed |= again
+
+
+def _asked(column: str, dtype: Dtype, *, mixed: bool) -> list[str]:
+    """What is asked of a column: its values, and where some rows have none, which have one."""
+    values = _values(column, dtype, mixed=mixed)
+    return [*values, f"string_agg(boolsend({column} IS NOT NULL), '')"] if mixed else values
+
+
+def _values(column: str, dtype: Dtype, *, mixed: bool) -> list[str]:
+    if dtype == AMOUNT:
+        bounds = f"max({column}) < {_WHOLE} AND min({column}) > -{_WHOLE}"
+        fits = f"coalesce({bounds} AND max(scale({column})) <= {_BEHIND}, TRUE)"
+        return [fits, f"string_agg({column}::text, E'\\n')"]
+    if dtype == WORD and not mixed:
+        ends = [f'{end}({column} COLLATE "C")' for end in ("min", "max")]
+        return [f"count({column})", f"CASE WHEN {ends[0]} = {ends[1]} THEN {ends[0]} END"]
+    if dtype in (WORD, pl.String()):
+        return [f"string_agg(textsend({column}::text), '\\x00'::bytea)"]
+    if isinstance(dtype, pl.Datetime):
+        return [f"string_agg({_TIMES[bool(dtype.time_zone)]}_send({column}), '')"]
+    send, kind, _ = _FIXED[dtype]
+    return [f"string_agg({send}({column}::{kind}), '')"]
+
+
+def _one_row(connection: psycopg.Connection, statement: str) -> list[bytes | None]:
+    """What a statement with one row says, as it is sent."""
+    result = connection.pgconn.exec_params(statement.encode(), [], result_format=1)
+    if result.status != ExecStatus.TUPLES_OK:
+        raise error_from_result(result)
+    try:
+        return [result.get_value(0, place) for place in range(result.nfields)]
+    finally:
+        result.clear()
+
+
+def _column(
+    told: Sequence[bytes | None], dtype: Dtype, height: int, *, mixed: bool
+) -> pl.Series | None:
+    """A column of what was told of it; None where more has to be asked."""
+    if dtype == WORD and not mixed:
+        count, word = told
+        words = int.from_bytes(count or b"", "big")
+        if words and (words < height or word is None):
+            return None
+        only = None if word is None else word.decode()
+        return pl.Series([only], dtype=dtype).new_from_index(0, height)
+    if dtype == AMOUNT:
+        fits, *told = told
+        if fits != b"\1":
+            raise _NotAsColumnsError
+    values, *given = told
+    if values is None:
+        return pl.Series([None], dtype=dtype).new_from_index(0, height)
+    there = _typed(values, dtype)
+    if there.len() == height:
+        return there
+    if not mixed:
+        return None
+    known = np.frombuffer(given[0] or b"", np.bool_)
+    place = np.maximum(np.cumsum(known, dtype=np.uint32), 1) - np.uint32(1)
+    held = pl.DataFrame({"known": known, "there": there.gather(pl.Series(place))})
+    return held.select(pl.when("known").then("there")).to_series()
+
+
+def _typed(values: bytes, dtype: Dtype) -> pl.Series:
+    """The values of a column that are not null."""
+    if dtype == AMOUNT:
+        return pl.read_csv(
+            values, has_header=False, separator="\t", quote_char=None, schema={"amount": dtype}
+        )["amount"]
+    if dtype in (WORD, pl.String()):
+        texts = pl.Series([values.decode()]).str.split("\0").explode()
+        return texts.cast(dtype)
+    if isinstance(dtype, pl.Datetime):
+        moments = np.frombuffer(values, ">i8").astype(np.int64)
+        # Of both ends of time the server says that they are infinite.
+        if moments.max() > _LAST - _SINCE_1970 or moments.min() == -_LAST - 1:
+            raise _NotAsColumnsError
+        moments += _SINCE_1970
+        return pl.Series(moments).cast(dtype)
+    form = np.dtype(_FIXED[dtype][2])
+    return pl.Series(np.frombuffer(values, form).astype(form.newbyteorder("=")))
