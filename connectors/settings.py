@@ -45,6 +45,8 @@ class Limits:
     """How much of a file is in memory at once."""
     strict_bytes: int = STRICT_BYTES
     """Up to this size a piece of a file is read by nothing compiled: it is there sooner."""
+    check_bytes: int = 8 * MIB
+    """How much of what is kept of rows is settled at once, of a delivery that is only examined."""
     compare_bytes: int = 256 * MIB
     """How much of two tables is compared at once; larger ones by partitions of their keys."""
     database_wait_seconds: int = 60

@@ -32,7 +32,8 @@ from connectors.files.reader import first_place, read_chunks  # noqa: E402
 from connectors.files.records import conserved  # noqa: E402
 from connectors.postgres.staging import copy_binary, copy_staged  # noqa: E402
 from connectors.settings import MIB, Limits  # noqa: E402
-from flows.stages.write_out import _texts, fast_rows  # noqa: E402
+from flows.stages.split_chunk import fast_rows  # noqa: E402
+from flows.stages.write_out import _texts  # noqa: E402
 from flows.stages.writing import writing_of  # noqa: E402
 from flows.steps.validate.check import check  # noqa: E402
 from flows.steps.validate.frame_totals import totals_by_state, totals_of_millionths  # noqa: E402

@@ -244,10 +244,12 @@ class Chunk:
                 lines = pl.scan_lines(io.BytesIO(text), name="data").collect()["data"]
                 if len(lines) == self.height:
                     return lines
-        if encoding != "utf-8":
-            return self._decoded_texts()  # Places are of the bytes as they were delivered.
         begin = pl.Series("begin", self.records.start)
-        length = (pl.Series("length", self.records.end) - begin).scatter(none, 0)
+        length = pl.Series("length", self.records.end) - begin
+        # Places are of the bytes as they were delivered.
+        if encoding != "utf-8" or length.sum() * FEW < len(settled):
+            return self._decoded_texts()
+        length = length.scatter(none, 0)
         cut = pl.lit(settled).bin.slice(begin.cast(pl.Int64), length.cast(pl.Int64))
         texts = pl.select(cut.cast(pl.String).alias("data")).to_series()
         return texts.scatter(none, [self._text_of(row) for row in none.tolist()])

@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from connectors.files.manifest import incomplete, read_manifests
 from connectors.files.profile import Profile
 from connectors.files.reader import first_place, read_chunks
 from connectors.settings import Settings
+from flows.stages.delivery_rows import DeliveryRows
 from flows.stages.receive import Opened, open_extract
 from flows.stages.small_files import (
     SMALL_BYTES,
@@ -27,18 +29,24 @@ from flows.stages.small_files import (
     single,
     validate_together,
 )
+from flows.stages.split_chunk import SplitChunk, is_compact, split_chunk
 from flows.stages.stated import TotalsRead, is_added, tied, totals_read, unread_of
 from flows.stages.validate_chunk import validate_chunk
 from flows.stages.verdicts import ROW, FileVerdict, Rejects
-from flows.stages.workspace import Progress, silent
+from flows.stages.workspace import Progress, keep_compiled, silent
 from flows.steps.secrets import shown_records
-from flows.steps.validate.chunk import EXCLUDED, Validated
-from flows.steps.validate.references import References, Unsettled, reference_errors
-from flows.steps.validate.repeats import Repeats, conflict_errors
+from flows.steps.validate.chunk import EXCLUDED, READY, Validated
+from flows.steps.validate.frame_totals import totals_of_millionths
+from flows.steps.validate.references import CODE, Unsettled, reference_errors
+from flows.steps.validate.repeats import conflict_errors, extract_of, record_of
 from flows.steps.validate.rows import PIECE
 from schemas.derived.pandera_schemas import SchemaBroken
-from schemas.field import Reference
+from schemas.field import Reference, Table
 from schemas.tables import EXTRACTS
+
+WORTH_LOADED, WORTH_MADE = 64, 1024
+"""Times `Limits.strict_bytes`: less is validated before compiled loops would be loaded; or made,
+where none were made yet, as in each run of a producer's own CI."""
 
 
 def examine(
@@ -62,8 +70,8 @@ def examine(
     statement = read_manifests(delivery)
     gaps = {gap.name: gap.refusal for gap in statement.gaps}
     with tempfile.TemporaryDirectory(prefix="recon-check-") as folder:
-        last_wins = profile.duplicate == "last_wins"
-        run = _Examination(settings, profile, most, Repeats(last_wins), References(last_wins))
+        rows = DeliveryRows(profile.duplicate == "last_wins", settings.limits.check_bytes)
+        run = _Examination(settings, profile, most, rows)
         for number, source in enumerate(delivery.sources):
             progress("check", number, len(delivery.sources))
             entry = statement.entries.get(source.name)
@@ -102,11 +110,14 @@ class _Examination:
     settings: Settings
     profile: Profile
     most: int | None
-    repeats: Repeats
-    references: References
+    rows: DeliveryRows
     opened: list[Opened] = field(default_factory=list)
     verdicts: list[FileVerdict] = field(default_factory=list)
     waiting: WaitingFiles = field(default_factory=WaitingFiles)
+    bytes_read: int = 0
+    """Of the files up to the one that is read."""
+    numbers: dict[int, int] = field(default_factory=dict)
+    """By file: a number that none of its records has, and none above."""
     wrong: dict[int, NDArray[np.uint8]] = field(default_factory=dict)
     """By file and record number, from 0 on: which of `ways` a row is wrong in, counted from 1."""
     ways: list[Way] = field(default_factory=list)
@@ -152,20 +163,30 @@ class _Examination:
                 clean, rows, left = [], pl.DataFrame(), files  # By itself, its file is named.
             for one in clean:
                 self.verdicts[one.number].rows_in = one.chunk.height
-                self.wrong[one.number] = np.zeros(one.chunk.end.record, np.uint8)
+                self.numbers[one.number] = one.chunk.end.record
             if clean:
-                self.repeats.add(clean[0].header.table, rows)
-                self.references.add(clean[0].header.table, rows)
+                self.rows.add(clean[0].header.table, rows)
             for one in left:
                 self._read(one.number)
 
     def _read(self, number: int) -> None:
         """Validate the rows of one file, and hold them against what is stated of them."""
         opened, verdict = self.opened[number], self.verdicts[number]
+        assert opened.stored is not None
+        assert opened.header is not None
+        self.bytes_read += opened.stored.bytes
         parts: list[TotalsRead] = []
         unread, last = 0, 1
         for chunk in self._chunks(number):
-            validated = self._validated(number, chunk)
+            split = self._split(number, chunk)
+            validated = self._validated(number, split.rest) if split.rest.height else Validated()
+            if split.fast is not None:
+                table = opened.header.table
+                verdict.rows_in += split.fast.height
+                self.rows.add(table, split.fast)
+                if opened.entry is not None:
+                    totals = totals_of_millionths(table, split.fast)
+                    parts.append(TotalsRead(table.name, READY, totals))
             verdict.valueless += chunk.valueless.lines
             verdict.comments += chunk.comments.lines
             for name, staged in validated.rows.items():
@@ -177,14 +198,12 @@ class _Examination:
                     unread += unread_of(
                         opened.entry, EXTRACTS[name], staged.frame.filter(~clean | left)
                     )
-                taken = validated.taken(staged.frame.filter(clean))
-                self.repeats.add(EXTRACTS[name], taken)
-                self.references.add(EXTRACTS[name], taken)
+                self.rows.add(EXTRACTS[name], validated.taken(staged.frame.filter(clean)))
             _keep_rejects(verdict.rejects, validated)
             verdict.excluded += len(validated.excluded)
             parts += totals_read(validated.totals)
             last = chunk.end.record
-        self.wrong[number] = np.zeros(last, np.uint8)
+        self.numbers[number] = last
         if verdict.rows_in == 0:
             verdict.message = f"{opened.name}: 0 rows, a header but no record."
         if opened.entry is not None:
@@ -198,23 +217,23 @@ class _Examination:
 
     def settle(self) -> None:
         """Add the rows whose keys conflict, or with a reference that leads nowhere."""
-        conflicts = self.repeats.conflicts(self._refused())
-        self._note(conflicts, Way("ConflictingKey"))
+        for rows in self.rows.conflicts(self._refused()):
+            self._note(rows, Way("ConflictingKey"))
         complete = self.profile.complete
         rejected = complete or self.profile.reference == "reject"
-        for table, reference, found in self.references.dangling(
-            conflicts, self._refused(), rejected=rejected
-        ):
+        unsettled: dict[tuple[Table, Reference, int], list[int]] = {}
+        for one in self.rows.dangling(rejected=rejected):
             if complete:
-                for (code,), rows in found.group_by("code", maintain_order=True):
-                    self._note(rows, Way(str(code), reference))
-            else:
-                for (extract,), rows in found.group_by("extract_id", maintain_order=True):
-                    values = rows["value"].n_unique()
-                    told = Unsettled(
-                        table.name, reference.field, reference.table, rows.height, values
-                    )
-                    self.verdicts[extract].unsettled.append(told)
+                for (code,), rows in one.rows.group_by(CODE):
+                    self._note(rows, Way(str(code), one.reference))
+                continue
+            for counted, of in enumerate((one.rows.select(extract_of()), one.values)):
+                for extract, count in of.group_by("extract_id").len().iter_rows():
+                    of_file = unsettled.setdefault((one.table, one.reference, extract), [0, 0])
+                    of_file[counted] += count
+        for (table, reference, extract), (rows_, values) in unsettled.items():
+            told = Unsettled(table.name, reference.field, reference.table, rows_, values)
+            self.verdicts[extract].unsettled.append(told)
         for number, wrong in self.wrong.items():
             if not self.verdicts[number].refused and wrong.any():
                 self._reject(number, wrong)
@@ -225,10 +244,14 @@ class _Examination:
 
     def _note(self, rows: pl.DataFrame, way: Way) -> None:
         """Note the way in which rows are wrong, which are in no other yet."""
-        self.ways.append(way)
-        for (extract,), of in rows.group_by("extract_id"):
-            wrong, numbers = self.wrong[extract], of["record_number"].to_numpy()
-            wrong[numbers[wrong[numbers] == 0]] = len(self.ways)
+        if way not in self.ways:
+            self.ways.append(way)
+        mark = self.ways.index(way) + 1
+        for (extract,), of in rows.group_by(extract_of()):
+            if extract not in self.wrong:
+                self.wrong[extract] = np.zeros(self.numbers[extract], np.uint8)
+            wrong, numbers = self.wrong[extract], of.select(record_of()).to_series().to_numpy()
+            wrong[numbers[wrong[numbers] == 0]] = mark
 
     def _reject(self, number: int, wrong: NDArray[np.uint8]) -> None:
         """Add rows of a file that are wrong in the delivery as a whole; they are read again."""
@@ -262,15 +285,32 @@ class _Examination:
         size = self.settings.limits.block_bytes
         return read_chunks(content, opened.header, first_place(opened.header), size)
 
+    def _split(self, number: int, chunk: Chunk) -> SplitChunk:
+        header, strict = self.opened[number].header, self.settings.limits.strict_bytes
+        assert header is not None
+        if chunk.records.consumed <= strict or not is_compact(chunk, header):
+            return SplitChunk(None, chunk)
+        worth = WORTH_LOADED if keep_compiled(self.settings) else WORTH_MADE
+        if self.bytes_read <= worth * strict:
+            return SplitChunk(None, chunk)
+        with self._named(number):
+            return split_chunk(chunk, header, self.profile, 0, number)
+
     def _validated(self, number: int, chunk: Chunk) -> Validated:
         opened = self.opened[number]
         assert opened.header is not None
-        try:
+        with self._named(number):
             return validate_chunk(chunk, opened.header, self.profile, 0, number)
+
+    @contextmanager
+    def _named(self, number: int) -> Iterator[None]:
+        """Raise CleanRowsBroken, which names the file, for clean rows that break their schema."""
+        try:
+            yield
         except SchemaBroken as broken:
             raise CleanRowsBroken(
-                f"{opened.name}: {broken} This is a fault of the program, not of the file. "
-                "Report it; nothing was kept and nothing changed."
+                f"{self.opened[number].name}: {broken} This is a fault of the program, not of the "
+                "file. Report it; nothing was kept and nothing changed."
             ) from None
 
 

@@ -1,16 +1,14 @@
 """What became of examined files; their rejects are on disk, as many as there may be."""
 
 import json
-import tempfile
-import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from io import BytesIO
 from typing import Any, NamedTuple, TextIO
 
 import polars as pl
 
 from connectors.errors import ExtractRefused
+from flows.stages.frame_file import FrameFile
 from flows.steps.validate.field_errors import json_escaped
 from flows.steps.validate.references import Unsettled
 
@@ -29,31 +27,6 @@ class Reject(NamedTuple):
     errors: list[dict[str, Any]]
 
 
-class _Batches:
-    """Frames one after the other, each in the order of its record numbers."""
-
-    def __init__(self, in_memory: int) -> None:
-        # What the file has is gone with it; it closes with whoever holds it.
-        self._file = tempfile.SpooledTemporaryFile(in_memory)  # noqa: SIM115
-        weakref.finalize(self, self._file.close)
-        self._sizes: list[int] = []
-
-    def add(self, rows: pl.DataFrame) -> None:
-        """Keep rows that come behind all others."""
-        packed = BytesIO()
-        rows.write_ipc(packed, compression="lz4")
-        self._file.seek(0, 2)
-        self._file.write(packed.getbuffer())
-        self._sizes.append(packed.tell())
-
-    def __iter__(self) -> Iterator[pl.DataFrame]:
-        at = 0
-        for size in self._sizes:
-            self._file.seek(at)
-            yield pl.read_ipc(BytesIO(self._file.read(size)))
-            at += size
-
-
 class Rejects:
     """The rows of a file that would carry HasError, in the order of their record numbers.
 
@@ -64,7 +37,7 @@ class Rejects:
         self.most = most
         self._count = 0
         self._kept = [0, 0]
-        self._batches = _Batches(in_memory), _Batches(in_memory)
+        self._batches = FrameFile(in_memory, "lz4"), FrameFile(in_memory, "lz4")
 
     def __len__(self) -> int:
         return self._count
@@ -94,7 +67,7 @@ class Rejects:
     def frames(self) -> Iterator[pl.DataFrame]:
         """All that are kept, or the first `most`, a part at a time."""
         left = self._count if self.most is None else self.most
-        for rows in _merged(*map(iter, self._batches)):
+        for rows in _merged(*(batches.frames() for batches in self._batches)):
             if left > 0 and rows.height:
                 yield rows.head(left)
             left -= rows.height

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from connectors.errors import SettingsError
@@ -41,8 +42,16 @@ class Workspace:
         return replace(self, database=self.database.for_job(number))
 
     def __post_init__(self) -> None:
-        # Where the compiled loops of this process, and of those it starts, keep their code.
-        os.environ.setdefault("NUMBA_CACHE_DIR", str(self.settings.home / "compiled"))
+        keep_compiled(self.settings)
+
+
+def keep_compiled(settings: Settings) -> bool:
+    """Say where the compiled loops of this process, and of those it starts, keep their code.
+
+    Returns whether there is any yet.
+    """
+    folder = os.environ.setdefault("NUMBA_CACHE_DIR", str(settings.home / "compiled"))
+    return Path(folder).is_dir()
 
 
 def named_service(settings: ServiceSettings) -> str:

@@ -11,23 +11,18 @@ import polars as pl
 import polars.selectors as cs
 
 from connectors.files.chunk import Chunk
-from connectors.files.dialect import RecordFault
 from connectors.files.header import Header
 from connectors.files.profile import Profile
-from connectors.postgres.binary_copy import Texts, has_fixed_width
+from connectors.postgres.binary_copy import Texts
 from connectors.postgres.ledger import Extract
 from connectors.postgres.staging import CopyRows, copy_binary, copy_staged
+from flows.stages.split_chunk import SplitChunk, is_compact, split_chunk
 from flows.stages.validate_chunk import validate_chunk
-from flows.stages.writing import writing_of
-from flows.steps.fast.fast_path import FastRows, read_fast
-from flows.steps.fast.typed import Delivered
 from flows.steps.totals import Totals
 from flows.steps.validate.chunk import READY, Validated
-from flows.steps.validate.excluded import Exclusions
 from flows.steps.validate.frame_totals import totals_of_millionths
 from flows.steps.validate.key_filter import looked_at
 from flows.steps.validate.omitted_secrets import FindRepaired
-from schemas.derived.pandera_schemas import validate
 from schemas.derived.sql_names import target_columns
 from schemas.field import Table
 from schemas.kinds import SCALE
@@ -62,22 +57,20 @@ def write_out(
     Raises SchemaBroken when rows that were found clean are not what their record's schema says.
     """
     table, ids = header.table, (extract.batch_id, extract.id)
-    binary = chunk.records.consumed > strict_bytes and _goes_in_binary(chunk, header)
-    fast = fast_rows(chunk, header, profile) if binary else None
-    rest = chunk if fast is None else chunk.only(~fast.rows)
+    binary = chunk.records.consumed > strict_bytes and is_compact(chunk, header)
+    split = split_chunk(chunk, header, profile, *ids) if binary else SplitChunk(None, chunk)
     validated = Validated()
-    if rest.height:
+    if split.rest.height:
         validated = validate_chunk(
-            rest, header, profile, *ids, with_texts=not binary, repaired=repaired
+            split.rest, header, profile, *ids, with_texts=not binary, repaired=repaired
         )
     written = WrittenChunk(validated)
     exact: list[pl.DataFrame] = []  # Clean rows in millionths, which go in binary.
-    if fast is not None:
-        exact.append(_placed(fast, chunk, *ids))
-        validate(table, fast.frame, exact[0]["first_line"], millionths=True)
+    if split.fast is not None:
+        exact.append(split.fast)
         states = validated.totals.setdefault(table.name, {})
-        states[READY] = totals_of_millionths(table, fast.frame) + states.get(READY, Totals())
-        _add_keys(written, table, exact[0])
+        states[READY] = totals_of_millionths(table, split.fast) + states.get(READY, Totals())
+        _add_keys(written, table, split.fast)
     for name, staged in validated.rows.items():
         of, rows, clean = EXTRACTS[name], staged.frame, staged.clean
         if of is not INSERT_BATCH_DATA:
@@ -107,61 +100,12 @@ def write_out(
     return written
 
 
-def _goes_in_binary(chunk: Chunk, header: Header) -> bool:
-    """Whether the text of a clean row is its bytes and all its values are of a fixed size."""
-    return (
-        has_fixed_width(header.table)
-        and header.parent_column is None
-        and header.quoted_column is None
-        and chunk.utf8 is not None
-    )
-
-
-def fast_rows(chunk: Chunk, header: Header, profile: Profile) -> FastRows | None:
-    """The rows of a chunk that take the fast path, if it has enough of them."""
-    records, dialect, utf8 = chunk.records, chunk.dialect, chunk.utf8
-    assert utf8 is not None
-    known = (records.fault == RecordFault.NONE) & (records.first_line == records.last_line)
-    if not dialect.is_csv:
-        known &= ~chunk.beside_csv & (len(dialect.delimiter) == 1)
-        if not known.any():
-            return None
-    delivered = Delivered(
-        np.frombuffer(utf8.text, np.uint8),
-        utf8.start,
-        utf8.end,
-        known,
-        dialect.delimiter,
-        dialect.quote,
-        header.positions.ranges if header.positions else (),
-    )
-    return read_fast(
-        header.table,
-        header.fields,
-        delivered,
-        writing_of(profile),
-        header.sources,
-        Exclusions(profile.leave_out, profile.keep_only).rules(header.names),
-        tenant=profile.tenant,
-    )
-
-
 def _texts(chunk: Chunk, rows: pl.DataFrame) -> Texts:
     """The text of each row."""
     assert chunk.utf8 is not None
     text, start, end = chunk.utf8
     places = rows["record_number"].to_numpy() - chunk.start.record
     return Texts(np.frombuffer(text, np.uint8), start[places], end[places])
-
-
-def _placed(fast: FastRows, chunk: Chunk, batch_id: int, extract_id: int) -> pl.DataFrame:
-    """Rows of the fast path, with where they are and whose they are."""
-    places = chunk.places()
-    if not fast.rows.all():
-        places = places.filter(pl.Series(fast.rows))
-    ids = {"batch_id": batch_id, "extract_id": extract_id}
-    of = [pl.lit(number, pl.Int32).alias(name) for name, number in ids.items()]
-    return places.with_columns(of).hstack(fast.frame)
 
 
 def _add_keys(written: WrittenChunk, table: Table, rows: pl.DataFrame) -> None:

@@ -15,7 +15,7 @@ from connectors.files.profile import DEFAULT
 from connectors.postgres.ledger import State
 from connectors.settings import MOST, Limits
 from flows.__main__ import main
-from flows.stages import write_out
+from flows.stages import split_chunk
 from flows.stages.sequence import import_delivery, run_batch
 from flows.stages.workspace import Workspace
 from flows.steps.fast import fast_path
@@ -255,7 +255,7 @@ def test_every_clean_row_is_validated(
         validate(table, clean, *given, **named)
 
     monkeypatch.setattr(chunk, "validate", counted)
-    monkeypatch.setattr(write_out, "validate", counted)
+    monkeypatch.setattr(split_chunk, "validate", counted)
     limits = Limits(block_bytes=4096, strict_bytes=strict_bytes)
     ours = replace(workspace, settings=replace(workspace.settings, limits=limits))
     ended = import_delivery(ours, [str(path)], DEFAULT)

@@ -21,8 +21,8 @@ from connectors.files.profile import Profile
 from connectors.files.profile_file import load_profile
 from connectors.files.reader import first_place, read_chunks
 from connectors.settings import MOST, Limits
+from flows.stages.split_chunk import fast_rows
 from flows.stages.workspace import Workspace
-from flows.stages.write_out import fast_rows
 from tests.examples import examples
 from tests.fast.test_both_ways import stored
 from tests.stages.test_fast_path import compare

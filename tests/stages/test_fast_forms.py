@@ -9,7 +9,7 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
 from connectors.files.profile import DEFAULT, Profile, number_form, written_of
-from flows.stages.write_out import fast_rows
+from flows.stages.split_chunk import fast_rows
 from schemas.cells.counted_times import EPOCHS
 from schemas.cells.numbers import BLANK, NoNumberForm, check_forms
 from tests.examples import examples

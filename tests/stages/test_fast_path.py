@@ -17,8 +17,9 @@ from connectors.postgres.ledger import Extract
 from connectors.settings import Settings
 from data_samples.generate import write_payments
 from flows.stages.kept import header_of
+from flows.stages.split_chunk import fast_rows
 from flows.stages.validate_chunk import validate_chunk
-from flows.stages.write_out import fast_rows, write_out
+from flows.stages.write_out import write_out
 from flows.steps.validate.key_filter import looked_at
 from schemas.millionths import in_millionths, plain_rows
 from tests.examples import examples

@@ -1,15 +1,23 @@
 """Small files that are alike are validated together, and each has the verdict it has alone."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from connectors.files.profile import DEFAULT
-from connectors.settings import Limits, Settings
+from connectors.files.profile import DEFAULT, Profile
+from connectors.settings import Settings
+from flows.stages import examine as examination
 from flows.stages.examine import examine
-from flows.stages.small_files import SMALL_BYTES, WaitingFiles
+from flows.stages.small_files import (
+    HELD_BYTES,
+    SMALL_BYTES,
+    CleanFiles,
+    SmallFile,
+    validate_together,
+)
 from tests.stages.payments import HEADER, line, write
 
 TURNED = (
@@ -78,22 +86,30 @@ def test_keys_and_references_are_settled_over_all_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 700, 701, 1400])
-def test_files_of_every_size_are_counted(tmp_path: Path, rows: int) -> None:
+def test_files_of_every_size_are_counted_and_few_wait_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
+) -> None:
     """Some are small, some not, and of the small ones more than wait at once."""
     bytes_of_a_row = len(line(100_000)) + 1
     assert 700 * bytes_of_a_row < SMALL_BYTES < 1400 * bytes_of_a_row
+    waited: list[int] = []
+
+    def watched(files: Sequence[SmallFile], profile: Profile) -> CleanFiles:
+        waited.append(sum(len(one.chunk.block) for one in files))
+        return validate_together(files, profile)
+
+    monkeypatch.setattr(examination, "validate_together", watched)
     files = 5 if rows > 1 else 300
+    if rows == 700:
+        files = HELD_BYTES // (700 * bytes_of_a_row) * 2
     for file in range(files):
         first = 100_000 + file * rows
         write(tmp_path / f"{file:03}.csv", *map(line, range(first, first + rows)))
     found = verdicts(tmp_path)
     assert [one["rows_in"] for one in found.values()] == [rows] * files
     assert not any(one["rejects"] for one in found.values())
-
-
-def test_what_waits_is_bounded(tmp_path: Path) -> None:
-    assert not WaitingFiles().are_many
-    assert WaitingFiles(held=Limits().block_bytes).are_many
+    assert len(waited) == {1: 1, 700: 2, 701: 1, 1400: 0}[rows]
+    assert max(waited, default=0) < HELD_BYTES + SMALL_BYTES
 
 
 OTHER_FORMS = {

@@ -1,68 +1,92 @@
 """Rows that share a key, found without a database: for deliveries that are only examined.
 
-Of each row it keeps its key and a hash of its content, a few dozen bytes; the text of the rows that
+Of each row its place, its key and a hash of its content are looked at; the text of the rows that
 conflict is read again from the extract. A batch that is imported has its repeats found by
-PostgreSQL, which keeps nothing in our memory.
+PostgreSQL.
 """
 
-from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 
 import polars as pl
 
 from flows.steps.validate.field_errors import settled_errors
-from schemas.derived.sql_names import key_columns
+from schemas.amounts import MICRO_DIGITS
+from schemas.derived.sql_names import IDENTITY, key_columns
 from schemas.field import Kind, Table
-from schemas.kinds import stored_columns
+from schemas.kinds import SCALE, stored_columns
 from schemas.reasons import NOT_SHOWN
-from schemas.tables import INSERT_BATCH_DATA
 
-PLACE = {"extract_id": pl.Int32, "record_number": pl.Int64}
+PLACE = "__place"
+"""A row's extract and record number as one integer, in their order. No field has such a name."""
+CONTENT = "__content"
+_RECORDS = 1 << 42
+"""More than a file has records, each of which is a byte at least; 2^21 files are told apart."""
+FIRST, LAST, CONFLICT = "__first", "__last", "__conflict"
+_SEVERAL, _LEAST, _MOST = "__several", "__least", "__most"
 
 
-@dataclass(slots=True)
-class Repeats:
-    """Clean rows of a delivery as far as their keys and contents tell them apart."""
+def place() -> pl.Expr:
+    """The place of staged rows."""
+    return (pl.col("extract_id").cast(pl.Int64) * _RECORDS + pl.col("record_number")).alias(PLACE)
 
-    last_wins: bool
-    rows: dict[str, list[pl.DataFrame]] = field(default_factory=lambda: defaultdict(list))
 
-    def add(self, table: Table, clean: pl.DataFrame) -> None:
-        """Take in staged rows without an error."""
-        if table is INSERT_BATCH_DATA or self.last_wins:
-            return
-        self.rows[table.name].append(
-            clean.select(
-                pl.col("extract_id").cast(pl.Int32),
-                "record_number",
-                pl.struct(key_columns(table)).hash(1).alias("key"),
-                pl.struct(key_columns(table)).hash(2).alias("key_too"),
-                pl.struct(_content(table)).hash().alias("content"),
-            )
-        )
+def extract_of() -> pl.Expr:
+    """The extract that a place is in."""
+    return (pl.col(PLACE) // _RECORDS).cast(pl.Int32).alias("extract_id")
 
-    def conflicts(self, refused: Sequence[int]) -> pl.DataFrame:
-        """The places of all rows whose key another row of the delivery has with other content.
 
-        They have to be settled by whoever delivered them. Rows of files `refused` do not count.
-        """
+def record_of() -> pl.Expr:
+    """The record number of a place."""
+    return (pl.col(PLACE) % _RECORDS).alias("record_number")
+
+
+def key_of(table: Table) -> dict[str, pl.Expr]:
+    """What tells the keys of staged rows apart: integers as they are, any other by 128 bits."""
+    if key_columns(table) == (IDENTITY,):
         # One hash of 64 bits may be shared by two keys of a large delivery; both hardly.
-        keys = ["key", "key_too"]
-        found = [pl.DataFrame(schema=PLACE)]
-        for frames in self.rows.values():
-            taken = pl.concat(frames).filter(~pl.col("extract_id").is_in(list(refused)))
-            several = (
-                taken.lazy()
-                .group_by(keys)
-                .agg(pl.col("content").n_unique().alias("contents"))
-                .filter(pl.col("contents") > 1)
-                .collect()
-            )
-            if several.height:
-                rows = taken.join(several, on=keys, how="semi")
-                found.append(rows.select("extract_id", "record_number"))
-        return pl.concat(found)
+        return {f"{IDENTITY}_{seed}": pl.col(IDENTITY).hash(seed) for seed in (1, 2)}
+    return {name: pl.col(name).cast(pl.Int64) for name in key_columns(table)}
+
+
+def content_of(table: Table, clean: pl.DataFrame) -> pl.Series:
+    """A hash of the content of staged rows; their doubles are texts, or in millionths."""
+    # 12.5 and 12.50 are one content: a double is compared by its value, which is exact.
+    doubles = [of.name for of in table.delivered if of.kind is Kind.DOUBLE]
+    values = clean.select(stored_columns(table)).with_columns(pl.col(doubles).cast(pl.Float64))
+    for name in doubles:
+        if name + SCALE in clean.columns:
+            # Both are exact, so their quotient is the double that is next to the amount, as it is
+            # of a text. polars multiplies by the reciprocal, which is another one at times.
+            quotient = values[name].to_numpy() / 10.0**MICRO_DIGITS
+            values = values.with_columns(pl.Series(name, quotient).fill_nan(None))
+    return values.select(pl.struct(pl.all()).hash().alias(CONTENT)).to_series()
+
+
+def repeated_keys(frames: Iterable[pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:
+    """The keys of more than one row: `keys`, their `FIRST` and `LAST` place, whether they CONFLICT.
+
+    Memory grows with the keys of the rows, and not with the rows of a key.
+    """
+    found: pl.DataFrame | None = None
+    for rows in frames:
+        told = rows.group_by(keys).agg(
+            pl.len().alias(_SEVERAL),
+            pl.col(PLACE).min().alias(FIRST),
+            pl.col(PLACE).max().alias(LAST),
+            pl.col(CONTENT).min().alias(_LEAST),
+            pl.col(CONTENT).max().alias(_MOST),
+        )
+        found = told if found is None else _joined(found.vstack(told), keys)
+    assert found is not None, "no part without a frame"
+    return found.filter(pl.col(_SEVERAL) > 1).select(
+        *keys, FIRST, LAST, (pl.col(_LEAST) != pl.col(_MOST)).alias(CONFLICT)
+    )
+
+
+def _joined(told: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    return told.group_by(keys).agg(
+        pl.col(_SEVERAL).sum(), pl.col(FIRST, _LEAST).min(), pl.col(LAST, _MOST).max()
+    )
 
 
 def conflict_errors(table: Table, rows: pl.DataFrame) -> pl.Series:
@@ -81,12 +105,3 @@ def _as_text(values: pl.Series) -> pl.Series:
         return values.cast(pl.String).fill_null("")
     each = ["" if value is None else str(value) for value in values]
     return pl.Series(each, dtype=pl.String)
-
-
-def _content(table: Table) -> list[pl.Expr]:
-    # 12.5 and 12.50 are one content: a double is compared by its value, which is exact.
-    doubles = {of.name for of in table.delivered if of.kind is Kind.DOUBLE}
-    return [
-        pl.col(name).cast(pl.Float64) if name in doubles else pl.col(name)
-        for name in stored_columns(table)
-    ]

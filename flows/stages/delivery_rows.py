@@ -1,0 +1,173 @@
+"""The clean rows of a delivery that is only examined, as far as keys and references go.
+
+A few dozen bytes of each are put aside. What rows mean to each other is settled for as many of them
+at once as a setting says: those with one key are together, and those with one value of a reference.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import polars as pl
+
+from connectors.settings import MIB
+from flows.stages.frame_file import FrameFile
+from flows.steps.order import by_dependency
+from flows.steps.validate.references import VALUE, answers, reference_columns, unanswered
+from flows.steps.validate.repeats import (
+    CONFLICT,
+    FIRST,
+    LAST,
+    PLACE,
+    content_of,
+    extract_of,
+    key_of,
+    place,
+    repeated_keys,
+)
+from schemas.field import Reference, Table
+from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
+
+_IN_MEMORY = 8 * MIB
+"""Of the rows that are put aside; from there on they go to a file."""
+
+
+class Dangling(NamedTuple):
+    """Rows with a reference that the delivery does not answer, some at a time."""
+
+    table: Table
+    reference: Reference
+    rows: pl.DataFrame
+    """PLACE, VALUE and CODE."""
+    values: pl.DataFrame
+    """extract_id and VALUE: those that none of these before had."""
+
+
+@dataclass(slots=True)
+class _Kept:
+    """The rows of one record kind: place, key, content, and what references need."""
+
+    keys: list[str]
+    rows: FrameFile = field(default_factory=lambda: FrameFile(_IN_MEMORY))
+    highest: int | None = None
+    rising: bool = True
+    """Whether each key is above all before it: then none is there twice."""
+
+    def add(self, rows: pl.DataFrame) -> None:
+        self.rows.add(rows)
+        if self.rising:
+            key = rows[self.keys[0]]
+            above = self.highest is None or key[0] > self.highest
+            self.rising = above and bool((key.slice(1) > key.head(len(key) - 1)).all())
+            self.highest = key[-1]
+
+
+@dataclass(slots=True)
+class DeliveryRows:
+    """Clean rows, of which about `bytes_at_once` are settled at once.
+
+    All are added, then come `conflicts`, then what is `dangling`, each to its end.
+    """
+
+    last_wins: bool
+    bytes_at_once: int
+    _kept: dict[str, _Kept] = field(default_factory=dict)
+    _counting: dict[str, FrameFile] = field(default_factory=dict)
+    """Those that references lead from and to: of a key the one that counts, if none conflict."""
+    _refused: list[int] = field(default_factory=list)
+
+    def add(self, table: Table, clean: pl.DataFrame) -> None:
+        """Take in staged rows without an error; their doubles are texts, or in millionths."""
+        wanted, keys = reference_columns(table), key_of(table)
+        if clean.is_empty() or table is INSERT_BATCH_DATA or (self.last_wins and not wanted):
+            return
+        columns = keys | {name: pl.col(name).cast(pl.Int64) for name in wanted}
+        rows = clean.select(place(), **columns).with_columns(content_of(table, clean))
+        self._kept.setdefault(table.name, _Kept([*keys])).add(rows)
+
+    def conflicts(self, refused: Sequence[int]) -> Iterator[pl.DataFrame]:
+        """The places of all rows whose key another row of the delivery has with other content.
+
+        They have to be settled by whoever delivered them. Rows of files `refused` do not count.
+        """
+        self._refused = list(refused)
+        for name, kept in self._kept.items():
+            wanted = reference_columns(EXTRACTS[name])
+            if kept.rising:
+                self._counting[name] = kept.rows
+                continue
+            counting = self._counting[name] = FrameFile(_IN_MEMORY)
+            parted = kept.rows.by_hash(kept.keys, self._parts(kept.rows), _IN_MEMORY)
+            for part in parted.parts:
+                several = repeated_keys(self._taken(parted, part), kept.keys)
+                conflict = several.clear() if self.last_wins else several.filter(CONFLICT)
+                for rows in self._taken(parted, part):
+                    if conflict.height:
+                        yield rows.join(conflict, on=kept.keys, how="semi").select(PLACE)
+                    if wanted:
+                        counting.add(self._counted(rows, several, kept.keys).select(PLACE, *wanted))
+
+    def _counted(
+        self, rows: pl.DataFrame, several: pl.DataFrame, keys: Sequence[str]
+    ) -> pl.DataFrame:
+        """Rows without those that do not count, as the import has it."""
+        if several.is_empty():
+            return rows
+        one = LAST if self.last_wins else FIRST
+        counts = pl.col(one).is_null() | (
+            (pl.col(PLACE) == pl.col(one)) & (~pl.col(CONFLICT) | self.last_wins)
+        )
+        return rows.join(several, on=keys, how="left").filter(counts)
+
+    def dangling(self, *, rejected: bool) -> Iterator[Dangling]:
+        """The rows with a reference that the delivery does not answer, one reference at a time.
+
+        Rows in conflict neither refer nor are referred to. Nor do those of files that are refused,
+        nor, where they would be `rejected`, those found.
+        """
+        for table in by_dependency():
+            for reference in table.references:
+                if table.name in self._counting:
+                    yield from self._unanswered(table, reference, rejected=rejected)
+
+    def _unanswered(
+        self, table: Table, reference: Reference, *, rejected: bool
+    ) -> Iterator[Dangling]:
+        rows, others = self._counting[table.name], self._counting.get(reference.table)
+        parts = self._parts(rows, *([others] if others else []))
+        referring = rows.by_hash([reference.field], parts, _IN_MEMORY)
+        if others:
+            others = others.by_hash([reference.column], parts, _IN_MEMORY)
+        left = FrameFile(_IN_MEMORY)
+        for part in referring.parts:
+            known = self._answers(others, part, reference) if others else None
+            told: pl.DataFrame | None = None
+            for frame in self._taken(referring, part):
+                found = unanswered(frame, reference, known)
+                if rejected:
+                    left.add(frame.join(found, on=PLACE, how="anti"))
+                if found.is_empty():
+                    continue
+                values = found.select(extract_of(), VALUE).unique()
+                fresh = values if told is None else values.join(told, on=values.columns, how="anti")
+                told = fresh if told is None else told.vstack(fresh)
+                yield Dangling(table, reference, found, fresh)
+        if rejected:
+            self._counting[table.name] = left
+
+    def _answers(self, others: FrameFile, part: int, reference: Reference) -> pl.DataFrame | None:
+        """What the rows of a part answer, with as much memory as there are different answers."""
+        found: pl.DataFrame | None = None
+        for frame in self._taken(others, part):
+            told = answers(frame, reference)
+            found = told if found is None else found.vstack(told).unique()
+        return found
+
+    def _taken(self, file: FrameFile, part: int) -> Iterator[pl.DataFrame]:
+        """The rows of a part, without those of files that are refused."""
+        for rows in file.frames(part, self.bytes_at_once):
+            yield rows.filter(~extract_of().is_in(self._refused)) if self._refused else rows
+
+    def _parts(self, *files: FrameFile) -> int:
+        """In how many parts these are settled."""
+        return max(1, *(-(-file.bytes // self.bytes_at_once) for file in files))

@@ -1,0 +1,66 @@
+"""Frames that are put aside: few in memory, many in a file without a name, which nothing leaves."""
+
+import tempfile
+import weakref
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from io import BytesIO
+from typing import Literal
+
+import polars as pl
+
+
+class FrameFile:
+    """Frames with the same columns, each in one of several parts; a part has them in order.
+
+    What they take up goes to a file from `in_memory` bytes on.
+    """
+
+    def __init__(
+        self, in_memory: int, compression: Literal["lz4", "uncompressed"] = "uncompressed"
+    ) -> None:
+        # What the file has is gone with it; it closes with whoever holds it.
+        self._file = tempfile.SpooledTemporaryFile(in_memory)  # noqa: SIM115
+        weakref.finalize(self, self._file.close)
+        self._compression = compression
+        self._places: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        self.bytes = 0
+
+    def add(self, rows: pl.DataFrame, part: int = 0) -> None:
+        """Put rows behind all others of their part."""
+        packed = BytesIO()
+        rows.write_ipc(packed, compression=self._compression)
+        self._file.seek(self.bytes)
+        self._file.write(packed.getbuffer())
+        self._places[part].append((self.bytes, packed.tell()))
+        self.bytes += packed.tell()
+
+    @property
+    def parts(self) -> list[int]:
+        """The parts that have rows."""
+        return sorted(self._places)
+
+    def frames(self, part: int = 0, at_once: int = 0) -> Iterator[pl.DataFrame]:
+        """The frames of a part; more than one in one, up to so many bytes."""
+        waiting: list[pl.DataFrame] = []
+        held = 0
+        for at, size in self._places.get(part, ()):
+            if waiting and held + size > at_once:
+                yield pl.concat(waiting)
+                waiting, held = [], 0
+            self._file.seek(at)
+            waiting.append(pl.read_ipc(BytesIO(self._file.read(size))))
+            held += size
+        if waiting:
+            yield pl.concat(waiting)
+
+    def by_hash(self, columns: Sequence[str], parts: int, in_memory: int) -> "FrameFile":
+        """The rows of the first part in so many, those with the same values in the same one."""
+        if parts == 1:
+            return self
+        parted = FrameFile(in_memory)
+        number = pl.struct(columns).hash() % parts
+        for rows in self.frames(at_once=in_memory):
+            for (part,), some in rows.group_by(number, maintain_order=True):
+                parted.add(some, int(part))
+        return parted

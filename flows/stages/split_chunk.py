@@ -1,0 +1,90 @@
+"""Split a chunk: the rows that take the fast path, and all others, which are read one by one."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from connectors.files.chunk import Chunk
+from connectors.files.dialect import RecordFault
+from connectors.files.header import Header
+from connectors.files.profile import Profile
+from connectors.postgres.binary_copy import has_fixed_width
+from flows.stages.writing import writing_of
+from flows.steps.fast.fast_path import FastRows, read_fast
+from flows.steps.fast.typed import Delivered
+from flows.steps.validate.excluded import Exclusions
+from schemas.derived.pandera_schemas import validate
+
+
+@dataclass(frozen=True, slots=True)
+class SplitChunk:
+    """The records of a chunk, by how they are read."""
+
+    fast: pl.DataFrame | None
+    """Clean rows as SQL stores them, with where they are and whose; doubles are in millionths."""
+    rest: Chunk
+
+
+def split_chunk(
+    chunk: Chunk, header: Header, profile: Profile, batch_id: int, extract_id: int
+) -> SplitChunk:
+    """Split a chunk that `is_compact`.
+
+    Raises SchemaBroken when rows that were found clean are not what their record's schema says.
+    """
+    fast = fast_rows(chunk, header, profile)
+    if fast is None:
+        return SplitChunk(None, chunk)
+    rows = _placed(fast, chunk, batch_id, extract_id)
+    validate(header.table, fast.frame, rows["first_line"], millionths=True)
+    return SplitChunk(rows, chunk.only(~fast.rows))
+
+
+def is_compact(chunk: Chunk, header: Header) -> bool:
+    """Whether the text of a clean row is its bytes and all its values are of a fixed size."""
+    return (
+        has_fixed_width(header.table)
+        and header.parent_column is None
+        and header.quoted_column is None
+        and chunk.utf8 is not None
+    )
+
+
+def fast_rows(chunk: Chunk, header: Header, profile: Profile) -> FastRows | None:
+    """The rows of a chunk that take the fast path, if it has enough of them."""
+    records, dialect, utf8 = chunk.records, chunk.dialect, chunk.utf8
+    assert utf8 is not None
+    known = (records.fault == RecordFault.NONE) & (records.first_line == records.last_line)
+    if not dialect.is_csv:
+        known &= ~chunk.beside_csv & (len(dialect.delimiter) == 1)
+        if not known.any():
+            return None
+    delivered = Delivered(
+        np.frombuffer(utf8.text, np.uint8),
+        utf8.start,
+        utf8.end,
+        known,
+        dialect.delimiter,
+        dialect.quote,
+        header.positions.ranges if header.positions else (),
+    )
+    return read_fast(
+        header.table,
+        header.fields,
+        delivered,
+        writing_of(profile),
+        header.sources,
+        Exclusions(profile.leave_out, profile.keep_only).rules(header.names),
+        tenant=profile.tenant,
+    )
+
+
+def _placed(fast: FastRows, chunk: Chunk, batch_id: int, extract_id: int) -> pl.DataFrame:
+    """Rows of the fast path, with where they are and whose they are."""
+    places = chunk.places()
+    if not fast.rows.all():
+        places = places.filter(pl.Series(fast.rows))
+    ids = {"batch_id": batch_id, "extract_id": extract_id}
+    of = [pl.lit(number, pl.Int32).alias(name) for name, number in ids.items()]
+    return places.with_columns(of).hstack(fast.frame)
