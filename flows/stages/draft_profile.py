@@ -7,7 +7,8 @@ begins with `# ?`, and the key is left out until somebody decides.
 import json
 import re
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -21,7 +22,7 @@ from connectors.files.profile_file import read_profile
 from connectors.files.shape import Shape, shape_of
 from connectors.files.workbook import check_workbook
 from connectors.settings import Settings
-from flows.steps.draft import ISO, NumberSigns, time_forms
+from flows.steps.draft import NOTHING, Between, Found, NumberSigns, TimesFound, times_of
 from schemas.counting import agree, grouped, quantity
 from schemas.field import Field, Kind, Table
 from schemas.tables import EXTRACTS
@@ -34,6 +35,8 @@ LIKE = 0.5
 """How alike the names of a column and a field are, at the least, to be named together."""
 TIMES = (Kind.DATETIME, Kind.DATETIME_OFFSET)
 NUMBERS = (Kind.DOUBLE, Kind.INTEGER, Kind.INTEGER64)
+FEW = 10
+"""An example of fewer than one in so many cells may be a mistake."""
 NAMED = 3
 """Fields that are named beside a column."""
 
@@ -138,11 +141,11 @@ class _Draft:
             columns = ", ".join(f'"Column {at}"' for at in range(1, len(shape.names) + 1))
             yield f"# ? names = [{columns}]"
         yield from self._footer()
-        times = self._times()
-        numbers = [place for place in range(len(shape.names)) if place not in times]
-        yield from self._numbers([shape.column(place) for place in numbers])
+        times, numbers, nothing = self._read_columns()
+        yield from _nothing_lines(nothing)
+        yield from self._number_lines(numbers)
         yield from self._time_lines(times)
-        yield from self._columns(times)
+        yield from self._columns(times, numbers)
 
     def _footer(self) -> Iterator[str]:
         for line in self.shape.behind:
@@ -150,13 +153,29 @@ class _Draft:
         if self.shape.behind:
             yield "# ? footer = ['...']  # a pattern for each of these lines, totals in groups"
 
-    def _numbers(self, columns: Sequence[list[str]]) -> Iterator[str]:
-        signs = NumberSigns()
-        for cells in columns:
-            signs.add(cells)
+    def _read_columns(
+        self,
+    ) -> tuple[dict[int, TimesFound], dict[int, NumberSigns], Counter[str]]:
+        """The columns of times and of numbers, by their places, and what stands for none there."""
+        times, numbers, nothing = {}, {}, Counter[str]()
+        for place in range(len(self.shape.names)):
+            cells = self.shape.column(place)
+            told = [cell for cell in cells if not NOTHING.fullmatch(cell)]
+            signs = NumberSigns()
+            if found := times_of(told):
+                times[place] = found
+            elif told and signs.add(told):
+                numbers[place] = signs
+            else:
+                continue
+            nothing += Counter(cell for cell in cells if NOTHING.fullmatch(cell))
+        return times, numbers, nothing
+
+    def _number_lines(self, columns: Mapping[int, NumberSigns]) -> Iterator[str]:
+        signs = NumberSigns.of(columns.values())
         either = signs.either - signs.decimal - signs.thousands
         if len(signs.decimal) > 1 or signs.decimal & signs.thousands:
-            yield "# ? decimal and thousands: columns differ in them, see [fields.NAME]"
+            yield from self._differing(columns)
         elif signs.decimal == {","}:
             yield 'decimal = ","'
             either -= {"."}
@@ -167,38 +186,62 @@ class _Draft:
             yield f"thousands = {_quoted(min(signs.thousands))}"
         elif signs.decimal and (signs.either - signs.decimal) and not signs.thousands:
             yield f"# ? thousands = {_quoted(min(signs.either - signs.decimal))}"
-        if signs.negative:
-            plain = ["-1"] if any(one.startswith("-") for one in signs.around) else []
-            yield f"negative = [{', '.join(map(_quoted, [*plain, *signs.negative]))}]"
-        if signs.currency:
-            yield f"currency = [{', '.join(map(_quoted, signs.currency))}]"
-        for one in signs.others:
+        yield from _examples("negative", signs.negative, usual="-1")
+        yield from _examples("currency", signs.currency)
+        for one in signs.words:
             yield f"# ? positive, negative or part: what stands around the 1 of {shown(one, 20)}"
+        for place, of in columns.items():
+            if of.others.count:
+                yield self._but(place, of.others, "no number", "no numbers")
 
-    def _times(self) -> dict[int, list[str]]:
-        """The forms that fit, by the place of a column of times; numbers in a row are none."""
-        found = {}
-        for place in range(len(self.shape.names)):
-            cells = self.shape.column(place)
-            if cells and not all(map(str.isdigit, cells)) and (forms := time_forms(cells)):
-                found[place] = forms
-            elif cells and all(map(ISO.fullmatch, cells)):
-                found[place] = []
-        return found
+    def _differing(self, columns: Mapping[int, NumberSigns]) -> Iterator[str]:
+        """What the numbers of columns are written with that do not agree."""
+        alone = all(
+            len(of.decimal) <= 1 and not of.decimal & of.thousands for of in columns.values()
+        )
+        what = "columns differ in them, see [fields.NAME]" if alone else "cells differ in them"
+        yield f"# ? decimal and thousands: {what}"
+        for place, of in columns.items():
+            told = [found for between, found in of.between.items() if between != Between()]
+            if told:
+                such = "; ".join(
+                    f"{quantity(count, 'cell', grouped)} such as {shown(example, 20)}"
+                    for count, example in told
+                )
+                yield f"#   {self._name(place)}: {such}"
 
-    def _time_lines(self, times: dict[int, list[str]]) -> Iterator[str]:
-        written = {tuple(forms) for forms in times.values() if forms}
-        if not written:
-            return
+    def _time_lines(self, times: Mapping[int, TimesFound]) -> Iterator[str]:
+        written = {of.forms for of in times.values() if of.forms}
+        others = any(of.others for of in times.values())
         if len(written) > 1:
             yield "# ? date_format: columns differ in it, see [fields.NAME]"
-        elif len(forms := min(written)) > 1:
-            yield f"# ? date_format = {' or '.join(map(_quoted, forms))}  # each fits every row"
-        else:
-            yield f"date_format = {_quoted(forms[0])}"
-        yield '# ? zone = "Europe/Berlin" or offset = "Z"  # what a time without an offset means'
+            for place, of in times.items():
+                yield f"#   {self._name(place)}: {_forms(of)}"
+        for forms in written if len(written) == 1 else ():
+            fits = "each fits as many cells" if others else "each fits every row"
+            why = f"  # {fits}" if len(forms) > 1 else "  # of most cells" if others else ""
+            mark = "# ? " if why else ""
+            yield f"{mark}date_format = {' or '.join(map(_quoted, forms))}{why}"
+        for place, of in times.items():
+            if of.others:
+                no_time = Found(of.others, of.example)
+                yield self._but(place, no_time, f"not {_forms(of)}", f"not {_forms(of)}")
+        if written:
+            yield '# ? zone = "Europe/Berlin" or offset = "Z"  # what a time without offset means'
 
-    def _columns(self, times: Collection[int]) -> Iterator[str]:
+    def _but(self, place: int, found: Found, one: str, several: str) -> str:
+        """What is said of the cells of a column that are not written as the others are."""
+        cells = sum(not NOTHING.fullmatch(cell) for cell in self.shape.column(place))
+        is_none = f"is {one}" if found.count == 1 else f"are {several}"
+        return (
+            f"#   {self._name(place)}: {found.count:,} of {quantity(cells, 'cell', grouped)} "
+            f"{is_none}, such as {shown(found.example, 40)}"
+        )
+
+    def _name(self, place: int) -> str:
+        return _quoted(shown(self.shape.names[place], 40))
+
+    def _columns(self, times: Collection[int], numbers: Collection[int]) -> Iterator[str]:
         tables = [self.table] if self.table else [*EXTRACTS.values()]
         fields = {field.name: field for table in tables for field in table.delivered}
         own = {name.casefold() for name in fields}
@@ -218,13 +261,41 @@ class _Draft:
         for place, name in unknown:
             cells = self.shape.column(place)
             such = f"such as {shown(cells[0], 40)}" if cells else "always empty"
-            first, *others = _alike(name, _fitting(left, cells, is_time=place in times)) or [""]
+            kinds = TIMES if place in times else NUMBERS if place in numbers else [*Kind]
+            fitting = [one.name for one in left if one.kind in kinds]
+            first, *others = _alike(name, fitting) or [""]
             more = f"; or {', '.join(others)}" if others else ""
             yield f'# ? {_quoted(name)} = "{first}"  # {such}{more}'
         if self.table:
             yield ""
             yield "[constants]"
             yield from _constants(self.table, theirs)
+
+
+def _nothing_lines(nothing: Counter[str]) -> Iterator[str]:
+    if nothing:
+        words = ", ".join(map(_quoted, ["", *sorted(nothing)]))
+        cells = quantity(nothing.total(), "cell", grouped)
+        yield f"# ? null = [{words}]  # such texts are in {cells} of numbers and times"
+
+
+def _examples(key: str, found: Mapping[str, Found], usual: str = "") -> Iterator[str]:
+    """The key with the examples that were found; those of few cells may be mistakes."""
+    total = sum(count for count, _ in found.values())
+    stated = [one for one, (count, _) in found.items() if count * FEW >= total]
+    stated.sort(key=lambda one: one != usual)
+    if stated and stated != [usual]:
+        yield f"{key} = [{', '.join(map(_quoted, stated))}]"
+    for one, (count, example) in found.items():
+        if one not in stated:
+            yield (
+                f"# ? {key}: {_quoted(one)} too?  # {count:,} of {total:,} cells with any, such "
+                f"as {shown(example, 20)}"
+            )
+
+
+def _forms(of: TimesFound) -> str:
+    return " or ".join(map(_quoted, of.forms)) if of.forms else "of ISO 8601"
 
 
 def _constants(table: Table, theirs: set[str]) -> Iterator[str]:
@@ -237,17 +308,6 @@ def _example(field: Field) -> str:
     if field.kind in (Kind.INTEGER, Kind.INTEGER64):
         return "0"
     return '"0.00"' if field.kind is Kind.DOUBLE else '""'
-
-
-def _fitting(fields: Sequence[Field], cells: Sequence[str], *, is_time: bool) -> list[str]:
-    """The fields whose kind a column may be of, as it stands or by a map or a part of it."""
-    if is_time:
-        kinds: Collection[Kind] = TIMES
-    elif cells and NumberSigns().add(cells):
-        kinds = NUMBERS
-    else:
-        kinds = [*Kind]
-    return [one.name for one in fields if one.kind in kinds]
 
 
 def _alike(name: str, fields: Sequence[str]) -> list[str]:
