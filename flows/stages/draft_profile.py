@@ -191,7 +191,7 @@ class _Draft:
         for one in signs.words:
             yield f"# ? positive, negative or part: what stands around the 1 of {shown(one, 20)}"
         for place, of in columns.items():
-            if of.others.count:
+            if of.others.cells:
                 yield self._but(place, of.others, "no number", "no numbers")
 
     def _differing(self, columns: Mapping[int, NumberSigns]) -> Iterator[str]:
@@ -232,9 +232,9 @@ class _Draft:
     def _but(self, place: int, found: Found, one: str, several: str) -> str:
         """What is said of the cells of a column that are not written as the others are."""
         cells = sum(not NOTHING.fullmatch(cell) for cell in self.shape.column(place))
-        is_none = f"is {one}" if found.count == 1 else f"are {several}"
+        is_none = f"is {one}" if found.cells == 1 else f"are {several}"
         return (
-            f"#   {self._name(place)}: {found.count:,} of {quantity(cells, 'cell', grouped)} "
+            f"#   {self._name(place)}: {found.cells:,} of {quantity(cells, 'cell', grouped)} "
             f"{is_none}, such as {shown(found.example, 40)}"
         )
 

@@ -100,7 +100,7 @@ class Between(NamedTuple):
 class Found(NamedTuple):
     """Cells that are alike."""
 
-    count: int
+    cells: int
     example: str
     """The first of them."""
 
