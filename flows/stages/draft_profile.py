@@ -23,6 +23,7 @@ from connectors.files.shape import Shape, shape_of
 from connectors.files.workbook import check_workbook
 from connectors.settings import Settings
 from flows.steps.draft import NOTHING, Between, Found, NumberSigns, TimesFound, times_of
+from flows.steps.draft_table import TableGuess, table_of
 from schemas.counting import agree, grouped, quantity
 from schemas.field import Field, Kind, Table
 from schemas.tables import EXTRACTS
@@ -141,11 +142,12 @@ class _Draft:
             columns = ", ".join(f'"Column {at}"' for at in range(1, len(shape.names) + 1))
             yield f"# ? names = [{columns}]"
         yield from self._footer()
-        times, numbers, nothing = self._read_columns()
-        yield from _nothing_lines(nothing)
+        times, numbers, empty = self._read_columns()
+        table = table_of(self.shape.names, numbers, empty)
+        yield from self._nothing_lines({*times, *numbers, *(table.places if table else ())})
         yield from self._number_lines(numbers)
         yield from self._time_lines(times)
-        yield from self._columns(times, numbers)
+        yield from self._columns(times, numbers, table)
 
     def _footer(self) -> Iterator[str]:
         for line in self.shape.behind:
@@ -153,23 +155,28 @@ class _Draft:
         if self.shape.behind:
             yield "# ? footer = ['...']  # a pattern for each of these lines, totals in groups"
 
-    def _read_columns(
-        self,
-    ) -> tuple[dict[int, TimesFound], dict[int, NumberSigns], Counter[str]]:
-        """The columns of times and of numbers, by their places, and what stands for none there."""
-        times, numbers, nothing = {}, {}, Counter[str]()
+    def _read_columns(self) -> tuple[dict[int, TimesFound], dict[int, NumberSigns], list[int]]:
+        """The columns of times, of numbers, and of nothing, by their places."""
+        times, numbers, empty = {}, {}, []
         for place in range(len(self.shape.names)):
             cells = self.shape.column(place)
             told = [cell for cell in cells if not NOTHING.fullmatch(cell)]
             signs = NumberSigns()
-            if found := times_of(told):
+            if not told:
+                empty.append(place)
+            elif found := times_of(told):
                 times[place] = found
-            elif told and signs.add(told):
+            elif signs.add(told):
                 numbers[place] = signs
-            else:
-                continue
-            nothing += Counter(cell for cell in cells if NOTHING.fullmatch(cell))
-        return times, numbers, nothing
+        return times, numbers, empty
+
+    def _nothing_lines(self, places: Collection[int]) -> Iterator[str]:
+        cells = (cell for place in sorted(places) for cell in self.shape.column(place))
+        nothing = Counter(cell for cell in cells if NOTHING.fullmatch(cell))
+        if nothing:
+            words = ", ".join(map(_quoted, ["", *sorted(nothing)]))
+            so_many = quantity(nothing.total(), "cell", grouped)
+            yield f"# ? null = [{words}]  # such texts are in {so_many} of numbers and times"
 
     def _number_lines(self, columns: Mapping[int, NumberSigns]) -> Iterator[str]:
         signs = NumberSigns.of(columns.values())
@@ -241,20 +248,25 @@ class _Draft:
     def _name(self, place: int) -> str:
         return _quoted(shown(self.shape.names[place], 40))
 
-    def _columns(self, times: Collection[int], numbers: Collection[int]) -> Iterator[str]:
+    def _columns(
+        self, times: Collection[int], numbers: Collection[int], guess: TableGuess | None
+    ) -> Iterator[str]:
         tables = [self.table] if self.table else [*EXTRACTS.values()]
         fields = {field.name: field for table in tables for field in table.delivered}
         own = {name.casefold() for name in fields}
         theirs = {folded(name) for name in self.shape.names}
         places = {folded(name): place for place, name in reversed([*enumerate(self.shape.names)])}
+        making = guess.places if guess else ()
         unknown = [
             (place, self.shape.names[place])
             for name, place in sorted(places.items(), key=lambda one: one[1])
-            if name and name not in own
+            if name and name not in own and place not in making
         ]
-        if not unknown:
+        if not unknown and not guess:
             return
         yield 'unknown_columns = "ignore"  # ? without it every column has to be mapped'
+        if guess:
+            yield from self._table_lines(guess)
         yield ""
         yield "[columns]"
         left = [field for name, field in fields.items() if name.casefold() not in theirs]
@@ -262,21 +274,34 @@ class _Draft:
             cells = self.shape.column(place)
             such = f"such as {shown(cells[0], 40)}" if cells else "always empty"
             kinds = TIMES if place in times else NUMBERS if place in numbers else [*Kind]
-            fitting = [one.name for one in left if one.kind in kinds]
-            first, *others = _alike(name, fitting) or [""]
-            more = f"; or {', '.join(others)}" if others else ""
-            yield f'# ? {_quoted(name)} = "{first}"  # {such}{more}'
+            yield _column(name, left, kinds, such)
+        if guess:
+            such = f"by unpivot: {shown(self.shape.names[making[0]], 40)}"
+            yield _column(guess.name, left, [*Kind], such)
+            cells = next(self.shape.column(at) for at in making if at in numbers)
+            yield _column(guess.value, left, NUMBERS, f"by unpivot: {shown(cells[0], 40)}")
         if self.table:
             yield ""
             yield "[constants]"
             yield from _constants(self.table, theirs)
 
+    def _table_lines(self, guess: TableGuess) -> Iterator[str]:
+        names = [shown(self.shape.names[place], 20) for place in guess.places]
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        yield ""
+        yield f"# A guess, by what the columns {', '.join(names[:NAMED])}{more} are called:"
+        yield "# if each of their cells is a record of its own, it is"
+        yield "# ? [unpivot]"
+        yield f"# ? keep = [{', '.join(map(_quoted, guess.keep))}]"
+        yield f"# ? name = {_quoted(guess.name)}"
+        yield f"# ? value = {_quoted(guess.value)}"
 
-def _nothing_lines(nothing: Counter[str]) -> Iterator[str]:
-    if nothing:
-        words = ", ".join(map(_quoted, ["", *sorted(nothing)]))
-        cells = quantity(nothing.total(), "cell", grouped)
-        yield f"# ? null = [{words}]  # such texts are in {cells} of numbers and times"
+
+def _column(name: str, fields: Sequence[Field], kinds: Collection[Kind], such: str) -> str:
+    fitting = [one.name for one in fields if one.kind in kinds]
+    first, *others = _alike(name, fitting) or [""]
+    more = f"; or {', '.join(others)}" if others else ""
+    return f'# ? {_quoted(name)} = "{first}"  # {such}{more}'
 
 
 def _examples(key: str, found: Mapping[str, Found], usual: str = "") -> Iterator[str]:

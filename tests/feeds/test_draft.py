@@ -225,6 +225,42 @@ def test_a_draft_says_what_stands_beside_the_cells(
     )
 
 
+TABLES = [
+    # header and line, what is guessed
+    ("Date,USD,JPY,CYP,", "2014-08-25,1.32,137.13,N/A,", ("Date", "Currency", "USD, JPY, CYP")),
+    ("Account;2026-01;2026-02;2026-03", "A;1;2;3", ("Account", "Month", "2026-01, 2026-02")),
+    ("Debt;Name;Jan 26;Feb 26;Mar 26", "1;x;1;;3", ("Debt", "Month", "Jan 26, Feb 26, Mar 26")),
+    ("Month;01.01.2026;02.01.2026;03.01.2026", "a;1;2;3", ("Month", "Day", "01.01.2026")),
+    ("Code;4711;4712;4713;4714", "a;1;2;3;4", ("Code", "Code of the column", "and 1 more")),
+    ("Date,USD,JPY", "2014-08-25,1.32,137.13", None),
+    ("Date,USD,JPY,CYP", "2014-08-25,a,b,c", None),
+    ("Date,USD,JPY,CYP", "2014-08-25,-,-,-", None),
+    ("Id,PaidAmount,TAX,FEE,NET,Name,Currency", "1,2,3,4,5,x,EUR", None),
+    ("USD,JPY,CYP", "1.32,137.13,2", None),
+]
+
+
+@pytest.mark.parametrize(("header", "line", "guess"), TABLES)
+def test_a_table_with_a_column_for_each_currency_or_month_is_guessed_and_marked(
+    tmp_path: Path, header: str, line: str, guess: tuple[str, str, str] | None
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"{header}\n{line}\n")
+    text, draft = drafted(str(path))
+    assert not draft.unpivots
+    assert ("# ? [unpivot]" in text) == bool(guess)
+    if guess is not None:
+        keep, name, columns = guess
+        assert f"{columns}" in text.split("# ? [unpivot]")[0]
+        stated = re.sub(
+            r"^# [?] (\[unpivot\]|(?:keep|name|value) =)", r"\1", text, flags=re.MULTILINE
+        )
+        profile = read_profile(read_toml(stated))
+        assert (profile.unpivot_keep[0], profile.unpivot_name) == (keep, name)
+        assert f'# ? "{name}" = ' in text.split("[columns]")[1]
+        assert '# ? "USD"' not in text
+
+
 @pytest.mark.parametrize("path", TORTURE, ids=lambda path: path.name)
 def test_a_hostile_file_has_a_draft_that_can_be_loaded_or_is_refused(path: Path) -> None:
     try:
