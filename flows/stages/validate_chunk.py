@@ -4,6 +4,7 @@ import polars as pl
 
 from connectors.files.cells import as_delivered
 from connectors.files.chunk import Chunk
+from connectors.files.divided import divided_records
 from connectors.files.header import Header
 from connectors.files.profile import Profile
 from flows.stages.writing import writing_of
@@ -25,6 +26,7 @@ def validate_chunk(
 ) -> Validated:
     """The rows of a chunk with their verdicts, by the record kind they are staged under."""
     cells = as_delivered(chunk.cells(header.width), header)
+    of_lines = header.positions is None and header.unpivot is None
     return validate_rows(
         header.table,
         cells,
@@ -40,6 +42,7 @@ def validate_chunk(
         unwrapped=not profile.compare_only,
         repaired=_repaired(header, cells, repaired),
         excluded=Exclusions(profile.leave_out, profile.keep_only).of(cells, header.names),
+        divided=divided_records(chunk, header.width) if of_lines else None,
     )
 
 
