@@ -100,6 +100,8 @@ def typed_records(
     for name, (value, scale) in plan.constants.items():
         full = np.full(count, value), np.full(count, scale, np.int16), np.ones(count, np.bool_)
         frame.add(table.by_name[name], _Values(*full))
+    if plan.written:
+        frame.add_texts(pl.DataFrame([plan.written]), times=count)
     if plan.left:
         cells = {
             str(column): _texts(
@@ -174,6 +176,11 @@ class _Frame:
             .alias(of.name)
             for of in fields
         )
+        self.add_texts(texts)
+
+    def add_texts(self, texts: pl.DataFrame, *, times: int = 1) -> None:
+        """Fields from their texts, as the service document writes them; each row so many times."""
+        fields = [self._table.by_name[name] for name in texts.columns]
         typed = type_fields(texts, fields)
         for of in fields:
             unread = (texts[of.name] != "").fill_null(value=False) & typed[of.name].is_null()
@@ -186,7 +193,8 @@ class _Frame:
             short = exact.with_columns(pl.when(plain).then(name).alias(name) for name in amounts)
             typed = in_millionths(self._table, short)
         for name in (name for of in fields for name in millionth_columns(of)):
-            self._given[name] = typed[name]
+            values = typed[name]
+            self._given[name] = values if times == 1 else values.new_from_index(0, times)
             self._made[name] = pl.col(name)
 
     def finish(self) -> pl.DataFrame:
