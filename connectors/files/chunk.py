@@ -14,6 +14,7 @@ import polars as pl
 from connectors.files.bitmask import Flags, Places
 from connectors.files.dialect import Dialect, RecordFault
 from connectors.files.encodings import utf8_sizes
+from connectors.files.escaped_cells import escaped_cells
 from connectors.files.record_cells import cells_of
 from connectors.files.records import Records, conserved, sound
 from connectors.files.shadow import DELIMITER, covered
@@ -162,17 +163,26 @@ class Chunk:
         beside = sound_ones & self.beside_csv
         if not beside.any():
             return self._csv_cells(self.records, width)
-        rows = [
-            cells_of(self._text_of(row), self.dialect) for row in np.flatnonzero(beside).tolist()
-        ]
-        schema = {str(column): pl.String() for column in range(width)}
-        apart = pl.DataFrame(rows, schema, orient="row")
+        apart = self._cells_apart(beside, width)
         rest = sound_ones & ~beside
         if not rest.any():
             return apart
         plain = self._csv_cells(self.records.only(rest), width)
         order = np.argsort(np.concatenate([np.flatnonzero(rest), np.flatnonzero(beside)]))
         return pl.concat([plain, apart])[order]
+
+    def _cells_apart(self, chosen: Flags, width: int) -> pl.DataFrame:
+        """The cells of records that a reader of plain CSV may read in another way."""
+        if self.dialect.escape and (utf8 := self.utf8) is not None:
+            start, end = utf8.start[chosen], utf8.end[chosen]
+            cells = escaped_cells(utf8.text, start, end, width, self.dialect)
+            if cells is not None:
+                return cells
+        rows = [
+            cells_of(self._text_of(row), self.dialect) for row in np.flatnonzero(chosen).tolist()
+        ]
+        schema = {str(column): pl.String() for column in range(width)}
+        return pl.DataFrame(rows, schema, orient="row")
 
     def _csv_cells(self, records: Records, width: int) -> pl.DataFrame:
         text = sound(self.block[: self.records.consumed], records)

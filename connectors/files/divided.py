@@ -26,12 +26,14 @@ def divided_records(chunk: Chunk, width: int) -> dict[int, tuple[int, int]]:
     if not below.any():
         return {}
     text = np.frombuffer(shadow(chunk.block[: records.consumed], dialect), np.uint8)
-    delimiters, quotes = (
-        np.append(0, np.cumsum(text == ord(sign), dtype=np.int64))
-        for sign in (covered(dialect).delimiter, dialect.quote)
+    delimited, quotes = (
+        np.searchsorted(places, records.end) - np.searchsorted(places, records.start)
+        for places in (
+            np.flatnonzero(text == ord(sign))
+            for sign in (covered(dialect).delimiter, dialect.quote)
+        )
     )
-    delimited = delimiters[records.end] - delimiters[records.start]
-    unquoted = quotes[records.end] == quotes[records.start]
+    unquoted = quotes == 0
     edges = np.flatnonzero(np.concatenate([[True], ~below, [True]]))
     found: dict[int, tuple[int, int]] = {}
     whole = covered_width(width, dialect) - 1
