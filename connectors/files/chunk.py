@@ -18,7 +18,7 @@ from connectors.files.escaped_cells import escaped_cells
 from connectors.files.record_cells import cells_of
 from connectors.files.records import Records, conserved, sound
 from connectors.files.shadow import DELIMITER, covered
-from connectors.files.valueless import NO_LINES, Valueless
+from connectors.files.skipped_lines import NO_LINES, SkippedLines
 
 MARK = codecs.BOM_UTF8
 LAST_ASCII = 127
@@ -56,11 +56,11 @@ class Chunk:
     dialect: Dialect
     chosen: Flags | None = None
     """Which of the records between start and end they are; None: all."""
-    valueless: Valueless = NO_LINES
+    valueless: SkippedLines = NO_LINES
     """Up to its end, from that of the chunk before; of the last one also those behind it."""
-    comments: Valueless = NO_LINES
+    comments: SkippedLines = NO_LINES
     """The same of lines that begin as the feed begins comments."""
-    behind: Valueless = NO_LINES
+    behind: SkippedLines = NO_LINES
     """Those of the last chunk's comments that stand behind its end."""
 
     @property

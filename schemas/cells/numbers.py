@@ -15,7 +15,7 @@ import polars as pl
 
 BLANKS = " \N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{THIN SPACE}\N{FIGURE SPACE}"
 AROUND = " \t"
-"""Blanks around a number that are no part of it."""
+"""Blanks around a cell that are no part of it."""
 BLANK = "blank"
 """As a sign between thousands: a blank of any kind."""
 NEGATIVE, POSITIVE = ("-1",), ("1", "+1")

@@ -14,13 +14,13 @@ from flows.steps.validate.excluded import KeptBy
 from flows.steps.validate.normalise import Writing
 from flows.steps.validate.quick_times import offset_on
 from schemas.cells.columns import type_fields
+from schemas.cells.reading import MINUTE
 from schemas.field import Field, Kind, Table
 from schemas.frame_types import millionth_columns
 from schemas.kinds import EXACT, OFFSET, SCALE
 from schemas.millionths import in_millionths, plain_rows
 
-_DAY, _MINUTE = 86_400_000_000, 60_000_000
-"""In microseconds."""
+_DAY = 24 * 60 * MINUTE
 _EPOCH = date(1970, 1, 1)
 _GIVEN = "__given"
 
@@ -154,7 +154,7 @@ class _Frame:
             beside, known = _offsets(values, given, zone)
             self.sound &= known
             if of.kind is Kind.DATETIME_OFFSET:
-                values = values - beside.astype(np.int64) * _MINUTE
+                values = values - beside.astype(np.int64) * MINUTE
         mask = of.name + _GIVEN
         self._given[mask] = pl.Series(mask, given)
         for name, dtype in millionth_columns(of).items():
