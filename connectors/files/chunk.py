@@ -157,6 +157,16 @@ class Chunk:
             found[holder[holder >= 0]] = True
         return found
 
+    @property
+    def told_by_bytes(self) -> Flags:
+        """The sound records on one line whose cells are what stands between their delimiters."""
+        records = self.records
+        if len(self.dialect.delimiter) > 1:
+            return np.zeros(self.height, np.bool_)
+        is_sound = (records.fault == RecordFault.NONE) & (records.first_line == records.last_line)
+        found: Flags = is_sound & ~self.beside_csv
+        return found
+
     def cells(self, width: int) -> pl.DataFrame:
         """The sound records as text: columns named "0", "1" ...; a bare empty cell is null."""
         sound_ones = self.records.fault == RecordFault.NONE
@@ -308,12 +318,19 @@ def read_cells(text: bytes, height: int, width: int, dialect: Dialect) -> pl.Dat
     names = _column_names(width)
     if height == 0:
         return pl.DataFrame(schema=dict.fromkeys(names, pl.String()))
+    frame = _agreed_cells(text, height, names, dialect)
+    return _slow_cells(text, names, dialect) if frame is None else frame
+
+
+def _agreed_cells(
+    text: bytes, height: int, names: list[str], dialect: Dialect
+) -> pl.DataFrame | None:
+    """The same; None where polars sees other records than the splitter.
+
+    Then the slow and obvious reader decides: a shifted row would be worse than a slow one.
+    """
     frame = _cells(text, names, dialect)
-    # polars and the splitter must see the same records; if they ever do not, the slow and
-    # obvious reader decides, because a shifted row would be worse than a slow one.
-    if frame.height != height or frame.width != width:
-        return _slow_cells(text, names, dialect)
-    return frame
+    return frame if (frame.height, frame.width) == (height, len(names)) else None
 
 
 def _shown(record: bytes, encoding: str) -> str:
@@ -327,9 +344,8 @@ def joined_cells(chunks: Sequence[Chunk], width: int) -> pl.DataFrame | None:
     None where polars sees other records.
     """
     text = b"".join(sound(one.block[: one.records.consumed], one.records) for one in chunks)
-    frame = _cells(text, _column_names(width), chunks[0].dialect)
-    same = frame.height == sum(one.height for one in chunks) and frame.width == width
-    return frame if same else None
+    height = sum(one.height for one in chunks)
+    return _agreed_cells(text, height, _column_names(width), chunks[0].dialect)
 
 
 def joined_places(chunks: Sequence[Chunk]) -> pl.DataFrame:
