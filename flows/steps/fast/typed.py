@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from io import BytesIO
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -19,6 +19,10 @@ from schemas.field import Field, Kind, Table
 from schemas.frame_types import millionth_columns
 from schemas.kinds import EXACT, OFFSET, SCALE
 from schemas.millionths import in_millionths, plain_rows
+
+if TYPE_CHECKING:
+    from flows.steps.fast.plan import Plan
+    from flows.steps.fast.records import Read
 
 _DAY = 24 * 60 * MINUTE
 _EPOCH = date(1970, 1, 1)
@@ -63,13 +67,53 @@ def typed_records(
     """The records that can be read from their bytes; None: none of this writing."""
     # What compiles the loops takes longer to load than a small delivery to validate.
     from flows.steps.fast.plan import plan_of  # noqa: PLC0415
-    from flows.steps.fast.records import Read, read_records, room_for  # noqa: PLC0415
 
     plan = plan_of(table, names, writing, sources, kept)
     if plan is None:
         return None
-    rows, left = delivered.sound.copy(), plan.left_columns
-    height = int(rows.sum())
+    rows = delivered.sound.copy()
+    read, count = _read(delivered, plan, rows, len(names))
+    if count == 0:
+        return None
+    frame = _Frame(table, count)
+    for field, values, beside, given in zip(plan.read, *read[:3], strict=False):
+        one = _Values(values[:count], beside[:count], given[:count])
+        frame.add(field.of, one, zone=field.zone, unzoned=field.unzoned)
+    for name, (value, scale) in plan.constants.items():
+        full = np.full(count, value), np.full(count, scale, np.int16), np.ones(count, np.bool_)
+        frame.add(table.by_name[name], _Values(*full))
+    if plan.written:
+        frame.add_texts(pl.DataFrame([plan.written]), times=count)
+    if plan.left:
+        cells = {
+            str(column): _texts(
+                delivered.text, read.begins[place, :count], read.ends[place, :count]
+            )
+            for place, column in enumerate(plan.left_columns.tolist())
+        }
+        frame.add_left(pl.DataFrame(cells), plan.left, writing)
+    typed = frame.finish()
+    if writing.keys:
+        from flows.steps.fast.keys import key_numbers  # noqa: PLC0415
+
+        typed = typed.with_columns(
+            key_numbers(table, of, typed).alias(name)
+            for name, of in writing.keys.items()
+            if {name, *of} <= table.by_name.keys()
+        )
+    return TypedRecords(typed, rows, frame.sound)
+
+
+def _read(
+    delivered: Delivered, plan: "Plan", rows: NDArray[np.bool_], width: int
+) -> tuple["Read", int]:
+    """Read the records that are `rows` so far; those that cannot be are taken out of them.
+
+    Returns what was found, and how many records are left.
+    """
+    from flows.steps.fast.records import Read, read_records, room_for  # noqa: PLC0415
+
+    left, height = plan.left_columns, int(rows.sum())
     shape, places = (len(plan.how), height), (len(left), height)
     read = Read(
         np.empty(shape, np.int64),
@@ -88,38 +132,10 @@ def typed_records(
         plan.how,
         plan.book,
         left,
-        room_for(len(names)),
+        room_for(width),
         read,
     )
-    if count == 0:
-        return None
-    frame = _Frame(table, count)
-    for field, values, beside, given in zip(plan.read, *read[:3], strict=False):
-        one = _Values(values[:count], beside[:count], given[:count])
-        frame.add(field.of, one, zone=field.zone, unzoned=field.unzoned)
-    for name, (value, scale) in plan.constants.items():
-        full = np.full(count, value), np.full(count, scale, np.int16), np.ones(count, np.bool_)
-        frame.add(table.by_name[name], _Values(*full))
-    if plan.written:
-        frame.add_texts(pl.DataFrame([plan.written]), times=count)
-    if plan.left:
-        cells = {
-            str(column): _texts(
-                delivered.text, read.begins[place, :count], read.ends[place, :count]
-            )
-            for place, column in enumerate(left.tolist())
-        }
-        frame.add_left(pl.DataFrame(cells), plan.left, writing)
-    typed = frame.finish()
-    if writing.keys:
-        from flows.steps.fast.keys import key_numbers  # noqa: PLC0415
-
-        typed = typed.with_columns(
-            key_numbers(table, of, typed).alias(name)
-            for name, of in writing.keys.items()
-            if {name, *of} <= table.by_name.keys()
-        )
-    return TypedRecords(typed, rows, frame.sound)
+    return read, count
 
 
 class _Values(NamedTuple):
