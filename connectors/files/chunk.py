@@ -14,10 +14,11 @@ import polars as pl
 from connectors.files.bitmask import Flags, Places
 from connectors.files.dialect import Dialect, RecordFault
 from connectors.files.encodings import utf8_sizes
+from connectors.files.escaped_cells import escaped_cells
 from connectors.files.record_cells import cells_of
 from connectors.files.records import Records, conserved, sound
 from connectors.files.shadow import DELIMITER, covered
-from connectors.files.valueless import NO_LINES, Valueless
+from connectors.files.skipped_lines import NO_LINES, SkippedLines
 
 MARK = codecs.BOM_UTF8
 LAST_ASCII = 127
@@ -55,11 +56,11 @@ class Chunk:
     dialect: Dialect
     chosen: Flags | None = None
     """Which of the records between start and end they are; None: all."""
-    valueless: Valueless = NO_LINES
+    valueless: SkippedLines = NO_LINES
     """Up to its end, from that of the chunk before; of the last one also those behind it."""
-    comments: Valueless = NO_LINES
+    comments: SkippedLines = NO_LINES
     """The same of lines that begin as the feed begins comments."""
-    behind: Valueless = NO_LINES
+    behind: SkippedLines = NO_LINES
     """Those of the last chunk's comments that stand behind its end."""
 
     @property
@@ -156,23 +157,42 @@ class Chunk:
             found[holder[holder >= 0]] = True
         return found
 
+    @property
+    def told_by_bytes(self) -> Flags:
+        """The sound records on one line whose cells are what stands between their delimiters."""
+        records = self.records
+        if len(self.dialect.delimiter) > 1:
+            return np.zeros(self.height, np.bool_)
+        is_sound = (records.fault == RecordFault.NONE) & (records.first_line == records.last_line)
+        found: Flags = is_sound & ~self.beside_csv
+        return found
+
     def cells(self, width: int) -> pl.DataFrame:
         """The sound records as text: columns named "0", "1" ...; a bare empty cell is null."""
         sound_ones = self.records.fault == RecordFault.NONE
         beside = sound_ones & self.beside_csv
         if not beside.any():
             return self._csv_cells(self.records, width)
-        rows = [
-            cells_of(self._text_of(row), self.dialect) for row in np.flatnonzero(beside).tolist()
-        ]
-        schema = {str(column): pl.String() for column in range(width)}
-        apart = pl.DataFrame(rows, schema, orient="row")
+        apart = self._cells_apart(beside, width)
         rest = sound_ones & ~beside
         if not rest.any():
             return apart
         plain = self._csv_cells(self.records.only(rest), width)
         order = np.argsort(np.concatenate([np.flatnonzero(rest), np.flatnonzero(beside)]))
         return pl.concat([plain, apart])[order]
+
+    def _cells_apart(self, chosen: Flags, width: int) -> pl.DataFrame:
+        """The cells of records that a reader of plain CSV may read in another way."""
+        if self.dialect.escape and (utf8 := self.utf8) is not None:
+            start, end = utf8.start[chosen], utf8.end[chosen]
+            cells = escaped_cells(utf8.text, start, end, width, self.dialect)
+            if cells is not None:
+                return cells
+        rows = [
+            cells_of(self._text_of(row), self.dialect) for row in np.flatnonzero(chosen).tolist()
+        ]
+        schema = {str(column): pl.String() for column in range(width)}
+        return pl.DataFrame(rows, schema, orient="row")
 
     def _csv_cells(self, records: Records, width: int) -> pl.DataFrame:
         text = sound(self.block[: self.records.consumed], records)
@@ -300,12 +320,19 @@ def read_cells(text: bytes, height: int, width: int, dialect: Dialect) -> pl.Dat
     names = _column_names(width)
     if height == 0:
         return pl.DataFrame(schema=dict.fromkeys(names, pl.String()))
+    frame = _agreed_cells(text, height, names, dialect)
+    return _slow_cells(text, names, dialect) if frame is None else frame
+
+
+def _agreed_cells(
+    text: bytes, height: int, names: list[str], dialect: Dialect
+) -> pl.DataFrame | None:
+    """The same; None where polars sees other records than the splitter.
+
+    Then the slow and obvious reader decides: a shifted row would be worse than a slow one.
+    """
     frame = _cells(text, names, dialect)
-    # polars and the splitter must see the same records; if they ever do not, the slow and
-    # obvious reader decides, because a shifted row would be worse than a slow one.
-    if frame.height != height or frame.width != width:
-        return _slow_cells(text, names, dialect)
-    return frame
+    return frame if (frame.height, frame.width) == (height, len(names)) else None
 
 
 def _shown(record: bytes, encoding: str) -> str:
@@ -319,9 +346,8 @@ def joined_cells(chunks: Sequence[Chunk], width: int) -> pl.DataFrame | None:
     None where polars sees other records.
     """
     text = b"".join(sound(one.block[: one.records.consumed], one.records) for one in chunks)
-    frame = _cells(text, _column_names(width), chunks[0].dialect)
-    same = frame.height == sum(one.height for one in chunks) and frame.width == width
-    return frame if same else None
+    height = sum(one.height for one in chunks)
+    return _agreed_cells(text, height, _column_names(width), chunks[0].dialect)
 
 
 def joined_places(chunks: Sequence[Chunk]) -> pl.DataFrame:

@@ -23,6 +23,8 @@ from schemas.counting import quantity
 TEXT_SUFFIXES = (".csv", ".tsv", ".tab")
 LOOSE_SUFFIXES = (".txt", *WORKBOOKS)
 """May be of any sort: extracts only where they are named, or a pattern names them."""
+UNFINISHED = (".part", ".partial", ".filepart", ".crdownload", ".tmp", ".temp")
+"""What is still being written is called so."""
 EXTRACT_SUFFIXES = tuple(
     f"{text}{packed}" for text in (*TEXT_SUFFIXES, *LOOSE_SUFFIXES) for packed in ("", *PACKED)
 )
@@ -186,9 +188,11 @@ def _look(path: str, found: _Found) -> None:
         elif sort is not None:
             _take(location, sort, found, named=True)
         elif matches := place.matching(location):
-            named = any(one in path.lower() for one in LOOSE_SUFFIXES)
+            named = _states_ending(path.lower())
             for entry in matches:
-                _take(entry, place.sort(entry) or "other", found, named=named)
+                beside = _is_beside(entry.rpartition("/")[2].lower())
+                sort_of = place.sort(entry) or "other"
+                _take(entry, sort_of, found, named=named and not beside)
                 _take_neighbour(entry, place, found)
         else:
             raise DeliveryError(
@@ -221,7 +225,14 @@ def _take(location: str, sort: Sort, found: _Found, *, named: bool) -> None:
     elif lower.endswith(".zip"):
         _take_members(source, found)
     else:
-        found.add_source(replace(source, fault=_name_fault(lower)))
+        found.add_source(replace(source, fault=_name_fault(lower, named=named)))
+
+
+def _states_ending(lower_pattern: str) -> bool:
+    """Whether a pattern says how the names end that it means, and does not mean any of them."""
+    ending = lower_pattern.rpartition("/")[2].rpartition(".")[2]
+    stated = "." in lower_pattern.rpartition("/")[2] and not {*"*?[]"} & {*ending}
+    return stated or any(one in lower_pattern for one in LOOSE_SUFFIXES)
 
 
 def _take_neighbour(location: str, place: FileStore, found: _Found) -> None:
@@ -253,15 +264,27 @@ def _take_members(archive: Source, found: _Found) -> None:
         detail = f"{quantity(len(members), 'member')}; the limit is {found.limits.archive_members}"
         found.add_source(replace(archive, fault=DeliveryFault("too_large", detail)))
         return
-    extracts = 0
-    for number, member in enumerate(members):
-        extracts += _take_member(archive, number, member, found)
+    extracts = sum(
+        _take_member(archive, number, member, found) for number, member in enumerate(members)
+    )
     if extracts == 0:
-        fault = DeliveryFault("unsupported_format", "a zip archive without any .csv member")
+        others = [(number, one) for number, one in enumerate(members) if _may_be_text(one)]
+        if len(others) == 1:  # There is nothing else that it could be meant to bring.
+            _take_member(archive, *others[0], found, named=True)
+            return
+        detail = "a zip archive without any .csv member, or one file alone"
+        fault = DeliveryFault("unsupported_format", detail)
         found.add_source(replace(archive, fault=fault))
 
 
-def _take_member(archive: Source, number: int, member: zipfile.ZipInfo, found: _Found) -> bool:
+def _may_be_text(member: zipfile.ZipInfo) -> bool:
+    lower = member.filename.rpartition("/")[2].lower()
+    return bool(lower) and not _is_beside(lower)
+
+
+def _take_member(
+    archive: Source, number: int, member: zipfile.ZipInfo, found: _Found, *, named: bool = False
+) -> bool:
     if member.filename.endswith("/"):
         return False
     key = f"{archive.key}/{member.filename}"
@@ -273,10 +296,11 @@ def _take_member(archive: Source, number: int, member: zipfile.ZipInfo, found: _
         found.add_control(Control(source, prefix=f"{archive.key}/"))
         found.left_alone.add(source.name)
         return False
-    if _is_beside(lower) or not _is_extract_like(lower):
+    if not named and (_is_beside(lower) or not _is_extract_like(lower)):
         found.left_alone.add(source.name)
         return False
-    fault = _name_fault(lower)
+    found.left_alone.discard(source.name)
+    fault = _name_fault(lower, named=named)
     if stat.S_ISLNK(member.external_attr >> 16):
         fault = DeliveryFault("unsupported_format", "a symbolic link, which holds no data")
     elif member.flag_bits & 0x1:
@@ -301,13 +325,22 @@ def _is_beside(lower_name: str) -> bool:
     )
 
 
-def _name_fault(lower_name: str) -> DeliveryFault | None:
+def _name_fault(lower_name: str, *, named: bool) -> DeliveryFault | None:
+    """Why a file is no extract by its name; whoever names one may call it anything."""
     if lower_name.endswith(EXTRACT_SUFFIXES):
         return None
-    suffix = shown(lower_name.rpartition(".")[2] if "." in lower_name else "", 20)
-    return DeliveryFault(
-        "unsupported_format", f"the name ends in .{suffix}" if suffix else "no suffix"
-    )
+    detail = f"the name ends in .{shown(lower_name.rpartition('.')[2], 20)}"
+    if lower_name.endswith(UNFINISHED):
+        detail += ", as what is still being written does: rename it once it is complete"
+    elif _is_beside(lower_name):
+        detail += ", which stands beside extracts"
+    elif lower_name.endswith(".zip"):
+        detail = "a zip archive within another"
+    elif named:
+        return None
+    else:
+        detail += ": rename it to .csv, or name the file by itself"
+    return DeliveryFault("unsupported_format", detail)
 
 
 def _with_own_names(sources: Iterable[Source]) -> list[Source]:

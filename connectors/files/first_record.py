@@ -86,8 +86,9 @@ def first_record(
             # The last line may go on, and its CR may be half of CRLF.
             lines = lines[:-1]
         above = line - 1
-        if lines and (said := SEPARATOR.fullmatch(lines[0])):
-            dialects, above = _separated(content, dialects, said[1]), max(above, 1)
+        told = _behind_comments(lines, 0, dialects[0])
+        if told < len(lines) and (said := SEPARATOR.fullmatch(lines[told])):
+            dialects, above = _separated(content, dialects, said[1]), max(above, told + 1)
         blank = _behind_comments(lines, above, dialects[0])
         while blank < len(lines) and not lines[blank].strip(b" \t\r\n"):
             blank = _behind_comments(lines, blank + 1, dialects[0])

@@ -10,7 +10,8 @@ from connectors.files.bitmask import Bytes
 from connectors.files.chunk import Chunk
 from connectors.files.dialect import RecordFault
 from connectors.files.encodings import utf8_sizes
-from connectors.files.positions import BLANKS, CellRanges
+from connectors.files.positions import CellRanges
+from schemas.cells.numbers import AROUND
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class FixedWidthChunk(Chunk):
 
     def _fault(self) -> pl.Expr:
         at, line, fault = self.at, pl.col("data"), pl.col("fault")
-        written = line.str.strip_chars_end(BLANKS).str.len_chars()
+        written = line.str.strip_chars_end(AROUND).str.len_chars()
         short = pl.lit(not at.short_filled) & (line.str.len_chars() < at.width)
         return (
             pl.when(fault != RecordFault.NONE)

@@ -25,11 +25,9 @@ from uuid import uuid4
 
 from connectors.errors import DeliveryError, InboxHeldElsewhere
 from connectors.files.atomic import GOING, named, open_private, private_folder, write_file
-from connectors.files.delivery import BESIDE_SUFFIXES, CONTROL_NAME, Source
+from connectors.files.delivery import BESIDE_SUFFIXES, CONTROL_NAME, UNFINISHED, Source
 from connectors.files.manifest import ManifestEntry, entries_of
 
-UNFINISHED = (".part", ".partial", ".filepart", ".crdownload", ".tmp", ".temp")
-"""A name under which a file is still being written; its rename says that it is complete."""
 SIDECAR = ".manifest.json"
 WHY = ".why.txt"
 OURS = frozenset({"archive", "quarantine"})

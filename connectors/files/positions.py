@@ -7,7 +7,8 @@ from itertools import pairwise
 
 import polars as pl
 
-BLANKS = " \t"
+from schemas.cells.numbers import AROUND
+
 RANGE = re.compile(r"([1-9]\d{0,4})(?:-([1-9]\d{0,4}))?")
 DELIMITER, QUOTE = b"\x1f", b"\x1e"
 """What separates and quotes cells where nothing does: signs that no such line has."""
@@ -29,15 +30,15 @@ class CellRanges:
 
     def cells_of(self, line: str) -> list[str]:
         """The cells of one line; none if it is not of the width."""
-        written = line.rstrip(BLANKS)
+        written = line.rstrip(AROUND)
         if len(written) > self.width or (len(line) < self.width and not self.short_filled):
             return []
-        return [line[first:end].strip(BLANKS) for first, end in self.ranges]
+        return [line[first:end].strip(AROUND) for first, end in self.ranges]
 
     def cut(self, line: pl.Expr) -> list[pl.Expr]:
         """The cells of a line, without the blanks around them; an empty one is null."""
         cells = [line.str.slice(first, end - first) for first, end in self.ranges]
-        stripped = [cell.str.strip_chars(BLANKS) for cell in cells]
+        stripped = [cell.str.strip_chars(AROUND) for cell in cells]
         return [pl.when(cell != "").then(cell) for cell in stripped]
 
 

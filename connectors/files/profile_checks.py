@@ -7,7 +7,7 @@ from typing import Any
 from connectors.errors import ProfileError
 from connectors.files.content import shown
 from connectors.files.first_record import DELIMITERS, folded
-from connectors.files.positions import BLANKS, overlapping
+from connectors.files.positions import overlapping
 from connectors.files.profile import DEFAULT, ROWS, Profile, number_form, written_of
 from connectors.files.profile_keys import FOUND
 from connectors.files.profile_made import check_constant, check_made, fields_of, needed_by
@@ -15,7 +15,7 @@ from connectors.files.profile_values import choice
 from connectors.files.shadow import DELIMITER
 from schemas.cells.counted_times import EPOCHS
 from schemas.cells.dates import NoForm, numbered_form
-from schemas.cells.numbers import NoNumberForm, check_forms
+from schemas.cells.numbers import AROUND, NoNumberForm, check_forms
 from schemas.own_columns import OWN_COLUMNS
 from schemas.tables import EXTRACTS
 
@@ -75,7 +75,7 @@ def _check_signs(profile: Profile) -> None:
     several = len(profile.delimiter or "") > 1
     if several and quote in (profile.delimiter or ""):
         raise ProfileError(f"delimiter = {profile.delimiter!r} has the quote in it.")
-    if several and profile.blanks == "dropped" and {*BLANKS} & {*(profile.delimiter or "")}:
+    if several and profile.blanks == "dropped" and {*AROUND} & {*(profile.delimiter or "")}:
         raise ProfileError(
             f"delimiter = {profile.delimiter!r} has a blank in it, and blanks drops those around "
             "cells. Take it out of the delimiter."
@@ -132,7 +132,7 @@ def _check_written(written: Mapping[str, Any], at: str) -> None:
             numbered_form(form)
         except NoForm as error:
             raise ProfileError(f"{at}date_format = {shown(form)!r} with months: {error}.") from None
-    blank = [one for one in written["null"] if one.strip() and one != one.strip(BLANKS)]
+    blank = [one for one in written["null"] if one.strip() and one != one.strip(AROUND)]
     if written["blanks"] == "dropped" and blank:
         raise ProfileError(
             f"{at}null names {shown(blank[0])!r} with blanks around it, which blanks drops before "

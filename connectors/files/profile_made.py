@@ -7,12 +7,11 @@ from typing import Any
 from connectors.errors import ProfileError
 from connectors.files.content import shown
 from connectors.files.first_record import folded
-from connectors.files.positions import BLANKS
 from connectors.files.profile import Profile, written_of
 from connectors.files.profile_keys import OF_FIELD
 from connectors.files.profile_values import choice
 from connectors.files.profile_writing import WRITTEN
-from schemas.cells.numbers import BLANK
+from schemas.cells.numbers import AROUND, BLANK
 from schemas.cells.numbers import BLANKS as ANY_BLANK
 from schemas.cells.reading import Unread, read
 from schemas.derived.nested import read_nested
@@ -113,7 +112,7 @@ def _check_map(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
     written = written_of(profile, name)
     null = {"", *written["null"]}
     for theirs, ours in told.get("map", {}).items():
-        if written["blanks"] == "dropped" and theirs != theirs.strip(BLANKS):
+        if written["blanks"] == "dropped" and theirs != theirs.strip(AROUND):
             raise ProfileError(
                 f"fields.{name}.map.{shown(theirs)} has blanks around it, which blanks drops "
                 "before it is looked up. Take them out."

@@ -11,8 +11,8 @@ from connectors.files.fixed_width import of_fixed_width
 from connectors.files.header import Header
 from connectors.files.pieces import Pieces
 from connectors.files.records import split
+from connectors.files.skipped_lines import NO_LINES, of_lines
 from connectors.files.unpivoted import unpivoted
-from connectors.files.valueless import NO_LINES, of_lines
 from connectors.settings import STRICT_BYTES
 
 

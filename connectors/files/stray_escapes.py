@@ -7,24 +7,26 @@ import numpy as np
 from connectors.files.bitmask import Bytes, Flags, Places
 from connectors.files.dialect import Dialect
 from connectors.files.record_cells import KNOWN
-from connectors.files.shadow import COVER, covered
+from connectors.files.shadow import covered, escapes
 
-_KNOWN = re.compile(rb"\\[" + KNOWN.encode() + rb"]")
-_BACKSLASH, _N = ord("\\"), ord("N")
+_KNOWN = np.array([re.fullmatch(f"[{KNOWN}]", chr(sign)) is not None for sign in range(256)])
+_N = ord("N")
 _ENDS = {*b"\r\n"}
+_BEYOND = b"\0\0"
 
 
 def stray_escapes(text: bytes, shade: bytes, start: Places, end: Places, dialect: Dialect) -> Flags:
     """Which records have an escape before a sign that it is not known to stand before."""
     stray = np.zeros(len(start), np.bool_)
-    left = np.frombuffer(_KNOWN.sub(COVER * 2, text), np.uint8)
-    places = np.flatnonzero(left == _BACKSLASH)
+    signs = np.frombuffer(text + _BEYOND, np.uint8)
+    places = escapes(signs)
+    places = places[~_KNOWN[signs[places + 1]]]
     record = np.searchsorted(start, places, "right") - 1
     held = (record >= 0) & (places < np.append(end, 0)[record])
     places, record = places[held], record[held]
     if not len(places):
         return stray
-    null = _nulls(left, np.frombuffer(shade, np.uint8), places, start[record], end[record], dialect)
+    null = _nulls(signs, shade, places, start[record], end[record], dialect)
     for place, of in zip(places[~null].tolist(), record[~null].tolist(), strict=True):
         behind = text[place + 1] if place + 1 < end[of] else None
         stray[of] |= behind not in _ENDS
@@ -32,16 +34,16 @@ def stray_escapes(text: bytes, shade: bytes, start: Places, end: Places, dialect
 
 
 def _nulls(
-    left: Bytes, shade: Bytes, places: Places, start: Places, end: Places, dialect: Dialect
+    text: Bytes, shade: bytes, places: Places, start: Places, end: Places, dialect: Dialect
 ) -> Flags:
     """Which of these escapes are before the N of a cell that has nothing else, and no quotes."""
     delimiter = ord(covered(dialect).delimiter)
-    around = np.concatenate([[0], shade, [0, 0]]), np.append(left, [0, 0])
+    shaded = np.frombuffer(shade + _BEYOND, np.uint8)
     behind = places + 2
-    alone = (around[1][places + 1] == _N) & (behind <= end)
-    alone &= (places == start) | (around[0][places] == delimiter)
-    alone &= (behind == end) | (around[0][behind + 1] == delimiter)
-    quotes = np.flatnonzero(shade == ord(dialect.quote))
+    alone = (text[places + 1] == _N) & (behind <= end)
+    alone &= (places == start) | (shaded[places - 1] == delimiter)
+    alone &= (behind == end) | (shaded[behind] == delimiter)
+    quotes = np.flatnonzero(shaded == ord(dialect.quote))
     before = np.searchsorted(quotes, places) - np.searchsorted(quotes, start)
     found: Flags = alone & (before % 2 == 0)
     return found

@@ -12,8 +12,7 @@ from connectors.files.bitmask import Places
 from connectors.files.chunk import Chunk, Utf8
 from connectors.files.dialect import Dialect, RecordFault
 from connectors.files.unpivot import Unpivot
-
-BLANKS = " \t"
+from schemas.cells.numbers import AROUND
 
 
 class TableLines(Protocol):
@@ -91,7 +90,7 @@ class _LinesByCell:
         """Whether a cell makes a record."""
         text = pl.col(str(place))
         if self._unpivot.blanks_dropped:
-            text = text.str.strip_chars(BLANKS)
+            text = text.str.strip_chars(AROUND)
         absent = text.is_in([word for word in self._unpivot.null if word])
         if not self._unpivot.empty_text:
             absent |= text == ""

@@ -15,9 +15,9 @@ from connectors.files.bitmask import Flags, Places
 from connectors.files.chunk import Chunk, Place, Utf8, read_cells
 from connectors.files.dialect import RecordFault
 from connectors.files.records import Records, conserved, sound
+from connectors.files.skipped_lines import NO_LINES, SkippedLines, of_lines
 from connectors.files.table_lines import lines_of_table
 from connectors.files.unpivot import Unpivot
-from connectors.files.valueless import NO_LINES, Valueless, of_lines
 
 NOTHING = Utf8(b"", np.empty(0, np.int64), np.empty(0, np.int64))
 _ROW_BYTES = 32
@@ -103,11 +103,11 @@ def unpivoted(
         )
 
 
-def _above(lines: Chunk) -> Valueless:
+def _above(lines: Chunk) -> SkippedLines:
     """The comments of blocks before a chunk, which have no records."""
     of_block = len(lines.records.comments.line) + lines.behind.lines
     count = lines.comments.lines - of_block
-    return Valueless(count, lines.comments.first) if count else NO_LINES
+    return SkippedLines(count, lines.comments.first) if count else NO_LINES
 
 
 def _parts(

@@ -10,7 +10,7 @@ import psycopg
 from psycopg.rows import class_row, namedtuple_row
 
 from connectors.files.dialect import RecordFault
-from connectors.files.valueless import Valueless
+from connectors.files.skipped_lines import SkippedLines
 from connectors.postgres.ledger import Extract, batch_span, list_receipts
 from schemas.derived.sql_names import staged_name
 from schemas.derived.views import AT_PLACES, CORRECTED, of_batch, position
@@ -227,7 +227,7 @@ def note_no_records(
     table: Table,
     batch_id: int,
     code: str,
-    told: Mapping[int, Valueless],
+    told: Mapping[int, SkippedLines],
 ) -> None:
     """Note by extract which lines became no record, and so have no number of one."""
     with connection.cursor() as cursor:

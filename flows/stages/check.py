@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 
 from connectors.errors import BatchStateError
 from connectors.files.profile import Profile
+from connectors.files.skipped_lines import NO_LINES, SkippedLines
 from connectors.files.spool import clear_spool
-from connectors.files.valueless import NO_LINES, Valueless
 from connectors.postgres import ledger
 from connectors.postgres.batch_keys import (
     check_reference,
@@ -120,13 +120,13 @@ def _left_out(receipts: Iterable[Receipt], table: Table) -> list[tuple[str, str,
     return [(*of, *told) for of, told in found.items()]
 
 
-def _no_records(receipts: Iterable[Receipt], table: Table, clue: str) -> dict[int, Valueless]:
+def _no_records(receipts: Iterable[Receipt], table: Table, clue: str) -> dict[int, SkippedLines]:
     """By extract, lines that become no record."""
-    found: dict[int, Valueless] = {}
+    found: dict[int, SkippedLines] = {}
     for receipt in receipts:
         if told := receipt.clues.get(table.name, {}).get(clue):
             so_far = found.get(receipt.extract_id, NO_LINES)
-            found[receipt.extract_id] = so_far.with_more(Valueless(*told))
+            found[receipt.extract_id] = so_far.with_more(SkippedLines(*told))
     return found
 
 

@@ -7,8 +7,9 @@ begins with `# ?`, and the key is left out until somebody decides.
 import json
 import re
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -20,8 +21,10 @@ from connectors.files.first_record import folded
 from connectors.files.profile_file import read_profile
 from connectors.files.shape import Shape, shape_of
 from connectors.files.workbook import check_workbook
+from connectors.files.workbook_parts import IN_CURRENCY
 from connectors.settings import Settings
-from flows.steps.draft import ISO, NumberSigns, time_forms
+from flows.steps.draft import NOTHING, Between, Found, NumberSigns, TimesFound, times_of
+from flows.steps.draft_table import TableGuess, table_of
 from schemas.counting import agree, grouped, quantity
 from schemas.field import Field, Kind, Table
 from schemas.tables import EXTRACTS
@@ -34,6 +37,8 @@ LIKE = 0.5
 """How alike the names of a column and a field are, at the least, to be named together."""
 TIMES = (Kind.DATETIME, Kind.DATETIME_OFFSET)
 NUMBERS = (Kind.DOUBLE, Kind.INTEGER, Kind.INTEGER64)
+FEW = 10
+"""An example of fewer than one in so many cells may be a mistake."""
 NAMED = 3
 """Fields that are named beside a column."""
 
@@ -66,10 +71,16 @@ def draft_profile(
     if size > LOOKED_AT:
         lines = lines[:-1]
     shape = shape_of(lines, _lines(last, encoding))
+    if content.workbook:
+        shape = replace(shape, rows=tuple(map(_without_currencies, shape.rows)))
     table = EXTRACTS[record] if record else None
     signs = () if content.workbook else tuple(_signs(lines))
     drafted = _Draft(feed, shape, table, sheet, signs)
     return "\n".join(drafted.lines(source.name, told)) + "\n"
+
+
+def _without_currencies(cells: Sequence[str]) -> tuple[str, ...]:
+    return tuple(re.sub(IN_CURRENCY, r"\1", cell) for cell in cells)
 
 
 def _signs(lines: Sequence[str]) -> Iterator[str]:
@@ -138,11 +149,12 @@ class _Draft:
             columns = ", ".join(f'"Column {at}"' for at in range(1, len(shape.names) + 1))
             yield f"# ? names = [{columns}]"
         yield from self._footer()
-        times = self._times()
-        numbers = [place for place in range(len(shape.names)) if place not in times]
-        yield from self._numbers([shape.column(place) for place in numbers])
+        times, numbers, empty = self._read_columns()
+        table = table_of(self.shape.names, numbers, empty)
+        yield from self._nothing_lines({*times, *numbers, *(table.places if table else ())})
+        yield from self._number_lines(numbers)
         yield from self._time_lines(times)
-        yield from self._columns(times)
+        yield from self._columns(times, numbers, table)
 
     def _footer(self) -> Iterator[str]:
         for line in self.shape.behind:
@@ -150,13 +162,34 @@ class _Draft:
         if self.shape.behind:
             yield "# ? footer = ['...']  # a pattern for each of these lines, totals in groups"
 
-    def _numbers(self, columns: Sequence[list[str]]) -> Iterator[str]:
-        signs = NumberSigns()
-        for cells in columns:
-            signs.add(cells)
+    def _read_columns(self) -> tuple[dict[int, TimesFound], dict[int, NumberSigns], list[int]]:
+        """The columns of times, of numbers, and of nothing, by their places."""
+        times, numbers, empty = {}, {}, []
+        for place in range(len(self.shape.names)):
+            cells = self.shape.column(place)
+            told = [cell for cell in cells if not NOTHING.fullmatch(cell)]
+            signs = NumberSigns()
+            if not told:
+                empty.append(place)
+            elif found := times_of(told):
+                times[place] = found
+            elif signs.add(told):
+                numbers[place] = signs
+        return times, numbers, empty
+
+    def _nothing_lines(self, places: Collection[int]) -> Iterator[str]:
+        cells = (cell for place in sorted(places) for cell in self.shape.column(place))
+        nothing = Counter(cell for cell in cells if NOTHING.fullmatch(cell))
+        if nothing:
+            words = ", ".join(map(_quoted, ["", *sorted(nothing)]))
+            so_many = quantity(nothing.total(), "cell", grouped)
+            yield f"# ? null = [{words}]  # such texts are in {so_many} of numbers and times"
+
+    def _number_lines(self, columns: Mapping[int, NumberSigns]) -> Iterator[str]:
+        signs = NumberSigns.of(columns.values())
         either = signs.either - signs.decimal - signs.thousands
         if len(signs.decimal) > 1 or signs.decimal & signs.thousands:
-            yield "# ? decimal and thousands: columns differ in them, see [fields.NAME]"
+            yield from self._differing(columns)
         elif signs.decimal == {","}:
             yield 'decimal = ","'
             either -= {"."}
@@ -167,64 +200,137 @@ class _Draft:
             yield f"thousands = {_quoted(min(signs.thousands))}"
         elif signs.decimal and (signs.either - signs.decimal) and not signs.thousands:
             yield f"# ? thousands = {_quoted(min(signs.either - signs.decimal))}"
-        if signs.negative:
-            plain = ["-1"] if any(one.startswith("-") for one in signs.around) else []
-            yield f"negative = [{', '.join(map(_quoted, [*plain, *signs.negative]))}]"
-        if signs.currency:
-            yield f"currency = [{', '.join(map(_quoted, signs.currency))}]"
-        for one in signs.others:
+        yield from _examples("negative", signs.negative, usual="-1")
+        yield from _examples("currency", signs.currency)
+        for one in signs.words:
+            if "%" in one:
+                yield '# ? percent = "share" or "points"  # whether 5 % is 0.05 or 5'
+                continue
             yield f"# ? positive, negative or part: what stands around the 1 of {shown(one, 20)}"
+        for place, of in columns.items():
+            if of.others.cells:
+                yield self._but(place, of.others, "no number", "no numbers")
 
-    def _times(self) -> dict[int, list[str]]:
-        """The forms that fit, by the place of a column of times; numbers in a row are none."""
-        found = {}
-        for place in range(len(self.shape.names)):
-            cells = self.shape.column(place)
-            if cells and not all(map(str.isdigit, cells)) and (forms := time_forms(cells)):
-                found[place] = forms
-            elif cells and all(map(ISO.fullmatch, cells)):
-                found[place] = []
-        return found
+    def _differing(self, columns: Mapping[int, NumberSigns]) -> Iterator[str]:
+        """What the numbers of columns are written with that do not agree."""
+        alone = all(
+            len(of.decimal) <= 1 and not of.decimal & of.thousands for of in columns.values()
+        )
+        what = "columns differ in them, see [fields.NAME]" if alone else "cells differ in them"
+        yield f"# ? decimal and thousands: {what}"
+        for place, of in columns.items():
+            told = [found for between, found in of.between.items() if between != Between()]
+            if told:
+                such = "; ".join(
+                    f"{quantity(count, 'cell', grouped)} such as {shown(example, 20)}"
+                    for count, example in told
+                )
+                yield f"#   {self._name(place)}: {such}"
 
-    def _time_lines(self, times: dict[int, list[str]]) -> Iterator[str]:
-        written = {tuple(forms) for forms in times.values() if forms}
-        if not written:
-            return
+    def _time_lines(self, times: Mapping[int, TimesFound]) -> Iterator[str]:
+        written = {of.forms for of in times.values() if of.forms}
+        others = any(of.others for of in times.values())
         if len(written) > 1:
             yield "# ? date_format: columns differ in it, see [fields.NAME]"
-        elif len(forms := min(written)) > 1:
-            yield f"# ? date_format = {' or '.join(map(_quoted, forms))}  # each fits every row"
-        else:
-            yield f"date_format = {_quoted(forms[0])}"
-        yield '# ? zone = "Europe/Berlin" or offset = "Z"  # what a time without an offset means'
+            for place, of in times.items():
+                yield f"#   {self._name(place)}: {_forms(of)}"
+        for forms in written if len(written) == 1 else ():
+            fits = "each fits as many cells" if others else "each fits every row"
+            why = f"  # {fits}" if len(forms) > 1 else "  # of most cells" if others else ""
+            mark = "# ? " if why else ""
+            yield f"{mark}date_format = {' or '.join(map(_quoted, forms))}{why}"
+        for place, of in times.items():
+            if of.others:
+                no_time = Found(of.others, of.example)
+                yield self._but(place, no_time, f"not {_forms(of)}", f"not {_forms(of)}")
+        if written:
+            yield '# ? zone = "Europe/Berlin" or offset = "Z"  # what a time without offset means'
 
-    def _columns(self, times: Collection[int]) -> Iterator[str]:
+    def _but(self, place: int, found: Found, one: str, several: str) -> str:
+        """What is said of the cells of a column that are not written as the others are."""
+        cells = sum(not NOTHING.fullmatch(cell) for cell in self.shape.column(place))
+        is_none = f"is {one}" if found.cells == 1 else f"are {several}"
+        return (
+            f"#   {self._name(place)}: {found.cells:,} of {quantity(cells, 'cell', grouped)} "
+            f"{is_none}, such as {shown(found.example, 40)}"
+        )
+
+    def _name(self, place: int) -> str:
+        return _quoted(shown(self.shape.names[place], 40))
+
+    def _columns(
+        self, times: Collection[int], numbers: Collection[int], guess: TableGuess | None
+    ) -> Iterator[str]:
         tables = [self.table] if self.table else [*EXTRACTS.values()]
         fields = {field.name: field for table in tables for field in table.delivered}
         own = {name.casefold() for name in fields}
         theirs = {folded(name) for name in self.shape.names}
         places = {folded(name): place for place, name in reversed([*enumerate(self.shape.names)])}
+        making = guess.places if guess else ()
         unknown = [
             (place, self.shape.names[place])
             for name, place in sorted(places.items(), key=lambda one: one[1])
-            if name and name not in own
+            if name and name not in own and place not in making
         ]
-        if not unknown:
+        if not unknown and not guess:
             return
         yield 'unknown_columns = "ignore"  # ? without it every column has to be mapped'
+        if guess:
+            yield from self._table_lines(guess)
         yield ""
         yield "[columns]"
         left = [field for name, field in fields.items() if name.casefold() not in theirs]
         for place, name in unknown:
             cells = self.shape.column(place)
             such = f"such as {shown(cells[0], 40)}" if cells else "always empty"
-            first, *others = _alike(name, _fitting(left, cells, is_time=place in times)) or [""]
-            more = f"; or {', '.join(others)}" if others else ""
-            yield f'# ? {_quoted(name)} = "{first}"  # {such}{more}'
+            kinds = TIMES if place in times else NUMBERS if place in numbers else [*Kind]
+            yield _column(name, left, kinds, such)
+        if guess:
+            such = f"by unpivot: {shown(self.shape.names[making[0]], 40)}"
+            yield _column(guess.name, left, [*Kind], such)
+            cells = next(self.shape.column(at) for at in making if at in numbers)
+            yield _column(guess.value, left, NUMBERS, f"by unpivot: {shown(cells[0], 40)}")
         if self.table:
             yield ""
             yield "[constants]"
             yield from _constants(self.table, theirs)
+
+    def _table_lines(self, guess: TableGuess) -> Iterator[str]:
+        names = [shown(self.shape.names[place], 20) for place in guess.places]
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        yield ""
+        yield f"# A guess, by what the columns {', '.join(names[:NAMED])}{more} are called:"
+        yield "# if each of their cells is a record of its own, it is"
+        yield "# ? [unpivot]"
+        yield f"# ? keep = [{', '.join(map(_quoted, guess.keep))}]"
+        yield f"# ? name = {_quoted(guess.name)}"
+        yield f"# ? value = {_quoted(guess.value)}"
+
+
+def _column(name: str, fields: Sequence[Field], kinds: Collection[Kind], such: str) -> str:
+    fitting = [one.name for one in fields if one.kind in kinds]
+    first, *others = _alike(name, fitting) or [""]
+    more = f"; or {', '.join(others)}" if others else ""
+    return f'# ? {_quoted(name)} = "{first}"  # {such}{more}'
+
+
+def _examples(key: str, found: Mapping[str, Found], usual: str = "") -> Iterator[str]:
+    """The key with the examples that were found; those of few cells may be mistakes."""
+    total = sum(count for count, _ in found.values())
+    stated = [one for one, (count, _) in found.items() if count * FEW >= total]
+    stated.sort(key=lambda one: one != usual)
+    if stated and stated != [usual]:
+        yield f"{key} = [{', '.join(map(_quoted, stated))}]"
+    for one, (count, example) in found.items():
+        if one not in stated:
+            yield (
+                f"# ? {key}: {_quoted(one)} too?  # {count:,} of {total:,} cells with any, such "
+                f"as {shown(example, 20)}"
+            )
+
+
+def _forms(of: TimesFound) -> str:
+    return " or ".join(map(_quoted, of.forms)) if of.forms else "of ISO 8601"
 
 
 def _constants(table: Table, theirs: set[str]) -> Iterator[str]:
@@ -237,17 +343,6 @@ def _example(field: Field) -> str:
     if field.kind in (Kind.INTEGER, Kind.INTEGER64):
         return "0"
     return '"0.00"' if field.kind is Kind.DOUBLE else '""'
-
-
-def _fitting(fields: Sequence[Field], cells: Sequence[str], *, is_time: bool) -> list[str]:
-    """The fields whose kind a column may be of, as it stands or by a map or a part of it."""
-    if is_time:
-        kinds: Collection[Kind] = TIMES
-    elif cells and NumberSigns().add(cells):
-        kinds = NUMBERS
-    else:
-        kinds = [*Kind]
-    return [one.name for one in fields if one.kind in kinds]
 
 
 def _alike(name: str, fields: Sequence[str]) -> list[str]:

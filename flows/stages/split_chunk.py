@@ -6,7 +6,6 @@ import numpy as np
 import polars as pl
 
 from connectors.files.chunk import Chunk
-from connectors.files.dialect import RecordFault
 from connectors.files.header import Header
 from connectors.files.profile import Profile
 from connectors.postgres.binary_copy import has_fixed_width
@@ -53,13 +52,10 @@ def is_compact(chunk: Chunk, header: Header) -> bool:
 
 def fast_rows(chunk: Chunk, header: Header, profile: Profile) -> FastRows | None:
     """The rows of a chunk that take the fast path, if it has enough of them."""
-    records, dialect, utf8 = chunk.records, chunk.dialect, chunk.utf8
+    dialect, utf8, known = chunk.dialect, chunk.utf8, chunk.told_by_bytes
     assert utf8 is not None
-    known = (records.fault == RecordFault.NONE) & (records.first_line == records.last_line)
-    if not dialect.is_csv:
-        known &= ~chunk.beside_csv & (len(dialect.delimiter) == 1)
-        if not known.any():
-            return None
+    if not known.any():
+        return None
     delivered = Delivered(
         np.frombuffer(utf8.text, np.uint8),
         utf8.start,

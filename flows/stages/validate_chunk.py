@@ -4,9 +4,10 @@ import polars as pl
 
 from connectors.files.cells import as_delivered
 from connectors.files.chunk import Chunk
+from connectors.files.divided import divided_records
 from connectors.files.header import Header
 from connectors.files.profile import Profile
-from flows.stages.writing import writing_of
+from flows.stages.writing import currency_code, writing_of
 from flows.steps.validate.chunk import Validated, validate_rows
 from flows.steps.validate.excluded import Exclusions
 from flows.steps.validate.field_errors import empty_texts
@@ -24,7 +25,9 @@ def validate_chunk(
     repaired: FindRepaired | None = None,
 ) -> Validated:
     """The rows of a chunk with their verdicts, by the record kind they are staged under."""
-    cells = as_delivered(chunk.cells(header.width), header)
+    code = currency_code(header, profile) if header.of_workbook else None
+    cells = as_delivered(chunk.cells(header.width), header, code)
+    of_lines = header.positions is None and header.unpivot is None
     return validate_rows(
         header.table,
         cells,
@@ -40,6 +43,7 @@ def validate_chunk(
         unwrapped=not profile.compare_only,
         repaired=_repaired(header, cells, repaired),
         excluded=Exclusions(profile.leave_out, profile.keep_only).of(cells, header.names),
+        divided=divided_records(chunk, header.width) if of_lines else None,
     )
 
 

@@ -1,9 +1,12 @@
-"""How the cells of a column are written: every reading that fits all of them."""
+"""How the cells of a column are written: the readings that fit most of them, and what they miss."""
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from typing import NamedTuple, TypeVar
 
 from schemas.cells.dates import NoForm, date_form
 from schemas.cells.numbers import BLANK, BLANKS
@@ -18,84 +21,203 @@ CLOCKS = (
     *(" %I:%M %p", " %I:%M:%S %p"),
 )
 ISO = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}([.]\d+)?)?(Z|[+-]\d{2}:\d{2})")
+NOTHING = re.compile(r"n/?a|#n/a|null|none|nil|nan|-+|[?.]|\\N", re.IGNORECASE)
+"""What is written where there is no number and no time."""
 _CORE = re.compile(rf"[0-9](?:[0-9.,'{BLANKS}]*[0-9])?")
 MINUS = "-(\N{MINUS SIGN}"
 SIGNS = f"+){MINUS}"
+_NO_SIGN, _SIGN = r"[^-+()\N{MINUS SIGN}]*", r"[-+\N{MINUS SIGN}]?"
+_SIGNED = re.compile(rf"{_NO_SIGN}(?:{_SIGN}|\({_NO_SIGN}\)){_NO_SIGN}")
+"""One sign, or brackets: of two signs nobody knows what they say together."""
 FLAGS = ("DR", "CR", "D", "C", "S", "H", "%")
 """Words for debit and credit, and what else is no currency."""
 _CODE = re.compile(r"[A-Z]{3}")
+_PROBED = 50
+"""Cells that a form of times is tried on first."""
 
 
-def time_forms(cells: Sequence[str]) -> list[str]:
-    """The forms by which every cell is a time; ISO 8601 with an offset is none of them."""
-    found = []
+_TIMES, _NUMBERS = 1 / 2, 2 / 3
+"""The share of cells that tells what the others are meant to be: few texts look like a time."""
+
+
+class TimesFound(NamedTuple):
+    """How the cells of a column are times."""
+
+    forms: tuple[str, ...]
+    """The forms that fit equally many; none: ISO 8601 with an offset."""
+    others: int
+    """How many cells are written in another way."""
+    example: str
+    """The first of those."""
+
+
+def times_of(cells: Sequence[str]) -> TimesFound | None:
+    """How most cells of a column are times; None: they are none, or numbers in a row."""
+    counts = Counter(cells)
+    if all(map(str.isdigit, counts)):
+        return None
+    others = [cell for cell in counts if not ISO.fullmatch(cell)]
+    left = sum(counts[cell] for cell in others)
+    if cells and left <= (1 - _TIMES) * len(cells):
+        return TimesFound((), left, next(iter(others), ""))
+    found = time_forms(counts)
+    if not found:
+        return None
+    least = min(left for left, _ in found.values())
+    forms = [form for form, (left, _) in found.items() if left == least]
+    return TimesFound(tuple(forms), *found[forms[0]])
+
+
+def time_forms(counts: Mapping[str, int]) -> dict[str, tuple[int, str]]:
+    """The forms by which most cells are times, with how many cells are not, and the first of those.
+
+    `counts` says how often each cell is there.
+    """
+    found, of, probed = {}, sum(counts.values()), [*islice(counts, _PROBED)]
     for form in (f"{day}{clock}" for day in DAYS for clock in CLOCKS):
         try:
             wall = date_form(form).wall
         except NoForm:
             continue
-        if cells and all(not isinstance(wall(cell), str) for cell in cells):
-            found.append(form)
+        if sum(not isinstance(wall(cell), str) for cell in probed) * 3 < len(probed):
+            continue
+        others = [cell for cell in counts if isinstance(wall(cell), str)]
+        left = sum(counts[cell] for cell in others)
+        if left <= (1 - _TIMES) * of:
+            found[form] = left, next(iter(others), "")
     return found
+
+
+class Between(NamedTuple):
+    """What stands between the digits of a number."""
+
+    decimal: str = ""
+    thousands: str = ""
+    either: str = ""
+    """The sign that may be one or the other: `1.234`."""
+
+
+class Found(NamedTuple):
+    """Cells that are alike."""
+
+    cells: int
+    example: str
+    """The first of them."""
+
+
+NONE = Found(0, "")
 
 
 @dataclass(slots=True)
 class NumberSigns:
-    """What numbers are written with."""
+    """What the numbers of some columns are written with."""
 
-    decimal: set[str] = field(default_factory=set)
-    thousands: set[str] = field(default_factory=set)
-    either: set[str] = field(default_factory=set)
-    """Signs that may be one or the other: `1.234`."""
-    around: set[str] = field(default_factory=set)
-    """What stands around the digits, with 1 for them."""
+    cells: int = 0
+    between: dict[Between, Found] = field(default_factory=dict)
+    around: dict[str, Found] = field(default_factory=dict)
+    """By what stands around the digits, with 1 for them."""
+    others: Found = NONE
+    """Cells that are no numbers."""
+
+    @classmethod
+    def of(cls, columns: Iterable["NumberSigns"]) -> "NumberSigns":
+        """What was found of several columns."""
+        all_of = cls()
+        for one in columns:
+            all_of.cells += one.cells
+            for between, found in one.between.items():
+                _add(all_of.between, between, *found)
+            for around, found in one.around.items():
+                _add(all_of.around, around, *found)
+        return all_of
 
     def add(self, cells: Iterable[str]) -> bool:
-        """Look at the cells of a column; False: not all of them are numbers."""
-        read = [(cell, _CORE.search(cell)) for cell in cells]
-        if not read or not all(core and _is_number(cell, core[0]) for cell, core in read):
+        """Look at the cells of a column; False: most of them are no numbers."""
+        counts = Counter(cells)
+        read = {cell: _CORE.search(cell) for cell in counts}
+        numbers = {cell: core for cell, core in read.items() if core and _is_number(cell, core[0])}
+        count = sum(counts[cell] for cell in numbers)
+        if not counts or count < _NUMBERS * counts.total():
             return False
-        for cell, core in read:
-            assert core is not None
-            self._look(core[0])
-            self.around.add(cell[: core.start()] + "1" + cell[core.end() :])
+        self.cells += count
+        for cell in counts:
+            if core := numbers.get(cell):
+                around = cell[: core.start()] + "1" + cell[core.end() :]
+                _add(self.between, _between(core[0]), counts[cell], cell)
+                _add(self.around, around, counts[cell], cell)
+            else:
+                before, example = self.others
+                self.others = Found(before + counts[cell], example or cell)
         return True
 
-    def _look(self, core: str) -> None:
-        signs = [sign for sign in core if not sign.isdigit()]
-        if not signs:
-            return
-        last, others = signs[-1], {sign for sign in signs if sign != signs[-1]}
-        behind = len(core) - core.rindex(last) - 1
-        if others:
-            self.decimal.add(last)
-            self.thousands |= {_thousands(sign) for sign in others}
-        elif len(signs) > 1 or last not in ".,":
-            self.thousands.add(_thousands(last))
-        elif behind == 3 and not core.startswith("0"):
-            self.either.add(last)
-        else:
-            self.decimal.add(last)
+    @property
+    def decimal(self) -> set[str]:
+        """Signs before decimals."""
+        return {one.decimal for one in self.between} - {""}
 
     @property
-    def negative(self) -> list[str]:
-        """Examples of minus one that are no number as the document has it."""
-        return sorted({_without_currency(one) for one in self.around if _is_negative(one)} - {"-1"})
+    def thousands(self) -> set[str]:
+        """Signs between groups of three digits."""
+        return {one.thousands for one in self.between} - {""}
 
     @property
-    def currency(self) -> list[str]:
+    def either(self) -> set[str]:
+        """Signs that may be one or the other: `1.234`."""
+        return {one.either for one in self.between} - {""}
+
+    @property
+    def negative(self) -> dict[str, Found]:
+        """Examples of minus one."""
+        return self._examples(_is_negative, _without_currency)
+
+    @property
+    def currency(self) -> dict[str, Found]:
         """Examples of one with a sign or a code of a currency."""
-        return sorted({_unsigned(one) for one in self.around if _has_currency(one)})
+        return self._examples(_has_currency, _unsigned)
 
     @property
-    def others(self) -> list[str]:
+    def words(self) -> dict[str, Found]:
         """What stands around numbers and is neither a sign nor a currency."""
-        rest = {_unsigned(_without_currency(one)) for one in self.around}
-        return sorted(one for one in rest if one.strip(BLANKS) not in ("1", "+1"))
+        return self._examples(
+            lambda around: _unsigned(_without_currency(around)).strip(BLANKS) not in ("1", "+1"),
+            lambda around: _unsigned(_without_currency(around)),
+        )
+
+    def _examples(
+        self, holds: Callable[[str], bool], bare: Callable[[str], str]
+    ) -> dict[str, Found]:
+        found: dict[str, Found] = {}
+        for around, (count, example) in self.around.items():
+            if holds(around):
+                _add(found, bare(around), count, example)
+        return dict(sorted(found.items()))
+
+
+_Sort = TypeVar("_Sort")
+
+
+def _add(found: dict[_Sort, Found], sort: _Sort, count: int, example: str) -> None:
+    before, first = found.get(sort, (0, example))
+    found[sort] = Found(before + count, first)
+
+
+def _between(core: str) -> Between:
+    signs = [sign for sign in core if not sign.isdigit()]
+    if not signs:
+        return Between()
+    last = signs[-1]
+    behind = len(core) - core.rindex(last) - 1
+    if signs[0] != last and _thousands(signs[0]) != _thousands(last):
+        return Between(last, _thousands(signs[0]))
+    if len(signs) > 1 or last not in ".,":
+        return Between(thousands=_thousands(last))
+    if behind == 3 and not core.startswith("0"):
+        return Between(either=last)
+    return Between(last)
 
 
 def _is_number(cell: str, core: str) -> bool:
-    if not _is_grouped(core):
+    if not _is_grouped(core) or not _SIGNED.fullmatch(cell):
         return False
     rest = cell.replace(core, "", 1).strip(f"{SIGNS}{BLANKS}")
     sign = len(rest) == 1 and _is_currency(rest)
@@ -110,7 +232,9 @@ def _is_grouped(core: str) -> bool:
     signs = [sign for sign in core if not sign.isdigit()]
     if signs and signs[-1] in ".," and signs.count(signs[-1]) == 1:
         groups.pop()
-    return not groups or (len(first) <= 3 and all(len(group) == 3 for group in groups))
+        signs.pop()
+    alike = len({_thousands(sign) for sign in signs}) <= 1
+    return not groups or (alike and len(first) <= 3 and all(len(group) == 3 for group in groups))
 
 
 def _thousands(sign: str) -> str:

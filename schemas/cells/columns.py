@@ -9,7 +9,7 @@ from functools import cache
 
 import polars as pl
 
-from schemas.cells.reading import MAX_OFFSET_MINUTES
+from schemas.cells.reading import MAX_OFFSET_MINUTES, MINUTE
 from schemas.field import Field, Kind, Table
 from schemas.frame_types import FRAME_COMPANIONS, FRAME_TYPES
 from schemas.kinds import EXACT, OFFSET
@@ -21,8 +21,6 @@ _ZONE_GIVEN, _ZONE_OPTIONAL = _TIME + "$", _TIME + "?$"
 _PLAIN_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _WALL_FORMAT = "%Y-%m-%dT%H:%M:%S"
 _WALL_LENGTH = 19
-_MINUTE = 60_000_000
-"""In microseconds."""
 # Year 0 is no year of the calendar; the first and the last year are left to the strict reader,
 # because there the offset can lead to a year that does not exist.
 _FIRST_MOMENT, _LAST_MOMENT = datetime(2, 1, 1), datetime(9999, 1, 1)  # noqa: DTZ001
@@ -108,7 +106,7 @@ def _instant_columns(field: Field) -> list[pl.Expr]:
     wall, offset = pl.col(name + _WALL), pl.col(name + _ZONE)
     known = pl.col(name + _SOUND) & offset.is_not_null()
     # Arithmetic on integers: an expression of durations is evaluated row by row.
-    instant = wall.cast(pl.Int64) - offset.cast(pl.Int64) * _MINUTE
+    instant = wall.cast(pl.Int64) - offset.cast(pl.Int64) * MINUTE
     columns = [pl.when(known).then(instant).cast(pl.Datetime("us", "UTC")).alias(name)]
     if field.kind in FRAME_COMPANIONS:
         columns.append(pl.when(known).then(offset).alias(name + OFFSET))

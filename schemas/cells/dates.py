@@ -34,7 +34,9 @@ _NAMES = {
 }
 _CLOCK = frozenset("YmdHMSf")
 """What most forms have: parts of a time that are numbers, each told by itself."""
-_OFFSET = r"Z|[+-][0-9]{2}:?[0-9]{2}"
+_OFFSET = r"Z|[+-][0-9]{2}(?::?[0-9]{2}|(?![0-9:]))"
+"""Its minutes may lack where nothing of it could be taken for them."""
+NO_SUCH = ": no such day or time exists"
 _TOKEN = re.compile(r"%(.)|([^%]+)", re.DOTALL)
 
 
@@ -60,8 +62,9 @@ class DateForm:
         """The time that a text says, with its offset if it has one; or why it says none."""
         match = self.pattern.fullmatch(self._filled(text))
         if match is None:
-            return f"not written as {self.text}"
-        nothing = f"not written as {self.text}: no such day or time exists"
+            english = ", with English names" if ({*_NAMES} - {"p"}) & {*self.directives} else ""
+            return f"not written as {self.text}{english}"
+        nothing = f"not written as {self.text}{NO_SUCH}"
         found = match.groupdict()
         if _CLOCK.issuperset(self.directives):
             numbers = {name: int(_padded(name, found[name])) for name in self.directives}
@@ -93,6 +96,8 @@ class DateForm:
 def _padded(name: str, text: str) -> str:
     if name == "f":
         return text.ljust(6, "0")
+    if name == "z":
+        return text if text == "Z" else text.ljust(5, "0")
     return text.replace(" ", "0").zfill(_WIDTHS.get(name, 0))
 
 
@@ -157,7 +162,9 @@ def named_months(text: str, form: str, months: tuple[str, ...]) -> datetime | st
     )
     numbered = f"{text[: match.start()]}{_NAME}{number:02}{_NAME}{text[match.end() :]}"
     wall = numbered_form(form).wall(numbered)
-    return f"not written as {form}" if isinstance(wall, str) else wall
+    if isinstance(wall, str):
+        return f"not written as {form}{NO_SUCH if wall.endswith(NO_SUCH) else ''}"
+    return wall
 
 
 def numbered_form(form: str) -> DateForm:

@@ -15,7 +15,7 @@ import polars as pl
 
 BLANKS = " \N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{THIN SPACE}\N{FIGURE SPACE}"
 AROUND = " \t"
-"""Blanks around a number that are no part of it."""
+"""Blanks around a cell that are no part of it."""
 BLANK = "blank"
 """As a sign between thousands: a blank of any kind."""
 NEGATIVE, POSITIVE = ("-1",), ("1", "+1")
@@ -99,8 +99,12 @@ class NumberForm:
     def said(self) -> str:
         """The form, as whoever corrects a number is told it."""
         said = [f"decimal sign is {self.decimal!r}"]
+        if self.thousands:
+            said.append(f"thousands sign is {_named(self.thousands)}")
         if self.negative != NEGATIVE:
             said.append(f"minus one is {' or '.join(self.negative)}")
+        if self.currency:
+            said.append(f"with a currency it is {' or '.join(self.currency)}")
         if self.percent:
             said.append("with a percent sign")
         if self.implied:
@@ -214,3 +218,7 @@ def _ending_with_point(form: NumberForm) -> tuple[str, ...]:
 
 def _class(sign: str) -> str:
     return f"[{BLANKS}]" if sign == BLANK else re.escape(sign)
+
+
+def _named(thousands: str) -> str:
+    return "a blank" if thousands == BLANK else repr(thousands)

@@ -66,6 +66,8 @@ ABOVE = [
     ('"sep=;"\r\n', {}),
     ("SEP=;\n", {"delimiter": ";"}),
     ("sep=;\n", {"header_line": "found"}),
+    ("# by hand\n# for November\nsep=;\n", {"comment": "#"}),
+    ("sep=;\n# by hand\n", {"comment": "#"}),
 ]
 
 

@@ -70,12 +70,12 @@ def test_a_text_is_an_extract_where_it_is_named_or_a_pattern_names_it(tmp_path: 
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("notes.text", "the name ends in .text"),
-        ("book.xlsb", "the name ends in .xlsb"),
-        ("data.json", "the name ends in .json"),
-        ("plain", "no suffix"),
-        ("dot.", "no suffix"),
-        ("x.csv.7z", "the name ends in .7z"),
+        ("data.json", "the name ends in .json, which stands beside extracts"),
+        (
+            "x.csv.part",
+            "the name ends in .part, as what is still being written does: "
+            "rename it once it is complete",
+        ),
     ],
 )
 def test_what_is_named_is_never_skipped(tmp_path: Path, name: str, why: str) -> None:
@@ -84,6 +84,50 @@ def test_what_is_named_is_never_skipped(tmp_path: Path, name: str, why: str) -> 
     assert faults(delivery) == {name: "unsupported_format"}
     assert [one.fault.detail for one in delivery.sources if one.fault] == [why]
     assert sorted(names(delivery)) == sorted([name, "a.csv"])
+
+
+def test_what_is_named_may_be_called_anything_and_a_folder_takes_it_for_nothing(
+    tmp_path: Path,
+) -> None:
+    odd = ["dot.", "export.copy", "export.dat", "export.dat.gz", "notes.text", "plain", "x.csv.1"]
+    write(tmp_path, *odd, "a.csv", "notes.md")
+    for name in odd:
+        delivery = find_extracts([str(tmp_path / name)], LIMITS)
+        assert (names(delivery), faults(delivery)) == ([name], {}), name
+    for pattern, found in (
+        ("*.dat", ["export.dat"]),
+        ("export.*", []),
+        ("*.m[d]", []),
+        ("*.*", ["a.csv", "x.csv.1"]),
+        ("", ["a.csv", "x.csv.1"]),
+    ):
+        if found:
+            delivery = find_extracts([str(tmp_path / pattern)], LIMITS)
+            assert names(delivery) == found, pattern
+            assert set(faults(delivery)) == {*found} & {"x.csv.1"}
+        else:
+            with pytest.raises(DeliveryError, match="no extract found"):
+                find_extracts([str(tmp_path / pattern)], LIMITS)
+
+
+@pytest.mark.parametrize(
+    ("members", "found"),
+    [
+        (("STATEMENT.DAT", "README.md", "__MACOSX/._STATEMENT.DAT"), ["x.zip/STATEMENT.DAT"]),
+        (("statement.txt",), ["x.zip/statement.txt"]),
+        (("a.txt", "b.csv"), ["x.zip/b.csv"]),
+        (("a.txt", "b.txt"), []),
+        (("notes.md",), []),
+    ],
+)
+def test_the_one_file_of_a_zip_is_meant(
+    tmp_path: Path, members: tuple[str, ...], found: list[str]
+) -> None:
+    pack(tmp_path / "x.zip", *members)
+    delivery = find_extracts([str(tmp_path / "x.zip")], LIMITS)
+    assert names(delivery) == (found or ["x.zip"])
+    assert faults(delivery) == ({} if found else {"x.zip": "unsupported_format"})
+    assert not {*found} & {*delivery.left_alone}
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from connectors.files.profile import Profile, number_form, written_of
 from connectors.files.profile_file import read_profile
 from connectors.settings import read_settings
 from flows.stages.draft_profile import draft_profile
-from flows.steps.draft import DAYS, NumberSigns, time_forms
+from flows.steps.draft import DAYS, NumberSigns, times_of
 from schemas.cells.numbers import exact_number
 from schemas.toml_text import read_toml
 from tests.feeds.test_gallery import FEEDS, GALLERY, file_of
@@ -77,7 +77,12 @@ def test_what_a_file_of_the_gallery_tells_is_stated_as_its_profile_has_it(feed: 
         (("1,234.5",), 'thousands = ","', "decimal"),
         (("0.125",), 'unknown_columns = "ignore"', "decimal"),
         (("1 234,50",), 'thousands = "blank"', "?  "),
-        (("1.5", "1,5"), "# ? decimal and thousands: columns differ", "\ndecimal"),
+        (
+            ("1.5", "1,5"),
+            "# ? decimal and thousands: cells differ in them\n"
+            '#   "Value": 1 cell such as 1.5; 1 cell such as 1,5\n',
+            "\ndecimal",
+        ),
         (("12-", "-3"), 'negative = ["-1", "1-"]', "positive"),
         (("(12.50)",), 'negative = ["(1)"]', "positive"),
         (("\N{MINUS SIGN}12",), 'negative = ["\N{MINUS SIGN}1"]', "positive"),
@@ -92,8 +97,46 @@ def test_what_a_file_of_the_gallery_tells_is_stated_as_its_profile_has_it(feed: 
         ),
         (("2026.11.01", "2026.11.02"), 'date_format = "%Y.%m.%d"', "\nthousands"),
         (("10.1.2", "10.1.3"), 'unknown_columns = "ignore"', "\nthousands"),
-        (("1.50",) * 1200 + ("1,50",), "# ? decimal and thousands: columns differ", "\ndecimal"),
-        (("5 %",), "negative or part: what stands around the 1 of 1 %", "percent"),
+        (
+            ("1.50",) * 1200 + ("1,50",),
+            '#   "Value": 1,200 cells such as 1.50; 1 cell such as 1,50\n',
+            "\ndecimal",
+        ),
+        # A cell that is wrong hides nothing about the others, and makes nothing certain.
+        (
+            ("13.02.2026",) * 9 + ("31.02.2026",),
+            '# ? date_format = "%d.%m.%Y"  # of most cells\n'
+            '#   "Value": 1 of 10 cells is not "%d.%m.%Y", such as 31.02.2026\n',
+            "\ndate_format",
+        ),
+        (
+            ("01/02/2026",) * 9 + ("13/02/2026", "02/14/2026"),
+            '# ? date_format = "%d/%m/%Y" or "%m/%d/%Y"  # each fits as many cells\n',
+            "\ndate_format",
+        ),
+        (
+            ("2026-01-02T10:00:00Z",) * 3 + ("tomorrow",),
+            '#   "Value": 1 of 4 cells is not of ISO 8601, such as tomorrow\n',
+            "date_format",
+        ),
+        (
+            ("13.02.2026", "N/A", "14.02.2026", "-"),
+            '# ? null = ["", "-", "N/A"]  # such texts are in 2 cells of numbers and times\n'
+            'date_format = "%d.%m.%Y"\n',
+            "cells is not",
+        ),
+        (
+            ("1,50",) * 9 + ("-(5,00)",),
+            'decimal = ","\n#   "Value": 1 of 10 cells is no number, such as -(5,00)\n',
+            "negative",
+        ),
+        (
+            ("-1.50",) * 19 + ("2.00-",),
+            '# ? negative: "1-" too?  # 1 of 20 cells with any, such as 2.00-\n',
+            "\nnegative",
+        ),
+        (("(1.50", "2"), 'unknown_columns = "ignore"', "negative"),
+        (("5 %",), '# ? percent = "share" or "points"', "part"),
     ],
 )
 def test_what_fits_two_readings_is_marked_and_not_stated(
@@ -117,7 +160,9 @@ def test_the_form_that_times_were_written_in_is_among_those_told(
     form: str, days: list[Any]
 ) -> None:
     cells = [day.strftime(form) for day in days]
-    assert form in time_forms(cells)
+    found = times_of(cells)
+    assert found is None or form in found.forms
+    assert found or all(map(str.isdigit, cells))
 
 
 @given(
@@ -180,6 +225,42 @@ def test_a_draft_says_what_stands_beside_the_cells(
     )
 
 
+TABLES = [
+    # header and line, what is guessed
+    ("Date,USD,JPY,CYP,", "2014-08-25,1.32,137.13,N/A,", ("Date", "Currency", "USD, JPY, CYP")),
+    ("Account;2026-01;2026-02;2026-03", "A;1;2;3", ("Account", "Month", "2026-01, 2026-02")),
+    ("Debt;Name;Jan 26;Feb 26;Mar 26", "1;x;1;;3", ("Debt", "Month", "Jan 26, Feb 26, Mar 26")),
+    ("Month;01.01.2026;02.01.2026;03.01.2026", "a;1;2;3", ("Month", "Day", "01.01.2026")),
+    ("Code;4711;4712;4713;4714", "a;1;2;3;4", ("Code", "Code of the column", "and 1 more")),
+    ("Date,USD,JPY", "2014-08-25,1.32,137.13", None),
+    ("Date,USD,JPY,CYP", "2014-08-25,a,b,c", None),
+    ("Date,USD,JPY,CYP", "2014-08-25,-,-,-", None),
+    ("Id,PaidAmount,TAX,FEE,NET,Name,Currency", "1,2,3,4,5,x,EUR", None),
+    ("USD,JPY,CYP", "1.32,137.13,2", None),
+]
+
+
+@pytest.mark.parametrize(("header", "line", "guess"), TABLES)
+def test_a_table_with_a_column_for_each_currency_or_month_is_guessed_and_marked(
+    tmp_path: Path, header: str, line: str, guess: tuple[str, str, str] | None
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"{header}\n{line}\n")
+    text, draft = drafted(str(path))
+    assert not draft.unpivots
+    assert ("# ? [unpivot]" in text) == bool(guess)
+    if guess is not None:
+        keep, name, columns = guess
+        assert f"{columns}" in text.split("# ? [unpivot]")[0]
+        stated = re.sub(
+            r"^# [?] (\[unpivot\]|(?:keep|name|value) =)", r"\1", text, flags=re.MULTILINE
+        )
+        profile = read_profile(read_toml(stated))
+        assert (profile.unpivot_keep[0], profile.unpivot_name) == (keep, name)
+        assert f'# ? "{name}" = ' in text.split("[columns]")[1]
+        assert '# ? "USD"' not in text
+
+
 @pytest.mark.parametrize("path", TORTURE, ids=lambda path: path.name)
 def test_a_hostile_file_has_a_draft_that_can_be_loaded_or_is_refused(path: Path) -> None:
     try:
@@ -233,4 +314,4 @@ def test_what_cannot_be_drafted(
 
 def test_days_are_looked_at_however_many_there_are() -> None:
     days = [(date(2026, 1, 1) + timedelta(days=n)).strftime("%d/%m/%Y") for n in range(400)]
-    assert time_forms(days) == ["%d/%m/%Y"]
+    assert times_of(days) == (("%d/%m/%Y",), 0, "")

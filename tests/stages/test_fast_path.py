@@ -123,3 +123,42 @@ def test_a_whole_file_is_what_validating_says(tmp_path: Path, rate: float) -> No
     if rate < 0.5:
         assert fast is not None
         assert fast.rows.mean() > 1 - 2 * rate - 0.01
+
+
+CONSTANTS = [
+    # record kind, header, a line, the constants
+    ("payment", "Id,PaidAmount", "{},10.50", {"PaymentDate": "2026-01-01T10:00:00+01:00"}),
+    ("payment", "Id,PaidAmount", "{},10.50", {"PaymentDate": "2026-01-01T10:00:00Z"}),
+    ("payment_plan_detail", "PaymentPlansId,PlannedAmount", "{},1.5", {"PlannedDate": ""}),
+    (
+        "payment_plan_detail",
+        "PaymentPlansId,PlannedCurrenciesId",
+        "{},1",
+        {"PlannedAmount": "", "PaymentsId": "", "PlannedDate": "2026-01-01T10:00:00"},
+    ),
+]
+USUAL = {
+    "TenantsId": "7",
+    "CurrenciesId": "1",
+    "CurrencyRatesId": "9",
+    "DebtsId": "2",
+    "ActionsId": "1",
+    "DiscountAmount": "0.50",
+}
+
+
+@pytest.mark.parametrize(("kind", "names", "record", "constants"), CONSTANTS)
+def test_constants_of_any_kind_leave_rows_on_the_fast_path(
+    tmp_path: Path, kind: str, names: str, record: str, constants: dict[str, str]
+) -> None:
+    usual = USUAL if kind == "payment" else {}
+    profile = replace(DEFAULT, record=kind, constants=usual | constants)
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join([names, *map(record.format, range(1, 9))]))
+    header, (chunk,) = chunks(path, profile)
+    found = fast_rows(chunk, header, profile)
+    assert found is not None
+    assert found.rows.all()
+    validated = validate_chunk(chunk, header, profile, 1, 1, with_texts=False)
+    wanted = in_millionths(header.table, validated.taken(validated.rows[kind].frame))
+    assert found.frame.equals(wanted.select(found.frame.columns))

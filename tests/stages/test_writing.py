@@ -85,6 +85,20 @@ def test_a_number_of_another_writing_is_not_guessed(stated: dict[str, str], cell
     assert normal("PaidAmount", cell, **stated).startswith(f"{cell} (decimal sign is ")
 
 
+@pytest.mark.parametrize(
+    ("stated", "said"),
+    [
+        (COMMA, "(decimal sign is ','; thousands sign is '.')"),
+        ({"thousands": "blank"}, "(decimal sign is '.'; thousands sign is a blank)"),
+        ({"currency": ["€1", "1 EUR"]}, "(decimal sign is '.'; with a currency it is 1 EUR or €1)"),
+        ({"date_format": "%d %b %Y"}, "(not written as %d %b %Y, with English names)"),
+    ],
+)
+def test_a_cell_that_is_none_is_told_how_it_is_written(stated: dict[str, Any], said: str) -> None:
+    field = "PaymentDate" if "date_format" in stated else "PaidAmount"
+    assert str(normal(field, "1,x", **stated)).endswith(said)
+
+
 SAP = COMMA | {"negative": ["1-"]}
 BOOKED = {"thousands": ",", "negative": ["(1)", "\N{MINUS SIGN}1"], "currency": ["€1", "1 EUR"]}
 FLAGGED = {"negative": ["1 DR"], "positive": ["1 CR"]}
@@ -158,6 +172,8 @@ def test_a_sign_is_where_the_feed_says(
     ("stated", "cell", "time"),
     [
         ({"date_format": "%d.%m.%Y %H:%M%z"}, "31.12.2026 23:59+0130", "2026-12-31T23:59:00+01:30"),
+        ({"date_format": "%d.%m.%Y %H:%M%z"}, "31.12.2026 23:59-02", "2026-12-31T23:59:00-02:00"),
+        ({"date_format": "%d.%m.%Y %H:%M%z"}, "31.12.2026 23:59Z", "2026-12-31T23:59:00+00:00"),
         ({"zone": "Europe/Berlin"}, "2026-07-01T10:00:00", "2026-07-01T10:00:00+02:00"),
         ({"zone": "Europe/Berlin"}, "2026-07-01T10:00:00Z", "2026-07-01T10:00:00Z"),
         (EXCEL, "45292", "2024-01-01T00:00:00"),
@@ -238,6 +254,10 @@ NO_DAY = "no such day or time"
         ("%Y%m%dT%H%M%S", DROPPED, "20260201T509", "2026-02-01T00:05:09"),
         ("%Y%m%d%H%M%z", {}, "202602011011+0100", "2026-02-01T10:11:00+01:00"),
         ("%Y%m%d%H%M%z", {}, "20260201101+0100", AMBIGUOUS),
+        ("%H:%M%z %Y%m%d", {}, "10:11+01 20260201", "2026-02-01T10:11:00+01:00"),
+        ("%H:%M%z%Y%m%d", {}, "10:11+0120260201", AMBIGUOUS),
+        ("%H:%M%z%Y%m%d", {}, "10:11+010020260201", "2026-02-01T10:11:00+01:00"),
+        ("%Y%m%d%H%M%z", {}, "202602011011+1", AMBIGUOUS),
         ("%d.%m.%Y", {}, "1.2.2026", "2026-02-01T00:00:00"),
         ("%d.%m.%Y", {}, " 01.02.2026 ", "2026-02-01T00:00:00"),
         ("%d.%m.%Y", {}, "01.02.26", AMBIGUOUS),

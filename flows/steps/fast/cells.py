@@ -22,8 +22,7 @@ _ZERO, _POINT, _PLUS, _MINUS, _COLON, _T, _Z = (ord(sign) for sign in "0.+-:TZ")
 _NO_DIGITS = -10_000
 """Less than anything that two pairs of digits make."""
 MICRO = 1_000_000
-MINUTE = 60 * MICRO
-"""In microseconds."""
+"""Microseconds of a second."""
 POWERS = 10 ** np.arange(MICRO_DIGITS, -1, -1)
 """By digits behind the point: what makes millionths of them."""
 

@@ -8,11 +8,10 @@ import polars as pl
 from flows.steps.fast.key_texts import MOST_VALUE, KeyForm, room_for_digits, write_keys
 from flows.steps.fast.sha256 import first_bits
 from flows.steps.validate import key_ids
+from schemas.cells.reading import MINUTE
 from schemas.field import Field, Kind, Table
 from schemas.kinds import OFFSET
 
-_MINUTE = 60_000_000
-"""In microseconds."""
 _SAID = {
     Kind.INTEGER: KeyForm.INTEGER,
     Kind.INTEGER64: KeyForm.INTEGER,
@@ -51,5 +50,5 @@ def key_numbers(table: Table, names: Sequence[str], typed: pl.DataFrame) -> pl.S
 def _as_instants(of: Field, given: pl.DataFrame, walls: "np.ndarray", said: "np.ndarray") -> None:
     """A wall clock with an offset is the moment that it tells."""
     offset = given[of.name + OFFSET]
-    walls -= offset.fill_null(0).to_numpy().astype(np.int64) * _MINUTE
+    walls -= offset.fill_null(0).to_numpy().astype(np.int64) * MINUTE
     said[offset.is_not_null().to_numpy()] = KeyForm.INSTANT

@@ -39,6 +39,8 @@ class Plan:
     left: Mapping[str, Sequence[int]]
     """Fields that are left, with the places of the columns each is made of."""
     constants: Mapping[str, PlainValue]
+    written: Mapping[str, str]
+    """Constants that are no plain number: times, words, and no value."""
 
     @property
     def left_columns(self) -> NDArray[np.int64]:
@@ -61,15 +63,17 @@ def plan_of(
     if any(field.kind not in KINDS for field in table.delivered):
         return None
     places = {name: (place,) for place, name in enumerate(names) if name} | {**sources}
-    read, left, constants = [], {}, {}
+    read, left, constants, written = [], {}, {}, {}
     book = Bookmaker()
     for of in table.delivered:
         form = writing.fields.get(of.name, writing.form)
         if of.name in writing.constants:
-            constant = plain_value(of, writing.constants[of.name])
+            text = writing.constants[of.name]
+            constant = plain_value(of, text)
             if constant is None:
-                return None
-            constants[of.name] = constant
+                written[of.name] = text
+            else:
+                constants[of.name] = constant
         elif of.name in writing.keys or of.name not in places:
             continue
         elif book.add(of, form, places[of.name]):
@@ -78,8 +82,8 @@ def plan_of(
             left[of.name] = places[of.name]
     for rule in kept:
         book.keep(*rule[:2], left_out=rule.left_out)
-    how, written = book.finish()
-    return Plan(tuple(read), how, written, left, constants)
+    how, words = book.finish()
+    return Plan(tuple(read), how, words, left, constants, written)
 
 
 def _read_field(of: Field, time: TimeForm) -> ReadField:

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flows.steps.fast.cells import (
-    MINUTE,
     Bytes,
     byte_at,
     read_decimal,
@@ -25,6 +24,7 @@ from flows.steps.fast.written import (
     read_word,
     without_blanks,
 )
+from schemas.cells.reading import MINUTE
 from schemas.compiled import compiled
 
 Places = NDArray[np.int64]

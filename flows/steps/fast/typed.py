@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from io import BytesIO
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -14,13 +14,17 @@ from flows.steps.validate.excluded import KeptBy
 from flows.steps.validate.normalise import Writing
 from flows.steps.validate.quick_times import offset_on
 from schemas.cells.columns import type_fields
+from schemas.cells.reading import MINUTE
 from schemas.field import Field, Kind, Table
 from schemas.frame_types import millionth_columns
 from schemas.kinds import EXACT, OFFSET, SCALE
 from schemas.millionths import in_millionths, plain_rows
 
-_DAY, _MINUTE = 86_400_000_000, 60_000_000
-"""In microseconds."""
+if TYPE_CHECKING:
+    from flows.steps.fast.plan import Plan
+    from flows.steps.fast.records import Read
+
+_DAY = 24 * 60 * MINUTE
 _EPOCH = date(1970, 1, 1)
 _GIVEN = "__given"
 
@@ -63,13 +67,53 @@ def typed_records(
     """The records that can be read from their bytes; None: none of this writing."""
     # What compiles the loops takes longer to load than a small delivery to validate.
     from flows.steps.fast.plan import plan_of  # noqa: PLC0415
-    from flows.steps.fast.records import Read, read_records, room_for  # noqa: PLC0415
 
     plan = plan_of(table, names, writing, sources, kept)
     if plan is None:
         return None
-    rows, left = delivered.sound.copy(), plan.left_columns
-    height = int(rows.sum())
+    rows = delivered.sound.copy()
+    read, count = _read(delivered, plan, rows, len(names))
+    if count == 0:
+        return None
+    frame = _Frame(table, count)
+    for field, values, beside, given in zip(plan.read, *read[:3], strict=False):
+        one = _Values(values[:count], beside[:count], given[:count])
+        frame.add(field.of, one, zone=field.zone, unzoned=field.unzoned)
+    for name, (value, scale) in plan.constants.items():
+        full = np.full(count, value), np.full(count, scale, np.int16), np.ones(count, np.bool_)
+        frame.add(table.by_name[name], _Values(*full))
+    if plan.written:
+        frame.add_texts(pl.DataFrame([plan.written]), times=count)
+    if plan.left:
+        cells = {
+            str(column): _texts(
+                delivered.text, read.begins[place, :count], read.ends[place, :count]
+            )
+            for place, column in enumerate(plan.left_columns.tolist())
+        }
+        frame.add_left(pl.DataFrame(cells), plan.left, writing)
+    typed = frame.finish()
+    if writing.keys:
+        from flows.steps.fast.keys import key_numbers  # noqa: PLC0415
+
+        typed = typed.with_columns(
+            key_numbers(table, of, typed).alias(name)
+            for name, of in writing.keys.items()
+            if {name, *of} <= table.by_name.keys()
+        )
+    return TypedRecords(typed, rows, frame.sound)
+
+
+def _read(
+    delivered: Delivered, plan: "Plan", rows: NDArray[np.bool_], width: int
+) -> tuple["Read", int]:
+    """Read the records that are `rows` so far; those that cannot be are taken out of them.
+
+    Returns what was found, and how many records are left.
+    """
+    from flows.steps.fast.records import Read, read_records, room_for  # noqa: PLC0415
+
+    left, height = plan.left_columns, int(rows.sum())
     shape, places = (len(plan.how), height), (len(left), height)
     read = Read(
         np.empty(shape, np.int64),
@@ -88,36 +132,10 @@ def typed_records(
         plan.how,
         plan.book,
         left,
-        room_for(len(names)),
+        room_for(width),
         read,
     )
-    if count == 0:
-        return None
-    frame = _Frame(table, count)
-    for field, values, beside, given in zip(plan.read, *read[:3], strict=False):
-        one = _Values(values[:count], beside[:count], given[:count])
-        frame.add(field.of, one, zone=field.zone, unzoned=field.unzoned)
-    for name, (value, scale) in plan.constants.items():
-        full = np.full(count, value), np.full(count, scale, np.int16), np.ones(count, np.bool_)
-        frame.add(table.by_name[name], _Values(*full))
-    if plan.left:
-        cells = {
-            str(column): _texts(
-                delivered.text, read.begins[place, :count], read.ends[place, :count]
-            )
-            for place, column in enumerate(left.tolist())
-        }
-        frame.add_left(pl.DataFrame(cells), plan.left, writing)
-    typed = frame.finish()
-    if writing.keys:
-        from flows.steps.fast.keys import key_numbers  # noqa: PLC0415
-
-        typed = typed.with_columns(
-            key_numbers(table, of, typed).alias(name)
-            for name, of in writing.keys.items()
-            if {name, *of} <= table.by_name.keys()
-        )
-    return TypedRecords(typed, rows, frame.sound)
+    return read, count
 
 
 class _Values(NamedTuple):
@@ -152,7 +170,7 @@ class _Frame:
             beside, known = _offsets(values, given, zone)
             self.sound &= known
             if of.kind is Kind.DATETIME_OFFSET:
-                values = values - beside.astype(np.int64) * _MINUTE
+                values = values - beside.astype(np.int64) * MINUTE
         mask = of.name + _GIVEN
         self._given[mask] = pl.Series(mask, given)
         for name, dtype in millionth_columns(of).items():
@@ -174,6 +192,11 @@ class _Frame:
             .alias(of.name)
             for of in fields
         )
+        self.add_texts(texts)
+
+    def add_texts(self, texts: pl.DataFrame, *, times: int = 1) -> None:
+        """Fields from their texts, as the service document writes them; each row so many times."""
+        fields = [self._table.by_name[name] for name in texts.columns]
         typed = type_fields(texts, fields)
         for of in fields:
             unread = (texts[of.name] != "").fill_null(value=False) & typed[of.name].is_null()
@@ -186,7 +209,8 @@ class _Frame:
             short = exact.with_columns(pl.when(plain).then(name).alias(name) for name in amounts)
             typed = in_millionths(self._table, short)
         for name in (name for of in fields for name in millionth_columns(of)):
-            self._given[name] = typed[name]
+            values = typed[name]
+            self._given[name] = values if times == 1 else values.new_from_index(0, times)
             self._made[name] = pl.col(name)
 
     def finish(self) -> pl.DataFrame:

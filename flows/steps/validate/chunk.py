@@ -74,12 +74,14 @@ def validate_rows(
     unwrapped: bool = True,
     repaired: Repaired | None = None,
     excluded: pl.DataFrame | None = None,
+    divided: Mapping[int, tuple[int, int]] | None = None,
 ) -> Validated:
     """Every record of a chunk with its verdict; `cells` has those without any of `faults` only.
 
     Insert-batch data stays what it is, and no record is taken out of it, unless `unwrapped`.
     `repaired`: the rows that those of a correction repair, whose secrets they may leave out.
-    `excluded`: as `Exclusions.of` gives it for `cells`.
+    `excluded`: as `Exclusions.of` gives it for `cells`. `divided`: records with a fault that may be
+    parts of one, with its first and last line.
     """
     delivered = {
         name: cells[str(column)]
@@ -89,7 +91,7 @@ def validate_rows(
     frame = normalise(table, cells, fields, writing, sources)
     validated = Validated()
     staging = _Staging(validated, batch_id, extract_id, tenant, repaired, writing.keys)
-    placed = Positions(positions, faults)
+    placed = Positions(positions, faults, divided or {})
     if table is INSERT_BATCH_DATA and unwrapped:
         checked = check(table, frame, tenant=tenant, delivered=delivered)
         _validate_inner(staging, placed, checked, inner_record)
@@ -199,11 +201,7 @@ def _validate_inner(
     others = unwrapped.errors.without(checked.errors.rows)
     errors = FieldErrors([*others.found, *checked.errors.found])
     outer = Checked(checked.typed.filter(pl.Series(rows_left)), errors.among(rows_left))
-    frame, faults = (
-        positions.frame.filter(pl.Series(left)),
-        positions.faults.filter(pl.Series(left)),
-    )
-    staging.add(INSERT_BATCH_DATA, Positions(frame, faults), outer)
+    staging.add(INSERT_BATCH_DATA, positions.only(pl.Series(left)), outer)
     wrong.update(others.rows.tolist())
     merged = [sound[row] for row in unwrapped.merged if row not in wrong]
     staging.validated.superseded = positions.frame["record_number"].gather(merged).to_list()

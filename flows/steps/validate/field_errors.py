@@ -187,11 +187,19 @@ def of_field(
     return OfField(code, of.name, rows, facts, text)
 
 
-def of_record(code: str, rows: Rows) -> OfField:
-    """One reason against whole records, whose fields could not be told apart."""
+def of_record(code: str, rows: Rows, details: Mapping[int, str]) -> OfField:
+    """One reason against whole records, whose fields could not be told apart.
+
+    `details`: what is said beside it of some of the rows.
+    """
     text = error_text(code, "", REASONS[code].message(), {"stage": "read"})
-    facts = pl.select(pl.repeat(text, len(rows)).alias("text"))
-    return OfField(code, "", rows, facts, pl.col("text"))
+    texts = pl.repeat(text, len(rows), eager=True)
+    some = [(at, details[row]) for at, row in enumerate(rows.tolist()) if row in details]
+    if some:
+        message = REASONS[code].message()
+        told = [error_text(code, "", f"{message} {one}", {"stage": "read"}) for _, one in some]
+        texts = texts.scatter([at for at, _ in some], told)
+    return OfField(code, "", rows, texts.to_frame("text"), pl.col("text"))
 
 
 def told_by_row(code: str, name: str, rows: Rows, texts: Sequence[str]) -> OfField:

@@ -13,7 +13,7 @@ from flows.steps.validate.arithmetic import ColumnSum
 from flows.steps.validate.key_ids import key_ids
 from flows.steps.validate.times import TimeForm
 from schemas.cells.counted_times import EPOCHS
-from schemas.cells.numbers import NumberForm
+from schemas.cells.numbers import AROUND, NumberForm
 from schemas.cells.reading import UNFIT
 from schemas.field import Field, Kind, Table
 
@@ -21,7 +21,6 @@ NUMBERS = (Kind.DOUBLE, Kind.INTEGER, Kind.INTEGER64)
 TIMES = (Kind.DATETIME, Kind.DATETIME_OFFSET)
 _ISO, _PLAIN = TimeForm(), NumberForm()
 _ABSENT = ("",)
-BLANKS = " \t"
 SHOWN = 100
 
 
@@ -81,7 +80,7 @@ class CellForm:
 
     def _given(self, of: Field, cell: pl.Expr) -> pl.Expr:
         if self.blanks_dropped:
-            cell = cell.str.strip_chars(BLANKS)
+            cell = cell.str.strip_chars(AROUND)
         null = {*self.null} if tuple(self.null) != _ABSENT else set()
         if of.kind is not Kind.STRING or self.blanks_dropped:
             null.add("")  # Of a number or a time, quotes around nothing are no text either.

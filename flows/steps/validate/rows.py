@@ -2,8 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
@@ -19,6 +19,11 @@ from schemas.ledger import POSITION
 
 PIECE = 2048
 """Rows whose ErrorData is in memory at a time."""
+_DIVIDED = (
+    "Lines {} to {} have together the fields of one record: a line break within a text may have "
+    "divided it. Have the sender quote such texts, or escape their line breaks, and deliver it "
+    "anew: a row that corrects one of these lines leaves the others in error."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +34,15 @@ class Positions:
     """record_number, first_line, last_line, byte_start, byte_end, data, raw."""
     faults: pl.Series
     """ErrorCode of each record whose structure is broken, and which has no cells; else null."""
+    divided: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    """Broken ones that may be parts of one record: the first and the last line of it."""
+
+    def only(self, chosen: pl.Series) -> "Positions":
+        """Some of the records."""
+        places = (chosen.cum_sum() - 1).to_list()
+        there = chosen.to_list()
+        divided = {places[row]: lines for row, lines in self.divided.items() if there[row]}
+        return Positions(self.frame.filter(chosen), self.faults.filter(chosen), divided)
 
     @property
     def sound(self) -> NDArray[np.intp]:
@@ -53,8 +67,10 @@ def all_rows(checked: Checked, positions: Positions) -> Rows:
     first, height = checked.typed.columns[0], checked.typed.height
     codes = positions.faults.filter(broken)
     empty = pl.Series([None], dtype=checked.typed.schema[first]).new_from_index(0, len(codes))
+    place = {row: number for number, row in enumerate(broken.arg_true().to_list(), height)}
+    details = {place[row]: _DIVIDED.format(*lines) for row, lines in positions.divided.items()}
     behind = [
-        of_record(code, (codes == code).arg_true().to_numpy().astype(np.intp) + height)
+        of_record(code, (codes == code).arg_true().to_numpy().astype(np.intp) + height, details)
         for code in codes.unique().sort()
     ]
     return Rows(
@@ -119,11 +135,11 @@ def staged_rows(
 def stored(table: Table) -> list[pl.Expr]:
     """A typed frame's columns as SQL stores them: a double by its decimal text."""
     expressions = []
-    for field in table.delivered:
-        for name in frame_columns(field):
-            if field.kind is Kind.DOUBLE:
+    for of in table.delivered:
+        for name in frame_columns(of):
+            if of.kind is Kind.DOUBLE:
                 if name.endswith(EXACT):
-                    expressions.append(pl.col(name).alias(field.name))
+                    expressions.append(pl.col(name).alias(of.name))
             else:
                 expressions.append(pl.col(name))
     return expressions

@@ -3,19 +3,19 @@
 from typing import NamedTuple, Protocol, SupportsInt
 
 
-class Valueless(NamedTuple):
-    """Such lines: none of their cells that make a record holds a value."""
+class SkippedLines(NamedTuple):
+    """Such lines: comments, or those of a table whose cells make no record."""
 
     lines: int = 0
     first: int = 0
     """The first of them."""
 
-    def with_more(self, later: "Valueless") -> "Valueless":
+    def with_more(self, later: "SkippedLines") -> "SkippedLines":
         """These and those behind them."""
-        return Valueless(self.lines + later.lines, self.first or later.first)
+        return SkippedLines(self.lines + later.lines, self.first or later.first)
 
 
-NO_LINES = Valueless()
+NO_LINES = SkippedLines()
 
 
 class LineNumbers(Protocol):
@@ -26,6 +26,6 @@ class LineNumbers(Protocol):
     def __getitem__(self, at: int, /) -> SupportsInt: ...
 
 
-def of_lines(numbers: LineNumbers) -> Valueless:
+def of_lines(numbers: LineNumbers) -> SkippedLines:
     """The lines of these numbers."""
-    return Valueless(len(numbers), int(numbers[0]) if len(numbers) else 0)
+    return SkippedLines(len(numbers), int(numbers[0]) if len(numbers) else 0)

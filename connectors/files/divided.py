@@ -1,0 +1,50 @@
+"""Broken records that lie below each other and together have the fields of one.
+
+So a line break leaves them that stands within a text and is neither quoted nor escaped. Nothing is
+put together again: which of the two texts goes on where, nobody but the sender knows.
+"""
+
+from itertools import pairwise
+
+import numpy as np
+
+from connectors.files.chunk import Chunk
+from connectors.files.dialect import RecordFault
+from connectors.files.shadow import covered, covered_width, shadow
+
+_PARTS = (RecordFault.TOO_FEW_FIELDS, RecordFault.STRAY_ESCAPE)
+
+
+def divided_records(chunk: Chunk, width: int) -> dict[int, tuple[int, int]]:
+    """By place in the chunk: first and last line of the records that look like parts of one.
+
+    `width`: how many fields a record has. Of a record with a quote nothing is said.
+    """
+    records, dialect = chunk.records, chunk.dialect
+    part = np.isin(records.fault, _PARTS)
+    below = part[1:] & part[:-1] & (records.last_line[:-1] + 1 == records.first_line[1:])
+    if not below.any():
+        return {}
+    text = np.frombuffer(shadow(chunk.block[: records.consumed], dialect), np.uint8)
+    delimited, quotes = (
+        np.searchsorted(places, records.end) - np.searchsorted(places, records.start)
+        for places in (
+            np.flatnonzero(text == ord(sign))
+            for sign in (covered(dialect).delimiter, dialect.quote)
+        )
+    )
+    unquoted = quotes == 0
+    edges = np.flatnonzero(np.concatenate([[True], ~below, [True]]))
+    found: dict[int, tuple[int, int]] = {}
+    whole = covered_width(width, dialect) - 1
+    for first, beyond in pairwise(edges.tolist()):
+        run, counted = list[int](), 0
+        for row in range(first, beyond if beyond - first > 1 else first):
+            run, counted = [*run, row], counted + int(delimited[row])
+            if counted > whole or not unquoted[row]:
+                run, counted = ([row], int(delimited[row])) if unquoted[row] else ([], 0)
+            elif counted == whole and len(run) > 1:
+                lines = int(records.first_line[run[0]]), int(records.last_line[row])
+                found |= dict.fromkeys(run, lines)
+                run, counted = [], 0
+    return found
