@@ -55,7 +55,7 @@ for feed, profile in FEEDS.items():
     path.write_bytes(before + body * 9 + behind)
     header, (chunk,) = read(path, profile)
     copies += write_out(chunk, header, profile, EXTRACT, strict_bytes=0).copies
-print(*(sha256(part).hexdigest() for copy in copies for part in copy.parts))
+print(*(sha256(part).hexdigest() for copy in copies for part in copy.parts()))
 """
 
 

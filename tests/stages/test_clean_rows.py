@@ -21,6 +21,7 @@ from flows.stages.workspace import Workspace
 from flows.steps.fast import fast_path
 from flows.steps.validate import check, chunk
 from schemas.cells.reading import Number
+from schemas.cells.unread import CODE
 from schemas.kinds import EXACT
 from tests.stages.payments import HEADER, line
 
@@ -70,12 +71,17 @@ def change_typed(patch: pytest.MonkeyPatch, *columns: pl.Expr) -> None:
 
 def read_what_is_no_number(patch: pytest.MonkeyPatch) -> None:
     no_rules(patch)
-    read = check.read
+    read, why_unread = check.read, check.why_unread
 
     def changed(of: Any, text: str, nested: Any) -> Any:
         return Number(math.nan, Decimal("NaN")) if text == "NaN" else read(of, text, nested)
 
+    def unsure(of: Any, texts: pl.Series) -> pl.DataFrame:
+        said = pl.when(pl.lit(texts) != "NaN").then(CODE)
+        return why_unread(of, texts).with_columns(said.alias(CODE))
+
     patch.setattr(check, "read", changed)
+    patch.setattr(check, "why_unread", unsure)
 
 
 def wrong_type(patch: pytest.MonkeyPatch) -> None:
