@@ -1,13 +1,12 @@
 """The cells of records without the signs that we put before what a spreadsheet would run."""
 
 import csv
-import re
 
 import polars as pl
 
 from connectors.files.header import Header
 from connectors.files.record_cells import cells_of
-from connectors.files.workbook_parts import IN_CURRENCY, REMARK
+from connectors.files.workbook_parts import REMARK
 from schemas.cells.reading import UNFIT
 from schemas.field import Kind
 from schemas.own_columns import QUOTED
@@ -15,16 +14,6 @@ from schemas.own_columns import QUOTED
 
 def split_cells(text: str, header: Header) -> list[str]:
     """The cells of one record by the slow and obvious reader; none if it is not of their number."""
-    cells = _split(text, header)
-    if header.of_workbook:
-        texts = _texts(header)
-        for place, cell in enumerate(cells):
-            if str(place) not in texts:
-                cells[place] = re.sub(IN_CURRENCY, r"\1", cell)
-    return cells
-
-
-def _split(text: str, header: Header) -> list[str]:
     if header.positions:
         return header.positions.cells_of(text)
     if not header.dialect.is_plain(text):
@@ -42,23 +31,18 @@ def _split(text: str, header: Header) -> list[str]:
     return cells
 
 
-def as_delivered(cells: pl.DataFrame, header: Header, code: pl.Expr | None = None) -> pl.DataFrame:
+def as_delivered(cells: pl.DataFrame, header: Header) -> pl.DataFrame:
     """Cells of a chunk, of rows that say so without the signs.
 
-    A text of a sheet that is none, because its cell is not read, is marked as `UNFIT`. A number
-    whose cell says a currency is the number; where `code` says that the record is in another, it is
-    none. `code` is null where nobody knows.
+    A text of a sheet that is none, because its cell is not read, is marked as `UNFIT`.
     """
     if header.of_workbook:
-        texts = _texts(header)
         cells = cells.with_columns(
             pl.when(pl.col(name).str.contains(REMARK))
             .then(pl.lit(UNFIT) + pl.col(name))
             .otherwise(pl.col(name))
             .alias(name)
-            if name in texts
-            else _number(pl.col(name), pl.lit(None, pl.String) if code is None else code)
-            for name in cells.columns
+            for name in _texts(header)
         )
     if header.quoted_column is None:
         return cells
@@ -67,19 +51,6 @@ def as_delivered(cells: pl.DataFrame, header: Header, code: pl.Expr | None = Non
     return cells.with_columns(
         pl.when(quoted).then(guard.take_all(pl.col(name))).otherwise(pl.col(name)).alias(name)
         for name in cells.columns
-    )
-
-
-def _number(cell: pl.Expr, code: pl.Expr) -> pl.Expr:
-    """A number of a sheet without the currency that its cell says, if that is the record's."""
-    own = cell.str.extract(IN_CURRENCY, 2)
-    other = pl.concat_str(cell, pl.lit(", and the record is in "), code)
-    return (
-        pl.when(own.is_null())
-        .then(cell)
-        .when((own != code).fill_null(value=False))
-        .then(other)
-        .otherwise(cell.str.extract(IN_CURRENCY, 1))
     )
 
 

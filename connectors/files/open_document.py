@@ -23,12 +23,10 @@ from connectors.files.workbook_parts import (
     SheetFacts,
     broken,
     chosen,
-    in_currency,
     line_of,
     listed_places,
     number_text,
     opened,
-    percent_text,
     remarked,
 )
 
@@ -241,10 +239,7 @@ def _text(cell: ElementTree.Element, kind: str | None) -> str:
     ):
         return shown
     if kind in {"float", "currency", "percentage"}:
-        number = _number(cell.attrib[f"{_OFFICE}value"])
-        if kind == "percentage":
-            return percent_text(number)
-        return in_currency(number, cell.get(f"{_OFFICE}currency", ""))
+        return _number(cell.attrib[f"{_OFFICE}value"])
     if kind == "date":
         return _moment(cell.attrib[f"{_OFFICE}date-value"])
     if kind == "time":

@@ -5,12 +5,10 @@ are lines without a value. Numbers are what a spreadsheet shows of them: 15 digi
 long as the file holds them exactly. Times are ISO 8601, a formula is the value it was saved with.
 """
 
-import re
 import zipfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import date, datetime, time, timedelta
-from functools import cache
 from itertools import pairwise
 from typing import Any
 from xml.etree import ElementTree
@@ -25,12 +23,10 @@ from connectors.files.workbook_parts import (
     SheetFacts,
     broken,
     chosen,
-    in_currency,
     line_of,
     listed_places,
     number_text,
     opened,
-    percent_text,
     remarked,
 )
 from connectors.settings import Limits
@@ -38,10 +34,6 @@ from schemas.counting import quantity
 
 FIRST_DAY = date(1900, 3, 1)
 """Before it spreadsheets disagree about the days."""
-_CODE = re.compile(r'\[\$([A-Z]{3})\b|"\s*([A-Z]{3})\s*"')
-_OF_SYMBOL = {"€": "EUR", "[$£-809": "GBP", "[$$-409": "USD", "[$¥-411": "JPY"}
-_SYMBOL = re.compile("|".join(map(re.escape, _OF_SYMBOL)))
-"""Signs in formats of one currency alone; `$` and its like are those of several."""
 _MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 
 
@@ -59,8 +51,8 @@ def sheet_lines(content: Content) -> Iterator[bytes]:
         return
     width = _facts(content).width
     with _sheet(content) as (found, _):
-        for row in found.iter_rows():
-            cells = [_cell(one.value, one) for one in row[:width]]
+        for row in found.iter_rows(values_only=True):
+            cells = [_cell(value) for value in row[:width]]
             yield line_of([*cells, *[""] * (width - len(cells))] if any(cells) else [])
 
 
@@ -73,7 +65,7 @@ def _facts(content: Content) -> SheetFacts:
         return SheetFacts(found.title, width, remarks)
 
 
-def _cell(value: Any, of: Any) -> str:
+def _cell(value: Any) -> str:
     """What a cell shows, as text that the readers of cells know."""
     match value:
         case None:
@@ -81,9 +73,7 @@ def _cell(value: Any, of: Any) -> str:
         case bool() | str():
             return str(value)
         case int() | float():
-            percent, currency = _format(of.number_format)
-            text = number_text(value)
-            return percent_text(text) if percent else in_currency(text, currency)
+            return number_text(value)
         case datetime() | date():
             day = value.date() if isinstance(value, datetime) else value
             if day < FIRST_DAY:
@@ -96,16 +86,6 @@ def _cell(value: Any, of: Any) -> str:
             return str(value)
         case _:
             return remarked(value, NOT_READ)
-
-
-@cache
-def _format(number_format: str) -> tuple[bool, str]:
-    """Whether a format shows numbers as percentages, and the currency that it shows, if any."""
-    bare = re.sub(r'"[^"]*"|\\.|\[[^\]]*\]|_.|\*.', "", number_format)
-    code = _CODE.search(number_format)
-    symbol = _SYMBOL.search(number_format)
-    named = (code[1] or code[2]) if code else _OF_SYMBOL.get(symbol[0], "") if symbol else ""
-    return "%" in bare, named
 
 
 @contextmanager

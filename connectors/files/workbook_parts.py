@@ -6,7 +6,6 @@ import re
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, BinaryIO, cast
 from xml.etree import ElementTree
 
@@ -28,8 +27,6 @@ NOT_READ = "this sort of cell is not read"
 _WHYS = "|".join(map(re.escape, (TOO_LARGE, TOO_EARLY, NOT_READ)))
 REMARK = rf" \((?:{_WHYS})\)$"
 """Of a cell that is not read."""
-IN_CURRENCY = r"^([-+0-9.eE]+) \(([A-Z]{3})\)$"
-"""A number of a cell that says which currency it is in, and that currency."""
 FAULTS = (
     *(KeyError, ValueError, TypeError, AttributeError, IndexError, EOFError, OverflowError),
     *(zipfile.BadZipFile, ElementTree.ParseError, NotImplementedError, RuntimeError),
@@ -87,19 +84,6 @@ def number_text(value: float) -> str:
     if value == int(value):
         return str(int(value))
     return f"{value:.{DIGITS}g}"
-
-
-def percent_text(number: str) -> str:
-    """A number as a spreadsheet shows it that is written as a percentage: `0.05` is `5%`."""
-    if re.search(REMARK, number):
-        return number
-    hundredfold = Decimal(number).scaleb(2)
-    return f"{hundredfold.normalize():f}%"
-
-
-def in_currency(number: str, code: str) -> str:
-    """A number that its cell says the currency of."""
-    return f"{number} ({code})" if re.fullmatch("[A-Z]{3}", code) else number
 
 
 def listed_places(places: Sequence[str]) -> str:

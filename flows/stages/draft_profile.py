@@ -9,7 +9,7 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -21,7 +21,6 @@ from connectors.files.first_record import folded
 from connectors.files.profile_file import read_profile
 from connectors.files.shape import Shape, shape_of
 from connectors.files.workbook import check_workbook
-from connectors.files.workbook_parts import IN_CURRENCY
 from connectors.settings import Settings
 from flows.steps.draft import NOTHING, Between, Found, NumberSigns, TimesFound, times_of
 from flows.steps.draft_table import TableGuess, table_of
@@ -71,16 +70,10 @@ def draft_profile(
     if size > LOOKED_AT:
         lines = lines[:-1]
     shape = shape_of(lines, _lines(last, encoding))
-    if content.workbook:
-        shape = replace(shape, rows=tuple(map(_without_currencies, shape.rows)))
     table = EXTRACTS[record] if record else None
     signs = () if content.workbook else tuple(_signs(lines))
     drafted = _Draft(feed, shape, table, sheet, signs)
     return "\n".join(drafted.lines(source.name, told)) + "\n"
-
-
-def _without_currencies(cells: Sequence[str]) -> tuple[str, ...]:
-    return tuple(re.sub(IN_CURRENCY, r"\1", cell) for cell in cells)
 
 
 def _signs(lines: Sequence[str]) -> Iterator[str]:
@@ -203,9 +196,6 @@ class _Draft:
         yield from _examples("negative", signs.negative, usual="-1")
         yield from _examples("currency", signs.currency)
         for one in signs.words:
-            if "%" in one:
-                yield '# ? percent = "share" or "points"  # whether 5 % is 0.05 or 5'
-                continue
             yield f"# ? positive, negative or part: what stands around the 1 of {shown(one, 20)}"
         for place, of in columns.items():
             if of.others.cells:

@@ -7,7 +7,7 @@ from connectors.files.chunk import Chunk
 from connectors.files.divided import divided_records
 from connectors.files.header import Header
 from connectors.files.profile import Profile
-from flows.stages.writing import currency_code, writing_of
+from flows.stages.writing import writing_of
 from flows.steps.validate.chunk import Validated, validate_rows
 from flows.steps.validate.excluded import Exclusions
 from flows.steps.validate.field_errors import empty_texts
@@ -25,8 +25,7 @@ def validate_chunk(
     repaired: FindRepaired | None = None,
 ) -> Validated:
     """The rows of a chunk with their verdicts, by the record kind they are staged under."""
-    code = currency_code(header, profile) if header.of_workbook else None
-    cells = as_delivered(chunk.cells(header.width), header, code)
+    cells = as_delivered(chunk.cells(header.width), header)
     of_lines = header.positions is None and header.unpivot is None
     return validate_rows(
         header.table,

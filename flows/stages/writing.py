@@ -1,6 +1,5 @@
 """How the feed of a profile writes values, and one record written as the service writes it."""
 
-import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -30,25 +29,6 @@ def writing_of(profile: Profile) -> Writing:
     """How the feed of a profile writes values."""
     fields = {name: _form(written_of(profile, name)) for name in profile.fields}
     return Writing(_form(written_of(profile)), fields, profile.constants, profile.keys)
-
-
-def currency_code(header: Header, profile: Profile) -> pl.Expr | None:
-    """Of the cells of records: the code of the currency each is in, by the map of that field.
-
-    None where no map says what codes are; null where the cells of a record do not say it.
-    """
-    name = header.table.currency or ""
-    codes = {
-        ours: code
-        for code, ours in profile.fields.get(name, {}).get("map", {}).items()
-        if re.fullmatch("[A-Z]{3}", code)
-    }
-    if not codes:
-        return None
-    places = header.sources.get(name) or [header.fields.index(name)]
-    form = _form(written_of(profile, name))
-    made = form.made(header.table.by_name[name], [pl.col(str(place)) for place in places])
-    return made.replace_strict(codes, default=None, return_dtype=pl.String)
 
 
 def _form(written: Mapping[str, Any]) -> CellForm:

@@ -143,30 +143,24 @@ def cells(book: Any, sheet: Any) -> None:
     sheet.write_formula(6, 1, "=A2+1", None, 2)
     sheet.write_formula(6, 2, '="x"', None, "x")
     sheet.write_number(6, 3, 60, day)
-    forms = "0.0%", '#,##0.00 "EUR"', "#,##0.00 €", "[$USD] 0", "[$$-409]0.00", "$0", '0"% x"'
-    for column, form in enumerate(forms):
-        sheet.write_number(7, column, 0.07, book.add_format({"num_format": form}))
 
 
 def test_a_cell_is_what_a_spreadsheet_shows(tmp_path: Path) -> None:
     path = made(tmp_path / "cells.xlsx", cells)
     no_whole = "(a workbook does not hold whole numbers of this size exactly)"
     assert read(path) == [
-        ["a", 'b,"c"\nd', "é", "007", "", "", ""],
-        ["True", "False", "0", "0", "", "", ""],
-        [
-            *(f"9007199254740992 {no_whole}", f"1e+300 {no_whole}", "4.94065645841247e-324"),
-            *("1e-07", "", "", ""),
-        ],
-        ["0.3", "0.333333333333333", "123456789012.346", "-2.5", "", "", ""],
-        ["2026-01-05", "2026-01-05T10:30:15", "10:30:00", "1 day, 2:00:00", "", "", ""],
+        ["a", 'b,"c"\nd', "é", "007"],
+        ["True", "False", "0", "0"],
+        [f"9007199254740992 {no_whole}", f"1e+300 {no_whole}", "4.94065645841247e-324", "1e-07"],
+        ["0.3", "0.333333333333333", "123456789012.346", "-2.5"],
+        ["2026-01-05", "2026-01-05T10:30:15", "10:30:00", "1 day, 2:00:00"],
         [],
         [
-            *("#DIV/0!", "2", "x"),
+            "#DIV/0!",
+            "2",
+            "x",
             "1900-02-28T00:00:00 (spreadsheets disagree about days before 1900-03-01)",
-            *("", "", ""),
         ],
-        ["7%", "0.07 (EUR)", "0.07 (EUR)", "0.07 (USD)", "0.07 (USD)", "0.07", "0.07"],
     ]
 
 

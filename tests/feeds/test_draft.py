@@ -136,7 +136,7 @@ def test_what_a_file_of_the_gallery_tells_is_stated_as_its_profile_has_it(feed: 
             "\nnegative",
         ),
         (("(1.50", "2"), 'unknown_columns = "ignore"', "negative"),
-        (("5 %",), '# ? percent = "share" or "points"', "part"),
+        (("5 %",), "negative or part: what stands around the 1 of 1 %", "percent"),
     ],
 )
 def test_what_fits_two_readings_is_marked_and_not_stated(
