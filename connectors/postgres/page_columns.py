@@ -18,8 +18,8 @@ from schemas.frame_types import AMOUNT, WORD, Dtype
 
 PAGES = 512
 """Pages of a table that are read together."""
-MOST_TEXT = 64 * 1024 * 1024
-"""Bytes of values beside the table's pages: with more, those of some pages might fit no message."""
+MOST_TEXT = 16 * 1024 * 1024
+"""Bytes of texts on so many pages, unpacked: rows with more of them come one by one."""
 _SINCE_1970 = 946_684_800_000_000
 """Microseconds to 2000, where the server begins to count."""
 _FIXED: dict[Dtype, tuple[str, str, str]] = {
@@ -40,18 +40,6 @@ Columns = Mapping[str, tuple[str, Dtype]]
 
 class _NotAsColumnsError(Exception):
     """Some value has no exact place in its column, which the reader by rows tells of."""
-
-
-def may_page(connection: psycopg.Connection, relation: str, columns: Columns) -> bool:
-    """Whether every part of a table is sure to fit the messages it would come in."""
-    if not any(dtype in (pl.String(), WORD) for _, dtype in columns.values()):
-        return True
-    found = connection.execute(
-        "SELECT coalesce(pg_relation_size(nullif(reltoastrelid, 0)), 0) FROM pg_class "
-        "WHERE oid = %s::regclass",
-        [relation],
-    ).fetchone()
-    return found is not None and found[0] < MOST_TEXT
 
 
 def paged(
@@ -79,9 +67,25 @@ def paged(
         if rows is None:
             continue
         try:
-            yield _read(connection, columns, rows, mixed)
+            if not texts_fit(connection, f"{relation} {alias} WHERE {pages}", alias, columns):
+                raise _NotAsColumnsError
+            part = _read(connection, columns, rows, mixed)
         except _NotAsColumnsError:
-            yield by_rows(pages)
+            part = by_rows(pages)
+        yield part
+
+
+def texts_fit(connection: psycopg.Connection, rows: str, alias: str, columns: Columns) -> bool:
+    """Whether the texts of some rows fit a message; the server knows their sizes unread."""
+    sizes = [
+        f"coalesce(octet_length({sql}), 0)::bigint"
+        for sql, dtype in columns.values()
+        if dtype == pl.String() and sql.startswith(f'{alias}."')
+    ]
+    if not sizes:
+        return True
+    found = connection.execute(f"SELECT sum({' + '.join(sizes)}) FROM {rows}").fetchone()
+    return found is None or found[0] is None or found[0] <= MOST_TEXT
 
 
 def _read(

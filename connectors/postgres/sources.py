@@ -12,7 +12,7 @@ import polars as pl
 import psycopg
 
 from connectors.postgres.copy_out import copied, together
-from connectors.postgres.page_columns import may_page, paged
+from connectors.postgres.page_columns import paged
 from connectors.postgres.push.plan import TWIN
 from schemas.amounts import BEYOND, UNREADABLE, spelled
 from schemas.derived.sql_names import SCHEMA, staged_name
@@ -199,7 +199,7 @@ def _read(
     wanted = {**columns, **place, **texts}
     whole = {**_whole_columns(table, alias), **place}
 
-    def by_rows(pages: str | None = None) -> pl.DataFrame:
+    def by_rows(pages: str) -> pl.DataFrame:
         rows = source(pages)
         assert rows is not None, "there is a row on these pages"
         return copied(connection, wanted, rows)
@@ -207,16 +207,13 @@ def _read(
     connection.execute("SET LOCAL max_parallel_workers_per_gather = 0")
     # One statement is asked for each part; to compile it takes longer than to do it.
     connection.execute("SET LOCAL jit = off")
-    if may_page(connection, relation, whole):
-        nothing = [pl.lit(None, dtype).alias(name) for name, (_, dtype) in texts.items()]
-        parts = [
-            part if part.width > len(whole) else part.with_columns(nothing)
-            for part in paged(connection, relation, alias, whole, source, by_rows)
-        ]
-        types = {name: dtype for name, (_, dtype) in wanted.items()}
-        frame = together(parts) if parts else pl.DataFrame(schema=types)
-    else:
-        frame = by_rows()
+    nothing = [pl.lit(None, dtype).alias(name) for name, (_, dtype) in texts.items()]
+    parts = [
+        part if part.width > len(whole) else part.with_columns(nothing)
+        for part in paged(connection, relation, alias, whole, source, by_rows)
+    ]
+    types = {name: dtype for name, (_, dtype) in wanted.items()}
+    frame = together(parts) if parts else pl.DataFrame(schema=types)
     connection.execute("SET LOCAL max_parallel_workers_per_gather TO DEFAULT")
     connection.execute("SET LOCAL jit TO DEFAULT")
     there = [name for name in texts if frame[name].null_count() < frame.height]

@@ -13,7 +13,7 @@ from polars.testing import assert_frame_equal
 
 from connectors.files.profile import DEFAULT
 from connectors.postgres import page_columns
-from connectors.postgres.page_columns import may_page
+from connectors.postgres.page_columns import texts_fit
 from connectors.postgres.sources import database_rows, extract_rows
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
@@ -141,22 +141,22 @@ def test_rows_read_by_columns_are_those_read_one_by_one(
 
 def by_columns_and_by_rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
-    monkeypatch.setattr("connectors.postgres.sources.may_page", lambda *_: False)
+    monkeypatch.setattr(page_columns, "texts_fit", lambda *_: False)
     yield
 
 
-def test_texts_that_might_not_fit_a_message_are_read_one_by_one(
-    workspace: Workspace, tmp_path: Path
-) -> None:
+def test_texts_that_might_not_fit_a_message_are_read_one_by_one(workspace: Workspace) -> None:
+    """Packed they take little room, and a message has them unpacked."""
+    columns = {"t": ('l."t"', pl.String())}
     with workspace.database.connect() as connection:
-        connection.execute("CREATE TABLE long_text (t text STORAGE EXTERNAL)")
-        columns = {"t": ("t", pl.String())}
-        assert may_page(connection, "long_text", columns)
-        connection.execute(
-            "INSERT INTO long_text SELECT repeat('x', %s)", [page_columns.MOST_TEXT + 1]
-        )
-        assert not may_page(connection, "long_text", columns)
-        assert may_page(connection, "long_text", {"n": ("1", pl.Int32())})
+        connection.execute("CREATE TABLE long_text (t text)")
+        assert texts_fit(connection, "long_text l", "l", columns)
+        half = page_columns.MOST_TEXT // 2
+        connection.execute("INSERT INTO long_text SELECT repeat('x', %s)", [half])
+        assert texts_fit(connection, "long_text l", "l", columns)
+        connection.execute("INSERT INTO long_text SELECT repeat('x', %s)", [half + 1])
+        assert not texts_fit(connection, "long_text l", "l", columns)
+        assert texts_fit(connection, "long_text l", "l", {"n": ("1", pl.Int32())})
 
 
 def test_a_reading_that_fails_halfway_leaves_the_connection_usable(
