@@ -373,6 +373,9 @@ def _check_reference(at: str, table: Table, one: Reference, known: Mapping[str, 
         raise _KeyError(at, "is not from an integer to an integer, as a reference has to be.")
     if one.same_tenant and not (table.tenant and target.tenant):
         raise _KeyError(f"{at}.same_tenant", "is for records with TenantsId on both sides.")
+    tenants = [of.by_name[of.tenant] for of in (table, target) if of.tenant]
+    if one.same_tenant and not all(of.required for of in tenants):
+        raise _KeyError(f"{at}.same_tenant", "is for records that all have a TenantsId: required.")
 
 
 def _of_type(key: str, value: Any, kind: type, what: str) -> Any:

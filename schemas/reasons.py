@@ -191,7 +191,7 @@ REASONS = _by_code(
     Reason(
         "RepairsNothing",
         "repairs no row",
-        "'{field}' {value} names no row of the batch that the delivery corrects.",
+        "'{field}' {value} names no row of its kind in the batch that the delivery corrects.",
         "Take it over as `recon rejects` wrote it, or leave it empty for a row that repairs none.",
     ),
     Reason(

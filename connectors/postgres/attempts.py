@@ -84,8 +84,13 @@ def standing_batches(connection: psycopg.Connection, batch_id: int) -> list[int]
     return [one for (one,) in standing]
 
 
-def _corrections(connection: psycopg.Connection, batch_id: int) -> list[tuple[int, int]]:
-    """The corrections of the delivery a batch belongs to, and the batch each corrects."""
+def _corrections(
+    connection: psycopg.Connection, batch_id: int, *, taken_back: bool = False
+) -> list[tuple[int, int]]:
+    """The corrections of the delivery a batch belongs to, and the batch each corrects.
+
+    Those that were undone or discarded are not among them, unless asked for.
+    """
     return connection.execute(
         """WITH RECURSIVE above AS (
             SELECT id, corrects FROM batch WHERE id = %s
@@ -96,18 +101,19 @@ def _corrections(connection: psycopg.Connection, batch_id: int) -> list[tuple[in
             UNION SELECT b.id FROM batch b JOIN family f ON b.corrects = f.id AND b.id > f.id
         )
         SELECT b.id, b.corrects FROM batch b JOIN family USING (id)
-        WHERE b.corrects < b.id AND b.state NOT IN ('undone', 'discarded') ORDER BY b.id""",
-        [batch_id],
+        WHERE b.corrects < b.id AND (%s OR b.state NOT IN ('undone', 'discarded'))
+        ORDER BY b.id""",
+        [batch_id, taken_back],
     ).fetchall()
 
 
 def _repairs(
-    connection: psycopg.Connection, batch_id: int
+    connection: psycopg.Connection, batch_id: int, *, taken_back: bool = False
 ) -> tuple[dict[AttemptRow, AttemptRow], dict[AttemptRow, str]]:
     """The rows that repair one of the same delivery, what each repairs, and their states."""
     repairs: dict[AttemptRow, AttemptRow] = {}
     states: dict[AttemptRow, str] = {}
-    for correction, corrected in _corrections(connection, batch_id):
+    for correction, corrected in _corrections(connection, batch_id, taken_back=taken_back):
         for row, parent, state in _named_repairs(connection, correction):
             if place := read_name(parent):
                 repairs[row] = AttemptRow(corrected, *place)
@@ -115,10 +121,20 @@ def _repairs(
     return repairs, states
 
 
-def first_attempts(connection: psycopg.Connection, batch_id: int) -> dict[AttemptRow, AttemptRow]:
-    """The row that each repair of a delivery goes back to, over the repairs between."""
-    attempts = _attempts(_repairs(connection, batch_id)[0])
-    return {row: first for first, rows in attempts.items() for row in rows}
+class Lines(NamedTuple):
+    """The rows of a delivery that are attempts at one row."""
+
+    first: dict[AttemptRow, AttemptRow]
+    """By repair: the row it goes back to, over the repairs between, taken back or not."""
+    states: dict[AttemptRow, str]
+    """What became of each repair."""
+
+
+def attempts_at(connection: psycopg.Connection, batch_id: int) -> Lines:
+    """The repairs of the delivery that a batch belongs to."""
+    repairs, states = _repairs(connection, batch_id, taken_back=True)
+    first = {row: of for of, rows in _attempts(repairs).items() for row in rows}
+    return Lines(first, states)
 
 
 def _attempts(repairs: Mapping[AttemptRow, AttemptRow]) -> dict[AttemptRow, list[AttemptRow]]:

@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 import psycopg
 
-from connectors.postgres.attempts import AttemptRow, first_attempts, standing_batches
+from connectors.postgres.attempts import AttemptRow, attempts_at, standing_batches
 from connectors.postgres.batch_keys import error_data, key_value, ready, untold
 from connectors.postgres.corrections import staged_tables
 from connectors.postgres.ledger import batch_span
@@ -27,13 +27,14 @@ from schemas.derived.views import (
 )
 from schemas.field import Table
 from schemas.own_columns import PARENT_COLUMN
+from schemas.tables import INSERT_BATCH_DATA
 
 _COUNTS_NOT = (*ERRORS, CORRECTED, "superseded", "excluded")
 """States of a row that has no part in what its record is."""
 
 
 def mark_strays(connection: psycopg.Connection, table: Table, batch_id: int, corrects: int) -> int:
-    """Reject rows of a correction that name no row of the batch it corrects; returns how many."""
+    """Reject rows that name no row of their kind in the corrected batch; returns how many."""
     statement = f"""
         INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
         SELECT %(batch)s, extract_id, record_number, 'rejected',
@@ -43,6 +44,7 @@ def mark_strays(connection: psycopg.Connection, table: Table, batch_id: int, cor
               FROM {staged_name(table)} s
               WHERE {ready()} AND {untold()} AND btrim(s.parent) <> '' AND NOT EXISTS (
                   SELECT 1 FROM staged_row r WHERE r.batch_id = %(corrects)s
+                  AND r.record IN ('{table.name}', '{INSERT_BATCH_DATA.name}')
                   AND r.extract_id || ':' || r.record_number = s.parent)) s"""
     span = {**batch_span(connection, batch_id), "corrects": corrects}
     return connection.execute(statement, span).rowcount
@@ -52,7 +54,8 @@ def mark_taken_keys(connection: psycopg.Connection, table: Table, batch_id: int)
     """Reject repairs with the key of a row that they do not repair; returns how many.
 
     Looked for in all batches of the delivery. The same content is a repeat, and no harm. A row
-    without ReconRow is known by its key alone: it says that it is the record with that key.
+    without ReconRow is known by its key alone: it says that it is the record with that key. What
+    was repaired again since, or is by this very batch, is its last repair and nothing else.
     """
     if not table.key or not _offer_repairs(connection, table, batch_id):
         return 0
@@ -65,16 +68,22 @@ def mark_taken_keys(connection: psycopg.Connection, table: Table, batch_id: int)
     ]
     if not met:
         return 0
-    first = first_attempts(connection, batch_id)
-    known = _repaired_by_key(connection, table, {row for _, row, _ in met} - first.keys())
+    first, states = attempts_at(connection, batch_id)
+    latest: dict[AttemptRow, AttemptRow] = {}
+    for row, of in first.items():
+        if row.batch_id in {*others, batch_id} and states[row] not in ERRORS:
+            latest[of] = max(row, latest.get(of, row))
+    known = _repaired_by_key(connection, table, {row for _, row, _ in met} - first.keys(), others)
     taken: dict[tuple[int, int], str] = {}
     for repair, row, said in met:
+        mine = first[AttemptRow(batch_id, *repair)]
         repaired = {first.get(one, one) for one in known.get(row, [row])}
-        if first[AttemptRow(batch_id, *repair)] not in repaired:
+        stands = any(latest.get(of, row) <= row for of in repaired)
+        if mine not in repaired and stands:
             taken.setdefault(repair, said)
     statement = f"""
         INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
-        SELECT %(batch)s, extract_id, record_number, 'conflict',
+        SELECT %(batch)s, extract_id, record_number, 'rejected',
             {error_data("KeyOfAnother", table.identity[0])}
         FROM (SELECT s.extract_id, s.record_number, {key_value(table)} AS key_value,
                   {position("first_line")} AS line, (%(said)s::text[])[w.at] AS of_row
@@ -129,24 +138,28 @@ def _rows_with_their_key(
 
 
 def _repaired_by_key(
-    connection: psycopg.Connection, table: Table, rows: Collection[AttemptRow]
+    connection: psycopg.Connection,
+    table: Table,
+    rows: Collection[AttemptRow],
+    batches: Collection[int],
 ) -> dict[AttemptRow, list[AttemptRow]]:
-    """Of rows that name none: those with their key in the batch that their batch corrects."""
+    """Of rows that name none: those with their key in batches of the delivery before theirs."""
     same = " AND ".join(f"r.{quoted(name)} = s.{quoted(name)}" for name in key_columns(table))
     found: dict[AttemptRow, list[AttemptRow]] = {}
     for batch_id in sorted({row.batch_id for row in rows}):
         mine = [row for row in rows if row.batch_id == batch_id]
         statement = f"""
             SELECT s.extract_id, s.record_number, r.batch_id, r.extract_id, r.record_number
-            FROM {staged_name(table)} s {AT_PLACES} JOIN batch b ON b.id = s.batch_id
-            JOIN {staged_name(table)} r ON r.batch_id = b.corrects AND {same}
+            FROM {staged_name(table)} s {AT_PLACES}
+            JOIN {staged_name(table)} r ON r.batch_id = ANY(%(before)s) AND {same}
             WHERE {of_batch("s")}"""
-        places = {
+        given = {
             "extracts": [row.extract_id for row in mine],
             "numbers": [row.record_number for row in mine],
+            "before": [one for one in batches if one < batch_id],
         }
         for extract, number, *known in connection.execute(
-            statement, batch_span(connection, batch_id) | places
+            statement, batch_span(connection, batch_id) | given
         ):
             found.setdefault(AttemptRow(batch_id, extract, number), []).append(AttemptRow(*known))
     return found

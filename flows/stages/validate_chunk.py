@@ -61,7 +61,9 @@ def _with_parent(chunk: Chunk, cells: pl.DataFrame, header: Header) -> pl.DataFr
     positions = chunk.positions()
     if header.parent_column is None:
         return positions
+    # A name of blanks is none, as whoever quotes every cell writes an empty one.
     parents = cells[str(header.parent_column)]
+    parents = pl.select(pl.when(parents.str.strip_chars() != "").then(parents)).to_series()
     codes = chunk.codes
     if codes.null_count() < chunk.height:
         parents = empty_texts(chunk.height).scatter(codes.is_null().arg_true(), parents)

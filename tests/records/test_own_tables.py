@@ -172,6 +172,16 @@ def test_a_folder_that_is_named_is_there(tmp_path: Path) -> None:
     assert fault == f"{tmp_path}/nowhere: RECON_RECORDS names it, and it is no folder."
 
 
+def test_records_of_one_tenant_all_have_one(tmp_path: Path) -> None:
+    """Of a record without a tenant nobody can say whether another one is of the same."""
+    tenant = '[fields.TenantsId]\ntype = "integer"\nrequired = true'
+    assert tenant in REFUND
+    text = REFUND.replace(tenant, tenant.replace("true", "false"))
+    fault = read(tmp_path, text.replace('key = ["Id", "TenantsId"]', 'key = ["Id"]'))
+    assert fault is not None
+    assert "same_tenant is for records that all have a TenantsId: required." in fault
+
+
 def test_tables_of_a_moment_are_no_record_kinds() -> None:
     """PostgreSQL looks among them first, so a kind of that name would not be found."""
     source = "\n".join(path.read_text() for path in (ROOT / "connectors").rglob("*.py"))

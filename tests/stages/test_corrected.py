@@ -119,7 +119,7 @@ def test_a_row_that_names_no_row_of_the_batch_is_rejected(
         "SELECT record_number, error_data::json -> 0 ->> 'Message' FROM outcome "
         "WHERE batch_id = 2 AND error_data IS NOT NULL"
     )
-    said = f"'ReconRow' {name} names no row of the batch that the delivery corrects."
+    said = f"'ReconRow' {name} names no row of its kind in the batch that the delivery corrects."
     assert told == [(1, said)]
     assert states(rows) == BEFORE | {3: "corrected"}
 
@@ -241,12 +241,11 @@ def test_a_repair_does_not_become_another_row_of_its_delivery(
         "and is not the row that this one repairs."
     )
     assert why(rows, 2) == [(1, "KeyOfAnother", said)]
-    assert states(rows, 2) == {1: "conflict", 2: "inserted"}
+    assert states(rows, 2) == {1: "rejected", 2: "inserted"}
     assert states(rows) == BEFORE | {3: "corrected"}
     # Nor one that another correction repaired, whichever batch of the delivery it corrects.
-    correct({1: line(3, amount="78"), 2: line(3, amount="3")}, corrects=2, extract=2)
+    correct({1: line(3, amount="78")}, corrects=2, extract=2)
     assert [row[:2] for row in why(rows, 3)] == [(1, "KeyOfAnother")]
-    assert states(rows, 3) == {1: "conflict", 2: "updated"}
     # What it says now is said of the row by its right key.
     correct({1: line(2, amount="79")}, corrects=3, extract=3)
     assert states(rows) == BEFORE | {2: "corrected", 3: "corrected"}
@@ -270,6 +269,77 @@ def test_what_is_no_key_of_another_row(
     assert states(rows, 2) == expected
 
 
+Repairs = dict[int, str]
+SEVERAL: dict[str, tuple[list[tuple[int, int, Repairs]], dict[int, str]]] = {
+    # name: corrections (what they correct, the extract they name rows of, repairs), the last states
+    "the mistake of another row was mended": (
+        [(1, 1, {2: line(3, amount="77")}), (1, 1, {2: line(2)}), (1, 1, {3: line(3)})],
+        {1: "updated"},
+    ),
+    "two rows change places": (
+        [
+            (1, 1, {4: line(4), 5: line(5)}),
+            (1, 1, {4: line(5, amount="7"), 5: line(4, amount="8")}),
+        ],
+        {1: "updated", 2: "updated"},
+    ),
+    "both of a repeat": (
+        [
+            (1, 1, {4: line(4)}),
+            (1, 1, {5: line(4)}),
+            (1, 1, {4: line(4, day=2), 5: line(4, day=2)}),
+        ],
+        {1: "updated", 2: "superseded"},
+    ),
+    "a good row became another record": (
+        [(1, 1, {1: line(9)}), (1, 1, {2: line(1, amount="7")})],
+        {1: "updated"},
+    ),
+    "the key of a mistake": (
+        [(1, 1, {2: line(3, amount="77")}), (1, 1, {3: line(3)})],
+        {1: "rejected"},
+    ),
+}
+
+
+@pytest.mark.long(but=("two rows change places", "the mistake of another row was mended"))
+@pytest.mark.parametrize("name", SEVERAL)
+def test_of_several_repairs_the_last_one_counts(rows: Any, correct: Any, name: str) -> None:
+    corrections, expected = SEVERAL[name]
+    for corrects, extract, repaired in corrections:
+        ended = correct(repaired, corrects=corrects, extract=extract)
+    assert states(rows, ended.batch.id) == expected
+
+
+def test_a_repair_between_that_was_undone_still_leads_back(
+    workspace: Workspace, rows: Any, correct: Any
+) -> None:
+    correct({2: line(2, amount="no")})
+    correct({1: line(2, amount="7")}, corrects=2, extract=2)
+    undo_batch(workspace, 2, by=None, reason="test")
+    correct({2: line(2, amount="8")})
+    assert states(rows, 4) == {1: "updated"}
+
+
+def test_a_row_of_another_record_kind_repairs_nothing(
+    workspace: Workspace, rows: Any, tmp_path: Path, first: Any
+) -> None:
+    path = tmp_path / "currency_rates.csv"
+    top = "ReconRow,Id,TenantsId,FromCurrenciesId,ToCurrenciesId,ExchangeRate,EffectiveDate"
+    path.write_text(f"{top}\n1:2,9,7,1,2,1.5,2026-01-01T00:00:00\n")
+    import_delivery(workspace, [str(path)], DEFAULT, corrects=first.id)
+    assert (states(rows), states(rows, 2)) == (BEFORE, {1: "rejected"})
+
+
+def test_a_name_of_blanks_is_none(
+    workspace: Workspace, rows: Any, tmp_path: Path, first: Any
+) -> None:
+    path = tmp_path / "repair.csv"
+    path.write_text(f'{REPAIRS}\n"",{line(2)}\n" ",{line(3)}\n')
+    import_delivery(workspace, [str(path)], DEFAULT, corrects=first.id)
+    assert states(rows) == BEFORE | {2: "corrected", 3: "corrected"}
+
+
 def test_a_row_is_repaired_again_under_its_key(
     workspace: Workspace, rows: Any, tmp_path: Path, correct: Any
 ) -> None:
@@ -283,7 +353,7 @@ def test_a_row_is_repaired_again_under_its_key(
     assert states(rows, 5) == {1: "updated", 2: "updated"}
     correct({2: line(2, amount="15")})  # It repairs what that one repaired by its key,
     correct({3: line(2, amount="16")})  # and this repairs another row.
-    assert (states(rows, 6), states(rows, 7)) == ({1: "updated"}, {1: "conflict"})
+    assert (states(rows, 6), states(rows, 7)) == ({1: "updated"}, {1: "rejected"})
 
 
 def test_the_last_row_of_a_key_wins_where_the_feed_says_so(
