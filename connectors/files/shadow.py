@@ -6,39 +6,21 @@ several signs is so many of one sign that stands nowhere else. Line ends stay wh
 
 from dataclasses import replace
 
-import numpy as np
-
-from connectors.files.bitmask import Bytes, Places
 from connectors.files.dialect import Dialect
-from connectors.files.lines import CARRIAGE_RETURN, LINE_FEED
 
 COVER, DELIMITER = b"x", b"\x1f"
-_BACKSLASH = ord("\\")
 
 
 def shadow(text: bytes, dialect: Dialect) -> bytes:
     """The text as `covered` reads it; it may begin with any record."""
     if dialect.escape and dialect.escape in text:
-        signs = np.frombuffer(text + b"\n", np.uint8).copy()
-        places = escapes(signs)
-        behind = signs[places + 1]
-        places = places[(behind != LINE_FEED) & (behind != CARRIAGE_RETURN)]
-        signs[places] = signs[places + 1] = ord(COVER)
-        text = signs[:-1].tobytes()
+        from connectors.files.escape_places import covered_escapes
+
+        text = covered_escapes(text, ord(COVER))
     if len(dialect.delimiter) > 1:
         many = DELIMITER * len(dialect.delimiter)
         text = text.replace(DELIMITER, COVER).replace(dialect.delimiter, many)
     return text
-
-
-def escapes(text: Bytes) -> Places:
-    """Where backslashes stand that mean something with the sign behind them, from left to right."""
-    places = np.flatnonzero(text == _BACKSLASH)
-    number = np.arange(len(places))
-    begins = np.append(True, np.diff(places) != 1)[: len(places)]
-    first_of_run = np.maximum.accumulate(np.where(begins, number, 0))
-    found: Places = places[(number - first_of_run) % 2 == 0]
-    return found
 
 
 def covered(dialect: Dialect) -> Dialect:

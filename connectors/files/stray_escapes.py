@@ -6,8 +6,9 @@ import numpy as np
 
 from connectors.files.bitmask import Bytes, Flags, Places
 from connectors.files.dialect import Dialect
+from connectors.files.escape_places import escapes
 from connectors.files.record_cells import KNOWN
-from connectors.files.shadow import covered, escapes
+from connectors.files.shadow import covered
 
 _KNOWN = np.array([re.fullmatch(f"[{KNOWN}]", chr(sign)) is not None for sign in range(256)])
 _N = ord("N")

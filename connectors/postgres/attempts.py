@@ -121,7 +121,7 @@ def _repairs(
     return repairs, states
 
 
-class Lines(NamedTuple):
+class Attempts(NamedTuple):
     """The rows of a delivery that are attempts at one row."""
 
     first: dict[AttemptRow, AttemptRow]
@@ -130,11 +130,11 @@ class Lines(NamedTuple):
     """What became of each repair."""
 
 
-def attempts_at(connection: psycopg.Connection, batch_id: int) -> Lines:
+def attempts_at(connection: psycopg.Connection, batch_id: int) -> Attempts:
     """The repairs of the delivery that a batch belongs to."""
     repairs, states = _repairs(connection, batch_id, taken_back=True)
     first = {row: of for of, rows in _attempts(repairs).items() for row in rows}
-    return Lines(first, states)
+    return Attempts(first, states)
 
 
 def _attempts(repairs: Mapping[AttemptRow, AttemptRow]) -> dict[AttemptRow, list[AttemptRow]]:

@@ -108,6 +108,10 @@ def _lines(part: bytes, encoding: str) -> list[str]:
     return re.split(r"\r\n|\r|\n", part[len(mark) :].decode(encoding, "replace"))
 
 
+_NO_SIGN = re.compile(r"[^A-Za-z\u00a2-\u00a5\u0e3f\u20a0-\u20cf$]")
+"""What is no sign and no letter of a currency."""
+
+
 @dataclass(slots=True)
 class _Draft:
     feed: str
@@ -194,7 +198,7 @@ class _Draft:
         elif signs.decimal and (signs.either - signs.decimal) and not signs.thousands:
             yield f"# ? thousands = {_quoted(min(signs.either - signs.decimal))}"
         yield from _examples("negative", signs.negative, usual="-1")
-        yield from _examples("currency", signs.currency)
+        yield from _currencies(signs.currency)
         for one in signs.words:
             yield f"# ? positive, negative or part: what stands around the 1 of {shown(one, 20)}"
         for place, of in columns.items():
@@ -317,6 +321,17 @@ def _examples(key: str, found: Mapping[str, Found], usual: str = "") -> Iterator
                 f"# ? {key}: {_quoted(one)} too?  # {count:,} of {total:,} cells with any, such "
                 f"as {shown(example, 20)}"
             )
+
+
+def _currencies(found: Mapping[str, Found]) -> Iterator[str]:
+    """The key with the currencies that were found; of several, which a row has would be lost."""
+    if len({_NO_SIGN.sub("", one) for one in found}) < 2:
+        yield from _examples("currency", found)
+        return
+    yield f"# ? currency = [{', '.join(map(_quoted, found))}]  # only if a column says which it is"
+    for one, (count, example) in found.items():
+        cells = quantity(count, "cell", grouped)
+        yield f"#   {_quoted(one)}: {cells}, such as {shown(example, 20)}"
 
 
 def _forms(of: TimesFound) -> str:

@@ -14,11 +14,12 @@ from schemas.cells.numbers import BLANK, BLANKS
 DAYS = (
     *("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d"),
     "%Y.%m.%d",
-    *("%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%Y%m%d"),
+    *("%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%d-%b-%y", "%d.%m.%y", "%d/%m/%y", "%m/%d/%y"),
+    *("%d-%m-%y", "%y-%m-%d", "%y/%m/%d", "%y.%m.%d", "%Y%m%d"),
 )
 CLOCKS = (
     *("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", "T%H:%M:%S", "T%H:%M:%S.%f"),
-    *(" %I:%M %p", " %I:%M:%S %p"),
+    *(" %I:%M %p", " %I:%M:%S %p", " %H:%M:%S %z", " %H:%M:%S%z", "T%H:%M:%S%z"),
 )
 ISO = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}([.]\d+)?)?(Z|[+-]\d{2}:\d{2})")
 NOTHING = re.compile(r"n/?a|#n/a|null|none|nil|nan|-+|[?.]|\\N", re.IGNORECASE)

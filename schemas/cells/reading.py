@@ -20,9 +20,9 @@ UNFIT = "\0"
 """What a text begins with that is not what the feed says of it: no delivered text has it."""
 INTEGER_BITS = {Kind.INTEGER: 32, Kind.INTEGER64: 64}
 MAX_OFFSET_MINUTES = 14 * 60
+"""Largest offset in use anywhere, and the service's own limit."""
 MINUTE = 60_000_000
 """In microseconds."""
-"""Largest offset in use anywhere, and the service's own limit."""
 
 NO_SUCH_TIME = "There is no such day, time or offset."
 NOT_ISO = "It is not written as ISO 8601."

@@ -265,6 +265,7 @@ def test_nobody_approves_what_they_prepared_with_both_roles(workspace: Workspace
         approve(anna, run.id, by=None, comment="")
 
 
+@pytest.mark.long(but=("2",))
 @pytest.mark.parametrize("again", [0, 1, 2])
 def test_nobody_approves_by_rules_they_changed_however_often_it_is_run(
     workspace: Workspace, rows: Any, again: int

@@ -161,6 +161,7 @@ def test_nothing_of_others_is_told_by_what_a_function_of_theirs_sees(
     assert {*told} == {"tenants 7", "everything", "1"}
 
 
+@pytest.mark.long
 def test_only_a_whole_trail_is_proven(place: Workspace, acting: As) -> None:
     reader = acting(READER)
     for some in (reader, logged_in(reader, TESSA)):

@@ -83,6 +83,9 @@ def test_nobody_sees_anything_without_a_login(place: Workspace, browser: New, ro
     assert count(rows) == before
 
 
+@pytest.mark.long(
+    but=("/runs/{number:int}/sign", "/batches/upload", "/people", "/account/password")
+)
 @pytest.mark.parametrize("address", POSTS, ids=name)
 def test_a_form_without_the_mark_changes_nothing(
     place: Workspace, browser: New, rows: Any, address: Address
@@ -108,6 +111,7 @@ FILLED = {
 }
 
 
+@pytest.mark.long(but=("/runs/{number:int}/sign", "/jobs"))
 @pytest.mark.parametrize("path", FILLED)
 def test_a_viewer_changes_nothing_with_a_form_that_is_filled_in(
     place: Workspace, browser: New, rows: Any, path: str
@@ -123,6 +127,14 @@ def test_a_viewer_changes_nothing_with_a_form_that_is_filled_in(
     assert count(rows) == before
 
 
+@pytest.mark.long(
+    but=(
+        "/runs/{number:int}",
+        "/runs/{number:int}/breaks",
+        "/batches/{number:int}",
+        "/batches/{number:int}/rejects.xlsx",
+    )
+)
 @pytest.mark.parametrize("address", [one for one in GETS if "{number" in one.path], ids=name)
 def test_a_run_of_another_tenant_is_answered_like_one_that_is_not_there(
     place: Workspace, browser: New, address: Address

@@ -77,7 +77,7 @@ def wrong(page: Browser, form: dict[str, Any], sent: dict[str, str], value: str)
     return f"it lost what was typed as {lost}" if lost else None
 
 
-@pytest.mark.long(but=("digits",))
+@pytest.mark.long
 @pytest.mark.parametrize("value", [*NONSENSE.values()], ids=[*NONSENSE])
 def test_no_form_breaks_a_page_or_loses_what_was_typed(
     place: Workspace, browser: New, value: str

@@ -120,9 +120,9 @@ def test_what_is_refused_leaves_nothing_behind_and_keeps_what_was_typed(
 def test_files_and_rows_of_an_upload_are_judged_as_of_any_delivery(
     workspace: Workspace, browser: New, rows: Rows
 ) -> None:
-    page = upload(browser(), ("a.csv", csv(line(1), line(2, amount="x"))), ("b.text", b"x"), by="O")
+    page = upload(browser(), ("a.csv", csv(line(1), line(2, amount="x"))), ("b.part", b"x"), by="O")
     assert "Ended, and something is left to do." in page.text
-    assert "b.text: refused (unsupported_format)" in page.text
+    assert "b.part: refused (unsupported_format)" in page.text
     assert upload(page, ("b.csv", csv(line(3, tenant=8))), tenant="7", by="O").status == 200
     assert rows("SELECT count(*) FROM payment") == [(1,)]
     assert "profile" not in page.open("/batches/upload").answer.text

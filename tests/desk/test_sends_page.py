@@ -76,6 +76,7 @@ def test_what_moved_since_is_not_settled(pushed: Workspace, browser: New, rows: 
     assert settled(rows) == {"acknowledged": 54, "abandoned": 1, "in_doubt": 54, "refused": 1}
 
 
+@pytest.mark.long
 def test_what_is_refused_keeps_what_was_typed(pushed: Workspace, browser: New, rows: Rows) -> None:
     otto = browser().log_in("otto").open(PAGE)
     before = settled(rows)

@@ -89,6 +89,12 @@ def test_what_a_file_of_the_gallery_tells_is_stated_as_its_profile_has_it(feed: 
         (("€12.50", "-€1"), 'currency = ["€1"]', "positive"),
         (("12.50 EUR",), 'currency = ["1 EUR"]', "positive"),
         (("EUR12.50",), 'currency = ["EUR1"]', "positive"),
+        (
+            ("12.50 EUR", "1.00 PLN", "2.00 PLN"),
+            '# ? currency = ["1 EUR", "1 PLN"]  # only if a column says which it is\n'
+            '#   "1 EUR": 1 cell, such as 12.50 EUR',
+            "positive",
+        ),
         (("ACC12", "ACC5"), 'unknown_columns = "ignore"', "currency"),
         (
             ("12.50 DR",),
@@ -315,3 +321,20 @@ def test_what_cannot_be_drafted(
 def test_days_are_looked_at_however_many_there_are() -> None:
     days = [(date(2026, 1, 1) + timedelta(days=n)).strftime("%d/%m/%Y") for n in range(400)]
     assert times_of(days) == (("%d/%m/%Y",), 0, "")
+
+
+@pytest.mark.parametrize(
+    ("cells", "forms"),
+    [
+        (["26/11/01", "26/11/28"], {"%d/%m/%y", "%y/%m/%d"}),
+        (["26.11.01", "26.11.28"], {"%d.%m.%y", "%y.%m.%d"}),
+        (["01/02/03"], {"%d/%m/%y", "%m/%d/%y", "%y/%m/%d"}),
+        (["2026-11-03 10:11:12 -0500"], {"%Y-%m-%d %H:%M:%S %z"}),
+        (["03-Nov-26"], {"%d-%b-%y"}),
+    ],
+)
+def test_every_order_of_a_date_is_tried(cells: list[str], forms: set[str]) -> None:
+    """Of two that fit neither is stated: a year at the front is read as a day without a word."""
+    found = times_of(cells)
+    assert found is not None
+    assert {*found.forms} == forms

@@ -253,6 +253,7 @@ def test_a_table_cut_anywhere_is_the_same_records(tmp_path: Path, seed: int) -> 
         assert sum(one.comments.lines for one in chunks) == sum(one[0] == "#" for one in lines)
 
 
+@pytest.mark.long
 def test_a_line_that_becomes_much_text_is_a_chunk_of_its_own(tmp_path: Path) -> None:
     """Memory follows from the size of blocks, and not from how often a cell is written again."""
     names = [f"C{number}" for number in range(500)]
