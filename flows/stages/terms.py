@@ -20,6 +20,8 @@ from schemas.tables import SECRETS
 KEPT = "(kept in secret_constant)"
 STATED = ("tenant", "budget_errors", "budget_rate", "push")
 """What may be stated of one delivery beside how its feed writes files."""
+JUDGED = ("duplicate", "reference")
+"""By what the rows of one delivery are judged together, its corrections among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,7 @@ def terms_of_correction(
     unstated = replace(DEFAULT, **{name: getattr(given, name) for name in STATED})
     form = theirs if given == unstated else given
     terms: dict[str, Any] = {name: _stated(name, given, theirs) for name in STATED}
+    terms |= {name: getattr(theirs, name) for name in JUDGED}
     constants = {**secret_constants(theirs), **form.constants}
     profile = replace(form, **terms, constants=constants, feed=theirs.feed)
     likely = None if record or given.record else theirs.record

@@ -94,6 +94,21 @@ def test_a_profile_of_the_same_feed_says_how_the_correction_is_written(
     assert rows("SELECT profile::json ->> 'tenant' FROM batch WHERE id = 2") == [("7",)]
 
 
+@pytest.mark.parametrize(("then", "stated"), [("last_wins", "conflict"), ("conflict", "last_wins")])
+def test_rows_are_judged_as_those_of_the_corrected_batch(
+    workspace: Workspace, rows: Any, tmp_path: Path, then: str, stated: str
+) -> None:
+    """Whatever a profile says that states how this file is written."""
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join([HEADER, line(1), line(2, amount="ten")]) + "\n")
+    deliver_first = replace(DEFAULT, feed="bank", duplicate=then)
+    import_delivery(workspace, [str(path)], deliver_first)
+    path.write_text("\n".join(semicolons(REPAIRS, f"1:2,{line(1, amount='77')}")) + "\n")
+    ended = deliver(workspace, path, replace(BANK, duplicate=stated, budget_errors=5))
+    complete = State.COMPLETE if then == "last_wins" else State.COMPLETE_WITH_ERRORS
+    assert ended.batch.state is complete
+
+
 @pytest.mark.parametrize("stated", [None, "payment"])
 def test_a_header_that_says_little_is_of_the_record_that_is_corrected(
     workspace: Workspace, tmp_path: Path, stated: str | None
