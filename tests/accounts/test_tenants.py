@@ -174,6 +174,7 @@ def test_only_a_whole_trail_is_proven(place: Workspace, acting: As) -> None:
         assert verify(connection).broken is None
 
 
+@pytest.mark.long
 def test_workers_read_and_write_all(place: Workspace, acting: As, tmp_path: Path) -> None:
     merger = acting(MERGER)
     for statement in STATEMENTS:

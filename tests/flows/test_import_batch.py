@@ -188,6 +188,7 @@ def test_a_retry_goes_on_with_its_batch_though_the_inbox_is_empty(
     assert "Finished in state Cached(type=COMPLETED)" in log_lines(state)
 
 
+@pytest.mark.long
 def test_a_lost_connection_is_tried_again(
     tmp_path: Path, rows: Any, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
