@@ -32,8 +32,9 @@ from tests.faults.wire import Cut, Proxy, proxy
 WAYS = tuple(product(Cut, (False, True)))
 """Before or after the server has executed it; whether the server stays away then."""
 
-FEWER = 5
-"""Messages that a run may have less than another one: it works over two connections at once."""
+FEWER = 40
+"""Messages that a run may have less than another one: it works over two connections at once, and
+what it asks follows from how fast they are, five messages at a time."""
 
 Run = Callable[[Workspace, Path], object]
 
