@@ -42,8 +42,8 @@ INSERT_BATCH_DATA = "insert_batch_data"
 TIMES = (Kind.DATETIME, Kind.DATETIME_OFFSET)
 INTEGERS = (Kind.INTEGER, Kind.INTEGER64)
 TEMPORARY = {
-    *("used", "met", "missing", "offered", "told_keys", "present", "repaired", "in_error"),
-    "named_repairs",
+    *("used", "met", "missing", "offered", "told_keys"),
+    *("present", "repaired", "in_error", "named_repairs"),
 }
 """Names of tables of a moment: PostgreSQL would find these instead."""
 TAKEN = {*LEDGER, *TEMPORARY, "alembic_version", "shown_row", "position", "lineage"}

@@ -17,6 +17,7 @@ from schemas.derived.views import (
     ERRORS,
     REPAIRING,
     STATE,
+    at_places,
     of_batch,
     told_joins,
 )
@@ -216,10 +217,6 @@ def _states_of(
         f"""SELECT s.extract_id, s.record_number, {STATE}
         FROM {staged_name(table)} s {told_joins(table)}
         {AT_PLACES} WHERE {of_batch("s")}""",
-        batch_span(connection, batch_id)
-        | {
-            "extracts": [row.extract_id for row in rows],
-            "numbers": [row.record_number for row in rows],
-        },
+        batch_span(connection, batch_id) | at_places(row[1:] for row in rows),
     )
     return {AttemptRow(batch_id, extract, number): state for extract, number, state in lines}

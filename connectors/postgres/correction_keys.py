@@ -18,6 +18,7 @@ from schemas.derived.views import (
     CORRECTED,
     ERRORS,
     STATE,
+    at_places,
     json_expression,
     listed,
     of_batch,
@@ -88,11 +89,7 @@ def mark_taken_keys(connection: psycopg.Connection, table: Table, batch_id: int)
         FROM (SELECT s.extract_id, s.record_number, {key_value(table)} AS key_value,
                   {position("first_line")} AS line, (%(said)s::text[])[w.at] AS of_row
               FROM {staged_name(table)} s {AT_PLACES} WHERE {of_batch("s")}) s"""
-    places = {
-        "extracts": [extract for extract, _ in taken],
-        "numbers": [number for _, number in taken],
-        "said": list(taken.values()),
-    }
+    places = at_places(taken) | {"said": list(taken.values())}
     return connection.execute(statement, batch_span(connection, batch_id) | places).rowcount
 
 
@@ -153,10 +150,8 @@ def _repaired_by_key(
             FROM {staged_name(table)} s {AT_PLACES}
             JOIN {staged_name(table)} r ON r.batch_id = ANY(%(before)s) AND {same}
             WHERE {of_batch("s")}"""
-        given = {
-            "extracts": [row.extract_id for row in mine],
-            "numbers": [row.record_number for row in mine],
-            "before": [one for one in batches if one < batch_id],
+        given = at_places(row[1:] for row in mine) | {
+            "before": [one for one in batches if one < batch_id]
         }
         for extract, number, *known in connection.execute(
             statement, batch_span(connection, batch_id) | given

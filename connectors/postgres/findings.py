@@ -13,7 +13,7 @@ from connectors.files.dialect import RecordFault
 from connectors.files.skipped_lines import SkippedLines
 from connectors.postgres.ledger import Extract, batch_span, list_receipts
 from schemas.derived.sql_names import staged_name
-from schemas.derived.views import AT_PLACES, CORRECTED, of_batch, position
+from schemas.derived.views import AT_PLACES, CORRECTED, at_places, of_batch, position
 from schemas.field import Table
 from schemas.reasons import REASONS
 from schemas.tables import EXTRACTS
@@ -175,7 +175,7 @@ def rows_at(
                 WHERE {of_batch("s")} AND s.record_number BETWEEN %(first)s AND %(last)s
                 ORDER BY s.extract_id, s.record_number""",
                 batch_span(connection, batch_id)
-                | {"extracts": [extract for extract, _ in near], "numbers": asked}
+                | at_places(near)
                 | {"first": min(asked), "last": max(asked)},
             )
 
@@ -249,10 +249,7 @@ def _with_lines(
         f"""SELECT s.extract_id, s.record_number, {position("first_line")}
         FROM {staged_name(table)} s {AT_PLACES} WHERE {of_batch("s")}""",
         batch_span(connection, batch_id)
-        | {
-            "extracts": [note.extract_id for note in of_record],
-            "numbers": [note.record_number for note in of_record],
-        },
+        | at_places((note.extract_id, note.record_number) for note in of_record),
     ).fetchall()
     lines = {(extract_id, number): line for extract_id, number, line in rows}
     return [

@@ -62,10 +62,8 @@ def extract_rows(
     staged = f"{SCHEMA}.{staged_name(table)}"
     mine = f"s.batch_id = ANY('{{{_numbers(batches)}}}'::int[])"
 
-    def source(pages: str | None = None) -> str | None:
+    def source(pages: str) -> str | None:
         """The rows on some pages of the table, joined with the outcomes of these alone."""
-        if pages is None:
-            return f"{staged} s {told_joins(table, batch=False)} WHERE {mine}"
         among = _bounds(connection, f"{staged} s WHERE {mine} AND {pages}")
         if among is None:
             return None
@@ -134,8 +132,8 @@ def database_rows(connection: psycopg.Connection, table: Table) -> SourceRows:
     }
     target = f"{SCHEMA}.{table.name}"
 
-    def source(pages: str | None = None) -> str:
-        return f"{target} t" if pages is None else f"{target} t WHERE {pages}"
+    def source(pages: str) -> str:
+        return f"{target} t WHERE {pages}"
 
     return _read(connection, table, "t", target, source, place)
 
@@ -180,10 +178,10 @@ def _read(
     table: Table,
     alias: str,
     relation: str,
-    source: Callable[..., str | None],
+    source: Callable[[str], str | None],
     place: Mapping[str, tuple[str, Dtype]],
 ) -> SourceRows:
-    """The rows of `source`: of some pages of `relation`, or of all where it is not asked for some.
+    """The rows that `source` has of some pages of `relation`, of all its pages.
 
     They are read by columns, and only those on pages with an amount that no exact column holds are
     read row by row, which is the slower way: what that amount is has to be told.

@@ -62,8 +62,7 @@ def check(workspace: Workspace, lease: Lease) -> None:
         for number, table in enumerate(tables):
             workspace.progress("check", number, len(tables))
             if batch.corrects is not None:
-                last_wins = profile.duplicate == "last_wins"
-                _reject_strays(lease, table, batch.corrects, last_wins=last_wins)
+                _reject_strays(lease, table, profile, batch.corrects)
             _check_table(lease, table, profile, known.get(table.name, Known()))
             note_left_out(connection, table, batch.id, _left_out(receipts, table))
             for clue, code in ((VALUELESS, "NoValue"), (COMMENTS, "Comment")):
@@ -130,12 +129,12 @@ def _no_records(receipts: Iterable[Receipt], table: Table, clue: str) -> dict[in
     return found
 
 
-def _reject_strays(lease: Lease, table: Table, corrects: int, *, last_wins: bool) -> None:
+def _reject_strays(lease: Lease, table: Table, profile: Profile, corrects: int) -> None:
     """Reject rows that do not repair what they say they do."""
     if strays := mark_strays(lease.connection, table, lease.batch_id, corrects):
         told = f"{quantity(strays, 'row', grouped)} that {agree(strays, 'repairs', 'repair')}"
         log.warning("%s: %s no row of batch %s", table.title, told, corrects)
-    if last_wins:
+    if profile.duplicate == "last_wins":
         return
     if taken := mark_taken_keys(lease.connection, table, lease.batch_id):
         rows = f"{quantity(taken, 'row', grouped)} with the key of a row"

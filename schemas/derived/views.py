@@ -63,6 +63,15 @@ and would look through the rows of the batch for each.
 """
 
 
+def at_places(places: Iterable[tuple[int, int]]) -> dict[str, list[int]]:
+    """The parameters of `AT_PLACES`: extract and record number of each row."""
+    extracts, numbers = list[int](), list[int]()
+    for extract, number in places:
+        extracts.append(extract)
+        numbers.append(number)
+    return {"extracts": extracts, "numbers": numbers}
+
+
 def joined(table: Table) -> str:
     """SQL that finds the target's row `t` with the key of a staged row `s`."""
     return " AND ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in key_columns(table))

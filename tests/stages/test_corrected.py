@@ -253,19 +253,19 @@ def test_a_repair_does_not_become_another_row_of_its_delivery(
 
 
 @pytest.mark.parametrize(
-    ("repaired", "terms", "expected"),
+    ("repaired", "expected"),
     [
-        ({2: line(1)}, {}, {1: "unchanged"}),  # A repeat.
-        ({1: line(1, amount="77")}, {}, {1: "updated"}),  # The good row itself is to change.
-        ({2: line(5), 3: line(5, amount="77")}, {}, {1: "conflict", 2: "conflict"}),
-        ({4: line(4, amount="77")}, {}, {1: "inserted"}),  # Both of the key are in conflict.
-        ({2: line(1, tenant=8, amount="77")}, {}, {1: "inserted"}),  # Another key.
+        ({2: line(1)}, {1: "unchanged"}),  # A repeat.
+        ({1: line(1, amount="77")}, {1: "updated"}),  # The good row itself is to change.
+        ({2: line(5), 3: line(5, amount="77")}, {1: "conflict", 2: "conflict"}),
+        ({4: line(4, amount="77")}, {1: "inserted"}),  # Both of the key are in conflict.
+        ({2: line(1, tenant=8, amount="77")}, {1: "inserted"}),  # Another key.
     ],
 )
 def test_what_is_no_key_of_another_row(
-    rows: Any, correct: Any, repaired: Any, terms: Any, expected: Any
+    rows: Any, correct: Any, repaired: Any, expected: Any
 ) -> None:
-    correct(repaired, **terms)
+    correct(repaired)
     assert states(rows, 2) == expected
 
 

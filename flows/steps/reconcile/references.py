@@ -22,11 +22,10 @@ def reference_breaks(
     for (name,), gone in lost.group_by("field", maintain_order=True):
         assert isinstance(name, str)
         bound = ["tenant"] if gone["tenant"].null_count() < gone.height else []
-        used = extract[rows].select(
-            rows.alias("row"),
+        used = extract.select(
             pl.col(name).cast(pl.Int64).alias("value"),
             *(pl.col("TenantsId").alias("tenant") for _ in bound),
-        )
+        )[rows].with_columns(rows.alias("row"))
         found = used.join(gone, on=["value", *bound], how="inner", maintain_order="left").select(
             "row",
             pl.when("elsewhere")
