@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psycopg
 
-from connectors.errors import EvidenceBroken, ExtractRefused
+from connectors.errors import CorrectionError, EvidenceBroken, ExtractRefused
 from connectors.files.archive import Stored, store
 from connectors.files.content import open_kept
 from connectors.files.delivery import Source, find_extracts
@@ -31,6 +31,7 @@ from flows.stages.terms import other_terms, secret_constants, stored_profile, te
 from flows.stages.workspace import Workspace, named_service
 from schemas.counting import grouped, quantity
 from schemas.guards.leases import Held
+from schemas.own_columns import PARENT_COLUMN
 
 log = logging.getLogger("recon.receive")
 
@@ -101,7 +102,8 @@ def archived(
 
     `content_id` is what the files were when an inbox took them; raises EvidenceBroken where they
     are another content now. A correction is taken on the terms of the batch it corrects; raises
-    CorrectionError where those that are stated are others.
+    CorrectionError where those that are stated are others, or where files of repairs do not come
+    as one.
     """
     likely = service = None
     if corrects is not None:
@@ -110,6 +112,8 @@ def archived(
     if profile.push and service is None:
         service = named_service(workspace.settings.service)
     opened = open_delivery(workspace, paths, profile, record, likely)
+    if corrects is None:
+        _refuse_repairs(opened)
     if content_id is not None and content_id_of(profile.feed, opened) != content_id:
         raise EvidenceBroken(
             f"{paths[0]}: the files were changed after the inbox took them. Nothing of them was "
@@ -118,6 +122,22 @@ def archived(
         )
     profile = replace(profile, record=record or profile.record)
     return ArchivedDelivery(opened, profile, corrects, service)
+
+
+def _refuse_repairs(opened: Sequence[Opened]) -> None:
+    """Raise CorrectionError for files of repairs that would come as records of their own.
+
+    A key that was typed wrong would write over another record then, and what they repair would
+    stay in error for good.
+    """
+    for one in opened:
+        if one.header is not None and one.header.parent_column is not None:
+            raise CorrectionError(
+                f"{one.name}: its column {PARENT_COLUMN} names rows that it repairs, and the "
+                "delivery corrects no batch. Say which one with --corrects (a batch of Prefect: "
+                "rerun-batch with corrected_file), or take that column out of the file if its rows "
+                "are to be new ones. Nothing was imported."
+            )
 
 
 @dataclass(slots=True)

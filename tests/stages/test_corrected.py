@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from connectors.errors import CorrectionError
 from connectors.files.profile import DEFAULT
 from connectors.postgres.corrections import (
     DeliveredPlace,
@@ -122,6 +123,17 @@ def test_a_row_that_names_no_row_of_the_batch_is_rejected(
     said = f"'ReconRow' {name} names no row of its kind in the batch that the delivery corrects."
     assert told == [(1, said)]
     assert states(rows) == BEFORE | {3: "corrected"}
+
+
+def test_repairs_come_in_a_delivery_that_says_what_it_corrects(
+    workspace: Workspace, rows: Any, correct: Any
+) -> None:
+    """With a key typed wrong, one would write over a good record of any delivery."""
+    with pytest.raises(CorrectionError, match=r"repair-1\.csv: its column ReconRow .* --corrects"):
+        correct({2: line(1, amount="77")}, corrects=None)
+    assert rows("SELECT count(*) FROM batch") == [(1,)]
+    assert states(rows) == BEFORE
+    assert correct({2: line(2)}).batch.state is State.COMPLETE
 
 
 def test_a_batch_whose_every_error_is_corrected_is_complete(
@@ -377,18 +389,8 @@ def test_a_key_is_free_again_once_its_batch_was_undone(
     assert states(rows, 3) == {1: "inserted"}
 
 
-@pytest.mark.long(but=("repaired0-terms0",))
-@pytest.mark.parametrize(
-    ("repaired", "terms"),
-    [
-        ({1: line(9)}, {}),  # The row was not in error.
-        ({2: line(9)}, {"corrects": None}),  # The delivery does not say that it repairs.
-    ],
-)
-def test_only_a_row_in_error_of_the_batch_that_is_named_is_corrected(
-    rows: Any, correct: Any, repaired: Any, terms: Any
-) -> None:
-    assert correct(repaired, **terms).batch.state is State.COMPLETE
+def test_a_row_that_is_not_in_error_is_not_corrected(rows: Any, correct: Any) -> None:
+    assert correct({1: line(9)}).batch.state is State.COMPLETE
     assert states(rows) == BEFORE
     assert states(rows, 2) == {1: "inserted"}
 
