@@ -13,7 +13,7 @@ from flows.report.reconciled import break_sheet, workbook
 from flows.report.reconciled.break_rows import letter
 from flows.report.reconciled.break_sheet import BREAK_COLUMNS
 from flows.report.reconciled.checks import checked_columns, checks, survives
-from flows.report.reconciled.first_page import money, top_causes, totals, words
+from flows.report.reconciled.first_page import money, parts, top_causes, totals, words
 from flows.report.reconciled.html import render_html
 from flows.report.reconciled.tables import tables
 from flows.report.reconciled.text import render_text
@@ -64,6 +64,12 @@ class Book:
             elif told is not None:
                 found[str(cell.get("r"))] = ("n", told)
         return found
+
+    def heights(self, name: str) -> dict[int, float]:
+        """Of the rows that state theirs, in points."""
+        root = ElementTree.fromstring(self.zip.read(self.parts[name]))
+        rows = ((int(str(row.get("r"))), row.get("ht")) for row in root.iter(f"{MAIN}row"))
+        return {row: float(height) for row, height in rows if height}
 
     def column(self, name: str, head: str) -> list[Cell | None]:
         cells = self.cells(name)
@@ -303,6 +309,22 @@ def test_headers_stay_and_lists_can_be_narrowed() -> None:
     assert f'<dimension ref="A1:{last}8"/>' in sheet
     assert f'<autoFilter ref="A1:{last}8"' in sheet
     assert sum(name.startswith("xl/charts/chart") for name in book.zip.namelist()) == 4
+
+
+def test_rows_are_as_high_as_their_texts() -> None:
+    """Not every spreadsheet makes them so: lines would cover each other in a printed report."""
+    book = book_of("everything")
+    heights = book.heights("Cover")
+    notes = {table.none for table in parts(REPORTS["everything"]())}  # In no column: they go on.
+    long = {
+        int(at[1:]): len(text)
+        for at, (_, text) in book.cells("Cover").items()
+        if re.fullmatch("B[0-9]+", at) and text and len(text) > 72 and text not in notes
+    }
+    assert max(long.values()) > 144
+    assert all(heights[row] >= 15 * -(-length // 72) for row, length in long.items())
+    # "Business days" in a column for two digits.
+    assert book.heights("Breaks") == {1: 30}
 
 
 def test_beyond_its_limit_the_sheet_says_where_the_rest_is(monkeypatch: pytest.MonkeyPatch) -> None:

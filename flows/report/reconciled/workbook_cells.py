@@ -1,0 +1,167 @@
+"""Cells of a workbook: their looks, the pages they are printed on, and how high a row is."""
+
+import textwrap
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime
+from decimal import Decimal
+
+import xlsxwriter  # type: ignore[import-untyped]
+from xlsxwriter.format import Format  # type: ignore[import-untyped]
+from xlsxwriter.worksheet import Worksheet  # type: ignore[import-untyped]
+
+from flows.report.reconciled.break_rows import FIRST_DAY, LONGEST, cell_text
+from flows.report.reconciled.checks import survives
+from flows.report.reconciled.table import Cell, ColumnKind
+from flows.steps.totals import plain
+
+SHEETS: Mapping[str, str] = {
+    "truths": "Sources",
+    "inputs": "Input files",
+    "after": "After the cut-off",
+    "statuses": "Statuses",
+    "chain": "Chain",
+    "controls": "Control totals",
+    "proof": "Difference proof",
+    "ageing": "Ageing",
+    "roll_forward": "Roll-forward",
+    "accepted_forward": "Accepted",
+    "aside_forward": "Set aside",
+    "rates": "Rates",
+    "plans": "Plans",
+    "debts": "Debts",
+    "batches": "Insert-batch data",
+    "tolerances": "Tolerances",
+    "causes": "Causes",
+    "excluded": "Excluded",
+}
+Formats = Mapping[str, Format]
+LINE = 15
+"""Points of a row with one line of text."""
+
+
+def make_formats(book: xlsxwriter.Workbook) -> Formats:
+    """How cells look, by what they are."""
+    money = "#,##0.00##################"
+    looks: Mapping[str, Mapping[str, object]] = {
+        "head": {
+            "align": "left",
+            "bold": True,
+            "bottom": 1,
+            "text_wrap": True,
+            "valign": "top",
+            "bg_color": "#EEF1F4",
+            "indent": 1,
+        },
+        "head n": {
+            "bold": True,
+            "bottom": 1,
+            "text_wrap": True,
+            "valign": "top",
+            "align": "right",
+            "bg_color": "#EEF1F4",
+        },
+        "title": {"bold": True, "font_size": 15, "font_color": "#1D3B57"},
+        "section": {"bold": True, "font_size": 12, "font_color": "#1D3B57"},
+        "label": {"font_color": "#56616E", "valign": "top"},
+        "wrap": {"text_wrap": True, "valign": "top", "quote_prefix": True},
+        "cell": {
+            "text_wrap": True,
+            "valign": "top",
+            "quote_prefix": True,
+            "align": "left",
+            "indent": 1,
+        },
+        "fact day": {"num_format": "yyyy-mm-dd", "align": "left"},
+        "fact number": {"num_format": "0", "align": "left"},
+        "good": {"bold": True, "font_size": 14, "font_color": "#1C6644"},
+        "warn": {"bold": True, "font_size": 14, "font_color": "#7D5200"},
+        "bad": {"bold": True, "font_size": 14, "font_color": "#9C2B1D"},
+        ColumnKind.WORD: {"indent": 1},
+        # The sign that what follows is text also when somebody edits the cell.
+        ColumnKind.TEXT: {"quote_prefix": True, "indent": 1},
+        ColumnKind.NUMBER: {"num_format": "0", "align": "left", "indent": 1},
+        ColumnKind.COUNT: {"num_format": "#,##0"},
+        ColumnKind.MONEY: {"num_format": money},
+        ColumnKind.DATE: {"num_format": "yyyy-mm-dd", "align": "left", "indent": 1},
+        "ok": {"font_color": "#1C6644", "bold": True, "indent": 1},
+        "check": {"font_color": "#9C2B1D", "bold": True, "indent": 1},
+        "note": {"italic": True, "font_color": "#56616E"},
+    }
+    totals = {"bold": True, "top": 1}
+    return {
+        **{name: book.add_format(dict(look)) for name, look in looks.items()},
+        **{f"total {kind}": book.add_format({**looks[kind], **totals}) for kind in ColumnKind},
+    }
+
+
+def lay_out(sheet: Worksheet, *, heads: bool = True) -> None:
+    """A4 across, as many pages down as it takes, the header on each."""
+    sheet.set_paper(9)
+    sheet.set_landscape()
+    sheet.fit_to_pages(1, 0)
+    if heads:
+        sheet.repeat_rows(0)
+    sheet.set_footer("&L&A&R&P / &N")
+
+
+def write_cell(
+    sheet: Worksheet,
+    line: int,
+    place: int,
+    cell: Cell,
+    kind: ColumnKind,
+    formats: Formats,
+    *,
+    total: bool = False,
+) -> None:
+    """A figure as one, as far as a cell holds its digits; anything else as text."""
+    look = f"total {kind}" if total else str(kind)
+    match cell:
+        case None:
+            if total:
+                sheet.write_blank(line, place, None, formats[look])
+        case str():
+            shown = cell_text(cell) if kind is not ColumnKind.TEXT else whole(cell)
+            sheet.write_string(line, place, shown[:LONGEST], formats[look])
+        case date():
+            write_day(sheet, line, place, cell, formats[look])
+        case int() | Decimal():
+            # A count in a column of money stays a count.
+            money = kind is ColumnKind.MONEY and isinstance(cell, Decimal)
+            kind = kind if money or kind is ColumnKind.NUMBER else ColumnKind.COUNT
+            look = f"total {kind}" if total else str(kind)
+            if isinstance(cell, Decimal):
+                look = look.replace(ColumnKind.COUNT, ColumnKind.MONEY)
+            if survives(cell):
+                sheet.write_number(line, place, float(cell), formats[look])
+            else:
+                sheet.write_string(line, place, plain(Decimal(cell)), formats[ColumnKind.WORD])
+
+
+def write_day(sheet: Worksheet, line: int, place: int, day: date, look: Format) -> None:
+    """A day as one, where workbooks know it."""
+    if day < FIRST_DAY:
+        sheet.write_string(line, place, day.isoformat(), look)
+    else:
+        at = datetime(day.year, day.month, day.day)  # noqa: DTZ001 -- Workbooks know no time zone.
+        sheet.write_datetime(line, place, at, look)
+
+
+def whole(text: str) -> str:
+    """Delivered text as it is, but for what a spreadsheet cannot hold."""
+    return text if text.isprintable() else cell_text(text)
+
+
+def make_high(sheet: Worksheet, line: int, texts: Iterable[tuple[str, float]]) -> None:
+    """A row as high as its texts need in columns of these widths.
+
+    Not every program that opens a workbook does it by itself: their lines would cover each other.
+    Call it before anything is written below.
+    """
+    lines = max((_lines(text, width) for text, width in texts), default=1)
+    if lines > 1:
+        sheet.set_row(line, LINE * lines)
+
+
+def _lines(text: str, width: float) -> int:
+    return sum(len(textwrap.wrap(one, int(width))) or 1 for one in text.splitlines())

@@ -1,0 +1,148 @@
+"""The first sheet of a workbook: the verdict and why, the totals, the rules as used."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import date
+
+from xlsxwriter.worksheet import Worksheet  # type: ignore[import-untyped]
+
+from flows.report.reconciled.break_rows import LONGEST, cell_text, letter
+from flows.report.reconciled.checks import Check, checked_columns
+from flows.report.reconciled.first_page import MONEY_NOTE, parts, to_sign, totals
+from flows.report.reconciled.table import NUMERIC, Cell, ColumnKind, ReportTable
+from flows.report.reconciled.tables import facts
+from flows.report.reconciled.words import verdict_of
+from flows.report.reconciled.workbook_cells import (
+    SHEETS,
+    Formats,
+    lay_out,
+    make_high,
+    whole,
+    write_cell,
+    write_day,
+)
+from flows.steps.reconcile.report import ReconciliationReport
+from schemas.counting import quantity
+
+WIDTHS = (26, 72, 20, 20, 20, 20, 20, 20, 20)
+
+
+def write_cover(
+    sheet: Worksheet,
+    report: ReconciliationReport,
+    every: Iterable[ReportTable],
+    checked: Mapping[str, list[tuple[Check, ...]]],
+    formats: Formats,
+) -> None:
+    """What the verdict is and why, of what, the totals, and the rules it was made by."""
+    for place, width in enumerate(WIDTHS):
+        sheet.set_column(place, place, width)
+    lay_out(sheet, heads=False)
+    verdict = verdict_of(report)
+    sheet.write_string(0, 0, cell_text(report.cover.title), formats["title"])
+    sheet.write_string(2, 0, "Verdict", formats["label"])
+    sheet.write_string(2, 1, cell_text(verdict.word), formats[verdict.tone])
+    sheet.write_string(3, 1, verdict.meaning)
+    line = 4
+    told = [("Sign-off", one) for one in to_sign(report)]
+    for name, text in (*told, *(("Because", one) for one in report.cover.because)):
+        _fact(sheet, line, name, text, formats)
+        line += 1
+    line += 1
+    for name, value in facts(report):
+        if isinstance(value, date):
+            sheet.write_string(line, 0, name, formats["label"])
+            write_day(sheet, line, 1, value, formats["fact day"])
+        else:
+            _fact(sheet, line, name, str(value), formats)
+        line += 1
+    self_test = report.self_test
+    found = f"{self_test.found} of {quantity(self_test.planted, 'planted fault')} found"
+    _fact(sheet, line, "Self-test", found, formats)
+    _overall(sheet, line + 1, every, checked, formats)
+    line += 3
+    for table in (totals(report), *parts(report)):
+        line = _small(sheet, line + 1, table, formats)
+    sheet.write_string(line + 1, 0, "Rules as used", formats["head"])
+    for offset, text in enumerate(report.cover.rules_text.splitlines(), line + 1):
+        _text(sheet, offset, text, formats)
+
+
+def _fact(sheet: Worksheet, line: int, name: str, text: str, formats: Formats) -> None:
+    sheet.write_string(line, 0, name, formats["label"])
+    _text(sheet, line, text, formats)
+
+
+def _text(sheet: Worksheet, line: int, text: str, formats: Formats) -> None:
+    shown = cell_text(text)
+    make_high(sheet, line, [(shown, WIDTHS[1])])
+    sheet.write_string(line, 1, shown, formats["wrap"])
+
+
+def _small(sheet: Worksheet, line: int, table: ReportTable, formats: Formats) -> int:
+    """A table among others on one sheet, every figure a number; returns the line behind it."""
+    sheet.write_string(line, 0, cell_text(table.title), formats["section"])
+    line += 1
+    if not table.rows:
+        sheet.write_string(line, 1, table.none, formats["note"])
+        return line + 1
+    if table.name == "money":
+        _text(sheet, line, MONEY_NOTE, formats)
+        line += 1
+    make_high(sheet, line, zip((one.name for one in table.columns), WIDTHS, strict=False))
+    for place, column in enumerate(table.columns):
+        head = formats["head n" if column.kind in NUMERIC else "head"]
+        sheet.write_string(line, place, column.name, head)
+    for row in table.rows:
+        line += 1
+        make_high(sheet, line, _texts(row.cells))
+        for place, (cell, column) in enumerate(zip(row.cells, table.columns, strict=True)):
+            if isinstance(cell, str):
+                shown = whole(cell) if column.kind is ColumnKind.TEXT else cell_text(cell)
+                sheet.write_string(line, place, shown[:LONGEST], formats["cell"])
+            else:
+                write_cell(sheet, line, place, cell, column.kind, formats)
+    return line + 1
+
+
+def _texts(cells: Iterable[Cell]) -> Iterator[tuple[str, float]]:
+    return (
+        (cell, width) for cell, width in zip(cells, WIDTHS, strict=False) if isinstance(cell, str)
+    )
+
+
+def _overall(
+    sheet: Worksheet,
+    line: int,
+    every: Iterable[ReportTable],
+    checked: Mapping[str, list[tuple[Check, ...]]],
+    formats: Formats,
+) -> None:
+    """How many lines have figures that were computed again, and of how many all are OK."""
+    done = [(table, _fitting(checked[table.name])) for table in every]
+    ranges = [
+        f"COUNTIF('{SHEETS[table.name]}'!{_check_column(table, checked[table.name])},\"OK\")"
+        for table, found in done
+        if found
+    ]
+    count = sum(len(found) for _, found in done)
+    holding = sum(all(one.holds for one in line) for _, found in done for line in found)
+    sheet.write_string(line, 0, "Lines recomputed", formats["label"])
+    sheet.write_number(line, 1, count, formats["fact number"])
+    sheet.write_string(line + 1, 0, "of these OK", formats["label"])
+    if ranges:
+        formula = f"={'+'.join(ranges)}"
+        sheet.write_formula(line + 1, 1, formula, formats["fact number"], holding)
+    else:
+        sheet.write_number(line + 1, 1, 0, formats["fact number"])
+
+
+def _fitting(every: Iterable[tuple[Check, ...]]) -> list[list[Check]]:
+    """The checks that a spreadsheet can compute, of each line that has one."""
+    lines = ([one for one in line if one.fits] for line in every)
+    return [line for line in lines if line]
+
+
+def _check_column(table: ReportTable, every: Iterable[tuple[Check, ...]]) -> str:
+    """The cells that say OK, as a formula names them."""
+    place = letter(len(table.columns) + len(checked_columns(every)))
+    return f"{place}:{place}"
