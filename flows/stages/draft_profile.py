@@ -71,13 +71,15 @@ def draft_profile(
         lines = lines[:-1]
     shape = shape_of(lines, _lines(last, encoding))
     table = EXTRACTS[record] if record else None
-    signs = () if content.workbook else tuple(_signs(lines))
-    drafted = _Draft(feed, shape, table, sheet, signs)
+    separators = () if content.workbook else tuple(_separators(lines, shape))
+    drafted = _Draft(feed, shape, table, sheet, separators)
     return "\n".join(drafted.lines(source.name, told)) + "\n"
 
 
-def _signs(lines: Sequence[str]) -> Iterator[str]:
-    """What lines may hold beside cells and delimiters, which only who sends them knows."""
+def _separators(lines: Sequence[str], shape: Shape) -> Iterator[str]:
+    """What stands between cells, and may beside them, which only who sends them knows."""
+    if not shape.stated:
+        yield f"delimiter = {_quoted(shape.delimiter)}"
     comments = sum(line.startswith("#") for line in lines)
     escapes = sum(bool(ESCAPE.search(line)) for line in lines)
     if comments:
@@ -118,8 +120,8 @@ class _Draft:
     shape: Shape
     table: Table | None
     sheet: str | None
-    signs: tuple[str, ...]
-    """What is said of signs beside the delimiter."""
+    separators: tuple[str, ...]
+    """What is said of the signs of a text; a workbook has none."""
 
     def lines(self, name: str, encoding: str | None) -> Iterator[str]:
         shape = self.shape
@@ -134,13 +136,11 @@ class _Draft:
         )
         if self.sheet:
             yield f"sheet = {_quoted(self.sheet)}"
-        elif not shape.stated:
-            yield f"delimiter = {_quoted(shape.delimiter)}"
         if encoding:
             yield encoding
         if shape.header_line > 1 + shape.stated:
             yield f'header_line = {shape.header_line}  # or "found", where that differs by file'
-        yield from self.signs
+        yield from self.separators
         if not shape.headed and shape.names:
             yield "# No line looks like a header. Where files have none, name all their columns:"
             columns = ", ".join(f'"Column {at}"' for at in range(1, len(shape.names) + 1))

@@ -317,7 +317,9 @@ def test_a_folder_is_not_searched_for_workbooks(workspace: Workspace, tmp_path: 
 
 def test_a_draft_is_made_of_a_sheet_too(workspace: Workspace, tmp_path: Path) -> None:
     path = made(tmp_path / "hand.xlsx", by_hand)
-    assert '"Paid"' in draft_profile(workspace.settings, path, "x", "payment")
+    draft = draft_profile(workspace.settings, path, "x", "payment")
+    assert '"Paid"' in draft
+    assert "delimiter" not in draft  # A sheet has none.
 
 
 def test_what_is_read_of_a_large_sheet_is_bounded(tmp_path: Path) -> None:
