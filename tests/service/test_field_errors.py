@@ -116,6 +116,15 @@ def test_a_short_secret_does_not_tear_words_apart() -> None:
     assert answer.errors[0]["Message"] == "*** band: '***' is weak"
 
 
+def test_a_secret_that_another_text_begins_is_hidden_whole() -> None:
+    """ClientRegister has secrets, so that all of its texts are hidden."""
+    reply = refused({"ErrorCode": "Weak", "FieldName": "A", "Message": "'secret-word-1' is weak"})
+    with FaultyServer(always(reply)) as server, client(server.url) as service:
+        changed = {"FirstName": "secret", "Password": "secret-word-1"}
+        (answer,) = service.send([request("ClientRegister", 1, changed)])
+    assert answer.errors[0]["Message"] == "'***' is weak"
+
+
 def test_what_is_said_at_length_is_cut() -> None:
     error = {"ErrorCode": "E", "FieldName": "A", "Message": "m" * 10_000}
     answer = answer_to(refused(*[error] * 200))
@@ -146,3 +155,19 @@ UNSAID = [
 def test_a_refusal_that_says_little(reply: Reply, code: str) -> None:
     answer = answer_to(reply, "EditPayment")
     assert (answer.verdict, codes(answer)) == (Verdict.REFUSED, [(code, "")])
+
+
+UNCODED = [
+    # status of an answer whose field errors have no code, verdict of a record that is only added
+    (400, Verdict.REFUSED, "Refused"),
+    (408, Verdict.IN_DOUBT, "InDoubt"),
+    (500, Verdict.IN_DOUBT, "InDoubt"),
+    (503, Verdict.IN_DOUBT, "InDoubt"),
+]
+
+
+@pytest.mark.parametrize(("http_status", "verdict", "code"), UNCODED)
+def test_field_errors_without_a_code(http_status: int, verdict: Verdict, code: str) -> None:
+    told = {"Errors": [{"FieldName": "Name", "Message": "no"}]}
+    answer = answer_to(status(http_status, body={"ResponseStatus": told}), "AddMessageTone")
+    assert (answer.verdict, codes(answer)) == (verdict, [(code, "Name")])

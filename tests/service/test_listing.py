@@ -139,6 +139,19 @@ def test_a_whole_listing(replies: list[Reply], proof: str) -> None:
     assert (listing.rows, listing.proof) == ([{"TenantsId": 1, "Name": "a"}], proof)
 
 
+def test_a_listing_is_asked_for_as_often_as_is_set() -> None:
+    replies = scripted([status(503, retry_after=0)] * 2, Reply(body=ROWS))
+    with FaultyServer(replies) as server, client(server.url, CLIENT, attempts=3) as service:
+        assert service.listing(AVATARS).rows == [{"TenantsId": 1, "Name": "a"}]
+    with (
+        FaultyServer(replies) as server,
+        client(server.url, CLIENT, attempts=2) as service,
+        pytest.raises(ServiceUnusable, match="503"),
+    ):
+        service.listing(AVATARS)
+    assert len(server.requests) == 2
+
+
 NOT_WHOLE: list[tuple[Reply, str]] = [
     (LOST, "closed before the answer was complete"),
     (CUT_ROWS, "closed before the answer was complete"),

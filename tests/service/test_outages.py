@@ -197,3 +197,23 @@ def test_a_row_carries_its_key_whatever_it_is_sent_with() -> None:
         assert max(len(seen.push_key.split(", ")) for seen in server.requests) <= 200
     assert all(found == keys[1] for found in keys.values())
     assert len(set(keys[1])) == 450
+
+
+@pytest.mark.parametrize("operation", [PUT, POST])
+def test_where_nobody_listens_nothing_was_sent(operation: str) -> None:
+    with FaultyServer() as server:
+        url = server.url
+    with client(url, attempts=2, concurrency=1) as service:
+        answers = list(service.send(requests(operation, 3)))
+    assert {answer.verdict for answer in answers} == {U}
+
+
+def test_a_place_that_answered_once_is_not_asked_whether_it_speaks_otherwise() -> None:
+    """A connection is opened for each request that finds none, and for nothing else."""
+    with (
+        FaultyServer(scripted([OK, DROPPED, OK])) as server,
+        client(server.url, concurrency=1, attempts=2) as service,
+    ):
+        answers = list(service.send(requests(PUT, 2)))
+    assert {answer.verdict for answer in answers} == {A}
+    assert server.connections == 2

@@ -11,6 +11,7 @@ from connectors.service import Verdict
 from connectors.service.decoding import lowered
 from connectors.service.echo import differing, shown_record
 from connectors.service.encoding import read_record
+from schemas.tables import INSERT_BATCH_DATA
 from tests.service.faulty_server import CUT, Ending, FaultyServer, Reply, always
 from tests.service.outbox import client, codes, record, request, requests
 
@@ -232,6 +233,31 @@ def test_a_map_comes_back_as_it_was_sent(sent: dict[str, Any], echoed: Any, same
     name = "FormMetaCustomResponses"
     found = differing(operation, {name: sent}, {name.lower(): echoed}, ZoneInfo("UTC"))
     assert [field.name for field in found] == ([] if same else [name])
+
+
+FLAG = replace(REPLY.operation, request=INSERT_BATCH_DATA.name, response=INSERT_BATCH_DATA.name)
+FLAGS: list[tuple[bool, Any, bool]] = [
+    # A flag as sent, as it comes back, whether they are the same
+    (True, True, True),
+    (True, "True", True),
+    (True, "false", False),
+    (True, False, False),
+    (True, 1, False),
+    (True, "yes", False),
+    (True, None, False),
+    (False, False, True),
+    (False, "false", True),
+    (False, "true", False),
+    (False, True, False),
+    (False, None, False),
+]
+
+
+@pytest.mark.parametrize(("sent", "echoed", "same"), FLAGS)
+def test_a_flag_comes_back_as_it_was_sent(sent: bool, echoed: Any, same: bool) -> None:
+    """Only what is listed has one today: it is sent here as what is listed."""
+    found = differing(FLAG, {"HasError": sent}, {"haserror": echoed}, ZoneInfo("UTC"))
+    assert [field.name for field in found] == ([] if same else ["HasError"])
 
 
 FORM = "CampaignActionsFormResponses"
