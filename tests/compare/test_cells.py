@@ -15,7 +15,8 @@ from connectors.compare.sides import parquet_side
 from connectors.errors import SidesRefused
 from flows.stages.compare import compared_columns
 from flows.stages.compare_run import asked
-from flows.steps.match.cells import Leeway, differing, texts
+from flows.steps.match.cells import Leeway, differing, plain_moments, texts
+from flows.steps.match.comparison import text
 from schemas.cells.readings import Reading, reading_of
 
 CEST = timezone(timedelta(hours=2))
@@ -249,3 +250,25 @@ def test_a_tolerance_has_the_unit_of_its_column(
         return
     with pytest.raises(SidesRefused, match=f"--tolerance v: .*{told}"):
         compared_columns(side, side, question)
+
+
+def test_a_tolerance_of_a_column_that_is_not_compared_asks_for_no_unit(tmp_path: Path) -> None:
+    sides = []
+    for name, columns in (("a", ["Id", "v", "w"]), ("b", ["Id", "w"])):
+        path = tmp_path / f"{name}.parquet"
+        pl.DataFrame([pl.Series(one, ["1"]) for one in columns]).write_parquet(path)
+        sides.append(parquet_side(path))
+    question = asked("Id", ["v=1s", "w=1s"], ["w"])
+    assert compared_columns(sides[0], sides[1], question) == []
+
+
+def test_a_time_is_found_beside_cells_without_one() -> None:
+    times = pl.Series("t", ["2026-01-02T03:04:05.1234567Z", None, "later", "2026-01"])
+    assert plain_moments(times, zone=True).to_list() == times.to_list()
+    times = pl.Series("t", ["2026-01-02T04:04:05+01:00", None])
+    assert plain_moments(times, zone=True).to_list() == ["2026-01-02T03:04:05+00:00", None]
+
+
+def test_doubles_have_the_text_of_their_decimals() -> None:
+    doubles = pl.Series([1.5, None, 1e22, float("inf"), float("nan")])
+    assert text(doubles).to_list() == ["1.5", None, "1" + "0" * 22, "inf", "nan"]

@@ -94,13 +94,16 @@ def matched(
     rules: Rules | None = None,
     sent: pl.DataFrame | None = None,
     listed: pl.DataFrame | None = None,
+    lost: pl.DataFrame | None = None,
 ) -> Matched:
     """Match one record kind on what is given."""
 
     def of(frame: pl.DataFrame | None) -> dict[str, pl.DataFrame]:
         return {} if frame is None else {table.name: frame}
 
-    sources = Sources(of(extracted), of(found), of(sent), of(listed))
+    sources = Sources(
+        of(extracted), of(found), of(sent), of(listed), lost=of(lost)
+    )
     return match(table, sources, rules or Rules(), AS_OF, service=sent is not None)
 
 

@@ -41,3 +41,19 @@ def test_a_record_is_the_same_in_its_wrapper(data: str, same: bool) -> None:
     )
     (back,) = compare_rows([row("a", BatchId=2)], [row(data)])
     assert back.same == int(same)
+
+
+def test_the_row_of_its_own_batch_goes_first() -> None:
+    """Of equal rows the one that came under the BatchId, whatever the order they were read in."""
+    ours = [
+        row("a", BatchId=1, source_batch_id=4102, HasError=True),
+        row("a", BatchId=2, source_batch_id=4101),
+    ]
+    (compared,) = compare_rows(ours, [row("a", BatchId=4101)])
+    assert (compared.here, compared.otherwise, compared.missing) == (((2, 1),), 0, 0)
+
+
+def test_rows_without_a_batch_miss_nothing_of_the_first_one() -> None:
+    ours = [row("a", BatchId=1, source_batch_id=1)]
+    told = compare_rows(ours, [row("b", BatchId=None), row("b", BatchId=1)])
+    assert [(one.batch_id, one.missing) for one in told] == [(None, 0), (1, 1)]

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from connectors.postgres.lost_references import LOST
 from flows.steps.breaks.frame import BREAK_SCHEMA, gather
 from flows.steps.breaks.tolerated import TOLERATED_SCHEMA
 from flows.steps.frames.statuses import status_schema
@@ -33,6 +34,7 @@ from tests.reconcile.records import (
     told,
 )
 
+LEFT_OUT = Rules(exclusions=(Exclusion("tests", "payment", "DebtsId", ("70",), "not real"),))
 CENT = Tolerance("payment", "PaidAmount", above=Decimal("0.01"))
 OTHER_OFFSET = {"PaymentDate_offset": 0}
 
@@ -324,6 +326,32 @@ def test_a_wrong_echo_is_told_by_field_and_is_where_the_sides_parted() -> None:
     ]
     assert result.breaks["expected"].to_list() == ["10", "10"]
     assert result.breaks["found"].to_list() == ["12", "12"]
+
+
+def test_an_echo_is_looked_at_where_its_record_is_compared() -> None:
+    """A record that is missing or left out has one break at most; what was answered says no more."""
+    sent = answers({"state": "differs", "echo": "not JSON"})
+    result = matched(PAYMENT, extract(PAYMENT, {}), database(PAYMENT), sent=sent)
+    assert told(result) == [("MISSING_IN_TARGET", "1/1", "", "D")]
+    result = matched(
+        PAYMENT, extract(PAYMENT, {}), database(PAYMENT, {}), sent=sent, rules=LEFT_OUT
+    )
+    assert (statuses(result), told(result)) == (["EXCLUDED tests"], [])
+
+
+def test_a_reference_is_looked_at_where_its_record_is_compared() -> None:
+    lost = pl.DataFrame(
+        {"field": "DebtsId", "of": "Debts", "value": 70, "tenant": None, "elsewhere": False},
+        schema=LOST,
+    )
+
+    def found(*there: dict[str, Any], rules: Rules | None = None) -> list[tuple[str, ...]]:
+        rows = extract(PAYMENT, {}), database(PAYMENT, *there)
+        return told(matched(PAYMENT, *rows, rules=rules, lost=lost))
+
+    assert found({}) == [("REFERENCE_MISSING", "1/1", "DebtsId", "D")]
+    assert found() == [("MISSING_IN_TARGET", "1/1", "", "D")]
+    assert found({}, rules=LEFT_OUT) == []
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,13 @@ RATE_CASES: list[tuple[str, str, list[dict[str, Any]], Rules]] = [
     ("", "",
      [rate(5, 4, 2.0, **between(1, 2)), rate(6, 4, 4.0, **between(2, 3)),
       rate(7, 4, 0.125, **between(3, 1))], RULES),
+    # A product of just 1.001 is within what is allowed, whichever way the third rate is quoted.
+    ("", "",
+     [rate(5, 4, 2.002, **between(1, 2)), rate(6, 4, 1.0, **between(2, 3)),
+      rate(7, 4, 2.0, **between(1, 3))], RULES),
+    ("", "",
+     [rate(5, 4, 2.002, **between(1, 2)), rate(6, 4, 1.0, **between(2, 3)),
+      rate(7, 4, 0.5, **between(3, 1))], RULES),
     # March 6 is a Friday, March 10 a Tuesday.
     ("RATE_GAP", "6/1", [rate(5, 6), rate(6, 10)], RULES),
     ("", "", [rate(5, 6), rate(6, 9)], RULES),
