@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from connectors.errors import SettingsError
+from connectors.files.currencies import read_currencies
 from flows.commands.console import TITLES, out, print_table, workspace
 
 
@@ -99,3 +100,21 @@ def test_a_table_of_currencies_is_read_before_anything_begins(
     monkeypatch.setenv("RECON_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
     with pytest.raises(SettingsError, match="unset it"), workspace():
         pass
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ("978,EUR\n840\n", "line 3: \\['840'\\] is not a CurrenciesId and its code"),
+        ("978,EUR\neuro,EUR\n", "line 3: .* is not a CurrenciesId and its code"),
+        ("978, \n", "line 2: .* is not a CurrenciesId and its code"),
+        ("978,EUR\n840,USD\n978,DEM\n", "line 4: CurrenciesId 978 is named twice"),
+    ],
+)
+def test_a_table_of_currencies_names_the_line_that_cannot_be_used(
+    rows: str, said: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "currencies.csv"
+    path.write_text(f"CurrenciesId,Code\n{rows}")
+    with pytest.raises(SettingsError, match=said):
+        read_currencies(path)

@@ -76,6 +76,11 @@ class DeliveryRows:
     """Those that references lead from and to: of a key the one that counts, if none conflict."""
     _refused: list[int] = field(default_factory=list)
 
+    @property
+    def _in_memory(self) -> int:
+        """How much of what is parted is in memory."""
+        return min(_IN_MEMORY, self.bytes_at_once)
+
     def add(self, table: Table, clean: pl.DataFrame) -> None:
         """Take in staged rows without an error; their doubles are texts, or in millionths."""
         wanted, keys = reference_columns(table), key_of(table)
@@ -97,7 +102,7 @@ class DeliveryRows:
                 self._counting[name] = kept.rows
                 continue
             counting = self._counting[name] = FrameFile(_IN_MEMORY)
-            parted = kept.rows.by_hash(kept.keys, self._parts(kept.rows), _IN_MEMORY)
+            parted = kept.rows.by_hash(kept.keys, self._parts(kept.rows), self._in_memory)
             for part in parted.parts:
                 several = repeated_keys(self._taken(parted, part), kept.keys)
                 conflict = several.clear() if self.last_wins else several.filter(CONFLICT)
@@ -135,9 +140,9 @@ class DeliveryRows:
     ) -> Iterator[Dangling]:
         rows, others = self._counting[table.name], self._counting.get(reference.table)
         parts = self._parts(rows, *([others] if others else []))
-        referring = rows.by_hash([reference.field], parts, _IN_MEMORY)
+        referring = rows.by_hash([reference.field], parts, self._in_memory)
         if others:
-            others = others.by_hash([reference.column], parts, _IN_MEMORY)
+            others = others.by_hash([reference.column], parts, self._in_memory)
         left = FrameFile(_IN_MEMORY)
         for part in referring.parts:
             known = self._answers(others, part, reference) if others else None

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from connectors.errors import DeliveryError, ExtractRefused, ReconError
+from connectors.errors import DeliveryError, EvidenceBroken, ExtractRefused, ReconError
 from connectors.files.archive import LOCK, Stored, store
 from connectors.files.delivery import find_extracts
+from connectors.files.evidence import PIECE_BYTES, Evidence, PieceHashes, ProvenFile
 from connectors.settings import Limits
 
 TORTURE = Path(__file__).parents[1] / "torture"
@@ -372,3 +373,22 @@ print((peak() - before) // 1024)
 def test_nothing_of_the_archive_is_readable_by_others(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(TEXT)
     assert keep(tmp_path / "a.csv").path.stat().st_mode & 0o077 == 0
+
+
+def test_a_content_of_several_pieces_is_proven_piece_by_piece(tmp_path: Path) -> None:
+    content = random.Random(7).randbytes(PIECE_BYTES * 2 + 700)
+    path = tmp_path / "a.bin"
+    path.write_bytes(content)
+    hashes = PieceHashes()
+    hashes.update(content)
+    evidence = Evidence(
+        path, hashlib.sha256(content).hexdigest(), len(content), hashes.hexdigests(), "a.bin", ""
+    )
+    with ProvenFile(evidence) as file:
+        read = [file.read(size) for size in (1, PIECE_BYTES, 5, PIECE_BYTES, 10_000)]
+    assert b"".join(read) == content
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with ProvenFile(evidence) as file:
+        assert file.read(PIECE_BYTES * 2) == content[: PIECE_BYTES * 2]
+        with pytest.raises(EvidenceBroken, match=rf"bytes {PIECE_BYTES * 2} to {len(content) - 1} "):
+            file.read(1)

@@ -145,6 +145,21 @@ def test_what_cannot_be_read_is_put_aside_with_the_reason(
     assert (folder / "quarantine" / f"{name}-2" / name).is_file()
 
 
+def test_a_file_that_cannot_be_kept_now_stays_for_the_next_look(
+    workspace: Workspace, folder: Path, look: Any, rows: Any
+) -> None:
+    archive = workspace.settings.archive
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    archive.write_text("in the way")
+    write(folder / "a.csv", line(1))
+    (found,) = look()
+    assert (found.name, found.became) == ("a.csv", "failed")
+    assert str(archive) in found.detail
+    assert (rows("SELECT count(*) FROM batch"), left(folder)) == ([(0,)], ["a.csv"])
+    archive.unlink()
+    assert became(look()) == {"a.csv": "started"}
+
+
 def test_a_start_that_fails_is_made_up_for_at_the_next_look(
     folder: Path, look: Any, rows: Any
 ) -> None:

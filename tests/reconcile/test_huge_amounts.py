@@ -220,3 +220,9 @@ def test_a_break_about_a_field_has_its_money_as_text_where_no_exact_column_holds
         **{f"amount{BEYOND}": pl.lit(None, pl.String)},
     )
     assert given[f"amount{BEYOND}"].to_list() == [None] * 3, "what the caller says counts"
+
+
+def test_a_number_of_sixty_characters_is_spelled_plainly() -> None:
+    longest = "1" * 57 + ".25"
+    assert spelled(Decimal(longest)) == longest
+    assert spelled(Decimal("1" + longest)) == "1" * 58 + "25e-2"

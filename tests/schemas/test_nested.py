@@ -142,6 +142,9 @@ def test_brackets_inside_texts_are_no_depth() -> None:
 
 
 def test_length_ends_in_a_refusal() -> None:
+    longest = '["' + "a" * (jsv.MOST_CHARACTERS - 4) + '"]'
+    assert len(longest) == jsv.MOST_CHARACTERS
+    assert read_nested(ROLES, longest) == longest
     unread = read_nested(ROLES, '["' + "a" * jsv.MOST_CHARACTERS + '"]')
     assert isinstance(unread, Unread)
     assert "limit" in unread.facts["detail"]

@@ -122,3 +122,18 @@ def test_two_rows_with_one_text_for_a_key_conflict(number: int, tmp_path: Path) 
     (tmp_path / "clients.csv").write_bytes(text(REGISTRATIONS, *rows))
     found = verdicts(tmp_path / "home", [str(tmp_path / "clients.csv")], REJECT, Limits())
     assert [one["line"] for one in found["files"][0]["rejects"]] == [2, 3]
+
+
+@pytest.mark.parametrize("amounts", ["same", "other"])
+def test_very_many_rows_of_one_key_are_settled_some_at_a_time(amounts: str, tmp_path: Path) -> None:
+    """Whatever the number of parts, all of them are in one."""
+    paid = {"same": "1.5", "other": "2.5"}[amounts]
+    rows = [*(line(1, amount="1.5") for _ in range(60)), line(1, amount=paid)]
+    (tmp_path / "payments.csv").write_text("\n".join([HEADER, *rows, line(2), ""]))
+    first, *others = (
+        verdicts(tmp_path / "home", [str(tmp_path / "payments.csv")], REJECT, limits)
+        for limits in (*WAYS.values(), Limits(check_bytes=300, block_bytes=200))
+    )
+    assert len(first["files"][0]["rejects"]) == (0 if amounts == "same" else len(rows))
+    for other in others:
+        assert other == first

@@ -69,6 +69,30 @@ def test_a_field_is_made_of_columns(workspace: Workspace, rows: Any, tmp_path: P
     assert batch.state is State.COMPLETE_WITH_ERRORS
 
 
+def test_quotes_around_nothing_are_no_number_and_a_text(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    """A default is for a cell that says nothing; of a text, quotes say that it is empty."""
+    profile = read_profile(
+        {
+            "feed": "files",
+            "record": "invoice_file",
+            "fields": {
+                "DebtsId": {"from": ["DebtsId"], "default": "5"},
+                "InvoiceUrl": {"from": ["InvoiceUrl"], "default": "https://none"},
+            },
+        }
+    )
+    path = tmp_path / "a.csv"
+    path.write_text('Id,TenantsId,DebtsId,InvoiceUrl\n1,7,,\n2,7,"",https://i\n3,7,6,""\n')
+    import_delivery(workspace, [str(path)], profile)
+    assert rows('SELECT "Id", "DebtsId", "InvoiceUrl" FROM invoice_file ORDER BY 1') == [
+        (1, 5, "https://none"),
+        (2, 5, "https://i"),
+        (3, 6, ""),
+    ]
+
+
 def test_two_amounts_are_not_written_together_to_a_third(
     workspace: Workspace, tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from connectors.files.profile import DEFAULT
 from connectors.postgres.retention import mark_cleared
 from flows.__main__ import main
+from flows.stages.receive import receive
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
@@ -99,6 +100,22 @@ def test_what_is_no_row_says_what_is_there(
     code, out, err = recon("row", "1", "avatars.csv", *asked)
     assert (code, out) == (2, "")
     assert told in err
+
+
+def test_of_a_file_that_is_not_read_to_its_end_nothing_final_is_said(
+    workspace: Workspace, recon: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "avatars.csv"
+    path.write_text(AVATARS)
+    receive(workspace, [str(path)], DEFAULT)
+    for asked, told in (
+        (("--line", "3"), "Line 3 of avatars.csv is in no record so far. It is not read to its"),
+        (("--record", "1"), "avatars.csv has 0 records so far, and no record 1. It is not read"),
+    ):
+        code, out, err = recon("row", "1", "avatars.csv", *asked)
+        assert (code, out) == (2, "")
+        assert told in err
+        assert "`recon rerun 1` goes on" in err
 
 
 def test_a_bare_number_is_never_guessed(recon: Any, avatars: Path) -> None:

@@ -84,9 +84,8 @@ def repeated_keys(frames: Iterable[pl.DataFrame], keys: Sequence[str]) -> pl.Dat
 
 
 def _joined(told: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    return told.group_by(keys).agg(
-        pl.col(_SEVERAL).sum(), pl.col(FIRST, _LEAST).min(), pl.col(LAST, _MOST).max()
-    )
+    least, most = pl.col(FIRST, _LEAST).min(), pl.col(LAST, _MOST).max()
+    return told.group_by(keys).agg(pl.col(_SEVERAL).sum(), least, most).select(told.columns)
 
 
 def conflict_errors(table: Table, rows: pl.DataFrame) -> pl.Series:

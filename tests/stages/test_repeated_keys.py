@@ -1,0 +1,51 @@
+"""Keys of more than one row, found part by part as they are found in one."""
+
+import polars as pl
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flows.steps.validate.repeats import CONFLICT, CONTENT, FIRST, LAST, PLACE, repeated_keys
+from flows.steps.validate.rows import Positions
+
+ROWS = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 2)), max_size=12)
+"""Key and content, in the order of the places."""
+FOUND = ("key", FIRST, LAST, CONFLICT)
+
+
+def frame(rows: list[tuple[int, tuple[int, int]]]) -> pl.DataFrame:
+    told = [(place, key, content) for place, (key, content) in rows]
+    return pl.DataFrame(told, schema={PLACE: int, "key": int, CONTENT: int}, orient="row")
+
+
+def by_hand(rows: list[tuple[int, int]]) -> list[tuple[int, int, int, bool]]:
+    found = []
+    for key in sorted({key for key, _ in rows}):
+        places = [place for place, (one, _) in enumerate(rows) if one == key]
+        contents = {rows[place][1] for place in places}
+        if len(places) > 1:
+            found.append((key, places[0], places[-1], len(contents) > 1))
+    return found
+
+
+@settings(derandomize=True, deadline=None)
+@given(ROWS, st.lists(st.integers(0, 2), min_size=12, max_size=12))
+def test_parts_find_what_one_finds(rows: list[tuple[int, int]], part: list[int]) -> None:
+    """Whatever part a row is in, and whatever order the parts come in."""
+    numbered = [*enumerate(rows)]
+    parts = [frame([one for one in numbered if part[one[0]] == number]) for number in (2, 0, 1)]
+    found = repeated_keys(parts, ["key"]).select(FOUND).sort("key").rows()
+    assert found == by_hand(rows)
+
+
+def test_some_of_the_records_of_a_chunk_keep_what_is_said_of_each() -> None:
+    """Of five records the second and the last belong to divided ones; the first is left out."""
+    positions = Positions(
+        pl.DataFrame({"record_number": [1, 2, 3, 4, 5]}),
+        pl.Series([None, "Ragged", None, None, "Ragged"]),
+        {1: (2, 3), 4: (5, 6)},
+    )
+    some = positions.only(pl.Series([False, True, True, False, True]))
+    assert some.frame["record_number"].to_list() == [2, 3, 5]
+    assert some.faults.to_list() == ["Ragged", None, "Ragged"]
+    assert some.divided == {0: (2, 3), 2: (5, 6)}
+    assert positions.only(pl.Series([True, False, True, True, False])).divided == {}
