@@ -390,5 +390,7 @@ def test_a_content_of_several_pieces_is_proven_piece_by_piece(tmp_path: Path) ->
     path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     with ProvenFile(evidence) as file:
         assert file.read(PIECE_BYTES * 2) == content[: PIECE_BYTES * 2]
-        with pytest.raises(EvidenceBroken, match=rf"bytes {PIECE_BYTES * 2} to {len(content) - 1} "):
+        with pytest.raises(
+            EvidenceBroken, match=rf"bytes {PIECE_BYTES * 2} to {len(content) - 1} "
+        ):
             file.read(1)

@@ -101,9 +101,7 @@ def matched(
     def of(frame: pl.DataFrame | None) -> dict[str, pl.DataFrame]:
         return {} if frame is None else {table.name: frame}
 
-    sources = Sources(
-        of(extracted), of(found), of(sent), of(listed), lost=of(lost)
-    )
+    sources = Sources(of(extracted), of(found), of(sent), of(listed), lost=of(lost))
     return match(table, sources, rules or Rules(), AS_OF, service=sent is not None)
 
 

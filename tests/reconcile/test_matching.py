@@ -329,7 +329,7 @@ def test_a_wrong_echo_is_told_by_field_and_is_where_the_sides_parted() -> None:
 
 
 def test_an_echo_is_looked_at_where_its_record_is_compared() -> None:
-    """A record that is missing or left out has one break at most; what was answered says no more."""
+    """One that is missing or left out has one break at most; what was answered says no more."""
     sent = answers({"state": "differs", "echo": "not JSON"})
     result = matched(PAYMENT, extract(PAYMENT, {}), database(PAYMENT), sent=sent)
     assert told(result) == [("MISSING_IN_TARGET", "1/1", "", "D")]
