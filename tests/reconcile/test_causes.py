@@ -188,6 +188,14 @@ def test_two_thousand_breaks_read_as_one_cause() -> None:
     assert line.first in causes.of["id"].to_list()
 
 
+def test_a_cause_names_its_first_break_whatever_the_currencies() -> None:
+    rows = [*times("10"), *(one | {"currency": 840, "tenant": 2} for one in times("10"))]
+    causes = found(*rows)
+    (line,) = causes.lines
+    assert (line.breaks, {*line.amounts}) == (6, {"978", "840"})
+    assert line.first == causes.of["id"][0]
+
+
 def test_the_same_breaks_in_another_order_have_the_same_causes() -> None:
     rows = [*times("10"), *times("7.1"), amount(8, "1", "2.5"), amount(9, "3", "4.5")]
     frame = gather([pl.DataFrame(rows, schema=BREAK_SCHEMA)])

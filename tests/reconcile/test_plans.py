@@ -244,6 +244,23 @@ def test_the_debt_annex_has_every_debt_by_currency() -> None:
     ]
 
 
+def test_of_very_many_debts_those_with_breaks_and_the_largest_are_lines(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As they are with all debts beside them."""
+    payments = [paid(number, amount=str(number), DebtsId=number) for number in range(1, 41)]
+    rolled = roll_up(extract(PAYMENT, *payments, paid(41, amount="0.50", DebtsId=2)))
+    details = [planned(number, amount=amount) for number, amount in ((3, "99"), (39, "39"))]
+    asked = judged(details, payments).planned
+    breaks = reconcile_debts(rolled, asked, RULES)
+    files = database(INVOICE_FILE, {"Id": 1, "DebtsId": 40}, {"Id": 2, "DebtsId": 99})
+    of_files = reconcile_documents(rolled, files).rows
+    every = {line.debt: line for line in debt_lines(rolled, asked, of_files, breaks)}
+    assert len(every) == 41
+    monkeypatch.setattr("flows.steps.reconcile.debts.LINES", 3)
+    assert debt_lines(rolled, asked, of_files, breaks) == (every["3"], every["39"], every["40"])
+
+
 cents = st.integers(-500, 2000).map(lambda n: Decimal(n) / 100)
 currencies = st.sampled_from([EUR, USD])
 some_payments = st.lists(
