@@ -202,6 +202,14 @@ REASONS = _by_code(
         "Deliver it with its own key. A record that is to change comes in a delivery of its own.",
     ),
     Reason(
+        "OtherCurrency",
+        "cell in another currency than its record",
+        "'{field}' is in {found} by the format of its cell, and the record is in {of_record}: "
+        "{value}.",
+        "Deliver the amount in the currency of its record, or correct the currency of the record "
+        "or the format of the cell.",
+    ),
+    Reason(
         "LeftOut",
         "left out by the feed profile",
         "'{field}' is {value!r}: the feed profile leaves such rows out.",

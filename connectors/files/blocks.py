@@ -3,21 +3,25 @@
 import codecs
 from collections.abc import Iterator
 
+from connectors.files.cell_currencies import CellCurrencies
 from connectors.files.content import TRANSCODED, Content
-from connectors.files.workbook import sheet_lines
+from connectors.files.workbook import sheet_rows
 
 
-def blocks(content: Content, start: int, block_bytes: int) -> Iterator[bytes]:
+def blocks(
+    content: Content, start: int, block_bytes: int, currencies: CellCurrencies | None = None
+) -> Iterator[bytes]:
     """The text from position `start` on, in pieces of at most `block_bytes`, none of them empty.
 
     Blocks are cut anywhere, also inside a character. UTF-16, other encodings that cannot be divided
     and workbooks are read from their beginning again to find `start`, because positions count the
-    UTF-8 bytes they become.
+    UTF-8 bytes they become. What the cells of a workbook say of currencies is noted in
+    `currencies`, of a line before it is given.
     """
     if block_bytes < 1 or start < 0:
         raise ValueError(f"start {start} and block_bytes {block_bytes} must be a place and a size")
     if content.workbook:
-        return _rendered(content, start, block_bytes)
+        return _rendered(content, start, block_bytes, currencies)
     way = _transcoded if content.transcoded else _raw
     return way(content, start, block_bytes)
 
@@ -49,9 +53,15 @@ def _transcoded(content: Content, start: int, block_bytes: int) -> Iterator[byte
     yield from _pieces(text, skip, block_bytes)
 
 
-def _rendered(content: Content, start: int, block_bytes: int) -> Iterator[bytes]:
-    skip, lines, size = start, list[bytes](), 0
-    for line in sheet_lines(content):
+def _rendered(
+    content: Content, start: int, block_bytes: int, currencies: CellCurrencies | None
+) -> Iterator[bytes]:
+    skip, lines, size, begin = start, list[bytes](), 0, 0
+    for line, named in sheet_rows(content):
+        if currencies is not None and begin >= start:
+            for column, code in named:
+                currencies.note(begin, column, code)
+        begin += len(line)
         lines.append(line)
         size += len(line)
         if size >= block_bytes:

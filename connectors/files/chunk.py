@@ -62,6 +62,8 @@ class Chunk:
     """The same of lines that begin as the feed begins comments."""
     behind: SkippedLines = NO_LINES
     """Those of the last chunk's comments that stand behind its end."""
+    currencies: pl.DataFrame | None = None
+    """Cells of a sheet that name a currency: byte at which their line begins, column, code."""
 
     @property
     def height(self) -> int:

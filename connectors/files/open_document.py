@@ -21,6 +21,7 @@ from connectors.files.workbook_parts import (
     NOT_READ,
     TOO_LARGE,
     SheetFacts,
+    SheetRow,
     broken,
     chosen,
     line_of,
@@ -29,6 +30,7 @@ from connectors.files.workbook_parts import (
     opened,
     remarked,
 )
+from schemas.currency_codes import code_of_sign
 
 PART, MANIFEST = "content.xml", "META-INF/manifest.xml"
 MOST_ROWS, MOST_COLUMNS = 1 << 20, 1 << 14
@@ -39,6 +41,7 @@ _OFFICE, _TABLE, _TEXT, _STYLE = (
     f"{{urn:oasis:names:tc:opendocument:xmlns:{name}:1.0}}"
     for name in ("office", "table", "text", "style")
 )
+_CURRENCY = f"{_OFFICE}currency"
 _CALC = "{urn:org:documentfoundation:names:experimental:calc:xmlns:calcext:1.0}"
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _DATE = re.compile(r"(\d{4,}-\d\d-\d\d)(T\d\d:\d\d:\d\d(?:\.\d+)?)?")
@@ -52,6 +55,8 @@ class _Row(NamedTuple):
     cells: list[str]
     """Without those behind the last value."""
     repeated: int
+    currencies: list[tuple[int, str]]
+    """Columns whose cells name the currency of their number."""
 
 
 def facts_of(content: Content) -> SheetFacts:
@@ -79,8 +84,8 @@ def facts_of(content: Content) -> SheetFacts:
         return SheetFacts(reader.name, width, tuple(reader.remarks()))
 
 
-def lines_of(content: Content, width: int) -> Iterator[bytes]:
-    """The lines of a sheet, each with as many cells as its widest row has."""
+def rows_of(content: Content, width: int) -> Iterator[SheetRow]:
+    """The rows of a sheet, each with as many cells as its widest row has."""
     empty = 0
     with _reading(content) as reader:
         for row in reader.rows():
@@ -89,11 +94,11 @@ def lines_of(content: Content, width: int) -> Iterator[bytes]:
                 continue
             # Rows that are empty are lines only where a value follows.
             for _ in range(empty):
-                yield b"\n"
+                yield SheetRow(b"\n")
             empty = 0
             line = line_of([*row.cells, *[""] * (width - len(row.cells))])
             for _ in range(row.repeated):
-                yield line
+                yield SheetRow(line, row.currencies)
 
 
 def is_encrypted(parts: zipfile.ZipFile) -> bool:
@@ -196,6 +201,7 @@ class _Reader:
             more = f" to {before + repeated}" if repeated > 1 else ""
             self._said["hidden rows"].append(f"{before + 1}{more}")
         cells: list[str] = []
+        currencies: list[tuple[int, str]] = []
         column = size = 0
         for cell in row:
             if cell.tag not in {f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell"}:
@@ -212,8 +218,10 @@ class _Reader:
                 if column + count > MOST_COLUMNS or size > MOST_BYTES:
                     raise ValueError(f"row {before + 1} is larger than one of a sheet")
                 cells += [""] * (column - len(cells)) + [text] * count
+                if kind == "currency" and (code := code_of_sign(cell.get(_CURRENCY, ""))):
+                    currencies += [(at, code) for at in range(column, column + count)]
             column += count
-        return _Row(cells, repeated)
+        return _Row(cells, repeated, currencies)
 
 
 def _repeated(one: ElementTree.Element, name: str) -> int:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from connectors.files.blocks import blocks
+from connectors.files.cell_currencies import CellCurrencies
 from connectors.files.chunk import Chunk, Place
 from connectors.files.content import Content
 from connectors.files.dialect import Dialect
@@ -32,16 +33,25 @@ def read_chunks(
 
     Of up to `strict_bytes` they are read by nothing compiled.
     """
-    text = blocks(content, place.byte, block_bytes)
+    currencies = CellCurrencies() if content.workbook else None
+    text = blocks(content, place.byte, block_bytes, currencies)
     if header.footer:
         text = _up_to(text, header.footer.start - place.byte)
     if header.unpivot:
         lines = chunks(Pieces(text), header.unpivot.width, header.dialect, place)
+        lines = _with_currencies(lines, currencies)
         return unpivoted(lines, header.unpivot, place, block_bytes, strict_bytes)
     if header.positions:
         lines = chunks(Pieces(text), 1, header.dialect, place)
         return of_fixed_width(lines, header.positions)
-    return chunks(Pieces(text), header.width, header.dialect, place)
+    return _with_currencies(chunks(Pieces(text), header.width, header.dialect, place), currencies)
+
+
+def _with_currencies(found: Iterator[Chunk], currencies: CellCurrencies | None) -> Iterator[Chunk]:
+    """Chunks with what the cells of a sheet say of currencies; of another file as they are."""
+    if currencies is None:
+        return found
+    return (replace(chunk, currencies=currencies.take(chunk.end.byte)) for chunk in found)
 
 
 def _up_to(text: Iterator[bytes], size: int) -> Iterator[bytes]:

@@ -149,6 +149,7 @@ def _part(lines: Chunk, counts: Places, written: Utf8) -> UnpivotedChunk:
         lines.dialect,
         valueless=of_lines(without),
         comments=of_lines(records.comments.line),
+        currencies=lines.currencies,
         of_lines=records,
         written=Utf8(written.text, start, end),
     )

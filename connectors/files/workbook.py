@@ -6,7 +6,7 @@ long as the file holds them exactly. Times are ISO 8601, a formula is the value 
 """
 
 import zipfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime, time, timedelta
 from itertools import pairwise
@@ -15,12 +15,14 @@ from xml.etree import ElementTree
 
 from connectors.files import open_document
 from connectors.files.content import HEAD_BYTES, Content, refused
+from connectors.files.number_formats import currency_of
 from connectors.files.workbook_parts import (
     FAULTS,
     MOST_BYTES,
     NOT_READ,
     TOO_EARLY,
     SheetFacts,
+    SheetRow,
     broken,
     chosen,
     line_of,
@@ -44,16 +46,27 @@ def check_workbook(content: Content, limits: Limits) -> SheetFacts:
     return _facts(content)
 
 
-def sheet_lines(content: Content) -> Iterator[bytes]:
-    """The lines of a sheet, each with as many cells as its widest row has."""
+def sheet_rows(content: Content) -> Iterator[SheetRow]:
+    """The rows of a sheet, each with as many cells as its widest row has."""
     if _is_open_document(content):
-        yield from open_document.lines_of(content, open_document.facts_of(content).width)
+        yield from open_document.rows_of(content, open_document.facts_of(content).width)
         return
     width = _facts(content).width
     with _sheet(content) as (found, _):
-        for row in found.iter_rows(values_only=True):
-            cells = [_cell(value) for value in row[:width]]
-            yield line_of([*cells, *[""] * (width - len(cells))] if any(cells) else [])
+        names_currencies = any(map(currency_of, found.parent._number_formats))
+        for row in found.iter_rows(values_only=not names_currencies):
+            values = [one.value for one in row] if names_currencies else row
+            cells = [_cell(value) for value in values[:width]]
+            line = line_of([*cells, *[""] * (width - len(cells))] if any(cells) else [])
+            yield SheetRow(line, [*_currencies(row)] if names_currencies else ())
+
+
+def _currencies(row: Sequence[Any]) -> Iterator[tuple[int, str]]:
+    """The columns of a row whose cells are numbers in a format that names a currency."""
+    for column, cell in enumerate(row):
+        number = isinstance(cell.value, int | float) and not isinstance(cell.value, bool)
+        if number and (code := currency_of(cell.number_format)):
+            yield column, code
 
 
 def _facts(content: Content) -> SheetFacts:

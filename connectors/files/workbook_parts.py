@@ -6,7 +6,7 @@ import re
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 from xml.etree import ElementTree
 
 from connectors.errors import ExtractRefused
@@ -42,6 +42,15 @@ class SheetFacts:
     width: int
     remarks: tuple[str, ...]
     """What a person sees otherwise, or does not see."""
+
+
+class SheetRow(NamedTuple):
+    """A row of a sheet."""
+
+    line: bytes
+    """Its cells as a line of CSV."""
+    currencies: Sequence[tuple[int, str]] = ()
+    """Columns, from 0 on, whose cells name the currency of their number, each with its code."""
 
 
 def chosen(content: Content, names: Sequence[str], visible: Sequence[int]) -> int:

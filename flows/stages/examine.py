@@ -14,10 +14,12 @@ from connectors.errors import CleanRowsBroken
 from connectors.files.chunk import Chunk
 from connectors.files.content import open_content
 from connectors.files.delivery import find_extracts
+from connectors.files.header import Header
 from connectors.files.manifest import incomplete, read_manifests
 from connectors.files.profile import Profile
 from connectors.files.reader import first_place, read_chunks
 from connectors.settings import Settings
+from flows.stages.currency_names import Names, currency_names
 from flows.stages.delivery_rows import DeliveryRows
 from flows.stages.receive import Opened, open_extract
 from flows.stages.small_files import (
@@ -294,13 +296,17 @@ class _Examination:
         if self.bytes_read <= worth * strict:
             return SplitChunk(None, chunk)
         with self._named(number):
-            return split_chunk(chunk, header, self.profile, 0, number)
+            return split_chunk(chunk, header, self.profile, 0, number, self._names(header))
 
     def _validated(self, number: int, chunk: Chunk) -> Validated:
         opened = self.opened[number]
         assert opened.header is not None
         with self._named(number):
-            return validate_chunk(chunk, opened.header, self.profile, 0, number)
+            names = self._names(opened.header)
+            return validate_chunk(chunk, opened.header, self.profile, 0, number, names=names)
+
+    def _names(self, header: Header) -> Names:
+        return currency_names(self.settings, header, self.profile)
 
     @contextmanager
     def _named(self, number: int) -> Iterator[None]:

@@ -9,6 +9,7 @@ from connectors.files.chunk import Chunk
 from connectors.files.header import Header
 from connectors.files.profile import Profile
 from connectors.postgres.binary_copy import has_fixed_width
+from flows.stages.currency_names import NO_NAMES, Names, named_currencies
 from flows.stages.writing import writing_of
 from flows.steps.fast.fast_path import FastRows, read_fast
 from flows.steps.fast.typed import Delivered
@@ -26,18 +27,38 @@ class SplitChunk:
 
 
 def split_chunk(
-    chunk: Chunk, header: Header, profile: Profile, batch_id: int, extract_id: int
+    chunk: Chunk,
+    header: Header,
+    profile: Profile,
+    batch_id: int,
+    extract_id: int,
+    names: Names = NO_NAMES,
 ) -> SplitChunk:
-    """Split a chunk that `is_compact`.
+    """Split a chunk that `is_compact`; `names` are what the currencies of records are called.
 
     Raises SchemaBroken when rows that were found clean are not what their record's schema says.
     """
     fast = fast_rows(chunk, header, profile)
     if fast is None:
         return SplitChunk(None, chunk)
+    fast = _in_their_currency(fast, chunk, header, names)
     rows = _placed(fast, chunk, batch_id, extract_id)
     validate(header.table, fast.frame, rows["first_line"], millionths=True)
     return SplitChunk(rows, chunk.only(~fast.rows))
+
+
+def _in_their_currency(fast: FastRows, chunk: Chunk, header: Header, names: Names) -> FastRows:
+    """The rows but for those whose cells name another currency than that of their record."""
+    of = header.table.currency
+    if of is None or chunk.currencies is None or not names:
+        return fast
+    named = named_currencies(chunk.only(fast.rows), header, names)
+    agrees = np.ones(fast.frame.height, np.bool_)
+    for _, _, _, rows in named.differing(fast.frame[of]):
+        agrees[rows] = False
+    left = fast.rows.copy()
+    left[np.flatnonzero(left)[~agrees]] = False
+    return FastRows(left, fast.frame.filter(pl.Series(agrees)))
 
 
 def is_compact(chunk: Chunk, header: Header) -> bool:

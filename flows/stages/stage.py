@@ -35,6 +35,7 @@ from connectors.postgres.staging import CopyRows, withdraw_staged
 from connectors.recovery import reach
 from flows.stages.check import staged_tables
 from flows.stages.chunk_ranges import STAGE, ChunkRange, first_gap, missing, take_back_misfits
+from flows.stages.currency_names import Names, currency_names
 from flows.stages.kept import open_archived
 from flows.stages.rows.repaired import RepairedRows
 from flows.stages.side_by_side import LANES, side_by_side
@@ -143,7 +144,8 @@ def stage_extract(
         receipts,
     )
     repaired = RepairedRows(workspace, lease.batch_id)
-    prepare = partial(prepare_chunk, header, profile, extract, repaired, strict_bytes)
+    names = currency_names(workspace.settings, header, profile)
+    prepare = partial(prepare_chunk, header, profile, extract, repaired, names, strict_bytes)
 
     def writes(reader: ThreadPoolExecutor) -> Iterator[Callable[[Lease], int]]:
         follows = chunk_range.first
@@ -205,6 +207,7 @@ def prepare_chunk(
     profile: Profile,
     extract: Extract,
     repaired: FindRepaired,
+    names: Names,
     strict_bytes: int,
     chunk: Chunk,
 ) -> Prepared:
@@ -220,7 +223,9 @@ def prepare_chunk(
             "record. This is a fault of the program; nothing of the chunk was staged."
         )
     try:
-        written = write_out(chunk, header, profile, extract, repaired, strict_bytes=strict_bytes)
+        written = write_out(
+            chunk, header, profile, extract, repaired, strict_bytes=strict_bytes, names=names
+        )
     except SchemaBroken as broken:
         raise CleanRowsBroken(
             f"{extract.name}: {broken} This is a fault of the program; nothing of the chunk was "

@@ -13,7 +13,8 @@ from connectors.files.delivery import find_extract
 from connectors.files.header import Header
 from connectors.files.profile import Profile
 from connectors.files.reader import first_place, read_chunks
-from connectors.settings import Limits, Settings
+from connectors.settings import Settings
+from flows.stages.currency_names import currency_names
 from flows.stages.examine import examine
 from flows.stages.receive import Opened
 from flows.stages.rows.made_of import delivered_of, source_of
@@ -99,7 +100,7 @@ def try_profile(
     looked: list[Tried] = []
 
     def look(opened: Opened) -> None:
-        looked.append(_tried(opened, profile, settings.limits, rows))
+        looked.append(_tried(opened, profile, settings, rows))
 
     verdicts = examine(settings, [path], profile, record=record, look=look)
     (tried,) = looked
@@ -107,7 +108,7 @@ def try_profile(
     return replace(tried, verdict=next(one for one in verdicts if one.name == tried.verdict.name))
 
 
-def _tried(opened: Opened, profile: Profile, limits: Limits, rows: int) -> Tried:
+def _tried(opened: Opened, profile: Profile, settings: Settings, rows: int) -> Tried:
     """What is seen of a file but for the verdict on it."""
     nothing_yet, header = FileVerdict(opened.name), opened.header
     if header is None:
@@ -123,7 +124,7 @@ def _tried(opened: Opened, profile: Profile, limits: Limits, rows: int) -> Tried
         header,
         tuple(_fields(header, profile)),
         tuple(name for place, (name, of) in columns if of is None and place not in used),
-        tuple(_rows(content, header, profile, limits, rows)),
+        tuple(_rows(content, header, profile, settings, rows)),
         "a sheet of a workbook" if content.workbook else content.delivered_encoding,
     )
 
@@ -135,13 +136,16 @@ def _fields(header: Header, profile: Profile) -> Iterator[FieldSource]:
 
 
 def _rows(
-    content: Content, header: Header, profile: Profile, limits: Limits, most: int
+    content: Content, header: Header, profile: Profile, settings: Settings, most: int
 ) -> Iterator[TriedRow]:
-    chunk = next(read_chunks(content, header, first_place(header), limits.block_bytes), None)
+    size = settings.limits.block_bytes
+    chunk = next(read_chunks(content, header, first_place(header), size), None)
     if chunk is None:
         return
     # Not what is inside of insert-batch data: the columns of the file are those of the rows around.
-    validated = validate_chunk(chunk, header, replace(profile, compare_only=True), 0, 1)
+    outer = replace(profile, compare_only=True)
+    names = currency_names(settings, header, profile)
+    validated = validate_chunk(chunk, header, outer, 0, 1, names=names)
     staged = validated.rows[header.table.name]
     numbers = staged.frame["record_number"]
     first = staged.only(numbers.is_in(numbers.bottom_k(most)))

@@ -7,6 +7,7 @@ from connectors.files.chunk import Chunk
 from connectors.files.divided import divided_records
 from connectors.files.header import Header
 from connectors.files.profile import Profile
+from flows.stages.currency_names import NO_NAMES, Names, named_currencies
 from flows.stages.writing import writing_of
 from flows.steps.validate.chunk import Validated, validate_rows
 from flows.steps.validate.excluded import Exclusions
@@ -23,8 +24,12 @@ def validate_chunk(
     *,
     with_texts: bool = True,
     repaired: FindRepaired | None = None,
+    names: Names = NO_NAMES,
 ) -> Validated:
-    """The rows of a chunk with their verdicts, by the record kind they are staged under."""
+    """The rows of a chunk with their verdicts, by the record kind they are staged under.
+
+    `names`: what the currencies of records are called, as `currency_names` gives it.
+    """
     cells = as_delivered(chunk.cells(header.width), header)
     of_lines = header.positions is None and header.unpivot is None
     return validate_rows(
@@ -43,6 +48,7 @@ def validate_chunk(
         repaired=_repaired(header, cells, repaired),
         excluded=Exclusions(profile.leave_out, profile.keep_only).of(cells, header.names),
         divided=divided_records(chunk, header.width) if of_lines else None,
+        named=named_currencies(chunk, header, names),
     )
 
 

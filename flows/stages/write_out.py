@@ -16,6 +16,7 @@ from connectors.files.profile import Profile
 from connectors.postgres.binary_copy import Texts
 from connectors.postgres.ledger import Extract
 from connectors.postgres.staging import CopyRows, copy_binary, copy_staged
+from flows.stages.currency_names import NO_NAMES, Names
 from flows.stages.split_chunk import SplitChunk, is_compact, split_chunk
 from flows.stages.validate_chunk import validate_chunk
 from flows.steps.totals import Totals
@@ -51,18 +52,27 @@ def write_out(
     repaired: FindRepaired | None = None,
     *,
     strict_bytes: int,
+    names: Names = NO_NAMES,
 ) -> WrittenChunk:
     """A chunk validated and written out; one of up to `strict_bytes` by nothing compiled.
+
+    `names`: what the currencies of records are called, as `currency_names` gives it.
 
     Raises SchemaBroken when rows that were found clean are not what their record's schema says.
     """
     table, ids = header.table, (extract.batch_id, extract.id)
     binary = chunk.records.consumed > strict_bytes and is_compact(chunk, header)
-    split = split_chunk(chunk, header, profile, *ids) if binary else SplitChunk(None, chunk)
+    split = split_chunk(chunk, header, profile, *ids, names) if binary else SplitChunk(None, chunk)
     validated = Validated()
     if split.rest.height:
         validated = validate_chunk(
-            split.rest, header, profile, *ids, with_texts=not binary, repaired=repaired
+            split.rest,
+            header,
+            profile,
+            *ids,
+            with_texts=not binary,
+            repaired=repaired,
+            names=names,
         )
     written = WrittenChunk(validated)
     exact: list[pl.DataFrame] = []  # Clean rows in millionths, which go in binary.

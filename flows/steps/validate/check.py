@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from flows.steps.validate.field_errors import NO_ROWS, FieldErrors, OfField, Rows, of_field
+from flows.steps.validate.other_currency import NOT_NAMED, NamedCurrencies, currency_errors
 from schemas.cells.columns import type_cells
 from schemas.cells.reading import UNFIT, Moment, Number, Unread, Value, limit_of, read
 from schemas.cells.unread import CODE, DETAIL, why_unread
@@ -36,11 +37,13 @@ def check(
     *,
     tenant: int | None = None,
     delivered: Mapping[str, pl.Series] | None = None,
+    named: NamedCurrencies = NOT_NAMED,
 ) -> Checked:
     """Validate rows given as text: one String column per delivered field of the table.
 
     `tenant` is the one a batch is bound to; a row of any other is rejected. `delivered` are the
-    texts of the sender, where `cells` are written as the field tables do: those are quoted.
+    texts of the sender, where `cells` are written as the field tables do: those are quoted. `named`
+    are the currencies that cells name beside their texts.
     """
     texts = delivered or {}
     typed = type_cells(cells, table)
@@ -55,6 +58,7 @@ def check(
         unread[of.name] = [of_field(table, of, "Text", rows, text)]
         typed = typed.with_columns(typed[of.name].scatter(rows, None))
     broken = _broken_rules(table, typed)
+    in_others = currency_errors(table, typed, cells, named)
     found: list[OfField] = []
     for of in table.delivered:
         told = unread.get(of.name, [])
@@ -64,6 +68,7 @@ def check(
             wrong = np.setdiff1d(rows, read_not, assume_unique=True) if len(read_not) else rows
             if len(wrong):
                 found.append(of_field(table, of, code, wrong, cells[of.name].gather(wrong)))
+        found += in_others.get(of.name, ())
         if of.name == table.tenant and tenant is not None:
             other = (typed[of.name] != tenant).fill_null(value=False).arg_true().to_numpy()
             text, limit = cells[of.name].gather(other), str(tenant)

@@ -14,6 +14,7 @@ from flows.steps.validate.frame_totals import totals_by_state
 from flows.steps.validate.insert_batch import cells_frame, insert_batch_records
 from flows.steps.validate.normalise import Writing, normalise
 from flows.steps.validate.omitted_secrets import PARENT, Repaired, fill_secrets
+from flows.steps.validate.other_currency import NOT_NAMED, NamedCurrencies
 from flows.steps.validate.rows import Positions, StagedRows, all_rows, identities, staged_rows
 from schemas.derived.pandera_schemas import validate
 from schemas.field import Table
@@ -75,13 +76,14 @@ def validate_rows(
     repaired: Repaired | None = None,
     excluded: pl.DataFrame | None = None,
     divided: Mapping[int, tuple[int, int]] | None = None,
+    named: NamedCurrencies = NOT_NAMED,
 ) -> Validated:
     """Every record of a chunk with its verdict; `cells` has those without any of `faults` only.
 
     Insert-batch data stays what it is, and no record is taken out of it, unless `unwrapped`.
     `repaired`: the rows that those of a correction repair, whose secrets they may leave out.
     `excluded`: as `Exclusions.of` gives it for `cells`. `divided`: records with a fault that may be
-    parts of one, with its first and last line.
+    parts of one, with its first and last line. `named`: the currencies that cells name.
     """
     delivered = {
         name: cells[str(column)]
@@ -90,7 +92,7 @@ def validate_rows(
     }
     frame = normalise(table, cells, fields, writing, sources)
     validated = Validated()
-    staging = _Staging(validated, batch_id, extract_id, tenant, repaired, writing.keys)
+    staging = _Staging(validated, batch_id, extract_id, tenant, repaired, writing.keys, named)
     placed = Positions(positions, faults, divided or {})
     if table is INSERT_BATCH_DATA and unwrapped:
         checked = check(table, frame, tenant=tenant, delivered=delivered)
@@ -114,6 +116,7 @@ class _Staging:
     tenant: int | None
     repaired: Repaired | None
     keys: Mapping[str, Sequence[str]]
+    named: NamedCurrencies
 
     def check(
         self,
@@ -125,13 +128,13 @@ class _Staging:
     ) -> Checked:
         """Validate rows, once what a repair left out stands in them; `places`: where they are."""
         if self.repaired is None or not table.secrets:
-            checked = check(table, frame, tenant=self.tenant, delivered=delivered)
+            checked = check(table, frame, tenant=self.tenant, delivered=delivered, named=self.named)
             return Checked(checked.typed, checked.errors.told_once(self.keys))
         parents: list[str | None] = [None] * len(places)
         if PARENT in positions.columns:
             parents = positions[PARENT].gather(places).to_list()
         frame, left_out = fill_secrets(table, frame, parents, self.repaired)
-        checked = check(table, frame, tenant=self.tenant)
+        checked = check(table, frame, tenant=self.tenant, named=self.named)
         # A required secret that is empty is reported once.
         return Checked(checked.typed, checked.errors.instead(left_out))
 

@@ -159,9 +159,11 @@ def of_field(
     *,
     kept: pl.Series | None = None,
     detail: pl.Series | None = None,
-    limit: str = "",
+    **facts: str,
 ) -> OfField:
     """One reason against a field in some rows; `texts` were delivered there, null for nothing.
+
+    `facts` are what its wording needs beside these, the same for all rows.
 
     Of a record kind that has secrets no value is shown: a cell that was lost moves a secret into
     the column of another field.
@@ -172,8 +174,8 @@ def of_field(
         columns["kept"] = hidden if table.unquotable else kept
     if detail is not None and not table.unquotable:
         columns["detail"] = json_escaped(detail)
-    facts = pl.DataFrame(columns)
-    message = list(_message(code, of, limit))
+    of_rows = pl.DataFrame(columns)
+    message = list(_message(code, of, facts))
     if "detail" in columns:
         behind = pl.concat_str(pl.lit(" "), pl.col("detail"))
         message.append(pl.when(pl.col("detail").is_null()).then(pl.lit("")).otherwise(behind))
@@ -184,7 +186,7 @@ def of_field(
         pl.lit(f'", "Meta": {{"stage": "check", "column": {_json(of.name)}'),
         pl.when("given").then(value).otherwise(pl.lit("")),
     )
-    return OfField(code, of.name, rows, facts, text)
+    return OfField(code, of.name, rows, of_rows, text)
 
 
 def of_record(code: str, rows: Rows, details: Mapping[int, str]) -> OfField:
@@ -233,10 +235,10 @@ def settled_errors(
     return frame.select(text.alias("error_data")).to_series()
 
 
-def _message(code: str, of: Field, limit: str) -> Iterator[pl.Expr]:
+def _message(code: str, of: Field, facts: Mapping[str, str]) -> Iterator[pl.Expr]:
     """The wording of a reason, with the columns that differ by row."""
     marks = {name: f"{_BREAK}{name}{_BREAK}" for name in ("value", "kept")}
-    told = REASONS[code].message(field=of.name, of=of.of or "", limit=limit, **marks)
+    told = REASONS[code].message(field=of.name, of=of.of or "", **facts, **marks)
     for number, part in enumerate(told.split(_BREAK)):
         yield pl.col(part) if number % 2 else pl.lit(_json(part)[1:-1])
 

@@ -1,0 +1,41 @@
+"""What the currencies of records are called, to be held against what the cells of a sheet name."""
+
+from collections.abc import Mapping, Sequence
+
+from connectors.files.amount_currencies import amount_currencies
+from connectors.files.chunk import Chunk
+from connectors.files.currencies import read_currencies
+from connectors.files.header import Header
+from connectors.files.profile import Profile
+from connectors.settings import Settings
+from flows.steps.validate.other_currency import NOT_NAMED, NamedCurrencies
+from schemas.currency_codes import CODES
+
+Names = Mapping[int, Sequence[str]]
+"""The codes of a currency by its number; most have one."""
+NO_NAMES: Names = {}
+
+
+def currency_names(settings: Settings, header: Header, profile: Profile) -> Names:
+    """What RECON_CURRENCIES and the profile say of the currencies of a sheet; of a text nothing.
+
+    Raises SettingsError for a table of currencies that cannot be used.
+    """
+    of = header.table.currency
+    if not header.of_workbook or of is None:
+        return NO_NAMES
+    of_feed = profile.fields.get(of, {}).get("map", {})
+    told = {(number, code) for code, number in of_feed.items()}
+    told |= {*read_currencies(settings.currencies).items()}
+    names: dict[int, list[str]] = {}
+    for number, code in sorted(told):
+        if code in CODES and number.isdecimal():
+            names.setdefault(int(number), []).append(code)
+    return names
+
+
+def named_currencies(chunk: Chunk, header: Header, names: Names) -> NamedCurrencies:
+    """What the cells of the sound records of a chunk name."""
+    if chunk.currencies is None or not names:
+        return NOT_NAMED
+    return NamedCurrencies(names, amount_currencies(chunk, header))

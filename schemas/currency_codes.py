@@ -1,0 +1,126 @@
+"""Codes of currencies by ISO 4217, and the signs that stand for one of them."""
+
+import re
+
+_LISTED = """
+AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD
+CAD CDF CHF CLP CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD
+GNF GTQ GYD HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT
+LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN NIO NOK NPR
+NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP
+STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD UYU UZS VES VND VUV WST XAF XCD XCG
+XOF XPF YER ZAR ZMW ZWG
+"""
+CODES = frozenset(_LISTED.split())
+_OF_ONE = {
+    "€": "EUR",
+    "₽": "RUB",
+    "₺": "TRY",
+    "₴": "UAH",
+    "₪": "ILS",
+    "₫": "VND",
+    "₹": "INR",
+    "₦": "NGN",
+    "₸": "KZT",
+    "₾": "GEL",
+    "₼": "AZN",
+    "zł": "PLN",
+    "Kč": "CZK",
+    "R$": "BRL",
+    "US$": "USD",
+    "A$": "AUD",
+    "AU$": "AUD",
+    "CA$": "CAD",
+    "HK$": "HKD",
+    "NZ$": "NZD",
+    "NT$": "TWD",
+    "S$": "SGD",
+    "SFr": "CHF",
+    "CN¥": "CNY",
+}
+"""Signs of one currency alone, without a point at their end."""
+_OF_REGION = {
+    "$": {
+        "US": "USD",
+        "CA": "CAD",
+        "AU": "AUD",
+        "NZ": "NZD",
+        "SG": "SGD",
+        "HK": "HKD",
+        "TW": "TWD",
+        "MX": "MXN",
+        "AR": "ARS",
+        "CL": "CLP",
+        "CO": "COP",
+    },
+    "kr": {"SE": "SEK", "NO": "NOK", "DK": "DKK", "IS": "ISK"},
+    "£": {"GB": "GBP"},
+    "¥": {"JP": "JPY", "CN": "CNY"},
+    "￥": {"JP": "JPY", "CN": "CNY"},
+    "₩": {"KR": "KRW"},
+    "Fr": {"CH": "CHF"},
+    "fr": {"CH": "CHF"},
+    "Ft": {"HU": "HUF"},
+    "R": {"ZA": "ZAR"},
+    "Rp": {"ID": "IDR"},
+    "RM": {"MY": "MYR"},
+    "lei": {"RO": "RON"},
+    "лв": {"BG": "BGN"},
+}
+"""Signs of several, and which of them they are where the region is known."""
+# Source: Windows language code identifiers, as number formats of workbooks state them.
+_REGIONS = {
+    0x409: "US",
+    0x809: "GB",
+    0x1009: "CA",
+    0xC0C: "CA",
+    0xC09: "AU",
+    0x1409: "NZ",
+    0x1004: "SG",
+    0x4809: "SG",
+    0xC04: "HK",
+    0x404: "TW",
+    0x804: "CN",
+    0x411: "JP",
+    0x412: "KR",
+    0x80A: "MX",
+    0x2C0A: "AR",
+    0x340A: "CL",
+    0x240A: "CO",
+    0x41D: "SE",
+    0x414: "NO",
+    0x814: "NO",
+    0x406: "DK",
+    0x40F: "IS",
+    0x807: "CH",
+    0x100C: "CH",
+    0x810: "CH",
+    0x40E: "HU",
+    0x436: "ZA",
+    0x1C09: "ZA",
+    0x421: "ID",
+    0x43E: "MY",
+    0x418: "RO",
+    0x402: "BG",
+}
+_AROUND = " \t\u00a0\u2009\u202f.,:+-()'"
+"""What a sign may have around it that is no part of it."""
+_LANGUAGE = 0xFFFF
+"""Bits of a locale that say the language; those above say the calendar and the digits."""
+
+
+def code_of_sign(sign: str, locale: str = "") -> str | None:
+    """The currency that a sign or code stands for; None: for none, or for several.
+
+    `locale` is as a number format states it, a number in base 16 (`41D`) or a tag (`sv-SE`).
+    """
+    sign = sign.strip(_AROUND)
+    if sign in CODES:
+        return sign
+    return _OF_ONE.get(sign) or _OF_REGION.get(sign, {}).get(_region(locale))
+
+
+def _region(locale: str) -> str:
+    if re.fullmatch("[0-9A-Fa-f]{1,8}", locale):
+        return _REGIONS.get(int(locale, 16) & _LANGUAGE, "")
+    return locale.rpartition("-")[2].upper()

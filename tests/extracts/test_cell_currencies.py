@@ -1,0 +1,304 @@
+"""Cells of workbooks whose formats name a currency, against the currency of their record."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import xlsxwriter
+
+from connectors.files.number_formats import currency_of
+from connectors.files.profile_file import read_profile
+from connectors.postgres.ledger import State
+from connectors.settings import Settings
+from flows.stages.examine import examine
+from flows.stages.sequence import import_delivery
+from flows.stages.try_profile import try_profile
+from flows.stages.workspace import Workspace
+from schemas.currency_codes import code_of_sign
+from tests.extracts.test_open_documents import made as ods_of
+from tests.extracts.test_open_documents import number, row, table, text
+
+FORMATS = [
+    # a number format, the currency that it names
+    ("General", None),
+    ("0.00", None),
+    ("0.0%", None),
+    ("0.00E+00", None),
+    ("yyyy-mm-dd", None),
+    ("€ #,##0.00", "EUR"),
+    ("#,##0.00 €;[Red]-#,##0.00 €", "EUR"),
+    ('#,##0.00\\ "€"', "EUR"),
+    ("#,##0.00\\ \\€", "EUR"),
+    ("[$€-407] #,##0.00", "EUR"),
+    ("[$€-2] #,##0.00", "EUR"),
+    ("[$€-x-euro2]\\ #,##0.00", "EUR"),
+    ("[$USD] #,##0.00", "USD"),
+    ("[$USD-409]\\ #,##0.00", "USD"),
+    ("[$ CHF-807] #,##0.00", "CHF"),
+    ('#,##0.00 "EUR"', "EUR"),
+    ('"EUR "0', "EUR"),
+    ("EUR 0.00", "EUR"),
+    ("\\E\\U\\R 0.00", "EUR"),
+    ('(0.00 "GBP")', "GBP"),
+    ("[$$-409]#,##0.00", "USD"),
+    ("[$$-10409]#,##0.00", "USD"),
+    ("[$$-en-CA]#,##0.00", "CAD"),
+    ("[$$-407]#,##0.00", None),
+    ("[$$-zzz]0", None),
+    ("[$$]0", None),
+    ("$#,##0.00", None),
+    ('"$"#,##0.00_);\\("$"#,##0.00\\)', None),
+    ("[$kr-41D] 0", "SEK"),
+    ("#,##0.00 [$kr.-406]", "DKK"),
+    ("#,##0.00 [$kr-sv-SE]", "SEK"),
+    ('#,##0.00 "kr"', None),
+    ("[$£-809]0", "GBP"),
+    ("£0", None),
+    ("[$¥-411]0", "JPY"),
+    ("[$¥-804]0", "CNY"),
+    ("¥0", None),
+    ("[$-407]0.00", None),
+    ("#,##0.00 [$zł-415]", "PLN"),
+    # Accounting: a sign, blanks to fill, the number; and what stands for nothing, and for a text.
+    ('_-* #,##0.00\\ "€"_-;\\-* #,##0.00\\ "€"_-;_-* "-"??\\ "€"_-;_-@_-', "EUR"),
+    ('_([$$-409]* #,##0.00_);_([$$-409]* (#,##0.00);_([$$-409]* "-"??_);_(@_)', "USD"),
+    ('_("$"* #,##0.00_);_("$"* (#,##0.00);_("$"* "-"??_);_(@_)', None),
+    ("[$EUR] 0;[$USD] -0", None),
+    ('0.0000 "EUR/USD"', None),
+    ('"TOTAL EUR" 0', None),
+    ('"TOP 10" 0', None),
+    ('0 "pcs"', None),
+    ("", None),
+    ('"€', None),
+    ("[$€-407", None),
+]
+
+
+@pytest.mark.parametrize(("number_format", "code"), FORMATS)
+def test_what_a_number_format_names(number_format: str, code: str | None) -> None:
+    assert currency_of(number_format) == code
+
+
+@pytest.mark.parametrize(
+    ("sign", "code"), [("EUR", "EUR"), ("Kč", "CZK"), ("eur", None), ("", None), ("XXX", None)]
+)
+def test_what_a_sign_stands_for(sign: str, code: str | None) -> None:
+    assert code_of_sign(sign) == code
+
+
+SHAPE: dict[str, Any] = {
+    "feed": "x",
+    "record": "payment",
+    "unknown_columns": "ignore",
+    "offset": "Z",
+    "columns": {"Number": "Id", "Paid": "PaidAmount"},
+    "constants": {
+        "TenantsId": 7,
+        "ActionsId": 1,
+        "DebtsId": 5,
+        "CurrencyRatesId": 9,
+        "DiscountAmount": "0.00",
+        "PaymentDate": "2026-11-01T00:00:00Z",
+    },
+}
+BY_COLUMN = SHAPE["columns"] | {"In": "CurrenciesId"}
+MAP = {"EUR": 978, "Euro": 978, "£": 826, "GBP": 826}
+LINES = [
+    # amount, currency that the format of its cell names, currency of the record
+    ("1.50", "EUR", "EUR"),
+    ("2.50", "GBP", "EUR"),
+    ("3.50", "EUR", "Euro"),
+    ("4.50", "CHF", "Euro"),
+    ("5.50", "GBP", "£"),
+    ("6.50", "", "EUR"),
+]
+EURO, NAMES = "EUR (CurrenciesId 978)", "CurrenciesId,Code\n978,EUR\n826,GBP\n"
+FRANC = "CHF (CurrenciesId 978)"
+FRANC = "CHF (CurrenciesId 978)"
+STATED: list[tuple[dict[str, Any], str, dict[int, tuple[str, str]]]] = [
+    # what the profile states, what RECON_CURRENCIES says, by line: what the cell and the record say
+    ({"fields": {"CurrenciesId": {"from": ["In"], "map": MAP}}}, "",
+     {3: ("GBP", EURO), 5: ("CHF", EURO)}),
+    ({"columns": BY_COLUMN}, NAMES, {3: ("GBP", EURO), 5: ("CHF", EURO)}),
+    ({"columns": BY_COLUMN}, "CurrenciesId,Code\n978,Euro\n", {}),
+    ({"columns": BY_COLUMN}, "CurrenciesId,Code\n978,CHF\n",
+     {2: ("EUR", FRANC), 3: ("GBP", FRANC), 4: ("EUR", FRANC)}),
+    ({"columns": BY_COLUMN}, "", {}),
+    ({"constants": SHAPE["constants"] | {"CurrenciesId": 978}}, NAMES,
+     {3: ("GBP", EURO), 5: ("CHF", EURO), 6: ("GBP", EURO)}),
+    ({"constants": SHAPE["constants"] | {"CurrenciesId": 978}}, "", {}),
+]  # fmt: skip
+
+
+def sheet(path: Path, names: list[str], lines: list[list[tuple[str, str]]]) -> str:
+    """A workbook of cells, each a text and "" or a number and the code of a currency or "0"."""
+    if path.suffix == ".ods":
+        cells = [
+            [
+                text(value)
+                if code == ""
+                else number(value, f'office:currency="{code}"').replace('"float"', '"currency"')
+                if code != "0"
+                else number(value)
+                for value, code in line
+            ]
+            for line in lines
+        ]
+        return ods_of(path, table(row(*map(text, names)), *(row(*line) for line in cells)))
+    book = xlsxwriter.Workbook(str(path))
+    data = book.add_worksheet()
+    data.write_row(0, 0, names)
+    for at, line in enumerate(lines, 1):
+        for column, (value, code) in enumerate(line):
+            form = "0.00" if code == "0" else f"[${code}] #,##0.00"
+            if code == "":
+                data.write_string(at, column, value)
+            else:
+                data.write_number(at, column, float(value), book.add_format({"num_format": form}))
+    book.close()
+    return str(path)
+
+
+def with_names(settings: Settings, folder: Path, names: str) -> Settings:
+    if not names:
+        return settings
+    path = folder / "currencies.csv"
+    path.write_text(names)
+    return replace(settings, currencies=path)
+
+
+def reasons(settings: Settings, path: str, shape: dict[str, Any]) -> dict[int, list[str]]:
+    (verdict,) = examine(settings, [path], read_profile(shape))
+    assert verdict.message is None
+    return {one.line: [error["Message"] for error in one.errors] for one in verdict.rejects}
+
+
+@pytest.mark.parametrize("kind", ["ods", "xlsx"])
+@pytest.mark.parametrize(("stated", "names", "wrong"), STATED)
+def test_the_currency_of_a_cell_is_held_against_that_of_its_record(
+    workspace: Workspace,
+    tmp_path: Path,
+    kind: str,
+    stated: dict[str, Any],
+    names: str,
+    wrong: dict[int, tuple[str, str]],
+) -> None:
+    mapped = "fields" in stated
+    lines = [
+        [(str(at), "0"), (paid, code or "0"), (said, "") if mapped else (str(MAP[said]), "0")]
+        for at, (paid, code, said) in enumerate(LINES, 1)
+    ]
+    path = sheet(tmp_path / f"a.{kind}", ["Number", "Paid", "In"], lines)
+    settings = with_names(workspace.settings, tmp_path, names)
+    amounts = {
+        line: paid if kind == "ods" else f"{float(paid):g}"
+        for line, (paid, _, _) in enumerate(LINES, 2)
+    }
+    assert reasons(settings, path, SHAPE | stated) == {
+        line: [
+            f"'PaidAmount' is in {found} by the format of its cell, and the record is in "
+            f"{of_record}: {amounts[line]}."
+        ]
+        for line, (found, of_record) in wrong.items()
+    }
+
+
+@pytest.mark.parametrize("strict_bytes", [0, 1 << 30])
+def test_wrong_rows_are_rejected_on_both_ways_and_the_others_are_taken(
+    workspace: Workspace, rows: Any, tmp_path: Path, strict_bytes: int
+) -> None:
+    lines = [
+        [(str(at), "0"), (f"{at}.25", "GBP" if at % 100 == 0 else "EUR")] for at in range(1, 1001)
+    ]
+    path = sheet(tmp_path / "a.xlsx", ["Number", "Paid"], lines)
+    settings = with_names(workspace.settings, tmp_path, NAMES)
+    limits = replace(settings.limits, strict_bytes=strict_bytes, block_bytes=4096)
+    where = replace(workspace, settings=replace(settings, limits=limits))
+    stated = {"constants": SHAPE["constants"] | {"CurrenciesId": 978}}
+    batch = import_delivery(where, [path], read_profile(SHAPE | stated)).batch
+    assert batch.state is State.COMPLETE_WITH_ERRORS
+    assert rows('SELECT count(*), sum("PaidAmount")::text FROM payment') == [(990, "495247.50")]
+    told = rows("SELECT error_data FROM staged_payment WHERE error_data IS NOT NULL")
+    errors = [error for (found,) in told for error in json.loads(str(found))]
+    assert {(one["ErrorCode"], one["FieldName"]) for one in errors} == {
+        ("OtherCurrency", "PaidAmount")
+    }
+    assert sorted(int(one["Meta"]["line"]) for one in errors) == [*range(101, 1002, 100)]
+
+
+WIDE = SHAPE | {
+    "columns": {"Number": "Id"},
+    "unpivot": {"columns": ["EUR", "GBP"], "name": "In", "value": "Paid"},
+    "fields": {
+        "CurrenciesId": {"from": ["In"], "map": MAP},
+        "PaidAmount": {"from": ["Paid"]},
+    },
+}
+
+
+@pytest.mark.parametrize("kind", ["ods", "xlsx"])
+def test_the_cells_of_a_table_are_held_against_the_currency_of_their_column(
+    workspace: Workspace, tmp_path: Path, kind: str
+) -> None:
+    lines = [
+        [("1", "0"), ("1.5", "EUR"), ("2.5", "GBP")],
+        [("2", "0"), ("1.5", "GBP"), ("2.5", "GBP")],
+        [("3", "0"), ("1.5", "EUR"), ("2.5", "EUR")],
+        [("4", "0"), ("", ""), ("2.5", "EUR")],
+        [("5", "0"), ("1.5", "0"), ("2.5", "0")],
+    ]
+    path = sheet(tmp_path / f"a.{kind}", ["Number", "EUR", "GBP"], lines)
+    said = "'PaidAmount' is in {} by the format of its cell, and the record is in {}: {}."
+    euro, pound = "EUR (CurrenciesId 978)", "GBP (CurrenciesId 826)"
+    found = reasons(workspace.settings, path, WIDE)
+    # Both records of a line have its number, and no key of theirs is of the column.
+    of_amounts = {
+        line: [one for one in told if "PaidAmount" in one] for line, told in found.items()
+    }
+    assert {line: told for line, told in of_amounts.items() if told} == {
+        3: [said.format("GBP", euro, "1.5")],
+        4: [said.format("EUR", pound, "2.5")],
+        5: [said.format("EUR", pound, "2.5")],
+    }
+
+
+def test_cells_that_are_added_up_are_held_each(workspace: Workspace, tmp_path: Path) -> None:
+    lines = [
+        [("1", "0"), ("1.5", "EUR"), ("2.5", "EUR")],
+        [("2", "0"), ("1.5", "EUR"), ("2.5", "GBP")],
+    ]
+    path = sheet(tmp_path / "a.xlsx", ["Number", "Net", "Tax"], lines)
+    shape = SHAPE | {
+        "columns": {"Number": "Id"},
+        "fields": {"PaidAmount": {"sum": ["Net", "Tax"]}},
+        "constants": SHAPE["constants"] | {"CurrenciesId": 978},
+    }
+    settings = with_names(workspace.settings, tmp_path, NAMES)
+    assert list(reasons(settings, path, shape)) == [3]
+    tried = try_profile(settings, path, read_profile(shape), record=None, rows=5)
+    assert [[error["ErrorCode"] for error in one.errors] for one in tried.rows] == [
+        [],
+        ["OtherCurrency"],
+    ]
+
+
+def test_the_repeated_cells_of_a_document_name_one_each(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    in_pounds = number("1", 'office:currency="GBP" table:number-columns-repeated="2"').replace(
+        '"float"', '"currency"'
+    )
+    path = ods_of(
+        tmp_path / "a.ods",
+        table(
+            row(text("Number"), text("Paid"), text("DiscountAmount")),
+            row(number("1"), in_pounds, more='table:number-rows-repeated="2"'),
+        ),
+    )
+    settings = with_names(workspace.settings, tmp_path, NAMES)
+    constants = SHAPE["constants"] | {"CurrenciesId": 978}
+    constants.pop("DiscountAmount")
+    found = reasons(settings, path, SHAPE | {"constants": constants})
+    assert {line: len(messages) for line, messages in found.items()} == {2: 2, 3: 2}
