@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from connectors.errors import ServiceUnusable
@@ -43,7 +44,7 @@ async def fetch(host: Host, operation: Operation, filters: Mapping[str, Any]) ->
     data = host.outgoing.read(operation.path, query)
     problem = host.stopped
     signed_in = False
-    for attempt in range(1, host.settings.attempts + 1):
+    for attempt in count(1):
         if host.stopped:
             break
         session = host.outgoing.cookie

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from connectors.files.profile import DEFAULT
-from connectors.postgres.record_rows import RowPlace, key_of, target_row
+from connectors.postgres.record_rows import RowPlace, key_of, row_beginning_at, target_row
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from schemas.tables import EXTRACTS, PAYMENT
@@ -45,6 +45,17 @@ def test_both_sides_stand_beside_each_other_with_the_exact_difference(
         "Before that: batch 1 , one.csv, line 2 (record 1), inserted",
     ):
         assert told in page.text, (told, page.text)
+
+
+def test_the_row_at_a_line_is_the_one_with_the_key_or_the_first(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """A break about a field of the key names a key that no row has."""
+    import_delivery(workspace, [write(tmp_path / "one.csv", line(1), line(2))], DEFAULT)
+    with workspace.database.connect() as connection:
+        for key in (None, {"Id": 2, "TenantsId": 7}, {"Id": 3, "TenantsId": 7}):
+            assert row_beginning_at(connection, 1, "one.csv", 3, key) == RowPlace(1, 2)
+        assert row_beginning_at(connection, 1, "one.csv", 4, None) is None
 
 
 def test_a_kept_file_that_is_gone_or_other_is_said(

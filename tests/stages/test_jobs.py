@@ -12,10 +12,16 @@ from typing import Any
 
 import pytest
 
-from connectors.errors import AccountRefused, JobHeldElsewhere, JobRefused, ReconError
+from connectors.errors import (
+    AccountRefused,
+    DeliveryError,
+    JobHeldElsewhere,
+    JobRefused,
+    ReconError,
+)
 from connectors.files.profile import DEFAULT
 from connectors.files.profile_file import with_terms
-from connectors.files.uploads import Upload, uploads_folder
+from connectors.files.uploads import MOST_FILES, Upload, uploads_folder
 from connectors.postgres.accounts import Account, keep_account
 from connectors.postgres.audit import verify
 from connectors.postgres.jobs import Job, find_job, hold_job, list_jobs, order_again, order_job
@@ -311,3 +317,12 @@ def test_a_job_of_nobody_is_not_done_once_there_are_accounts(workspace: Workspac
     add(workspace, OTTO)
     with pytest.raises(JobRefused, match="ordered by nobody who was logged in"):
         do_job(workspace, number)
+
+
+def test_so_many_files_are_taken_at_once_and_no_more(workspace: Workspace) -> None:
+    upload = Upload.begin(workspace.settings)
+    for number in range(MOST_FILES):
+        upload.open(f"{number}.csv")
+    with pytest.raises(DeliveryError, match="More than 100 files. Put them into a zip"):
+        upload.open("more.csv")
+    upload.drop()

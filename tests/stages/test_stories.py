@@ -1,6 +1,7 @@
 """What happens to a delivery, told as stories over a real database."""
 
 import json
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -17,6 +18,7 @@ from connectors.files.profile import DEFAULT
 from connectors.postgres import lease, ledger
 from connectors.postgres.lease import hold_batch
 from connectors.postgres.ledger import State, find_batch
+from flows.stages.receive import receive
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import (
     discard_batch,
@@ -179,6 +181,27 @@ def test_other_content_under_a_used_name_is_said_so(workspace: Workspace, tmp_pa
     import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT)
     second = import_delivery(workspace, [write(tmp_path / "a.csv", line(2))], DEFAULT)
     assert "delivered in batch 1 with other content" in second.messages[0]
+
+
+def test_the_same_delivery_again_is_the_batch_that_took_it(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """Whether that has ended or not, and whatever its files are called by now."""
+    for name, number in (("a.csv", 1), ("b.csv", 2)):
+        write(tmp_path / name, line(number))
+    files = [str(tmp_path / name) for name in ("a.csv", "b.csv")]
+    assert receive(workspace, files, DEFAULT).new
+    again = receive(workspace, files, DEFAULT)
+    assert (again.batch_id, again.new, again.ended) == (1, False, False)
+    (told,) = again.messages
+    assert re.fullmatch(
+        r"This delivery was taken in batch 1 on .* and is received; going on with it\.", told
+    )
+    run_batch(workspace, 1)
+    (tmp_path / "a.csv").rename(tmp_path / "c.csv")
+    last = receive(workspace, [str(tmp_path / "c.csv"), files[1]], DEFAULT)
+    assert (last.batch_id, last.new, last.ended) == (1, False, True)
+    assert last.messages[0].endswith("and is complete; nothing to do.")
 
 
 def test_the_same_bytes_under_another_name_are_no_news(
