@@ -284,3 +284,15 @@ def test_a_count_of_rows_is_no_share(tmp_path: Path) -> None:
     header, _ = read(tmp_path, HEADER + ROWS + "1.002 Buchungen;;\n", profile)
     assert header.footer is not None
     assert header.footer.rows == 1002
+
+
+def test_the_last_record_ends_where_the_footer_begins_whatever_the_blocks(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(HEADER + ROWS + FOOTER)
+    content = open_content(path, None)
+    header = read_header(content, None, None, bank(footer=[SUM, COUNT]), Limits())
+    ends = []
+    for block_bytes in range(1, len(ROWS) + 2):
+        chunks = read_chunks(content, header, first_place(header), block_bytes)
+        ends.append([end for chunk in chunks for end in chunk.positions()["byte_end"]])
+    assert ends == [[len(HEADER) + ROWS.index("4712") - 1, len(HEADER + ROWS) - 1]] * len(ends)

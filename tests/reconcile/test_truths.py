@@ -106,6 +106,20 @@ def test_many_rows_come_whole_and_in_order(
     assert sorted(found["Id"]) == [*range(1, 2001)]
 
 
+def test_rows_of_a_batch_are_read_behind_those_of_others(
+    workspace: Workspace, rows: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pages without one of them come before, between and behind."""
+    monkeypatch.setattr("connectors.postgres.page_columns.PAGES", 1)
+    for batch in range(1, 6):
+        lines = [line(number) for number in range(batch * 1000, batch * 1000 + 300)]
+        import_delivery(workspace, [write(tmp_path / f"{batch}.csv", *lines)], DEFAULT)
+    with workspace.database.connect() as connection:
+        found = extract_rows(connection, TABLES["payment"], [2, 4], places(rows)).rows
+    expected = [batch * 1000 + number for batch in (2, 4) for number in range(300)]
+    assert sorted(found["Id"]) == expected
+
+
 def test_rows_read_by_columns_are_those_read_one_by_one(
     workspace: Workspace, rows: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
