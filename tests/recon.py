@@ -1,7 +1,9 @@
 """`recon` in a process of its own, forked from one that has imported everything once.
 
 Hundreds of tests need a process that can be killed, stopped or cut off; few of them are about how
-an interpreter starts. Those, and what reads the environment when it is imported, use `subprocess`.
+an interpreter starts. Those use `subprocess`. What the program reads of the environment when it is
+imported, it reads in a process for which that is set: our own modules are imported there anew, the
+libraries are not.
 """
 
 import atexit
@@ -15,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
@@ -32,6 +35,9 @@ from schemas.derived.sql import METADATA
 SECONDS = 120
 """Longest life of a process; one that hangs is ended by SIGALRM, which its exit code tells."""
 ROOMS = ("schemas", "connectors", "flows.steps", "flows.stages", "flows.report", "flows.commands")
+OURS = ("flows", "connectors", "schemas")
+READ_ON_IMPORT = "RECON_RECORDS"
+"""Says where kinds of records are defined, which the field tables are made of."""
 LATE = ("cyclopts.help", "rich.markdown", "rich._emoji_codes", "pydantic.types", "pydantic.fields")
 """What every command imports when it begins."""
 PAGES = (comparison, html, reconciled)
@@ -180,8 +186,9 @@ def _become(
     os.environ.update(environment)
     os.chdir(folder)
     sys.argv = ["recon", *arguments]
+    begin = _imported_anew() if READ_ON_IMPORT in environment else main
     try:
-        main()
+        begin()
     except SystemExit as ended:
         # The end of an interpreter, but for taking down what was imported, which copies every page.
         threading._shutdown()  # type: ignore[attr-defined]
@@ -192,6 +199,14 @@ def _become(
             os._exit(ended.code)
         raise
     raise AssertionError("main always exits")
+
+
+def _imported_anew() -> Callable[[], None]:
+    """The program as it is in this environment."""
+    for name in [one for one in sys.modules if one.partition(".")[0] in OURS]:
+        del sys.modules[name]
+    begin: Callable[[], None] = import_module("flows.__main__").main
+    return begin
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from flows.stages.workspace import Workspace
 from schemas.guards.roles import statements
 from schemas.own_tables import MOST_FIELDS
 from schemas.tables import PAYMENT
+from tests import recon
 from tests.stages.payments import line
 from tests.stages.payments import write as write_payments
 
@@ -34,27 +34,15 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 @pytest.fixture
 def run(workspace: Workspace, tmp_path: Path) -> Run:
     """`recon` in a process of its own: kinds are read when the field tables are."""
-    assert workspace.settings.database_url is not None
-    environment = {
-        **os.environ,
-        "RECON_DATABASE_URL": workspace.settings.database_url,
-        "RECON_HOME": str(workspace.settings.home),
-        "RECON_RECORDS": str(tmp_path / "records"),
-    }
+    url, home = str(workspace.settings.database_url), workspace.settings.home
     (tmp_path / "records").mkdir()
     define(tmp_path, REFUND)
+    ours = {"RECON_RECORDS": str(tmp_path / "records")}
 
-    def recon(*arguments: str, **more: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            [sys.executable, "-m", "flows", *arguments],
-            env=environment | more,
-            cwd=Path(__file__).parents[2],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+    def ran(*arguments: str, **more: str) -> "subprocess.CompletedProcess[str]":
+        return recon.run(url, home, *arguments, **ours | more)
 
-    return recon
+    return ran
 
 
 def define(folder: Path, text: str) -> None:
