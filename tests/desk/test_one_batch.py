@@ -8,10 +8,9 @@ import pytest
 
 from connectors.desk_settings import DeskSettings
 from connectors.files.profile import DEFAULT
-from connectors.postgres.ledger import add_event
+from connectors.postgres.ledger import RUN_BEGAN, add_event
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
-from flows.tasks.hooks import BEGAN
 from tests.accounts.people import ANNA, TESSA, add
 from tests.desk.browser import Browser, desk_of
 from tests.desk.test_batches import TIGHT, bring
@@ -80,7 +79,7 @@ def test_it_leads_to_the_runs_of_prefect_that_worked_on_it(
     with workspace.database.connect() as connection:
         for told in (number, "../../admin"):
             detail = {"run": told, "name": "import <b>"}
-            add_event(connection, BEGAN, batch_id=1, detail=detail)
+            add_event(connection, RUN_BEGAN, batch_id=1, detail=detail)
     with desk_of(workspace, DeskSettings(prefect_ui="https://prefect.example.com")) as url:
         page = Browser(url).open("/batches/1")
         assert f'href="https://prefect.example.com/runs/flow-run/{number}">import &lt;b&gt;' in (
