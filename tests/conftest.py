@@ -16,7 +16,7 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import settings
 
-from connectors.postgres.database import Database, open_database
+from connectors.postgres.database import Database, libpq_address
 from connectors.postgres.server.embedded import embedded_url
 from connectors.postgres.server.postmaster import Postmaster
 from connectors.postgres.upgrade import migrate
@@ -25,6 +25,8 @@ from flows.stages.workspace import Workspace
 from tests import examples, workers
 
 TEMPLATE = "recon_template"
+Once = Callable[[Callable[[], None]], Workspace]
+"""See the fixture `once`."""
 MEMORY, ROOM = Path("/dev/shm"), 6 * 1024 * MIB
 """Where files are made in memory; a whole run takes less than this room there."""
 
@@ -150,17 +152,25 @@ def _name(url: str) -> str:
     return url.partition("?")[0].rpartition("/")[2]
 
 
+def _new_name() -> str:
+    return f"test_{uuid.uuid4().hex[:12]}"
+
+
 class Databases:
     """Copies of the template, the next of them made while a test works with the last."""
 
     def __init__(self, server: str, maker: ThreadPoolExecutor) -> None:
         self._server, self._maker = server, maker
         self._next = maker.submit(self._make)
+        self._spare: list[str] = []
 
     @contextmanager
     def new(self) -> Iterator[str]:
         """URL of a database with our schema, for as long as it is needed."""
-        name, self._next = self._next.result(), self._maker.submit(self._make)
+        if self._spare:
+            name = self._spare.pop()
+        else:
+            name, self._next = self._next.result(), self._maker.submit(self._make)
         try:
             yield self._server.replace("/postgres?", f"/{name}?")
         finally:
@@ -173,12 +183,13 @@ class Databases:
         return kept
 
     def bring_back(self, url: str, kept: str) -> None:
-        """Put a copy of what was kept in the place of this database."""
-        self._drop(_name(url))
+        """Put a copy of what was kept in the place of this database, which nobody has used."""
+        self._spare.append(_new_name())
+        self._do(f'ALTER DATABASE "{_name(url)}" RENAME TO "{self._spare[-1]}"')
         self._do(f'CREATE DATABASE "{_name(url)}" TEMPLATE "{kept}" STRATEGY file_copy')
 
     def _make(self) -> str:
-        name = f"test_{uuid.uuid4().hex[:12]}"
+        name = _new_name()
         self._do(f'CREATE DATABASE "{name}" TEMPLATE {TEMPLATE} STRATEGY file_copy')
         return name
 
@@ -203,13 +214,31 @@ def database_url(databases: Databases) -> Iterator[str]:
         yield url
 
 
+def workspace_at(database_url: str, folder: Path) -> Workspace:
+    """A workspace over this database, its home in this folder."""
+    # Small files are read as large ones are, by the compiled loops.
+    limits = Limits(strict_bytes=0)
+    settings = Settings((folder / "home").resolve(), database_url, limits)
+    # Not looked through as a command does: it is a copy of what this code has just migrated.
+    address = libpq_address(database_url)
+    database = Database(address, limits.database_wait_seconds, lease_seconds=limits.lease_seconds)
+    return Workspace(settings, database)
+
+
 @pytest.fixture
 def workspace(database_url: str, tmp_path: Path) -> Workspace:
     """A workspace with its own database and its own home folder."""
-    # Small files are read as large ones are, by the compiled loops.
-    limits = Limits(strict_bytes=0)
-    settings = Settings((tmp_path / "home").resolve(), database_url, limits)
-    return Workspace(settings, open_database(settings))
+    return workspace_at(database_url, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def still(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    """One workspace for all tests of a file, which change nothing that another one looks at.
+
+    Such a file says so: its fixture `workspace` is this one.
+    """
+    with databases.new() as url:
+        yield workspace_at(url, tmp_path_factory.mktemp("still"))
 
 
 @pytest.fixture(scope="session")
@@ -224,7 +253,7 @@ def once(
     databases: Databases,
     built: dict[str, tuple[str, Path]],
     tmp_path_factory: pytest.TempPathFactory,
-) -> Callable[[Callable[[], None]], Workspace]:
+) -> Once:
     """`once(build)` builds a state of the workspace, or brings back what an earlier test built."""
 
     def brought(build: Callable[[], None]) -> Workspace:
@@ -237,6 +266,7 @@ def once(
         else:
             build()
             kept = tmp_path_factory.mktemp("built") / "home"
+            home.mkdir(exist_ok=True)
             shutil.copytree(home, kept)
             built[key] = databases.keep(url), kept
         return workspace

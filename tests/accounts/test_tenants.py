@@ -20,6 +20,7 @@ from schemas.guards.roles import CONTROLLER, DESK, LOADER, MERGER, READER, state
 from schemas.guards.tenants import SEEN, SEEN_OF_TARGETS
 from schemas.life import Choice
 from tests.accounts.people import ANNA, TESSA, add, logged_in
+from tests.conftest import Once
 from tests.governance.runs import found, reconcile
 from tests.stages.conftest import As
 from tests.stages.conftest import acting as acting  # noqa: PLC0414 -- the fixture.
@@ -56,28 +57,33 @@ def count(place: Workspace, statement: str) -> int:
 
 
 @pytest.fixture
-def place(workspace: Workspace, tmp_path: Path) -> Workspace:
+def place(workspace: Workspace, tmp_path: Path, once: Once) -> Workspace:
     """A batch and a run of tenant 7, of tenant 8, and of both; accounts, and the roles."""
-    for number, tenant in enumerate((7, 8, None), 1):
-        one, other = (tenant, tenant) if tenant else (7, 8)
-        rows = (
-            line(number * 10, tenant=one),
-            line(number * 10, tenant=one),
-            line(number * 10 + 1, tenant=other, amount="x" if tenant else "1"),
-        )
-        import_delivery(
-            workspace, [write(tmp_path / f"{number}.csv", *rows)], replace(DEFAULT, tenant=tenant)
-        )
-    for scope, tenant in (("tenants 7", 7), ("tenants 8", 8), ("everything", None)):
-        run = reconcile(workspace, found("4711", tenant=tenant or 9), scope=scope)
-        if tenant:
-            comment = Decision(Choice.COMMENT, "asked the bank", "ann")
-            decide_breaks(workspace, run.id, Chosen(code="AMOUNT"), comment)
-    add(workspace, ANNA, TESSA)
-    with workspace.database.connect() as connection:
-        for statement in statements():
-            connection.execute(statement)  # type: ignore[call-overload]
-    return workspace
+
+    def build() -> None:
+        for number, tenant in enumerate((7, 8, None), 1):
+            one, other = (tenant, tenant) if tenant else (7, 8)
+            rows = (
+                line(number * 10, tenant=one),
+                line(number * 10, tenant=one),
+                line(number * 10 + 1, tenant=other, amount="x" if tenant else "1"),
+            )
+            import_delivery(
+                workspace,
+                [write(tmp_path / f"{number}.csv", *rows)],
+                replace(DEFAULT, tenant=tenant),
+            )
+        for scope, tenant in (("tenants 7", 7), ("tenants 8", 8), ("everything", None)):
+            run = reconcile(workspace, found("4711", tenant=tenant or 9), scope=scope)
+            if tenant:
+                comment = Decision(Choice.COMMENT, "asked the bank", "ann")
+                decide_breaks(workspace, run.id, Chosen(code="AMOUNT"), comment)
+        add(workspace, ANNA, TESSA)
+        with workspace.database.connect() as connection:
+            for statement in statements():
+                connection.execute(statement)  # type: ignore[call-overload]
+
+    return once(build)
 
 
 ROLES = [READER, CONTROLLER, DESK]

@@ -17,6 +17,7 @@ from flows.stages.workspace import Workspace
 from schemas.accounts import AccountRole
 from schemas.life import Choice
 from tests.accounts.people import ADA, ANNA, BO, CLEO, add, logged_in
+from tests.conftest import Once
 from tests.governance.runs import found, ids, reconcile, tamper
 
 UNTIL = date(2026, 12, 31)
@@ -25,13 +26,16 @@ PROPOSE = replace(ACCEPT, what=Choice.PROPOSE)
 
 
 @pytest.fixture
-def place(workspace: Workspace) -> Workspace:
+def place(workspace: Workspace, once: Once) -> Workspace:
     """Above 100.00 in currency 1, and 50 in any other, an acceptance takes two."""
-    add(workspace, ANNA, BO, CLEO)
-    with workspace.database.connect() as connection:
-        keep_limit(connection, "1", Decimal("100.00"))
-        keep_limit(connection, "*", Decimal(50))
-    return workspace
+
+    def build() -> None:
+        add(workspace, ANNA, BO, CLEO)
+        with workspace.database.connect() as connection:
+            keep_limit(connection, "1", Decimal("100.00"))
+            keep_limit(connection, "*", Decimal(50))
+
+    return once(build)
 
 
 def decide(place: Workspace, decision: Decision, *breaks: str) -> None:

@@ -20,6 +20,12 @@ FORM = (
 )
 
 
+@pytest.fixture(scope="module")
+def workspace(still: Workspace) -> Workspace:
+    """Nothing that is cut off here changes anything."""
+    return still
+
+
 @pytest.fixture
 def opened(desk: str) -> Iterator[Callable[[], socket.socket]]:
     """Opens a connection to the desk; one that nobody ends is a failure."""

@@ -27,6 +27,7 @@ from flows.stages.sequence import (
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from schemas.guards.roles import READER
+from tests.conftest import Once
 from tests.push.conftest import deliver, towards
 from tests.service.faulty_server import LOST, FaultyServer, at
 from tests.stages.conftest import As
@@ -58,13 +59,16 @@ def altered(workspace: Workspace, *statements: str) -> str:
 
 
 @pytest.fixture
-def place(workspace: Workspace, tmp_path: Path) -> Workspace:
+def place(workspace: Workspace, tmp_path: Path, once: Once) -> Workspace:
     """Two batches: the second changes a row of the first, and sends twice the same key."""
-    import_delivery(workspace, [write(tmp_path / "a.csv", line(1), line(2), line(3))], DEFAULT)
-    changes = (line(1, amount="12", day=2), line(4), line(4), line(5, amount="x"))
-    import_delivery(workspace, [write(tmp_path / "b.csv", *changes)], DEFAULT)
-    assert holds(workspace)
-    return workspace
+
+    def build() -> None:
+        import_delivery(workspace, [write(tmp_path / "a.csv", line(1), line(2), line(3))], DEFAULT)
+        changes = (line(1, amount="12", day=2), line(4), line(4), line(5, amount="x"))
+        import_delivery(workspace, [write(tmp_path / "b.csv", *changes)], DEFAULT)
+        assert holds(workspace)
+
+    return once(build)
 
 
 ALTERED = [

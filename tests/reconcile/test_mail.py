@@ -28,6 +28,7 @@ from flows.steps.rules.rules import Rules
 from schemas.guards.roles import LOADER, MERGER
 from tests.accounts.people import ADA, ANNA, BO, CLEO, TESSA, add, logged_in
 from tests.certificates import made
+from tests.conftest import Once
 from tests.governance.conftest import recon as recon  # noqa: PLC0414 -- the fixture.
 from tests.reconcile.smtp_server import MailServer, mail_server
 from tests.stages.conftest import As
@@ -56,13 +57,16 @@ def post(monkeypatch: pytest.MonkeyPatch) -> Iterator[MailServer]:
 
 
 @pytest.fixture
-def place(workspace: Workspace) -> Workspace:
+def place(workspace: Workspace, once: Once) -> Workspace:
     """A run of tenant 7, and people who are subscribed to those that follow."""
-    add(workspace, ANNA, BO)
-    run(workspace)
-    for one in (ANNA, BO):
-        subscribe(workspace, one)
-    return workspace
+
+    def build() -> None:
+        add(workspace, ANNA, BO)
+        run(workspace)
+        for one in (ANNA, BO):
+            subscribe(workspace, one)
+
+    return once(build)
 
 
 def test_each_subscriber_is_sent_one_message(place: Workspace, post: MailServer) -> None:

@@ -15,7 +15,7 @@ from connectors.postgres.corrections import (
     repaired_row,
     repairs_of,
 )
-from connectors.postgres.ledger import State
+from connectors.postgres.ledger import Batch, State, find_batch
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.sources import Scope
 from flows.stages.rows.rejects import attempts_after, repaired_elsewhere, write_rejects
@@ -24,19 +24,26 @@ from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from flows.steps.batch_report import BatchReport
 from flows.steps.rules.rules import Rules
+from tests.conftest import Once
 from tests.stages.payments import HEADER, line, write
 
 REPAIRS = f"ReconRow,{HEADER}"
 
 
 @pytest.fixture
-def first(workspace: Workspace, tmp_path: Path) -> Any:
+def first(workspace: Workspace, tmp_path: Path, once: Once) -> Batch:
     """A batch of five rows: one clean, two rejected, two of one key in conflict."""
-    lines = [line(1), line(2, amount="ten"), line(3, amount="x")]
-    conflict = [line(4, amount="4"), line(4, amount="5")]
-    ended = import_delivery(workspace, [write(tmp_path / "a.csv", *lines, *conflict)], DEFAULT)
-    assert ended.batch.state is State.COMPLETE_WITH_ERRORS
-    return ended.batch
+
+    def build() -> None:
+        lines = [line(1), line(2, amount="ten"), line(3, amount="x")]
+        conflict = [line(4, amount="4"), line(4, amount="5")]
+        import_delivery(workspace, [write(tmp_path / "a.csv", *lines, *conflict)], DEFAULT)
+
+    once(build)
+    with workspace.database.connect() as connection:
+        batch = find_batch(connection, 1)
+    assert batch.state is State.COMPLETE_WITH_ERRORS
+    return batch
 
 
 @pytest.fixture
