@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from flows.stages.workspace import Workspace
-from tests.desk.browser import Browser, desk_of, forms
+from tests.desk.browser import NO_AUTHORITIES, Browser, desk_of, forms
 from tests.desk.test_attacks import uploads
 from tests.governance.conftest import recon as recon  # noqa: PLC0414 -- the fixture.
 from tests.stages.payments import line, write
@@ -48,7 +48,7 @@ def test_more_than_a_form_is_not_read_from_anybody(desk: str, kind: str) -> None
         yield from [b"&a=" + b"x" * 60_000] * 50
 
     headers = {"Content-Type": f"{kind}; boundary=x"}
-    with httpx.Client(base_url=desk) as client:
+    with httpx.Client(base_url=desk, verify=NO_AUTHORITIES) as client:
         told = client.post("/login", content=long(), headers=headers)
     assert told.status_code in (400, 413)
     assert "at most" in told.text or "Too many files" in told.text
