@@ -5,17 +5,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cryptography.x509 import DNSName
 
 from flows.stages.workspace import Workspace
+from tests.certificates import made
 
 
 @pytest.fixture(scope="package", autouse=True)
 def prefect_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     home = tmp_path_factory.mktemp("prefect")
+    # Each of its clients, a dozen in a run, would read all authorities that certifi knows.
+    authority = made(tmp_path_factory.mktemp("authority"), DNSName("localhost"))
     # Prefect reads its environment when it is first imported.
     os.environ |= {
         "PREFECT_HOME": str(home),
         "PREFECT_LOCAL_STORAGE_PATH": str(home / "storage"),
+        "PREFECT_API_SSL_CERT_FILE": str(authority.path),
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
         "DO_NOT_TRACK": "1",
