@@ -43,12 +43,15 @@ def write_keys(
     values: NDArray[np.int64],
     said: NDArray[np.int8],
     digits: NDArray[np.int64],
+    last: NDArray[np.int64],
     out: _Bytes,
     ends: NDArray[np.int64],
 ) -> int:
     """Write the key of each column of `values` to `out`, and where it ends; returns their bytes.
 
-    `values` and `said` have a line for each value of a key; `digits` has room for those of one.
+    `values` and `said` have a line for each value of a key; `digits` has room for those of one,
+    `last` for where the value of each line begins and ends. A value that is that of the record
+    before, such as the day of a line of a table, is copied.
     """
     at = 0
     for record in range(len(ends)):
@@ -57,7 +60,17 @@ def write_keys(
             if field > 0:
                 at = _sign(out, _sign(out, at, _COMMA), _BLANK)
             at = _sign(out, at, _QUOTE)
-            at = _value(out, at, values[field, record], said[field, record], digits)
+            value, form = values[field, record], said[field, record]
+            begin = at
+            if (
+                record > 0
+                and value == values[field, record - 1]
+                and form == said[field, record - 1]
+            ):
+                at = _again(out, last[2 * field], last[2 * field + 1], at)
+            else:
+                at = _value(out, at, value, form, digits)
+            last[2 * field], last[2 * field + 1] = begin, at
             at = _sign(out, at, _QUOTE)
         at = _sign(out, at, _CLOSE)
         ends[record] = at
@@ -67,6 +80,14 @@ def write_keys(
 def room_for_digits() -> NDArray[np.int64]:
     """Room for the digits of one value."""
     return np.empty(_ROOM, np.int64)
+
+
+@compiled
+def _again(out: _Bytes, begin: int, end: int, at: int) -> int:
+    for place in range(begin, end):
+        out[np.uint64(at)] = out[np.uint64(place)]
+        at += 1
+    return at
 
 
 @compiled

@@ -39,7 +39,8 @@ def key_numbers(table: Table, names: Sequence[str], typed: pl.DataFrame) -> pl.S
             _as_instants(of, given, values[line], said[line])
     text = np.empty((MOST_VALUE * len(fields) + 2) * given.height, np.uint8)
     ends = np.empty(given.height, np.int64)
-    size = write_keys(values, said, room_for_digits(), text, ends)
+    last = np.empty(2 * len(fields), np.int64)
+    size = write_keys(values, said, room_for_digits(), last, text, ends)
     numbers = pl.Series(first_bits(text[:size], ends, key_ids.BITS))
     if given is typed:
         return numbers

@@ -11,10 +11,15 @@ from schemas.compiled import compiled
 
 _WORD = 0xFFFFFFFF
 _BLOCK = 64
-_AT_ONCE = 16
-"""Texts that are hashed together: what is done to a word is done to that of each of them."""
+_AT_ONCE = 256
+"""Texts that are hashed together: what is done to a word is done to that of each of them.
+
+So many that asking before each step whether rows overlap costs little, and that all stays near."""
+_LAST = 15
+"""Of the sixteen words that are kept: a later one takes the place of the one that it is made of."""
 _PRIMES = [two for two in range(2, 312) if all(two % one for one in range(2, two))]
 _Words = NDArray[np.uint32]
+_U32 = np.uint32
 
 
 def _root(number: int, power: int) -> int:
@@ -34,8 +39,9 @@ _ROUNDS = len(_ROUND)
 def first_bits(text: NDArray[np.uint8], ends: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
     """The first `bits` (up to 63) of the hash of each text; they stand one behind the other."""
     out = np.empty(len(ends), np.int64)
-    words, state = (np.empty((rows, _AT_ONCE), np.uint32) for rows in (_ROUNDS, 16))
-    _hash(text, ends, bits, words, state, out)
+    words, state = np.empty((2, 16, max(1, min(_AT_ONCE, len(ends)))), np.uint32)
+    with np.errstate(over="ignore"):  # Sums are of 32 bits, also where nothing is compiled.
+        _hash(text, ends, bits, words, state, out)
     return out
 
 
@@ -48,11 +54,12 @@ def _hash(
     state: _Words,
     out: NDArray[np.int64],
 ) -> None:
-    for first in range(0, len(ends), _AT_ONCE):
-        beyond = min(first + _AT_ONCE, len(ends))
+    lanes = words.shape[1]
+    for first in range(0, len(ends), lanes):
+        beyond = min(first + lanes, len(ends))
         most = 0
         for word in range(8):
-            for lane in range(_AT_ONCE):
+            for lane in range(lanes):
                 state[word, lane] = _BEGIN[word]
         for one in range(first, beyond):
             begin = ends[one - 1] if one > 0 else 0
@@ -60,14 +67,14 @@ def _hash(
         for block in range(most):
             for one in range(first, beyond):
                 begin = ends[one - 1] if one > 0 else 0
-                _fill(text, begin, ends[one] - begin, block, words, one - first)
+                if block < _blocks(ends[one] - begin):
+                    _fill(text, begin, ends[one] - begin, block, words, one - first)
             _mix(words, state)
             for one in range(first, beyond):
                 begin = ends[one - 1] if one > 0 else 0
                 if block < _blocks(ends[one] - begin):
                     for word in range(8):
-                        more = int(state[word + 8, one - first])
-                        state[word, one - first] = (int(state[word, one - first]) + more) & _WORD
+                        state[word, one - first] += state[word + 8, one - first]
         for one in range(first, beyond):
             high, low = int(state[0, one - first]), int(state[1, one - first])
             out[one] = (high << 31 | low >> 1) >> (63 - bits)
@@ -85,13 +92,17 @@ def _fill(
 ) -> None:
     first = block * _BLOCK
     for word in range(16):
-        value = 0
-        for at in range(first + 4 * word, first + 4 * word + 4):
-            value <<= 8
-            if at < size:
-                value |= int(text[np.uint64(begin + at)])
-            elif at == size:
-                value |= 0x80
+        value, at = 0, first + 4 * word
+        if at + 4 <= size:
+            for place in range(4):
+                value = value << 8 | int(text[np.uint64(begin + at + place)])
+        else:
+            for place in range(at, at + 4):
+                value <<= 8
+                if place < size:
+                    value |= int(text[np.uint64(begin + place)])
+                elif place == size:
+                    value |= 0x80
         words[word, lane] = value
     if block + 1 == _blocks(size):
         words[14, lane], words[15, lane] = size >> 29, size << 3 & _WORD
@@ -100,35 +111,40 @@ def _fill(
 @compiled
 def _mix(words: _Words, state: _Words) -> None:
     """What a block makes of the first eight words of `state` is written to the other eight."""
-    for word in range(16, _ROUNDS):
-        for lane in range(_AT_ONCE):
-            far, near = int(words[word - 15, lane]), int(words[word - 2, lane])
-            far = _turn(far, 7) ^ _turn(far, 18) ^ far >> 3
-            near = _turn(near, 17) ^ _turn(near, 19) ^ near >> 10
-            more = int(words[word - 16, lane]) + int(words[word - 7, lane])
-            words[word, lane] = (more + far + near) & _WORD
+    lanes = words.shape[1]
     for word in range(8):
-        for lane in range(_AT_ONCE):
+        for lane in range(lanes):
             state[word + 8, lane] = state[word, lane]
     for step in range(_ROUNDS):
+        own = step & _LAST
+        if step > _LAST:
+            _next_word(words, own, step + 1 & _LAST, step + 14 & _LAST, step + 9 & _LAST)
         # In each step all move on by one place; here the first one moves instead.
         a, b, c, d = 8 - step & 7, 9 - step & 7, 10 - step & 7, 11 - step & 7
         e, f, g, h = 12 - step & 7, 13 - step & 7, 14 - step & 7, 15 - step & 7
-        for lane in range(_AT_ONCE):
-            one, two = int(state[a + 8, lane]), int(state[b + 8, lane])
-            three, five = int(state[c + 8, lane]), int(state[e + 8, lane])
-            six, seven = int(state[f + 8, lane]), int(state[g + 8, lane])
-            more = int(state[h + 8, lane]) + int(_ROUND[step]) + int(words[step, lane])
-            more += (_turn(five, 6) ^ _turn(five, 11) ^ _turn(five, 25)) + (
-                (five & six) ^ (~five & seven)
-            )
-            less = (_turn(one, 2) ^ _turn(one, 13) ^ _turn(one, 22)) + (
-                (one & two) ^ (one & three) ^ (two & three)
-            )
-            state[d + 8, lane] = (int(state[d + 8, lane]) + more) & _WORD
-            state[h + 8, lane] = (more + less) & _WORD
+        of_round = _ROUND[step]
+        for lane in range(lanes):
+            one, two, three = state[a + 8, lane], state[b + 8, lane], state[c + 8, lane]
+            five, six, seven = state[e + 8, lane], state[f + 8, lane], state[g + 8, lane]
+            turned = _turn(five, 6) ^ _turn(five, 11) ^ _turn(five, 25)
+            chosen = (five & six) ^ (~five & seven)
+            # Of every sum only 32 bits are kept: wider ones would halve the lanes of a register.
+            more = _U32(state[h + 8, lane] + of_round + words[own, lane] + turned + chosen)
+            turned = _turn(one, 2) ^ _turn(one, 13) ^ _turn(one, 22)
+            less = _U32(turned + ((one & two) ^ (one & three) ^ (two & three)))
+            state[d + 8, lane] += more
+            state[h + 8, lane] = _U32(more + less)
 
 
 @compiled
-def _turn(word: int, bits: int) -> int:
-    return word >> bits | word << (32 - bits) & _WORD
+def _next_word(words: _Words, own: int, far: int, near: int, middle: int) -> None:
+    for lane in range(words.shape[1]):
+        one, two = words[far, lane], words[near, lane]
+        more = _turn(one, 7) ^ _turn(one, 18) ^ _U32(one >> _U32(3))
+        more = _U32(more + (_turn(two, 17) ^ _turn(two, 19) ^ _U32(two >> _U32(10))))
+        words[own, lane] = _U32(words[own, lane] + words[middle, lane] + more)
+
+
+@compiled
+def _turn(word: np.uint32, bits: int) -> np.uint32:
+    return _U32(_U32(word >> _U32(bits)) | _U32(word << _U32(32 - bits)))
