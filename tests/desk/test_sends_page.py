@@ -8,6 +8,7 @@ import pytest
 
 from flows.stages.workspace import Workspace
 from tests.accounts.people import ANNA, OTTO, TESSA, add
+from tests.conftest import Once
 from tests.desk.browser import Browser
 from tests.push.conftest import deliver, towards
 from tests.push.deliveries import by_row, tones
@@ -20,13 +21,16 @@ COMPLAINT = {"ErrorCode": "NotEmpty", "FieldName": "Name", "Message": "is empty"
 
 
 @pytest.fixture
-def pushed(workspace: Workspace, tmp_path: Path) -> Workspace:
+def pushed(workspace: Workspace, tmp_path: Path, once: Once) -> Workspace:
     """Every other tone up to 109 is in doubt, 110 is refused, the others are there."""
-    faults = dict.fromkeys(range(1, 110, 2), DROPPED) | {110: status(400, errors=[COMPLAINT])}
-    with FaultyServer(by_row(faults)) as server:
-        deliver(towards(workspace, server.url), tones(tmp_path / "tones.csv", 110))
-    add(workspace, ANNA, OTTO, TESSA)
-    return workspace
+
+    def build() -> None:
+        faults = dict.fromkeys(range(1, 110, 2), DROPPED) | {110: status(400, errors=[COMPLAINT])}
+        with FaultyServer(by_row(faults)) as server:
+            deliver(towards(workspace, server.url), tones(tmp_path / "tones.csv", 110))
+        add(workspace, ANNA, OTTO, TESSA)
+
+    return once(build)
 
 
 def settled(rows: Rows) -> dict[str, int]:

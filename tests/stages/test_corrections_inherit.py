@@ -14,6 +14,7 @@ from connectors.postgres.ledger import State
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import Ended, import_delivery
 from flows.stages.workspace import Workspace
+from tests.conftest import Once
 from tests.stages.payments import HEADER, line
 
 REPAIRS = f"ReconRow,{HEADER}"
@@ -25,12 +26,16 @@ def semicolons(*lines: str) -> list[str]:
 
 
 @pytest.fixture
-def bound(workspace: Workspace, tmp_path: Path) -> Ended:
-    path = tmp_path / "a.csv"
-    path.write_text("\n".join(semicolons(HEADER, line(1), line(2, amount="ten"))) + "\n")
-    ended = import_delivery(workspace, [str(path)], BANK)
-    assert ended.batch.state is State.COMPLETE_WITH_ERRORS
-    return ended
+def bound(workspace: Workspace, tmp_path: Path, once: Once) -> Workspace:
+    """A batch of a feed and a tenant: one row is clean, one rejected."""
+
+    def build() -> None:
+        path = tmp_path / "a.csv"
+        path.write_text("\n".join(semicolons(HEADER, line(1), line(2, amount="ten"))) + "\n")
+        ended = import_delivery(workspace, [str(path)], BANK)
+        assert ended.batch.state is State.COMPLETE_WITH_ERRORS
+
+    return once(build)
 
 
 def deliver(workspace: Workspace, path: Path, profile: Profile = DEFAULT, corrects: int = 1) -> Any:
@@ -38,7 +43,7 @@ def deliver(workspace: Workspace, path: Path, profile: Profile = DEFAULT, correc
 
 
 def test_tenant_feed_form_and_budget_are_those_of_the_corrected_batch(
-    workspace: Workspace, rows: Any, tmp_path: Path, bound: Ended
+    workspace: Workspace, rows: Any, tmp_path: Path, bound: Workspace
 ) -> None:
     ((path, _),) = write_rejects(workspace, 1, tmp_path / "out", with_secrets=False).items()
     head, two = path.read_text().splitlines()
@@ -72,7 +77,12 @@ def test_tenant_feed_form_and_budget_are_those_of_the_corrected_batch(
     ],
 )
 def test_other_terms_are_refused_before_anything_is_kept(
-    workspace: Workspace, rows: Any, tmp_path: Path, bound: Ended, profile: Profile, message: str
+    workspace: Workspace,
+    rows: Any,
+    tmp_path: Path,
+    bound: Workspace,
+    profile: Profile,
+    message: str,
 ) -> None:
     path = tmp_path / "repair.csv"
     path.write_text(f"{REPAIRS}\n1:2,{line(2)}\n")
@@ -85,7 +95,7 @@ def test_other_terms_are_refused_before_anything_is_kept(
 
 @pytest.mark.long
 def test_a_profile_of_the_same_feed_says_how_the_correction_is_written(
-    workspace: Workspace, rows: Any, tmp_path: Path, bound: Ended
+    workspace: Workspace, rows: Any, tmp_path: Path, bound: Workspace
 ) -> None:
     path = tmp_path / "repair.csv"
     path.write_text(f"{REPAIRS}\n1:2,{line(2)}\n")
@@ -125,7 +135,7 @@ def test_a_header_that_says_little_is_of_the_record_that_is_corrected(
 
 @pytest.mark.long
 def test_a_correction_of_a_correction_is_bound_as_the_first(
-    workspace: Workspace, rows: Any, tmp_path: Path, bound: Ended
+    workspace: Workspace, rows: Any, tmp_path: Path, bound: Workspace
 ) -> None:
     ((path, _),) = write_rejects(workspace, 1, tmp_path / "out", with_secrets=False).items()
     path.write_text(path.read_text().replace("ten", "eleven"))
