@@ -35,6 +35,8 @@ _ROOM = 256
 """Bytes of several cells that are read as one."""
 _UNTOLD = -1
 """Where a cell ends that holds a quote: its bytes are not its text."""
+_BEGIN, _END, _VALUE, _BESIDE, _GIVEN = range(5)
+"""Of a cell that was read: where it is, and what was found."""
 
 
 class Read(NamedTuple):
@@ -62,15 +64,18 @@ class Room(NamedTuple):
     joined: Bytes
     """The same as `text`, to be read: so that all that is read is of one kind."""
     parts: Places
+    last: Places
+    """A line for each field of one column: a cell before, and what it was read as."""
 
 
-def room_for(width: int) -> Room:
-    """Room for records of so many columns."""
+def room_for(width: int, fields: int) -> Room:
+    """Room for records of so many columns, of which so many fields are read."""
     cells = np.empty(width, np.int64), np.empty(width, np.int64)
     text = np.empty(_ROOM, np.uint8)
     joined = text.view()
     joined.flags.writeable = False
-    return Room(*cells, text, joined, np.empty(len(TimePart) + 1, np.int64))
+    last = np.full((fields, _GIVEN + 1), _UNTOLD, np.int64)
+    return Room(*cells, text, joined, np.empty(len(TimePart) + 1, np.int64), last)
 
 
 @compiled
@@ -93,16 +98,17 @@ def read_records(
     and the one behind the last; `how` has a line for each field; `left` are columns of which only
     the places are told. Returns how many records are left.
     """
-    begins, ends, _, _, told = room
+    begins, ends, _, _, told, last = room
     values, beside, given, left_begins, left_ends = read
     count = 0
     for record in range(len(start)):
         if not fast[record]:
             continue
-        if len(ranges) == 0:
-            known = _find_cells(text, start[record], stop[record], signs, begins, ends)
-        else:
-            known = _cut_cells(text, start[record], stop[record], ranges, begins, ends)
+        known = (
+            _cut_cells(text, start[record], stop[record], ranges, begins, ends)
+            if len(ranges) > 0
+            else _find_cells(text, start[record], stop[record], signs, begins, ends)
+        )
         field = 0
         while known and field < len(how):
             of = how[field]
@@ -110,8 +116,13 @@ def read_records(
             if of.bare:
                 begin, end = begins[of.column], ends[of.column]
                 value, more, known = _read_bare(text, begin, end, of)
-            if not known:
-                if of.beyond_column - of.first_column == 1:
+            of_one = of.beyond_column - of.first_column == 1
+            column = book.columns[of.first_column] if of_one else 0
+            if not known and of_one and _is_again(text, begins[column], ends[column], last, field):
+                value, more, known = last[field, _VALUE], last[field, _BESIDE], True
+                there = last[field, _GIVEN] != 0
+            elif not known:
+                if of_one:
                     begin, end = _cell(text, begins, ends, book, of)
                     cell = text
                 else:
@@ -119,6 +130,10 @@ def read_records(
                     cell = room.joined
                 if end != _UNTOLD:
                     value, more, there, known = _read_text(cell, begin, end, book, of, told)
+                if known and of_one:
+                    last[field, _BEGIN], last[field, _END] = begins[column], ends[column]
+                    last[field, _VALUE], last[field, _BESIDE] = value, more
+                    last[field, _GIVEN] = there
             values[field, count] = value
             beside[field, count] = more
             given[field, count] = there
@@ -130,6 +145,18 @@ def read_records(
         fast[record] = known
         count += known
     return count
+
+
+@compiled
+def _is_again(text: Bytes, begin: int, end: int, last: Places, field: int) -> bool:
+    """Whether a cell is the one before, as the day of a line of a table: it is read once."""
+    before = last[field, _BEGIN]
+    if end == _UNTOLD or last[field, _END] == _UNTOLD or last[field, _END] - before != end - begin:
+        return False
+    for place in range(end - begin):
+        if byte_at(text, begin + place) != byte_at(text, before + place):
+            return False
+    return True
 
 
 @compiled

@@ -132,7 +132,7 @@ def _read(
         plan.how,
         plan.book,
         left,
-        room_for(width),
+        room_for(width, len(plan.how)),
         read,
     )
     return read, count
