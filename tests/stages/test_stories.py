@@ -406,6 +406,7 @@ def test_a_small_delivery_takes_one_session_and_few_statements(
 ) -> None:
     path = write(tmp_path / "a.csv", line(1), line(2))
     url, asked = workspace.database.url, list[str]()
+    name = psycopg.conninfo.conninfo_to_dict(url)["dbname"]
     connect, execute = psycopg.connect, psycopg.Cursor.execute
 
     # Of this database alone: the next one is being made meanwhile.
@@ -415,7 +416,7 @@ def test_a_small_delivery_takes_one_session_and_few_statements(
         return connect(*given, **named)
 
     def executed(cursor: Any, *given: Any, **named: Any) -> Any:
-        if cursor.connection.info.dbname in url:
+        if cursor.connection.info.dbname == name:
             asked.append("execute")
         return execute(cursor, *given, **named)
 
