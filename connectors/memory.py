@@ -1,10 +1,12 @@
-"""Memory of large arrays: used again for the next chunk instead of given back after each.
+"""Memory of large arrays: used again for the next chunk, or given back after each.
 
 Pages that are given back come zeroed by the system when they are wanted again, page by page; for
-arrays of some megabytes that costs more than most of what is done with them.
+arrays of some megabytes that costs more than most of what is done with them. Where every step wants
+arrays of other sizes, what is kept serves nobody, and there is more of it with each step.
 """
 
 import ctypes
+import os
 from contextlib import suppress
 from functools import cache
 
@@ -16,11 +18,18 @@ _OWN_PAGES = 32 * MIB
 """Arrays from this size on have pages of their own; more is not accepted."""
 _KEPT = 64 * MIB
 """Free memory at the end of a heap that is not given back: that of a chunk or two."""
+_RETURNED = 256 * 1024
+"""Arrays from this size on have pages of their own where they are given back."""
+_POLARS = "muzzy_decay_ms:0"
+"""What jemalloc is told: pages are given back when they are freed, and not only said to be free."""
 
 
 @cache
 def keep_arrays() -> None:
-    """Have the C library keep freed arrays, for good; other libraries do as they think best."""
+    """Have the C library keep freed arrays, until `give_arrays_back` says otherwise.
+
+    Other libraries do as they think best.
+    """
     with suppress(OSError, AttributeError):
         adjust = ctypes.CDLL(None).mallopt
         # With a heap for each thread, what one has freed does not serve the others.
@@ -28,3 +37,18 @@ def keep_arrays() -> None:
         # Both: setting one ends the library's own adjusting of the other.
         adjust(_MMAP_THRESHOLD, _OWN_PAGES)
         adjust(_TRIM_THRESHOLD, _KEPT)
+
+
+def give_arrays_back() -> None:
+    """Have the C library give freed arrays back at once, and polars too where it is not loaded yet.
+
+    Until `keep_arrays` says otherwise.
+    """
+    # Polars reads it when it is loaded; whoever has set it knows better.
+    os.environ.setdefault("_RJEM_MALLOC_CONF", _POLARS)
+    with suppress(OSError, AttributeError):
+        adjust = ctypes.CDLL(None).mallopt
+        adjust(_ARENA_MAX, 1)
+        adjust(_MMAP_THRESHOLD, _RETURNED)
+        adjust(_TRIM_THRESHOLD, _RETURNED)
+    keep_arrays.cache_clear()

@@ -28,6 +28,7 @@ import psycopg  # noqa: E402
 from four_records_truths import make_truths  # noqa: E402
 from psycopg import sql  # noqa: E402
 
+from connectors.memory import give_arrays_back  # noqa: E402
 from connectors.postgres.server.embedded import embedded_url  # noqa: E402
 from schemas.derived.sql import SCHEMA  # noqa: E402
 
@@ -41,6 +42,8 @@ Run = dict[str, Any]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure what the command line asks for; 1 when a case failed."""
     asked = _parser().parse_args(arguments)
+    # What is measured begins with the environment that the command makes for itself.
+    give_arrays_back()
     cache = asked.cache.resolve()
     runs: dict[str, list[Run]] = defaultdict(list)
     loads: list[float] = []

@@ -59,7 +59,10 @@ def reconcile_command(
     2: could not run; 3: another run reconciles the same scope.
     """
     # The steps import polars, which takes its time.
+    from connectors.memory import give_arrays_back
     from flows.stages.pull import pull_compared
+
+    give_arrays_back()
     from flows.stages.reconcile.as_of import today
     from flows.stages.reconcile.rules import read_rules
     from flows.stages.reconcile.run import Asked, reconcile
