@@ -49,6 +49,8 @@ class Limits:
     """How much of what is kept of rows is settled at once, of a delivery that is only examined."""
     compare_bytes: int = 256 * MIB
     """How much of two tables is compared at once; larger ones by partitions of their keys."""
+    reconcile_bytes: int = 32 * MIB
+    """How much of both sides of a record kind is reconciled at once; more by ranges of the keys."""
     database_wait_seconds: int = 60
     """How long a database may take to come back when its connection was lost."""
     lease_seconds: int = 120

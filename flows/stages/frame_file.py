@@ -5,9 +5,30 @@ import weakref
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from io import BytesIO
-from typing import Literal
+from typing import IO, Literal
 
 import polars as pl
+
+
+class _Piece:
+    """What is written behind what a file has; it goes there as it comes, and is counted."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.bytes = 0
+        self.fault: OSError | None = None
+
+    def write(self, data: bytes) -> int:
+        try:
+            self._file.write(data)
+        except OSError as error:
+            self.fault = error
+            raise
+        self.bytes += len(data)
+        return len(data)
+
+    def flush(self) -> None:
+        """The file is flushed when something is read from it."""
 
 
 class FrameFile:
@@ -28,12 +49,17 @@ class FrameFile:
 
     def add(self, rows: pl.DataFrame, part: int = 0) -> None:
         """Put rows behind all others of their part."""
-        packed = BytesIO()
-        rows.write_ipc(packed, compression=self._compression)
         self._file.seek(self.bytes)
-        self._file.write(packed.getbuffer())
-        self._places[part].append((self.bytes, packed.tell()))
-        self.bytes += packed.tell()
+        packed = _Piece(self._file)
+        try:
+            rows.write_ipc(packed, compression=self._compression)  # type: ignore[call-overload]
+        except (pl.exceptions.PolarsError, OSError):
+            # A full disk is told in words there.
+            if packed.fault is not None:
+                raise packed.fault from None
+            raise
+        self._places[part].append((self.bytes, packed.bytes))
+        self.bytes += packed.bytes
 
     @property
     def parts(self) -> list[int]:

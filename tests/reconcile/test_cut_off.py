@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from flows.steps.frames.parts import whole
 from flows.steps.frames.sources import Sources
 from flows.steps.reconcile.cut_off import Cut, cut_off
 from flows.steps.reconcile.joins import reconcile_sources
@@ -204,7 +205,7 @@ def test_a_record_to_come_is_no_timing_difference() -> None:
     told = reconcile_sources(
         cut.kept, Rules(windows=(Window("payment", 5),)), AS_OF, service=False, cut=cut
     )
-    assert told.matched["payment"].statuses["status"].to_list() == ["PENDING"]
+    assert whole(told.statuses["payment"])["status"].to_list() == ["PENDING"]
     assert [(line.side, line.rows, line.amounts["PaidAmount"]) for line in cut.lines] == [
         ("E", 1, Decimal(10))
     ]

@@ -5,6 +5,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from flows.steps.frames.parts import held
 from flows.steps.reconcile.debts import roll_up
 from flows.steps.reconcile.documents import reconcile_documents
 from schemas.tables import INVOICE_FILE, PAYMENT
@@ -38,27 +39,26 @@ CASES: list[tuple[list[tuple[str, str]], Rows, Rows]] = [
 
 @pytest.mark.parametrize(("breaks", "payments", "files"), CASES)
 def test_documents(breaks: list[tuple[str, str]], payments: Rows, files: Rows) -> None:
-    rolled = roll_up(extract(PAYMENT, *payments))
+    rolled = roll_up((held(extract(PAYMENT, *payments)),))
     found = reconcile_documents(rolled, database(INVOICE_FILE, *files)).breaks
     assert sorted(found.select("code", "key").iter_rows()) == breaks
 
 
 def test_of_several_tenants_that_have_the_debt_the_least_is_named() -> None:
-    rolled = roll_up(extract(PAYMENT, {"TenantsId": 3}, {"TenantsId": 1}))
+    rolled = roll_up((held(extract(PAYMENT, {"TenantsId": 3}, {"TenantsId": 1})),))
     found = reconcile_documents(rolled, database(INVOICE_FILE, {"TenantsId": 2})).breaks
     told = found.filter(pl.col("code") == "INV_TENANT").select("expected", "found").rows()
     assert told == [("1", "2")]
 
 
 def test_the_money_without_a_file_is_that_of_a_debt_in_one_currency() -> None:
-    rolled = roll_up(
-        extract(
-            PAYMENT,
-            {"DebtsId": 1},
-            {"Id": 2, "DebtsId": 2},
-            {"Id": 3, "DebtsId": 2, "CurrenciesId": 1},
-        )
+    payments = extract(
+        PAYMENT,
+        {"DebtsId": 1},
+        {"Id": 2, "DebtsId": 2},
+        {"Id": 3, "DebtsId": 2, "CurrenciesId": 1},
     )
+    rolled = roll_up((held(payments),))
     found = reconcile_documents(rolled, database(INVOICE_FILE)).breaks
     assert [
         (row["key"], row["currency"], row["amount"]) for row in found.sort("key").to_dicts()

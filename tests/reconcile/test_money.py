@@ -15,6 +15,7 @@ from flows.steps.breaks.lifecycle import DECISIONS, carry, nothing_before
 from flows.steps.breaks.money import Sums, basis, of_debts, sum_money, with_counted
 from flows.steps.breaks.saved import from_saved, to_saved
 from flows.steps.breaks.severity import severities
+from flows.steps.frames.parts import held
 from flows.steps.reconcile.roll_forward import roll_forward
 from flows.steps.rules.rules import Rules
 from schemas.breaks import BREAKS, Money
@@ -201,7 +202,7 @@ def test_the_debt_of_a_payment_is_looked_up() -> None:
         ("INV_NONE", "2", "DebtsId", "1"),
         ("KEY_MISSING", "a.csv:1", WHOLE, None),
     )
-    told = dict(of_debts(found, [payments]).select("key", "debt").iter_rows())
+    told = dict(of_debts(found, [held(payments)]).select("key", "debt").iter_rows())
     default = DEFAULTS[PAYMENT.name]["DebtsId"]
     assert told == {"1/7": default, "2/7#2": 71, "3/7": None, "2": None, "a.csv:1": None}
-    assert of_debts(found.clear(), [payments]).is_empty()
+    assert of_debts(found.clear(), [held(payments)]).is_empty()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from flows.steps.breaks.causes import find_causes
 from flows.steps.breaks.frame import gather
 from flows.steps.breaks.severity import severities
+from flows.steps.frames.parts import held
 from flows.steps.reconcile import self_test as planted
 from flows.steps.reconcile.batches import reconcile_batches
 from flows.steps.reconcile.debts import debt_lines, reconcile_debts, roll_up
@@ -37,11 +38,11 @@ def everything(
     listed: pl.DataFrame,
 ) -> pl.DataFrame:
     """All joins over all frames, with their annexes; the breaks with their ids."""
-    rolled = roll_up(payments)
+    rolled = roll_up((held(payments),))
     plans = reconcile_plans(details, payments, RULES, AS_OF)
     owed = reconcile_debts(rolled, plans.planned, RULES)
     filed = reconcile_documents(rolled, invoices)
-    rated = reconcile_rates(payments, rates, RULES, AS_OF)
+    rated = reconcile_rates((held(payments),), rates, RULES, AS_OF)
     batches = reconcile_batches(sent, listed)
     found = [owed, filed.breaks, plans.breaks, rated.breaks, batches.breaks]
     debt_lines(rolled, plans.planned, filed.rows, pl.concat([owed, filed.breaks]))

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flows.steps.breaks.frame import gather
+from flows.steps.frames.parts import held
 from flows.steps.reconcile.allotment import PlanAnnex
 from flows.steps.reconcile.debts import debt_lines, reconcile_debts, roll_up
 from flows.steps.reconcile.documents import reconcile_documents
@@ -212,14 +213,14 @@ def test_debts(
     payments: list[dict[str, Any]],
     rules: Rules,
 ) -> None:
-    rolled = roll_up(extract(PAYMENT, *payments))
+    rolled = roll_up((held(extract(PAYMENT, *payments)),))
     asked = judged(details, payments, rules).planned
     assert told(reconcile_debts(rolled, asked, rules)) == ([(code, key)] if code else [])
 
 
 def test_the_debt_annex_has_every_debt_by_currency() -> None:
     payments = [paid(1), paid(2), paid(3, CurrenciesId=USD), paid(4, DebtsId=71)]
-    rolled = roll_up(extract(PAYMENT, *payments))
+    rolled = roll_up((held(extract(PAYMENT, *payments)),))
     asked = judged([planned(1, amount="25")], payments).planned
     breaks = reconcile_debts(rolled, asked, RULES)
     files = database(INVOICE_FILE, {"Id": 1}, {"Id": 2}, {"Id": 3, "DebtsId": 99})
@@ -249,7 +250,8 @@ def test_of_very_many_debts_those_with_breaks_and_the_largest_are_lines(
 ) -> None:
     """As they are with all debts beside them."""
     payments = [paid(number, amount=str(number), DebtsId=number) for number in range(1, 41)]
-    rolled = roll_up(extract(PAYMENT, *payments, paid(41, amount="0.50", DebtsId=2)))
+    every = extract(PAYMENT, *payments, paid(41, amount="0.50", DebtsId=2))
+    rolled = roll_up((held(every),))
     details = [planned(number, amount=amount) for number, amount in ((3, "99"), (39, "39"))]
     asked = judged(details, payments).planned
     breaks = reconcile_debts(rolled, asked, RULES)

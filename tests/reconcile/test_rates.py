@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from flows.steps.breaks.frame import gather
 from flows.steps.breaks.make import Annex
+from flows.steps.frames.parts import held
 from flows.steps.reconcile.rates import reconcile_rates
 from flows.steps.rules.rules import Direction, Rates, Rules
 from schemas.tables import CURRENCY_RATE, PAYMENT
@@ -41,7 +42,7 @@ def judged(
     payments: list[dict[str, Any]], rates: list[dict[str, Any]], rules: Rules = RULES
 ) -> Annex[Any]:
     return reconcile_rates(
-        extract(PAYMENT, *payments), database(CURRENCY_RATE, *rates), rules, AS_OF
+        (held(extract(PAYMENT, *payments)),), database(CURRENCY_RATE, *rates), rules, AS_OF
     )
 
 
@@ -255,7 +256,7 @@ def test_against_a_slow_reading_of_the_rules(
 ) -> None:
     """Each payment looks for its rate by itself, with loops in place of joins."""
     extracted, known = extract(PAYMENT, *payments), database(CURRENCY_RATE, *rates)
-    annex = reconcile_rates(extracted, known, RULES, AS_OF)
+    annex = reconcile_rates((held(extracted),), known, RULES, AS_OF)
     own = annex.breaks.filter(record="payment").filter(pl.col("code") != "TENANT_CROSS")
     expected = {
         (code, f"{payment['Id']}/{payment['TenantsId']}")
@@ -266,7 +267,7 @@ def test_against_a_slow_reading_of_the_rules(
     assert own.height == len(expected)
     named = sum(any(r["Id"] == p["CurrencyRatesId"] for r in rates) for p in payments)
     assert sum(line.payments for line in annex.lines) == named
-    again = reconcile_rates(extracted.reverse(), known.reverse(), RULES, AS_OF)
+    again = reconcile_rates((held(extracted.reverse()),), known.reverse(), RULES, AS_OF)
     assert gather([again.breaks]).equals(gather([annex.breaks]))
     assert again.lines == annex.lines
 

@@ -5,7 +5,7 @@ BreakId, the breaks it is to close. A file holds rows of one batch, the one that
 """
 
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import IO
 
@@ -28,6 +28,7 @@ from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.lifecycle import is_open
 from flows.steps.breaks.match_breaks import line_key
+from flows.steps.frames.parts import Load, parts_of
 from schemas.breaks import BREAKS, BreakClass
 from schemas.field import Table
 from schemas.frame_types import WORD
@@ -148,29 +149,38 @@ def _wanted(
     asked = carried.filter(is_open() & pl.col("code").is_in(CORRECTABLE)).select(
         "id", "record", pl.col("file").cast(WORD), "line", "batch_id", "key"
     )
-    place = ["file", "line", "batch_id"]
-    for record, frame in sorted(gathered.sources.extract.items()):
+    for record in sorted(gathered.sources.extract):
         mine = asked.filter(pl.col("record") == record).drop("record")
-        there = frame.select(*place, "extract_id", "row").with_row_index("at").filter(proven)
-        rows = there.join(mine, on=place, how="inner")
+        if mine.is_empty():
+            continue
+        loads = parts_of(gathered.sources.extract, record)
+        parts = [_behind(load(), mine, proven).with_columns(part=n) for n, load in enumerate(loads)]
+        rows = pl.concat(parts)
         several = rows["id"].is_duplicated()
         if several.any():
-            some = _of_records(EXTRACTS[record], frame, rows.filter(several))
+            some = _of_records(EXTRACTS[record], loads, rows.filter(several))
             rows = pl.concat([rows.filter(~several), some])
         rows = _with_ids(rows).sort("batch_id", "extract_id", "row")
         for (batch,), part in rows.group_by("batch_id", maintain_order=True):
             yield (record, int(str(batch))), part
 
 
-def _of_records(table: Table, frame: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    """Of rows that a line became, those of the record that the break is about.
+def _behind(frame: pl.DataFrame, breaks: pl.DataFrame, proven: pl.Expr) -> pl.DataFrame:
+    """The rows of a frame that some breaks name the place of, and their number there (`at`)."""
+    place = ["file", "line", "batch_id"]
+    there = frame.select(*place, "extract_id", "row").with_row_index("at").filter(proven)
+    return there.join(breaks, on=place, how="inner")
 
-    `at` is the number of each in the frame.
-    """
-    of = line_key(table, frame[rows["at"]])
-    same = rows["key"].str.replace(r"#\d+$", "") == of
-    told = rows.with_columns(same.alias("same"))
-    return told.filter(pl.col("same") | ~pl.col("same").any().over("id")).drop("same")
+
+def _of_records(table: Table, loads: Sequence[Load], rows: pl.DataFrame) -> pl.DataFrame:
+    """Of rows that a line became, those of the record that the break is about."""
+    told = []
+    for (part,), some in rows.group_by("part"):
+        of = line_key(table, loads[int(str(part))]()[some["at"]])
+        same = some["key"].str.replace(r"#\d+$", "") == of
+        told.append(some.with_columns(same.alias("same")))
+    both = pl.concat(told)
+    return both.filter(pl.col("same") | ~pl.col("same").any().over("id")).drop("same")
 
 
 def _with_ids(rows: pl.DataFrame) -> pl.DataFrame:

@@ -1,11 +1,12 @@
 """The cover of a reconciliation: its inputs, the sources that were there, and what is missing."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import date
 
+import polars as pl
 import psycopg
 
-from connectors.postgres.ledger import Extract
 from connectors.postgres.reconciliations import Reconciliation
 from flows.stages.reconcile.as_of import scope_as_of
 from flows.stages.reconcile.listings import LISTED, PULLED
@@ -14,6 +15,7 @@ from flows.stages.reconcile.sign import last_sign_off
 from flows.stages.reconcile.since_signed import changes_since, signed_acceptances
 from flows.stages.reconcile.sources import Gathered, Scope
 from flows.stages.workspace import Workspace
+from flows.steps.frames.parts import parts_of
 from flows.steps.reconcile.conclusion import Facts
 from flows.steps.reconcile.cut_off import Cut
 from flows.steps.reconcile.joins import JoinResult
@@ -51,7 +53,7 @@ def gather_facts(
         title=f"Reconciliation of {scope.text}",
         zone=method.zone,
         version=method.version,
-        inputs=tuple(_input(one, gathered) for one in (*gathered.extracts, *gathered.listings)),
+        inputs=_inputs(gathered),
         truths=_truths(gathered),
         incomplete=_incomplete(gathered, rules, unread),
         previous=PreviousLine(previous.as_of, previous.report_hash, previous.verdict)
@@ -93,19 +95,34 @@ def _since(signed: SignOff | None, changed: int) -> SignOff | None:
     )
 
 
-def _input(extract: Extract, gathered: Gathered) -> InputLine:
-    sources = gathered.sources
-    side = sources.listings if extract in gathered.listings else sources.extract
-    frame = side.get(extract.record or "")
-    rows = 0 if frame is None else int((frame["extract_id"] == extract.id).sum())
-    return InputLine(
-        name=extract.name,
-        record=extract.record or "",
-        bytes=extract.bytes or 0,
-        sha256=extract.sha256 or "",
-        rows=rows,
-        batch_id=extract.batch_id,
+def _inputs(gathered: Gathered) -> tuple[InputLine, ...]:
+    """The files of the extracts and the listings, with how many of their rows are compared."""
+    sides = (
+        (gathered.extracts, _rows_of(gathered.sources.extract)),
+        (gathered.listings, _rows_of(gathered.sources.listings)),
     )
+    return tuple(
+        InputLine(
+            name=one.name,
+            record=one.record or "",
+            bytes=one.bytes or 0,
+            sha256=one.sha256 or "",
+            rows=rows[one.record or "", one.id],
+            batch_id=one.batch_id,
+        )
+        for extracts, rows in sides
+        for one in extracts
+    )
+
+
+def _rows_of(side: Mapping[str, pl.DataFrame]) -> Counter[tuple[str, int]]:
+    """How many rows of a record kind come from an extract."""
+    rows: Counter[tuple[str, int]] = Counter()
+    for record in side:
+        for load in parts_of(side, record):
+            for extract, count in load().group_by("extract_id").len().iter_rows():
+                rows[record, extract] += count
+    return rows
 
 
 def _truths(gathered: Gathered) -> tuple[SourceLine, ...]:

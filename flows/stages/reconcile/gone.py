@@ -7,6 +7,7 @@ import polars as pl
 from flows.stages.reconcile.sources import Gathered
 from flows.steps.breaks.aside import NEWEST, with_own
 from flows.steps.breaks.match_breaks import line_key
+from flows.steps.frames.parts import changed, parts_of
 from schemas.breaks import BREAKS, BreakClass
 from schemas.tables import EXTRACTS
 
@@ -32,10 +33,9 @@ def doubted(gathered: Gathered, gone: pl.DataFrame) -> pl.Series:
         return gone["id"].clear()
     files = [(one.batch_id, one.name) for one in gathered.extracts if one.id in gathered.unproven]
     places = pl.DataFrame(files, schema={"batch_id": pl.Int32(), "file": pl.String()}, orient="row")
-    frames = {
-        record: frame.filter(pl.col("extract_id").is_in(broken))
-        for record, frame in gathered.sources.extract.items()
-    }
+    frames = changed(
+        gathered.sources.extract, lambda frame: frame.filter(pl.col("extract_id").is_in(broken))
+    )
     keys = newest_batches(frames, gone["record"]).select("record", "key").unique()
     between = [code for code, one in BREAKS.items() if one.group in _BETWEEN_CLASSES]
     told = with_own(gone, keys).select("id", "record", "code", "batch_id", "file", "own")
@@ -57,7 +57,9 @@ def newest_batches(frames: Mapping[str, pl.DataFrame], records: pl.Series) -> pl
             line_key(EXTRACTS[record], frame).alias("key"),
             "batch_id",
         )
-        for record, frame in frames.items()
-        if record in asked and frame.height
+        for record in frames
+        if record in asked
+        for load in parts_of(frames, record)
+        if (frame := load()).height
     ]
     return pl.concat([pl.DataFrame(schema=NEWEST), *parts])

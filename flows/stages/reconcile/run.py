@@ -17,6 +17,7 @@ import polars as pl
 import psycopg
 
 from connectors.errors import ReconciliationUnknown
+from connectors.memory import give_arrays_back
 from connectors.postgres.breaks import decisions_since
 from connectors.postgres.reconciliations import (
     Reconciliation,
@@ -38,6 +39,7 @@ from flows.stages.reconcile.cover import gather_facts
 from flows.stages.reconcile.gone import doubted, newest_batches
 from flows.stages.reconcile.kept_signatures import folder_of, is_taken
 from flows.stages.reconcile.mail import mail_reports
+from flows.stages.reconcile.put_aside import keep
 from flows.stages.reconcile.rules import rules_of
 from flows.stages.reconcile.shown import run_as_json, where_told
 from flows.stages.reconcile.sign import signed_sources
@@ -125,6 +127,7 @@ class Reconciled:
 
 def reconcile(workspace: Workspace, asked: Asked) -> Reconciled:
     """Reconcile a scope; what was signed before is held against what is there now."""
+    give_arrays_back()
     written: dict[int, _Unsaved] = {}
 
     def run() -> Reconciled:
@@ -169,7 +172,7 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
         reach("gathered")
         workspace.progress("reconcile", 1, 3)
         judgement = reconcile_sources(
-            cut.kept, asked.rules, asked.as_of, service=gathered.service, cut=cut
+            cut.kept, asked.rules, asked.as_of, service=gathered.service, cut=cut, keep=keep
         )
         previous = latest_run(connection, scope)
         carried, decided_through = _carried(
@@ -324,6 +327,8 @@ def _found_then(
         rules = rules_of(workspace, connection, of)
         if rules is not None:
             cut = cut_off(gathered.sources, day)
-            then = reconcile_sources(cut.kept, rules, day, service=gathered.service, cut=cut)
+            then = reconcile_sources(
+                cut.kept, rules, day, service=gathered.service, cut=cut, keep=keep
+            )
             found[of] = then.breaks["id"].to_list()
     return found

@@ -1,7 +1,7 @@
 """Gather the truth sources of a reconciliation: which batches count, and their rows as frames."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
@@ -14,18 +14,19 @@ from connectors.postgres import sources as truths
 from connectors.postgres.attempts import delivered_again
 from connectors.postgres.ledger import Batch, Extract, State
 from connectors.postgres.listings import listing_batches
-from connectors.postgres.lost_references import lost_references
 from flows.stages.kept import unproven
-from flows.stages.reconcile.listings import PULLED, counting_listings, of_scope
-from flows.stages.reconcile.tied import Found, altered, found_in, untied
+from flows.stages.reconcile.listings import PULLED, counting_listings
+from flows.stages.reconcile.side_frames import SideFrames
+from flows.stages.reconcile.tied import Found, altered, untied
 from flows.stages.rows.batch_rows import delivered_batch_rows
 from flows.stages.workspace import Workspace
+from flows.steps.frames.parts import PartedSide, changed, held
 from flows.steps.frames.sources import Sources
-from flows.steps.reconcile.countable import addable, counted_once, no_numbers, of_batches
+from flows.steps.reconcile.countable import (
+    counted_once,
+)
 from schemas.derived.views import LISTING_FEED
-from schemas.field import Table
-from schemas.operations import PUSHES
-from schemas.tables import DOCUMENTED, EXTRACTS, INSERT_BATCH_DATA
+from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
 EVERYTHING = "everything"
 SCOPE = re.compile(
@@ -172,7 +173,8 @@ def _gathered(
     broken = _unproven(workspace, extracts, listings)
     listings = tuple(one for one in listings if one.id not in broken)
     service = any(batch.service for batch in delivered)
-    frames = _Frames(connection, scope, frozenset(broken))
+    at_once = workspace.settings.limits.reconcile_bytes
+    frames = SideFrames(connection, scope.tenants, frozenset(broken), at_once, narrow=scope.narrow)
     places = _places((*extracts, *listings))
     records = _records(connection, [batch.id for batch in delivered], extracts)
     for record in records:
@@ -181,7 +183,7 @@ def _gathered(
         else:
             frames.add(record, [batch.id for batch in delivered], places, service=service)
     again = delivered_again(connection, [batch.id for batch in delivered])
-    frames.extract = {name: counted_once(rows, again) for name, rows in frames.extract.items()}
+    extract = changed(PartedSide(frames.extract), lambda rows: counted_once(rows, again))
     unread = {one.record for one in extracts if one.id in broken} - frames.extract.keys()
     for listing in listings:
         assert listing.record is not None
@@ -200,10 +202,10 @@ def _gathered(
     ]
     return Gathered(
         sources=Sources(
-            frames.extract,
-            frames.database,
+            extract,
+            PartedSide(frames.database),
             frames.answers,
-            frames.listed,
+            PartedSide(frames.listed),
             dict(signed),
             approved,
             unproven=frames.unproven,
@@ -240,7 +242,7 @@ def _by_id(faults: Iterable[tuple[Extract, EvidenceBroken]]) -> Iterator[tuple[i
 def _add_batch_rows(
     workspace: Workspace,
     connection: psycopg.Connection,
-    frames: "_Frames",
+    frames: SideFrames,
     extracts: Iterable[Extract],
     broken: dict[int, str],
 ) -> None:
@@ -257,84 +259,7 @@ def _add_batch_rows(
         except EvidenceBroken as fault:
             broken[extract.id] = str(fault)
     if not any(one.id in broken for one in extracts if one.record == INSERT_BATCH_DATA.name):
-        frames.extract[INSERT_BATCH_DATA.name] = pl.concat(rows)
-
-
-class _Frames:
-    """Frames by record kind as they are read."""
-
-    def __init__(
-        self, connection: psycopg.Connection, scope: Scope, broken: Collection[int]
-    ) -> None:
-        self.connection = connection
-        self.scope = scope
-        self.broken = broken
-        self.extract: dict[str, pl.DataFrame] = {}
-        self.database: dict[str, pl.DataFrame] = {}
-        self.answers: dict[str, pl.DataFrame] = {}
-        self.listed: dict[str, pl.DataFrame] = {}
-        self.unfit: dict[str, int] = {}
-        self.found: Found = {}
-        self.unproven: dict[str, pl.DataFrame] = {}
-        self.unshown: Found = {}
-        self.lost: dict[str, pl.DataFrame] = {}
-
-    def add(
-        self, record: str, batches: Sequence[int], places: pl.DataFrame, *, service: bool
-    ) -> None:
-        table = EXTRACTS[record]
-        truth = truths.extract_rows(self.connection, table, batches, places)
-        self.found |= found_in(table, truth.rows)
-        self._add_unshown(table, truth.rows)
-        expected, unfit = self._of_tenants(truth.rows), truth.unfit
-        held = truths.database_rows(self.connection, table)
-        found = self._of_tenants(held.rows)
-        if self.scope.narrow:
-            expected, found = of_batches(table, expected, found, batches)
-        (expected, found), large = addable(table, expected, found)
-        self.database[record] = found
-        self.extract[record] = expected
-        self._tell(table, unfit + held.unfit, large + no_numbers(table, expected, found))
-        if record not in DOCUMENTED and table.references:
-            self.lost[record] = lost_references(self.connection, table)
-        if service and record in PUSHES:
-            self.answers[record] = truths.answers(self.connection, PUSHES[record].name, batches)
-
-    def _add_unshown(self, table: Table, rows: pl.DataFrame) -> None:
-        """Rows of an extract that cannot be proven and whose text is nowhere else."""
-        if not self.broken:
-            return
-        told = truths.without_text(self.connection, table, self.broken)
-        if told.height:
-            self.unproven[table.name] = told
-            self.unshown |= found_in(table, rows.join(told, on=told.columns, how="semi"))
-
-    def add_listing(self, listing: Extract, places: pl.DataFrame, batches: Sequence[int]) -> None:
-        assert listing.record is not None
-        table = EXTRACTS[listing.record]
-        truth = truths.extract_rows(self.connection, table, [listing.batch_id], places)
-        mine = self._of_tenants(truth.rows.filter(pl.col("extract_id") == listing.id))
-        if self.scope.narrow:
-            own = (self.extract, self.database)
-            sides = [of[table.name] for of in own if table.name in of]
-            mine = of_scope(self.connection, table, mine, sides, batches)
-        (self.listed[listing.record],), large = addable(table, mine)
-        self._tell(table, truth.unfit, large + no_numbers(table, self.listed[listing.record]))
-
-    def _tell(self, table: Table, unfit: int, large: int) -> None:
-        # A required amount that is null here is a PRECISION break, or is held as it is.
-        a_break = all(field.required for field in table.delivered if field.amount)
-        told = large if a_break else unfit + large
-        if told:
-            self.unfit[table.name] = self.unfit.get(table.name, 0) + told
-
-    def _of_tenants(self, rows: pl.DataFrame) -> pl.DataFrame:
-        if not self.scope.tenants or "TenantsId" not in rows.columns:
-            return rows
-        # A row whose tenant cannot be read is kept: nobody else would tell of it.
-        return rows.filter(
-            pl.col("TenantsId").is_in(self.scope.tenants) | pl.col("TenantsId").is_null()
-        )
+        frames.extract[INSERT_BATCH_DATA.name] = (held(pl.concat(rows)),)
 
 
 def _batches(connection: psycopg.Connection, scope: Scope) -> list[Batch]:

@@ -19,6 +19,7 @@ from connectors.postgres.signatures import last_approved, signatures_of
 from flows.stages.reconcile.sources import NOT_COUNTED, Gathered
 from flows.steps.breaks.aside import resolved_sides
 from flows.steps.breaks.lifecycle import NEITHER
+from flows.steps.frames.parts import changed
 from flows.steps.frames.sources import Sources
 from flows.steps.reconcile.cut_off import cut_off
 from flows.steps.reconcile.joins import joined_break_ids
@@ -115,9 +116,12 @@ def _still(sources: Sources, breaks: pl.DataFrame, rules: Rules, as_of: date) ->
 
 def _without(sources: Sources, batches: set[int]) -> Sources:
     """The sources without the rows that some batches brought."""
-    mine = pl.col("batch_id").is_in(list(batches))
+
+    def others(frame: pl.DataFrame) -> pl.DataFrame:
+        return frame.filter(~pl.col("batch_id").is_in(list(batches)))
+
     return replace(
         sources,
-        extract={name: frame.filter(~mine) for name, frame in sources.extract.items()},
-        database={name: frame.filter(~mine) for name, frame in sources.database.items()},
+        extract=changed(sources.extract, others),
+        database=changed(sources.database, others),
     )

@@ -36,6 +36,7 @@ from flows.steps.breaks.patterns import (
     twins,
 )
 from flows.steps.frames.beyond import exact_sum
+from flows.steps.frames.parts import parts_of
 from schemas.breaks import Money
 from schemas.frame_types import WORD
 from schemas.own_tables import TIMES
@@ -121,7 +122,7 @@ def moments(breaks: pl.DataFrame, extract: Mapping[str, pl.DataFrame]) -> pl.Dat
     """When the delivered records of some breaks happened: record, key and at."""
     schema = {"record": pl.String(), "key": pl.String(), "at": pl.Datetime("us")}
     parts = [pl.DataFrame(schema=schema)]
-    for record, frame in extract.items():
+    for record in extract:
         table = EXTRACTS[record]
         if table.version is None or table.by_name[table.version].kind not in TIMES:
             continue  # A number tells which is the newer one, and no moment.
@@ -131,11 +132,13 @@ def moments(breaks: pl.DataFrame, extract: Mapping[str, pl.DataFrame]) -> pl.Dat
             .unique()
         )
         told = {*table.identity, table.version, "file", "line", "row", "state"}
-        rows = frame.select(name for name in frame.columns if name in told).join(
-            places, on=["file", "line"], how="semi"
-        )
         at = pl.col(table.version).dt.replace_time_zone(None).alias("at")
-        parts.append(rows.select(pl.lit(record).alias("record"), line_key(table, rows), at))
+        for load in parts_of(extract, record) if places.height else ():
+            frame = load()
+            rows = frame.select(name for name in frame.columns if name in told).join(
+                places, on=["file", "line"], how="semi"
+            )
+            parts.append(rows.select(pl.lit(record).alias("record"), line_key(table, rows), at))
     return pl.concat(parts).unique(["record", "key"], keep="first", maintain_order=True)
 
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from flows.steps.frames.beyond import beside, exact_sum, number_of, parted
+from flows.steps.frames.parts import Load
 from schemas.amounts import BEYOND, EXACT
 from schemas.breaks import BREAKS, Money
 from schemas.frame_types import AMOUNT
@@ -230,8 +231,8 @@ def _beyond_payments(counted: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def of_debts(breaks: pl.DataFrame, payments: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    """Breaks about payments with the `debt` these are for, as frames of payments say it."""
+def of_debts(breaks: pl.DataFrame, payments: Iterable[Load]) -> pl.DataFrame:
+    """Breaks about payments with the `debt` these are for, as the first of some payments says."""
     key = pl.col("key").str.extract_groups(r"^(?<Id>-?[0-9]+)/(?<TenantsId>-?[0-9]+)")
     about = (pl.col("record") == PAYMENT.name) & ~pl.col("code").is_in(_OF_DEBT)
     named = breaks.select(pl.when(about).then(key).alias("__key")).unnest("__key")
@@ -240,11 +241,12 @@ def of_debts(breaks: pl.DataFrame, payments: Iterable[pl.DataFrame]) -> pl.DataF
     if asked.is_empty():
         return breaks
     near = [
-        frame.lazy()
+        load()
+        .lazy()
         .filter(pl.col("Id").is_in(asked.implode()))
         .select("Id", "TenantsId", pl.col("DebtsId").cast(pl.Int64).alias("debt"))
         .collect()
-        for frame in payments
+        for load in payments
     ]
     on = ["Id", "TenantsId"]
     known = pl.concat(near).unique(on, keep="first", maintain_order=True)

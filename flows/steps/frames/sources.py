@@ -6,13 +6,14 @@ amount that no such decimal holds has null there, and its text in a column of it
 Times are as in `schemas.frame_types.frame_schema`, with their `_offset` companion.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cache
 
 import polars as pl
 
+from flows.steps.frames.parts import parts_of
 from schemas.amounts import BEYOND, UNREADABLE
 from schemas.field import Table
 from schemas.frame_types import AMOUNT, WORD, Dtype, frame_schema
@@ -57,6 +58,28 @@ class Sources:
     """Rows whose text is in a file that cannot be proven, by `extract_id` and `row`."""
     lost: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     """What records of one's own kinds refer to in vain: field, value, tenant, `elsewhere`."""
+
+    def parts(self, record: str) -> Iterator["Sources"]:
+        """The sources of one record kind, part by part: every side of it is in the same parts."""
+        for number in range(self.number_of_parts(record)):
+            # Nothing here holds on to a part.
+            yield self._part(record, number)
+
+    def _part(self, record: str, number: int) -> "Sources":
+        extract, database, listings = (
+            {record: loads[number]()} if (loads := parts_of(side, record)) else {}
+            for side in self._in_parts
+        )
+        return replace(self, extract=extract, database=database, listings=listings)
+
+    def number_of_parts(self, record: str) -> int:
+        """How many parts the sources of a record kind have; 0 where no side has it."""
+        return max(len(parts_of(side, record)) for side in self._in_parts)
+
+    @property
+    def _in_parts(self) -> tuple[Mapping[str, pl.DataFrame], ...]:
+        """Sides that may be in parts (`parts.PartedSide`)."""
+        return self.extract, self.database, self.listings
 
 
 def record_schema(table: Table) -> dict[str, Dtype]:

@@ -12,8 +12,9 @@ from flows.steps.breaks.causes import CauseLine
 from flows.steps.breaks.lifecycle import is_open, is_unseen
 from flows.steps.breaks.match_breaks import line_key
 from flows.steps.frames.light import without
+from flows.steps.frames.parts import Load
 from flows.steps.frames.sources import Sources, are_among, record_schema
-from flows.steps.frames.statuses import STATUS, Lines
+from flows.steps.frames.statuses import STATUS
 from flows.steps.reconcile.break_lines import again_lines, aside_lines, outgrown_lines, reported
 from flows.steps.reconcile.changes import accepted_by
 from flows.steps.reconcile.cut_off import AfterLine
@@ -36,7 +37,7 @@ from flows.steps.reconcile.roll_forward import (
     roll_forward,
 )
 from flows.steps.reconcile.self_test import SelfTest
-from flows.steps.reconcile.sums import Sides, add_up
+from flows.steps.reconcile.sums import Sides, add_up, together
 from flows.steps.reconcile.totals import (
     PROOF_TEXTS,
     ChainLine,
@@ -48,18 +49,23 @@ from flows.steps.reconcile.totals import (
     control_lines,
     excluded_lines,
     proofs,
+    status_counts,
     status_lines,
 )
 from flows.steps.rules.canonical import rules_hash, rules_text
 from flows.steps.rules.rules import Rules
 from schemas.breaks import Status
 from schemas.counting import agree, quantity
+from schemas.field import Table
+from schemas.frame_types import WORD
 from schemas.life import RESOLVED, BreakState
 from schemas.operations import PUSHES
 from schemas.tables import EXTRACTS, title_of
 
 ACCEPTABLE = (Status.MISMATCH, Status.MISSING_IN_TARGET, Status.MISSING_IN_EXTRACT)
 """Statuses that become MATCHED_MANUAL when every break of the record is accepted."""
+_NO_DAYS = pl.DataFrame(schema={"first": pl.Date, "last": pl.Date})
+_NO_TENANTS = pl.Series("tenant", [], pl.Int32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,34 +92,68 @@ class Facts:
     """Breaks that were accepted when it was approved: id, and signed_as, what they were then."""
 
 
-def with_accepted(
-    judgement: JoinResult, carried: pl.DataFrame, unproven: Mapping[str, pl.DataFrame]
-) -> dict[str, Lines]:
-    """Lines by record kind; a record whose breaks are all accepted is MATCHED_MANUAL.
+@dataclass(frozen=True)
+class _Kind:
+    """What became of the records of one kind, counted and added up over all of its parts."""
 
-    An `unproven` one is not: nothing is known of it but what somebody may have written there.
-    """
+    sides: Sides
+    statuses: tuple[StatusLine, ...]
+    excluded: tuple[ExcludedLine, ...]
+    days: pl.DataFrame
+    """Of each part the first and the last business date."""
+    tenants: pl.Series
+
+
+def _kind(
+    table: Table, sources: Sources, statuses: Sequence[Load], accepted: pl.Series, rules: Rules
+) -> _Kind:
+    """`accepted` are the keys of the records whose breaks are all accepted."""
+    sides, days, tenants = [], [], []
+    counts = pl.DataFrame(schema={"status": STATUS, "rule": WORD, "len": pl.UInt32})
+    unproven = sources.unproven.get(table.name)
+    for part, load in zip(sources.parts(table.name), statuses, strict=True):
+        lines = with_accepted(table, load(), accepted, unproven)
+        sides.append(_sides(table, part, lines))
+        counts.extend(status_counts(lines))
+        days.append(
+            lines.select(pl.col("date").min().alias("first"), pl.col("date").max().alias("last"))
+        )
+        tenants.append(lines["tenant"].drop_nulls().unique())
+        del part, lines  # Before the next are read.
+    return _Kind(
+        together(sides),
+        status_lines(table, counts),
+        excluded_lines(table, counts, rules),
+        pl.concat(days),
+        pl.concat(tenants),
+    )
+
+
+def accepted_keys(carried: pl.DataFrame) -> pl.DataFrame:
+    """`record` and `key` of the records of which every break is accepted."""
     there = carried.filter(~pl.col("state").is_in(RESOLVED))
     accepted = there.filter(pl.col("state") == BreakState.ACCEPTED)
     settled = accepted.join(
         there.filter(is_open()), on=["record", "tenant", "key"], how="anti", nulls_equal=True
     )
-    statuses = {}
-    for record, matched in judgement.matched.items():
-        keys = settled.filter(pl.col("record") == record)["key"].unique()
-        lines = matched.lines
-        if keys.len():
-            frame = lines.frame
-            manual = frame["status"].is_in(ACCEPTABLE) & line_key(EXTRACTS[record], frame).is_in(
-                keys.implode()
-            )
-            if record in unproven:
-                manual &= ~are_among(frame, unproven[record])
-            accepted_one = pl.lit(Status.MATCHED_MANUAL.value, STATUS)
-            status = pl.when(manual).then(accepted_one).otherwise("status")
-            lines = replace(lines, frame=frame.with_columns(status.alias("status")))
-        statuses[record] = lines
-    return statuses
+    return settled.select("record", "key").unique()
+
+
+def with_accepted(
+    table: Table, statuses: pl.DataFrame, keys: pl.Series, unproven: pl.DataFrame | None
+) -> pl.DataFrame:
+    """Statuses in which a record with one of these keys is MATCHED_MANUAL.
+
+    An `unproven` one is not: nothing is known of it but what somebody may have written there.
+    """
+    if not keys.len():
+        return statuses
+    manual = statuses["status"].is_in(ACCEPTABLE) & line_key(table, statuses).is_in(keys.implode())
+    if unproven is not None:
+        manual &= ~are_among(statuses, unproven)
+    accepted_one = pl.lit(Status.MATCHED_MANUAL.value, STATUS)
+    status = pl.when(manual).then(accepted_one).otherwise("status")
+    return statuses.with_columns(status.alias("status"))
 
 
 def conclude(
@@ -132,9 +172,18 @@ def conclude(
 
     `carried` are the breaks as `lifecycle.carry` left them, with `severity`, `cause` and ages.
     """
-    lines = with_accepted(judgement, carried, sources.unproven)
-    sides = [_sides(record, sources, each) for record, each in lines.items()]
-    statuses = {record: each.frame for record, each in lines.items()}
+    accepted_ones = accepted_keys(carried)
+    kinds = [
+        _kind(
+            EXTRACTS[record],
+            sources,
+            each,
+            accepted_ones.filter(pl.col("record") == record)["key"],
+            rules,
+        )
+        for record, each in judgement.statuses.items()
+    ]
+    sides = [kind.sides for kind in kinds]
     money_sides = [one for one in sides if one.table.amounts]
     controls = tuple(line for one in sides for line in control_lines(one))
     chain = tuple(
@@ -182,8 +231,8 @@ def conclude(
         reserved=bool(accepted or aside),
     )
     return ReconciliationReport(
-        cover=_cover(statuses, rules, as_of, facts, verdict, because),
-        statuses=_in_order(status_lines(EXTRACTS[r], lines) for r, lines in statuses.items()),
+        cover=_cover(kinds, rules, as_of, facts, verdict, because),
+        statuses=tuple(line for kind in kinds for line in kind.statuses),
         chain=chain,
         controls=controls,
         proofs=proven,
@@ -197,7 +246,7 @@ def conclude(
         tolerances=judgement.tolerances.lines,
         causes=tuple(causes),
         sign_off=facts.sign_off,
-        excluded=_excluded(statuses, rules),
+        excluded=tuple(line for kind in kinds for line in kind.excluded),
         self_test=self_test,
         currencies=facts.currencies,
         accepted_forward=of_accepted,
@@ -268,12 +317,11 @@ def _told_outgrown(breaks: int) -> tuple[str]:
     return (f"{quantity(breaks, 'accepted break')} {are} not what was accepted",)
 
 
-def _sides(record: str, sources: Sources, lines: Lines) -> Sides:
-    table = EXTRACTS[record]
+def _sides(table: Table, sources: Sources, statuses: pl.DataFrame) -> Sides:
     nothing = pl.DataFrame(schema=record_schema(table))
-    extract = sources.extract.get(record, nothing)
-    target = sources.database.get(record, sources.listings.get(record, extract.clear()))
-    return add_up(table, extract, target, lines.whole())
+    extract = sources.extract.get(table.name, nothing)
+    target = sources.database.get(table.name, sources.listings.get(table.name, extract.clear()))
+    return add_up(table, extract, target, statuses)
 
 
 def _off(forward: RollForward) -> bool:
@@ -284,36 +332,20 @@ def _leaves(line: ControlLine | ChainLine) -> bool:
     return bool(line.residual_rows) or any(line.residual.values())
 
 
-def _in_order(groups: Iterable[tuple[StatusLine, ...]]) -> tuple[StatusLine, ...]:
-    return tuple(line for group in groups for line in group)
-
-
-def _excluded(statuses: Mapping[str, pl.DataFrame], rules: Rules) -> tuple[ExcludedLine, ...]:
-    return tuple(
-        line
-        for record, lines in statuses.items()
-        for line in excluded_lines(EXTRACTS[record], lines, rules)
-    )
-
-
 def _cover(
-    statuses: Mapping[str, pl.DataFrame],
+    kinds: Sequence[_Kind],
     rules: Rules,
     as_of: date,
     facts: Facts,
     verdict: str,
     because: tuple[str, ...],
 ) -> Cover:
-    days = pl.concat(lines["date"] for lines in statuses.values()) if statuses else pl.Series()
-    tenants = (
-        pl.concat(lines["tenant"] for lines in statuses.values()).drop_nulls().unique().sort()
-        if statuses
-        else pl.Series()
-    )
+    days = pl.concat([_NO_DAYS, *(kind.days for kind in kinds)])
+    tenants = pl.concat([_NO_TENANTS, *(kind.tenants for kind in kinds)]).unique().sort()
     return Cover(
         title=facts.title,
         as_of=as_of,
-        period=(days.min(), days.max()),  # type: ignore[arg-type]
+        period=(days["first"].min(), days["last"].max()),  # type: ignore[arg-type]
         tenants=tuple(tenants),
         truths=facts.truths,
         inputs=facts.inputs,

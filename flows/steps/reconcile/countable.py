@@ -37,6 +37,11 @@ def no_numbers(table: Table, *sides: pl.DataFrame) -> int:
     )
 
 
+def adds_up(table: Table, side: pl.DataFrame) -> bool:
+    """Whether the amounts of a side, and any others of which this is so, can be added up."""
+    return all(_small(side, name) for name in table.amounts)
+
+
 def addable(table: Table, *sides: pl.DataFrame) -> tuple[list[pl.DataFrame], int]:
     """Sides whose amounts can be added up in any groups, and how many had to be left out for that.
 
@@ -45,11 +50,9 @@ def addable(table: Table, *sides: pl.DataFrame) -> tuple[list[pl.DataFrame], int
     """
     frames, left_out = list(sides), 0
     for name in table.amounts:
-        if all(_most(frame[name]) * frame.height < MOST_ADDED for frame in frames):
+        if all(_small(frame, name) for frame in frames):
             continue
         sizes = [frame[name].cast(pl.Float64).abs() for frame in frames]
-        if all(size.sum() < MOST_ADDED for size in sizes):
-            continue
         most = MOST_ADDED / max(frame.height for frame in frames)
         for number, (frame, size) in enumerate(zip(frames, sizes, strict=True)):
             left_out += int((size >= most).sum())
@@ -60,6 +63,12 @@ def addable(table: Table, *sides: pl.DataFrame) -> tuple[list[pl.DataFrame], int
             kept = pl.when(~over).then(name).alias(name)
             frames[number] = frame.with_columns(told.alias(name + BEYOND), kept)
     return frames, left_out
+
+
+def _small(frame: pl.DataFrame, name: str) -> bool:
+    if _most(frame[name]) * frame.height < MOST_ADDED:
+        return True
+    return bool(frame[name].cast(pl.Float64).abs().sum() < MOST_ADDED)
 
 
 def _most(amounts: pl.Series) -> Decimal:

@@ -6,7 +6,8 @@ its dates are compared. What has no date, or one that could not be read, stays a
 rows of one record in the extracts, those that count say its date, and the others go with them.
 """
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 
@@ -15,6 +16,7 @@ import polars as pl
 from flows.steps.breaks.make import money
 from flows.steps.breaks.match_breaks import line_key
 from flows.steps.frames.beyond import beyond_of, exact_sum, unreadable_of
+from flows.steps.frames.parts import Load, PartedSide, filtered, held, parts_of, with_parts
 from flows.steps.frames.sources import Sources
 from flows.steps.match.pairing import key_frame
 from flows.steps.reconcile.eligibility import OWN
@@ -84,29 +86,46 @@ class Cut:
 
 def cut_off(sources: Sources, as_of: date) -> Cut:
     """Part what is dated after a day from what the day is about."""
-    kept: dict[str, dict[str, pl.DataFrame]] = {side: {} for side in SIDES}
-    after: dict[str, dict[str, pl.DataFrame]] = {side: {} for side in SIDES}
+    kept: dict[str, dict[str, list[Load]]] = {side: {} for side in SIDES}
+    after: dict[str, dict[str, list[Load]]] = {side: {} for side in SIDES}
     for record, table in EXTRACTS.items():
-        frames = {side: _frames(sources, side).get(record) for side in SIDES}
-        there = {side: frame for side, frame in frames.items() if frame is not None}
         if table.business_date is None:
             continue
-        for side, late in _late(table, there, as_of).items():
-            if late.any():
-                kept[side][record] = there[side].filter(~late)
-                after[side][record] = there[side].filter(late)
+        for side, late in _late_parts(table, sources, as_of).items():
+            if any(one.any() for one in late):
+                loads = parts_of(_frames(sources, side), record)
+                kept[side][record] = _filtered(loads, [~one for one in late])
+                after[side][record] = _filtered(loads, late)
+    signed = _signed(sources, as_of)
     if not any(after.values()):
-        return Cut(replace(sources, signed=_signed(sources, as_of)))
+        return Cut(replace(sources, signed=signed))
+    extract, database, listings = (with_parts(_frames(sources, side), kept[side]) for side in SIDES)
     return Cut(
-        replace(
-            sources,
-            extract={**sources.extract, **kept["extract"]},
-            database={**sources.database, **kept["database"]},
-            listings={**sources.listings, **kept["listings"]},
-            signed=_signed(sources, as_of),
+        replace(sources, extract=extract, database=database, listings=listings, signed=signed),
+        Sources(
+            PartedSide(after["extract"]),
+            PartedSide(after["database"]),
+            listings=PartedSide(after["listings"]),
         ),
-        Sources(after["extract"], after["database"], listings=after["listings"]),
     )
+
+
+def _late_parts(table: Table, sources: Sources, as_of: date) -> dict[str, list[pl.Series]]:
+    """Which rows of each part of each side are after the day."""
+    found: dict[str, list[pl.Series]] = defaultdict(list)
+    for part in sources.parts(table.name):
+        frames = {side: _frames(part, side).get(table.name) for side in SIDES}
+        there = {side: frame for side, frame in frames.items() if frame is not None}
+        for side, late in _late(table, there, as_of).items():
+            found[side].append(late)
+    return found
+
+
+def _filtered(loads: Sequence[Load], rows: Sequence[pl.Series]) -> list[Load]:
+    """Some rows of each part; of what is in one part at once, of several when they are read."""
+    if len(loads) == 1:
+        return [held(loads[0]().filter(rows[0]))]
+    return [filtered(load, mine) for load, mine in zip(loads, rows, strict=True)]
 
 
 def _frames(sources: Sources, side: str) -> Mapping[str, pl.DataFrame]:

@@ -3,7 +3,7 @@
 A debt is a DebtsId of a tenant. Money is added per currency only.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -21,7 +21,9 @@ from flows.steps.breaks.make import (
     together,
     zero,
 )
-from flows.steps.frames.beyond import beyond_of, exact_sum, money_text, sums_beyond, whole
+from flows.steps.frames import beyond
+from flows.steps.frames.beyond import beyond_of, exact_sum, money_text, sums_beyond
+from flows.steps.frames.parts import Load, whole
 from flows.steps.match.packing import grouped
 from flows.steps.match.pairing import maybe_repeated
 from flows.steps.rules.rules import Discount, Rules
@@ -29,6 +31,8 @@ from schemas.amounts import BEYOND, spelled
 from schemas.tables import PAYMENT
 
 DEBT = ("tenant", "debt")
+_BY = {"TenantsId": "tenant", "DebtsId": "debt", "CurrenciesId": "currency"}
+"""Columns of payments that say to which debt and in which currency they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +50,35 @@ class DebtLine:
     flags: tuple[str, ...]
 
 
-def roll_up(payments: pl.DataFrame) -> pl.DataFrame:
-    """Payments by tenant, debt and currency: how many, paid, discount, and the last day."""
-    by = {"TenantsId": "tenant", "DebtsId": "debt", "CurrenciesId": "currency"}
+def roll_up(payments: Sequence[Load]) -> pl.DataFrame:
+    """Payments by tenant, debt and currency: how many, paid, discount, and the last day.
+
+    `payments` are the parts they come in.
+    """
+    if len(payments) == 1:
+        return _rolled(payments[0]())
+    parts = []
+    for load in payments:
+        part = load()
+        if beyond_of(part, ["PaidAmount", "DiscountAmount"]):
+            return _rolled(whole(payments))
+        parts.append(_rolled(part))
+    by = {name: name for name in _BY.values()}
+    sums = [pl.col("payments", "paid", "discount").sum(), pl.col("day").max()]
+    return grouped(pl.concat(parts), by, sums).cast({"payments": pl.UInt32})
+
+
+def _rolled(payments: pl.DataFrame) -> pl.DataFrame:
     sums = [
         pl.len().alias("payments"),
         pl.col("PaidAmount").sum().alias("paid"),
         pl.col("DiscountAmount").sum().alias("discount"),
         own_day("PaymentDate").max().alias("day"),
     ]
-    rolled = grouped(payments, by, sums)
+    rolled = grouped(payments, _BY, sums)
     for name, held in (("PaidAmount", "paid"), ("DiscountAmount", "discount")):
         if beyond_of(payments, [name]):
-            rolled = _with_beyond(rolled, payments, by, name, held)
+            rolled = _with_beyond(rolled, payments, _BY, name, held)
     return rolled
 
 
@@ -237,7 +257,7 @@ def debt_rows(
 
 
 def _money(row: Mapping[str, Any], name: str) -> Decimal:
-    return money(whole(row[name], row.get(name + BEYOND)) or Decimal(0))
+    return money(beyond.whole(row[name], row.get(name + BEYOND)) or Decimal(0))
 
 
 def _flags(breaks: pl.DataFrame) -> pl.DataFrame:

@@ -1,6 +1,6 @@
 """All joins over all truth sources: every record's status, every break, every annex."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
@@ -10,6 +10,7 @@ from flows.steps.breaks.frame import gather, no_breaks
 from flows.steps.breaks.make import Annex, together
 from flows.steps.breaks.money import of_debts
 from flows.steps.breaks.tolerated import TOLERATED_SCHEMA, ToleranceLine, reconcile_tolerated
+from flows.steps.frames.parts import Keep, Load, held, parts_of, whole
 from flows.steps.frames.sources import Sources, no_records, record_schema
 from flows.steps.frames.statuses import STATUS
 from flows.steps.reconcile.allotment import PlanAnnex
@@ -18,7 +19,7 @@ from flows.steps.reconcile.cut_off import Cut
 from flows.steps.reconcile.debts import DebtLine, debt_lines, reconcile_debts, roll_up
 from flows.steps.reconcile.documents import reconcile_documents
 from flows.steps.reconcile.order import in_order
-from flows.steps.reconcile.plans import reconcile_plans
+from flows.steps.reconcile.plans import of_plans, reconcile_plans
 from flows.steps.reconcile.rates import RateLine, reconcile_rates
 from flows.steps.reconcile.records import Matched, match
 from flows.steps.reconcile.signed import changed_after_signoff, late_arrivals
@@ -40,8 +41,9 @@ from schemas.tables import (
 class JoinResult:
     """What the truth sources say together."""
 
-    matched: Mapping[str, Matched]
-    """By record kind."""
+    statuses: Mapping[str, Sequence[Load]]
+    """What became of the records of each kind (`statuses.status_schema`), in parts as its sources.
+    """
     breaks: pl.DataFrame
     """Every break with its id, as `frame.gather` gives them."""
     rates: Annex[RateLine]
@@ -54,20 +56,25 @@ class JoinResult:
 
 
 def reconcile_sources(
-    sources: Sources, rules: Rules, as_of: date, *, service: bool, cut: Cut | None = None
+    sources: Sources,
+    rules: Rules,
+    as_of: date,
+    *,
+    service: bool,
+    cut: Cut | None = None,
+    keep: Keep = held,
 ) -> JoinResult:
     """Join everything with everything it belongs to; `service`: whether sending was asked for.
 
-    `cut` has what is dated after `as_of`: records refer to it, and nothing is said of it.
+    `cut` has what is dated after `as_of`: records refer to it, and nothing is said of it. `keep`
+    puts aside what became of the records of kinds that come in parts.
     """
     cut = cut or Cut(sources)
     records = [record for record in EXTRACTS if record in {*sources.extract, *sources.database}]
-    compared = _by_data(sources)
-    matched = {
-        record: match(EXTRACTS[record], compared, rules, as_of, service) for record in records
-    }
-    if INSERT_BATCH_DATA.name in matched and INSERT_BATCH_DATA.name not in sources.listings:
-        matched[INSERT_BATCH_DATA.name] = _not_listed(matched[INSERT_BATCH_DATA.name])
+    matched = [
+        _match(EXTRACTS[record], sources, rules, as_of, service=service, keep=keep)
+        for record in records
+    ]
     rated, planned, debts = _between(sources, rules, as_of, cut)
     asked = rules.references
     batches: Annex[BatchLine] = Annex()
@@ -78,7 +85,7 @@ def reconcile_sources(
         pl.concat(
             [
                 pl.DataFrame(schema=TOLERATED_SCHEMA),
-                *(each.tolerated for each in matched.values()),
+                *(each.tolerated for each in matched),
             ]
         ),
         rules,
@@ -91,19 +98,19 @@ def reconcile_sources(
     ]
     breaks = gather(
         [
-            *(each.breaks for each in matched.values()),
+            *(each.breaks for each in matched),
             *(annex.breaks for annex in (rated, planned, debts, batches, tolerances)),
             changed,
             *late,
         ]
     )
-    named = [of[PAYMENT.name] for of in (sources.database, sources.extract) if PAYMENT.name in of]
-    breaks = of_debts(breaks, named)
+    sides = (sources.database, sources.extract)
+    breaks = of_debts(breaks, [load for side in sides for load in parts_of(side, PAYMENT.name)])
     since = changed.select("record", "tenant", "key").n_unique()
     # The breaks of each are among all of them, and may be a million.
     nothing = no_breaks()
     return JoinResult(
-        {record: replace(each, breaks=nothing) for record, each in matched.items()},
+        {record: each.statuses for record, each in zip(records, matched, strict=True)},
         breaks,
         replace(rated, breaks=nothing),
         replace(planned, breaks=nothing),
@@ -114,6 +121,33 @@ def reconcile_sources(
     )
 
 
+@dataclass(frozen=True)
+class _Matched:
+    """What became of the records of one kind, in all of its parts."""
+
+    statuses: Sequence[Load]
+    breaks: pl.DataFrame
+    tolerated: pl.DataFrame
+
+
+def _match(
+    table: Table, sources: Sources, rules: Rules, as_of: date, *, service: bool, keep: Keep
+) -> _Matched:
+    statuses: list[Load] = []
+    breaks, tolerated = [], []
+    several = sources.number_of_parts(table.name) > 1
+    for part in sources.parts(table.name):
+        matched = match(table, _by_data(table, part), rules, as_of, service)
+        if table is INSERT_BATCH_DATA and table.name not in sources.listings:
+            matched = _not_listed(matched)
+        # Of one part the sources are there anyway, and its statuses are made of them when needed.
+        statuses.append(keep(matched.statuses) if several else matched.lines.whole)
+        breaks.append(matched.breaks)
+        tolerated.append(matched.tolerated)
+        del part, matched  # Before the next one is read.
+    return _Matched(statuses, pl.concat(breaks), pl.concat(tolerated))
+
+
 def joined_break_ids(sources: Sources, rules: Rules, as_of: date, cut: Cut) -> pl.Series:
     """The ids of the breaks of records that are held against others: rates, plans and documents."""
     return gather([annex.breaks for annex in _between(sources, rules, as_of, cut)])["id"]
@@ -122,7 +156,7 @@ def joined_break_ids(sources: Sources, rules: Rules, as_of: date, cut: Cut) -> p
 def _between(
     sources: Sources, rules: Rules, as_of: date, cut: Cut
 ) -> tuple[Annex[RateLine], PlanAnnex, Annex[DebtLine]]:
-    payments = _target(PAYMENT, sources)
+    payments = _target_parts(PAYMENT, sources)
     places = sources.extract
     asked = rules.references
     rated: Annex[RateLine] = Annex()
@@ -140,9 +174,10 @@ def _between(
     details, later_ones = (_target(_DETAIL, of) for of in (sources, cut.after))
     if "plans" in asked and details.height + later_ones.height:
         paid_later = _target(PAYMENT, cut.after)
+        named = pl.concat([details["PaymentsId"], later_ones["PaymentsId"]])
         planned = reconcile_plans(
             in_order(_DETAIL, details),
-            payments,
+            of_plans(payments, named),
             rules,
             as_of,
             places,
@@ -155,13 +190,13 @@ def _between(
 _DETAIL = PAYMENT_PLAN_DETAIL
 
 
-def _by_data(sources: Sources) -> Sources:
-    """The sources with insert-batch data by its BatchId and Data alone.
+def _by_data(table: Table, sources: Sources) -> Sources:
+    """The sources of a kind; insert-batch data by its BatchId and Data alone.
 
     The service sets the other fields as it goes on; `batches` judges what they say.
     """
     name = INSERT_BATCH_DATA.name
-    if name not in sources.extract or name not in sources.listings:
+    if table.name != name or name not in sources.extract or name not in sources.listings:
         return sources
     told = [field for field in INSERT_BATCH_DATA.columns if field not in ("BatchId", "Data")]
     empty = [pl.lit(None).cast(record_schema(INSERT_BATCH_DATA)[one]).alias(one) for one in told]
@@ -182,14 +217,16 @@ def _not_listed(matched: Matched) -> Matched:
 
 def _target(table: Table, sources: Sources) -> pl.DataFrame:
     """The records as they stand in the target, each with the number of the row that wrote it."""
-    found = sources.database.get(table.name)
-    if found is None:
-        found = sources.listings.get(table.name)
-    return no_records(table) if found is None else found
+    return whole(_target_parts(table, sources))
+
+
+def _target_parts(table: Table, sources: Sources) -> Sequence[Load]:
+    sides = (parts_of(side, table.name) for side in (sources.database, sources.listings))
+    return next((loads for loads in sides if loads), (held(no_records(table)),))
 
 
 def _reconcile_debts(
-    payments: pl.DataFrame, sources: Sources, planned: PlanAnnex, rules: Rules
+    payments: Sequence[Load], sources: Sources, planned: PlanAnnex, rules: Rules
 ) -> Annex[DebtLine]:
     """J8 and J9: every debt by its payments, its plan and its invoice files."""
     rolled = roll_up(payments)

@@ -5,7 +5,7 @@ them in the order of their days, up to what each plans; what is left is the last
 two currencies is never added: a detail planned in another currency than was paid is only told.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 
 import polars as pl
@@ -25,6 +25,7 @@ from flows.steps.breaks.make import (
     together,
 )
 from flows.steps.frames.beyond import money_text
+from flows.steps.frames.parts import Load
 from flows.steps.match.pairing import maybe_repeated
 from flows.steps.reconcile.allotment import PlanAnnex, allotted, plan_lines, plan_rows, planned
 from flows.steps.reconcile.links import PAYMENT_OF, linked, per_payment, prepared
@@ -87,6 +88,17 @@ def reconcile_plans(
     )
     rows = plan_rows(beside, parts, breaks, as_of)
     return PlanAnnex(breaks, plan_lines(rows, beside), rows, asked)
+
+
+def of_plans(payments: Sequence[Load], named: pl.Series) -> pl.DataFrame:
+    """Of payments in parts those that plans can speak of: named by details, or too wide a number.
+
+    `named` are the numbers that details name; of payments in one part all are given.
+    """
+    if len(payments) == 1:
+        return payments[0]()
+    asked = named.drop_nulls().unique().cast(pl.Int64).implode()
+    return pl.concat(load().filter(pl.col("Id").is_in(asked) | _wide()) for load in payments)
 
 
 def _paid_by(beside: pl.DataFrame, as_of: date) -> pl.DataFrame:

@@ -6,7 +6,7 @@ the rules name a base currency, the pair has to be of it and the payment's.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Context, Decimal
@@ -28,6 +28,7 @@ from flows.steps.breaks.make import (
     together,
 )
 from flows.steps.frames.beyond import beyond_of, exact_sum
+from flows.steps.frames.parts import Load
 from flows.steps.frames.rate_series import PAIR, series
 from flows.steps.reconcile.series import reconcile_series
 from flows.steps.reconcile.tenants import crossings
@@ -77,7 +78,7 @@ class RateLine:
 
 
 def reconcile_rates(
-    payments: pl.DataFrame,
+    payments: Sequence[Load],
     rates: pl.DataFrame,
     rules: Rules,
     as_of: date,
@@ -87,27 +88,40 @@ def reconcile_rates(
     """The breaks of J4 and J5, and the rates that payments used.
 
     Frames as `sources.record_schema` has them, with `make.PLACE` where it is known, or `places`
-    to look it up in (as `make.number_duplicates`). `later` are the rates after the cut-off: a
-    payment that names one of them names a rate of the future; of these rates themselves nothing is
-    said.
+    to look it up in (as `make.number_duplicates`); `payments` are the parts these come in. `later`
+    are the rates after the cut-off: a payment that names one of them names a rate of the future; of
+    these rates themselves nothing is said.
     """
     del as_of
     # A rate with a hole cannot be used: what names it is as if it were not there.
     rates = rates.drop_nulls(CURRENCY_RATE.columns)
-    slim = payments.with_columns(own_day("PaymentDate").alias("day"))
     known = rates if later is None else pl.concat([rates, later.drop_nulls(CURRENCY_RATE.columns)])
-    used = _judged(_uses(slim), known, series(rates), rules.rates)
+    used = _judged(_uses(payments), known, series(rates), rules.rates)
     own = reconcile_series(rates, rules)
     annex = _annex(used, own)
-    breaks = number_duplicates([_payment_breaks(slim, used), own], places)
+    breaks = number_duplicates([_payment_breaks(payments, used), own], places)
     return Annex(breaks, _lines(annex, used, rules.rates), annex)
 
 
-def _uses(payments: pl.DataFrame) -> pl.DataFrame:
+def _uses(payments: Sequence[Load]) -> pl.DataFrame:
+    parts = [_uses_of(_dated(load())) for load in payments]
+    if len(parts) == 1:
+        return parts[0]
+    every = pl.concat(parts, how="diagonal")
+    sums = [pl.col("payments").sum(), pl.col("PaidAmount").sum()]
+    sums += [pl.col(name).explode().drop_nulls() for name in every.columns if name == _BEYOND]
+    return every.group_by(USE).agg(sums).cast({"payments": pl.UInt32})
+
+
+def _uses_of(payments: pl.DataFrame) -> pl.DataFrame:
     sums = [pl.len().alias("payments"), pl.col("PaidAmount").sum()]
     if beyond_of(payments, ["PaidAmount"]):
         sums.append(pl.col(_BEYOND).drop_nulls())
     return payments.lazy().group_by(USE).agg(sums).collect(engine="streaming")
+
+
+def _dated(payments: pl.DataFrame) -> pl.DataFrame:
+    return payments.with_columns(own_day("PaymentDate").alias("day"))
 
 
 def _judged(
@@ -182,7 +196,7 @@ def _nearest(uses: pl.DataFrame, sound: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _payment_breaks(payments: pl.DataFrame, used: pl.DataFrame) -> pl.DataFrame:
+def _payment_breaks(payments: Sequence[Load], used: pl.DataFrame) -> pl.DataFrame:
     wrong = used.filter(pl.any_horizontal(FLAGS)).drop(
         "payments", "PaidAmount", _BEYOND, strict=False
     )
@@ -192,7 +206,27 @@ def _payment_breaks(payments: pl.DataFrame, used: pl.DataFrame) -> pl.DataFrame:
     near = pl.col("CurrencyRatesId").is_in(
         wrong["CurrencyRatesId"].unique().implode(), nulls_equal=True
     )
-    rows = payments.filter(near).join(wrong, on=USE, nulls_equal=True, maintain_order="left")
+    breaks, across = [], []
+    for load in payments:
+        some = _dated(load().filter(near))
+        rows = some.join(wrong, on=USE, nulls_equal=True, maintain_order="left")
+        breaks += _wrongly_rated(rows)
+        across.append(_across(rows))
+    return together([*breaks, crossings(PAYMENT.name, "CurrencyRatesId", pl.concat(across))])
+
+
+def _across(rows: pl.DataFrame) -> pl.DataFrame:
+    """Payments by a rate of another tenant."""
+    return rows.filter("RATE_TENANT").select(
+        pl.col("TenantsId").alias("tenant"),
+        pl.col("rate_tenant").alias("other"),
+        key_text(PAYMENT).alias("key"),
+        "day",
+    )
+
+
+def _wrongly_rated(rows: pl.DataFrame) -> list[pl.DataFrame]:
+    """The breaks of payments beside the rate they name and its flags."""
     rate = joined(pl.col("CurrencyRatesId"), pl.col("rate_tenant"))
     pair = joined(pl.col("FromCurrenciesId"), pl.col("ToCurrenciesId"))
     day, effective = text(pl.col("day")), text(pl.col("effective"))
@@ -205,7 +239,7 @@ def _payment_breaks(payments: pl.DataFrame, used: pl.DataFrame) -> pl.DataFrame:
         "RATE_STALE": (day, effective),
         "RATE_NOT_LATEST": (best, pl.format("{} of {}", "CurrencyRatesId", "effective")),
     }
-    breaks = [
+    return [
         make_breaks(
             code,
             PAYMENT.name,
@@ -224,13 +258,6 @@ def _payment_breaks(payments: pl.DataFrame, used: pl.DataFrame) -> pl.DataFrame:
         )
         for code, (expected, found) in facts.items()
     ]
-    across = rows.filter("RATE_TENANT").select(
-        pl.col("TenantsId").alias("tenant"),
-        pl.col("rate_tenant").alias("other"),
-        key_text(PAYMENT).alias("key"),
-        "day",
-    )
-    return together([*breaks, crossings(PAYMENT.name, "CurrencyRatesId", across)])
 
 
 def _annex(used: pl.DataFrame, own: pl.DataFrame) -> pl.DataFrame:

@@ -19,6 +19,16 @@ SECOND_KEYS: dict[str, tuple[str, tuple[str, ...]]] = {
 """Record kind -> the break and the fields of its second key."""
 
 
+def second_key_parts(table: Table) -> list[pl.Expr]:
+    """What is no text of a second key; nothing where the kind has none.
+
+    Few records share it: only of these the texts are looked at.
+    """
+    _, names = SECOND_KEYS.get(table.name, ("", ()))
+    fields = [table.by_name[name] for name in names]
+    return [part for field in fields if field.kind is not Kind.STRING for part in key_parts(field)]
+
+
 def second_key_breaks(
     table: Table, lines: Lines, records: pl.DataFrame, numbers: pl.Series, side: str
 ) -> pl.DataFrame:
@@ -30,9 +40,7 @@ def second_key_breaks(
     """
     code, names = SECOND_KEYS[table.name]
     texts = [name for name in names if table.by_name[name].kind is Kind.STRING]
-    others = [name for name in names if name not in texts]
-    # Few records share what is no text: only of these the texts are looked at.
-    parts = [part for name in others for part in key_parts(table.by_name[name])]
+    parts = second_key_parts(table)
     alike = maybe_repeated(records.select(parts))
     if alike is None:
         return no_breaks()

@@ -13,6 +13,7 @@ import polars as pl
 
 from flows.steps.breaks.make import together
 from flows.steps.breaks.tolerated import reconcile_tolerated
+from flows.steps.frames.parts import held
 from flows.steps.frames.sources import record_schema
 from flows.steps.reconcile.batches import reconcile_batches
 from flows.steps.reconcile.debts import reconcile_debts, roll_up
@@ -132,11 +133,11 @@ def verdict(found: pl.DataFrame) -> SelfTest:
 def judged(rules: Rules) -> pl.DataFrame:
     """The breaks of the planted records."""
     payments = _payments()
-    rolled = roll_up(payments)
+    rolled = roll_up((held(payments),))
     plans = reconcile_plans(_details(), payments, rules, _DAY)
     return together(
         [
-            reconcile_rates(payments, _rates(), rules, _DAY).breaks,
+            reconcile_rates((held(payments),), _rates(), rules, _DAY).breaks,
             plans.breaks,
             reconcile_debts(rolled, plans.planned, rules),
             reconcile_documents(rolled, _invoices()).breaks,

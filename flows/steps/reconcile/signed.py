@@ -8,6 +8,7 @@ import polars as pl
 from flows.steps.breaks.make import make_breaks, together
 from flows.steps.breaks.match_breaks import line_key
 from flows.steps.frames.beyond import beside, unsigned
+from flows.steps.frames.parts import parts_of
 from flows.steps.frames.sources import LINEAGE, record_schema
 from flows.steps.match.comparison import SECRET, differences
 from flows.steps.match.pairing import key_frame, pair
@@ -34,11 +35,11 @@ def pack_records(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
 
 def packed_schema(frames: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataType]:
     """Columns of packed records."""
-    kinds = {
-        name: pl.Struct(_veiled(EXTRACTS[name], frame.clear()).schema)
-        for name, frame in sorted(frames.items())
-        if frame.height
-    }
+    kinds = {}
+    for name in sorted(frames):
+        there = next((frame for load in parts_of(frames, name) if (frame := load()).height), None)
+        if there is not None:
+            kinds[name] = pl.Struct(_veiled(EXTRACTS[name], there.clear()).schema)
     return {RECORD: pl.String(), **kinds}
 
 
@@ -47,8 +48,7 @@ def packed_parts(frames: Mapping[str, pl.DataFrame]) -> Iterator[pl.DataFrame]:
     schema = packed_schema(frames)
     waiting: list[pl.DataFrame] = []
     room = PART
-    for name in [name for name in schema if name != RECORD]:
-        frame = _veiled(EXTRACTS[name], frames[name])
+    for name, frame in _in_order(frames, [name for name in schema if name != RECORD]):
         order = _order(frame)
         while order.len():
             packed = {RECORD: pl.lit(name), name: pl.struct(pl.all())}
@@ -65,6 +65,15 @@ def packed_parts(frames: Mapping[str, pl.DataFrame]) -> Iterator[pl.DataFrame]:
                 waiting, room = [], PART
     if waiting:
         yield pl.concat(waiting)
+
+
+def _in_order(
+    frames: Mapping[str, pl.DataFrame], names: Sequence[str]
+) -> Iterator[tuple[str, pl.DataFrame]]:
+    """The parts of some kinds; those of a kind follow each other by its first column."""
+    for name in names:
+        for load in parts_of(frames, name):
+            yield name, _veiled(EXTRACTS[name], load())
 
 
 def _order(frame: pl.DataFrame) -> pl.Series:

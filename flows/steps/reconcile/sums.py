@@ -4,8 +4,8 @@ Both sides are added up from their own frames, the explanation from the statuses
 between them is a proof and not a repetition.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -121,6 +121,44 @@ def add_up(
         _by_group(table, statuses.lazy().head(extract.height), pl.col("currency"), EXPECTED),
         _by_group(table, statuses.lazy().filter("in_target"), found, FOUND),
     )
+
+
+def together(parts: Sequence[Sides]) -> Sides:
+    """Parts of one record kind as one."""
+    if len(parts) == 1:
+        return parts[0]
+    return Sides(
+        parts[0].table,
+        _added(part.delivered for part in parts),
+        _added(part.counted for part in parts),
+        _groups(part.expected for part in parts),
+        _groups(part.found for part in parts),
+    )
+
+
+def _groups(parts: Iterable[Mapping[Group, Sums]]) -> dict[Group, Sums]:
+    found: dict[Group, list[Sums]] = {}
+    for part in parts:
+        for group, sums in part.items():
+            found.setdefault(group, []).append(sums)
+    return {group: _added(sums) for group, sums in found.items()}
+
+
+def _added(parts: Iterable[Sums]) -> dict[Cell, Totals]:
+    found: dict[Cell, Totals] = {}
+    for part in parts:
+        for cell, totals in part.items():
+            found[cell] = found[cell] + totals if cell in found else totals
+    return {cell: _plain(totals) for cell, totals in found.items()}
+
+
+def _plain(totals: Totals) -> Totals:
+    """The same without zeros that say nothing, as sums of one part have none."""
+    amounts = {
+        currency: {name: money(amount) for name, amount in sums.items()}
+        for currency, sums in totals.amounts.items()
+    }
+    return replace(totals, amounts=amounts)
 
 
 def _by_group(

@@ -111,23 +111,35 @@ class ExcludedLine:
     reason: str
 
 
-def status_lines(table: Table, statuses: pl.DataFrame) -> tuple[StatusLine, ...]:
-    """How many records ended in each status, in the order statuses are explained."""
-    counts = dict(statuses.group_by("status").len().iter_rows())
+def status_counts(statuses: pl.DataFrame) -> pl.DataFrame:
+    """How many records (`len`) ended in each `status` by each `rule`, of statuses of any part."""
+    return statuses.group_by("status", "rule").len()
+
+
+def status_lines(table: Table, counts: pl.DataFrame) -> tuple[StatusLine, ...]:
+    """How many records ended in each status, in the order statuses are explained.
+
+    `counts` are those of all parts, as `status_counts` gives them.
+    """
+    counted = dict(counts.group_by("status").agg(pl.col("len").sum()).iter_rows())
     return tuple(
-        StatusLine(table.name, status.value, counts[status.value])
+        StatusLine(table.name, status.value, counted[status.value])
         for status in Status
-        if status.value in counts
+        if status.value in counted
     )
 
 
-def excluded_lines(table: Table, statuses: pl.DataFrame, rules: Rules) -> tuple[ExcludedLine, ...]:
-    """How many records each rule left out; rules that are no rule file's are the states of rows."""
+def excluded_lines(table: Table, counts: pl.DataFrame, rules: Rules) -> tuple[ExcludedLine, ...]:
+    """How many records each rule left out; rules that are no rule file's are the states of rows.
+
+    `counts` as for `status_lines`.
+    """
     reasons = {exclusion.id: exclusion.reason for exclusion in rules.exclusions}
-    counts = statuses.filter(pl.col("status") == Status.EXCLUDED).group_by("rule").len()
+    left_out = counts.filter(pl.col("status") == Status.EXCLUDED)
+    by_rule = left_out.group_by(pl.col("rule").cast(pl.String)).agg(pl.col("len").sum())
     return tuple(
         ExcludedLine(rule, table.name, rows, reasons.get(rule, ""))
-        for rule, rows in counts.sort("rule").iter_rows()
+        for rule, rows in by_rule.sort("rule").iter_rows()
     )
 
 

@@ -1,0 +1,103 @@
+"""Large sides put aside: in parts by ranges of the key, in a file without a name.
+
+Ranges, not hashes: numbers that lie close together are paired without a join
+(`near_keys.near_partners`), and parts that follow each other by the key are records in order
+(`signed.packed_parts`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import polars as pl
+
+from flows.stages.frame_file import FrameFile
+from flows.steps.frames.parts import Load
+from flows.steps.match.pairing import maybe_repeated
+from flows.steps.reconcile.second_keys import second_key_parts
+from schemas.field import Kind, Table
+from schemas.tables import INSERT_BATCH_DATA
+
+_NUMBERS = (Kind.INTEGER, Kind.INTEGER64)
+_IN_MEMORY = 1
+"""Byte: of what is large nothing stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """Ranges of the first number of a key; what lacks it belongs to the last one."""
+
+    column: str
+    bounds: pl.Series
+    """The first number of each range but the first, ascending."""
+
+    def __len__(self) -> int:
+        return self.bounds.len() + 1
+
+    def split(self, rows: pl.DataFrame) -> list[tuple[int, pl.DataFrame]]:
+        """The rows of each range that has some, in their order."""
+        number = pl.lit(self.bounds).search_sorted(pl.col(self.column), side="right")
+        last = self.bounds.len()
+        parts = rows.select(
+            pl.when(pl.col(self.column).is_null()).then(last).otherwise(number).alias("part")
+        ).to_series()
+        if parts.is_sorted():
+            lengths = parts.rle().struct.unnest()
+            starts = lengths["len"].cum_sum() - lengths["len"]
+            return [
+                (part, rows.slice(start, length))
+                for part, start, length in zip(
+                    lengths["value"], starts, lengths["len"], strict=True
+                )
+            ]
+        return [(part, rows.filter(parts == part)) for part in parts.unique().sort()]
+
+
+def ranges(table: Table, side: pl.DataFrame, parts: int) -> Ranges | None:
+    """Ranges that part the records of a side about evenly; None where these stay whole.
+
+    Whole stay kinds whose key does not begin with a number, and those of which a row in error is
+    told by its place alone.
+    """
+    column = table.identity[0]
+    first = table.delivered[0]
+    if (
+        parts < 2
+        or first.name != column
+        or first.kind not in _NUMBERS
+        or column == table.tenant
+        or table.unquotable
+        or table is INSERT_BATCH_DATA
+    ):
+        return None
+    numbers = side[column].drop_nulls().sort()
+    if numbers.is_empty():
+        return None
+    places = [numbers.len() * part // parts for part in range(1, parts)]
+    bounds = numbers.gather(places).unique(maintain_order=True)
+    return Ranges(column, bounds) if bounds.len() else None
+
+
+def one_second_key(table: Table, side: pl.DataFrame) -> bool:
+    """Whether no two records of a side can share a second key, which ranges would part."""
+    parts = second_key_parts(table)
+    return not parts or maybe_repeated(side.select(parts)) is None
+
+
+def put_aside(ranges: Ranges, rows: pl.DataFrame) -> Sequence[Load]:
+    """Put the rows of a side into a file; what reads each range of them."""
+    file = FrameFile(_IN_MEMORY)
+    for part, some in ranges.split(rows):
+        file.add(some, part)
+    return [partial(_read, file, part, rows.clear()) for part in range(len(ranges))]
+
+
+def keep(rows: pl.DataFrame) -> Load:
+    """Put a frame into a file of its own."""
+    file = FrameFile(_IN_MEMORY)
+    file.add(rows)
+    return partial(_read, file, 0, rows.clear())
+
+
+def _read(file: FrameFile, part: int, nothing: pl.DataFrame) -> pl.DataFrame:
+    return next(file.frames(part, at_once=2**62), nothing)

@@ -1,0 +1,89 @@
+"""Sides in parts: the records of a large kind, some of them at a time, as they are asked for.
+
+What has one key is in one part, on every side; the parts follow each other by the first number of
+the key. Whoever goes through parts holds one of them; asked for as of any mapping, a kind is whole.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+
+import polars as pl
+
+Load = Callable[[], pl.DataFrame]
+"""Reads a part, from wherever it was put."""
+Keep = Callable[[pl.DataFrame], Load]
+"""Puts a frame aside."""
+Change = Callable[[pl.DataFrame], pl.DataFrame]
+
+
+class PartedSide(Mapping[str, pl.DataFrame]):
+    """Frames by record kind, those of large kinds in parts."""
+
+    def __init__(self, loads: Mapping[str, Sequence[Load]]) -> None:
+        self.loads = dict(loads)
+
+    def __getitem__(self, record: str) -> pl.DataFrame:
+        return whole(self.loads[record])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.loads)
+
+    def __len__(self) -> int:
+        return len(self.loads)
+
+    def __contains__(self, record: object) -> bool:
+        return record in self.loads
+
+
+def parts_of(side: Mapping[str, pl.DataFrame], record: str) -> Sequence[Load]:
+    """What reads the parts of a record kind; none where the side has no such kind."""
+    if record not in side:
+        return ()
+    return side.loads[record] if isinstance(side, PartedSide) else (partial(_held, side[record]),)
+
+
+def with_parts(
+    side: Mapping[str, pl.DataFrame], others: Mapping[str, Sequence[Load]]
+) -> Mapping[str, pl.DataFrame]:
+    """The side with other parts of some kinds; the same side where there are none."""
+    return (
+        PartedSide({name: parts_of(side, name) for name in side} | {**others}) if others else side
+    )
+
+
+def changed(side: Mapping[str, pl.DataFrame], change: Change) -> Mapping[str, pl.DataFrame]:
+    """The side with all of its frames changed, those in parts when they are read."""
+    if not isinstance(side, PartedSide):
+        return {name: change(frame) for name, frame in side.items()}
+    return PartedSide({name: _each(loads, change) for name, loads in side.loads.items()})
+
+
+def filtered(load: Load, rows: pl.Series) -> Load:
+    """A part with some of its rows."""
+    return partial(_changed, load, lambda frame: frame.filter(rows))
+
+
+def whole(loads: Sequence[Load]) -> pl.DataFrame:
+    """All parts as one frame, each column of one piece."""
+    if len(loads) == 1:
+        return loads[0]()
+    return pl.concat((load() for load in loads), rechunk=True)
+
+
+def held(frame: pl.DataFrame) -> Load:
+    """What keeps a frame where it is."""
+    return partial(_held, frame)
+
+
+def _held(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame
+
+
+def _each(loads: Sequence[Load], change: Change) -> Sequence[Load]:
+    if len(loads) == 1:
+        return (held(change(loads[0]())),)
+    return [partial(_changed, load, change) for load in loads]
+
+
+def _changed(load: Load, change: Change) -> pl.DataFrame:
+    return change(load())

@@ -1,0 +1,154 @@
+"""A reconciliation by parts of the keys says what one of everything at once says."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import polars as pl
+import psycopg
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connectors.files.profile import DEFAULT
+from connectors.postgres.breaks import breaks_of
+from connectors.postgres.database import open_database
+from flows.stages.reconcile.put_aside import keep, put_aside, ranges
+from flows.stages.reconcile.rules import read_rules
+from flows.stages.reconcile.sources import Scope, gather_sources
+from flows.stages.sequence import import_delivery
+from flows.stages.workspace import Workspace
+from flows.steps.frames.parts import Load, PartedSide, parts_of, whole
+from flows.steps.frames.sources import Sources
+from flows.steps.reconcile.cut_off import cut_off
+from flows.steps.reconcile.joins import JoinResult, reconcile_sources
+from flows.steps.reconcile.signed import pack_records
+from schemas.tables import EXTRACTS, PAYMENT
+from tests.reconcile.records import extract
+from tests.reconcile.scenario import FOLDER, told_at
+
+AS_OF = date(2026, 3, 9)
+PARTS = (2, 64)
+EMPTY = "DROP SCHEMA IF EXISTS recon, sandbox CASCADE"
+
+
+def in_parts(sources: Sources, parts: int) -> tuple[Sources, int]:
+    """The sources in so many parts of each kind that can be parted, and the most that there are."""
+    sides: dict[str, dict[str, tuple[Load, ...]]] = {}
+    made = 0
+    for name in ("extract", "database", "listings"):
+        side: Mapping[str, pl.DataFrame] = getattr(sources, name)
+        sides[name] = {record: tuple(parts_of(side, record)) for record in side}
+    for record, table in EXTRACTS.items():
+        there = [side for side in sides.values() if record in side]
+        frames = [whole(side[record]) for side in there]
+        of_key = ranges(table, pl.concat(frames, how="diagonal"), parts) if frames else None
+        if of_key is None or record in ("invoice_file", "currency_rate"):
+            continue
+        made = max(made, len(of_key))
+        for side, frame in zip(there, frames, strict=True):
+            side[record] = tuple(put_aside(of_key, frame))
+    return replace(sources, **{name: PartedSide(side) for name, side in sides.items()}), made
+
+
+def told(result: JoinResult) -> tuple[object, ...]:
+    """All of a result that there is an order in, or that is counted."""
+    return (
+        result.rates.lines,
+        result.plans.lines,
+        result.debts.lines,
+        result.batches.lines,
+        result.tolerances.lines,
+        result.changed_since,
+    )
+
+
+def test_parts_change_nothing(workspace: Workspace) -> None:
+    import_delivery(workspace, [str(FOLDER / "monday")], DEFAULT)
+    with workspace.database.connect() as connection:
+        connection.execute((FOLDER / "monday.sql").read_bytes())
+        sources = gather_sources(workspace, connection, Scope(), {}).sources
+    rules = read_rules(FOLDER / "rules.toml")
+    # With what was signed: everything as it is now, of which nothing has changed.
+    sources = replace(sources, signed=dict(sources.database))
+    for day in (AS_OF, date(2026, 1, 15)):
+        cut = cut_off(sources, day)
+        first = reconcile_sources(cut.kept, rules, day, service=False, cut=cut)
+        for parts in PARTS:
+            parted, made = in_parts(sources, parts)
+            assert made > 1
+            cut_parts = cut_off(parted, day)
+            assert cut_parts.lines == cut.lines
+            other = reconcile_sources(
+                cut_parts.kept, rules, day, service=False, cut=cut_parts, keep=keep
+            )
+            assert other.breaks.equals(first.breaks)
+            assert told(other) == told(first)
+            assert pack_records(cut_parts.kept.database).equals(pack_records(cut.kept.database))
+            for record, loads in first.statuses.items():
+                statuses = whole(other.statuses[record])
+                order = [name for name in statuses.columns if name in ("extract_id", "row", "Id")]
+                mine = whole(loads)
+                assert statuses.columns == mine.columns
+                by = [*order, *(n for n in mine.columns if n not in order)]
+                assert statuses.sort(by).equals(mine.sort(by))
+
+
+@pytest.mark.parametrize(
+    "days",
+    [
+        ("monday",),
+        pytest.param(("monday", "tuesday", "wednesday", "friday"), marks=pytest.mark.long),
+    ],
+)
+def test_reports_and_ledger_are_the_same(
+    workspace: Workspace, days: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Every key in a part of its own, with a service that lists and answers."""
+    found = []
+    for at_once in (workspace.settings.limits.reconcile_bytes, 1):
+        with psycopg.connect(workspace.settings.database_url, autocommit=True) as connection:
+            connection.execute(EMPTY)
+        limits = replace(workspace.settings.limits, reconcile_bytes=at_once)
+        home = tmp_path / f"home-{at_once}"
+        settings = replace(workspace.settings, home=home.resolve(), limits=limits)
+        with told_at(Workspace(settings, open_database(settings))) as story:
+            done = [story.play(day) for day in days]
+            with story.place.database.connect() as connection:
+                breaks = [breaks_of(connection, one.run.id) for one in done]
+        files = {
+            str(path.relative_to(one.written.folder)): path.read_bytes()
+            for one in done
+            for path in sorted(one.written.folder.rglob("*"))
+            if path.is_file() and path.name != "manifest.json"
+        }
+        found.append((files, breaks))
+    (files, breaks), (others, other_breaks) = found
+    assert [name for name in files if files[name] != others.get(name)] == []
+    assert files.keys() == others.keys()
+    for mine, theirs in zip(breaks, other_breaks, strict=True):
+        assert theirs.equals(mine)
+
+
+@given(
+    st.lists(st.one_of(st.none(), st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1))),
+    st.integers(2, 9),
+)
+def test_ranges_have_every_row_once_and_what_is_equal_together(
+    numbers: list[int | None], parts: int
+) -> None:
+    rows = extract(PAYMENT, *({"Id": number} for number in numbers))
+    of_key = ranges(PAYMENT, rows, parts)
+    known = {number for number in numbers if number is not None}
+    if of_key is None:
+        assert len(known) < 2 or len(numbers) < parts
+        return
+    assert len(of_key) <= parts
+    found = [load()["Id"].to_list() for load in put_aside(of_key, rows)]
+    # Nulls come last, as they do where records are put in order.
+    ordered = sorted((n is None, n or 0) for n in numbers)
+    assert [one for part in found for one in sorted((n is None, n or 0) for n in part)] == ordered
+    for number in known:
+        assert sum(number in part for part in found) == 1
+    assert whole(put_aside(of_key, rows))["row"].sort().equals(rows["row"])
