@@ -5,9 +5,10 @@ Ranges, not hashes: numbers that lie close together are paired without a join
 (`signed.packed_parts`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain, islice
 
 import polars as pl
 
@@ -97,6 +98,17 @@ def keep(rows: pl.DataFrame) -> Load:
     file = FrameFile(_IN_MEMORY)
     file.add(rows)
     return partial(_read, file, 0, rows.clear())
+
+
+def kept_parts(parts: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """The same frames, put into a file at once where there are several."""
+    first, *others = islice(parts := iter(parts), 2)
+    if not others:
+        return iter((first,))
+    file = FrameFile(_IN_MEMORY, "lz4")
+    for part in chain((first, *others), parts):
+        file.add(part)
+    return file.frames()
 
 
 def _read(file: FrameFile, part: int, nothing: pl.DataFrame) -> pl.DataFrame:

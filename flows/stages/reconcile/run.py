@@ -35,11 +35,12 @@ from flows.report.reconciled.verdicts import word_of
 from flows.stages.reconcile.acceptance_rules import accept_by_rules
 from flows.stages.reconcile.as_of import OPTIONS, Names, refuse_day, scope_as_of
 from flows.stages.reconcile.breaks import breaks_left
+from flows.stages.reconcile.corrections import corrections
 from flows.stages.reconcile.cover import gather_facts
 from flows.stages.reconcile.gone import doubted, newest_batches
 from flows.stages.reconcile.kept_signatures import folder_of, is_taken
 from flows.stages.reconcile.mail import mail_reports
-from flows.stages.reconcile.put_aside import keep
+from flows.stages.reconcile.put_aside import keep, kept_parts
 from flows.stages.reconcile.rules import rules_of
 from flows.stages.reconcile.shown import run_as_json, where_told
 from flows.stages.reconcile.sign import signed_sources
@@ -52,7 +53,7 @@ from flows.steps.breaks.aside import Gone, gone_since, other_terms
 from flows.steps.breaks.carry_forward import carry_forward
 from flows.steps.breaks.causes import find_causes, moments
 from flows.steps.breaks.frame import no_breaks
-from flows.steps.breaks.saved import saved_parts
+from flows.steps.breaks.saved import facts_of, parts, saved_parts
 from flows.steps.frames.light import without
 from flows.steps.reconcile.conclusion import conclude
 from flows.steps.reconcile.cut_off import Cut, cut_off
@@ -187,6 +188,10 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
             lambda breaks: moments(breaks, sources.extract),
         )
         carried = carried.join(causes.of, on="id", how="left", maintain_order="left")
+        del there
+        # Before the report has its own order of the breaks beside them.
+        kept = replace(gathered, sources=cut.kept)
+        corrected = corrections(workspace, connection, carried, kept)
         number = next_number(connection)
         while is_taken(workspace, number):
             # Of a run that died; or the database was restored, and the report may be signed.
@@ -217,16 +222,11 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
         )
         workspace.progress("reconcile", 2, 3)
         folder = folder_of(number)
-        written = write_reconciliation(
-            workspace,
-            connection,
-            folder,
-            number,
-            report,
-            carried,
-            replace(gathered, sources=cut.kept),
-            previous,
-        )
+        # The report has its own order of the breaks: once it is made these wait to be saved.
+        carried = carried.drop("age_days", "age_business_days", "severity")
+        facts, saved = facts_of(carried), kept_parts(parts(carried))
+        del carried, causes
+        written = write_reconciliation(workspace, folder, number, report, corrected, kept, previous)
         unsaved[number] = report, written
         reach("reconciliation-written")
         run = save_run(
@@ -241,7 +241,7 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
             previous=previous,
             decided_through=decided_through,
             folder=folder,
-            breaks=saved_parts(carried.drop("age_days", "age_business_days", "severity")),
+            breaks=saved_parts(saved, facts),
             by=asked.by,
             reason=restates,
             rules_text=rules_text(asked.rules),

@@ -12,9 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
-import polars as pl
-import psycopg
-
 from connectors.files.atomic import Write, write_file, write_files
 from connectors.postgres.reconciliations import Reconciliation
 from flows.report.reconciled.data import (
@@ -27,7 +24,6 @@ from flows.report.reconciled.data import (
 from flows.report.reconciled.html import render_html
 from flows.report.reconciled.text import render_text
 from flows.report.reconciled.workbook import render_workbook
-from flows.stages.reconcile.corrections import corrections
 from flows.stages.reconcile.report_files import MANIFEST, TEXT
 from flows.stages.reconcile.sign import RECORDS
 from flows.stages.reconcile.sources import Gathered
@@ -57,15 +53,14 @@ class Written:
 
 def write_reconciliation(
     workspace: Workspace,
-    connection: psycopg.Connection,
     folder: str,
     number: int,
     report: ReconciliationReport,
-    carried: pl.DataFrame,
+    corrected: Mapping[str, Write],
     gathered: Gathered,
     previous: Reconciliation | None,
 ) -> Written:
-    """All files of a run; raises ReconError where they cannot be written."""
+    """All files of a run, with those of rows to correct; raises ReconError where one cannot be."""
     path = workspace.settings.reports / folder
     records = gathered.sources.database
     hashes = write_files(
@@ -73,7 +68,7 @@ def write_reconciliation(
         {
             **rendered(report),
             RECORDS: partial(write_parts, packed_schema(records), packed_parts(records)),
-            **corrections(workspace, connection, carried, gathered),
+            **corrected,
         },
     )
     told = report_hash(hashes)

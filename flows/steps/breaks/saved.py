@@ -1,6 +1,6 @@
 """Breaks as rows of the ledger: what a run saves of each, and what the next one reads."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import polars as pl
 
@@ -22,25 +22,36 @@ _FACTS = [name for name in CARRIED if name not in (*_SAVED, "id")]
 
 def to_saved(carried: pl.DataFrame) -> pl.DataFrame:
     """Carried breaks as rows of the ledger, without the run's number."""
-    return pl.concat(saved_parts(carried))
+    return pl.concat(saved_parts(parts(carried), facts_of(carried)))
 
 
-def saved_parts(carried: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """The same some thousand at a time: their facts as text are many times what they are here."""
+def parts(carried: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Carried breaks some thousand at a time; of none one part without any."""
+    yield from carried.iter_slices(PART) if carried.height else [carried]
+
+
+def facts_of(carried: pl.DataFrame) -> list[str]:
+    """The columns that are facts of breaks: what no break has a value of is not said of each."""
     # What a break adds to totals follows from the breaks that are there beside it.
     left_out = {*_SAVED, "id", *REMEMBERED, *_COUNTS}
-    # What no break has a value of is not said of each.
     nulls = carried.null_count().row(0, named=True)
-    others = [
+    return [
         name
         for name in carried.columns
         if name not in left_out and (nulls[name] < carried.height or name in _ALWAYS)
     ]
-    facts = pl.struct(others).struct.json_encode().alias("facts")
+
+
+def saved_parts(carried: Iterable[pl.DataFrame], facts: Sequence[str]) -> Iterator[pl.DataFrame]:
+    """Parts of carried breaks as rows of the ledger: their facts as text are many times as large.
+
+    `facts` as `facts_of` gives them for all parts.
+    """
+    told = pl.struct(facts).struct.json_encode().alias("facts")
     days = pl.col("first_seen", "accepted_until").cast(pl.String)
-    for part in carried.iter_slices(PART) if carried.height else [carried]:
+    for part in carried:
         yield (
-            part.with_columns(facts)
+            part.with_columns(told)
             .with_columns(days)
             .rename({"id": "break_id"})
             .select(name for name in _SAVED if name != "reconciliation_id")
