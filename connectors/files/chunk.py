@@ -358,6 +358,18 @@ def joined_places(chunks: Sequence[Chunk]) -> pl.DataFrame:
     return pl.DataFrame({name: np.concatenate([one[name] for one in places]) for name in places[0]})
 
 
+def joined_positions(chunks: Sequence[Chunk]) -> pl.DataFrame:
+    """The same with the texts of chunks in UTF-8 that have no fault."""
+    data = [
+        one.block[begin:end].decode()
+        for one in chunks
+        for begin, end in zip(one.records.start.tolist(), one.records.end.tolist(), strict=True)
+    ]
+    return joined_places(chunks).with_columns(
+        pl.Series("data", data, pl.String), pl.lit(None, pl.String).alias("raw")
+    )
+
+
 def _column_names(width: int) -> list[str]:
     return [str(column) for column in range(width)]
 

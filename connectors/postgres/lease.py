@@ -1,7 +1,7 @@
 """The lease of a run on its batch, and the epoch that every commit looks at."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import NoReturn
@@ -68,20 +68,27 @@ class Lease:
             finally:
                 self._in_transaction = False
 
-    def add_receipt(self, receipt: Receipt) -> None:
-        """Write a chunk's receipt; call it inside the transaction of the chunk's rows."""
-        values = {name: getattr(receipt, name) for name in Receipt.__dataclass_fields__} | {
-            "counts": json.dumps(receipt.counts, sort_keys=True),
-            "totals": json.dumps(receipt.totals, sort_keys=True),
-            "clues": clues_text(receipt.clues),
-            "epoch": self.epoch,
-            "written_at": datetime.now(UTC),
-        }
-        self.connection.execute(
-            f"INSERT INTO receipt ({', '.join(values)}) "
-            f"VALUES ({', '.join(f'%({name})s' for name in values)})",
-            values,
-        )
+    def add_receipts(self, receipts: Iterable[Receipt]) -> None:
+        """Write the receipts of chunks; call it inside the transaction of their rows."""
+        names = Receipt.__dataclass_fields__
+        rows = [
+            {name: getattr(receipt, name) for name in names}
+            | {
+                "counts": json.dumps(receipt.counts, sort_keys=True),
+                "totals": json.dumps(receipt.totals, sort_keys=True),
+                "clues": clues_text(receipt.clues),
+                "epoch": self.epoch,
+                "written_at": datetime.now(UTC),
+            }
+            for receipt in receipts
+        ]
+        columns = (*names, "epoch", "written_at")
+        with self.connection.cursor() as cursor:
+            cursor.executemany(
+                f"INSERT INTO receipt ({', '.join(columns)}) "
+                f"VALUES ({', '.join(f'%({name})s' for name in columns)})",
+                rows,
+            )
 
     def set_state(
         self,

@@ -5,7 +5,7 @@ the run still holds its batch: a run that was frozen and taken over writes nothi
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -296,20 +296,24 @@ def list_receipts(
     connection: psycopg.Connection,
     batch_id: int,
     stage: str,
-    extract_id: int | None = None,
+    extracts: int | Sequence[int] | None = None,
     *,
     with_clues: bool = True,
 ) -> list[Receipt]:
-    """The receipts of a stage in order, of one extract or of all.
+    """The receipts of a stage in order, of one extract, of some, or of all.
 
     Whether clues can be read, all of our code is hashed to tell: who needs none says so.
     """
     with connection.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(
             "SELECT * FROM receipt WHERE batch_id = %(batch)s AND stage = %(stage)s "
-            "AND (%(extract)s::int IS NULL OR extract_id = %(extract)s) "
+            "AND (%(extracts)s::int[] IS NULL OR extract_id = ANY(%(extracts)s)) "
             "ORDER BY extract_id, chunk",
-            {"batch": batch_id, "stage": stage, "extract": extract_id},
+            {
+                "batch": batch_id,
+                "stage": stage,
+                "extracts": [extracts] if isinstance(extracts, int) else extracts,
+            },
         ).fetchall()
     wanted = Receipt.__dataclass_fields__
     return [
@@ -320,6 +324,15 @@ def list_receipts(
         )
         for row in rows
     ]
+
+
+def begun_extracts(connection: psycopg.Connection, batch_id: int, stage: str) -> set[int]:
+    """The extracts that have a receipt of a stage."""
+    rows = connection.execute(
+        "SELECT DISTINCT extract_id FROM receipt WHERE batch_id = %s AND stage = %s",
+        [batch_id, stage],
+    ).fetchall()
+    return {extract for (extract,) in rows}
 
 
 def clues_text(clues: Mapping[str, Any]) -> str | None:

@@ -133,16 +133,18 @@ def _list(lease: Lease, apply_ranges: Iterable[ApplyRange], done: _Done) -> None
 
 def _add_receipt(lease: Lease, apply_range: ApplyRange, applied: Applied) -> None:
     reach("apply")
-    lease.add_receipt(
-        Receipt(
-            batch_id=lease.batch_id,
-            extract_id=apply_range.where.extract_id,
-            stage=apply_stage(apply_range.table),
-            chunk=apply_range.chunk,
-            first_record=apply_range.where.first,
-            last_record=apply_range.where.last,
-            counts=applied.counts,
-            totals={},
-            verdict=applied.verdict,
-        )
+    lease.add_receipts([_receipt(apply_range, applied)])
+
+
+def _receipt(apply_range: ApplyRange, applied: Applied) -> Receipt:
+    return Receipt(
+        batch_id=apply_range.where.batch_id,
+        extract_id=apply_range.where.extract_id,
+        stage=apply_stage(apply_range.table),
+        chunk=apply_range.chunk,
+        first_record=apply_range.where.first,
+        last_record=apply_range.where.last,
+        counts=applied.counts,
+        totals={},
+        verdict=applied.verdict,
     )

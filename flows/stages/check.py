@@ -4,7 +4,7 @@ Decided before anything is visible in a target. One transaction: a run that dies
 """
 
 import logging
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
 from connectors.errors import BatchStateError
@@ -70,7 +70,7 @@ def check(workspace: Workspace, lease: Lease) -> None:
                 note_no_records(connection, table, batch.id, code, lines)
         join_by_hash(connection, only=False)
         reach("check")
-        reason = _held_because(lease, tables, profile)
+        reason = _held_because(lease, tables, receipts, profile)
         if reason:
             told = ledger_detail(connection, lease.batch_id)
             lease.set_state(State.HELD, held_because=reason, detail=told)
@@ -181,16 +181,21 @@ def _check_table(lease: Lease, table: Table, profile: Profile, known: Known) -> 
             log.warning("%s: %s", table.title, told)
 
 
-def _held_because(lease: Lease, tables: list[Table], profile: Profile) -> str | None:
+def _held_because(
+    lease: Lease, tables: list[Table], receipts: Iterable[Receipt], profile: Profile
+) -> str | None:
     """Why somebody has to decide: a file cannot be proven, or there are too many errors."""
-    reasons = [*_unproven(lease, profile), _over_budget(lease, tables, profile)]
+    reasons = [*_unproven(lease, receipts, profile), _over_budget(lease, tables, profile)]
     return "; ".join(filter(None, reasons)) or None
 
 
-def _unproven(lease: Lease, profile: Profile) -> Iterator[str]:
+def _unproven(lease: Lease, receipts: Iterable[Receipt], profile: Profile) -> Iterator[str]:
+    of: dict[int, list[Receipt]] = defaultdict(list)
+    for receipt in receipts:
+        of[receipt.extract_id].append(receipt)
     for extract in ledger.list_extracts(lease.connection, lease.batch_id):
         if extract.refused is None:
-            tied = tied_in_batch(lease.connection, extract, profile)
+            tied = tied_in_batch(lease.connection, extract, profile, of[extract.id])
             if tied is not None and tied.unproven:
                 yield f"{extract.name} cannot be proven to be whole: {tied.unproven}"
 

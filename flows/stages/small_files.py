@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from connectors.files.chunk import Chunk, joined_cells, joined_places
+from connectors.files.chunk import Chunk, joined_cells, joined_places, joined_positions
 from connectors.files.header import Header
 from connectors.files.profile import Profile
 from connectors.settings import KIB, MIB
@@ -26,6 +26,8 @@ SMALL_BYTES = 64 * KIB
 """A larger file is worth a frame of its own."""
 HELD_BYTES = 4 * MIB
 """Of files that wait for others like them."""
+MOST_FILES = 1_000
+"""That wait: however small they are, a run that dies reads no more of them again."""
 
 
 class SmallFile(NamedTuple):
@@ -48,7 +50,7 @@ class CleanFiles(NamedTuple):
 
     files: list[SmallFile]
     rows: pl.DataFrame
-    """Staged rows of the clean ones, without their texts."""
+    """Staged rows of the clean ones; the number of the file is in place of its extract's."""
     left: list[SmallFile]
     """Those that have to be validated by themselves."""
 
@@ -105,7 +107,9 @@ class WaitingFiles:
         yield from groups.values()
 
 
-def validate_together(files: Sequence[SmallFile], profile: Profile) -> CleanFiles:
+def validate_together(
+    files: Sequence[SmallFile], profile: Profile, batch_id: int = 0, *, with_texts: bool = False
+) -> CleanFiles:
     """Validate files that are alike; raises SchemaBroken, of which the file is not known."""
     header, chunks = files[0].header, [one.chunk for one in files]
     cells = joined_cells(chunks, header.width)
@@ -115,11 +119,11 @@ def validate_together(files: Sequence[SmallFile], profile: Profile) -> CleanFile
         header.table,
         cells,
         header.fields,
-        positions=joined_places(chunks),
+        positions=joined_positions(chunks) if with_texts else joined_places(chunks),
         faults=empty_texts(sum(chunk.height for chunk in chunks)),
         writing=writing_of(profile),
         sources=header.sources,
-        batch_id=0,
+        batch_id=batch_id,
         extract_id=0,
         tenant=profile.tenant,
         inner_record=None,

@@ -1,6 +1,6 @@
 """What is stated of a file, by its footer or a manifest, against what was read of it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import NamedTuple
@@ -10,10 +10,8 @@ import psycopg
 
 from connectors.files.manifest import ManifestEntry, differences, read_entry
 from connectors.files.profile import Profile
-from connectors.postgres import ledger
-from connectors.postgres.ledger import Extract
+from connectors.postgres.ledger import Extract, Receipt
 from connectors.postgres.staging import count_unread
-from flows.stages.chunk_ranges import STAGE
 from flows.steps.totals import Totals, add
 from flows.steps.validate.chunk import EXCLUDED
 from schemas.counting import agree, quantity
@@ -98,15 +96,18 @@ def unread_of(entry: ManifestEntry, table: Table, rows: pl.DataFrame) -> int:
 
 
 def tied_in_batch(
-    connection: psycopg.Connection, extract: Extract, profile: Profile
+    connection: psycopg.Connection,
+    extract: Extract,
+    profile: Profile,
+    receipts: Iterable[Receipt],
 ) -> Tied | None:
-    """The same of a file that is staged; None: nothing is stated of it."""
+    """The same of a file that is staged, with these receipts; None: nothing is stated of it."""
     if extract.manifest is None:
         return None
     entry = read_entry(extract.manifest)
     parts = [
         TotalsRead(record, state, Totals.from_json(shape))
-        for receipt in ledger.list_receipts(connection, extract.batch_id, STAGE, extract.id)
+        for receipt in receipts
         for record, states in receipt.totals.items()
         for state, shape in states.items()
     ]

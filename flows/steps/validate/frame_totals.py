@@ -14,6 +14,7 @@ from schemas.kinds import EXACT
 
 _SAFE_CHARACTERS = 17
 """A plain decimal this short fits Decimal(38, 18) without rounding."""
+_ALL, _EXTRACT = "all", "extract_id"
 
 
 def totals_by_state(
@@ -27,7 +28,7 @@ def totals_by_state(
     totals = {}
     for state, mask in states.items():
         rows = counted.filter(mask)
-        totals[state] = Totals(rows.height, _keys(table, rows), _amounts(table, rows))
+        totals[state] = Totals(rows.height, _keys(table, rows), _amounts(table, rows).get(0, {}))
     return totals
 
 
@@ -51,30 +52,49 @@ def _keys(table: Table, typed: pl.DataFrame) -> int:
     return int(typed[table.key[0]].cast(pl.Int128).sum() or 0)
 
 
-def _amounts(table: Table, typed: pl.DataFrame) -> dict[str, dict[str, Decimal]]:
+def totals_by_extract(table: Table, rows: pl.DataFrame) -> dict[int, Totals]:
+    """The control totals of staged rows, none of which has an error, by their extract."""
+    exact = {name: name + EXACT for name in table.amounts}
+    by_identity = key_columns(table) == (IDENTITY,)
+    key = pl.col(IDENTITY).str.slice(0, 15).str.to_integer(base=16, dtype=pl.Int64)
+    key = key if by_identity else pl.col(table.key[0])
+    counted = rows.group_by(_EXTRACT).agg(pl.len(), key.cast(pl.Int128).sum().alias("keys"))
+    amounts = _amounts(table, rows.rename(exact), _EXTRACT)
+    return {
+        extract: Totals(height, int(keys), amounts.get(extract, {}))
+        for extract, height, keys in counted.iter_rows()
+    }
+
+
+def _amounts(
+    table: Table, typed: pl.DataFrame, by: str = _ALL
+) -> dict[int, dict[str, dict[str, Decimal]]]:
+    """By what is in a column, the sums of amounts by their currency."""
     if not table.amounts or typed.is_empty():
         return {}
     assert table.currency is not None
     assert all(table.by_name[name].kind is Kind.DOUBLE for name in table.amounts)
     exact = [pl.col(name + EXACT) for name in table.amounts]
     short = [text.str.len_bytes() <= _SAFE_CHARACTERS for text in exact]
+    of = pl.lit(0).alias(_ALL) if by == _ALL else pl.col(by)
+    currency = pl.col(table.currency).cast(pl.String).fill_null(NO_CURRENCY).alias("currency")
     sums = (
         typed.lazy()
-        .group_by(pl.col(table.currency).cast(pl.String).fill_null(NO_CURRENCY).alias("currency"))
+        .group_by(of, currency)
         .agg(
             pl.when(fits).then(text).cast(AMOUNT).sum().name.keep()
             for text, fits in zip(exact, short, strict=True)
         )
         .collect()
     )
-    result = {
-        row["currency"]: {name: row[name + EXACT] or Decimal(0) for name in table.amounts}
-        for row in sums.iter_rows(named=True)
-    }
+    result: dict[int, dict[str, dict[str, Decimal]]] = {}
+    for row in sums.iter_rows(named=True):
+        result.setdefault(row[by], {})[row["currency"]] = {
+            name: row[name + EXACT] or Decimal(0) for name in table.amounts
+        }
     for name, text, fits in zip(table.amounts, exact, short, strict=True):
-        long = typed.filter(~fits).select(
-            pl.col(table.currency).cast(pl.String).fill_null(NO_CURRENCY), text
-        )
-        for currency, digits in long.iter_rows():
-            result[currency][name] = EXACT_SUMS.add(result[currency][name], Decimal(digits))
+        long = typed.filter(~fits).select(of, currency, text)
+        for whose, kind, digits in long.iter_rows():
+            amounts = result[whose][kind]
+            amounts[name] = EXACT_SUMS.add(amounts[name], Decimal(digits))
     return result

@@ -78,8 +78,8 @@ class KeyFilter:
         if table.name not in self._seen:
             self._seen[table.name] = _Seen()
         seen = self._seen[table.name]
-        if self._since is None:
-            self._since = at
+        self.begin(at)
+        assert self._since is not None
         keys = _Keys(table, rows)
         middle, strays = keys.middle()
         clues = {
@@ -94,6 +94,49 @@ class KeyFilter:
         }
         seen.rows += rows.height
         return clues
+
+    def begin(self, at: At) -> None:
+        """Say where it begins, unless it has begun."""
+        if self._since is None:
+            self._since = at
+
+    def add_together(
+        self, table: Table, rows: pl.DataFrame, parts: Sequence[tuple[At, int]]
+    ) -> list[dict[str, Any]]:
+        """Take in chunks that follow each other, each with its place and how many `rows` are its.
+
+        What is known of all of them together is in the clues of the first one that has rows.
+        """
+        whole = self.add(table, rows, parts[0][0])
+        none: dict[str, Any] = {"keys": [], "middle": [], "strays": []}
+        none["values"] = {name: [] for name in whole["values"]}
+        after, told, clues = whole["after"], False, []
+        for (at, height), span in zip(parts, _spans(table, rows, parts), strict=True):
+            of_all = whole if height and not told else none
+            told = told or height > 0
+            clues.append(
+                {**whole, **{name: of_all[name] for name in none}, "at": list(at), "after": after}
+                | {"span": span}
+            )
+            after += height
+        return clues
+
+
+def _spans(
+    table: Table, rows: pl.DataFrame, parts: Sequence[tuple[At, int]]
+) -> list[list[int] | None]:
+    """Of each part: what `_Keys.span` says of its rows."""
+    first = key_columns(table)[0]
+    filled = [place for place, (_, height) in enumerate(parts) if height]
+    spans: list[list[int] | None] = [None] * len(parts)
+    if first == IDENTITY or not filled:
+        return spans
+    numbers = rows[first].to_numpy()
+    begin = np.cumsum([0, *(parts[place][1] for place in filled[:-1])])
+    ends = np.minimum.reduceat(numbers, begin), np.maximum.reduceat(numbers, begin)
+    for place, low, high in zip(filled, *(one.tolist() for one in ends), strict=True):
+        spans[place] = [low, high]
+    return spans
 
 
 class _Seen:

@@ -1,0 +1,222 @@
+"""Stage together: small extracts that follow each other, as many as go into one transaction.
+
+What a transaction, a COPY and a frame cost, they share. Each has the verdicts, the receipts and the
+rows that it has when it is staged by itself, and one with an error is validated by itself.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import polars as pl
+import psycopg
+
+from connectors.files.chunk import Chunk
+from connectors.files.header import Header
+from connectors.files.profile import Profile
+from connectors.files.reader import first_place, read_chunks
+from connectors.memory import keep_arrays
+from connectors.postgres.lease import Lease
+from connectors.postgres.ledger import Extract
+from connectors.postgres.staging import CopyRows, copy_staged
+from connectors.settings import Limits, Settings
+from flows.stages.kept import open_archived
+from flows.stages.prepared import (
+    Prepared,
+    ReadChunk,
+    prepare_chunk,
+    sha256_of,
+    write_chunks,
+    write_once,
+)
+from flows.stages.rows.repaired import RepairedRows
+from flows.stages.small_files import (
+    HELD_BYTES,
+    MOST_FILES,
+    SMALL_BYTES,
+    SmallFile,
+    is_plain,
+    is_simple,
+    validate_together,
+)
+from flows.stages.terms import with_secrets
+from flows.stages.workspace import Workspace
+from flows.steps.validate.chunk import READY, Validated
+from flows.steps.validate.frame_totals import totals_by_extract
+from flows.steps.validate.key_filter import KeyFilter, looked_at
+from flows.steps.validate.omitted_secrets import FindRepaired
+from schemas.derived.pandera_schemas import SchemaBroken
+from schemas.tables import EXTRACTS
+
+_PLACE = "place"
+"""Column of the place of a row's chunk among those that are written together."""
+
+
+def in_groups(
+    extracts: Iterable[Extract], begun: Collection[int], limits: Limits
+) -> Iterator[list[Extract]]:
+    """Extracts in their order: small ones that follow each other together, all others alone.
+
+    So is what was `begun` before: where it goes on has to be found.
+    """
+    small = min(SMALL_BYTES, limits.block_bytes, limits.strict_bytes)
+    group: list[Extract] = []
+    for extract in extracts:
+        alone = extract.id in begun or (extract.bytes or 0) > small
+        held = sum(one.bytes or 0 for one in group)
+        if group and (alone or len(group) == MOST_FILES or held >= HELD_BYTES):
+            yield group
+            group = []
+        if alone:
+            yield [extract]
+        else:
+            group.append(extract)
+    if group:
+        yield group
+
+
+def stage_together(
+    workspace: Workspace,
+    lease: Lease,
+    extracts: Sequence[Extract],
+    profile: Profile,
+    key_filter: KeyFilter,
+) -> None:
+    """Stage extracts of which nothing is staged; raises what staging each of them raises."""
+    keep_arrays()
+    limits = workspace.settings.limits
+    profile = with_secrets(lease.connection, lease.batch_id, profile)
+    repaired = RepairedRows(workspace, lease.batch_id)
+    run = _Together(workspace.settings, lease, profile, repaired, key_filter)
+    for extract in extracts:
+        content, header = open_archived(workspace, extract, profile)
+        place = first_place(header)
+        chunks = read_chunks(content, header, place, limits.block_bytes, limits.strict_bytes)
+        for number, chunk in enumerate(chunks):
+            run.add(ReadChunk(extract, header, number, chunk))
+    run.write()
+
+
+@dataclass(slots=True)
+class _Together:
+    """Chunks that wait to be written together."""
+
+    settings: Settings
+    lease: Lease
+    profile: Profile
+    repaired: FindRepaired
+    key_filter: KeyFilter
+    waiting: list[ReadChunk] = field(default_factory=list)
+    held: int = 0
+
+    def add(self, read: ReadChunk) -> None:
+        """Let one wait; a small workbook may be a large text."""
+        self.waiting.append(read)
+        self.held += len(read.chunk.block)
+        if self.held >= 2 * HELD_BYTES:
+            self.write()
+
+    def write(self) -> None:
+        """Write those that wait."""
+        waiting, self.waiting, self.held = self.waiting, [], 0
+        if not waiting:
+            return
+        prepare = partial(prepare_chunk, self.settings, self.profile, self.repaired)
+        clean = _validated_together(waiting, self.profile)
+        chunks = [
+            clean.chunks[place] if place in clean.chunks else prepare(read)
+            for place, read in enumerate(waiting)
+        ]
+        _look(self.key_filter, chunks, clean.keys)
+        copies = [*clean.copies, *(rows for one in chunks for rows in one.copies)]
+        try:
+            write_chunks(self.settings, chunks, copies, self.lease)
+        except psycopg.errors.UniqueViolation:
+            # A worker that was taken for dead has written some of them.
+            for read, one in zip(waiting, chunks, strict=True):
+                alone = replace(prepare(read), clues=one.clues)
+                write_once(self.settings, alone, self.lease)
+
+
+@dataclass(slots=True)
+class _Clean:
+    """Chunks without an error, validated as one frame with others like them."""
+
+    chunks: dict[int, Prepared] = field(default_factory=dict)
+    """By their place among those that are written together."""
+    copies: list[CopyRows] = field(default_factory=list)
+    keys: dict[str, list[pl.DataFrame]] = field(default_factory=lambda: defaultdict(list))
+    """What `KeyFilter` looks at, with _PLACE, by record kind."""
+
+
+def _validated_together(waiting: Sequence[ReadChunk], profile: Profile) -> _Clean:
+    """What can be validated together of some chunks and is clean; the rest decides by itself."""
+    alike: dict[Hashable, list[SmallFile]] = defaultdict(list)
+    for place, (_, header, _, chunk) in enumerate(waiting):
+        if _is_like_others(header, chunk, profile):
+            small = SmallFile(place, header, chunk)
+            alike[small.alike].append(small)
+    clean = _Clean()
+    for files in alike.values():
+        try:
+            found = validate_together(files, profile, waiting[0].extract.batch_id, with_texts=True)
+        except SchemaBroken:
+            continue  # By itself, its file is named.
+        if not found.files:
+            continue
+        table, places = files[0].header.table, found.rows["extract_id"].alias(_PLACE)
+        totals = totals_by_extract(table, found.rows)
+        for place, _, chunk in found.files:
+            extract, _, number, _ = waiting[place]
+            states = {table.name: {READY: totals[place]}}
+            clean.chunks[place] = Prepared(
+                extract, number, chunk, Validated(totals=states), sha256_of(chunk)
+            )
+        numbers = pl.Series([read.extract.id for read in waiting], dtype=pl.Int32)
+        rows = found.rows.with_columns(numbers.gather(places).alias("extract_id"))
+        clean.copies.append(copy_staged(table, rows))
+        clean.keys[table.name].append(rows.select(looked_at(table)).with_columns(places))
+    return clean
+
+
+def _is_like_others(header: Header, chunk: Chunk, profile: Profile) -> bool:
+    """Whether the verdict on a chunk's rows follows from their cells, and no byte is left over.
+
+    What a row with secrets leaves out may be in the row that it repairs.
+    """
+    return (
+        is_plain(header, profile)
+        and not header.table.unquotable
+        and is_simple(chunk)
+        and chunk.conserved()
+    )
+
+
+def _look(
+    key_filter: KeyFilter, chunks: Sequence[Prepared], clean: dict[str, list[pl.DataFrame]]
+) -> None:
+    """Gather the clues of chunks that are written together, in their order."""
+    frames = defaultdict(list, {record: [*keys] for record, keys in clean.items()})
+    for place, one in enumerate(chunks):
+        for record, keys in one.keys.items():
+            frames[record].append(keys.with_columns(pl.lit(place, pl.Int32).alias(_PLACE)))
+    key_filter.begin(chunks[0].at)
+    found: list[dict[str, dict[str, object]]] = [{} for _ in chunks]
+    for record, parts in frames.items():
+        rows = pl.concat(parts).sort(_PLACE, maintain_order=True)
+        heights = dict(rows.group_by(_PLACE).len().iter_rows())
+        places = [
+            place
+            for place, one in enumerate(chunks)
+            if record in one.keys or record in one.validated.totals
+        ]
+        told = key_filter.add_together(
+            EXTRACTS[record],
+            rows.drop(_PLACE),
+            [(chunks[place].at, heights.get(place, 0)) for place in places],
+        )
+        for place, clues in zip(places, told, strict=True):
+            found[place][record] = clues
+    for one, clues in zip(chunks, found, strict=True):
+        one.tell(clues)
