@@ -12,15 +12,23 @@ Most rows of a range end alike. Their verdict is told once, in the receipt of th
 that end otherwise get an outcome of their own. `schemas.derived.views.staged_row` reads both.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import psycopg
 
 from connectors.files.spool import Spooled
-from connectors.postgres.insert import insert_new
-from connectors.postgres.ranges import Range, absent, in_range, ready, untold
+from connectors.postgres.insert import insert_new, insert_staged
+from connectors.postgres.ranges import (
+    Range,
+    Records,
+    WholeExtracts,
+    absent,
+    ready,
+    same,
+    untold,
+)
 from schemas.derived.sql_names import content_columns, key_columns, staged_name
 from schemas.derived.views import joined, position, quoted
 from schemas.field import Table
@@ -72,21 +80,53 @@ def apply_rows(
     least and the greatest value of the key's first column in the range, where they are known.
     """
     _tell_present(connection, table, rows, span)
-    known = _known(connection, rows, "TRUE")
+    known = _known(connection, rows, "TRUE")[rows.extract_id]
     work = Work(
-        new=not known or _ready_rows(connection, table, rows) > known.total(),
+        new=not known or _ready_rows(connection, table, rows)[rows.extract_id] > known.total(),
         changed=known["updated"] > 0,
     )
-    if work.new or work.changed:
-        connection.execute("ANALYZE present")
+    _analyse_present(connection, work)
     done = _act(connection, table, rows, work, spooled)
     if done["conflict"]:
-        known = _known(connection, rows, untold("present"))
-    counts = done + known
-    verdict = max(VERDICTS, key=lambda name: counts[name])
-    for statement in _tell_exceptions(table, verdict, counts):
-        connection.execute(statement, rows.parameters() | {"verdict": verdict})
-    return Applied(counts, verdict)
+        known = _known(connection, rows, untold(rows, "present"))[rows.extract_id]
+    applied = _applied(done + known)
+    _tell_exceptions(connection, table, rows, {rows.extract_id: applied})
+    return applied
+
+
+def apply_extracts(
+    connection: psycopg.Connection,
+    table: Table,
+    rows: WholeExtracts,
+    span: tuple[int, int] | None = None,
+) -> dict[int, Applied]:
+    """The same of several extracts at once; by extract, what `apply_rows` says of each alone.
+
+    Raises one of CONSTRAINT_ERRORS, and nothing of them may be kept, when the database refuses a
+    row: then `apply_rows` decides, extract by extract.
+    """
+    _tell_present(connection, table, rows, span)
+    known = _known(connection, rows, "TRUE")
+    ready_rows = _ready_rows(connection, table, rows)
+    new = {one: ready_rows[one] - known[one].total() for one in rows.extracts}
+    work = Work(any(new.values()), any(counts["updated"] for counts in known.values()))
+    _analyse_present(connection, work)
+    if work.new:
+        insert_staged(connection, table, rows)
+    if work.changed:
+        _change(connection, table, rows)
+    applied = {one: _applied(+Counter({INSERTED: new[one]}) + known[one]) for one in rows.extracts}
+    _tell_exceptions(connection, table, rows, applied)
+    return applied
+
+
+def _applied(counts: Counter[str]) -> Applied:
+    return Applied(counts, max(VERDICTS, key=lambda name: counts[name]))
+
+
+def _analyse_present(connection: psycopg.Connection, work: Work) -> None:
+    if work.new or work.changed:
+        connection.execute("ANALYZE present")
 
 
 def add_rows(
@@ -114,21 +154,21 @@ def may_meet(connection: psycopg.Connection, table: Table, span: tuple[int, int]
 def _tell_present(
     connection: psycopg.Connection,
     table: Table,
-    rows: Range,
+    rows: Records,
     span: tuple[int, int] | None,
     *,
     none: bool = False,
 ) -> None:
     """The temporary table `present`: what the target knows of the range; nothing, if `none`."""
-    judged = _judge_present(table, span)
+    judged = _judge_present(table, rows, span)
     if none or not may_meet(connection, table, span):
         judged += " WITH NO DATA"
     connection.execute("DROP TABLE IF EXISTS pg_temp.present")
     connection.execute(judged, rows.parameters())
 
 
-def _judge_present(table: Table, span: tuple[int, int] | None) -> str:
-    """The rows of the range whose key the target knows, with their verdicts.
+def _judge_present(table: Table, rows: Records, span: tuple[int, int] | None) -> str:
+    """The rows of the records whose key the target knows, with their verdicts.
 
     For a text of any length the server would make a second table.
     """
@@ -148,25 +188,32 @@ def _judge_present(table: Table, span: tuple[int, int] | None) -> str:
         within = f"AND t.{quoted(key[0])} BETWEEN {int(span[0])} AND {int(span[1])}"
     return f"""
         CREATE TEMP TABLE present ON COMMIT DROP AS
-        SELECT s.record_number, (CASE WHEN {same} THEN 'unchanged' {stale}
+        SELECT s.extract_id, s.record_number, (CASE WHEN {same} THEN 'unchanged' {stale}
             ELSE 'updated' END)::varchar(9) AS verdict
         FROM {staged_name(table)} s JOIN {table.name} t ON {joined(table)}
-        WHERE {ready()} {within}"""
+        WHERE {ready(rows)} {within}"""
 
 
-def _known(connection: psycopg.Connection, rows: Range, where: str) -> Counter[str]:
-    """How many rows of `present` end with each verdict."""
+def _known(
+    connection: psycopg.Connection, rows: Records, where: str
+) -> defaultdict[int, Counter[str]]:
+    """By extract, how many rows of `present` end with each verdict."""
+    known: defaultdict[int, Counter[str]] = defaultdict(Counter)
+    for extract, verdict, count in connection.execute(
+        f"SELECT extract_id, verdict, count(*) FROM present WHERE {where} GROUP BY 1, 2",
+        rows.parameters(),
+    ):
+        known[extract][verdict] = count
+    return known
+
+
+def _ready_rows(connection: psycopg.Connection, table: Table, rows: Records) -> Counter[int]:
+    """By extract, how many rows are to be applied."""
     found = connection.execute(
-        f"SELECT verdict, count(*) FROM present WHERE {where} GROUP BY 1", rows.parameters()
+        f"SELECT extract_id, count(*) FROM {staged_name(table)} s WHERE {ready(rows)} GROUP BY 1",
+        rows.parameters(),
     )
     return Counter(dict(found.fetchall()))
-
-
-def _ready_rows(connection: psycopg.Connection, table: Table, rows: Range) -> int:
-    found = connection.execute(
-        f"SELECT count(*) FROM {staged_name(table)} s WHERE {ready()}", rows.parameters()
-    ).fetchone()
-    return int(found[0]) if found else 0
 
 
 def _act(
@@ -181,8 +228,7 @@ def _act(
         with connection.transaction():
             inserted = insert_new(connection, table, rows, spooled) if work.new else 0
             if work.changed:
-                for statement in (_keep_images(table), _update(table)):
-                    connection.execute(statement, rows.parameters())
+                _change(connection, table, rows)
             return +Counter({INSERTED: inserted})
     except CONSTRAINT_ERRORS as error:
         if rows.first == rows.last:
@@ -192,36 +238,62 @@ def _act(
     return _act(connection, table, first, work) + _act(connection, table, second, work)
 
 
-def _tell_exceptions(table: Table, verdict: str, counts: Counter[str]) -> Iterator[str]:
-    """Outcomes for the rows of the range that do not end like most of them."""
+def _tell_exceptions(
+    connection: psycopg.Connection, table: Table, rows: Records, applied: Mapping[int, Applied]
+) -> None:
+    """Outcomes for the rows that do not end like most of their extract."""
     told = "INSERT INTO outcome (batch_id, extract_id, record_number, verdict)"
-    known = f"""{told} SELECT %(batch)s, %(extract)s, record_number, verdict FROM present
-        WHERE verdict <> %(verdict)s AND {untold("present")}"""
-    fresh = f"""{told} SELECT %(batch)s, %(extract)s, s.record_number, '{INSERTED}'
-        FROM {staged_name(table)} s WHERE {ready()} AND {absent()}"""
-    if counts[INSERTED] and verdict != INSERTED:
-        yield fresh
+    of_extract = "unnest(%(whose)s::int[], %(verdicts)s::text[]) m (extract_id, verdict)"
+    parameters = {
+        **rows.parameters(),
+        "whose": list(applied),
+        "verdicts": [one.verdict for one in applied.values()],
+    }
+    if any(one.counts[INSERTED] and one.verdict != INSERTED for one in applied.values()):
+        connection.execute(
+            f"""{told} SELECT %(batch)s, s.extract_id, s.record_number, '{INSERTED}'
+            FROM {staged_name(table)} s JOIN {of_extract} ON m.extract_id = s.extract_id
+            WHERE m.verdict <> '{INSERTED}' AND {ready(rows)} AND {absent()}""",
+            parameters,
+        )
     # Goes last: the rows it tells of would no longer be told apart as fresh.
-    if any(counts[name] for name in VERDICTS if name not in (INSERTED, verdict)):
-        yield known
+    if any(
+        one.counts[name]
+        for one in applied.values()
+        for name in VERDICTS
+        if name not in (INSERTED, one.verdict)
+    ):
+        connection.execute(
+            f"""{told} SELECT %(batch)s, p.extract_id, p.record_number, p.verdict
+            FROM present p JOIN {of_extract} ON m.extract_id = p.extract_id
+            WHERE p.verdict <> m.verdict AND {untold(rows, "p")}""",
+            parameters,
+        )
 
 
-def _keep_images(table: Table) -> str:
+def _change(connection: psycopg.Connection, table: Table, rows: Records) -> None:
+    """Update what the target has otherwise, with what was there before."""
+    for statement in (_keep_images(table, rows), _update(table, rows)):
+        connection.execute(statement, rows.parameters())
+
+
+def _keep_images(table: Table, rows: Records) -> str:
     return f"""INSERT INTO before_image (batch_id, extract_id, record_number, record, image)
-        SELECT %(batch)s, %(extract)s, s.record_number, '{table.name}', row_to_json(t)::text
-        FROM {_changed(table)} JOIN {table.name} t ON {joined(table)}"""
+        SELECT %(batch)s, s.extract_id, s.record_number, '{table.name}', row_to_json(t)::text
+        FROM {_changed(table, rows)} JOIN {table.name} t ON {joined(table)}"""
 
 
-def _update(table: Table) -> str:
+def _update(table: Table, rows: Records) -> str:
     written = (*content_columns(table), *stored_columns(LINEAGE))
     values = ", ".join(f"{quoted(name)} = s.{quoted(name)}" for name in written)
-    return f"UPDATE {table.name} t SET {values} FROM {_changed(table)} WHERE {joined(table)}"
+    return f"""UPDATE {table.name} t SET {values} FROM {_changed(table, rows)}
+        WHERE {joined(table)}"""
 
 
-def _changed(table: Table) -> str:
+def _changed(table: Table, rows: Records) -> str:
     return f"""(SELECT s.* FROM {staged_name(table)} s
-        JOIN present p ON p.record_number = s.record_number AND p.verdict = 'updated'
-        WHERE {in_range("s")}) s"""
+        JOIN present p ON {same("p", "s")} AND p.verdict = 'updated'
+        WHERE {rows.within("s")}) s"""
 
 
 def _refuse(
@@ -230,7 +302,8 @@ def _refuse(
     # Even its first line may quote a value.
     said = "" if table.unquotable else error.diag.message_primary or ""
     told = f"{error.sqlstate} {said}".strip()
-    parameters = rows.parameters() | {
+    parameters = {
+        **rows.parameters(),
         "field": error.diag.column_name or "",
         "message": REASONS["Constraint"].message(value=told),
         "state": error.sqlstate or "",
@@ -241,6 +314,6 @@ def _refuse(
             json_build_object('ErrorCode', 'Constraint', 'FieldName', %(field)s::text,
             'Message', %(message)s::text, 'Meta', json_build_object('stage', 'apply',
             'sqlstate', %(state)s::text, 'line', ({position("first_line")})::text)))::text
-        FROM {staged_name(table)} s WHERE {in_range("s")} AND error_data IS NULL""",
+        FROM {staged_name(table)} s WHERE {rows.within("s")} AND error_data IS NULL""",
         parameters,
     )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from connectors.files.spool import OF_EXTRACT, Spooled, read_spool
 from connectors.postgres import binary_copy
 from connectors.postgres.database import COPY_BYTES
-from connectors.postgres.ranges import Range, absent, in_range, ready
+from connectors.postgres.ranges import Range, Records, absent, ready
 from schemas.derived.sql_names import IDENTITY, key_columns, staged_name, target_columns
 from schemas.derived.views import quoted
 from schemas.field import Table
@@ -25,13 +25,18 @@ NO_COPY = -1
 """In the place of a record number: rows of tenants are kept apart, and COPY is refused."""
 
 
+def insert_staged(connection: psycopg.Connection, table: Table, rows: Records) -> int:
+    """Insert what is new of some records from their staged rows."""
+    return connection.execute(_insert(table, rows), rows.parameters()).rowcount
+
+
 def insert_new(
     connection: psycopg.Connection, table: Table, rows: Range, spooled: Sequence[Spooled]
 ) -> int:
     """Insert what is new in a range: rows at hand by COPY, which costs half, all other by SQL."""
     left_out = _left_out(connection, table, rows) if spooled else None
     if left_out is None:
-        return connection.execute(_insert(table), rows.parameters()).rowcount
+        return insert_staged(connection, table, rows)
     columns = ", ".join(map(quoted, target_columns(table)))
     copied: list[Spooled] = []
     with connection.cursor() as cursor:
@@ -46,7 +51,7 @@ def insert_new(
             copy.write(binary_copy.TAIL)
         added = cursor.rowcount
     for between in _between(rows, copied):
-        added += connection.execute(_insert(table), between.parameters()).rowcount
+        added += insert_staged(connection, table, between)
     return added
 
 
@@ -70,7 +75,8 @@ def _left_out(
     """Record numbers of the range that are not to be inserted; None: too many, or no COPY."""
     found = connection.execute(
         f"SELECT record_number FROM present UNION SELECT record_number FROM outcome o "
-        f"WHERE {in_range('o')} UNION SELECT {NO_COPY} WHERE row_security_active('{table.name}') "
+        f"WHERE {rows.within('o')} "
+        f"UNION SELECT {NO_COPY} WHERE row_security_active('{table.name}') "
         f"ORDER BY 1 LIMIT {MOST_LEFT_OUT + 1}",
         rows.parameters(),
     ).fetchall()
@@ -90,8 +96,8 @@ def _between(rows: Range, parts: Sequence[Spooled]) -> Iterator[Range]:
         yield replace(rows, first=free)
 
 
-def _insert(table: Table) -> str:
+def _insert(table: Table, rows: Records) -> str:
     identity = (IDENTITY,) if key_columns(table) == (IDENTITY,) else ()
     names = ", ".join(map(quoted, (*target_columns(table), *identity)))
     return f"""INSERT INTO {table.name} ({names}) SELECT {names} FROM {staged_name(table)} s
-        WHERE {ready()} AND {absent()}"""
+        WHERE {ready(rows)} AND {absent()}"""

@@ -1,9 +1,25 @@
-"""Ranges: consecutive records of one extract, which are applied together.
+"""Ranges: records that are applied together, of one extract or all of several small ones.
 
 Conditions are SQL over a range's parameters; `s` is its staged table.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+
+class Records(Protocol):
+    """Records that are applied together."""
+
+    @property
+    def batch_id(self) -> int:
+        """The batch they are of."""
+
+    def within(self, alias: str) -> str:
+        """SQL: rows of a table are of these records."""
+
+    def parameters(self) -> Mapping[str, Any]:
+        """The records as statement parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +36,14 @@ class Range:
         middle = (self.first + self.last) // 2
         return replace(self, last=middle), replace(self, first=middle + 1)
 
-    def parameters(self) -> dict[str, int]:
+    def within(self, alias: str) -> str:
+        """SQL: rows of a table are of these records."""
+        return (
+            f"{alias}.extract_id = %(extract)s "
+            f"AND {alias}.record_number BETWEEN %(first)s AND %(last)s"
+        )
+
+    def parameters(self) -> Mapping[str, Any]:
         """The range as statement parameters."""
         return {
             "batch": self.batch_id,
@@ -30,24 +53,46 @@ class Range:
         }
 
 
-def in_range(alias: str) -> str:
-    """Rows of the range."""
-    return (
-        f"{alias}.extract_id = %(extract)s AND {alias}.record_number BETWEEN %(first)s AND %(last)s"
-    )
+@dataclass(frozen=True, slots=True)
+class WholeExtracts:
+    """All records of some extracts of a batch."""
+
+    batch_id: int
+    extracts: tuple[int, ...]
+
+    def within(self, alias: str) -> str:
+        """SQL: rows of a table are of these records; the ends are what range indexes know."""
+        return (
+            f"{alias}.extract_id BETWEEN %(low)s AND %(high)s "
+            f"AND {alias}.extract_id = ANY(%(extracts)s)"
+        )
+
+    def parameters(self) -> Mapping[str, Any]:
+        """The extracts as statement parameters."""
+        return {
+            "batch": self.batch_id,
+            "extracts": list(self.extracts),
+            "low": min(self.extracts),
+            "high": max(self.extracts),
+        }
 
 
-def ready() -> str:
-    """Clean rows of the range that have no outcome."""
-    return f"{in_range('s')} AND s.error_data IS NULL AND {untold('s')}"
+def ready(records: Records) -> str:
+    """Clean rows of these records that have no outcome."""
+    return f"{records.within('s')} AND s.error_data IS NULL AND {untold(records, 's')}"
 
 
-def untold(alias: str) -> str:
-    """Rows of the range without an outcome."""
-    return f"""NOT EXISTS (SELECT 1 FROM outcome o WHERE {in_range("o")}
-        AND o.record_number = {alias}.record_number)"""
+def untold(records: Records, alias: str) -> str:
+    """Rows of these records without an outcome."""
+    return f"""NOT EXISTS (SELECT 1 FROM outcome o WHERE {records.within("o")}
+        AND {same("o", alias)})"""
 
 
 def absent() -> str:
     """Rows that are not in `present`: the target does not know them."""
-    return "NOT EXISTS (SELECT 1 FROM present p WHERE p.record_number = s.record_number)"
+    return f"NOT EXISTS (SELECT 1 FROM present p WHERE {same('p', 's')})"
+
+
+def same(one: str, other: str) -> str:
+    """Rows of two tables are of the same record of a batch."""
+    return f"{one}.extract_id = {other}.extract_id AND {one}.record_number = {other}.record_number"

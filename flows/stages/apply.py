@@ -7,14 +7,23 @@ from dataclasses import dataclass
 from functools import partial
 
 from connectors.postgres import ledger
-from connectors.postgres.apply import NOT_NEW, Applied, add_rows, apply_rows, lock_target, may_meet
+from connectors.postgres.apply import (
+    CONSTRAINT_ERRORS,
+    NOT_NEW,
+    Applied,
+    add_rows,
+    apply_extracts,
+    apply_rows,
+    lock_target,
+    may_meet,
+)
 from connectors.postgres.corrections import settle_corrections
 from connectors.postgres.database import analyse, summarise
 from connectors.postgres.evidence import ledger_detail
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Receipt, State
 from connectors.recovery import reach
-from flows.stages.apply_ranges import ApplyRange, cut_ranges
+from flows.stages.apply_ranges import ApplyGroup, ApplyRange, cut_ranges, in_groups
 from flows.stages.check import tables_of
 from flows.stages.side_by_side import side_by_side
 from flows.stages.terms import restored_profile
@@ -68,10 +77,10 @@ class _Done:
     total: int
     rows: int = 0
 
-    def add(self, apply_range: ApplyRange) -> None:
-        self.rows += apply_range.rows
+    def add(self, *apply_ranges: ApplyRange) -> None:
+        self.rows += sum(one.rows for one in apply_ranges)
         told = f"{self.rows:,} of {quantity(self.total, 'row', grouped)}"
-        log.info("%s: %s applied", apply_range.table.title, told)
+        log.info("%s: %s applied", apply_ranges[0].table.title, told)
         self.workspace.progress("apply", self.rows, self.total)
 
 
@@ -94,15 +103,35 @@ def _apply_table(
     left = [one for one in apply_ranges if one not in new or one in refused]
     if len(left) > 1:
         summarise(lease.connection, staged_name(table))
-    for apply_range in left:
+    for group in in_groups(left):
+        if len(group.ranges) == 1 or not _apply_together(lease, table, group, done):
+            for apply_range in group.ranges:
+                _apply_range(lease, table, apply_range, done)
+
+
+def _apply_range(lease: Lease, table: Table, apply_range: ApplyRange, done: _Done) -> None:
+    with lease.transaction() as connection:
+        lock_target(connection, table)
+        applied = apply_rows(
+            connection, table, apply_range.where, apply_range.spooled, apply_range.span
+        )
+        _add_receipts(lease, [(apply_range, applied)])
+    reach("apply-chunk")
+    done.add(apply_range)
+
+
+def _apply_together(lease: Lease, table: Table, group: ApplyGroup, done: _Done) -> bool:
+    """Apply small ranges at once; false: the database refuses a row, and nothing is applied."""
+    try:
         with lease.transaction() as connection:
             lock_target(connection, table)
-            applied = apply_rows(
-                connection, table, apply_range.where, apply_range.spooled, apply_range.span
-            )
-            _add_receipt(lease, apply_range, applied)
-        reach("apply-chunk")
-        done.add(apply_range)
+            applied = apply_extracts(connection, table, group.where, group.span)
+            _add_receipts(lease, [(one, applied[one.where.extract_id]) for one in group.ranges])
+    except CONSTRAINT_ERRORS:
+        return False
+    reach("apply-chunk")
+    done.add(*group.ranges)
+    return True
 
 
 def _may_meet(lease: Lease, apply_range: ApplyRange) -> bool:
@@ -116,7 +145,7 @@ def _insert(apply_range: ApplyRange, lease: Lease) -> tuple[ApplyRange, bool]:
             applied = add_rows(
                 connection, apply_range.table, apply_range.where, apply_range.spooled
             )
-            _add_receipt(lease, apply_range, applied)
+            _add_receipts(lease, [(apply_range, applied)])
     except NOT_NEW:
         return apply_range, False
     reach("apply-chunk")
@@ -124,16 +153,17 @@ def _insert(apply_range: ApplyRange, lease: Lease) -> tuple[ApplyRange, bool]:
 
 
 def _list(lease: Lease, apply_ranges: Iterable[ApplyRange], done: _Done) -> None:
-    for apply_range in apply_ranges:
+    for group in in_groups(apply_ranges):
+        listed = [(one, Applied(Counter({LISTED: one.rows}), LISTED)) for one in group.ranges]
         with lease.transaction():
-            _add_receipt(lease, apply_range, Applied(Counter({LISTED: apply_range.rows}), LISTED))
+            _add_receipts(lease, listed)
         reach("apply-chunk")
-        done.add(apply_range)
+        done.add(*group.ranges)
 
 
-def _add_receipt(lease: Lease, apply_range: ApplyRange, applied: Applied) -> None:
+def _add_receipts(lease: Lease, applied: Iterable[tuple[ApplyRange, Applied]]) -> None:
     reach("apply")
-    lease.add_receipts([_receipt(apply_range, applied)])
+    lease.add_receipts([_receipt(*one) for one in applied])
 
 
 def _receipt(apply_range: ApplyRange, applied: Applied) -> Receipt:

@@ -1,14 +1,14 @@
 """Apply ranges: consecutive chunks of an extract that are applied together, with one receipt."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 from math import ceil
 from operator import attrgetter
 
 from connectors.files.spool import Spooled, spool_path
 from connectors.postgres.ledger import Receipt
-from connectors.postgres.ranges import Range
+from connectors.postgres.ranges import Range, WholeExtracts
 from connectors.settings import Settings
 from flows.stages.side_by_side import LANES
 from flows.steps.validate.chunk import READY
@@ -16,6 +16,8 @@ from schemas.field import Table
 
 ROWS_AT_ONCE = 1_000_000
 """A range is joined with the target as one: many small ones would read the target many times."""
+TOGETHER_ROWS, TOGETHER_EXTRACTS = 50_000, 1_000
+"""At most of a group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +32,63 @@ class ApplyRange:
     """Chunks whose rows were kept."""
     spans: tuple[tuple[int, int] | None, ...] = ()
     """Of each chunk: the least and the greatest value of the key's first column."""
+    whole: bool = False
+    """Whether these are all clean rows of the extract."""
 
     @property
     def span(self) -> tuple[int, int] | None:
         """The same of all chunks; None where that of one is not known."""
-        known = [span for span in self.spans if span is not None]
-        if len(known) < len(self.spans):
-            return None
-        return min(low for low, _ in known), max(high for _, high in known)
+        return _around(self.spans)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it may be applied together with others."""
+        return self.whole and not self.spooled and self.rows <= TOGETHER_ROWS
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyGroup:
+    """Ranges of one record kind that are applied in one transaction, in their order."""
+
+    ranges: tuple[ApplyRange, ...]
+
+    @property
+    def where(self) -> WholeExtracts:
+        """All of their records, where they are whole extracts."""
+        extracts = tuple(one.where.extract_id for one in self.ranges)
+        return WholeExtracts(self.ranges[0].where.batch_id, extracts)
+
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """The least and the greatest value of the key's first column, where it is known."""
+        return _around([one.span for one in self.ranges])
+
+
+def in_groups(apply_ranges: Iterable[ApplyRange]) -> Iterator[ApplyGroup]:
+    """Ranges in their order: small ones that follow each other together, all others alone."""
+    group: list[ApplyRange] = []
+    rows = 0
+    for one in apply_ranges:
+        rows += one.rows
+        if group and not (
+            one.is_small
+            and group[-1].is_small
+            and rows <= TOGETHER_ROWS
+            and len(group) < TOGETHER_EXTRACTS
+        ):
+            yield ApplyGroup(tuple(group))
+            group, rows = [], one.rows
+        group.append(one)
+    if group:
+        yield ApplyGroup(tuple(group))
+
+
+def _around(spans: Sequence[tuple[int, int] | None]) -> tuple[int, int] | None:
+    """The span of all spans; None where one is not known."""
+    known = [span for span in spans if span is not None]
+    if len(known) < len(spans):
+        return None
+    return min(low for low, _ in known), max(high for _, high in known)
 
 
 def cut_ranges(
@@ -63,7 +114,8 @@ def cut_ranges(
             if not any(_covers(receipt, one) for receipt in applied):
                 shares.setdefault(share, []).append(one)
         for share_of in shares.values():
-            yield _apply_range(table, share_of, settings)
+            whole = len(share_of) == len(chunks)
+            yield replace(_apply_range(table, share_of, settings), whole=whole)
 
 
 def clean_rows(table: Table, receipt: Receipt) -> int:

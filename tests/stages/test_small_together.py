@@ -134,7 +134,7 @@ def undisturbed(
 
 
 POINTS = ["archived:9", "open:20", "copy", "receipt", "chunk", "stage", "check", "apply", "apply:2"]
-POINTS += ["apply-chunk", "apply-chunk:3", "applied"]
+POINTS += ["apply-chunk", "apply-chunk:2", "applied"]
 
 
 @pytest.mark.long(but=("receipt", "apply-chunk"))
