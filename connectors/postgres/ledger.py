@@ -124,30 +124,34 @@ def find_content(connection: psycopg.Connection, content_id: str) -> Batch | Non
         ).fetchone()
 
 
-def find_extract(connection: psycopg.Connection, feed: str, sha256: str) -> Extract | None:
-    """The extract that first brought these bytes in this feed, unless it was undone."""
+def find_extracts(
+    connection: psycopg.Connection, feed: str, contents: Iterable[str]
+) -> dict[str, Extract]:
+    """By SHA-256, the extract that first brought these bytes in this feed, unless it was undone."""
     with connection.cursor(row_factory=class_row(Extract)) as cursor:
-        return cursor.execute(
-            "SELECT e.* FROM extract e JOIN batch b ON b.id = e.batch_id "
-            "WHERE e.sha256 = %s AND b.feed = %s AND e.refused IS NULL "
-            "AND b.state NOT IN ('undone', 'discarded') ORDER BY e.id LIMIT 1",
-            [sha256, feed],
-        ).fetchone()
+        found = cursor.execute(
+            "SELECT DISTINCT ON (e.sha256) e.* FROM extract e JOIN batch b ON b.id = e.batch_id "
+            "WHERE e.sha256 = ANY(%s) AND b.feed = %s AND e.refused IS NULL "
+            "AND b.state NOT IN ('undone', 'discarded') ORDER BY e.sha256, e.id",
+            [list(contents), feed],
+        ).fetchall()
+    return {str(extract.sha256): extract for extract in found}
 
 
-def is_content_expected(connection: psycopg.Connection, sha256: str) -> bool:
-    """Whether the archive should hold this content: a file brought it, nobody removed it."""
-    row = connection.execute(
-        "SELECT 1 FROM extract WHERE sha256 = %s AND cleared_at IS NULL LIMIT 1", [sha256]
-    ).fetchone()
-    return row is not None
+def expected_of(connection: psycopg.Connection, contents: Iterable[str]) -> set[str]:
+    """Those contents that the archive should hold: a file brought it, nobody removed it."""
+    rows = connection.execute(
+        "SELECT DISTINCT sha256 FROM extract WHERE sha256 = ANY(%s) AND cleared_at IS NULL",
+        [list(contents)],
+    ).fetchall()
+    return {sha256 for (sha256,) in rows}
 
 
-def content_is_back(connection: psycopg.Connection, sha256: str) -> None:
-    """Write down that a content is kept again, so that it is missed where it is not there."""
+def contents_are_back(connection: psycopg.Connection, contents: Iterable[str]) -> None:
+    """Write down that contents are kept again, so that they are missed where they are not there."""
     connection.execute(
-        "UPDATE extract SET cleared_at = NULL WHERE sha256 = %s AND cleared_at IS NOT NULL",
-        [sha256],
+        "UPDATE extract SET cleared_at = NULL WHERE sha256 = ANY(%s) AND cleared_at IS NOT NULL",
+        [list(contents)],
     )
 
 
@@ -171,14 +175,17 @@ def is_event_since(connection: psycopg.Connection, event: int, what: str, batch_
     )
 
 
-def find_name(connection: psycopg.Connection, feed: str, name: str) -> Extract | None:
-    """The latest extract delivered under this name in this feed."""
+def find_names(
+    connection: psycopg.Connection, feed: str, names: Iterable[str]
+) -> dict[str, Extract]:
+    """By name, the latest extract delivered under it in this feed."""
     with connection.cursor(row_factory=class_row(Extract)) as cursor:
-        return cursor.execute(
-            "SELECT e.* FROM extract e JOIN batch b ON b.id = e.batch_id "
-            "WHERE e.name = %s AND b.feed = %s ORDER BY e.id DESC LIMIT 1",
-            [name, feed],
-        ).fetchone()
+        found = cursor.execute(
+            "SELECT DISTINCT ON (e.name) e.* FROM extract e JOIN batch b ON b.id = e.batch_id "
+            "WHERE e.name = ANY(%s) AND b.feed = %s ORDER BY e.name, e.id DESC",
+            [list(names), feed],
+        ).fetchall()
+    return {extract.name: extract for extract in found}
 
 
 def list_batches(connection: psycopg.Connection, limit: int) -> list[Batch]:
@@ -233,26 +240,18 @@ def list_secret_constants(connection: psycopg.Connection, batch_id: int) -> dict
     return dict(rows)
 
 
-def add_extract(connection: psycopg.Connection, extract: Extract) -> int:
-    """Record one file of a batch, readable or refused; its `id` is given by the database."""
-    row = connection.execute(
-        "INSERT INTO extract (batch_id, name, sha256, bytes, record, header, manifest, refused, "
-        "message, pieces) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s) RETURNING id",
-        [
-            extract.batch_id,
-            extract.name,
-            extract.sha256,
-            extract.bytes,
-            extract.record,
-            extract.header,
-            extract.manifest,
-            extract.refused,
-            extract.message,
-            extract.pieces,
-        ],
-    ).fetchone()
-    assert row is not None
-    return int(row[0])
+def add_extracts(connection: psycopg.Connection, extracts: Iterable[Extract]) -> None:
+    """Record the files of a batch, readable or refused, whose ids the database gives in order."""
+    columns = (
+        *("batch_id", "name", "sha256", "bytes", "record", "header", "manifest", "refused"),
+        *("message", "pieces"),
+    )
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            f"INSERT INTO extract ({', '.join(columns)}) "
+            f"VALUES ({', '.join(['%s'] * len(columns))})",
+            [[getattr(extract, name) for name in columns] for extract in extracts],
+        )
 
 
 def refuse_extract(

@@ -75,7 +75,7 @@ def verify_archive(workspace: Workspace) -> VerifiedArchive:
                 with suppress(FileNotFoundError):
                     size += path.stat().st_size
             # Housekeeping may have removed it since the ledger was read, and has said so then.
-            elif fault != MISSING or ledger.is_content_expected(connection, sha256):
+            elif fault != MISSING or ledger.expected_of(connection, [sha256]):
                 mismatches.append(_mismatch(workspace, path, fault, one))
         mismatches += _strangers(workspace)
         for run in list_runs(connection):

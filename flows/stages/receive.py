@@ -3,7 +3,7 @@
 import hashlib
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -163,9 +163,7 @@ class ArchivedDelivery:
             note_birth(connection)
             # Asked once: where the answer to the commit is lost, the ledger knows the contents.
             self._before = self._before or _Before(connection, self.opened)
-            for one in self.opened:
-                if one.stored is not None:
-                    ledger.content_is_back(connection, one.stored.sha256)
+            ledger.contents_are_back(connection, _contents(self.opened))
             received = _register(connection, self)
             told = self._before.told(connection, received.batch_id)
             return replace(received, messages=received.messages + told)
@@ -175,20 +173,24 @@ class _Before:
     """What was wrong with kept copies that a delivery puts right, before it is registered."""
 
     def __init__(self, connection: psycopg.Connection, opened: Sequence[Opened]) -> None:
+        lost = [
+            one.stored.sha256
+            for one in opened
+            if one.stored is not None and not one.stored.known and not one.stored.replaced
+        ]
+        missing = ledger.expected_of(connection, lost) if lost else set()
         self._wrong = [
             (one, one.stored.sha256, why)
             for one in opened
-            if one.stored is not None and (why := self._why(connection, one.stored)) is not None
+            if one.stored is not None and (why := self._why(one.stored, missing)) is not None
         ]
         self._event = ledger.last_event(connection) if self._wrong else 0
 
     @staticmethod
-    def _why(connection: psycopg.Connection, stored: Stored) -> str | None:
+    def _why(stored: Stored, missing: Collection[str]) -> str | None:
         if stored.known:
             return None
-        if stored.replaced:
-            return stored.replaced
-        return MISSING if ledger.is_content_expected(connection, stored.sha256) else None
+        return stored.replaced or (MISSING if stored.sha256 in missing else None)
 
     def told(self, connection: psycopg.Connection, batch_id: int) -> tuple[str, ...]:
         """Write down what was put right, once; gives it in words."""
@@ -286,17 +288,23 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
     if known is not None:
         return _known(known, delivery)
     messages, fresh, earlier = [], [], []
+    taken = ledger.find_extracts(connection, profile.feed, _contents(opened))
+    named = ledger.find_names(connection, profile.feed, [one.name for one in opened])
+    batches = {
+        batch.id: batch
+        for batch in ledger.batches_of(connection, {one.batch_id for one in taken.values()})
+    }
     for one in opened:
-        extract = one.stored and ledger.find_extract(connection, profile.feed, one.stored.sha256)
+        extract = taken.get(one.stored.sha256) if one.stored else None
         if extract and not one.refusal:
             earlier.append(extract.batch_id)
-            of = ledger.find_batch(connection, extract.batch_id)
+            of = batches[extract.batch_id]
             messages.append(
                 f"{one.name}: these bytes were taken in batch {of.id} as {extract.name}; nothing "
                 f"to do.{_read_otherwise(of, profile)}"
             )
             continue
-        used = ledger.find_name(connection, profile.feed, one.name)
+        used = named.get(one.name)
         if used and one.stored and used.sha256 != one.stored.sha256:
             messages.append(
                 f"{one.name}: this name was delivered in batch {used.batch_id} with other "
@@ -306,7 +314,7 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
             messages.append(f"{one.name}: {'; '.join(one.said)}. All cells are read as they are.")
         fresh.append(one)
     if earlier and not fresh:
-        batch = ledger.find_batch(connection, max(earlier))
+        batch = batches[max(earlier)]
         return Received(batch.id, False, batch.state in ledger.ENDED, tuple(messages))
     batch_id = ledger.add_batch(
         connection,
@@ -317,10 +325,14 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
         service=delivery.service,
     )
     ledger.add_secret_constants(connection, batch_id, secret_constants(profile))
-    for one in fresh:
-        ledger.add_extract(connection, _extract(batch_id, one))
+    ledger.add_extracts(connection, [_extract(batch_id, one) for one in fresh])
     ledger.add_event(connection, f"batch {State.RECEIVED.value}", batch_id=batch_id)
     return Received(batch_id, True, False, tuple(messages))
+
+
+def _contents(opened: Iterable[Opened]) -> list[str]:
+    """The hashes of the files that could be read."""
+    return [one.stored.sha256 for one in opened if one.stored is not None]
 
 
 def _known(batch: ledger.Batch, delivery: ArchivedDelivery) -> Received:

@@ -64,6 +64,7 @@ def stage(workspace: Workspace, lease: Lease) -> None:
     key_filter = KeyFilter()
     for group in in_groups(extracts, begun, workspace.settings.limits):
         if len(group) > 1:
+            workspace.progress(STAGE, done, total)
             stage_together(workspace, lease, group, profile, key_filter)
         else:
             span = Span(done, total)
@@ -73,7 +74,6 @@ def stage(workspace: Workspace, lease: Lease) -> None:
             if _is_not_as_stated(lease, extract, profile, receipts):
                 key_filter.forget()
         done += sum(extract.bytes or 0 for extract in group)
-        workspace.progress(STAGE, done, total)
     workspace.progress(STAGE, total, total)
     with lease.transaction() as connection:
         kept = keep_digests(connection, staged_tables(lease), batch.id, lease.epoch)
