@@ -14,7 +14,6 @@ import polars as pl
 from connectors.compare.csv_blocks import read_blocks
 from connectors.compare.sides import Broken, Side, SideLines, no_room, spill
 from connectors.errors import DeliveryError, ExtractRefused, SidesRefused
-from connectors.files.archive import unpacked_text
 from connectors.files.atomic import private_folder
 from connectors.files.chunk import Chunk
 from connectors.files.content import Content, foreign_format, open_content, refused
@@ -22,6 +21,7 @@ from connectors.files.dialect import dialect_within
 from connectors.files.first_record import DELIMITERS
 from connectors.files.header import Header
 from connectors.files.rows_file import RowsFile
+from connectors.files.source_text import unpacked_text
 from connectors.files.unpack import PACKED
 from connectors.settings import Limits
 from schemas.cells.readings import Column, Reading

@@ -8,38 +8,32 @@ import fcntl
 import hashlib
 import os
 import tempfile
-import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
-from connectors.errors import ReconError
-from connectors.files import unpack
+from connectors.errors import ExtractRefused, ReconError
 from connectors.files.atomic import file_alone, private_folder
-from connectors.files.content import (
-    HEAD_BYTES,
-    WORKBOOKS,
-    ZIP,
-    byte_order_mark,
-    foreign_format,
-    is_blank,
-    refused,
-    shown,
-)
-from connectors.files.delivery import Source, is_broken_zip, open_source
+from connectors.files.content import refused
+from connectors.files.delivery import Source
 from connectors.files.evidence import MISSING, Evidence, PieceHashes, difference
-from connectors.files.stores import store_errors, unreadable
-from connectors.files.unpack import PACKED, READ_BYTES, packing_of
+from connectors.files.source_text import Delivered, text_of
 from connectors.recovery import reach
-from connectors.settings import Limits
-from schemas.counting import quantity
+from connectors.settings import MIB, Limits
 
 LOCK = ".lock"
 HOLD_SECONDS = 60
-BROKEN = (*unpack.BROKEN, zipfile.BadZipFile)
+MOST_TOGETHER, BYTES_TOGETHER = 100, 4 * MIB
+"""Contents that get their names together: so many, or from so many bytes on."""
+SYNCS, FEW = 16, 4
+"""Threads that wait for the disk, where there is more than a little to wait for."""
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,167 +73,117 @@ def store(source: Source, archive: Path, limits: Limits, *, lasting: bool = True
     incomplete_file) for the file, DeliveryError if it cannot be read, ReconError if the archive
     cannot be written. Whatever is raised, nothing is left behind.
     """
+    ((_, stored),) = store_all([source], archive, limits, lasting=lasting)
+    if isinstance(stored, ExtractRefused):
+        raise stored
+    return stored
+
+
+def store_all(
+    sources: Iterable[Source], archive: Path, limits: Limits, *, lasting: bool = True
+) -> Iterator[tuple[Source, Stored | ExtractRefused]]:
+    """The same of several in their order; one that is refused costs no other.
+
+    What it costs to be lasting they share, some at a time. They are once this has come to its end.
+    """
+    left, folders = iter(sources), {archive}
+    while True:
+        with ExitStack() as drafts:
+            group: list[tuple[Source, _Draft | ExtractRefused]] = []
+            for source in left:
+                with _archiving(archive, source.name):
+                    if not group:
+                        _sweep(private_folder(archive / "incoming"))
+                    group.append((source, _written(source, archive, limits, drafts)))
+                if _are_many(group):
+                    break
+            found = _keep(
+                [one for _, one in group if isinstance(one, _Draft)], archive, lasting=lasting
+            )
+        for source, one in group:
+            yield source, one.stored(found.pop(0)) if isinstance(one, _Draft) else one
+        folders.update(one.path.parent for _, one in group if isinstance(one, _Draft))
+        if not _are_many(group):
+            break
+    if lasting:
+        _sync_folders(archive, folders)
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A content that is written out and has no name yet."""
+
+    source: Source
+    file: BinaryIO
+    place: Path
+    path: Path
+    """Where it is to be kept."""
+    sha256: str
+    bytes: int
+    pieces: str
+    delivered: Delivered
+
+    def stored(self, found: str | None) -> Stored:
+        """What is kept; `found` is in what the copy that was there differed, or `MISSING`."""
+        return Stored(
+            name=self.source.name,
+            sha256=self.sha256,
+            bytes=self.bytes,
+            path=self.path,
+            delivered_sha256=self.delivered.digest.hexdigest(),
+            delivered_bytes=self.delivered.bytes,
+            location=self.source.location,
+            known=found is None,
+            pieces=self.pieces,
+            replaced=None if found in (None, MISSING) else found,
+        )
+
+
+def _are_many(group: Sequence[tuple[Source, "_Draft | ExtractRefused"]]) -> bool:
+    """Whether they are to be kept before others are read."""
+    held = sum(one.bytes for _, one in group if isinstance(one, _Draft))
+    return len(group) >= MOST_TOGETHER or held >= BYTES_TOGETHER
+
+
+def _written(
+    source: Source, archive: Path, limits: Limits, drafts: ExitStack
+) -> _Draft | ExtractRefused:
     if source.fault:
-        raise refused(source.fault.code, source.name, detail=source.fault.detail)
-    delivered, digest, size = _Delivered(), hashlib.sha256(), 0
+        return refused(source.fault.code, source.name, detail=source.fault.detail)
+    delivered, digest, size = Delivered(), hashlib.sha256(), 0
     pieces = PieceHashes()
+    file, place = drafts.enter_context(_draft(archive))
     try:
-        with _draft(archive) as (file, draft):
-            for block in _text(source, delivered, limits):
-                if delivered.packed:
-                    digest.update(block)
-                pieces.update(block)
-                size += len(block)
-                file.write(block)
-            sha256 = (digest if delivered.packed else delivered.digest).hexdigest()
-            path, found = _keep(file, draft, archive, sha256, size, lasting=lasting)
+        for block in text_of(source, delivered, limits):
+            if delivered.packed:
+                digest.update(block)
+            pieces.update(block)
+            size += len(block)
+            file.write(block)
+    except ExtractRefused as refusal:
+        return refusal
+    file.flush()
+    sha256 = (digest if delivered.packed else delivered.digest).hexdigest()
+    path = kept_path(archive, sha256)
+    return _Draft(source, file, place, path, sha256, size, pieces.hexdigests(), delivered)
+
+
+@contextmanager
+def _archiving(archive: Path, name: str) -> Iterator[None]:
+    """Raise ReconError for what the archive's disk says."""
+    try:
+        yield
     except OSError as error:
         raise ReconError(
-            f"{archive}: {source.name} cannot be archived: {error.strerror or error}. Nothing of "
+            f"{archive}: {name} cannot be archived: {error.strerror or error}. Nothing of "
             "it was kept. Make room, or set RECON_HOME to a folder that can be written; run again."
         ) from error
-    return Stored(
-        name=source.name,
-        sha256=sha256,
-        bytes=size,
-        path=path,
-        delivered_sha256=delivered.digest.hexdigest(),
-        delivered_bytes=delivered.bytes,
-        location=source.location,
-        known=found is None,
-        pieces=pieces.hexdigests(),
-        replaced=None if found in (None, MISSING) else found,
-    )
-
-
-def unpacked_text(path: Path, limits: Limits) -> Iterator[bytes]:
-    """The decompressed blocks of a file that is not archived; refused as `store` refuses it."""
-    source = Source(path.name, str(path), str(path.parent), path.name)
-    return _text(source, _Delivered(), limits)
-
-
-@dataclass(slots=True)
-class _Delivered:
-    """What has been read of a source so far, before decompression."""
-
-    bytes: int = 0
-    digest: "hashlib._Hash" = field(default_factory=hashlib.sha256)
-    packed: bool = False
-    """Whether it turned out to be compressed."""
-
-
-def _text(source: Source, delivered: _Delivered, limits: Limits) -> Iterator[bytes]:
-    """The decompressed blocks, checked for size, format and emptiness on their way."""
-    head, waiting, blank, size = b"", True, True, 0
-    for block in _unpacked(source, delivered):
-        size += len(block)
-        _check_size(source, size, delivered, limits)
-        if waiting:
-            head += block
-            if len(head) < HEAD_BYTES:
-                continue
-            waiting, block = False, head  # noqa: PLW2901 (the head is the first block)
-            _check_format(source, head)
-            blank = is_blank(block[len(byte_order_mark(block)[0]) :])
-        elif blank:
-            blank = is_blank(block)
-        yield block
-    if waiting:
-        blank = is_blank(head[len(byte_order_mark(head)[0]) :])
-    if blank:
-        raise refused("empty_file", source.name)
-    if waiting:
-        _check_format(source, head)
-        yield head
-
-
-def _unpacked(source: Source, delivered: _Delivered) -> Iterator[bytes]:
-    """The blocks of the content; what it is compressed with is told by its first bytes."""
-    pieces = _pieces(source, delivered)
-    try:
-        first = next(pieces, b"")
-        if packing := packing_of(first):
-            delivered.packed = True
-            yield from packing.unpack(first, pieces)
-        elif first and (suffix := Path(source.key.lower()).suffix) in PACKED:
-            raise refused("corrupt_archive", source.name, detail=f"no {suffix} inside")
-        else:
-            if first:
-                yield first
-            yield from pieces
-    except BROKEN as error:
-        if "too much memory" in str(error) or "Memory usage limit" in str(error):
-            raise refused(
-                "too_large", source.name, detail="unpacked over 128 MiB at once"
-            ) from error
-        raise refused("corrupt_archive", source.name, detail=shown(str(error))) from error
-    except (NotImplementedError, RuntimeError) as error:
-        # The zip reader's words for a compression it does not know and for an encrypted member.
-        raise refused("unsupported_format", source.name, detail=shown(str(error))) from error
-
-
-def _pieces(source: Source, delivered: _Delivered) -> Iterator[bytes]:
-    """The bytes as delivered; a file that changes while it is read is still being written."""
-    with open_source(source) as file:
-        before = _state(source, file)
-        try:
-            while piece := _read(source, file):
-                delivered.bytes += len(piece)
-                delivered.digest.update(piece)
-                yield piece
-            after = _state(source, file)
-        except OSError as error:
-            if source.member is not None and is_broken_zip(error):
-                raise zipfile.BadZipFile(str(error)) from error
-            raise unreadable(source.location, error) from error
-    if before != after:
-        detail = f"it changed while it was read ({quantity(before[0], 'byte')}, then {after[0]})"
-        raise refused("incomplete_file", source.name, detail=detail)
-
-
-def _read(source: Source, file: BinaryIO) -> bytes:
-    if not source.remote:
-        return file.read(READ_BYTES)
-    with store_errors():
-        return file.read(READ_BYTES)
-
-
-def _state(source: Source, file: BinaryIO) -> tuple[int, int]:
-    if source.remote or source.member is not None:
-        return 0, 0
-    status = os.fstat(file.fileno())
-    return status.st_size, status.st_mtime_ns
-
-
-def _check_size(source: Source, size: int, delivered: _Delivered, limits: Limits) -> None:
-    if size > limits.file_bytes:
-        detail = f"more than {quantity(limits.file_bytes, 'byte')}"
-        raise refused("too_large", source.name, detail=detail)
-    packed = delivered.bytes
-    if source.packed_bytes is not None:
-        packed = min(packed, max(1, source.packed_bytes))
-    # What fits one block cannot do harm, and short texts of one letter compress far.
-    if size > limits.block_bytes and size > limits.compression_ratio * packed:
-        detail = f"it unpacks to more than {quantity(limits.compression_ratio, 'time')} its size"
-        raise refused("too_large", source.name, detail=detail)
-
-
-def _check_format(source: Source, head: bytes) -> None:
-    if source.key.lower().endswith(WORKBOOKS):
-        if not head.startswith(ZIP):
-            raise refused("unsupported_format", source.name, detail="no workbook inside")
-        return
-    if title := foreign_format(head):
-        raise refused("unsupported_format", source.name, detail=title)
 
 
 @contextmanager
 def _draft(archive: Path) -> Iterator[tuple[BinaryIO, Path]]:
     """A file to write a content into; gone afterwards unless it was given its final name."""
-    folder = archive / "incoming"
-    private_folder(folder)
-    _sweep(folder)
-    file, path = _locked_file(folder)
+    file, path = _locked_file(archive / "incoming")
     try:
         with file:
             yield file, path
@@ -283,39 +227,81 @@ def hold_archive(archive: Path) -> Iterator[None]:
         yield
 
 
-def _keep(
-    file: BinaryIO, draft: Path, archive: Path, sha256: str, size: int, *, lasting: bool
-) -> tuple[Path, str | None]:
-    """Give the draft its final name unless that very content is there.
+def _keep(drafts: Sequence[_Draft], archive: Path, *, lasting: bool) -> list[str | None]:
+    """Give drafts their final names unless those very contents are there.
 
-    Says in what the copy that was there differed, or `MISSING`; None: in nothing.
+    Says of each in what the copy that was there differed, or `MISSING`; None: in nothing.
     """
-    path = kept_path(archive, sha256)
     hold: Callable[[], AbstractContextManager[None]] = (
         partial(hold_archive, archive) if lasting else nullcontext
     )
+    if not drafts:
+        return []
     # Housekeeping spares what was delivered lately, from before it is looked at.
-    with hold(), suppress(FileNotFoundError):
-        os.utime(path, follow_symlinks=False)
-    found = difference(path, sha256, size)
-    if found is None:
-        return path, None
-    file.flush()
+    with _archiving(archive, drafts[0].source.name), hold():
+        for one in drafts:
+            with suppress(FileNotFoundError):
+                os.utime(one.path, follow_symlinks=False)
+    found: dict[str, str | None] = {}
+    new: list[_Draft] = []
+    told: list[str | None] = []
+    for one in drafts:
+        # Of two with one content, the first one brings it.
+        why = None
+        if one.sha256 not in found:
+            found[one.sha256] = why = difference(one.path, one.sha256, one.bytes)
+            if why is not None:
+                new.append(one)
+        told.append(why)
     if lasting:
-        os.fsync(file.fileno())
-    reach("hashed")
-    private_folder(path.parent)
-    with hold():
-        _make_way(path)
-        draft.replace(path)
-    reach("archived")
-    for folder in (path.parent, archive) if lasting else ():
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-    return path, found
+        _sync(archive, new)
+    for _ in new:
+        reach("hashed")
+    if new:
+        with _archiving(archive, new[0].source.name), hold():
+            for one in new:
+                with _archiving(archive, one.source.name):
+                    private_folder(one.path.parent)
+                    _make_way(one.path)
+                    one.place.replace(one.path)
+    for _ in new:
+        reach("archived")
+    return told
+
+
+def _sync(archive: Path, drafts: Collection[_Draft]) -> None:
+    """Have the bytes of drafts on the disk."""
+
+    def sync(one: _Draft) -> None:
+        with _archiving(archive, one.source.name):
+            os.fsync(one.file.fileno())
+
+    _side_by_side(sync, drafts)
+
+
+def _sync_folders(archive: Path, folders: Collection[Path]) -> None:
+    """Have the names in folders on the disk."""
+
+    def sync(folder: Path) -> None:
+        with _archiving(archive, "what was delivered"), suppress(FileNotFoundError):
+            descriptor = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    _side_by_side(sync, folders)
+
+
+def _side_by_side(sync: Callable[[T], None], of: Collection[T]) -> None:
+    """Wait for the disk with several at once: they share what its journal costs."""
+    if len(of) <= FEW:
+        for one in of:
+            sync(one)
+        return
+    with ThreadPoolExecutor(SYNCS) as pool:
+        for _ in pool.map(sync, of):
+            pass
 
 
 def _make_way(path: Path) -> None:

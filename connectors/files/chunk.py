@@ -358,6 +358,21 @@ def joined_places(chunks: Sequence[Chunk]) -> pl.DataFrame:
     return pl.DataFrame({name: np.concatenate([one[name] for one in places]) for name in places[0]})
 
 
+def joined_conserved(chunks: Sequence[Chunk]) -> bool:
+    """Prove of chunks without comments that each byte of them is in one record or a line end."""
+    sizes = [one.records.consumed for one in chunks]
+    text = b"".join(one.block[:size] for one, size in zip(chunks, sizes, strict=True))
+    before = np.repeat(np.cumsum([0, *sizes[:-1]]), [one.height for one in chunks])
+    start, end, first_line, last_line, fault = (
+        np.concatenate([getattr(one.records, name) for one in chunks])
+        for name in ("start", "end", "first_line", "last_line", "fault")
+    )
+    whole = Records(
+        start + before, end + before, first_line, last_line, fault, len(text), 0, inside=False
+    )
+    return conserved(text, whole)
+
+
 def joined_positions(chunks: Sequence[Chunk]) -> pl.DataFrame:
     """The same with the texts of chunks in UTF-8 that have no fault."""
     data = [

@@ -6,6 +6,7 @@ sign, are read as UTF-8, and positions refer to that UTF-8 text.
 """
 
 import codecs
+import io
 import os
 import re
 from dataclasses import dataclass, replace
@@ -14,9 +15,12 @@ from typing import BinaryIO
 
 from connectors.errors import ExtractRefused
 from connectors.files.evidence import Evidence, ProvenFile
+from connectors.settings import KIB
 from schemas.reasons import REFUSALS
 
 HEAD_BYTES = 4096
+MOST_HELD = 64 * KIB
+"""Of a content that is held in memory when it is opened."""
 BLANKS = b"\0 \t\r\n"
 """Blanks and line ends, in ASCII or UTF-16."""
 _CONTROLS = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1a\x1b"))
@@ -89,9 +93,13 @@ class Content:
     """Name or number of the sheet; None: the only one that is shown."""
     kept: Evidence | None = None
     """What is recorded of it, where it is read from the archive."""
+    held: bytes | None = None
+    """All of its bytes, proven, where it is small: it is opened once."""
 
     def open(self) -> BinaryIO | ProvenFile:
         """The bytes of the file; from the archive, proven before they are given."""
+        if self.held is not None:
+            return io.BytesIO(self.held)
         return ProvenFile(self.kept) if self.kept else self.path.open("rb", buffering=0)
 
     @property
@@ -128,9 +136,10 @@ def open_kept(
 ) -> Content:
     """The same of a content in the archive; raises EvidenceBroken where it is not what it was."""
     with ProvenFile(kept) as file:
-        head = file.read(HEAD_BYTES)
-    content = _content(kept.path, encoding, name, head, kept.bytes, sheet)
-    return replace(content, kept=kept)
+        head = file.read(max(HEAD_BYTES, MOST_HELD))
+    content = _content(kept.path, encoding, name, head[:HEAD_BYTES], kept.bytes, sheet)
+    held = head if len(head) == kept.bytes and not content.workbook else None
+    return replace(content, kept=kept, held=held)
 
 
 def _content(

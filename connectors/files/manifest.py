@@ -10,9 +10,10 @@ from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from connectors.errors import DeliveryError, ExtractRefused
-from connectors.files.archive import BROKEN, Stored
+from connectors.files.archive import Stored
 from connectors.files.content import refused, shown
 from connectors.files.delivery import Control, OpenedDelivery, Source, open_source
+from connectors.files.source_text import BROKEN
 from connectors.files.stores import unreadable
 from schemas.cells.numbers import exact_number
 

@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from connectors.errors import CleanRowsBroken
+from connectors.files.archive import store_all
 from connectors.files.chunk import Chunk
 from connectors.files.content import open_content
 from connectors.files.delivery import find_extracts
@@ -21,7 +22,8 @@ from connectors.files.reader import first_place, read_chunks
 from connectors.settings import Settings
 from flows.stages.currency_names import Names, currency_names
 from flows.stages.delivery_rows import DeliveryRows
-from flows.stages.receive import Opened, open_extract
+from flows.stages.kept import headers_of
+from flows.stages.receive import Opened, open_stored
 from flows.stages.small_files import (
     SMALL_BYTES,
     SmallFile,
@@ -74,12 +76,12 @@ def examine(
     with tempfile.TemporaryDirectory(prefix="recon-check-") as folder:
         rows = DeliveryRows(profile.duplicate == "last_wins", settings.limits.check_bytes)
         run = _Examination(settings, profile, most, rows)
-        for number, source in enumerate(delivery.sources):
+        headers = headers_of(profile, settings)
+        stored = store_all(delivery.sources, Path(folder), settings.limits, lasting=False)
+        for number, (source, kept) in enumerate(stored):
             progress("check", number, len(delivery.sources))
             entry = statement.entries.get(source.name)
-            opened = open_extract(
-                source, settings, Path(folder), profile, record, entry=entry, lasting=False
-            )
+            opened = open_stored(source.name, kept, settings, profile, headers, record, entry=entry)
             if look:
                 look(opened)
             gap = gaps.pop(source.name, None)

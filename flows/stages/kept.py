@@ -15,7 +15,8 @@ from connectors.files.archive import kept_path
 from connectors.files.blocks import blocks
 from connectors.files.content import Content, open_kept
 from connectors.files.evidence import Evidence, prove
-from connectors.files.header import Header, read_header
+from connectors.files.header import Header
+from connectors.files.known_headers import KnownHeaders
 from connectors.files.profile import Profile
 from connectors.postgres import ledger
 from connectors.postgres.ledger import Extract
@@ -63,19 +64,22 @@ def open_extract_kept(workspace: Workspace, extract: Extract, profile: Profile) 
     )
 
 
-def header_of(content: Content, profile: Profile, record: str | None, settings: Settings) -> Header:
-    """The header of a stored extract, read by its feed's profile."""
-    return read_header(
-        content, None, EXTRACTS[record] if record else None, profile, settings.limits
-    )
+def headers_of(profile: Profile, settings: Settings) -> KnownHeaders:
+    """Reads the headers of stored extracts by their feed's profile."""
+    return KnownHeaders(profile, settings.limits)
 
 
 def open_archived(
-    workspace: Workspace, extract: Extract, profile: Profile
+    workspace: Workspace,
+    extract: Extract,
+    profile: Profile,
+    headers: KnownHeaders | None = None,
 ) -> tuple[Content, Header]:
-    """The kept content of an extract, and its header."""
+    """The kept content of an extract, and its header; `headers` are those of this profile."""
     content = open_extract_kept(workspace, extract, profile)
-    return content, header_of(content, profile, extract.record, workspace.settings)
+    headers = headers or headers_of(profile, workspace.settings)
+    record = EXTRACTS[extract.record] if extract.record else None
+    return content, headers.read(content, record)
 
 
 def read_range(content: Content, start: int, end: int) -> bytes:

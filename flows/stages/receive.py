@@ -5,17 +5,17 @@ import json
 import logging
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import psycopg
 
 from connectors.errors import CorrectionError, EvidenceBroken, ExtractRefused
-from connectors.files.archive import Stored, store
+from connectors.files.archive import Stored, store_all
 from connectors.files.content import open_kept
-from connectors.files.delivery import Source, find_extracts
+from connectors.files.delivery import find_extracts
 from connectors.files.evidence import MISSING
 from connectors.files.footer import with_footer
 from connectors.files.header import Header
+from connectors.files.known_headers import KnownHeaders
 from connectors.files.manifest import ManifestEntry, check_bytes, entry_text, read_manifests
 from connectors.files.profile import Profile
 from connectors.files.workbook import check_workbook
@@ -26,12 +26,13 @@ from connectors.postgres.push.gate import note_birth
 from connectors.postgres.resume import resumed
 from connectors.recovery import reach
 from connectors.settings import Settings
-from flows.stages.kept import header_of
+from flows.stages.kept import headers_of
 from flows.stages.terms import other_terms, secret_constants, stored_profile, terms_of_correction
 from flows.stages.workspace import Workspace, named_service
 from schemas.counting import grouped, quantity
 from schemas.guards.leases import Held
 from schemas.own_columns import PARENT_COLUMN
+from schemas.tables import EXTRACTS
 
 log = logging.getLogger("recon.receive")
 
@@ -222,13 +223,15 @@ def open_delivery(
     statement = read_manifests(delivery)
     gaps = {gap.name: gap.refusal for gap in statement.gaps}
     opened = []
-    for number, source in enumerate(delivery.sources):
+    headers = headers_of(profile, settings)
+    stored = store_all(delivery.sources, settings.archive, settings.limits)
+    for number, (source, kept) in enumerate(stored):
         workspace.progress("receive", number, len(delivery.sources))
         entry = statement.entries.get(source.name)
         kind = record or likely
-        one = open_extract(source, settings, settings.archive, profile, kind, entry=entry)
+        one = open_stored(source.name, kept, settings, profile, headers, kind, entry=entry)
         if one.refusal and kind != record:
-            other = open_extract(source, settings, settings.archive, profile, None, entry=entry)
+            other = open_stored(source.name, kept, settings, profile, headers, None, entry=entry)
             one = one if other.refusal else other
         gap = gaps.pop(source.name, None)
         opened.append(replace(one, refusal=gap) if gap and not one.refusal else one)
@@ -253,32 +256,30 @@ def _tell(opened: Opened) -> None:
         )
 
 
-def open_extract(
-    source: Source,
+def open_stored(
+    name: str,
+    stored: Stored | ExtractRefused,
     settings: Settings,
-    archive: Path,
     profile: Profile,
+    headers: KnownHeaders,
     record: str | None,
     *,
     entry: ManifestEntry | None = None,
-    lasting: bool = True,
 ) -> Opened:
-    """Store one file and read its header; a file that cannot be used is a value with its reason."""
-    stored = None
+    """Read the header of a stored file; one that cannot be used is a value with its reason."""
+    if isinstance(stored, ExtractRefused):
+        return Opened(name, refusal=stored)
     try:
-        stored = store(source, archive, settings.limits, lasting=lasting)
         if entry is not None:
             check_bytes(entry, stored)
-        content = open_kept(
-            stored.evidence, profile.encoding, name=source.name, sheet=profile.sheet
-        )
+        content = open_kept(stored.evidence, profile.encoding, name=name, sheet=profile.sheet)
         said = check_workbook(content, settings.limits).remarks if content.workbook else ()
-        header = header_of(content, profile, record, settings)
+        header = headers.read(content, EXTRACTS[record] if record else None)
         if header.footer is not None:
-            entry = with_footer(entry, header.footer, source.name)
-        return Opened(source.name, stored, header, entry=entry, said=said)
+            entry = with_footer(entry, header.footer, name)
+        return Opened(name, stored, header, entry=entry, said=said)
     except ExtractRefused as refusal:
-        return Opened(source.name, stored, refusal=refusal)
+        return Opened(name, stored, refusal=refusal)
 
 
 def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Received:

@@ -76,7 +76,7 @@ def is_plain(header: Header, profile: Profile) -> bool:
 def is_simple(chunk: Chunk) -> bool:
     """Whether each line of a chunk is one record, whoever reads it."""
     return (
-        not chunk.faults
+        not chunk.records.fault.any()
         and chunk.dialect.is_csv
         and not chunk.dialect.comment
         and chunk.dialect.encoding == "utf-8"

@@ -12,7 +12,7 @@ from functools import partial
 import polars as pl
 import psycopg
 
-from connectors.files.chunk import Chunk
+from connectors.files.chunk import Chunk, joined_conserved
 from connectors.files.header import Header
 from connectors.files.profile import Profile
 from connectors.files.reader import first_place, read_chunks
@@ -21,7 +21,7 @@ from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Extract
 from connectors.postgres.staging import CopyRows, copy_staged
 from connectors.settings import Limits, Settings
-from flows.stages.kept import open_archived
+from flows.stages.kept import headers_of, open_archived
 from flows.stages.prepared import (
     Prepared,
     ReadChunk,
@@ -88,9 +88,10 @@ def stage_together(
     limits = workspace.settings.limits
     profile = with_secrets(lease.connection, lease.batch_id, profile)
     repaired = RepairedRows(workspace, lease.batch_id)
+    headers = headers_of(profile, workspace.settings)
     run = _Together(workspace.settings, lease, profile, repaired, key_filter)
     for extract in extracts:
-        content, header = open_archived(workspace, extract, profile)
+        content, header = open_archived(workspace, extract, profile, headers)
         place = first_place(header)
         chunks = read_chunks(content, header, place, limits.block_bytes, limits.strict_bytes)
         for number, chunk in enumerate(chunks):
@@ -159,10 +160,12 @@ def _validated_together(waiting: Sequence[ReadChunk], profile: Profile) -> _Clea
             alike[small.alike].append(small)
     clean = _Clean()
     for files in alike.values():
+        if not joined_conserved([one.chunk for one in files]):
+            continue  # By itself, its file is named.
         try:
             found = validate_together(files, profile, waiting[0].extract.batch_id, with_texts=True)
         except SchemaBroken:
-            continue  # By itself, its file is named.
+            continue  # The same.
         if not found.files:
             continue
         table, places = files[0].header.table, found.rows["extract_id"].alias(_PLACE)
@@ -181,16 +184,11 @@ def _validated_together(waiting: Sequence[ReadChunk], profile: Profile) -> _Clea
 
 
 def _is_like_others(header: Header, chunk: Chunk, profile: Profile) -> bool:
-    """Whether the verdict on a chunk's rows follows from their cells, and no byte is left over.
+    """Whether the verdict on a chunk's rows follows from their cells.
 
     What a row with secrets leaves out may be in the row that it repairs.
     """
-    return (
-        is_plain(header, profile)
-        and not header.table.unquotable
-        and is_simple(chunk)
-        and chunk.conserved()
-    )
+    return is_plain(header, profile) and not header.table.unquotable and is_simple(chunk)
 
 
 def _look(

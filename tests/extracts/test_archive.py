@@ -14,7 +14,8 @@ import pytest
 import zstandard
 
 from connectors.errors import DeliveryError, EvidenceBroken, ExtractRefused, ReconError
-from connectors.files.archive import LOCK, Stored, store
+from connectors.files import archive as archiving
+from connectors.files.archive import LOCK, Stored, store, store_all
 from connectors.files.delivery import find_extracts
 from connectors.files.evidence import PIECE_BYTES, Evidence, PieceHashes, ProvenFile
 from connectors.settings import Limits
@@ -41,6 +42,39 @@ def zipped(content: bytes, name: str = "m.csv", method: int = zipfile.ZIP_DEFLAT
     with zipfile.ZipFile(file, "w", method) as archive:
         archive.writestr(zipfile.ZipInfo(name), content, compress_type=method)
     return file.getvalue()
+
+
+@pytest.mark.parametrize("most", [1, 2, 4, 100])
+def test_several_are_kept_in_their_order_and_one_refused_costs_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(archiving, "MOST_TOGETHER", most)
+    texts = {"a": TEXT, "b": b" \n", "c": TEXT + b"7,1,c\n", "d": TEXT, "e": TEXT + b"7,1,e\n"}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.csv").write_bytes(text)
+    sources = find_extracts([str(tmp_path)], LIMITS).sources
+    archive = tmp_path / "archive"
+    for known in (False, True):
+        found = [(of.name, one) for of, one in store_all(sources, archive, LIMITS)]
+        assert [name for name, _ in found] == [f"{name}.csv" for name in texts]
+        refusals = [name for name, one in found if isinstance(one, ExtractRefused)]
+        assert refusals == ["b.csv"]
+        for name, one in found:
+            if isinstance(one, Stored):
+                assert one.path.read_bytes() == texts[name.removesuffix(".csv")]
+                assert (one.known, one.replaced) == (known or name == "d.csv", None)
+        assert len(left_in(archive)) == 3
+    stored = [one for _, one in found if isinstance(one, Stored)]
+    stored[1].path.write_bytes(b"altered")
+    stored[3].path.unlink()
+    again = [one for _, one in store_all(sources, archive, LIMITS) if isinstance(one, Stored)]
+    assert [(one.known, bool(one.replaced)) for one in again] == [
+        (True, False),
+        (False, True),
+        (True, False),
+        (False, False),
+    ]
+    assert all(hashlib.sha256(one.path.read_bytes()).hexdigest() == one.sha256 for one in again)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from connectors.files.reader import first_place, read_chunks
 from connectors.postgres.ledger import Extract
 from connectors.settings import Settings
 from data_samples.generate import write_payments
-from flows.stages.kept import header_of
+from flows.stages.kept import headers_of
 from flows.stages.split_chunk import fast_rows
 from flows.stages.validate_chunk import validate_chunk
 from flows.stages.write_out import write_out
@@ -67,7 +67,7 @@ def chunks(path: Path, profile: Profile) -> tuple[Header, list[Chunk]]:
     """The header of a file, and its records."""
     content = open_content(path, profile.encoding, name=path.name)
     where = Settings(path.parent)
-    header = header_of(content, profile, None, where)
+    header = headers_of(profile, where).read(content, None)
     return header, list(read_chunks(content, header, first_place(header), where.limits.block_bytes))
 
 
