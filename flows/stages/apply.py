@@ -65,7 +65,9 @@ def apply(workspace: Workspace, lease: Lease) -> None:
 def _left(
     workspace: Workspace, lease: Lease, table: Table, staged: Sequence[Receipt]
 ) -> list[ApplyRange]:
-    applied = ledger.list_receipts(lease.connection, lease.batch_id, apply_stage(table))
+    applied = ledger.list_receipts(
+        lease.connection, lease.batch_id, apply_stage(table), with_clues=False
+    )
     return list(cut_ranges(table, staged, applied, workspace.settings))
 
 

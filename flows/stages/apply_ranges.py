@@ -1,5 +1,6 @@
 """Apply ranges: consecutive chunks of an extract that are applied together, with one receipt."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -99,7 +100,10 @@ def cut_ranges(
     The same chunks are always cut alike, whatever of them is applied, so that a run that goes on
     writes the receipts of a run that was never interrupted.
     """
-    for _, receipts in groupby(staged, attrgetter("extract_id")):
+    done: dict[int, list[Receipt]] = defaultdict(list)
+    for receipt in applied:
+        done[receipt.extract_id].append(receipt)
+    for extract, receipts in groupby(staged, attrgetter("extract_id")):
         chunks = [one for one in receipts if clean_rows(table, one)]
         total = sum(clean_rows(table, one) for one in chunks)
         # As many for one connection as for the other, or one ends alone.
@@ -111,7 +115,7 @@ def cut_ranges(
             # A chunk goes where its middle lies.
             share = (2 * before + rows) * number // (2 * total)
             before += rows
-            if not any(_covers(receipt, one) for receipt in applied):
+            if not any(_covers(receipt, one) for receipt in done[extract]):
                 shares.setdefault(share, []).append(one)
         for share_of in shares.values():
             whole = len(share_of) == len(chunks)
@@ -136,11 +140,7 @@ def _apply_range(table: Table, chunks: Sequence[Receipt], settings: Settings) ->
 
 
 def _covers(applied: Receipt, chunk: Receipt) -> bool:
-    return (
-        applied.extract_id == chunk.extract_id
-        and applied.first_record <= chunk.first_record
-        and chunk.last_record <= applied.last_record
-    )
+    return applied.first_record <= chunk.first_record and chunk.last_record <= applied.last_record
 
 
 def _spooled(table: Table, receipt: Receipt, settings: Settings) -> Iterator[Spooled]:

@@ -81,7 +81,9 @@ def check(workspace: Workspace, lease: Lease) -> None:
 
 def staged_tables(lease: Lease) -> list[Table]:
     """The record kinds this batch has rows of, references first."""
-    return tables_of(ledger.list_receipts(lease.connection, lease.batch_id, "stage"))
+    return tables_of(
+        ledger.list_receipts(lease.connection, lease.batch_id, "stage", with_clues=False)
+    )
 
 
 def tables_of(receipts: Iterable[Receipt]) -> list[Table]:

@@ -103,7 +103,7 @@ def build_report(
     names = {extract.id: extract.name for extract in extracts}
     chains, reasons, pushed = [], [], []
     sums: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    receipts = ledger.list_receipts(connection, batch_id, "stage")
+    receipts = ledger.list_receipts(connection, batch_id, "stage", with_clues=False)
     for table in tables_of(receipts):
         counted = _recount(connection, table, batch_id)
         staged = counted.staged

@@ -62,16 +62,18 @@ def in_groups(
     """
     small = min(SMALL_BYTES, limits.block_bytes, limits.strict_bytes)
     group: list[Extract] = []
+    held = 0
     for extract in extracts:
-        alone = extract.id in begun or (extract.bytes or 0) > small
-        held = sum(one.bytes or 0 for one in group)
+        size = extract.bytes or 0
+        alone = extract.id in begun or size > small
         if group and (alone or len(group) == MOST_FILES or held >= HELD_BYTES):
             yield group
-            group = []
+            group, held = [], 0
         if alone:
             yield [extract]
         else:
             group.append(extract)
+            held += size
     if group:
         yield group
 
