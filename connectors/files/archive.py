@@ -87,24 +87,25 @@ def store_all(
     What it costs to be lasting they share, some at a time. They are once this has come to its end.
     """
     left, folders = iter(sources), {archive}
-    while True:
-        with ExitStack() as drafts:
-            group: list[tuple[Source, _Draft | ExtractRefused]] = []
+    more = True
+    while more:
+        group: list[tuple[Source, _Draft | ExtractRefused]] = []
+        held, more = 0, False
+        with ExitStack() as open_drafts:
             for source in left:
                 with _archiving(archive, source.name):
                     if not group:
                         _sweep(private_folder(archive / "incoming"))
-                    group.append((source, _written(source, archive, limits, drafts)))
-                if _are_many(group):
+                    group.append((source, _written(source, archive, limits, open_drafts)))
+                _, one = group[-1]
+                held += one.bytes if isinstance(one, _Draft) else 0
+                if more := len(group) >= MOST_TOGETHER or held >= BYTES_TOGETHER:
                     break
-            found = _keep(
-                [one for _, one in group if isinstance(one, _Draft)], archive, lasting=lasting
-            )
+            drafts = [one for _, one in group if isinstance(one, _Draft)]
+            found = iter(_keep(drafts, archive, lasting=lasting))
+        folders.update(one.path.parent for one in drafts)
         for source, one in group:
-            yield source, one.stored(found.pop(0)) if isinstance(one, _Draft) else one
-        folders.update(one.path.parent for _, one in group if isinstance(one, _Draft))
-        if not _are_many(group):
-            break
+            yield source, one.stored(next(found)) if isinstance(one, _Draft) else one
     if lasting:
         _sync_folders(archive, folders)
 
@@ -137,12 +138,6 @@ class _Draft:
             pieces=self.pieces,
             replaced=None if found in (None, MISSING) else found,
         )
-
-
-def _are_many(group: Sequence[tuple[Source, "_Draft | ExtractRefused"]]) -> bool:
-    """Whether they are to be kept before others are read."""
-    held = sum(one.bytes for _, one in group if isinstance(one, _Draft))
-    return len(group) >= MOST_TOGETHER or held >= BYTES_TOGETHER
 
 
 def _written(
