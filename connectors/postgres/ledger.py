@@ -325,13 +325,19 @@ def list_receipts(
     ]
 
 
-def begun_extracts(connection: psycopg.Connection, batch_id: int, stage: str) -> set[int]:
-    """The extracts that have a receipt of a stage."""
+def begun_extracts(
+    connection: psycopg.Connection, batch_id: int, stage: str
+) -> dict[int, int | None]:
+    """The extracts that have a receipt of a stage, with the end of the first chunk if it is alone.
+
+    It is None where there are receipts of other chunks.
+    """
     rows = connection.execute(
-        "SELECT DISTINCT extract_id FROM receipt WHERE batch_id = %s AND stage = %s",
+        "SELECT extract_id, CASE WHEN max(chunk) = 0 THEN max(byte_end) END FROM receipt "
+        "WHERE batch_id = %s AND stage = %s GROUP BY 1",
         [batch_id, stage],
-    ).fetchall()
-    return {extract for (extract,) in rows}
+    )
+    return dict(rows.fetchall())
 
 
 def clues_text(clues: Mapping[str, Any]) -> str | None:

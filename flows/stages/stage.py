@@ -65,7 +65,7 @@ def stage(workspace: Workspace, lease: Lease) -> None:
     for group in in_groups(extracts, begun, workspace.settings.limits):
         if len(group) > 1:
             workspace.progress(STAGE, done, total)
-            stage_together(workspace, lease, group, profile, key_filter)
+            stage_together(workspace, lease, group, begun, profile, key_filter)
         else:
             span = Span(done, total)
             stage_extract(workspace, lease, group[0], profile, span, key_filter)

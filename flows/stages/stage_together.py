@@ -5,7 +5,7 @@ rows that it has when it is staged by itself, and one with an error is validated
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -54,18 +54,18 @@ _PLACE = "place"
 
 
 def in_groups(
-    extracts: Iterable[Extract], begun: Collection[int], limits: Limits
+    extracts: Iterable[Extract], begun: Mapping[int, int | None], limits: Limits
 ) -> Iterator[list[Extract]]:
     """Extracts in their order: small ones that follow each other together, all others alone.
 
-    So is what was `begun` before: where it goes on has to be found.
+    So is what a run before has `begun` and not ended: where it goes on has to be found.
     """
     small = min(SMALL_BYTES, limits.block_bytes, limits.strict_bytes)
     group: list[Extract] = []
     held = 0
     for extract in extracts:
         size = extract.bytes or 0
-        alone = extract.id in begun or size > small
+        alone = size > small or (extract.id in begun and not _is_staged(extract, begun, limits))
         if group and (alone or len(group) == MOST_FILES or held >= HELD_BYTES):
             yield group
             group, held = [], 0
@@ -78,14 +78,25 @@ def in_groups(
         yield group
 
 
+def _is_staged(extract: Extract, begun: Mapping[int, int | None], limits: Limits) -> bool:
+    """Whether all of a small extract is staged, as its only receipt says.
+
+    A text that is read in another encoding is counted in the bytes of that one, so that it has to
+    be one chunk in any case.
+    """
+    size = extract.bytes or 0
+    return begun.get(extract.id) == size and 2 * size <= limits.block_bytes
+
+
 def stage_together(
     workspace: Workspace,
     lease: Lease,
     extracts: Sequence[Extract],
+    begun: Collection[int],
     profile: Profile,
     key_filter: KeyFilter,
 ) -> None:
-    """Stage extracts of which nothing is staged; raises what staging each of them raises."""
+    """Stage those of a group that a run before has not; raises what staging each of them raises."""
     keep_arrays()
     limits = workspace.settings.limits
     profile = with_secrets(lease.connection, lease.batch_id, profile)
@@ -93,6 +104,8 @@ def stage_together(
     headers = headers_of(profile, workspace.settings)
     run = _Together(workspace.settings, lease, profile, repaired, key_filter)
     for extract in extracts:
+        if extract.id in begun:
+            continue
         content, header = open_archived(workspace, extract, profile, headers)
         place = first_place(header)
         chunks = read_chunks(content, header, place, limits.block_bytes, limits.strict_bytes)

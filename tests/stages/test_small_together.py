@@ -9,9 +9,10 @@ import pytest
 
 from connectors.files.profile import DEFAULT, Profile
 from connectors.postgres.database import open_database
+from connectors.postgres.ledger import Batch
 from connectors.settings import Limits, Settings
-from flows.stages import stage_together
-from flows.stages.sequence import Ended, import_delivery
+from flows.stages import prepared, stage_together
+from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from tests.conftest import Databases
 from tests.faults.cases import differences, truth
@@ -67,10 +68,10 @@ def tuesday(folder: Path) -> Path:
 
 def imported(
     url: str, home: Path, limits: Limits, delivery: Path, profile: Profile = DEFAULT
-) -> Ended:
+) -> Batch:
     settings = Settings(home, url, limits)
     place = Workspace(settings, open_database(settings))
-    return import_delivery(place, [str(delivery)], profile)
+    return import_delivery(place, [str(delivery)], profile).batch
 
 
 @pytest.fixture(scope="module")
@@ -100,8 +101,8 @@ def test_files_together_leave_what_they_leave_one_by_one(
     for name, limits in (("together", TOGETHER), ("alone", ALONE)):
         with databases.new() as url:
             for delivery in deliveries:
-                ended = imported(url, tmp_path / name, limits, delivery, PROFILES[title])
-            assert (ended.batch.state == "held") == (title == "held")
+                batch = imported(url, tmp_path / name, limits, delivery, PROFILES[title])
+            assert (batch.state == "held") == (title == "held")
             found.append(truth(url, tmp_path / name))
     assert not differences(*found), differences(*found)
 
@@ -120,6 +121,38 @@ def test_few_at_once_leave_the_same(
                 imported(url, tmp_path / str(most), TOGETHER, delivery)
             found.append(truth(url, tmp_path / str(most)))
     assert not differences(*found), differences(*found)
+
+
+class Ended(Exception):
+    """A run that ends in the middle."""
+
+
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_a_run_goes_on_behind_the_groups_that_are_there(
+    databases: Databases,
+    deliveries: tuple[Path, Path],
+    undisturbed: dict[str, object],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    groups: int,
+) -> None:
+    reached: list[str] = []
+
+    def ends(point: str) -> None:
+        reached.append(point)
+        if reached.count("chunk") == groups:
+            raise Ended
+
+    with databases.new() as url:
+        imported(url, tmp_path, TOGETHER, deliveries[0])
+        with monkeypatch.context() as patch:
+            patch.setattr(stage_together, "MOST_FILES", 5)
+            patch.setattr(prepared, "reach", ends)
+            with pytest.raises(Ended):
+                imported(url, tmp_path, TOGETHER, deliveries[1])
+        imported(url, tmp_path, TOGETHER, deliveries[1])
+        found = truth(url, tmp_path)
+    assert not differences(undisturbed, found), differences(undisturbed, found)
 
 
 @pytest.fixture(scope="module")
