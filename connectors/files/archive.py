@@ -21,7 +21,7 @@ from connectors.files.atomic import file_alone, private_folder
 from connectors.files.content import refused
 from connectors.files.delivery import Source
 from connectors.files.evidence import MISSING, Evidence, PieceHashes, difference
-from connectors.files.source_text import Delivered, text_of
+from connectors.files.source_text import DeliveredBytes, text_of
 from connectors.recovery import reach
 from connectors.settings import MIB, Limits
 
@@ -122,7 +122,7 @@ class _Draft:
     sha256: str
     bytes: int
     pieces: str
-    delivered: Delivered
+    delivered: DeliveredBytes
 
     def stored(self, found: str | None) -> Stored:
         """What is kept; `found` is in what the copy that was there differed, or `MISSING`."""
@@ -145,7 +145,7 @@ def _written(
 ) -> _Draft | ExtractRefused:
     if source.fault:
         return refused(source.fault.code, source.name, detail=source.fault.detail)
-    delivered, digest, size = Delivered(), hashlib.sha256(), 0
+    delivered, digest, size = DeliveredBytes(), hashlib.sha256(), 0
     pieces = PieceHashes()
     file, place = drafts.enter_context(_draft(archive))
     try:

@@ -31,11 +31,11 @@ BROKEN = (*unpack.BROKEN, zipfile.BadZipFile)
 def unpacked_text(path: Path, limits: Limits) -> Iterator[bytes]:
     """The decompressed blocks of a file that is not archived; refused as `store` refuses it."""
     source = Source(path.name, str(path), str(path.parent), path.name)
-    return text_of(source, Delivered(), limits)
+    return text_of(source, DeliveredBytes(), limits)
 
 
 @dataclass(slots=True)
-class Delivered:
+class DeliveredBytes:
     """What has been read of a source so far, before decompression."""
 
     bytes: int = 0
@@ -44,7 +44,7 @@ class Delivered:
     """Whether it turned out to be compressed."""
 
 
-def text_of(source: Source, delivered: Delivered, limits: Limits) -> Iterator[bytes]:
+def text_of(source: Source, delivered: DeliveredBytes, limits: Limits) -> Iterator[bytes]:
     """The decompressed blocks, checked for size, format and emptiness on their way.
 
     Raises ExtractRefused as `archive.store` says, DeliveryError where it cannot be read.
@@ -72,7 +72,7 @@ def text_of(source: Source, delivered: Delivered, limits: Limits) -> Iterator[by
         yield head
 
 
-def _unpacked(source: Source, delivered: Delivered) -> Iterator[bytes]:
+def _unpacked(source: Source, delivered: DeliveredBytes) -> Iterator[bytes]:
     """The blocks of the content; what it is compressed with is told by its first bytes."""
     pieces = _pieces(source, delivered)
     try:
@@ -97,7 +97,7 @@ def _unpacked(source: Source, delivered: Delivered) -> Iterator[bytes]:
         raise refused("unsupported_format", source.name, detail=shown(str(error))) from error
 
 
-def _pieces(source: Source, delivered: Delivered) -> Iterator[bytes]:
+def _pieces(source: Source, delivered: DeliveredBytes) -> Iterator[bytes]:
     """The bytes as delivered; a file that changes while it is read is still being written."""
     with open_source(source) as file:
         before = _state(source, file)
@@ -130,7 +130,7 @@ def _state(source: Source, file: BinaryIO) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
-def _check_size(source: Source, size: int, delivered: Delivered, limits: Limits) -> None:
+def _check_size(source: Source, size: int, delivered: DeliveredBytes, limits: Limits) -> None:
     if size > limits.file_bytes:
         detail = f"more than {quantity(limits.file_bytes, 'byte')}"
         raise refused("too_large", source.name, detail=detail)

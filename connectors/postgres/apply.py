@@ -21,8 +21,8 @@ import psycopg
 from connectors.files.spool import Spooled
 from connectors.postgres.insert import insert_new, insert_staged
 from connectors.postgres.ranges import (
+    AppliedTogether,
     Range,
-    Records,
     WholeExtracts,
     absent,
     ready,
@@ -154,7 +154,7 @@ def may_meet(connection: psycopg.Connection, table: Table, span: tuple[int, int]
 def _tell_present(
     connection: psycopg.Connection,
     table: Table,
-    rows: Records,
+    rows: AppliedTogether,
     span: tuple[int, int] | None,
     *,
     none: bool = False,
@@ -167,7 +167,7 @@ def _tell_present(
     connection.execute(judged, rows.parameters())
 
 
-def _judge_present(table: Table, rows: Records, span: tuple[int, int] | None) -> str:
+def _judge_present(table: Table, rows: AppliedTogether, span: tuple[int, int] | None) -> str:
     """The rows of the records whose key the target knows, with their verdicts.
 
     For a text of any length the server would make a second table.
@@ -195,7 +195,7 @@ def _judge_present(table: Table, rows: Records, span: tuple[int, int] | None) ->
 
 
 def _known(
-    connection: psycopg.Connection, rows: Records, where: str
+    connection: psycopg.Connection, rows: AppliedTogether, where: str
 ) -> defaultdict[int, Counter[str]]:
     """By extract, how many rows of `present` end with each verdict."""
     known: defaultdict[int, Counter[str]] = defaultdict(Counter)
@@ -207,7 +207,9 @@ def _known(
     return known
 
 
-def _ready_rows(connection: psycopg.Connection, table: Table, rows: Records) -> Counter[int]:
+def _ready_rows(
+    connection: psycopg.Connection, table: Table, rows: AppliedTogether
+) -> Counter[int]:
     """By extract, how many rows are to be applied."""
     found = connection.execute(
         f"SELECT extract_id, count(*) FROM {staged_name(table)} s WHERE {ready(rows)} GROUP BY 1",
@@ -239,7 +241,10 @@ def _act(
 
 
 def _tell_exceptions(
-    connection: psycopg.Connection, table: Table, rows: Records, applied: Mapping[int, Applied]
+    connection: psycopg.Connection,
+    table: Table,
+    rows: AppliedTogether,
+    applied: Mapping[int, Applied],
 ) -> None:
     """Outcomes for the rows that do not end like most of their extract."""
     told = "INSERT INTO outcome (batch_id, extract_id, record_number, verdict)"
@@ -271,26 +276,26 @@ def _tell_exceptions(
         )
 
 
-def _change(connection: psycopg.Connection, table: Table, rows: Records) -> None:
+def _change(connection: psycopg.Connection, table: Table, rows: AppliedTogether) -> None:
     """Update what the target has otherwise, with what was there before."""
     for statement in (_keep_images(table, rows), _update(table, rows)):
         connection.execute(statement, rows.parameters())
 
 
-def _keep_images(table: Table, rows: Records) -> str:
+def _keep_images(table: Table, rows: AppliedTogether) -> str:
     return f"""INSERT INTO before_image (batch_id, extract_id, record_number, record, image)
         SELECT %(batch)s, s.extract_id, s.record_number, '{table.name}', row_to_json(t)::text
         FROM {_changed(table, rows)} JOIN {table.name} t ON {joined(table)}"""
 
 
-def _update(table: Table, rows: Records) -> str:
+def _update(table: Table, rows: AppliedTogether) -> str:
     written = (*content_columns(table), *stored_columns(LINEAGE))
     values = ", ".join(f"{quoted(name)} = s.{quoted(name)}" for name in written)
     return f"""UPDATE {table.name} t SET {values} FROM {_changed(table, rows)}
         WHERE {joined(table)}"""
 
 
-def _changed(table: Table, rows: Records) -> str:
+def _changed(table: Table, rows: AppliedTogether) -> str:
     return f"""(SELECT s.* FROM {staged_name(table)} s
         JOIN present p ON {same("p", "s")} AND p.verdict = 'updated'
         WHERE {rows.within("s")}) s"""

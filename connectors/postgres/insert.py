@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from connectors.files.spool import OF_EXTRACT, Spooled, read_spool
 from connectors.postgres import binary_copy
 from connectors.postgres.database import COPY_BYTES
-from connectors.postgres.ranges import Range, Records, absent, ready
+from connectors.postgres.ranges import AppliedTogether, Range, absent, ready
 from schemas.derived.sql_names import IDENTITY, key_columns, staged_name, target_columns
 from schemas.derived.views import quoted
 from schemas.field import Table
@@ -25,7 +25,7 @@ NO_COPY = -1
 """In the place of a record number: rows of tenants are kept apart, and COPY is refused."""
 
 
-def insert_staged(connection: psycopg.Connection, table: Table, rows: Records) -> int:
+def insert_staged(connection: psycopg.Connection, table: Table, rows: AppliedTogether) -> int:
     """Insert what is new of some records from their staged rows."""
     return connection.execute(_insert(table, rows), rows.parameters()).rowcount
 
@@ -96,7 +96,7 @@ def _between(rows: Range, parts: Sequence[Spooled]) -> Iterator[Range]:
         yield replace(rows, first=free)
 
 
-def _insert(table: Table, rows: Records) -> str:
+def _insert(table: Table, rows: AppliedTogether) -> str:
     identity = (IDENTITY,) if key_columns(table) == (IDENTITY,) else ()
     names = ", ".join(map(quoted, (*target_columns(table), *identity)))
     return f"""INSERT INTO {table.name} ({names}) SELECT {names} FROM {staged_name(table)} s

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 
-class Records(Protocol):
+class AppliedTogether(Protocol):
     """Records that are applied together."""
 
     @property
@@ -77,12 +77,12 @@ class WholeExtracts:
         }
 
 
-def ready(records: Records) -> str:
+def ready(records: AppliedTogether) -> str:
     """Clean rows of these records that have no outcome."""
     return f"{records.within('s')} AND s.error_data IS NULL AND {untold(records, 's')}"
 
 
-def untold(records: Records, alias: str) -> str:
+def untold(records: AppliedTogether, alias: str) -> str:
     """Rows of these records without an outcome."""
     return f"""NOT EXISTS (SELECT 1 FROM outcome o WHERE {records.within("o")}
         AND {same("o", alias)})"""
