@@ -44,6 +44,7 @@ NOT_BY_FILES = {
     "StrayEscape",
     "Comment",
     "Constraint",
+    "OtherCurrency",
     "Refused",
     "EchoDiffers",
     "InDoubt",

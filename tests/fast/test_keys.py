@@ -51,6 +51,16 @@ def test_the_hash_is_that_of_the_library(texts: list[bytes], bits: int) -> None:
     assert found.tolist() == wanted
 
 
+def test_every_integer_is_written_as_python_writes_it() -> None:
+    """The lowest of 64 bits as well, which has no counterpart above zero."""
+    numbers = [sign * edge for edge in (0, 9, 10, 2**31, 10**18, 2**63 - 1) for sign in (1, -1)]
+    numbers.append(-(2**63))
+    typed = pl.DataFrame({"DebtsId": numbers, "ActionsId": [7] * len(numbers)})
+    texts = [f'["{number}", "7"]'.encode() for number in numbers]
+    wanted = [int.from_bytes(hashlib.sha256(text).digest()[:8]) >> 1 for text in texts]
+    assert key_numbers(PAYMENT, ("DebtsId", "ActionsId"), typed).to_list() == wanted
+
+
 @settings(max_examples=examples(1_000, 15), deadline=None)
 @given(rows=ROWS)
 @example(rows=[("0", f"{sign}{amount}", None) for sign in ("", "-") for amount in (0, 10, 1500)])

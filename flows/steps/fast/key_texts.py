@@ -95,7 +95,8 @@ def _value(out: _Bytes, at: int, value: int, said: int, digits: NDArray[np.int64
     if said == _INTEGER:
         if value < 0:
             at = _sign(out, at, _MINUS)
-        count = _split(abs(value), digits)
+        # Of all integers there is one below zero that has no counterpart above.
+        count = _split(value if value < 0 else -value, digits)
         return _digits(out, at, digits, 0, count)
     if said == _AMOUNT:
         return _amount(out, at, value, digits)
@@ -121,13 +122,13 @@ def _amount(out: _Bytes, at: int, value: int, digits: NDArray[np.int64]) -> int:
     while value % 10 == 0:
         value //= 10
         scale -= 1
-    count = _split(value, digits)
+    count = _split(-value, digits)
     if scale < 0:
         at = _digits(out, at, digits, 0, 1)
         if count > 1:
             at = _digits(out, _sign(out, at, _POINT), digits, 1, count)
         at = _sign(out, _sign(out, at, _E), _PLUS)
-        count = _split(count - 1 - scale, digits)
+        count = _split(scale + 1 - count, digits)
         return _digits(out, at, digits, 0, count)
     if count <= scale:
         at = _sign(out, at, _ZERO)
@@ -169,14 +170,14 @@ def _time(out: _Bytes, at: int, value: int) -> int:
 
 @compiled
 def _split(value: int, digits: NDArray[np.int64]) -> int:
-    """The digits of a number, the first one first; returns how many there are."""
-    count, rest = 1, value // 10
+    """The digits of a number that is not above 0, the first one first; returns their count."""
+    count, rest = 1, value // -10
     while rest > 0:
         count += 1
         rest //= 10
     for place in range(count - 1, -1, -1):
-        digits[place] = value % 10
-        value //= 10
+        digits[place] = -(value % -10)
+        value = -(value // -10)
     return count
 
 
