@@ -180,9 +180,11 @@ def _draft(archive: Path) -> Iterator[tuple[BinaryIO, Path]]:
     """A file to write a content into; gone afterwards unless it was given its final name."""
     file, path = _locked_file(archive / "incoming")
     try:
-        with file:
-            yield file, path
+        yield file, path
     finally:
+        # What could not be written was told when it was flushed; closing tries it once more.
+        with suppress(OSError):
+            file.close()
         path.unlink(missing_ok=True)
 
 

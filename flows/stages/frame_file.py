@@ -4,6 +4,7 @@ import tempfile
 import weakref
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from io import BytesIO
 from typing import IO, Literal
 
@@ -31,6 +32,12 @@ class _Piece:
         """The file is flushed when something is read from it."""
 
 
+def _close(file: IO[bytes]) -> None:
+    # What could not be written was told then; closing tries it once more.
+    with suppress(OSError):
+        file.close()
+
+
 class FrameFile:
     """Frames with the same columns, each in one of several parts; a part has them in order.
 
@@ -42,22 +49,24 @@ class FrameFile:
     ) -> None:
         # What the file has is gone with it; it closes with whoever holds it.
         self._file = tempfile.SpooledTemporaryFile(in_memory)  # noqa: SIM115
-        weakref.finalize(self, self._file.close)
+        weakref.finalize(self, _close, self._file)
         self._compression = compression
         self._places: dict[int, list[tuple[int, int]]] = defaultdict(list)
         self.bytes = 0
 
     def add(self, rows: pl.DataFrame, part: int = 0) -> None:
         """Put rows behind all others of their part."""
-        self._file.seek(self.bytes)
         packed = _Piece(self._file)
         try:
+            self._file.seek(self.bytes)
             rows.write_ipc(packed, compression=self._compression)  # type: ignore[call-overload]
-        except (pl.exceptions.PolarsError, OSError):
-            # A full disk is told in words there.
-            if packed.fault is not None:
-                raise packed.fault from None
-            raise
+            self._file.flush()
+        except (pl.exceptions.PolarsError, OSError) as error:
+            # A full disk is told in words there; the file has no name that would tell which one.
+            fault = packed.fault or error
+            if isinstance(fault, OSError):
+                fault.filename = tempfile.gettempdir()
+            raise fault from None
         self._places[part].append((self.bytes, packed.bytes))
         self.bytes += packed.bytes
 

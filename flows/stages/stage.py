@@ -28,7 +28,7 @@ from flows.stages.kept import open_archived
 from flows.stages.prepared import Prepared, ReadChunk, prepare_chunk, write_once
 from flows.stages.rows.repaired import RepairedRows
 from flows.stages.side_by_side import LANES, side_by_side
-from flows.stages.stage_together import in_groups, stage_together
+from flows.stages.stage_together import in_groups, stage_together, staged_whole
 from flows.stages.stated import tied_in_batch
 from flows.stages.terms import restored_profile, with_secrets
 from flows.stages.workspace import Workspace
@@ -59,13 +59,14 @@ def stage(workspace: Workspace, lease: Lease) -> None:
         if extract.refused is None
     ]
     begun = ledger.begun_extracts(lease.connection, lease.batch_id, STAGE)
+    whole = staged_whole(workspace, extracts, begun, profile)
     total = sum(extract.bytes or 0 for extract in extracts)
     done = 0
     key_filter = KeyFilter()
-    for group in in_groups(extracts, begun, workspace.settings.limits):
+    for group in in_groups(extracts, begun, whole, workspace.settings.limits):
         if len(group) > 1:
             workspace.progress(STAGE, done, total)
-            stage_together(workspace, lease, group, begun, profile, key_filter)
+            stage_together(workspace, lease, group, whole, profile, key_filter)
         else:
             span = Span(done, total)
             stage_extract(workspace, lease, group[0], profile, span, key_filter)

@@ -21,7 +21,7 @@ from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Extract
 from connectors.postgres.staging import CopyRows, copy_staged
 from connectors.settings import Limits, Settings
-from flows.stages.kept import headers_of, open_archived
+from flows.stages.kept import headers_of, open_archived, open_extract_kept
 from flows.stages.prepared import (
     Prepared,
     ReadChunk,
@@ -54,18 +54,19 @@ _PLACE = "place"
 
 
 def in_groups(
-    extracts: Iterable[Extract], begun: Mapping[int, int | None], limits: Limits
+    extracts: Iterable[Extract], begun: Collection[int], staged: Collection[int], limits: Limits
 ) -> Iterator[list[Extract]]:
     """Extracts in their order: small ones that follow each other together, all others alone.
 
-    So is what a run before has `begun` and not ended: where it goes on has to be found.
+    So is what a run before has `begun` and not `staged` to its end: where it goes on has to be
+    found.
     """
     small = min(SMALL_BYTES, limits.block_bytes, limits.strict_bytes)
     group: list[Extract] = []
     held = 0
     for extract in extracts:
         size = extract.bytes or 0
-        alone = size > small or (extract.id in begun and not _is_staged(extract, begun, limits))
+        alone = size > small or (extract.id in begun and extract.id not in staged)
         if group and (alone or len(group) == MOST_FILES or held >= HELD_BYTES):
             yield group
             group, held = [], 0
@@ -78,21 +79,29 @@ def in_groups(
         yield group
 
 
-def _is_staged(extract: Extract, begun: Mapping[int, int | None], limits: Limits) -> bool:
-    """Whether all of a small extract is staged, as its only receipt says.
+def staged_whole(
+    workspace: Workspace,
+    extracts: Iterable[Extract],
+    begun: Mapping[int, int | None],
+    profile: Profile,
+) -> set[int]:
+    """The extracts whose only receipt, as a run before left it, ends where their bytes end.
 
-    A text that is read in another encoding is counted in the bytes of that one, so that it has to
-    be one chunk in any case.
+    Of a text that is read in another encoding, and of a workbook, a receipt counts other bytes.
     """
-    size = extract.bytes or 0
-    return begun.get(extract.id) == size and 2 * size <= limits.block_bytes
+    return {
+        extract.id
+        for extract in extracts
+        if begun.get(extract.id) == extract.bytes
+        and not open_extract_kept(workspace, extract, profile).transcoded
+    }
 
 
 def stage_together(
     workspace: Workspace,
     lease: Lease,
     extracts: Sequence[Extract],
-    begun: Collection[int],
+    staged: Collection[int],
     profile: Profile,
     key_filter: KeyFilter,
 ) -> None:
@@ -104,7 +113,7 @@ def stage_together(
     headers = headers_of(profile, workspace.settings)
     run = _Together(workspace.settings, lease, profile, repaired, key_filter)
     for extract in extracts:
-        if extract.id in begun:
+        if extract.id in staged:
             continue
         content, header = open_archived(workspace, extract, profile, headers)
         place = first_place(header)

@@ -21,6 +21,7 @@ from flows.stages.workspace import Workspace
 from tests.faults.commands import command
 from tests.push.conftest import towards
 from tests.push.deliveries import tones
+from tests.recon import run
 from tests.service.faulty_server import FaultyServer, Reply, at
 from tests.stages.payments import line, write
 
@@ -59,6 +60,40 @@ def delivery(tmp_path: Path) -> str:
 
 PLACES = {"archive": 20_000, "reports": 4_000}
 """Bytes that are left of the disk where the folder is: too few for a file of it."""
+
+
+def test_small_files_that_find_no_room_name_the_folder(
+    database_url: str, tmp_path: Path, rows: Any
+) -> None:
+    home, folder = tmp_path / "home", tmp_path / "in"
+    folder.mkdir()
+    for number in range(60):
+        write(folder / f"{number:02}.csv", *(line(60 * number + one) for one in range(1, 31)))
+    with small_disk(home / "archive", 64 * 1024) as disk:
+        code, told = command(database_url, home, "import", str(folder))
+        assert code == 2, told
+        assert f"{disk}: " in told
+        assert "cannot be archived: No space left on device" in told
+        assert [path for path in disk.rglob("*.csv") if path.is_file()] == []
+    assert command(database_url, home, "import", str(folder))[0] == 0
+    assert rows("SELECT count(*) FROM payment") == [(1800,)]
+
+
+@pytest.mark.parametrize("size", [4, 100, 200])
+def test_a_temporary_folder_without_room_is_named(
+    database_url: str, tmp_path: Path, delivery: str, size: int
+) -> None:
+    """Where a reconciliation puts its sides aside."""
+    home = tmp_path / "home"
+    assert command(database_url, home, "import", delivery)[0] == 0
+    with small_disk(tmp_path / "tmp", size * 1024) as disk:
+        limits = {"TMPDIR": str(disk), "RECON_LIMIT_RECONCILE_BYTES": "100000"}
+        done = run(database_url, home, "reconcile", **limits)
+        assert done.returncode == 2, done.stderr
+        assert f"{str(disk)!r}: No space left on device" in done.stderr
+        assert "Traceback" not in done.stderr + done.stdout
+    assert [*(home / "reports").glob("reconciliation-*")] == []
+    assert run(database_url, home, "reconcile").returncode in (0, 1)
 
 
 @pytest.mark.long

@@ -1,5 +1,6 @@
 """A reconciliation by parts of the keys says what one of everything at once says."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from connectors.files.profile import DEFAULT
 from connectors.postgres.breaks import breaks_of
 from connectors.postgres.database import open_database
-from flows.stages.reconcile.put_aside import keep, put_aside, ranges
+from flows.stages.reconcile.put_aside import keeper, put_aside, ranges
 from flows.stages.reconcile.rules import read_rules
 from flows.stages.reconcile.sources import Scope, gather_sources
 from flows.stages.sequence import import_delivery
@@ -81,7 +82,7 @@ def test_parts_change_nothing(workspace: Workspace) -> None:
             cut_parts = cut_off(parted, day)
             assert cut_parts.lines == cut.lines
             other = reconcile_sources(
-                cut_parts.kept, rules, day, service=False, cut=cut_parts, keep=keep
+                cut_parts.kept, rules, day, service=False, cut=cut_parts, keep=keeper()
             )
             assert other.breaks.equals(first.breaks)
             assert told(other) == told(first)
@@ -152,3 +153,11 @@ def test_ranges_have_every_row_once_and_what_is_equal_together(
     for number in known:
         assert sum(number in part for part in found) == 1
     assert whole(put_aside(of_key, rows))["row"].sort().equals(rows["row"])
+
+
+def test_frames_that_are_kept_take_one_file_however_many_they_are() -> None:
+    keep, before = keeper(), len(os.listdir("/proc/self/fd"))
+    loads = [keep(pl.DataFrame({"a": [number], f"b{number}": "x"})) for number in range(300)]
+    assert len(os.listdir("/proc/self/fd")) < before + 30
+    for number in (0, 299, 7):
+        assert loads[number]().rows() == [(number, "x")]

@@ -5,12 +5,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import psycopg
 import pytest
 
+from connectors.files.content import open_content
+from connectors.files.header import read_header
 from connectors.files.profile import DEFAULT, Profile
+from connectors.files.reader import first_place, read_chunks
 from connectors.postgres.database import open_database
 from connectors.postgres.ledger import Batch
-from connectors.settings import Limits, Settings
+from connectors.settings import MIB, Limits, Settings
 from flows.stages import prepared, stage_together
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
@@ -187,3 +191,36 @@ def test_killed_between_the_steps_and_run_again(
         assert again.returncode == 1, again.stderr
         found = truth(url, tmp_path)
     assert not differences(undisturbed, found), differences(undisturbed, found)
+
+
+def test_a_text_in_another_encoding_is_gone_on_with_where_it_was_left(
+    databases: Databases, tmp_path: Path
+) -> None:
+    """Its receipts count other bytes than were delivered, and as many by chance."""
+    delivery = tmp_path / "in"
+    delivery.mkdir()
+    write(delivery / "b.csv", line(900))
+    write(delivery / "c.csv", line(901))
+    head, rest = f"{HEADER}\n", "".join(f"{line(number)}\n" for number in range(500, 540))
+    row = line(1, amount="{}") + "\n"
+    # One of two bytes as delivered, and of three in UTF-8.
+    signs = len(head) + len(row.format("")) + 2 * len(rest) + 2
+    begin = head + row.format("\N{EURO SIGN}" * signs)
+    path = delivery / "a.csv"
+    path.write_text(begin + rest, encoding="utf-16", newline="")
+    assert path.stat().st_size == len(begin.encode())
+    content = open_content(path)
+    header = read_header(content, None, None, DEFAULT, Limits())
+    first, place = len(begin.encode()), first_place(header)
+    block_bytes = next(
+        size
+        for size in range(first - 4096, first + 1)
+        if next(read_chunks(content, header, place, size, MIB)).end.byte == first
+    )
+    with databases.new() as url:
+        killed = {"CRASH_AT": "chunk", "RECON_LIMIT_BLOCK_BYTES": str(block_bytes)}
+        assert run(url, tmp_path / "home", "import", str(delivery), **killed).returncode == KILLED
+        again = run(url, tmp_path / "home", "import", str(delivery))
+        with psycopg.connect(url) as connection:
+            found = connection.execute("SELECT count(*) FROM recon.payment").fetchone()
+    assert found == (42,), again.stdout

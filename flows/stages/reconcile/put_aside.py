@@ -8,12 +8,12 @@ Ranges, not hashes: numbers that lie close together are paired without a join
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, count, islice
 
 import polars as pl
 
 from flows.stages.frame_file import FrameFile
-from flows.steps.frames.parts import Load
+from flows.steps.frames.parts import Keep, Load
 from flows.steps.match.pairing import maybe_repeated
 from flows.steps.reconcile.second_keys import second_key_parts
 from schemas.field import Kind, Table
@@ -93,11 +93,16 @@ def put_aside(ranges: Ranges, rows: pl.DataFrame) -> Sequence[Load]:
     return [partial(_read, file, part, rows.clear()) for part in range(len(ranges))]
 
 
-def keep(rows: pl.DataFrame) -> Load:
-    """Put a frame into a file of its own."""
-    file = FrameFile(_IN_MEMORY)
-    file.add(rows)
-    return partial(_read, file, 0, rows.clear())
+def keeper() -> Keep:
+    """Puts frames into one file, however many they are."""
+    file, numbers = FrameFile(_IN_MEMORY), count()
+
+    def keep(rows: pl.DataFrame) -> Load:
+        number = next(numbers)
+        file.add(rows, number)
+        return partial(_read, file, number, rows.clear())
+
+    return keep
 
 
 def kept_parts(parts: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:

@@ -40,7 +40,7 @@ from flows.stages.reconcile.cover import gather_facts
 from flows.stages.reconcile.gone import doubted, newest_batches
 from flows.stages.reconcile.kept_signatures import folder_of, is_taken
 from flows.stages.reconcile.mail import mail_reports
-from flows.stages.reconcile.put_aside import keep, kept_parts
+from flows.stages.reconcile.put_aside import keeper, kept_parts
 from flows.stages.reconcile.rules import rules_of
 from flows.stages.reconcile.shown import run_as_json, where_told
 from flows.stages.reconcile.sign import signed_sources
@@ -173,7 +173,7 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
         reach("gathered")
         workspace.progress("reconcile", 1, 3)
         judgement = reconcile_sources(
-            cut.kept, asked.rules, asked.as_of, service=gathered.service, cut=cut, keep=keep
+            cut.kept, asked.rules, asked.as_of, service=gathered.service, cut=cut, keep=keeper()
         )
         previous = latest_run(connection, scope)
         carried, decided_through = _carried(
@@ -328,7 +328,7 @@ def _found_then(
         if rules is not None:
             cut = cut_off(gathered.sources, day)
             then = reconcile_sources(
-                cut.kept, rules, day, service=gathered.service, cut=cut, keep=keep
+                cut.kept, rules, day, service=gathered.service, cut=cut, keep=keeper()
             )
             found[of] = then.breaks["id"].to_list()
     return found
