@@ -6,7 +6,7 @@ long as the file holds them exactly. Times are ISO 8601, a formula is the value 
 """
 
 import zipfile
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime, time, timedelta
 from itertools import pairwise
@@ -51,31 +51,45 @@ def sheet_rows(content: Content) -> Iterator[SheetRow]:
     if _is_open_document(content):
         yield from open_document.rows_of(content, open_document.facts_of(content).width)
         return
-    width = _facts(content).width
+    facts = _facts(content)
+    width, codes = facts.width, facts.codes
     with _sheet(content) as (found, _):
-        names_currencies = any(map(currency_of, found.parent._number_formats))
-        for row in found.iter_rows(values_only=not names_currencies):
-            values = [one.value for one in row] if names_currencies else row
+        for row in found.iter_rows(values_only=not codes):
+            values = [one.value for one in row] if codes else row
             cells = [_cell(value) for value in values[:width]]
             line = line_of([*cells, *[""] * (width - len(cells))] if any(cells) else [])
-            yield SheetRow(line, [*_currencies(row)] if names_currencies else ())
+            yield SheetRow(line, [*_currencies(row, codes)] if codes else ())
 
 
-def _currencies(row: Sequence[Any]) -> Iterator[tuple[int, str]]:
+def _currencies(row: Sequence[Any], codes: Mapping[int, str]) -> Iterator[tuple[int, str]]:
     """The columns of a row whose cells are numbers in a format that names a currency."""
     for column, cell in enumerate(row):
         number = isinstance(cell.value, int | float) and not isinstance(cell.value, bool)
-        if number and (code := currency_of(cell.number_format)):
+        if number and (code := codes.get(cell._style_id)):
             yield column, code
+
+
+def _codes(sheet: Any, styles: Iterable[int]) -> Iterator[tuple[int, str]]:
+    """The styles whose formats name a currency, each with its code."""
+    from openpyxl.cell.read_only import ReadOnlyCell  # type: ignore[import-untyped]  # noqa: PLC0415
+
+    for style in styles:
+        try:
+            number_format = ReadOnlyCell(sheet, 1, 1, None, style_id=style).number_format
+        except IndexError:
+            continue  # It points nowhere, which takes nothing from the number.
+        if code := currency_of(number_format):
+            yield style, code
 
 
 def _facts(content: Content) -> SheetFacts:
     with _sheet(content) as (found, hidden):
-        remarks = *hidden, *_remarks(content, found)
+        styles: set[int] = set()
+        remarks = *hidden, *_remarks(content, found, styles)
         width = 0
         for row in found.iter_rows(values_only=True):
             width = max([width, *(at for at, value in enumerate(row, 1) if value is not None)])
-        return SheetFacts(found.title, width, remarks)
+        return SheetFacts(found.title, width, remarks, dict(_codes(found, styles)))
 
 
 def _cell(value: Any) -> str:
@@ -125,8 +139,10 @@ def _hidden(sheets: Any, shown: Any) -> list[str]:
     return [f"hidden sheets: {', '.join(names)}"] if names else []
 
 
-def _remarks(content: Content, sheet: Any) -> Iterator[str]:
+def _remarks(content: Content, sheet: Any, styles: set[int]) -> Iterator[str]:
     """What the reader of cells does not tell: merged cells, and rows and columns that are hidden.
+
+    The styles that cells have are added to `styles`.
 
     Raises ExtractRefused for what it would leave out: rows and cells that stand twice or in no
     order, and formulas that were saved without their values.
@@ -151,6 +167,7 @@ def _remarks(content: Content, sheet: Any) -> Iterator[str]:
                     found["hidden rows"].append(one.get("r", "?"))
                 number = _next_row(content, one, number)
                 unsaved += _unsaved(one, number)
+                styles.update(int(cell.get("s") or 0) for cell in one)
                 one.clear()
     if unsaved:
         detail = f"formulas that were saved without their values, {listed_places(unsaved)}: "

@@ -4,8 +4,8 @@ import csv
 import io
 import re
 import zipfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, BinaryIO, NamedTuple, cast
 from xml.etree import ElementTree
 
@@ -42,6 +42,8 @@ class SheetFacts:
     width: int
     remarks: tuple[str, ...]
     """What a person sees otherwise, or does not see."""
+    codes: Mapping[int, str] = field(default_factory=dict)
+    """By the style of cells: the currency that its format names."""
 
 
 class SheetRow(NamedTuple):
@@ -77,8 +79,9 @@ def chosen(content: Content, names: Sequence[str], visible: Sequence[int]) -> in
 def line_of(cells: Sequence[str]) -> bytes:
     """The cells of a row as a line of CSV."""
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(cells)
-    return text.getvalue().encode()
+    # It quotes a cell with a sign of its own line end, and a lone CR would end the line as well.
+    csv.writer(text, lineterminator="\r\n").writerow(cells)
+    return text.getvalue().removesuffix("\r\n").encode() + b"\n"
 
 
 def remarked(value: object, why: str) -> str:

@@ -1,6 +1,7 @@
 """Cells of workbooks whose formats name a currency, against the currency of their record."""
 
 import json
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -159,6 +160,68 @@ def sheet(path: Path, names: list[str], lines: list[list[tuple[str, str]]]) -> s
                 data.write_number(at, column, float(value), book.add_format({"num_format": form}))
     book.close()
     return str(path)
+
+
+def restyled(path: str, **parts: tuple[str, str]) -> str:
+    """A workbook in whose first sheet, or styles, a text is written in place of another."""
+    names = {
+        "sheet": "xl/worksheets/sheet1.xml",
+        "styles": "xl/styles.xml",
+        "texts": "xl/sharedStrings.xml",
+    }
+    wanted = {names[of]: change for of, change in parts.items()}
+    with zipfile.ZipFile(path) as before:
+        held = {name: before.read(name).decode() for name in before.namelist()}
+    with zipfile.ZipFile(path, "w") as after:
+        for name, content in held.items():
+            old, new = wanted.get(name, ("", ""))
+            assert old in content
+            after.writestr(name, content.replace(old, new))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("part", "wrong"),
+    [
+        ({"sheet": ('s="2"', 's="99"')}, []),
+        ({"sheet": ('s="2"', 's=""')}, []),
+        ({"styles": ('<xf numFmtId="166"', '<xf numFmtId="200"')}, [2]),
+    ],
+)
+def test_a_style_that_points_nowhere_names_no_currency(
+    workspace: Workspace, rows: Any, tmp_path: Path, part: Any, wrong: list[int]
+) -> None:
+    lines = [[("1", "0"), ("1.5", "EUR")], [("2", "0"), ("2.5", "GBP")]]
+    path = restyled(sheet(tmp_path / "a.xlsx", ["Number", "Paid"], lines), **part)
+    settings = with_names(workspace.settings, tmp_path, NAMES)
+    constants = SHAPE["constants"] | {"CurrenciesId": 826}
+    assert list(reasons(settings, path, SHAPE | {"constants": constants})) == wrong
+    where = replace(workspace, settings=settings)
+    batch = import_delivery(where, [path], read_profile(SHAPE | {"constants": constants})).batch
+    assert batch.state in {State.COMPLETE, State.COMPLETE_WITH_ERRORS}
+
+
+@pytest.mark.parametrize("kind", ["ods", "xlsx"])
+@pytest.mark.parametrize("blank", ["\r", "x\ry", "\r\n", "x\r"])
+def test_a_row_with_a_carriage_return_is_one_record_with_its_currencies(
+    workspace: Workspace, tmp_path: Path, kind: str, blank: str
+) -> None:
+    lines = [
+        [(blank, ""), ("1", "0"), ("1.5", "GBP")],
+        [("x", ""), ("2", "0"), ("2.5", "EUR")],
+        [("x", ""), ("3", "0"), ("3.5", "GBP")],
+    ]
+    if kind == "ods":
+        lines = [[(said.replace("\r", "&#13;"), code) for said, code in line] for line in lines]
+    path = sheet(tmp_path / f"a.{kind}", ["Note", "Number", "Paid"], lines)
+    if kind == "xlsx":
+        path = restyled(path, texts=("_x000D_", "&#13;"))
+    settings = with_names(workspace.settings, tmp_path, NAMES)
+    constants = SHAPE["constants"] | {"CurrenciesId": 978}
+    (verdict,) = examine(settings, [path], read_profile(SHAPE | {"constants": constants}))
+    assert verdict.message is None
+    told = [[error["ErrorCode"] for error in one.errors] for one in verdict.rejects]
+    assert told == [["OtherCurrency"], ["OtherCurrency"]]
 
 
 def with_names(settings: Settings, folder: Path, names: str) -> Settings:
