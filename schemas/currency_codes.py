@@ -1,6 +1,7 @@
 """Codes of currencies by ISO 4217, and the signs that stand for one of them."""
 
 import re
+from unicodedata import category
 
 _LISTED = """
 AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD
@@ -118,6 +119,11 @@ def code_of_sign(sign: str, locale: str = "") -> str | None:
     if sign in CODES:
         return sign
     return _OF_ONE.get(sign) or _OF_REGION.get(sign, {}).get(_region(locale))
+
+
+def is_sign(text: str) -> bool:
+    """Whether a text is, or has in it, a sign of money, be it known whose or not."""
+    return text.strip(_AROUND) in _OF_REGION or any(category(one) == "Sc" for one in text)
 
 
 def _region(locale: str) -> str:
