@@ -102,6 +102,12 @@ def test_a_table_of_currencies_is_read_before_anything_begins(
         pass
 
 
+def test_a_currency_is_known_by_its_number_however_that_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "currencies.csv"
+    path.write_text("CurrenciesId,Code\n0978,EUR\n2147483647,USD\n")
+    assert read_currencies(path) == {"978": "EUR", "2147483647": "USD"}
+
+
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
@@ -109,6 +115,11 @@ def test_a_table_of_currencies_is_read_before_anything_begins(
         ("978,EUR\neuro,EUR\n", "line 3: .* is not a CurrenciesId and its code"),
         ("978, \n", "line 2: .* is not a CurrenciesId and its code"),
         ("978,EUR\n840,USD\n978,DEM\n", "line 4: CurrenciesId 978 is named twice"),
+        ("978,EUR\n0978,USD\n", "line 3: CurrenciesId 978 is named twice"),
+        ("2147483648,EUR\n", "line 2: .* is not a CurrenciesId and its code"),
+        (f"{'9' * 5000},EUR\n", "line 2: .* is not a CurrenciesId and its code"),
+        ("٩٧٨,EUR\n", "line 2: .* is not a CurrenciesId and its code"),
+        ("-1,EUR\n", "line 2: .* is not a CurrenciesId and its code"),
     ],
 )
 def test_a_table_of_currencies_names_the_line_that_cannot_be_used(

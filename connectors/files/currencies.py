@@ -4,6 +4,9 @@ import csv
 from pathlib import Path
 
 from connectors.errors import SettingsError
+from connectors.files.content import shown
+from schemas.cells.reading import read_integer
+from schemas.field import Kind
 
 HEADER = ("CurrenciesId", "Code")
 TODO = (
@@ -13,7 +16,7 @@ TODO = (
 
 
 def read_currencies(path: Path | None) -> dict[str, str]:
-    """The codes of a CSV file `CurrenciesId,Code`; no file: no currency is named.
+    """The codes of a CSV file `CurrenciesId,Code`, by number; no file: no currency is named.
 
     Raises SettingsError with file and line for a table that cannot be used.
     """
@@ -28,9 +31,17 @@ def read_currencies(path: Path | None) -> dict[str, str]:
         raise SettingsError(f"{path}: the first line must be {','.join(HEADER)}. {TODO}")
     codes: dict[str, str] = {}
     for line, row in enumerate(rows[1:], start=2):
-        if len(row) != len(HEADER) or not row[0].isdecimal() or not row[1].strip():
-            raise SettingsError(f"{path}, line {line}: {row} is not a CurrenciesId and its code.")
-        if row[0] in codes:
-            raise SettingsError(f"{path}, line {line}: CurrenciesId {row[0]} is named twice.")
-        codes[row[0]] = row[1].strip()
+        number = currency_number(row[0]) if len(row) == len(HEADER) else None
+        if number is None or not row[1].strip():
+            told = shown(str(row))
+            raise SettingsError(f"{path}, line {line}: {told} is not a CurrenciesId and its code.")
+        if str(number) in codes:
+            raise SettingsError(f"{path}, line {line}: CurrenciesId {number} is named twice.")
+        codes[str(number)] = row[1].strip()
     return codes
+
+
+def currency_number(text: str) -> int | None:
+    """The CurrenciesId that digits are; None for any other text, and beyond its range."""
+    value = read_integer(Kind.INTEGER, text) if text.isdecimal() else None
+    return value if isinstance(value, int) else None
