@@ -8,15 +8,16 @@ import polars as pl
 from connectors.files.chunk import Chunk
 from connectors.files.dialect import RecordFault
 from connectors.files.header import Header
+from connectors.files.profile import Profile, written_of
 from connectors.files.unpivot import Unpivot
 
 NOWHERE = -1
 
 
-def amount_currencies(chunk: Chunk, header: Header) -> dict[str, list[pl.Series]]:
+def amount_currencies(chunk: Chunk, header: Header, profile: Profile) -> dict[str, list[pl.Series]]:
     """Of the sound records of a chunk, by amount: the code that each of its cells names, or null.
 
-    Amounts none of whose cells names one are left out.
+    Amounts none of whose cells names one are left out. A cell that stands for no value names none.
     """
     table = header.table
     if chunk.currencies is None or table.currency is None:
@@ -32,6 +33,10 @@ def amount_currencies(chunk: Chunk, header: Header) -> dict[str, list[pl.Series]
                 chunk.currencies, on=["byte", "column"], how="left", maintain_order="left"
             )
             codes = of_cells["code"]
+            nothing = set(written_of(profile, name)["null"]) - {""}
+            if nothing and codes.null_count() < len(codes):
+                texts = chunk.cells(header.width)[str(place)]
+                codes = codes.set(texts.is_in(sorted(nothing)).fill_null(value=False), None)
             if codes.null_count() < len(codes):
                 found.setdefault(name, []).append(codes)
     return found

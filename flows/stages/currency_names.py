@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from connectors.files.amount_currencies import amount_currencies
 from connectors.files.chunk import Chunk
-from connectors.files.currencies import read_currencies
+from connectors.files.currencies import currency_number, read_currencies
 from connectors.files.header import Header
 from connectors.files.profile import Profile
 from connectors.settings import Settings
@@ -25,17 +25,22 @@ def currency_names(settings: Settings, header: Header, profile: Profile) -> Name
     if not header.of_workbook or of is None:
         return NO_NAMES
     of_feed = profile.fields.get(of, {}).get("map", {})
-    told = {(number, code) for code, number in of_feed.items()}
-    told |= {*read_currencies(settings.currencies).items()}
+    told = [
+        *of_feed.items(),
+        *((code, id_) for id_, code in read_currencies(settings.currencies).items()),
+    ]
     names: dict[int, list[str]] = {}
-    for number, code in sorted(told):
-        if code in CODES and number.isdecimal():
-            names.setdefault(int(number), []).append(code)
+    for code, text in sorted(told):
+        number = currency_number(text)
+        if code in CODES and number is not None and code not in names.get(number, ()):
+            names.setdefault(number, []).append(code)
     return names
 
 
-def named_currencies(chunk: Chunk, header: Header, names: Names) -> NamedCurrencies:
+def named_currencies(
+    chunk: Chunk, header: Header, profile: Profile, names: Names
+) -> NamedCurrencies:
     """What the cells of the sound records of a chunk name."""
     if chunk.currencies is None or not names:
         return NOT_NAMED
-    return NamedCurrencies(names, amount_currencies(chunk, header))
+    return NamedCurrencies(names, amount_currencies(chunk, header, profile))

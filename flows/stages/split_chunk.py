@@ -41,18 +41,20 @@ def split_chunk(
     fast = fast_rows(chunk, header, profile)
     if fast is None:
         return SplitChunk(None, chunk)
-    fast = _in_their_currency(fast, chunk, header, names)
+    fast = _in_their_currency(fast, chunk, header, profile, names)
     rows = _placed(fast, chunk, batch_id, extract_id)
     validate(header.table, fast.frame, rows["first_line"], millionths=True)
     return SplitChunk(rows, chunk.only(~fast.rows))
 
 
-def _in_their_currency(fast: FastRows, chunk: Chunk, header: Header, names: Names) -> FastRows:
+def _in_their_currency(
+    fast: FastRows, chunk: Chunk, header: Header, profile: Profile, names: Names
+) -> FastRows:
     """The rows but for those whose cells name another currency than that of their record."""
     of = header.table.currency
     if of is None or chunk.currencies is None or not names:
         return fast
-    named = named_currencies(chunk.only(fast.rows), header, names)
+    named = named_currencies(chunk.only(fast.rows), header, profile, names)
     agrees = np.ones(fast.frame.height, np.bool_)
     for _, _, _, rows in named.differing(fast.frame[of]):
         agrees[rows] = False

@@ -48,7 +48,7 @@ def validate_chunk(
         repaired=_repaired(header, cells, repaired),
         excluded=Exclusions(profile.leave_out, profile.keep_only).of(cells, header.names),
         divided=divided_records(chunk, header.width) if of_lines else None,
-        named=named_currencies(chunk, header, names),
+        named=named_currencies(chunk, header, profile, names),
     )
 
 

@@ -142,6 +142,8 @@ STATED: list[tuple[dict[str, Any], str, dict[int, tuple[str, str]]]] = [
     ({"fields": {"CurrenciesId": {"from": ["In"], "map": MAP}}}, "",
      {3: ("GBP", EURO), 5: ("CHF", EURO)}),
     ({"columns": BY_COLUMN}, NAMES, {3: ("GBP", EURO), 5: ("CHF", EURO)}),
+    ({"fields": {"CurrenciesId": {"from": ["In"], "map": MAP | {"EUR": "0978"}}}},
+     "CurrenciesId,Code\n00978,EUR\n", {3: ("GBP", EURO), 5: ("CHF", EURO)}),
     ({"columns": BY_COLUMN}, "CurrenciesId,Code\n978,Euro\n", {}),
     ({"columns": BY_COLUMN}, "CurrenciesId,Code\n978,CHF\n",
      {2: ("EUR", FRANC), 3: ("GBP", FRANC), 4: ("EUR", FRANC)}),
@@ -364,6 +366,56 @@ def test_cells_that_are_added_up_are_held_each(workspace: Workspace, tmp_path: P
         [],
         ["OtherCurrency"],
     ]
+
+
+def test_a_row_in_two_other_currencies_is_told_once(workspace: Workspace, tmp_path: Path) -> None:
+    lines = [
+        [("1", "0"), ("1.5", "USD"), ("2.5", "GBP")],
+        [("2", "0"), ("1.5", "EUR"), ("2.5", "GBP")],
+        [("3", "0"), ("1.5", "USD"), ("2.5", "USD")],
+    ]
+    path = sheet(tmp_path / "a.xlsx", ["Number", "Net", "Tax"], lines)
+    shape = SHAPE | {
+        "columns": {"Number": "Id"},
+        "fields": {"PaidAmount": {"sum": ["Net", "Tax"]}},
+        "constants": SHAPE["constants"] | {"CurrenciesId": 978},
+    }
+    settings = with_names(workspace.settings, tmp_path, NAMES)
+    (verdict,) = examine(settings, [path], read_profile(shape))
+    told = {one.line: [error["Message"] for error in one.errors] for one in verdict.rejects}
+    assert {line: len(messages) for line, messages in told.items()} == {2: 1, 3: 1, 4: 1}
+    assert "is in USD by" in told[2][0]
+    assert "is in GBP by" in told[3][0]
+
+
+@pytest.mark.parametrize("kind", ["ods", "xlsx"])
+@pytest.mark.parametrize(
+    ("cell", "written", "codes"),
+    [
+        ("9999999999999999", {}, ["Number"]),
+        ("1.5", {"null": ["1.5"]}, ["NotNull"]),
+        ("1.5", {"null": ["1.5"], "default": "2.00"}, []),
+        ("1.5", {"null": ["2.5"], "default": "2.00"}, ["OtherCurrency"]),
+    ],
+)
+def test_only_a_cell_that_is_read_as_an_amount_is_held(
+    workspace: Workspace,
+    tmp_path: Path,
+    kind: str,
+    cell: str,
+    written: dict[str, Any],
+    codes: list[str],
+) -> None:
+    lines = [[("1", "0"), (cell, "GBP")], [("2", "0"), ("3.5", "EUR")]]
+    path = sheet(tmp_path / f"a.{kind}", ["Number", "Paid"], lines)
+    shape = SHAPE | {
+        "columns": {"Number": "Id"},
+        "fields": {"PaidAmount": {"from": ["Paid"]} | written},
+        "constants": SHAPE["constants"] | {"CurrenciesId": 978},
+    }
+    settings = with_names(workspace.settings, tmp_path, NAMES)
+    (verdict,) = examine(settings, [path], read_profile(shape))
+    assert [error["ErrorCode"] for one in verdict.rejects for error in one.errors] == codes
 
 
 def test_the_repeated_cells_of_a_document_name_one_each(

@@ -22,15 +22,19 @@ class NamedCurrencies:
     def differing(self, ids: pl.Series) -> Iterator[tuple[str, int, str, Rows]]:
         """Amount, currency of the record, the other one that its cell names, and these rows.
 
+        A row is given once of an amount, with what the first of its cells says that differs.
         `ids` are the currencies of the rows, null where a row has none.
         """
         for name, cells in self.cells.items():
+            is_told = np.zeros(len(ids), np.bool_)
             for found in cells:
                 pairs = pl.DataFrame([ids.rename("id"), found.rename("code")])
                 for number, code in pairs.drop_nulls().unique(maintain_order=True).iter_rows():
                     if number in self.codes and code not in self.codes[number]:
-                        rows = ((ids == number) & (found == code)).fill_null(value=False)
-                        yield name, number, code, rows.arg_true().to_numpy().astype(np.intp)
+                        here = ((ids == number) & (found == code)).fill_null(value=False)
+                        rows = np.flatnonzero(here.to_numpy() & ~is_told)
+                        is_told[rows] = True
+                        yield name, number, code, rows
 
 
 NOT_NAMED = NamedCurrencies()
@@ -39,12 +43,16 @@ NOT_NAMED = NamedCurrencies()
 def currency_errors(
     table: Table, typed: pl.DataFrame, cells: pl.DataFrame, named: NamedCurrencies
 ) -> dict[str, list[OfField]]:
-    """By amount: the reasons against rows whose cells name another currency than their record's."""
+    """By amount: the reasons against rows whose cells name another currency than their record's.
+
+    A row without an amount has none of them: its cell has a reason of its own, or says nothing.
+    """
     if not named.cells:
         return {}
     assert table.currency is not None
     found: dict[str, list[OfField]] = {}
-    for name, number, code, rows in named.differing(typed[table.currency]):
+    for name, number, code, differing in named.differing(typed[table.currency]):
+        rows = differing[typed[name].is_not_null().to_numpy()[differing]]
         found.setdefault(name, []).append(
             of_field(
                 table,
