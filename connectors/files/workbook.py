@@ -73,7 +73,7 @@ def _codes(sheet: Any, styles: Iterable[int]) -> Iterator[tuple[int, str]]:
     """The styles whose formats name a currency, each with its code."""
     from openpyxl.cell.read_only import ReadOnlyCell  # type: ignore[import-untyped]  # noqa: PLC0415
 
-    for style in styles:
+    for style in (one for one in styles if one >= 0):
         try:
             number_format = ReadOnlyCell(sheet, 1, 1, None, style_id=style).number_format
         except IndexError:

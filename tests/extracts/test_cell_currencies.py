@@ -116,6 +116,7 @@ def restyled(path: str, **parts: tuple[str, str]) -> str:
     [
         ({"sheet": ('s="2"', 's="99"')}, []),
         ({"sheet": ('s="2"', 's=""')}, []),
+        ({"sheet": ('s="2"', 's="-2"')}, []),
         ({"styles": ('<xf numFmtId="166"', '<xf numFmtId="200"')}, [2]),
     ],
 )
