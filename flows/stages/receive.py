@@ -26,6 +26,7 @@ from connectors.postgres.push.gate import note_birth
 from connectors.postgres.resume import resumed
 from connectors.recovery import reach
 from connectors.settings import Settings
+from flows.stages.currency_names import currency_names
 from flows.stages.kept import headers_of
 from flows.stages.terms import other_terms, secret_constants, stored_profile, terms_of_correction
 from flows.stages.workspace import Workspace, named_service
@@ -104,7 +105,7 @@ def archived(
     `content_id` is what the files were when an inbox took them; raises EvidenceBroken where they
     are another content now. A correction is taken on the terms of the batch it corrects; raises
     CorrectionError where those that are stated are others, or where files of repairs do not come
-    as one.
+    as one, and SettingsError for a table of currencies that a sheet needs and that cannot be used.
     """
     likely = service = None
     if corrects is not None:
@@ -121,6 +122,9 @@ def archived(
             "imported. Put the files into the inbox again as they were delivered, and then run "
             "this once more."
         )
+    for one in opened:
+        if one.header is not None:  # A table that cannot be used stops no batch in its middle.
+            currency_names(workspace.settings, one.header, profile)
     profile = replace(profile, record=record or profile.record)
     return ArchivedDelivery(opened, profile, corrects, service)
 

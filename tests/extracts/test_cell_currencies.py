@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import xlsxwriter
 
+from connectors.errors import SettingsError
 from connectors.files.profile_file import read_profile
 from connectors.postgres.ledger import State
 from connectors.settings import Settings
@@ -277,6 +278,18 @@ def test_cells_that_are_added_up_are_held_each(workspace: Workspace, tmp_path: P
         [],
         ["OtherCurrency"],
     ]
+
+
+def test_a_table_that_cannot_be_used_stops_before_a_batch_is_opened(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    path = sheet(tmp_path / "a.xlsx", ["Number", "Paid"], [[("1", "0"), ("1.5", "EUR")]])
+    settings = with_names(workspace.settings, tmp_path, f"CurrenciesId,Code\n{'9' * 5000},EUR\n")
+    shape = SHAPE | {"constants": SHAPE["constants"] | {"CurrenciesId": 978}}
+    where = replace(workspace, settings=settings)
+    with pytest.raises(SettingsError, match="line 2"):
+        import_delivery(where, [path], read_profile(shape))
+    assert rows("SELECT count(*) FROM batch") == [(0,)]
 
 
 def test_a_row_in_two_other_currencies_is_told_once(workspace: Workspace, tmp_path: Path) -> None:
