@@ -84,12 +84,12 @@ def _codes(sheet: Any, styles: Iterable[int]) -> Iterator[tuple[int, str]]:
 
 def _facts(content: Content) -> SheetFacts:
     with _sheet(content) as (found, hidden):
-        styles: set[int] = set()
+        styles: set[str] = set()
         remarks = *hidden, *_remarks(content, found, styles)
         width = 0
         for row in found.iter_rows(values_only=True):
             width = max([width, *(at for at, value in enumerate(row, 1) if value is not None)])
-        return SheetFacts(found.title, width, remarks, dict(_codes(found, styles)))
+        return SheetFacts(found.title, width, remarks, dict(_codes(found, map(int, styles))))
 
 
 def _cell(value: Any) -> str:
@@ -139,7 +139,7 @@ def _hidden(sheets: Any, shown: Any) -> list[str]:
     return [f"hidden sheets: {', '.join(names)}"] if names else []
 
 
-def _remarks(content: Content, sheet: Any, styles: set[int]) -> Iterator[str]:
+def _remarks(content: Content, sheet: Any, styles: set[str]) -> Iterator[str]:
     """What the reader of cells does not tell: merged cells, and rows and columns that are hidden.
 
     The styles that cells have are added to `styles`.
@@ -167,7 +167,7 @@ def _remarks(content: Content, sheet: Any, styles: set[int]) -> Iterator[str]:
                     found["hidden rows"].append(one.get("r", "?"))
                 number = _next_row(content, one, number)
                 unsaved += _unsaved(one, number)
-                styles.update(int(cell.get("s") or 0) for cell in one)
+                styles.update(cell.get("s") or "0" for cell in one)
                 one.clear()
     if unsaved:
         detail = f"formulas that were saved without their values, {listed_places(unsaved)}: "
