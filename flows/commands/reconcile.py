@@ -58,11 +58,11 @@ def reconcile_command(
     Exit code 0: reconciled, accepted breaks included; 1: open breaks, or something is missing;
     2: could not run; 3: another run reconciles the same scope.
     """
-    # The steps import polars, which takes its time.
     from connectors.memory import give_arrays_back
-    from flows.stages.pull import pull_compared
 
-    give_arrays_back()
+    give_arrays_back()  # Polars hears of it while it is loaded, which is below.
+    # The steps import polars, which takes its time.
+    from flows.stages.pull import pull_compared
     from flows.stages.reconcile.as_of import today
     from flows.stages.reconcile.rules import read_rules
     from flows.stages.reconcile.run import Asked, reconcile

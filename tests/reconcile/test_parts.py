@@ -1,5 +1,7 @@
 """A reconciliation by parts of the keys says what one of everything at once says."""
 
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
@@ -160,3 +162,16 @@ def test_frames_that_are_kept_take_one_file_however_many_they_are() -> None:
     assert len([*Path("/proc/self/fd").iterdir()]) < before + 30
     for number in (0, 299, 7):
         assert loads[number]().rows() == [(number, "x")]
+
+
+def test_the_command_says_how_memory_is_given_back_before_polars_is_loaded() -> None:
+    """Afterwards nobody listens."""
+    probe = """
+import sys
+import connectors.memory
+connectors.memory.give_arrays_back = lambda: sys.exit("polars" in sys.modules)
+from flows.commands.reconcile import reconcile_command
+reconcile_command()
+"""
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
