@@ -1,8 +1,5 @@
 """The currencies that the cells of amounts name, by the field they are of."""
 
-from collections.abc import Sequence
-
-import numpy as np
 import polars as pl
 
 from connectors.files.chunk import Chunk
@@ -26,7 +23,7 @@ def amount_currencies(chunk: Chunk, header: Header, profile: Profile) -> dict[st
     starts = pl.Series("byte", chunk.records.start[is_sound] + chunk.start.byte, dtype=pl.Int64)
     found: dict[str, list[pl.Series]] = {}
     for name in table.amounts:
-        for place in _places(header, name):
+        for place in header.places(name):
             column = _column(chunk, header, place)
             cells = pl.DataFrame([starts, column.rename("column")])
             of_cells = cells.join(
@@ -40,12 +37,6 @@ def amount_currencies(chunk: Chunk, header: Header, profile: Profile) -> dict[st
             if codes.null_count() < len(codes):
                 found.setdefault(name, []).append(codes)
     return found
-
-
-def _places(header: Header, name: str) -> Sequence[int]:
-    if name in header.sources:
-        return header.sources[name]
-    return [place for place, of in enumerate(header.fields) if of == name]
 
 
 def _column(chunk: Chunk, header: Header, place: int) -> pl.Series:
@@ -69,4 +60,4 @@ def _labelled(chunk: Chunk, unpivot: Unpivot) -> pl.Series:
 
 
 def _repeated(column: int, height: int) -> pl.Series:
-    return pl.Series(np.full(height, column, np.int64))
+    return pl.repeat(column, height, dtype=pl.Int64, eager=True)

@@ -239,14 +239,15 @@ def _keep(drafts: Sequence[_Draft], archive: Path, *, lasting: bool) -> list[str
         for one in drafts:
             with suppress(FileNotFoundError):
                 os.utime(one.path, follow_symlinks=False)
-    found: dict[str, str | None] = {}
+    seen: set[str] = set()
     new: list[_Draft] = []
     told: list[str | None] = []
     for one in drafts:
         # Of two with one content, the first one brings it.
         why = None
-        if one.sha256 not in found:
-            found[one.sha256] = why = difference(one.path, one.sha256, one.bytes)
+        if one.sha256 not in seen:
+            seen.add(one.sha256)
+            why = difference(one.path, one.sha256, one.bytes)
             if why is not None:
                 new.append(one)
         told.append(why)

@@ -374,7 +374,7 @@ def joined_conserved(chunks: Sequence[Chunk]) -> bool:
 
 
 def joined_positions(chunks: Sequence[Chunk]) -> pl.DataFrame:
-    """The same with the texts of chunks in UTF-8 that have no fault."""
+    """`joined_places` with the texts of chunks in UTF-8 that have no fault."""
     data = [
         one.block[begin:end].decode()
         for one in chunks

@@ -20,7 +20,7 @@ from schemas.reasons import REFUSALS
 
 HEAD_BYTES = 4096
 MOST_HELD = 64 * KIB
-"""Of a content that is held in memory when it is opened."""
+"""Of a content that is held in memory when it is opened; more than a head."""
 BLANKS = b"\0 \t\r\n"
 """Blanks and line ends, in ASCII or UTF-16."""
 _CONTROLS = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1a\x1b"))
@@ -136,7 +136,7 @@ def open_kept(
 ) -> Content:
     """The same of a content in the archive; raises EvidenceBroken where it is not what it was."""
     with ProvenFile(kept) as file:
-        head = file.read(max(HEAD_BYTES, MOST_HELD))
+        head = file.read(MOST_HELD)
     content = _content(kept.path, encoding, name, head[:HEAD_BYTES], kept.bytes, sheet)
     held = head if len(head) == kept.bytes and not content.workbook else None
     return replace(content, kept=kept, held=held)

@@ -80,6 +80,11 @@ class Header:
         """How many fields a record must have."""
         return len(self.fields)
 
+    def places(self, name: str) -> Sequence[int]:
+        """The columns that a field comes from."""
+        own = (self.fields.index(name),) if name in self.fields else ()
+        return self.sources.get(name, own)
+
     @property
     def written(self) -> "Header":
         """The header under which its rows are written out again."""

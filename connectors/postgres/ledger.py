@@ -5,6 +5,7 @@ the run still holds its batch: a run that was frozen and taken over writes nothi
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -323,6 +324,14 @@ def list_receipts(
         )
         for row in rows
     ]
+
+
+def by_extract(receipts: Iterable[Receipt]) -> defaultdict[int, list[Receipt]]:
+    """Receipts by their extract, in their order."""
+    found: defaultdict[int, list[Receipt]] = defaultdict(list)
+    for receipt in receipts:
+        found[receipt.extract_id].append(receipt)
+    return found
 
 
 def begun_extracts(

@@ -1,6 +1,5 @@
 """Apply ranges: consecutive chunks of an extract that are applied together, with one receipt."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -8,7 +7,7 @@ from math import ceil
 from operator import attrgetter
 
 from connectors.files.spool import Spooled, spool_path
-from connectors.postgres.ledger import Receipt
+from connectors.postgres.ledger import Receipt, by_extract
 from connectors.postgres.ranges import Range, WholeExtracts
 from connectors.settings import Settings
 from flows.stages.side_by_side import LANES
@@ -100,9 +99,7 @@ def cut_ranges(
     The same chunks are always cut alike, whatever of them is applied, so that a run that goes on
     writes the receipts of a run that was never interrupted.
     """
-    done: dict[int, list[Receipt]] = defaultdict(list)
-    for receipt in applied:
-        done[receipt.extract_id].append(receipt)
+    done = by_extract(applied)
     for extract, receipts in groupby(staged, attrgetter("extract_id")):
         chunks = [one for one in receipts if clean_rows(table, one)]
         total = sum(clean_rows(table, one) for one in chunks)

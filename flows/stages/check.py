@@ -4,7 +4,7 @@ Decided before anything is visible in a target. One transaction: a run that dies
 """
 
 import logging
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from connectors.errors import BatchStateError
@@ -192,9 +192,7 @@ def _held_because(
 
 
 def _unproven(lease: Lease, receipts: Iterable[Receipt], profile: Profile) -> Iterator[str]:
-    of: dict[int, list[Receipt]] = defaultdict(list)
-    for receipt in receipts:
-        of[receipt.extract_id].append(receipt)
+    of = ledger.by_extract(receipts)
     for extract in ledger.list_extracts(lease.connection, lease.batch_id):
         if extract.refused is None:
             tied = tied_in_batch(lease.connection, extract, profile, of[extract.id])

@@ -15,7 +15,6 @@ from connectors.files.archive import store_all
 from connectors.files.chunk import Chunk
 from connectors.files.content import open_content
 from connectors.files.delivery import find_extracts
-from connectors.files.header import Header
 from connectors.files.manifest import incomplete, read_manifests
 from connectors.files.profile import Profile
 from connectors.files.reader import first_place, read_chunks
@@ -125,6 +124,8 @@ class _Examination:
     wrong: dict[int, NDArray[np.uint8]] = field(default_factory=dict)
     """By file and record number, from 0 on: which of `ways` a row is wrong in, counted from 1."""
     ways: list[Way] = field(default_factory=list)
+    names: dict[int, Names] = field(default_factory=dict)
+    """By file: what the currencies of its records are called."""
 
     def take(self, opened: Opened) -> None:
         """Validate one file, rows and manifest."""
@@ -298,17 +299,21 @@ class _Examination:
         if self.bytes_read <= worth * strict:
             return SplitChunk(None, chunk)
         with self._named(number):
-            return split_chunk(chunk, header, self.profile, 0, number, self._names(header))
+            return split_chunk(chunk, header, self.profile, 0, number, self._names(number))
 
     def _validated(self, number: int, chunk: Chunk) -> Validated:
         opened = self.opened[number]
         assert opened.header is not None
         with self._named(number):
-            names = self._names(opened.header)
+            names = self._names(number)
             return validate_chunk(chunk, opened.header, self.profile, 0, number, names=names)
 
-    def _names(self, header: Header) -> Names:
-        return currency_names(self.settings, header, self.profile)
+    def _names(self, number: int) -> Names:
+        header = self.opened[number].header
+        assert header is not None
+        if number not in self.names:
+            self.names[number] = currency_names(self.settings, header, self.profile)
+        return self.names[number]
 
     @contextmanager
     def _named(self, number: int) -> Iterator[None]:

@@ -29,7 +29,7 @@ class _Piece:
         return len(data)
 
     def flush(self) -> None:
-        """The file is flushed when something is read from it."""
+        """The file is flushed when all of it is there."""
 
 
 def _close(file: IO[bytes]) -> None:

@@ -20,9 +20,9 @@ from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Extract, Receipt
 from connectors.postgres.staging import CopyRows
 from connectors.recovery import reach
-from connectors.settings import Settings
+from connectors.settings import Limits, Settings
 from flows.stages.chunk_ranges import STAGE
-from flows.stages.currency_names import currency_names
+from flows.stages.currency_names import Names
 from flows.stages.write_out import write_out
 from flows.steps.validate.chunk import COMMENTS, EXCLUDED, VALUELESS, Validated
 from flows.steps.validate.key_filter import At, KeyFilter
@@ -116,17 +116,19 @@ class ReadChunk(NamedTuple):
     number: int
     """Of the chunk in its extract."""
     chunk: Chunk
+    names: Names
+    """What the currencies of its records are called."""
 
 
 def prepare_chunk(
-    settings: Settings, profile: Profile, repaired: FindRepaired, read: ReadChunk
+    limits: Limits, profile: Profile, repaired: FindRepaired, read: ReadChunk
 ) -> Prepared:
     """A chunk validated and written out.
 
     Raises ConservationError if a byte of it is in no record, CleanRowsBroken if rows that were
     found clean are not what the schema of their record says.
     """
-    extract, header, number, chunk = read
+    extract, header, number, chunk, names = read
     if not chunk.conserved():
         raise ConservationError(
             f"{extract.name}: bytes {chunk.start.byte} to {chunk.end.byte} are not all in a "
@@ -139,8 +141,8 @@ def prepare_chunk(
             profile,
             extract,
             repaired,
-            strict_bytes=settings.limits.strict_bytes,
-            names=currency_names(settings, header, profile),
+            strict_bytes=limits.strict_bytes,
+            names=names,
         )
     except SchemaBroken as broken:
         raise CleanRowsBroken(

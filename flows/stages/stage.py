@@ -6,7 +6,7 @@ run that died goes on at the first chunk without a receipt, and may have left su
 """
 
 import logging
-from collections import Counter, defaultdict, deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
@@ -24,6 +24,7 @@ from connectors.postgres.staging import withdraw_staged
 from connectors.recovery import reach
 from flows.stages.check import staged_tables
 from flows.stages.chunk_ranges import STAGE, ChunkRange, first_gap, missing, take_back_misfits
+from flows.stages.currency_names import currency_names
 from flows.stages.kept import open_archived
 from flows.stages.prepared import Prepared, ReadChunk, prepare_chunk, write_once
 from flows.stages.rows.repaired import RepairedRows
@@ -109,8 +110,9 @@ def stage_extract(
         receipts,
     )
     repaired = RepairedRows(workspace, lease.batch_id)
-    prepare = partial(prepare_chunk, workspace.settings, profile, repaired)
-    read = (ReadChunk(extract, header, number, chunk) for number, chunk in chunks)
+    prepare = partial(prepare_chunk, limits, profile, repaired)
+    names = currency_names(workspace.settings, header, profile)
+    read = (ReadChunk(extract, header, number, chunk, names) for number, chunk in chunks)
 
     def writes(reader: ThreadPoolExecutor) -> Iterator[Callable[[Lease], int]]:
         follows = chunk_range.first
@@ -134,9 +136,7 @@ def _staged(
     receipts = ledger.list_receipts(
         lease.connection, lease.batch_id, STAGE, numbers, with_clues=False
     )
-    of: dict[int, list[Receipt]] = defaultdict(list)
-    for receipt in receipts:
-        of[receipt.extract_id].append(receipt)
+    of = ledger.by_extract(receipts)
     yield from ((extract, of[extract.id]) for extract in extracts)
 
 

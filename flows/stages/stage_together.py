@@ -21,6 +21,7 @@ from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Extract
 from connectors.postgres.staging import CopyRows, copy_staged
 from connectors.settings import Limits, Settings
+from flows.stages.currency_names import currency_names
 from flows.stages.kept import headers_of, open_archived, open_extract_kept
 from flows.stages.prepared import (
     Prepared,
@@ -118,8 +119,9 @@ def stage_together(
         content, header = open_archived(workspace, extract, profile, headers)
         place = first_place(header)
         chunks = read_chunks(content, header, place, limits.block_bytes, limits.strict_bytes)
+        names = currency_names(workspace.settings, header, profile)
         for number, chunk in enumerate(chunks):
-            run.add(ReadChunk(extract, header, number, chunk))
+            run.add(ReadChunk(extract, header, number, chunk, names))
     run.write()
 
 
@@ -147,7 +149,7 @@ class _Together:
         waiting, self.waiting, self.held = self.waiting, [], 0
         if not waiting:
             return
-        prepare = partial(prepare_chunk, self.settings, self.profile, self.repaired)
+        prepare = partial(prepare_chunk, self.settings.limits, self.profile, self.repaired)
         clean = _validated_together(waiting, self.profile)
         chunks = [
             clean.chunks[place] if place in clean.chunks else prepare(read)
@@ -178,7 +180,7 @@ class _Clean:
 def _validated_together(waiting: Sequence[ReadChunk], profile: Profile) -> _Clean:
     """What can be validated together of some chunks and is clean; the rest decides by itself."""
     alike: dict[Hashable, list[SmallFile]] = defaultdict(list)
-    for place, (_, header, _, chunk) in enumerate(waiting):
+    for place, (_, header, _, chunk, _) in enumerate(waiting):
         if _is_like_others(header, chunk, profile):
             small = SmallFile(place, header, chunk)
             alike[small.alike].append(small)
@@ -195,7 +197,7 @@ def _validated_together(waiting: Sequence[ReadChunk], profile: Profile) -> _Clea
         table, places = files[0].header.table, found.rows["extract_id"].alias(_PLACE)
         totals = totals_by_extract(table, found.rows)
         for place, _, chunk in found.files:
-            extract, _, number, _ = waiting[place]
+            extract, _, number, _, _ = waiting[place]
             states = {table.name: {READY: totals[place]}}
             clean.chunks[place] = Prepared(
                 extract, number, chunk, Validated(totals=states), sha256_of(chunk)

@@ -260,20 +260,22 @@ def test_the_cells_of_a_table_are_held_against_the_currency_of_their_column(
     }
 
 
+SUMMED = SHAPE | {
+    "columns": {"Number": "Id"},
+    "fields": {"PaidAmount": {"sum": ["Net", "Tax"]}},
+    "constants": SHAPE["constants"] | {"CurrenciesId": 978},
+}
+
+
 def test_cells_that_are_added_up_are_held_each(workspace: Workspace, tmp_path: Path) -> None:
     lines = [
         [("1", "0"), ("1.5", "EUR"), ("2.5", "EUR")],
         [("2", "0"), ("1.5", "EUR"), ("2.5", "GBP")],
     ]
     path = sheet(tmp_path / "a.xlsx", ["Number", "Net", "Tax"], lines)
-    shape = SHAPE | {
-        "columns": {"Number": "Id"},
-        "fields": {"PaidAmount": {"sum": ["Net", "Tax"]}},
-        "constants": SHAPE["constants"] | {"CurrenciesId": 978},
-    }
     settings = with_names(workspace.settings, tmp_path, NAMES)
-    assert list(reasons(settings, path, shape)) == [3]
-    tried = try_profile(settings, path, read_profile(shape), record=None, rows=5)
+    assert list(reasons(settings, path, SUMMED)) == [3]
+    tried = try_profile(settings, path, read_profile(SUMMED), record=None, rows=5)
     assert [[error["ErrorCode"] for error in one.errors] for one in tried.rows] == [
         [],
         ["OtherCurrency"],
@@ -299,13 +301,8 @@ def test_a_row_in_two_other_currencies_is_told_once(workspace: Workspace, tmp_pa
         [("3", "0"), ("1.5", "USD"), ("2.5", "USD")],
     ]
     path = sheet(tmp_path / "a.xlsx", ["Number", "Net", "Tax"], lines)
-    shape = SHAPE | {
-        "columns": {"Number": "Id"},
-        "fields": {"PaidAmount": {"sum": ["Net", "Tax"]}},
-        "constants": SHAPE["constants"] | {"CurrenciesId": 978},
-    }
     settings = with_names(workspace.settings, tmp_path, NAMES)
-    (verdict,) = examine(settings, [path], read_profile(shape))
+    (verdict,) = examine(settings, [path], read_profile(SUMMED))
     told = {one.line: [error["Message"] for error in one.errors] for one in verdict.rejects}
     assert {line: len(messages) for line, messages in told.items()} == {2: 1, 3: 1, 4: 1}
     assert "is in USD by" in told[2][0]

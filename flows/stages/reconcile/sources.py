@@ -22,9 +22,7 @@ from flows.stages.rows.batch_rows import delivered_batch_rows
 from flows.stages.workspace import Workspace
 from flows.steps.frames.parts import PartedSide, changed, held
 from flows.steps.frames.sources import Sources
-from flows.steps.reconcile.countable import (
-    counted_once,
-)
+from flows.steps.reconcile.countable import counted_once
 from schemas.derived.views import LISTING_FEED
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 

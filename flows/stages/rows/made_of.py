@@ -36,7 +36,7 @@ def source_of(header: Header, profile: Profile, name: str) -> str:
         return NOT_SHOWN if secret else f"constant {profile.constants[name]!r}"
     if key := profile.keys.get(name):
         return f"the key {' and '.join(key)}"
-    places = _places(header, name)
+    places = header.places(name)
     if not places:
         return "nothing"
     told = profile.fields.get(name, {})
@@ -53,13 +53,8 @@ def _sum(names: Sequence[str], told: Mapping[str, Any]) -> str:
 
 def delivered_of(header: Header, cells: Sequence[str], name: str) -> str | None:
     """The cells of the columns that a field comes from."""
-    places = _places(header, name)
+    places = header.places(name)
     return " | ".join(cells[place] for place in places) if places else None
-
-
-def _places(header: Header, name: str) -> Sequence[int]:
-    own = (header.fields.index(name),) if name in header.fields else ()
-    return header.sources.get(name, own)
 
 
 def made_fields(

@@ -46,19 +46,20 @@ def totals_of_millionths(table: Table, rows: pl.DataFrame) -> Totals:
 
 
 def _keys(table: Table, typed: pl.DataFrame) -> int:
-    if key_columns(table) == (IDENTITY,):
-        bits = typed[IDENTITY].str.slice(0, 15).str.to_integer(base=16, dtype=pl.Int64)
-        return int(bits.cast(pl.Int128).sum() or 0)
-    return int(typed[table.key[0]].cast(pl.Int128).sum() or 0)
+    return int(typed.select(_key_sum(table)).item() or 0)
+
+
+def _key_sum(table: Table) -> pl.Expr:
+    """The sum of the first column of the key, or of the first bits of an identity."""
+    key = pl.col(IDENTITY).str.slice(0, 15).str.to_integer(base=16, dtype=pl.Int64)
+    key = key if key_columns(table) == (IDENTITY,) else pl.col(table.key[0])
+    return key.cast(pl.Int128).sum()
 
 
 def totals_by_extract(table: Table, rows: pl.DataFrame) -> dict[int, Totals]:
     """The control totals of staged rows, none of which has an error, by their extract."""
     exact = {name: name + EXACT for name in table.amounts}
-    by_identity = key_columns(table) == (IDENTITY,)
-    key = pl.col(IDENTITY).str.slice(0, 15).str.to_integer(base=16, dtype=pl.Int64)
-    key = key if by_identity else pl.col(table.key[0])
-    counted = rows.group_by(_EXTRACT).agg(pl.len(), key.cast(pl.Int128).sum().alias("keys"))
+    counted = rows.group_by(_EXTRACT).agg(pl.len(), _key_sum(table).alias("keys"))
     amounts = _amounts(table, rows.rename(exact), _EXTRACT)
     return {
         extract: Totals(height, int(keys), amounts.get(extract, {}))
