@@ -4,12 +4,16 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from datetime import timedelta, timezone, tzinfo
 from functools import cached_property
 from itertools import chain
 from typing import Any
 
 from connectors.files.profile_writing import WRITTEN
+from connectors.settings import zone_of
+from schemas.cells.dates import Zones
 from schemas.cells.numbers import NEGATIVE, POSITIVE, NumberForm
+from schemas.cells.reading import offset_minutes
 
 ROWS = "rows"
 """In the pattern of a footer: how many records there are."""
@@ -79,6 +83,8 @@ class Profile:
     """What a time without offset means: `+01:00` or `Z`."""
     zone: str | None = None
     """What a time without offset means: an IANA zone."""
+    zones: Mapping[str, str] = field(default_factory=dict)
+    """What the names of zones mean that stand for `%Z`: an offset, or an IANA zone."""
     null: tuple[str, ...] = ("",)
     """Texts that stand for no value, in quotes or not; the default alone leaves `""` a text."""
     true: tuple[str, ...] = ()
@@ -165,7 +171,7 @@ DEFAULT = Profile()
 TOGETHER = (
     {"decimal", "thousands", "implied_decimals"},
     {"date_format", "date_zeros", "months"},
-    {"offset", "zone"},
+    {"offset", "zone", "zones"},
     {"true", "false"},
 )
 """Keys that say one thing together."""
@@ -195,3 +201,16 @@ def number_form(written: Mapping[str, Any]) -> NumberForm:
         written["percent"],
         written["implied_decimals"],
     )
+
+
+def zones_of(written: Mapping[str, Any]) -> Zones:
+    """What the names of zones mean, by the keys of `WRITTEN`: fixed offsets, or rules of zones."""
+    return tuple((name, _meaning(text)) for name, text in written["zones"].items())
+
+
+def _meaning(text: str) -> tzinfo:
+    if text != "Z" and text[0] not in "+-":
+        return zone_of(text)
+    minutes = offset_minutes(text)
+    assert isinstance(minutes, int)  # The profile was refused otherwise.
+    return timezone(timedelta(minutes=minutes))

@@ -8,7 +8,7 @@ from connectors.errors import ProfileError
 from connectors.files.content import shown
 from connectors.files.first_record import DELIMITERS, folded
 from connectors.files.positions import overlapping
-from connectors.files.profile import DEFAULT, ROWS, Profile, number_form, written_of
+from connectors.files.profile import DEFAULT, ROWS, Profile, number_form, written_of, zones_of
 from connectors.files.profile_keys import FOUND
 from connectors.files.profile_made import check_constant, check_made, fields_of, needed_by
 from connectors.files.profile_values import choice
@@ -119,7 +119,18 @@ def _check_written(written: Mapping[str, Any], at: str) -> None:
         raise ProfileError(
             f"{at}offset and {at}zone both say what a time without offset means. Keep one."
         )
-    form = written["date_format"]
+    form, zones = written["date_format"], zones_of(written)
+    if bool(zones) != ("%Z" in (form or "")):
+        raise ProfileError(
+            f"{at}zones says what the names mean that stand in times as %Z, and date_format where "
+            "they stand. Both are stated together."
+        )
+    if zones and (written["offset"] or written["zone"]):
+        key = "offset" if written["offset"] else "zone"
+        raise ProfileError(
+            f"{at}{key} and {at}zones both say what a time means, and every time has the name of "
+            "its zone. Keep zones."
+        )
     if written["date_zeros"] == "dropped" and (not form or form in EPOCHS or written["months"]):
         raise ProfileError(
             f"{at}date_zeros is about a date_format that is all numbers. Add one, or take "
@@ -129,7 +140,7 @@ def _check_written(written: Mapping[str, Any], at: str) -> None:
         raise ProfileError(f"{at}months are for a date_format with %B or %b. Add one.")
     if written["months"]:
         try:
-            numbered_form(form)
+            numbered_form(form, zones)
         except NoForm as error:
             raise ProfileError(f"{at}date_format = {shown(form)!r} with months: {error}.") from None
     blank = [one for one in written["null"] if one.strip() and one != one.strip(AROUND)]

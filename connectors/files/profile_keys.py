@@ -203,6 +203,13 @@ def _part(key: str, value: object) -> str:
     return text
 
 
+def _affix(key: str, value: object) -> str:
+    text = text_of(key, value)
+    if not text:
+        raise ProfileError(f"{key} is empty. Write the text that the sender leaves out.")
+    return text
+
+
 def _map(key: str, value: object) -> dict[str, str]:
     pairs = {
         theirs: _constant(f"{key}.{theirs}", ours)
@@ -278,6 +285,8 @@ OF_FIELD: dict[str, tuple[str, Reader]] = {
     "minus": ("minus", _column_names),
     "scale": ("scale", _scale),
     "part": ("part", _part),
+    "prefix": ("prefix", _affix),
+    "suffix": ("suffix", _affix),
     "map": ("map", _map),
     "default": ("default", _constant),
     "key": ("key", _field_names),

@@ -11,6 +11,7 @@ from connectors.files.profile import Profile, written_of
 from connectors.files.profile_keys import OF_FIELD
 from connectors.files.profile_values import choice
 from connectors.files.profile_writing import WRITTEN
+from schemas.cells.counted_times import EPOCHS
 from schemas.cells.numbers import AROUND, BLANK
 from schemas.cells.numbers import BLANKS as ANY_BLANK
 from schemas.cells.reading import Unread, read
@@ -24,6 +25,7 @@ MADE = OF_FIELD.keys() - WRITTEN.keys()
 NUMBERS = {Kind.DOUBLE, Kind.INTEGER, Kind.INTEGER64}
 TIMES = {Kind.DATETIME, Kind.DATETIME_OFFSET}
 SUM = ("sum", "minus")
+AFFIXES = ("prefix", "suffix")
 _OF_NUMBERS = "0123456789+-eE.()%"
 
 
@@ -47,6 +49,7 @@ def check_made(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
     if "join" in told and len(told.get("from", ())) < 2:
         raise ProfileError(f"fields.{name}.join is for several columns. Name them in from.")
     _check_join(profile, name, told)
+    _check_affixes(profile, name, told)
     _check_map(profile, name, told)
     if "default" in told:
         columns = profile.sources.get(name) or [
@@ -76,7 +79,7 @@ def _check_sum(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
     at = f"fields.{name}.{summed[0]}"
     if not _kinds(profile, name) <= NUMBERS:
         raise ProfileError(f"{at} is for amounts and other numbers, and {name} is none.")
-    if others := sorted(told.keys() & {"from", "join", "part", "map", "key"}):
+    if others := sorted(told.keys() & {"from", "join", "part", "map", "key", *AFFIXES}):
         raise ProfileError(f"{at} and fields.{name}.{others[0]} both say what {name} is. Keep one.")
     added, taken = ({*map(folded, told.get(key, ()))} for key in SUM)
     if both := sorted(added & taken):
@@ -105,6 +108,26 @@ def _check_join(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
             "where one ends. Join them by the sign that date_format has there, and take date_zeros "
             "out."
         )
+
+
+def _check_affixes(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
+    """Refuse to put a text around a cell that is no part of what it says."""
+    stated = [key for key in AFFIXES if key in told]
+    if not stated:
+        return
+    at = f"fields.{name}.{stated[0]}"
+    if "map" in told:
+        raise ProfileError(f"{at}: a cell that is mapped is looked up as it is. Take {at} out.")
+    kinds = _kinds(profile, name)
+    if kinds & {Kind.DOUBLE, Kind.BOOLEAN} or (kinds & TIMES and _is_counted(profile, name)):
+        raise ProfileError(
+            f"{at} is for texts, whole numbers and times in signs, of which a sender leaves out a "
+            f"part. {name} is none of them."
+        )
+
+
+def _is_counted(profile: Profile, name: str) -> bool:
+    return written_of(profile, name)["date_format"] in EPOCHS
 
 
 def _check_map(profile: Profile, name: str, told: Mapping[str, Any]) -> None:

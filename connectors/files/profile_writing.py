@@ -7,7 +7,7 @@ from zoneinfo import available_timezones
 
 from connectors.errors import ProfileError
 from connectors.files.content import shown
-from connectors.files.profile_values import Reader, one_of, text_of, texts_of, whole
+from connectors.files.profile_values import Reader, as_section, one_of, text_of, texts_of, whole
 from connectors.settings import zone_of
 from schemas.cells.counted_times import EPOCHS
 from schemas.cells.dates import NoForm, date_form
@@ -31,7 +31,7 @@ def _date_format(key: str, value: object) -> str:
         return text
     moment = datetime(2031, 12, 30, 23, 58, 57, tzinfo=UTC)
     try:
-        read = date_form(text).wall(moment.strftime(text))
+        read = date_form(text, zones=(("UTC", UTC),)).wall(moment.strftime(text))
     except NoForm as error:
         raise ProfileError(f"{key} = {shown(text)!r} is no date format: {error}.") from error
     if isinstance(read, str) or read.date() != moment.date():
@@ -59,6 +59,21 @@ def _zone(key: str, value: object) -> str:
             f"{key} = {shown(text)!r} is no IANA time zone such as Europe/Berlin.{guess}"
         ) from error
     return text
+
+
+def _zones(key: str, value: object) -> dict[str, str]:
+    zones = {}
+    for name, meaning in as_section(key, value).items():
+        if name != name.strip() or not any(map(str.isalpha, name)):
+            raise ProfileError(
+                f"{key} names {shown(name)!r}, which is no name of a zone such as CET or GMT+1."
+            )
+        at = f"{key}.{name}"
+        by_rules = isinstance(meaning, str) and meaning[:1].isalpha() and meaning != "Z"
+        zones[name] = _zone(at, meaning) if by_rules else _offset(at, meaning)
+    if not zones:
+        raise ProfileError(f'{key} is empty. Say what names mean: {{ CET = "+01:00" }}.')
+    return zones
 
 
 def _nulls(key: str, value: object) -> tuple[str, ...]:
@@ -105,6 +120,7 @@ WRITTEN: dict[str, tuple[str, Reader]] = {
     "months": ("months", _months),
     "offset": ("offset", _offset),
     "zone": ("zone", _zone),
+    "zones": ("zones", _zones),
     "null": ("null", _nulls),
     "true": ("true", _words),
     "false": ("false", _words),

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from connectors.files.header import Header
-from connectors.files.profile import Profile, number_form, written_of
+from connectors.files.profile import Profile, number_form, written_of, zones_of
 from flows.steps.validate.arithmetic import ColumnSum
 from flows.steps.validate.normalise import CellForm, Writing, normalise
 from flows.steps.validate.times import TimeForm
@@ -42,6 +42,7 @@ def _form(written: Mapping[str, Any]) -> CellForm:
             written["months"],
             offset,
             written["zone"],
+            zones_of(written),
             written["decimal"] if written["date_format"] in EPOCHS else ".",
         ),
         written["null"],
@@ -50,6 +51,8 @@ def _form(written: Mapping[str, Any]) -> CellForm:
         written["blanks"] == "dropped",
         written.get("join", ""),
         written.get("part"),
+        written.get("prefix", ""),
+        written.get("suffix", ""),
         written.get("map"),
         written.get("default"),
         _sum(written),

@@ -6,15 +6,17 @@ the 1st or the 10th of some month. What is read here has one reading, and nothin
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, tzinfo
 from functools import cache
 from itertools import groupby
 from typing import NamedTuple
 
 Token = tuple[str | None, str]
 """A directive, or else text that stands as it is."""
+Zones = tuple[tuple[str, tzinfo], ...]
+"""The names of zones in a feed, with what they mean."""
 _WIDTHS = {
     **dict.fromkeys("dmyHIMSVUW", 2),
     **dict.fromkeys("YG", 4),
@@ -34,6 +36,8 @@ _NAMES = {
 }
 _CLOCK = frozenset("YmdHMSf")
 """What most forms have: parts of a time that are numbers, each told by itself."""
+_ZONE = "Z"
+"""The directive of a name that a feed says the meaning of."""
 _OFFSET = r"Z|[+-][0-9]{2}(?::?[0-9]{2}|(?![0-9:]))"
 """Its minutes may lack where nothing of it could be taken for them."""
 NO_SUCH = ": no such day or time exists"
@@ -57,28 +61,38 @@ class DateForm:
     directives: tuple[str, ...]
     runs: tuple[tuple[re.Pattern[str], int], ...] = ()
     """Where zeros may be missing: the parts of the form, and the width of each that is a number."""
+    zones: Zones = ()
 
     def wall(self, text: str) -> datetime | str:
-        """The time that a text says, with its offset if it has one; or why it says none."""
+        """The time that a text says, with its offset or zone if it has one; or why it says none."""
         match = self.pattern.fullmatch(self._filled(text))
         if match is None:
             english = ", with English names" if ({*_NAMES} - {"p"}) & {*self.directives} else ""
-            return f"not written as {self.text}{english}"
+            zones = ", ".join(name for name, _ in self.zones)
+            return f"not written as {self.text}{english}{zones and f', with {zones} for %Z'}"
         nothing = f"not written as {self.text}{NO_SUCH}"
         found = match.groupdict()
-        if _CLOCK.issuperset(self.directives):
-            numbers = {name: int(_padded(name, found[name])) for name in self.directives}
+        if _ZONE in found:
+            zone = dict(self.zones)[found.pop(_ZONE)]
+            wall = self._told(found, nothing)
+            return wall if isinstance(wall, str) else wall.replace(tzinfo=zone)
+        return self._told(found, nothing)
+
+    def _told(self, found: Mapping[str, str], nothing: str) -> datetime | str:
+        """The time of its parts, as they are written, but for a zone."""
+        if _CLOCK.issuperset(found):
+            numbers = {name: int(_padded(name, text)) for name, text in found.items()}
             try:
                 return datetime(*(numbers.get(name, 0) for name in "YmdHMSf"))  # type: ignore[arg-type] # noqa: DTZ001
             except ValueError:
                 return nothing
-        padded = "".join(_padded(name, found[name]) + "\n" for name in self.directives)
-        form = "".join(f"%{name}\n" for name in self.directives)
+        padded = "".join(_padded(name, text) + "\n" for name, text in found.items())
+        form = "".join(f"%{name}\n" for name in found)
         try:
             wall = datetime.strptime(padded, form)  # noqa: DTZ007
         except ValueError:
             return nothing
-        agrees = all(_agrees(name, found[name], wall) for name in self.directives)
+        agrees = all(_agrees(name, text, wall) for name, text in found.items())
         return wall if agrees else nothing
 
     def _filled(self, text: str) -> str:
@@ -129,26 +143,33 @@ def date_parts(text: str) -> Iterator[DatePart]:
 
 
 @cache
-def date_form(text: str, *, zeros_dropped: bool = False) -> DateForm:
-    """The form that a text of directives states; raises NoForm.
+def date_form(text: str, *, zeros_dropped: bool = False, zones: Zones = ()) -> DateForm:
+    """The form that a text of directives states, `%Z` being one of `zones`; raises NoForm.
 
     A number needs its full width, unless signs that are no digits, or the ends, are on both of its
     sides. With `zeros_dropped` digits in a row may lack zeros on their left, as a number does.
     """
     tokens = _tokens(text)
     names = tuple(name for name, _ in tokens if name)
+    directives = {*_WIDTHS, *_NAMES, "z", _ZONE}
     for name in names:
-        if name not in {*_WIDTHS, *_NAMES, "z"}:
-            known = " ".join(f"%{one}" for one in sorted({*_WIDTHS, *_NAMES, "z"}, key=str.lower))
+        if name not in directives:
+            known = " ".join(f"%{one}" for one in sorted(directives, key=str.lower))
             raise NoForm(f"%{name} is none of its directives, which are {known}")
     if len(set(names)) != len(names):
         raise NoForm("a directive stands in it twice")
-    parts = [_part(tokens, at) for at in range(len(tokens))]
-    runs = tuple(_runs(tokens)) if zeros_dropped else ()
-    return DateForm(text, re.compile("".join(parts)), names, runs)
+    if _ZONE in names and not zones:
+        raise NoForm("what the names of %Z mean is not said")
+    if {"z", _ZONE} <= {*names}:
+        raise NoForm("%z and %Z both say what its time means")
+    parts = [_part(tokens, at, zones) for at in range(len(tokens))]
+    runs = tuple(_runs(tokens, zones)) if zeros_dropped else ()
+    return DateForm(text, re.compile("".join(parts)), names, runs, zones)
 
 
-def named_months(text: str, form: str, months: tuple[str, ...]) -> datetime | str:
+def named_months(
+    text: str, form: str, months: tuple[str, ...], zones: Zones = ()
+) -> datetime | str:
     """The time that a text says whose month has one of twelve names, in any case; or why none."""
     found = [match for match in _month(months).finditer(text) if match[0]]
     if len(found) != 1:
@@ -161,18 +182,18 @@ def named_months(text: str, form: str, months: tuple[str, ...]) -> datetime | st
         if re.fullmatch(re.escape(name), match[0], re.IGNORECASE)
     )
     numbered = f"{text[: match.start()]}{_NAME}{number:02}{_NAME}{text[match.end() :]}"
-    wall = numbered_form(form).wall(numbered)
+    wall = numbered_form(form, zones).wall(numbered)
     if isinstance(wall, str):
         return f"not written as {form}{NO_SUCH if wall.endswith(NO_SUCH) else ''}"
     return wall
 
 
-def numbered_form(form: str) -> DateForm:
+def numbered_form(form: str, zones: Zones = ()) -> DateForm:
     """The form with the number of the month for its name; raises NoForm.
 
     What is beside the name is no digit of the number.
     """
-    return date_form(re.sub("%[bB]", f"{_NAME}%m{_NAME}", form))
+    return date_form(re.sub("%[bB]", f"{_NAME}%m{_NAME}", form), zones=zones)
 
 
 @cache
@@ -188,10 +209,13 @@ def _tokens(text: str) -> list[Token]:
     return [(None, "%") if name == "%" else (name, part) for name, part in found]
 
 
-def _part(tokens: Sequence[Token], at: int) -> str:
+def _part(tokens: Sequence[Token], at: int, zones: Zones) -> str:
     name, literal = tokens[at]
     if name is None:
         return re.escape(literal)
+    if name == _ZONE:
+        longest = sorted((zone for zone, _ in zones), key=len, reverse=True)
+        return f"(?P<{name}>{'|'.join(map(re.escape, longest))})"
     if name not in _WIDTHS:
         return f"(?P<{name}>{_NAMES.get(name, _OFFSET)})"
     return f"(?P<{name}>{_digits(name, alone=_stands_alone(tokens, at))})"
@@ -204,13 +228,13 @@ def _stands_alone(tokens: Sequence[Token], at: int) -> bool:
     return _separates(before, -1) and _separates(after, 0)
 
 
-def _runs(tokens: Sequence[Token]) -> Iterator[tuple[re.Pattern[str], int]]:
+def _runs(tokens: Sequence[Token], zones: Zones) -> Iterator[tuple[re.Pattern[str], int]]:
     """Each part of a form, with the width that its zeros fill; 0 for what has none to fill."""
     for numbers, group in groupby(tokens, key=lambda token: token[0] in _WIDTHS):
         run = list(group)
         if not numbers:
             at = range(len(run))
-            plain = "".join(_part(run, one) for one in at)
+            plain = "".join(_part(run, one, zones) for one in at)
             yield re.compile(plain), 0
         else:
             width = sum(_WIDTHS[name] for name, _ in run if name)

@@ -50,6 +50,8 @@ errors = 100
 rate = 0.05
 """
 
+NAMED = 'date_format = "%d.%m.%Y %Z"'
+
 
 def test_every_key(tmp_path: Path) -> None:
     path = tmp_path / "bank-x.toml"
@@ -154,7 +156,17 @@ PAYMENT = 'record = "payment"\n'
         ('date_format = "%d.%m"', "does not give day, month and year"),
         ('date_format = "%d.%m.%Q"', "is no date format"),
         ('date_format = "%d.%m.%Y %Y"', "stands in it twice"),
-        ('date_format = "%d.%m.%Y %Z"', "is none of its directives"),
+        ('date_format = "%d.%m.%Y %Z"', "zones says what the names mean.*Both are stated"),
+        ('date_format = "%d.%m.%Y"\n[zones]\nCET = "Z"', "zones says what the names mean"),
+        ('date_format = "%d.%m.%Y %z %Z"', "both say what its time means"),
+        (f"{NAMED}\n[zones]\nCET = 1", "zones.CET = '1' is not a text in quotes"),
+        (f"{NAMED}\n[zones]\nCET = 'Berlin'", "zones.CET = 'Berlin' is no IANA time zone"),
+        (f"{NAMED}\n[zones]\nCET = '1'", "zones.CET = '1' is no offset"),
+        (f"{NAMED}\n[zones]\n1 = 'Z'", "names '1', which is no name of a zone"),
+        (f"{NAMED}\n[zones]\n' CET' = 'Z'", "names ' CET', which is no name of a zone"),
+        (f"{NAMED}\n[zones]", "zones is empty"),
+        (f"{NAMED}\noffset = 'Z'\n[zones]\nCET = 'Z'", "offset and zones both say"),
+        (f"{NAMED}\nzone = 'UTC'\n[zones]\nCET = 'Z'", "zone and zones both say"),
         ('date_format = "%d.%m.%Y %"', "ends within a directive"),
         ('date_zeros = "dropped"', "date_zeros is about a date_format"),
         ('date_format = "excel"\ndate_zeros = "dropped"', "date_zeros is about a date_format"),

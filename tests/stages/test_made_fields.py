@@ -121,6 +121,31 @@ def test_a_row_that_is_rejected_is_corrected_in_the_columns_it_came_in(
     assert rows('SELECT "CurrenciesId" FROM payment') == [(1,)]
 
 
+def test_what_a_sender_leaves_out_is_put_around_a_cell(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    """Days without their year, and numbers that begin anew each year."""
+    fields = {
+        **SHAPE["fields"],
+        "Id": {"from": ["No"], "part": r"^R-(\d+)$", "prefix": "2026"},
+        "PaymentDate": {"from": ["Booked"], "suffix": "2026", "date_format": "%d%m%Y"},
+    }
+    profile = read_profile({**SHAPE, "columns": {}, "fields": fields, "unknown_columns": "ignore"})
+    path = tmp_path / "a.csv"
+    good = ";12.50;D;{};09:30;EUR;Debt 5\n"
+    days = ["R-001" + good.format("2511"), "R-002" + good.format("2902")]
+    odd = ["R-003" + good.format(""), "X-4" + good.format("0101"), good.format("0101")]
+    path.write_text(HEADER + "".join([*days, *odd]))
+    (verdict,) = examine(workspace.settings, [str(path)], profile)
+    said = {reject.line: reject.errors[0]["Message"] for reject in verdict.rejects}
+    assert "29022026 (not written as %d%m%Y: no such day" in said[3]
+    assert "'PaymentDate' must not be empty" in said[4]
+    assert r"X-4 (no part of it fits ^R-(\d+)$)" in said[5]
+    assert "'Id' must not be empty" in said[6]
+    import_delivery(workspace, [str(path)], profile)
+    assert rows('SELECT "Id", "PaymentDate"::date::text FROM payment') == [(2026001, "2026-11-24")]
+
+
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
@@ -230,6 +255,11 @@ def test_a_lookup_that_says_nothing_sure_is_refused(
         ("PaymentDate", {"date_format": "%d.%m.%Y %B", "months": MONTHS}, "stands in it twice"),
         ("PaymentDate", {"zone": "localtime"}, "is no IANA time zone"),
         ("PaidAmount", {"blanks": "dropped", "null": [" N/A"]}, "with blanks around it"),
+        ("PaidAmount", {"prefix": "1"}, "PaidAmount is none of them"),
+        ("PaymentDate", {"date_format": "unix", "suffix": "0"}, "PaymentDate is none of them"),
+        ("CurrenciesId", {"map": {"a": "1"}, "prefix": "0"}, "a cell that is mapped is looked up"),
+        ("CurrenciesId", {"suffix": ""}, "CurrenciesId.suffix is empty"),
+        ("DebtsId", {"sum": ["A"], "prefix": "0"}, "sum and fields.DebtsId.prefix both say"),
         ("PaidAmount", {"from": []}, "PaidAmount.from = .* are not one or more columns"),
         ("PaidAmount", {"from": ["A", " a"]}, "from = .* are not one or more columns, each"),
         ("PaidAmount", {"from": "A"}, "from = 'A' is not a list of texts"),

@@ -45,6 +45,11 @@ MONTHS = [
     "Dezember",
 ]
 GERMAN = {"date_format": "%d. %B %Y", "months": MONTHS}
+NAMED = {
+    "date_format": "%b %d, %Y %I:%M:%S %p %Z",
+    "zones": {"PST": "-08:00", "PDT": "-07:00", "P": "Z", "Berlin": "Europe/Berlin"},
+}
+"""With names of zones behind times, one of which begins another."""
 COMMA = {"decimal": ",", "thousands": "."}
 
 
@@ -190,6 +195,21 @@ def test_a_sign_is_where_the_feed_says(
         (UNIX_MS, "1767225600000", "2026-01-01T00:00:00+00:00"),
         (UNIX_MS, "1767225600007", "2026-01-01T00:00:00.007000+00:00"),
         (UNIX_MS, "100000000000", "1973-03-03T09:46:40+00:00"),
+        (NAMED, "Nov 1, 2026 01:30:00 AM PDT", "2026-11-01T01:30:00-07:00"),
+        (NAMED, "Nov 1, 2026 01:30:00 AM PST", "2026-11-01T01:30:00-08:00"),
+        (NAMED, " Jul 1, 2026 12:00:00 PM P", "2026-07-01T12:00:00+00:00"),
+        (NAMED, "Jul 1, 2026 12:00:00 PM Berlin", "2026-07-01T12:00:00+02:00"),
+        (NAMED, "Dec 1, 2026 12:00:00 PM Berlin", "2026-12-01T12:00:00+01:00"),
+        (
+            GERMAN | {"date_format": "%d. %B %Y %H:%M%Z", "zones": {"MEZ": "+01:00"}},
+            "3. März 2026 10:00MEZ",
+            "2026-03-03T10:00:00+01:00",
+        ),
+        (
+            {"date_format": "%d%m%y %Z", "date_zeros": "dropped", "zones": {"MEZ": "+01:00"}},
+            "30326 MEZ",
+            "2026-03-03T00:00:00+01:00",
+        ),
         (GERMAN, "3. märz 2026", "2026-03-03T00:00:00"),
         (GERMAN, "31. Dezember 2026", "2026-12-31T00:00:00"),
     ],
@@ -308,6 +328,11 @@ DAY = {"date_format": "%d.%m.%Y", "zone": "Europe/Berlin"}
         (GERMAN, "3. March 2026", "its month is none of"),
         (GERMAN, "31. Februar 2026", "not written as"),
         (GERMAN, "Mai. Mai 2026", "its month is none of"),
+        (NAMED, "Jul 1, 2026 12:00:00 PM EST", "with PST, PDT, P, Berlin for %Z"),
+        (NAMED, "Jul 1, 2026 12:00:00 PM pst", "with PST, PDT, P, Berlin for %Z"),
+        (NAMED, "Jul 1, 2026 12:00:00 PM", "with PST, PDT, P, Berlin for %Z"),
+        (NAMED, "Feb 30, 2026 12:00:00 PM PST", "no such day"),
+        (NAMED, "Oct 25, 2026 02:30:00 AM Berlin", "does not exist once in Europe/Berlin"),
         (DAY, "01.01.1890", "its offset in Europe/Berlin has seconds"),
         ({"zone": "Europe/Berlin"}, "2026-03-29T02:30:00", "does not exist once"),
         ({"zone": "Europe/Berlin"}, "2026-10-25T02:30:00", "does not exist once"),

@@ -87,7 +87,7 @@ class Bookmaker:
     def add(self, of: Field, form: CellForm, columns: Sequence[int]) -> bool:
         """Add a field that is made of these columns; False: it is left."""
         default = PlainValue(0, 0) if form.default is None else plain_value(of, form.default)
-        how = None if form.sum else self._how_read(of, form)
+        how = None if form.sum or form.is_completed else self._how_read(of, form)
         if how is None or default is None:
             return False
         nulls = [text for text in form.null if text]

@@ -41,6 +41,9 @@ class CellForm:
     """What stands between the cells of several columns that a field is made of."""
     part: str | None = None
     """A pattern with one group: that is the cell."""
+    prefix: str = ""
+    suffix: str = ""
+    """What the sender leaves out in front of a cell, or behind it: the year of a day."""
     map: Mapping[str, str] | None = None
     """What a cell stands for, as the service document writes it; it is one of these."""
     default: str | None = None
@@ -54,6 +57,11 @@ class CellForm:
         counted = of.kind in TIMES and self.time.date_format in EPOCHS
         whole = self.part is None and self.map is None and self.sum is None
         return (of.kind in NUMBERS or counted) and whole
+
+    @property
+    def is_completed(self) -> bool:
+        """Whether a text is put in front of a cell, or behind it."""
+        return bool(self.prefix or self.suffix)
 
     def made(self, of: Field, cells: Sequence[pl.Expr]) -> pl.Expr:
         """The cells of a field as the service document writes them, from those of some columns."""
@@ -88,7 +96,8 @@ class CellForm:
 
     def _found(self, of: Field, text: pl.Expr) -> pl.Expr:
         """What the text says by `part` and `map`; one that neither speaks of is marked."""
-        cell = text if self.part is None else text.str.extract(self.part, 1)
+        part = text if self.part is None else text.str.extract(self.part, 1)
+        cell = pl.lit(self.prefix) + part + pl.lit(self.suffix) if self.is_completed else part
         # A number says itself that it is none; a text is told by a sign that no text has.
         text = pl.lit(UNFIT) + text if of.kind is Kind.STRING else text
         if self.map is not None:
@@ -101,7 +110,7 @@ class CellForm:
         if self.part is None:
             return found
         remark = pl.lit(f" (no part of it fits {self.part})")
-        return pl.when(cell.is_not_null()).then(found).otherwise(text + remark)
+        return pl.when(part.is_not_null()).then(found).otherwise(text + remark)
 
     def plain(self, of: Field, text: pl.Expr) -> pl.Expr:
         """A text of a field as the service document writes it."""

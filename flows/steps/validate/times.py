@@ -1,14 +1,14 @@
 """Times as a feed writes them: by the form and the zone that it states, and not guessed."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta, tzinfo
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import polars as pl
 
 from flows.steps.validate.quick_times import quick_counts, quick_texts
 from schemas.cells.counted_times import EPOCHS, counted_time
-from schemas.cells.dates import date_form, named_months
+from schemas.cells.dates import Zones, date_form, named_months
 from schemas.cells.reading import Moment, read_moment
 from schemas.derived.json_text import datetime_text
 
@@ -30,6 +30,8 @@ class TimeForm:
     """What times without an offset mean, by a fixed offset ..."""
     zone: str | None = None
     """... or by the rules of a zone; a time the zone skips or repeats is not guessed."""
+    zones: Zones = ()
+    """What the names of zones that stand beside times mean: an offset, or the rules of a zone."""
     decimal: str = "."
     """What stands before the fraction of a number of days or seconds."""
 
@@ -63,7 +65,8 @@ class TimeForm:
         wall = self._wall(cell)
         if isinstance(wall, str):
             return wall
-        offset = self._offset(wall)
+        zone = wall.tzinfo if isinstance(wall.tzinfo, ZoneInfo) else None
+        offset = self._offset(wall, self.zone if zone is None else zone.key)
         return f"{cell} ({offset})" if isinstance(offset, str) else datetime_text(wall, offset)
 
     def _wall(self, cell: str) -> datetime | str:
@@ -76,22 +79,24 @@ class TimeForm:
             point = {ord(self.decimal): ".", ord("."): self.decimal}
             wall = counted_time(text.translate(point), self.date_format)
         elif self.months:
-            wall = named_months(text, self.date_format, self.months)
+            wall = named_months(text, self.date_format, self.months, self.zones)
         else:
-            wall = date_form(self.date_format, zeros_dropped=self.zeros_dropped).wall(text)
+            form = date_form(self.date_format, zeros_dropped=self.zeros_dropped, zones=self.zones)
+            wall = form.wall(text)
         if isinstance(wall, str):
             return f"{cell} ({wall})"
-        return wall.isoformat() if wall.tzinfo is not None else wall
+        by_rules = wall.tzinfo is None or isinstance(wall.tzinfo, ZoneInfo)
+        return wall if by_rules else wall.isoformat()
 
-    def _offset(self, wall: datetime) -> int | str | None:
-        if self.zone is None:
+    def _offset(self, wall: datetime, zone: str | None) -> int | str | None:
+        if zone is None:
             return self.offset_minutes
-        zone: tzinfo = ZoneInfo(self.zone)
-        early, late = (wall.replace(tzinfo=zone, fold=fold).utcoffset() for fold in (0, 1))
+        rules = ZoneInfo(zone)
+        early, late = (wall.replace(tzinfo=rules, fold=fold).utcoffset() for fold in (0, 1))
         assert early is not None
         assert late is not None
         if early != late:
-            return f"this time does not exist once in {self.zone}"
+            return f"this time does not exist once in {zone}"
         if early % timedelta(minutes=1):
-            return f"its offset in {self.zone} has seconds"
+            return f"its offset in {zone} has seconds"
         return early // timedelta(minutes=1)
