@@ -1,7 +1,8 @@
-"""Lines that are no record, because they begin with the text that a feed begins comments with."""
+"""Lines that are no record, because they begin with a text that a feed begins comments with."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,29 +24,39 @@ class CommentLines(NamedTuple):
         there = (begin <= self.start) & (self.start < end)
         return CommentLines(self.start[there] - begin, self.end[there] - begin, self.line[there])
 
-    def within(self, text: Bytes, comment: bytes) -> bool:
-        """Prove that each of them is one line that begins with the text, from the bytes."""
+    def within(self, text: Bytes, comment: Sequence[bytes]) -> bool:
+        """Prove that each of them is one line that begins with one of the texts, from the bytes."""
         size = self.end - self.start
-        if not comment or (size < len(comment)).any():
-            return not len(size)
+        if not len(size):
+            return True
         offset = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
         of_lines = text[np.repeat(self.start, size) + offset]
         if ((of_lines == LINE_FEED) | (of_lines == CARRIAGE_RETURN)).any():
             return False
-        return all((text[self.start + at] == sign).all() for at, sign in enumerate(comment))
+        return bool(_begin(text, self.start, self.end, comment).all())
 
 
 _NONE = np.empty(0, np.int64)
 NO_COMMENTS = CommentLines(_NONE, _NONE, _NONE)
 
 
-def may_be_comments(text: Bytes, lines: PhysicalLines, comment: bytes, oversize: Flags) -> Flags:
+def may_be_comments(
+    text: Bytes, lines: PhysicalLines, comment: Sequence[bytes], oversize: Flags
+) -> Flags:
     """Which lines begin as comments do: all of them are, but for those within a quoted field."""
-    found: Flags = (lines.stop - lines.start >= len(comment)) & ~oversize
-    for at, sign in enumerate(comment):
-        places = np.flatnonzero(found)
-        found[places] = text[lines.start[places] + at] == sign
-    return found
+    return _begin(text, lines.start, lines.stop, comment) & ~oversize
+
+
+def _begin(text: Bytes, start: Places, end: Places, comment: Sequence[bytes]) -> Flags:
+    """Which of these stretches begin with one of the texts."""
+    begin: Flags = np.zeros(len(start), np.bool_)
+    for one in comment:
+        found = end - start >= len(one)
+        for at, sign in enumerate(one):
+            places = np.flatnonzero(found)
+            found[places] = text[start[places] + at] == sign
+        begin |= found
+    return begin
 
 
 def without_comments(readings: Readings, comments: Flags) -> Readings:

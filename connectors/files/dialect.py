@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TypedDict
@@ -41,7 +42,7 @@ class Dialect:
     """The sign before one that means nothing; empty: there is none, and quotes are doubled."""
     blanks_dropped: bool = False
     """Whether blanks may stand between a delimiter and a quote."""
-    comment: bytes = b""
+    comment: tuple[bytes, ...] = ()
     """What a line begins with that is no record; empty: there are no such lines."""
 
     def __post_init__(self) -> None:
@@ -86,7 +87,7 @@ class Dialect:
 
     def begins_comment(self, line: bytes) -> bool:
         """Whether a line is no record, unless a quoted field of one above is still open."""
-        return bool(self.comment) and line.startswith(self.comment)
+        return line.startswith(self.comment)
 
     @property
     def guard(self) -> Guard:
@@ -101,7 +102,7 @@ def dialect_within(
     quote: str,
     encoding: str,
     escape: str = "",
-    comment: str = "",
+    comment: Sequence[str] = (),
     blanks_dropped: bool = False,
 ) -> Dialect:
     """The dialect of a file that is read within these limits."""
@@ -114,7 +115,7 @@ def dialect_within(
         look_ahead_bytes=max(limits.look_ahead_bytes, 2 * limits.record_bytes),
         escape=escape.encode(),
         blanks_dropped=blanks_dropped,
-        comment=comment.encode(),
+        comment=tuple(one.encode() for one in comment),
     )
 
 

@@ -58,7 +58,7 @@ def of_text(content: Content, profile: Profile, limits: Limits) -> list[Dialect]
             quote=profile.quote,
             encoding=content.encoding,
             escape=profile.escape or "",
-            comment=profile.comment or "",
+            comment=profile.comment,
             blanks_dropped=profile.blanks == "dropped",
         )
         for delimiter in delimiters

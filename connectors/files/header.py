@@ -203,7 +203,7 @@ def _of_rows(dialect: Dialect) -> Dialect | None:
         return None
     none = dialect.quote == NO_QUOTE.encode()
     quote = DEFAULT.quote.encode() if none else dialect.quote
-    return replace(dialect, quote=quote, escape=b"", comment=b"")
+    return replace(dialect, quote=quote, escape=b"", comment=())
 
 
 def _fixed_width(content: Content, table: Table, profile: Profile, limits: Limits) -> Header:
@@ -213,7 +213,7 @@ def _fixed_width(content: Content, table: Table, profile: Profile, limits: Limit
         delimiter=DELIMITER.decode(),
         quote=QUOTE.decode(),
         encoding=content.encoding,
-        comment=profile.comment or "",
+        comment=profile.comment,
     )
     above = profile.first_line - 1
     start = content.text_start + _length(content, limits, above)
@@ -277,7 +277,7 @@ def _without_signs(profile: Profile) -> Profile:
         delimiter=None if several else profile.delimiter,
         quote=DEFAULT.quote if profile.quote == NO_QUOTE else profile.quote,
         escape=None,
-        comment=None,
+        comment=(),
     )
 
 
@@ -382,8 +382,7 @@ def _numbered(
     head, _ = next(heads(content, limits))
     lines = [line.decode(content.encoding, "replace") for line in head.splitlines()]
     numbered = [*enumerate(lines, 1)][first - 1 :][:LINES_LOOKED_AT]
-    comment = profile.comment
-    return [one for one in numbered if not (comment and one[1].startswith(comment))]
+    return [one for one in numbered if not one[1].startswith(profile.comment)]
 
 
 def _holds_text(table: Table, fields: Sequence[str | None]) -> bool:

@@ -31,8 +31,8 @@ class Profile:
     quote: str = '"'
     escape: str | None = None
     """The sign before one that means nothing, or that stands for another: a backslash."""
-    comment: str | None = None
-    """What a line begins with that is no record."""
+    comment: tuple[str, ...] = ()
+    """What lines begin with that are no records."""
     encoding: str | None = None
     header_line: int | str = 1
     """Number of the line the header begins on, or `FOUND`; blank lines before it do not matter."""

@@ -1,7 +1,7 @@
 """What the keys of a feed profile say together: whatever cannot be meant is refused."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from connectors.errors import ProfileError
@@ -68,7 +68,7 @@ def check_together(profile: Profile) -> None:
 
 def _check_signs(profile: Profile) -> None:
     """Refuse signs of a text of which one could be taken for another."""
-    quote, comment = profile.quote, profile.comment
+    quote = profile.quote
     delimiters = (profile.delimiter,) if profile.delimiter else DELIMITERS
     if profile.delimiter == quote:
         raise ProfileError(f"delimiter and quote are both {quote!r}. They must differ.")
@@ -80,28 +80,40 @@ def _check_signs(profile: Profile) -> None:
             f"delimiter = {profile.delimiter!r} has a blank in it, and blanks drops those around "
             "cells. Take it out of the delimiter."
         )
-    if profile.escape and profile.escape in (quote, *(profile.delimiter or ""), *(comment or "")):
+    if profile.escape and profile.escape in (
+        quote,
+        *(profile.delimiter or ""),
+        *"".join(profile.comment),
+    ):
         raise ProfileError(
             f"escape = {profile.escape!r} is a sign of quote, delimiter or comment too."
         )
-    if comment and quote in comment:
-        raise ProfileError(f"comment = {comment!r} has the quote in it. A record may begin so.")
-    if comment:
-        _check_comment(profile, comment)
+    for comment in profile.comment:
+        _check_comment(profile, comment, delimiters)
     for key in ("delimiter", "quote"):
         if SIGN in (getattr(profile, key) or ""):
             raise ProfileError(
                 f"{key} = {getattr(profile, key)!r} has U+001F in it. State another."
             )
-    if comment and any(comment.startswith(one) or one.startswith(comment) for one in delimiters):
+
+
+def _check_comment(profile: Profile, comment: str, delimiters: Sequence[str]) -> None:
+    """Refuse a comment that a record of the feed may begin like."""
+    if profile.quote in comment:
+        raise ProfileError(f"comment = {comment!r} has the quote in it. A record may begin so.")
+    if any(comment.startswith(one) or one.startswith(comment) for one in delimiters):
         raise ProfileError(
             f"comment = {comment!r} begins like the delimiter does, and so does a record whose "
             "first cell is empty. State another comment, or another delimiter."
         )
-
-
-def _check_comment(profile: Profile, comment: str) -> None:
-    """Refuse a comment that a number of the feed begins like."""
+    if profile.delimiter and comment.endswith(profile.delimiter):
+        return  # A whole cell, which says of what kind a line is.
+    if comment[0].isalnum() or comment[0] == " " or comment in "+-.(":
+        raise ProfileError(
+            f"comment = {comment!r} may be the beginning of a record too: of a text, a number or "
+            "an empty cell. Comments begin with another sign, such as # or --; lines of another "
+            "kind with a whole cell, and the delimiter that the profile states behind it."
+        )
     for name in (None, *profile.fields):
         form = number_form(written_of(profile, name) if name else written_of(profile))
         for before, _ in form.around:

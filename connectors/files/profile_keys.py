@@ -81,18 +81,16 @@ def _delimiter(key: str, value: object) -> str:
     return _sign(key, text)
 
 
-def _comment(key: str, value: object) -> str:
-    text = text_of(key, value)
-    if not text.isascii() or not text.isprintable() or not 0 < len(text) <= MOST_SIGNS:
-        raise ProfileError(
-            f'{key} = {shown(text)!r} is not one to {MOST_SIGNS} ASCII signs, such as "#".'
-        )
-    if text[0].isalnum() or text[0] == " " or text in "+-.(":
-        raise ProfileError(
-            f"{key} = {shown(text)!r} may be the beginning of a record too: of a text, a number or "
-            "an empty cell. Comments begin with another sign, such as # or --."
-        )
-    return text
+def _comment(key: str, value: object) -> tuple[str, ...]:
+    texts = [value] if isinstance(value, str) else texts_of(key, value, '["#", "--"]')
+    for text in texts:
+        if not text.isascii() or not text.isprintable() or not 0 < len(text) <= MOST_SIGNS:
+            raise ProfileError(
+                f'{key} = {shown(text)!r} is not one to {MOST_SIGNS} ASCII signs, such as "#".'
+            )
+    if not texts or len({*texts}) != len(texts):
+        raise ProfileError(f"{key} = {texts} are not one or more texts, each of them once.")
+    return tuple(sorted(texts))
 
 
 def _encoding(key: str, value: object) -> str:

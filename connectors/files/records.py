@@ -10,6 +10,7 @@ border while both are legal, therefore the work is linear in the block, whatever
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -155,7 +156,7 @@ def sound(block: bytes | memoryview, records: Records) -> bytes:
     return bytes(copy)
 
 
-def conserved(block: bytes | memoryview, records: Records, comment: bytes = b"") -> bool:
+def conserved(block: bytes | memoryview, records: Records, comment: Sequence[bytes] = ()) -> bool:
     """Prove from the bytes that each settled one is in one record, comment or line end."""
     text = np.frombuffer(block, np.uint8)
     start, end = records.start, records.end

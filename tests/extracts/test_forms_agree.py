@@ -21,7 +21,7 @@ class Signs(NamedTuple):
     delimiter: bytes = b","
     escape: bytes = b""
     blanks_dropped: bool = False
-    comment: bytes = b""
+    comment: tuple[bytes, ...] = ()
 
 
 FORMS = [
@@ -32,7 +32,8 @@ FORMS = [
     Signs(b"||", b"\\", blanks_dropped=True),
     Signs(blanks_dropped=True),
     Signs(b"\t", blanks_dropped=True),
-    Signs(b" ", blanks_dropped=True, comment=b"#"),
+    Signs(b" ", blanks_dropped=True, comment=(b"#",)),
+    Signs(b"||", comment=(b"#", b"a||")),
 ]
 PIECES = [
     *(b"D", b"D", b"D", b'"', b'"', b"\n", b"\r\n", b"a", b"\\", b"\\", b"|", b"~", b" ", b"\t"),
@@ -100,7 +101,7 @@ def test_cells_are_those_of_the_slow_reader(given: tuple[bytes, Dialect], width:
         (Signs(escape=b"\\"), b'"aaaaaa\nb"\\,c\na,b\n'),
         (Signs(b"||", b"\\"), b'"aaaaaa\nb\\\\"||c\na\\||||b\n'),
         (Signs(blanks_dropped=True), b'"aaaaaa\nb"  , "c" \na,b\n'),
-        (Signs(b"||", comment=b"##"), b'"aaaaaa\nb\n## "\n##\na||b\n'),
+        (Signs(b"||", comment=(b"##",)), b'"aaaaaa\nb\n## "\n##\na||b\n'),
     ],
 )
 @pytest.mark.parametrize("quote_limit", [6, 1000])

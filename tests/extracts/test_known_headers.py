@@ -40,7 +40,7 @@ PROFILES: dict[str, dict[str, Any]] = {
     "found": {"header_line": "found"},
     "no header": {"record": "payment", "names": tuple(HEADER.split(","))},
     "two lines": {"header_lines": 2},
-    "comments": {"comment": "P"},
+    "comments": {"comment": ("P",)},
 }
 
 

@@ -49,7 +49,7 @@ dialects = st.builds(
     st.sampled_from([0, 1, 10, 60, 1000]),
     st.sampled_from(["utf-8", "cp1252", "latin-1"]),
     st.booleans(),
-    st.sampled_from([b"", b"", b"#", b"##"]),
+    st.sampled_from([(), (), (b"#",), (b"##",), (b"##", b"a,")]),
 )
 cuts = st.lists(st.integers(0, 20), max_size=150)
 

@@ -71,8 +71,36 @@ def test_a_check_says_how_many_there_are(workspace: Workspace, tmp_path: Path) -
     path.write_text(FILE)
     (verdict,) = examine(workspace.settings, [str(path)], PROFILE)
     assert (verdict.rows_in, verdict.comments) == (2, 3)
-    (plain,) = examine(workspace.settings, [str(path)], replace(PROFILE, comment=None))
+    (plain,) = examine(workspace.settings, [str(path)], replace(PROFILE, comment=()))
     assert plain.refused
+
+
+@pytest.mark.parametrize("text", ["", "H", "T"])
+def test_lines_of_other_kinds_are_told_by_their_first_cell(
+    workspace: Workspace, rows: Any, tmp_path: Path, text: str
+) -> None:
+    """Files of several batches, each with a head and a total of its own width."""
+    path = tmp_path / "payments.txt"
+    one, two = (f"D,{line(number)},{text}" for number in (1, 2))
+    path.write_text(f"H,ACME\n{one}\nT,1\n# half\nH,ACME\n{two}\nT\nT,1,2,3\nD,T,1\n")
+    profile = read_profile(
+        {
+            "feed": "batches",
+            "record": "payment",
+            "delimiter": ",",
+            "comment": ["T,", "#", "H,"],
+            "names": ["Kind", *HEADER.split(","), "Note"],
+            "unknown_columns": "ignore",
+        }
+    )
+    (verdict,) = examine(workspace.settings, [str(path)], profile)
+    assert (verdict.rows_in, verdict.comments) == (4, 5)
+    assert [(one.line, one.errors[0]["ErrorCode"]) for one in verdict.rejects] == [
+        (7, "TooFewFields"),
+        (9, "TooFewFields"),
+    ]
+    import_delivery(workspace, [str(path)], profile)
+    assert rows('SELECT "Id" FROM payment ORDER BY 1') == [(1,), (2,)]
 
 
 @pytest.mark.parametrize("block", [1, 2, 3, 7, 20, 1000])
@@ -147,7 +175,12 @@ def test_lines_with_positions_have_comments_too(workspace: Workspace, tmp_path: 
     [
         ({"comment": ""}, "not one to 10 ASCII signs"),
         ({"comment": "№"}, "not one to 10 ASCII signs"),
+        ({"comment": []}, "not one or more texts"),
+        ({"comment": ["#", "#"]}, "not one or more texts, each of them once"),
+        ({"comment": 1}, "is not a list of texts such as"),
         ({"comment": "REM"}, "may be the beginning of a record too"),
+        ({"comment": ["#", "H,"]}, "'H,' may be the beginning of a record too"),
+        ({"comment": "H,", "delimiter": ";"}, "'H,' may be the beginning of a record too"),
         ({"comment": "-"}, "may be the beginning of a record too"),
         ({"comment": '#"'}, "has the quote in it"),
         ({"comment": ";;"}, "begins like the delimiter"),
@@ -168,8 +201,8 @@ def test_a_profile_that_cannot_be_meant(keys: dict[str, object], said: str) -> N
 
 
 def test_a_comment_may_look_like_a_sign_and_something_else() -> None:
-    assert read_profile({"feed": "x", "comment": "--", "negative": ["-1"]}).comment == "--"
-    assert read_profile({"feed": "x", "comment": "$$", "currency": ["$1"]}).comment == "$$"
+    assert read_profile({"feed": "x", "comment": "--", "negative": ["-1"]}).comment == ("--",)
+    assert read_profile({"feed": "x", "comment": "$$", "currency": ["$1"]}).comment == ("$$",)
 
 
 def test_a_workbook_has_none(tmp_path: Path) -> None:

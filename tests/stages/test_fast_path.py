@@ -57,7 +57,7 @@ PROFILES = {
     "as documented": DEFAULT,
     "one tenant": replace(DEFAULT, tenant=7),
     "decimal comma": replace(DEFAULT, decimal=","),
-    "comments": replace(DEFAULT, comment="#"),
+    "comments": replace(DEFAULT, comment=("#",)),
     "escapes": replace(DEFAULT, escape="\\"),
     "blanks": replace(DEFAULT, blanks="dropped"),
 }

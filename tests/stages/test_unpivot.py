@@ -227,7 +227,7 @@ def test_a_table_cut_anywhere_is_the_same_records(tmp_path: Path, seed: int) -> 
         for name, cell in zip(names, row, strict=True)
         if cell not in ("", "N/A")
     ]
-    profile = replace(PROFILE, comment="#")
+    profile = replace(PROFILE, comment=("#",))
     content = open_content(Path(path))
     header = read_header(content, None, None, profile, Limits())
     for size, strict_bytes in product((5, 64, 10_000), (0, MOST)):
@@ -259,7 +259,7 @@ def test_a_line_that_becomes_much_text_is_a_chunk_of_its_own(tmp_path: Path) -> 
     names = [f"C{number}" for number in range(500)]
     lines = [",".join([f"{day}{'x' * 2_000}", *["7"] * len(names)]) for day in range(8)]
     text = "\n".join([",".join(["Date", *names]), "#", *lines[:3], "# 3 more", *lines[3:], "#", ""])
-    path, profile = write(tmp_path, text), replace(PROFILE, comment="#")
+    path, profile = write(tmp_path, text), replace(PROFILE, comment=("#",))
     content = open_content(Path(path))
     header = read_header(content, None, None, profile, Limits())
     cut = []
