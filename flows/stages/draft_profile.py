@@ -224,6 +224,7 @@ class _Draft:
     def _time_lines(self, times: Mapping[int, TimesFound]) -> Iterator[str]:
         written = {of.forms for of in times.values() if of.forms}
         others = any(of.others for of in times.values())
+        zones = sorted({zone for of in times.values() for zone in of.zones})
         if len(written) > 1:
             yield "# ? date_format: columns differ in it, see [fields.NAME]"
             for place, of in times.items():
@@ -231,13 +232,16 @@ class _Draft:
         for forms in written if len(written) == 1 else ():
             fits = "each fits as many cells" if others else "each fits every row"
             why = f"  # {fits}" if len(forms) > 1 else "  # of most cells" if others else ""
-            mark = "# ? " if why else ""
+            mark = "# ? " if why or zones else ""
             yield f"{mark}date_format = {' or '.join(map(_quoted, forms))}{why}"
         for place, of in times.items():
             if of.others:
                 no_time = Found(of.others, of.example)
                 yield self._but(place, no_time, f"not {_forms(of)}", f"not {_forms(of)}")
-        if written:
+        if zones:
+            named = ", ".join(f'{zone} = ""' for zone in zones)
+            yield f'# ? zones = {{ {named} }}  # what each means: "+01:00", or "Europe/Berlin"'
+        if any(not of.zones for of in times.values() if of.forms):
             yield '# ? zone = "Europe/Berlin" or offset = "Z"  # what a time without offset means'
 
     def _but(self, place: int, found: Found, one: str, several: str) -> str:

@@ -10,12 +10,14 @@ from typing import NamedTuple, TypeVar
 
 from schemas.cells.dates import NoForm, date_form
 from schemas.cells.numbers import BLANK, BLANKS
+from schemas.currency_codes import CODES
 
 DAYS = (
     *("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d"),
     "%Y.%m.%d",
     *("%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%d-%b-%y", "%d.%m.%y", "%d/%m/%y", "%m/%d/%y"),
     *("%d-%m-%y", "%y-%m-%d", "%y/%m/%d", "%y.%m.%d", "%Y%m%d"),
+    *("%b %d, %Y", "%B %d, %Y", "%b %d %Y"),
 )
 CLOCKS = (
     *("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", "T%H:%M:%S", "T%H:%M:%S.%f"),
@@ -32,7 +34,10 @@ _SIGNED = re.compile(rf"{_NO_SIGN}(?:{_SIGN}|\({_NO_SIGN}\)){_NO_SIGN}")
 """One sign, or brackets: of two signs nobody knows what they say together."""
 FLAGS = ("DR", "CR", "D", "C", "S", "H", "%")
 """Words for debit and credit, and what else is no currency."""
-_CODE = re.compile(r"[A-Z]{3}")
+_CODE = re.compile("|".join(sorted(CODES)))
+_ZONED = re.compile(r"(.*[0-9](?: ?[AaPp][Mm])?)( ?)([A-Z][A-Za-z]{1,4})", re.DOTALL)
+"""A time with the name of its zone."""
+_MOST_ZONES = 8
 _PROBED = 50
 """Cells that a form of times is tried on first."""
 
@@ -50,6 +55,8 @@ class TimesFound(NamedTuple):
     """How many cells are written in another way."""
     example: str
     """The first of those."""
+    zones: tuple[str, ...] = ()
+    """The names of zones that stand for %Z."""
 
 
 def times_of(cells: Sequence[str]) -> TimesFound | None:
@@ -63,10 +70,23 @@ def times_of(cells: Sequence[str]) -> TimesFound | None:
         return TimesFound((), left, next(iter(others), ""))
     found = time_forms(counts)
     if not found:
-        return None
+        return _zoned_times(counts)
     least = min(left for left, _ in found.values())
     forms = [form for form, (left, _) in found.items() if left == least]
     return TimesFound(tuple(forms), *found[forms[0]])
+
+
+def _zoned_times(counts: Mapping[str, int]) -> TimesFound | None:
+    """How cells are times with the name of a zone behind each; None: they are not."""
+    read = [match for match in map(_ZONED.fullmatch, counts) if match]
+    zones, blanks = {match[3] for match in read}, {match[2] for match in read}
+    if len(read) != len(counts) or len(zones) > _MOST_ZONES or len(blanks) != 1:
+        return None
+    bare = times_of([match[1] for match in read for _ in range(counts[match[0]])])
+    if bare is None or bare.others or not all("%M" in form for form in bare.forms):
+        return None
+    forms = tuple(f"{form}{min(blanks)}%Z" for form in bare.forms)
+    return TimesFound(forms, 0, "", tuple(sorted(zones)))
 
 
 def time_forms(counts: Mapping[str, int]) -> dict[str, tuple[int, str]]:

@@ -19,7 +19,7 @@ from connectors.files.profile import Profile, number_form, written_of
 from connectors.files.profile_file import read_profile
 from connectors.settings import read_settings
 from flows.stages.draft_profile import draft_profile
-from flows.steps.draft import DAYS, NumberSigns, times_of
+from flows.steps.draft import DAYS, NumberSigns, TimesFound, times_of
 from schemas.cells.numbers import exact_number
 from schemas.toml_text import read_toml
 from tests.examples import in_long
@@ -69,6 +69,17 @@ def test_what_a_file_of_the_gallery_tells_is_stated_as_its_profile_has_it(feed: 
         (("01.02.2026 10:00",), 'date_format = "%d.%m.%Y %H:%M"', "# ? date"),
         (("2026-01-02T10:00:00+01:00",), 'unknown_columns = "ignore"', "date_format"),
         (("20260102",), 'unknown_columns = "ignore"', "date_format"),
+        (
+            ("Nov 1, 2026 1:30:00 AM PDT", "Nov 30, 2026 1:30:00 PM PST"),
+            '# ? date_format = "%b %d, %Y %I:%M:%S %p %Z"\n# ? zones = { PDT = "", PST = "" }',
+            "# ? zone =",
+        ),
+        (("1.11.2026 10:30CET", "30.11.2026 11:30MEZ"), '"%d.%m.%Y %H:%M%Z"', "# ? zone ="),
+        (("1.11.2026 CET", "30.11.2026 CET"), 'unknown_columns = "ignore"', "%Z"),
+        (("1.11.2026 10:30 CET", "30.11.2026 10:30"), 'unknown_columns = "ignore"', "%Z"),
+        # An article is no amount of a currency.
+        (("SKU-1", "SKU-2", "INV-3"), 'unknown_columns = "ignore"', "currency"),
+        (("EUR-1", "EUR 2", "EUR-3"), 'currency = ["EUR 1", "EUR1"]', "unread"),
         # One thousand, or one and a bit.
         (("1.234",), '# ? decimal or thousands = "."', "\ndecimal"),
         (("1,234", "5"), '# ? decimal or thousands = ","', "\ndecimal"),
@@ -325,7 +336,7 @@ def test_what_cannot_be_drafted(
 
 def test_days_are_looked_at_however_many_there_are() -> None:
     days = [(date(2026, 1, 1) + timedelta(days=n)).strftime("%d/%m/%Y") for n in range(400)]
-    assert times_of(days) == (("%d/%m/%Y",), 0, "")
+    assert times_of(days) == TimesFound(("%d/%m/%Y",), 0, "")
 
 
 @pytest.mark.parametrize(

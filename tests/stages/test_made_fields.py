@@ -122,7 +122,7 @@ def test_a_row_that_is_rejected_is_corrected_in_the_columns_it_came_in(
 
 
 def test_what_a_sender_leaves_out_is_put_around_a_cell(
-    workspace: Workspace, rows: Any, tmp_path: Path
+    workspace: Workspace, rows: Any, recon: Any, tmp_path: Path
 ) -> None:
     """Days without their year, and numbers that begin anew each year."""
     fields = {
@@ -144,6 +144,10 @@ def test_what_a_sender_leaves_out_is_put_around_a_cell(
     assert "'Id' must not be empty" in said[6]
     import_delivery(workspace, [str(path)], profile)
     assert rows('SELECT "Id", "PaymentDate"::date::text FROM payment') == [(2026001, "2026-11-24")]
+    _, out, _ = recon("row", "1", "a.csv", "--line", "2", "--json")
+    made = {one["field"]: one["comes_from"] for one in json.loads(out)["fields"]}
+    assert made["Id"] == "No, '2026' before it"
+    assert made["PaymentDate"] == "Booked, '2026' behind it"
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,13 @@ def source_of(header: Header, profile: Profile, name: str) -> str:
     told = profile.fields.get(name, {})
     names = [header.names[place] for place in places]
     columns = _sum(names, told) if told.keys() & {"sum", "minus"} else " and ".join(names)
-    return f"{columns}, or {told['default']!r} where it is empty" if "default" in told else columns
+    around = [
+        f"{told[key]!r} {where} it"
+        for key, where in (("prefix", "before"), ("suffix", "behind"))
+        if key in told
+    ]
+    said = ", ".join([columns, *around])
+    return f"{said}, or {told['default']!r} where it is empty" if "default" in told else said
 
 
 def _sum(names: Sequence[str], told: Mapping[str, Any]) -> str:
