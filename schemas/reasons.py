@@ -137,7 +137,8 @@ REASONS = _by_code(
         "TooManyFields",
         "more fields than the header",
         "The record has more fields than the header, or its line is longer than its columns.",
-        "Quote values that contain the delimiter.",
+        "Quote values that contain the delimiter. Where all records end with empty cells, say "
+        "unnamed_columns in the feed profile.",
     ),
     Reason(
         "StrayQuote",

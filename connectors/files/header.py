@@ -160,6 +160,7 @@ def _read_header(
             line=_first_line(content, dialects, table, profile, limits),
             rows=profile.header_lines,
         )
+        line = replace(line, names=(*line.names, *[""] * profile.unnamed_columns))
     if len(line.names) > limits.columns:
         detail = f"{quantity(len(line.names), 'column')}; the limit is {limits.columns}"
         raise refused("too_large", content.name, line=line.number, detail=detail)
@@ -289,6 +290,7 @@ def _without_around(
         _without_signs(profile),
         header_line=1,
         header_lines=1,
+        unnamed_columns=0,
         footer=(),
         unpivot_keep=(),
         unpivot_columns=(),

@@ -38,6 +38,8 @@ class Profile:
     """Number of the line the header begins on, or `FOUND`; blank lines before it do not matter."""
     header_lines: int = 1
     """Records the names of columns are made of, one below the other."""
+    unnamed_columns: int = 0
+    """Cells that each record has behind those that the header names."""
     footer: tuple[str, ...] = ()
     """Patterns of lines at the end that are no records; their groups are totals."""
     totals: str = "all"

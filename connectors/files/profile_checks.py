@@ -251,7 +251,9 @@ def _check_positions(profile: Profile) -> None:
     """Refuse positions that cannot be meant, and what is only for lines without a header."""
     if profile.sheet is not None:
         _refuse_beside(
-            profile, "sheet", ("positions", "delimiter", "quote", "escape", "comment", "encoding")
+            profile,
+            "sheet",
+            (*("positions", "delimiter", "quote", "escape", "comment", "encoding"), OF_HEADER[-1]),
         )
     if profile.names:
         _check_names(profile)
@@ -270,9 +272,7 @@ def _check_positions(profile: Profile) -> None:
         raise ProfileError("positions are of a record. Say which: record = ...")
     if both := overlapping(profile.positions):
         raise ProfileError(f"positions: {both[0]} and {both[1]} have a sign in common.")
-    _refuse_beside(
-        profile, "positions", ("delimiter", "quote", "escape", "header_line", "header_lines")
-    )
+    _refuse_beside(profile, "positions", ("delimiter", "quote", "escape", *OF_HEADER))
     if profile.unpivots or profile.keep == "reference":
         other = "unpivot" if profile.unpivots else 'keep = "reference"'
         raise ProfileError(f"{other} is not for lines with positions. Take one of them out.")
@@ -282,7 +282,7 @@ def _check_names(profile: Profile) -> None:
     """Refuse names of columns that do not say all of files that have no header."""
     if own := [name for name in profile.names if folded(name) in {*map(folded, OWN_COLUMNS)}]:
         raise ProfileError(f"names has {own[0]}, which is a column of our own. State another.")
-    _refuse_beside(profile, "names", ("positions", "header_line", "header_lines"))
+    _refuse_beside(profile, "names", ("positions", *OF_HEADER))
     if profile.record is None:
         raise ProfileError("names are of a record. Say which: record = ...")
     if profile.delimiter is None and profile.sheet is None:
@@ -291,6 +291,7 @@ def _check_names(profile: Profile) -> None:
         )
 
 
+OF_HEADER = ("header_line", "header_lines", "unnamed_columns")
 _FOR = {
     "names": "files without a header",
     "sheet": "a sheet of a workbook",

@@ -32,7 +32,7 @@ from schemas.tables import EXTRACTS
 
 FOUND = "found"
 """The header is on the first line that is one of the record."""
-MOST_LINES = 1000
+MOST_LINES, MOST_UNNAMED = 1000, 100
 MOST_SIGNS = 10
 """Of a delimiter, and of the text that comments begin with."""
 UTF16 = ("utf-16", "utf-16-le", "utf-16-be")
@@ -301,6 +301,7 @@ KEYS: dict[str, tuple[str, Reader]] = {
     "comment": ("comment", _comment),
     "header_line": ("header_line", _header_line),
     "header_lines": ("header_lines", whole(1, 5)),
+    "unnamed_columns": ("unnamed_columns", whole(1, MOST_UNNAMED)),
     "footer": ("footer", _footer),
     "totals": ("totals", one_of("all", "kept")),
     "sheet": ("sheet", _sheet),

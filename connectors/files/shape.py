@@ -32,6 +32,8 @@ class Shape:
     rows: tuple[tuple[str, ...], ...]
     behind: tuple[str, ...]
     """Lines at the end that look like no records, the first one first."""
+    unnamed: int = 0
+    """Empty cells that records have behind those of the header."""
 
     def column(self, place: int) -> list[str]:
         """The cells of one column that hold anything."""
@@ -66,9 +68,13 @@ def _shape(
         if _is_header(_cells(line, delimiter), width)
     )
     found = next(headers, None)
+    unnamed = 0
+    if found is None and (short := _short_header(lines[begin:LINES], delimiter, width)):
+        found, unnamed = short[0] + begin, short[1]
     header = begin if found is None else found
     records = csv.reader(lines[header:], delimiter=delimiter)
     names, *rows = [tuple(one) for one in records if any(cell.strip() for cell in one)] or [()]
+    names += ("",) * unnamed
     left = {tuple(_cells(line, delimiter)) for line in behind}
     return Shape(
         delimiter,
@@ -78,7 +84,19 @@ def _shape(
         tuple(name.strip() for name in names),
         tuple(row for row in rows if len(row) == len(names) and row not in left),
         behind,
+        unnamed,
     )
+
+
+def _short_header(lines: Sequence[str], delimiter: str, width: int) -> tuple[int, int] | None:
+    """The line of a header behind whose names all records have empty cells, and how many."""
+    for number, line in enumerate(lines):
+        names = _cells(line, delimiter)
+        if 1 < len(names) < width and _is_header(names, len(names)):
+            below = [_cells(one, delimiter) for one in lines[number + 1 :] if one.strip()]
+            ends = [cells[len(names) :] for cells in below if len(cells) == width]
+            return None if any(map(any, ends)) else (number, width - len(names))
+    return None
 
 
 def _fit(lines: Sequence[str], delimiter: str) -> tuple[int, int]:

@@ -123,7 +123,11 @@ def _tried(opened: Opened, profile: Profile, settings: Settings, rows: int) -> T
         nothing_yet,
         header,
         tuple(_fields(header, profile)),
-        tuple(name for place, (name, of) in columns if of is None and place not in used),
+        tuple(
+            name or f"column {place + 1} without a name"
+            for place, (name, of) in columns
+            if of is None and place not in used
+        ),
         tuple(_rows(content, header, profile, settings, rows)),
         "a sheet of a workbook" if content.workbook else content.delivered_encoding,
     )

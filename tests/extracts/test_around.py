@@ -237,6 +237,12 @@ def test_a_footer_that_says_nothing_sure(tmp_path: Path, behind: str, said: str)
         ({"header_line": True}, "header_line = 'True' is no line"),
         ({"header_lines": 9}, "header_lines = 9 is out of range. Use 1 to 5"),
         ({"header_line": "found", "header_lines": 2}, "header_line cannot be found where"),
+        ({"unnamed_columns": 0}, "unnamed_columns = 0 is out of range. Use 1 to 100"),
+        (
+            {"unnamed_columns": 1, "delimiter": ";", "names": ["A"]},
+            "unnamed_columns is not for files without a header",
+        ),
+        ({"unnamed_columns": 1, "sheet": 1}, "unnamed_columns is not for a sheet"),
         ({"footer": ["("]}, "footer: '.' is no pattern"),
         ({"footer": [".*"]}, "fits an empty line. Say what it"),
         ({"footer": ["Total", "Total"]}, "footer names a line twice"),

@@ -227,6 +227,11 @@ SIGNS = [
         ['# ? escape = "\\\\"  # 2 lines have \\N or \\"'],
     ),
     ("Id;Paid\n1;2.50\n", []),
+    (
+        "Bank\nId;Paid\n1;2.50;;\n2;3.50;;\n",
+        ['header_line = 2  # or "found", where that differs by file', "unnamed_columns = 2"],
+    ),
+    ("Id;Paid\n1;2.50;\n2;3.50;x\n", ['delimiter = ";"']),
 ]
 
 

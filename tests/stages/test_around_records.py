@@ -1,5 +1,6 @@
 """A bank's statement: text above the header, a total below the records, and a row that is wrong."""
 
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,30 @@ def test_a_statement_is_imported_and_its_wrong_row_corrected(
     corrected = import_delivery(workspace, [str(rejects)], stated, corrects=batch.id).batch
     assert corrected.state is State.COMPLETE
     assert rows('SELECT sum("PaidAmount") FROM payment') == [(Decimal("1214.56"),)]
+
+
+@pytest.mark.parametrize("stated", [DEFAULT, replace(PROFILE, unnamed_columns=2)])
+def test_records_may_end_with_cells_that_the_header_does_not_name(
+    workspace: Workspace, rows: Any, tmp_path: Path, stated: Profile
+) -> None:
+    path = tmp_path / "statement.csv"
+    body = [f"{row};;" for row in ROWS.splitlines()]
+    path.write_text(TOP + HEADER + "\n".join([*body, body[0][:-1]]) + FOOTER.format(sum="1.214,56"))
+    profile = replace(PROFILE, unnamed_columns=2, footer=PROFILE.footer[1:])
+    (refused,) = examine(workspace.settings, [str(path)], profile)
+    assert "column 6 without a name" in (refused.message or "")
+    profile = replace(profile, unknown_columns="ignore", footer=("Summe;.*", r"\d+ Buchungen;*"))
+    batch = import_delivery(workspace, [str(path)], profile).batch
+    (rejects,) = write_rejects(workspace, batch.id, tmp_path / "rejects", with_secrets=False)
+    header, wrong, short = rejects.read_text().splitlines()
+    assert header == "ReconRow;" + HEADER.strip() + ";;"
+    assert short.endswith(body[0][:-1])
+    right = short.replace("1;1.234,56", "3;5,00") + ";"
+    rejects.write_text("\n".join([header, wrong.replace("EUR", "1"), right]))
+    stated = replace(stated, unknown_columns="ignore") if stated.feed == "bank" else stated
+    corrected = import_delivery(workspace, [str(rejects)], stated, corrects=batch.id).batch
+    assert corrected.state is State.COMPLETE
+    assert rows('SELECT sum("PaidAmount") FROM payment') == [(Decimal("1219.56"),)]
 
 
 @pytest.mark.parametrize(
