@@ -124,6 +124,11 @@ class Profile:
     """What of a clean row's text is kept in the database: `text`, or a `reference` to the file."""
     compare_only: bool = False
     """Rows are kept as they are to be compared: nothing is applied, no record is unwrapped."""
+    kept_settings: Mapping[str, Any] = field(default_factory=dict)
+    """Beside what the feed says: what settings said of verdicts when a batch was opened with it.
+
+    No profile file has it. None: no batch was opened yet, or by a version that did not keep it.
+    """
 
     @cached_property
     def sources(self) -> Mapping[str, tuple[str, ...]]:

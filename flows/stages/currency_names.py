@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from connectors.files.amount_currencies import amount_currencies
 from connectors.files.chunk import Chunk
-from connectors.files.currencies import currency_number, read_currencies
+from connectors.files.currencies import currency_number
 from connectors.files.header import Header
 from connectors.files.profile import Profile
 from connectors.settings import Settings
+from flows.stages.kept_settings import currencies_of, needs_currencies
 from flows.steps.validate.other_currency import NOT_NAMED, NamedCurrencies
 from schemas.currency_codes import CODES
 
@@ -19,15 +20,15 @@ NO_NAMES: Names = {}
 def currency_names(settings: Settings, header: Header, profile: Profile) -> Names:
     """What RECON_CURRENCIES and the profile say of the currencies of a sheet; of a text nothing.
 
-    Raises SettingsError for a table of currencies that cannot be used.
+    The table is the one that the batch was opened with. Raises SettingsError for one that was not
+    kept, and cannot be used now.
     """
-    of = header.table.currency
-    if not header.of_workbook or of is None:
+    if not needs_currencies(header):
         return NO_NAMES
-    of_feed = profile.fields.get(of, {}).get("map", {})
+    of_feed = profile.fields.get(str(header.table.currency), {}).get("map", {})
     told = [
         *of_feed.items(),
-        *((code, id_) for id_, code in read_currencies(settings.currencies).items()),
+        *((code, id_) for id_, code in currencies_of(profile, settings).items()),
     ]
     names: dict[int, list[str]] = {}
     for code, text in sorted(told):

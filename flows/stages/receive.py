@@ -26,8 +26,8 @@ from connectors.postgres.push.gate import note_birth
 from connectors.postgres.resume import resumed
 from connectors.recovery import reach
 from connectors.settings import Settings
-from flows.stages.currency_names import currency_names
 from flows.stages.kept import headers_of
+from flows.stages.kept_settings import with_settings
 from flows.stages.terms import other_terms, secret_constants, stored_profile, terms_of_correction
 from flows.stages.workspace import Workspace, named_service
 from schemas.counting import grouped, quantity
@@ -122,9 +122,8 @@ def archived(
             "imported. Put the files into the inbox again as they were delivered, and then run "
             "this once more."
         )
-    for one in opened:
-        if one.header is not None:  # A table that cannot be used stops no batch in its middle.
-            currency_names(workspace.settings, one.header, profile)
+    headers = [one.header for one in opened if one.header is not None]
+    profile = with_settings(profile, workspace.settings, headers)
     profile = replace(profile, record=record or profile.record)
     return ArchivedDelivery(opened, profile, corrects, service)
 
@@ -358,8 +357,8 @@ def _read_otherwise(batch: ledger.Batch, given: Profile) -> str:
     if not keys:
         return ""
     return (
-        f" It was read by the profile of then, which says something else about {', '.join(keys)}: "
-        f"to have it read anew, `recon undo {batch.id}` and import it again."
+        " It was read by the profile and settings of then, which say something else about "
+        f"{', '.join(keys)}: to have it read anew, `recon undo {batch.id}` and import it again."
     )
 
 

@@ -14,6 +14,7 @@ from connectors.errors import BatchStateError, CorrectionError
 from connectors.files.profile import DEFAULT, Profile
 from connectors.postgres import ledger
 from connectors.postgres.ledger import Batch
+from flows.stages.kept_settings import inherited, other_settings
 from flows.stages.workspace import Workspace
 from schemas.tables import SECRETS
 
@@ -67,7 +68,9 @@ def terms_of_correction(
     terms: dict[str, Any] = {name: _stated(name, given, theirs) for name in STATED}
     terms |= {name: getattr(theirs, name) for name in JUDGED}
     constants = {**secret_constants(theirs), **form.constants}
-    profile = replace(form, **terms, constants=constants, feed=theirs.feed)
+    profile = replace(
+        form, **terms, constants=constants, feed=theirs.feed, kept_settings=inherited(theirs)
+    )
     likely = None if record or given.record else theirs.record
     return Inherited(replace(profile, record=given.record), likely, batch.service)
 
@@ -79,14 +82,15 @@ def stored_profile(profile: Profile) -> str:
 
 
 def other_terms(batch: Batch, given: Profile) -> list[str]:
-    """The keys by which a profile reads files otherwise than the one that a batch was opened with.
+    """What reads files otherwise than a batch was opened with: keys of its profile, and settings.
 
     A key that another version did not know then is as if it was not stated.
     """
     usual, now = (json.loads(stored_profile(one)) for one in (DEFAULT, given))
     then = usual | json.loads(batch.profile)
-    beside = {*STATED, "feed", "record", "keep", "budget_read"}
-    return sorted(key for key in now if key not in beside and now[key] != then[key])
+    beside = {*STATED, "feed", "record", "keep", "budget_read", "kept_settings"}
+    keys = sorted(key for key in now if key not in beside and now[key] != then[key])
+    return [*keys, *other_settings(then["kept_settings"], given.kept_settings)]
 
 
 def with_secrets(connection: psycopg.Connection, batch_id: int, profile: Profile) -> Profile:

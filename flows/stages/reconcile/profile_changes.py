@@ -25,6 +25,8 @@ from schemas.derived.views import LISTING_FEED
 SECTIONS = ("columns", "constants")
 """Keys of a profile that are told name by name."""
 FEED, RECORD = "feed", "record"
+BESIDE = (FEED, "kept_settings")
+"""What is no key that a feed is read by; of settings a run tells what they are itself."""
 
 Keys = dict[str, str]
 """What a batch was read by, key by key; what is not set is not there."""
@@ -109,7 +111,7 @@ def _flat(values: dict[str, object]) -> Keys:
     for key, value in values.items():
         if isinstance(value, dict) and key in SECTIONS:
             told |= {f"{key} {name}": text for name, text in value.items()}
-        elif key != FEED:
+        elif key not in BESIDE:
             told[key] = value
     return {key: _text(value) for key, value in told.items() if value is not None}
 

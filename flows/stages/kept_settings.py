@@ -1,0 +1,54 @@
+"""Kept settings: what the settings of a process say that decides verdicts, kept with a batch once.
+
+The rows of a batch are read in several runs, on several machines, and years later again; each of
+them goes by what its batch was opened with. A batch that was opened before this was kept goes by
+the settings of whoever reads it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from connectors.files.currencies import read_currencies
+from connectors.files.header import Header
+from connectors.files.profile import Profile
+from connectors.settings import Settings
+
+CURRENCIES = "currencies"
+
+
+def with_settings(profile: Profile, settings: Settings, headers: Iterable[Header]) -> Profile:
+    """A profile with what is kept of the settings for a batch of files with these headers.
+
+    What it has already stays, as a correction has it from the batch it corrects. Raises
+    SettingsError for a table of currencies that a sheet needs and that cannot be used.
+    """
+    kept: dict[str, Any] = dict(profile.kept_settings)
+    if CURRENCIES not in kept and any(needs_currencies(header) for header in headers):
+        kept[CURRENCIES] = read_currencies(settings.currencies)
+    return replace(profile, kept_settings=kept)
+
+
+def needs_currencies(header: Header) -> bool:
+    """Whether the cells of a file may name currencies, which no text does."""
+    return header.of_workbook and header.table.currency is not None
+
+
+def currencies_of(profile: Profile, settings: Settings) -> Mapping[str, str]:
+    """What currencies are called, by number, for the rows of a batch with this profile.
+
+    Raises SettingsError for a table that is read now and cannot be used.
+    """
+    kept: Mapping[str, str] | None = profile.kept_settings.get(CURRENCIES)
+    return read_currencies(settings.currencies) if kept is None else kept
+
+
+def inherited(profile: Profile) -> Mapping[str, Any]:
+    """What a correction has of the kept settings of the batch it corrects."""
+    return {name: of for name, of in profile.kept_settings.items() if name == CURRENCIES}
+
+
+def other_settings(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    """The settings that two batches were opened with otherwise, as far as both have kept them."""
+    if CURRENCIES in then.keys() & now.keys() and then[CURRENCIES] != now[CURRENCIES]:
+        yield "RECON_CURRENCIES"

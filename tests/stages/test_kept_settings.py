@@ -1,0 +1,164 @@
+"""Settings that decide verdicts are kept with a batch: whoever goes on with it goes by them."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.files.profile_file import read_profile
+from connectors.postgres import ledger
+from flows.stages.partitions import stage_in_partitions
+from flows.stages.sequence import import_delivery, run_batch
+from flows.stages.workspace import Workspace
+from tests.extracts.test_cell_currencies import NAMES, SHAPE, sheet, with_names
+from tests.recon import run
+from tests.scale.workers import processes, received
+from tests.stages.payments import HEADER, line
+
+EUROS = SHAPE | {"constants": SHAPE["constants"] | {"CurrenciesId": 978}}
+OTHER = "CurrenciesId,Code\n978,GBP\n826,EUR\n"
+"""A table by which each verdict is the other way round."""
+LINES = 180
+Rows = Callable[..., list[tuple[Any, ...]]]
+
+
+def as_toml(shape: dict[str, Any]) -> str:
+    keys = [f"{key} = {json.dumps(of)}" for key, of in shape.items() if not isinstance(of, dict)]
+    for key, of in shape.items():
+        if isinstance(of, dict):
+            keys += [f"[{key}]", *(f"{name} = {json.dumps(one)}" for name, one in of.items())]
+    return "\n".join(keys)
+
+
+def lines(first: int, last: int) -> list[list[tuple[str, str]]]:
+    """Every third amount is in pounds; by the table `NAMES` all records are in euros."""
+    return [
+        [(str(at), "0"), (f"{at}.25", "GBP" if at % 3 == 0 else "EUR")]
+        for at in range(first, last + 1)
+    ]
+
+
+def wrong(rows: Rows, batch: int = 1) -> dict[int, str]:
+    """By key: the reason against a row of a batch."""
+    told = rows(
+        "SELECT \"Id\", error_data::json -> 0 ->> 'ErrorCode' FROM staged_payment "
+        "WHERE batch_id = %s AND error_data IS NOT NULL",
+        [batch],
+    )
+    return dict(told)
+
+
+def thirds(first: int, last: int) -> dict[int, str]:
+    return {at: "OtherCurrency" for at in range(first, last + 1) if at % 3 == 0}
+
+
+@pytest.mark.parametrize(
+    ("files", "point"),
+    [
+        (1, "chunk:1"),  # One chunk has its verdicts, all others come under another table.
+        (20, "copy:1"),  # Small files, which are staged together.
+    ],
+)
+def test_a_rerun_goes_by_the_table_of_its_batch(
+    workspace: Workspace, rows: Rows, tmp_path: Path, files: int, point: str
+) -> None:
+    folder, each = tmp_path / "delivery", LINES // files
+    folder.mkdir()
+    for number in range(files):
+        first = number * each + 1
+        sheet(folder / f"{number:02}.xlsx", ["Number", "Paid"], lines(first, first + each - 1))
+    profile = tmp_path / "x.toml"
+    profile.write_text(as_toml(EUROS))
+    tables = {}
+    for name, text in (("then", NAMES), ("now", OTHER)):
+        tables[name] = tmp_path / f"{name}.csv"
+        tables[name].write_text(text)
+    url, home = str(workspace.settings.database_url), workspace.settings.home
+    sizes = {"RECON_LIMIT_BLOCK_BYTES": "512"} | (
+        {"RECON_LIMIT_STRICT_BYTES": "1"} if files == 1 else {}
+    )
+    given = {**sizes, "RECON_CURRENCIES": str(tables["then"]), "CRASH_AT": point}
+    killed = run(url, home, "import", str(folder / "*.xlsx"), "--profile", str(profile), **given)
+    assert killed.returncode == -9, killed.stderr
+    given = {**sizes, "RECON_CURRENCIES": str(tables["now"])}
+    again = run(url, home, "rerun", "1", **given)
+    assert again.returncode == 1, again.stderr
+    assert wrong(rows) == thirds(1, LINES)
+    assert rows('SELECT count(*) FROM payment WHERE "CurrenciesId" = 978') == [(120,)]
+
+
+def test_workers_of_a_cluster_need_no_table(
+    workspace: Workspace, rows: Rows, tmp_path: Path
+) -> None:
+    path = sheet(tmp_path / "a.xlsx", ["Number", "Paid"], lines(1, LINES))
+    settings = with_names(workspace.settings, tmp_path, NAMES)
+    limits = replace(settings.limits, block_bytes=512)
+    settings = replace(settings, limits=limits)
+    elsewhere = replace(settings, currencies=tmp_path / "is-not-there.csv")
+    here = replace(workspace, settings=settings)
+    with (
+        received(here, [Path(path)], read_profile(EUROS)) as lease,
+        processes(elsewhere) as workers,
+    ):
+        stage_in_partitions(here, lease, workers, at_once=2, chunks=2)
+    run_batch(here, 1)
+    assert wrong(rows) == thirds(1, LINES)
+
+
+def with_table(workspace: Workspace, folder: Path, text: str) -> Workspace:
+    return replace(workspace, settings=with_names(workspace.settings, folder, text))
+
+
+def test_a_correction_is_held_against_the_table_of_what_it_repairs(
+    workspace: Workspace, rows: Rows, tmp_path: Path
+) -> None:
+    path = sheet(tmp_path / "a.xlsx", ["Number", "Paid"], lines(1, 6))
+    import_delivery(with_table(workspace, tmp_path, NAMES), [path], read_profile(EUROS))
+    assert wrong(rows) == thirds(1, 6)
+    changed = with_table(workspace, tmp_path, OTHER)
+    # A correction as a text names no currency; that of it comes as a sheet.
+    repair = tmp_path / "repair.csv"
+    repair.write_text("ReconRow,Number,Paid\n1:3,3,3.00\n1:6,6,x\n")
+    import_delivery(changed, [str(repair)], read_profile(EUROS), corrects=1)
+    assert wrong(rows, 2) == {6: "Number"}
+    sheet(tmp_path / "b.xlsx", ["Number", "Paid"], [[("6", "0"), ("6.5", "EUR")]])
+    sheet(tmp_path / "c.xlsx", ["Number", "Paid"], [[("6", "0"), ("6.5", "GBP")]])
+    for corrects, name, expected in ((1, "c.xlsx", thirds(6, 6)), (2, "b.xlsx", {})):
+        path = str(tmp_path / name)
+        batch = import_delivery(changed, [path], read_profile(EUROS), corrects=corrects).batch
+        assert wrong(rows, batch.id) == expected
+
+
+def test_a_known_delivery_says_that_the_table_was_another(
+    workspace: Workspace, rows: Rows, tmp_path: Path
+) -> None:
+    path = sheet(tmp_path / "a.xlsx", ["Number", "Paid"], lines(1, 6))
+    text = tmp_path / "b.csv"
+    text.write_text(f"{HEADER}\n{line(9)}\n")
+    for name in (path, str(text)):
+        shape = read_profile(EUROS if name == path else {"feed": "y"})
+        told = []
+        for names in (NAMES, NAMES, OTHER):
+            place = with_table(workspace, tmp_path, names)
+            told.append(" ".join(import_delivery(place, [name], shape).messages))
+        assert "something else" not in told[1]
+        of_sheet = "say something else about RECON_CURRENCIES: to have it read anew, `recon undo 1`"
+        assert (of_sheet in told[2]) == (name == path)
+
+
+@pytest.mark.parametrize(("now", "expected"), [(NAMES, thirds(1, 6)), ("", {})])
+def test_a_batch_that_was_opened_before_goes_by_the_table_of_now(
+    workspace: Workspace, rows: Rows, tmp_path: Path, now: str, expected: dict[int, str]
+) -> None:
+    path = sheet(tmp_path / "a.xlsx", ["Number", "Paid"], lines(1, 6))
+    with received(with_table(workspace, tmp_path, OTHER), [Path(path)], read_profile(EUROS)):
+        pass
+    with workspace.database.connect() as connection:
+        kept = json.loads(ledger.find_batch(connection, 1).profile)
+        assert kept.pop("kept_settings")["currencies"] == {"978": "GBP", "826": "EUR"}
+        connection.execute("UPDATE batch SET profile = %s", [json.dumps(kept)])
+    run_batch(with_table(workspace, tmp_path, now), 1)
+    assert wrong(rows) == expected
