@@ -150,7 +150,8 @@ REASONS = _by_code(
         "UnterminatedQuote",
         "quote never closed",
         "A quoted field is not closed, as far as the reader looks ahead.",
-        "Close the quote. If it is closed, raise RECON_LIMIT_LOOK_AHEAD_BYTES.",
+        "Close the quote. If it is closed, raise RECON_LIMIT_LOOK_AHEAD_BYTES before it is "
+        "delivered again.",
     ),
     Reason(
         "StrayEscape",
@@ -169,13 +170,13 @@ REASONS = _by_code(
         "FieldTooLarge",
         "field over the limit",
         "A field is longer than the limit.",
-        "Shorten it, or raise RECON_LIMIT_FIELD_BYTES.",
+        "Shorten it, or raise RECON_LIMIT_FIELD_BYTES before it is delivered again.",
     ),
     Reason(
         "RecordTooLarge",
         "record over the limit",
         "The record is longer than the limit.",
-        "Shorten it, or raise RECON_LIMIT_RECORD_BYTES.",
+        "Shorten it, or raise RECON_LIMIT_RECORD_BYTES before it is delivered again.",
     ),
     Reason(
         "ConflictingKey",

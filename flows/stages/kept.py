@@ -21,6 +21,7 @@ from connectors.files.profile import Profile
 from connectors.postgres import ledger
 from connectors.postgres.ledger import Extract
 from connectors.settings import Settings
+from flows.stages.kept_settings import limits_of
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
 from schemas.tables import EXTRACTS
@@ -66,7 +67,7 @@ def open_extract_kept(workspace: Workspace, extract: Extract, profile: Profile) 
 
 def headers_of(profile: Profile, settings: Settings) -> KnownHeaders:
     """Reads the headers of stored extracts by their feed's profile."""
-    return KnownHeaders(profile, settings.limits)
+    return KnownHeaders(profile, limits_of(profile, settings))
 
 
 def open_archived(

@@ -12,9 +12,11 @@ from typing import Any
 from connectors.files.currencies import read_currencies
 from connectors.files.header import Header
 from connectors.files.profile import Profile
-from connectors.settings import Settings
+from connectors.settings import Limits, Settings
 
-CURRENCIES = "currencies"
+CURRENCIES, LIMITS = "currencies", "limits"
+DECIDING = ("columns", "field_bytes", "look_ahead_bytes", "record_bytes")
+"""Limits that decide whether a file or a row can be read; all others cost time or memory alone."""
 
 
 def with_settings(profile: Profile, settings: Settings, headers: Iterable[Header]) -> Profile:
@@ -23,7 +25,8 @@ def with_settings(profile: Profile, settings: Settings, headers: Iterable[Header
     What it has already stays, as a correction has it from the batch it corrects. Raises
     SettingsError for a table of currencies that a sheet needs and that cannot be used.
     """
-    kept: dict[str, Any] = dict(profile.kept_settings)
+    limits = {name: getattr(settings.limits, name) for name in DECIDING}
+    kept: dict[str, Any] = {LIMITS: limits, **profile.kept_settings}
     if CURRENCIES not in kept and any(needs_currencies(header) for header in headers):
         kept[CURRENCIES] = read_currencies(settings.currencies)
     return replace(profile, kept_settings=kept)
@@ -43,8 +46,16 @@ def currencies_of(profile: Profile, settings: Settings) -> Mapping[str, str]:
     return read_currencies(settings.currencies) if kept is None else kept
 
 
+def limits_of(profile: Profile, settings: Settings) -> Limits:
+    """The limits that the files of a batch with this profile are read within."""
+    return replace(settings.limits, **profile.kept_settings.get(LIMITS, {}))
+
+
 def inherited(profile: Profile) -> Mapping[str, Any]:
-    """What a correction has of the kept settings of the batch it corrects."""
+    """What a correction has of the kept settings of the batch it corrects.
+
+    Not its limits: higher ones are why a row that was over them may be delivered again.
+    """
     return {name: of for name, of in profile.kept_settings.items() if name == CURRENCIES}
 
 
@@ -52,3 +63,7 @@ def other_settings(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[
     """The settings that two batches were opened with otherwise, as far as both have kept them."""
     if CURRENCIES in then.keys() & now.keys() and then[CURRENCIES] != now[CURRENCIES]:
         yield "RECON_CURRENCIES"
+    one, other = then.get(LIMITS, {}), now.get(LIMITS, {})
+    for name in sorted(one.keys() & other.keys()):
+        if one[name] != other[name]:
+            yield f"RECON_LIMIT_{name.upper()}"

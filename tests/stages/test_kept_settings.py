@@ -10,6 +10,7 @@ import pytest
 
 from connectors.files.profile_file import read_profile
 from connectors.postgres import ledger
+from connectors.postgres.ledger import State
 from flows.stages.partitions import stage_in_partitions
 from flows.stages.sequence import import_delivery, run_batch
 from flows.stages.workspace import Workspace
@@ -162,3 +163,50 @@ def test_a_batch_that_was_opened_before_goes_by_the_table_of_now(
         connection.execute("UPDATE batch SET profile = %s", [json.dumps(kept)])
     run_batch(with_table(workspace, tmp_path, now), 1)
     assert wrong(rows) == expected
+
+
+LONG = "x" * 2_000
+"""What is in a column that is ignored."""
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "expected"),
+    [
+        ({"field_bytes": 1_000}, {}, {2: "FieldTooLarge"}),
+        ({}, {"field_bytes": 1_000}, {}),
+        ({"record_bytes": 1_000}, {}, {2: "RecordTooLarge"}),
+        ({}, {"columns": 3}, {}),
+    ],
+)
+def test_rows_are_read_within_the_limits_of_their_batch(
+    workspace: Workspace,
+    rows: Rows,
+    tmp_path: Path,
+    then: dict[str, int],
+    now: dict[str, int],
+    expected: dict[int, str],
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"{HEADER},More\n{line(1)},\n{line(2)},{LONG}\n{line(3)},\n")
+    profile = read_profile({"feed": "x", "unknown_columns": "ignore"})
+
+    def within(limits: dict[str, int]) -> Workspace:
+        settings = workspace.settings
+        return replace(
+            workspace, settings=replace(settings, limits=replace(settings.limits, **limits))
+        )
+
+    with received(within(then), [path], profile):
+        pass
+    run_batch(within(now), 1)
+    told = "SELECT record_number, error_data::json -> 0 ->> 'ErrorCode' FROM staged_payment"
+    assert dict(rows(f"{told} WHERE batch_id = 1 AND error_data IS NOT NULL")) == expected
+    (name,) = then.keys() | now.keys()
+    if name != "columns":  # With fewer of them the file is refused before it is known.
+        again = import_delivery(within(now), [str(path)], profile)
+        assert f"something else about RECON_LIMIT_{name.upper()}" in again.messages[0]
+    if "field_bytes" in then:  # A correction is read within those of its own day.
+        repair = tmp_path / "repair.csv"
+        repair.write_text(f"ReconRow,{HEADER},More\n1:2,{line(2)},{LONG}\n")
+        batch = import_delivery(within(now), [str(repair)], profile, corrects=1).batch
+        assert batch.state is State.COMPLETE
