@@ -73,6 +73,11 @@ def is_compact(chunk: Chunk, header: Header) -> bool:
     )
 
 
+def keeps_texts(chunk: Chunk, header: Header, profile: Profile) -> bool:
+    """Whether the database keeps the texts of clean rows, or their places in the file alone."""
+    return profile.keep != "reference" or not is_compact(chunk, header)
+
+
 def fast_rows(chunk: Chunk, header: Header, profile: Profile) -> FastRows | None:
     """The rows of a chunk that take the fast path, if it has enough of them."""
     dialect, utf8, known = chunk.dialect, chunk.utf8, chunk.told_by_bytes

@@ -41,6 +41,7 @@ from flows.stages.small_files import (
     is_simple,
     validate_together,
 )
+from flows.stages.split_chunk import keeps_texts
 from flows.stages.terms import with_secrets
 from flows.stages.workspace import Workspace
 from flows.steps.validate.chunk import READY, Validated
@@ -204,6 +205,8 @@ def _validated_together(waiting: Sequence[ReadChunk], profile: Profile) -> _Clea
             )
         numbers = pl.Series([read.extract.id for read in waiting], dtype=pl.Int32)
         rows = found.rows.with_columns(numbers.gather(places).alias("extract_id"))
+        if not keeps_texts(files[0].chunk, files[0].header, profile):
+            rows = rows.with_columns(pl.lit(None, pl.String).alias("data"))
         clean.copies.append(copy_staged(table, rows))
         clean.keys[table.name].append(rows.select(looked_at(table)).with_columns(places))
     return clean

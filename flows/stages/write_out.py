@@ -4,6 +4,7 @@ Rows of the fast path are typed from their bytes and go in binary. So do other c
 values of their record kind are of a fixed size; whatever else there is goes as text.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -17,13 +18,14 @@ from connectors.postgres.binary_copy import Texts
 from connectors.postgres.ledger import Extract
 from connectors.postgres.staging import CopyRows, copy_binary, copy_staged
 from flows.stages.currency_names import NO_NAMES, Names
-from flows.stages.split_chunk import SplitChunk, is_compact, split_chunk
+from flows.stages.split_chunk import SplitChunk, is_compact, keeps_texts, split_chunk
 from flows.stages.validate_chunk import validate_chunk
 from flows.steps.totals import Totals
 from flows.steps.validate.chunk import READY, Validated
 from flows.steps.validate.frame_totals import totals_of_millionths
 from flows.steps.validate.key_filter import looked_at
 from flows.steps.validate.omitted_secrets import FindRepaired
+from flows.steps.validate.rows import StagedRows
 from schemas.derived.sql_names import target_columns
 from schemas.field import Table
 from schemas.kinds import SCALE
@@ -75,6 +77,7 @@ def write_out(
             names=names,
         )
     written = WrittenChunk(validated)
+    kept = keeps_texts(chunk, header, profile)
     exact: list[pl.DataFrame] = []  # Clean rows in millionths, which go in binary.
     if split.fast is not None:
         exact.append(split.fast)
@@ -92,12 +95,13 @@ def write_out(
             left = staged.only(~short)
             places = left.frame["record_number"] - chunk.start.record
             left = replace(left, frame=left.frame.with_columns(chunk.texts(places.to_list())))
+        if not kept:
+            left = replace(left, frame=_without_texts(left, validated.excluded))
         if left.frame.height:
             pieces = left.pieces if left.errors else None
             written.copies.append(copy_staged(of, left.frame, pieces))
     validated.rows.clear()
     exact = [rows for rows in exact if rows.height]
-    kept = profile.keep != "reference"
     written.copies += [
         copy_binary(table, rows, _texts(chunk, rows) if kept else None) for rows in exact
     ]
@@ -108,6 +112,13 @@ def write_out(
                 rows.select(*target_columns(table), cs.ends_with(SCALE)) for rows in exact
             ]
     return written
+
+
+def _without_texts(staged: StagedRows, excluded: Collection[int]) -> pl.DataFrame:
+    """Staged rows of which those that are clean and taken have no text."""
+    rows = staged.frame
+    kept = ~staged.clean | rows["record_number"].is_in(excluded)
+    return rows.with_columns(pl.when(kept).then("data").alias("data"))
 
 
 def _texts(chunk: Chunk, rows: pl.DataFrame) -> Texts:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from connectors.files.profile import DEFAULT, Profile
+from connectors.settings import Limits
 from data_samples.generate import write_payments
 from flows.stages.pull import our_rows
 from flows.stages.retention import Retention, sweep
@@ -64,6 +65,34 @@ def test_every_row_is_told_the_same(workspace: Workspace, rows: Any, tmp_path: P
         texts = RowTexts(workspace, connection, [by_reference])
         shown = list(our_rows(connection, [by_reference], texts))
     assert {row["Data"] for row in shown} == {row["data"] for row in first}
+
+
+@pytest.mark.parametrize("files", [1, 20])
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252", "utf-16"])
+def test_small_files_are_kept_so_as_well(
+    workspace: Workspace, rows: Any, tmp_path: Path, files: int, encoding: str
+) -> None:
+    """Whatever is read by nothing compiled, alone or together with others."""
+    folder = tmp_path / "delivery"
+    folder.mkdir()
+    for at in range(1, 2 * files, 2):
+        text = f"{HEADER},More\n{line(at)},é\n{line(at + 1)},x\n"
+        (folder / f"{at:02}.csv").write_bytes(text.encode(encoding))
+    (folder / "z.csv").write_text(f"{HEADER},More\n{line(90)},a\n{line(91, amount='x')},b\n")
+    settings = replace(workspace.settings, limits=Limits())
+    where = replace(workspace, settings=settings)
+    shape = replace(REFERENCE, unknown_columns="ignore", encoding=encoding.removeprefix("utf-16"))
+    batch = import_delivery(where, [str(folder)], shape).batch.id
+    kept = rows("SELECT error_data IS NULL, count(*), count(data) FROM staged_payment GROUP BY 1")
+    assert dict((clean, counts) for clean, *counts in kept) == {
+        True: [2 * files + 1, 0],
+        False: [1, 1],
+    }
+    texts = [row["data"] for row in told(workspace, rows, batch)]
+    assert sorted(texts) == sorted(
+        [f"{line(at)},{'é' if at % 2 else 'x'}" for at in range(1, 2 * files + 1)]
+        + [f"{line(90)},a", f"{line(91, amount='x')},b"]
+    )
 
 
 @pytest.mark.long(but=("utf-16",))

@@ -111,7 +111,7 @@ class _Reading:
         content, header = opened
         text = row.data
         if text is None:
-            text = read_range(content, row.byte_start, row.byte_end).decode()
+            text = read_range(content, row.byte_start, row.byte_end).decode(content.encoding)
         cells = split_cells(text, header)
         if not cells:
             return

@@ -41,7 +41,7 @@ class RowTexts:
         content = self._contents.get(extract_id)
         if content is None:
             return None
-        return read_range(content, start, end).decode()
+        return read_range(content, start, end).decode(content.encoding)
 
     def filled(self, rows: Iterable[RejectedRow]) -> Iterator[RejectedRow]:
         """The rows with their texts."""
