@@ -308,14 +308,13 @@ OWN: OwnTables = read_own_tables(own_folder(), DOCUMENTED, named=bool(os.environ
 TABLES: dict[str, Table] = {**DOCUMENTED, **OWN.tables}
 """Every record."""
 EXTRACTS: dict[str, Table] = {name: table for name, table in TABLES.items() if table.extract}
+"""The records that can be delivered as an extract."""
 
 
 def title_of(record: str) -> str:
     """The name people know a record kind by; one nobody knows is called as it is."""
     return EXTRACTS[record].title if record in EXTRACTS else record
 
-
-"""The records that can be delivered as an extract."""
 
 SECRETS = frozenset(name for table in EXTRACTS.values() for name in table.secrets)
 """Names of the fields whose values are never shown, over all records."""

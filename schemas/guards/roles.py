@@ -25,17 +25,7 @@ from schemas.guards.tenants import policies
 from schemas.guards.trail_functions import FUNCTIONS_OF, SAVED, TURN
 from schemas.guards.trail_rules import APPEND_ONLY
 from schemas.kinds import stored_names
-from schemas.ledger import (
-    ACCEPTANCE_LIMIT,
-    ACCOUNT,
-    JOB,
-    LEASE,
-    LEDGER,
-    LOGIN,
-    LOOK,
-    REPORT_MAIL,
-    SUBSCRIPTION,
-)
+from schemas.ledger import LEDGER
 from schemas.tables import EXTRACTS
 
 LOADER, MERGER, READER = "recon_loader", "recon_merger", "recon_reader"
@@ -45,9 +35,8 @@ OWNER = "owner"
 GATE = {"push_epoch": LOADER, "push_seal": MERGER, "push_restore": MERGER}
 """What tells a restored copy -> the least role that adds to it; nobody changes it."""
 TRAIL = (
-    *(name for name in APPEND_ONLY if name not in GATE), TURN, LEASE.name,
-    ACCOUNT.name, ACCEPTANCE_LIMIT.name, LOGIN.name, LOOK.name, JOB.name,
-    SUBSCRIPTION.name, REPORT_MAIL.name
+    *(name for name in APPEND_ONLY if name not in GATE), TURN, "lease", "account",
+    "acceptance_limit", "login", "look", "job", "subscription", "report_mail",
 )  # fmt: skip
 """What only functions of the owner write."""
 MAY_CALL: Mapping[str, tuple[str, ...]] = {
