@@ -1,7 +1,7 @@
 """The batch report as one HTML file: no script, no network, every delivered text escaped."""
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 from jinja2 import Template
@@ -91,63 +91,36 @@ PUSH_WORDS = Words(
 )
 
 
-class BatchLineCells(NamedTuple):
-    """One figure of a record kind at every stage."""
-
-    label: str
-    currency: str
-    values: tuple[tuple[str, str], ...]
-    """Value and change, stage by stage."""
-
-
-class StateLine(NamedTuple):
-    """What one end state holds."""
-
-    name: str
-    meaning: str
-    colour: str
-    rows: str
-    share: str
-    keys: str
-
-
-class MoneyCells(NamedTuple):
-    """The amounts of one currency by end state."""
-
-    currency: str
-    lines: tuple[tuple[str, tuple[str, ...]], ...]
-    """End state and its amounts; states without this currency are left out."""
-    total: tuple[str, ...]
-    read: tuple[str, ...]
-    adds_up: bool
-
-
 class ChainPage(NamedTuple):
-    """One record kind, ready to be laid out."""
+    """One record kind, with what the page has to work out of it first."""
 
     chain: Chain
     bar: Markup
-    lines: tuple[BatchLineCells, ...]
-    residuals: tuple[tuple[str, ...], ...]
-    """What is not explained, by stage."""
-    states: tuple[StateLine, ...]
-    sums: tuple[str, str]
-    read: tuple[str, str]
+    total: Totals
+    """Sum of the end states."""
+    read: Totals
+    """What they have to be the sum of."""
     names: tuple[str, ...]
     """The amount fields."""
-    money: tuple[MoneyCells, ...]
-    adds_up: bool
+    currencies: tuple[str, ...]
+    meanings: Mapping[str, str]
+    """State -> what it means."""
     unreadable: tuple[str, ...]
     """Which amounts of rejected rows are in no sum."""
 
+    def money(self, currency: str) -> list[Figure]:
+        """The figures of a currency, one for each of the names."""
+        return [Figure(name, currency) for name in self.names]
 
-class BatchCover(NamedTuple):
-    """Money of one record kind on the first page."""
+    def with_money(self, currency: str) -> list[tuple[str, Totals]]:
+        """The end states that have money of a currency."""
+        money = self.money(currency)
+        states = end_states(self.chain).items()
+        return [one for one in states if any(figure.of(one[1]) for figure in money)]
 
-    title: str
-    names: tuple[str, ...]
-    lines: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
-    """By currency: what was read and what is in the database, for each name."""
+    def adds_up(self, currency: str) -> bool:
+        """Whether the money of a currency is in the end states as it was read."""
+        return all(one.of(self.total) == one.of(self.read) for one in self.money(currency))
 
 
 def render_html(report: BatchReport) -> str:
@@ -157,7 +130,6 @@ def render_html(report: BatchReport) -> str:
         verdict=verdict_of(report),
         badge=report.verdict if report.verdict in VERDICTS else "under_way",
         pages=[_page(report, chain, place) for place, chain in enumerate(report.chains)],
-        cover=[_cover(report, chain) for chain in report.chains if chain.lines and chain.amounts],
         pushed=[
             _page(report, one.chain, len(report.chains) + place, PUSHED)
             for place, one in enumerate(report.pushed)
@@ -166,9 +138,14 @@ def render_html(report: BatchReport) -> str:
         push_words=PUSH_WORDS,
         refused=[line for line in report.files if line.refused is not None],
         footer=_footer(report),
-        state_words=STATES,
         stage_words=STAGES,
         most=MOST,
+        colour_of=colour_of,
+        currency_label=partial(currency_label, report),
+        differences=partial(differences, report),
+        end_states=end_states,
+        figures=figures,
+        share=_share,
         title_of=record_title,
         refusal=refusal,
         row_place=row_place,
@@ -180,6 +157,7 @@ def _template() -> Template:
     return template(
         "template.html.jinja",
         breakable=_breakable,
+        signed=lambda value: digits(value, signed=True),
         value=lambda text: shortened(text, LONGEST),
     )
 
@@ -187,89 +165,19 @@ def _template() -> Template:
 def _page(
     report: BatchReport, chain: Chain, place: int, meanings: Mapping[str, str] = STATES
 ) -> ChainPage:
-    every = figures(chain)
-    total = add(chain.states.values())
-    read = chain.lines[0].totals if chain.lines else Totals()
-    names, currencies = _axes(chain)
+    title = f"{chain.title}: rows by end state"
+    # The amount fields and the currencies in the order of the figures.
+    money = [(one.name, one.currency) for one in figures(chain) if one.currency is not None]
     return ChainPage(
         chain=chain,
-        bar=stacked_bar(
-            state_parts(chain), title=f"{chain.title}: rows by end state", name=f"bar-{place}"
-        ),
-        lines=tuple(_line(report, chain, figure) for figure in every),
-        residuals=tuple(tuple(differences(report, chain, line.residual)) for line in chain.lines),
-        states=tuple(
-            StateLine(
-                name=state,
-                meaning=meanings.get(state, ""),
-                colour=colour_of(state),
-                rows=digits(totals.rows),
-                share=_share(totals.rows, total.rows),
-                keys=digits(totals.keys),
-            )
-            for state, totals in end_states(chain).items()
-        ),
-        sums=(digits(total.rows), digits(total.keys)),
-        read=(digits(read.rows), digits(read.keys)),
-        names=names,
-        money=tuple(_money(report, chain, names, currency) for currency in currencies),
-        adds_up=(total - read).is_zero,
+        bar=stacked_bar(state_parts(chain), title=title, name=f"bar-{place}"),
+        total=add(chain.states.values()),
+        read=chain.lines[0].totals if chain.lines else Totals(),
+        names=tuple(dict.fromkeys(name for name, _ in money)) or chain.amounts,
+        currencies=tuple(dict.fromkeys(currency for _, currency in money)),
+        meanings=meanings,
         unreadable=() if meanings is PUSHED else report.unreadable(chain),
     )
-
-
-def _line(report: BatchReport, chain: Chain, figure: Figure) -> BatchLineCells:
-    values = tuple(
-        (
-            digits(figure.of(line.totals)),
-            digits(figure.of(line.change), signed=True) if place else "",
-        )
-        for place, line in enumerate(chain.lines)
-    )
-    return BatchLineCells(figure.name, _currency(report, figure), values)
-
-
-def _currency(report: BatchReport, figure: Figure) -> str:
-    return "" if figure.currency is None else currency_label(report, figure.currency)
-
-
-def _axes(chain: Chain) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The amount fields and the currencies of a record kind, in the order of its figures."""
-    money = [(one.name, one.currency) for one in figures(chain) if one.currency is not None]
-    names = tuple(dict.fromkeys(name for name, _ in money)) or chain.amounts
-    return names, tuple(dict.fromkeys(currency for _, currency in money))
-
-
-def _money(report: BatchReport, chain: Chain, names: tuple[str, ...], currency: str) -> MoneyCells:
-    asked = [Figure(name, currency) for name in names]
-    total = add(chain.states.values())
-    read = chain.lines[0].totals if chain.lines else Totals()
-
-    def row(totals: Totals) -> tuple[str, ...]:
-        return tuple(digits(one.of(totals)) for one in asked)
-
-    return MoneyCells(
-        currency=currency_label(report, currency),
-        lines=tuple(
-            (state, row(totals))
-            for state, totals in end_states(chain).items()
-            if any(one.of(totals) for one in asked)
-        ),
-        total=row(total),
-        read=row(read),
-        adds_up=all(one.of(total) == one.of(read) for one in asked),
-    )
-
-
-def _cover(report: BatchReport, chain: Chain) -> BatchCover:
-    names, currencies = _axes(chain)
-    read, held = chain.lines[0].totals, chain.lines[-1].totals
-    lines = []
-    for currency in currencies:
-        asked = [Figure(name, currency) for name in names]
-        pairs = tuple((digits(one.of(read)), digits(one.of(held))) for one in asked)
-        lines.append((currency_label(report, currency), pairs))
-    return BatchCover(chain.title, names, tuple(lines))
 
 
 def _breakable(text: str) -> str | Markup:
