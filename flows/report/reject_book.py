@@ -3,10 +3,8 @@
 from collections.abc import Iterable
 from typing import IO
 
-import xlsxwriter  # type: ignore[import-untyped]
-
 from flows.report.reconciled.break_rows import LONGEST, cell_text
-from flows.report.reconciled.workbook import CREATED
+from flows.report.reconciled.workbook_cells import new_book
 
 COLUMNS = (
     ("File", 28),
@@ -28,16 +26,7 @@ RejectLine = tuple[str, int, str, int, str, str, str, str, int | None]
 
 def write_reject_book(into: IO[bytes], title: str, lines: Iterable[RejectLine]) -> int:
     """Write the workbook; gives how many lines it has. Equal lines make equal bytes."""
-    book = xlsxwriter.Workbook(
-        into,
-        {
-            "constant_memory": True,
-            "strings_to_formulas": False,
-            "strings_to_numbers": False,
-            "strings_to_urls": False,
-        },
-    )
-    book.set_properties({"title": cell_text(title), "created": CREATED})
+    book = new_book(into, title)
     bold, wrapped = book.add_format({"bold": True}), book.add_format({"text_wrap": True})
     sheet = book.add_worksheet("Rejects")
     for place, (name, width) in enumerate(COLUMNS):

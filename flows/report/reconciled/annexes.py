@@ -1,8 +1,8 @@
 """The annexes as tables: rates, plans, debts, batches, tolerances, causes, exclusions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from flows.report.reconciled.pools import pooled_causes
 from flows.report.reconciled.table import (
@@ -15,6 +15,7 @@ from flows.report.reconciled.table import (
     TENANT,
     TEXT,
     WORD,
+    Cell,
     ReportColumn,
     ReportTable,
     TableRow,
@@ -73,125 +74,81 @@ def rates(report: ReconciliationReport) -> ReportTable:
     )
 
 
+PLANS = {
+    "plan": ReportColumn("Plan", TEXT, 14),
+    "tenant": TENANT,
+    "currency": CURRENCY,
+    "details": ReportColumn("Details", COUNT, 9),
+    "planned": ReportColumn("Planned", MONEY, 18),
+    "paid": ReportColumn("Paid", MONEY, 18),
+    "outstanding": ReportColumn("Outstanding", MONEY, 18),
+    "overdue": ReportColumn("Overdue", MONEY, 18),
+    "status_codes": ReportColumn("Status codes", WORD, 14),
+    "flags": ReportColumn("Flags", WORD, 34),
+}
+DEBTS = {
+    "debt": ReportColumn("Debt", TEXT, 14),
+    "tenant": TENANT,
+    "currency": CURRENCY,
+    "payments": ReportColumn("Payments", COUNT, 10),
+    "paid": ReportColumn("Paid", MONEY, 18),
+    "discount": ReportColumn("Discount", MONEY, 18),
+    "planned": ReportColumn("Planned", MONEY, 18),
+    "invoices": ReportColumn("Invoice files", COUNT, 10),
+    "flags": ReportColumn("Flags", WORD, 34),
+}
+BATCHES = {
+    "batch": ReportColumn("BatchId", NUMBER, 10),
+    "sent": ReportColumn("Sent", COUNT, 10),
+    "listed": ReportColumn("Listed", COUNT, 10),
+    "merged": ReportColumn("Merged", COUNT, 10),
+    "errors": ReportColumn("Errors", COUNT, 10),
+    "contradictions": ReportColumn("Contradictions", COUNT, 14),
+    "rerun": ReportColumn("Run it again", WORD, 44),
+}
+TOLERANCES = {
+    "rule": ReportColumn("Rule", TEXT, 36),
+    "currency": CURRENCY,
+    "count": ReportColumn("Differences", COUNT, 12),
+    "count_limit": ReportColumn("Limit", COUNT, 12),
+    "amount": ReportColumn("Amount", MONEY, 18),
+    "amount_limit": ReportColumn("Amount limit", MONEY, 18),
+}
+EXCLUDED = {
+    "rule": ReportColumn("Rule", TEXT, 30),
+    "record": RECORD,
+    "rows": ReportColumn("Records", COUNT, 12),
+    "reason": ReportColumn("Reason", TEXT, 60),
+}
+
+
 def plans(report: ReconciliationReport) -> ReportTable:
     """Payment plans: planned, paid, outstanding, overdue."""
-    columns = (
-        ReportColumn("Plan", TEXT, 14),
-        TENANT,
-        CURRENCY,
-        ReportColumn("Details", COUNT, 9),
-        ReportColumn("Planned", MONEY, 18),
-        ReportColumn("Paid", MONEY, 18),
-        ReportColumn("Outstanding", MONEY, 18),
-        ReportColumn("Overdue", MONEY, 18),
-        ReportColumn("Status codes", WORD, 14),
-        ReportColumn("Flags", WORD, 34),
-    )
-    rows = [
-        TableRow(
-            (
-                one.plan,
-                one.tenant,
-                currency_label(report, one.currency),
-                one.details,
-                one.planned,
-                one.paid,
-                one.outstanding,
-                one.overdue,
-                ", ".join(map(str, one.status_codes)),
-                ", ".join(one.flags),
-            )
-        )
-        for one in flagged_first(report.plans)
-    ]
-    return ReportTable(
-        "plans", "Payment plans", columns, rows, none="No plan details were compared."
-    )
+    rows = [TableRow(cells(report, PLANS, one)) for one in flagged_first(report.plans)]
+    none = "No plan details were compared."
+    return ReportTable("plans", "Payment plans", (*PLANS.values(),), rows, none=none)
 
 
 def debts(report: ReconciliationReport) -> ReportTable:
     """Debts: what was paid, what was planned, which invoice files there are."""
-    columns = (
-        ReportColumn("Debt", TEXT, 14),
-        TENANT,
-        CURRENCY,
-        ReportColumn("Payments", COUNT, 10),
-        ReportColumn("Paid", MONEY, 18),
-        ReportColumn("Discount", MONEY, 18),
-        ReportColumn("Planned", MONEY, 18),
-        ReportColumn("Invoice files", COUNT, 10),
-        ReportColumn("Flags", WORD, 34),
-    )
-    rows = [
-        TableRow(
-            (
-                one.debt,
-                one.tenant,
-                currency_label(report, one.currency),
-                one.payments,
-                one.paid,
-                one.discount,
-                one.planned,
-                one.invoices,
-                ", ".join(one.flags),
-            )
-        )
-        for one in flagged_first(report.debts)
-    ]
-    return ReportTable("debts", "Debts and documents", columns, rows, none="No debt was compared.")
+    rows = [TableRow(cells(report, DEBTS, one)) for one in flagged_first(report.debts)]
+    none = "No debt was compared."
+    return ReportTable("debts", "Debts and documents", (*DEBTS.values(),), rows, none=none)
 
 
 def batches(report: ReconciliationReport) -> ReportTable:
     """Insert-batch data by BatchId."""
-    columns = (
-        ReportColumn("BatchId", NUMBER, 10),
-        ReportColumn("Sent", COUNT, 10),
-        ReportColumn("Listed", COUNT, 10),
-        ReportColumn("Merged", COUNT, 10),
-        ReportColumn("Errors", COUNT, 10),
-        ReportColumn("Contradictions", COUNT, 14),
-        ReportColumn("Run it again", WORD, 44),
-    )
-    rows = [
-        TableRow(
-            (
-                one.batch,
-                one.sent,
-                one.listed,
-                one.merged,
-                one.errors,
-                one.contradictions,
-                one.rerun,
-            )
-        )
-        for one in report.batches
-    ]
+    rows = [TableRow(cells(report, BATCHES, one)) for one in report.batches]
     none = "No insert-batch data was compared."
-    return ReportTable("batches", "Insert-batch data", columns, rows, none=none)
+    return ReportTable("batches", "Insert-batch data", (*BATCHES.values(),), rows, none=none)
 
 
 def tolerances(report: ReconciliationReport) -> ReportTable:
     """What was waved through, against its limits."""
-    columns = (
-        ReportColumn("Rule", TEXT, 36),
-        CURRENCY,
-        ReportColumn("Differences", COUNT, 12),
-        ReportColumn("Limit", COUNT, 12),
-        ReportColumn("Amount", MONEY, 18),
-        ReportColumn("Amount limit", MONEY, 18),
-        ReportColumn("Within", WORD, 12),
-    )
+    columns = (*TOLERANCES.values(), ReportColumn("Within", WORD, 12))
     rows = [
         TableRow(
-            (
-                one.rule,
-                currency_label(report, one.currency),
-                one.count,
-                one.count_limit,
-                one.amount,
-                one.amount_limit,
-                "within" if one.within else "over the limit",
-            ),
+            (*cells(report, TOLERANCES, one), "within" if one.within else "over the limit"),
             bad=not one.within,
         )
         for one in report.tolerances
@@ -233,19 +190,25 @@ def causes(report: ReconciliationReport) -> ReportTable:
 
 def excluded(report: ReconciliationReport) -> ReportTable:
     """Records that rules left out."""
-    columns = (
-        ReportColumn("Rule", TEXT, 30),
-        RECORD,
-        ReportColumn("Records", COUNT, 12),
-        ReportColumn("Reason", TEXT, 60),
-    )
-    rows = [
-        TableRow((one.rule, record_title(one.record), one.rows, one.reason))
-        for one in report.excluded
-    ]
-    return ReportTable(
-        "excluded", "Excluded records", columns, rows, none="No record was left out."
-    )
+    rows = [TableRow(cells(report, EXCLUDED, one)) for one in report.excluded]
+    none = "No record was left out."
+    return ReportTable("excluded", "Excluded records", (*EXCLUDED.values(),), rows, none=none)
+
+
+def cells(
+    report: ReconciliationReport, columns: Mapping[str, ReportColumn], line: object
+) -> tuple[Cell, ...]:
+    """The attributes of a line that columns are named after, as people are told them."""
+    return tuple(_told(report, columns[name], getattr(line, name)) for name in columns)
+
+
+def _told(report: ReconciliationReport, column: ReportColumn, value: Any) -> Cell:
+    if column is CURRENCY:
+        return currency_label(report, value)
+    if column is RECORD:
+        return record_title(value)
+    told: Cell = ", ".join(map(str, value)) if isinstance(value, tuple) else value
+    return told
 
 
 class _Flagged(Protocol):

@@ -216,18 +216,23 @@ def _filters(report: ReconciliationReport, breaks: Sequence[BreakLine]) -> dict[
         counts = Counter(values)
         return tuple((one, f"{label(one)} ({digits(counts[one])})") for one in sorted(counts))
 
-    chosen = (
-        BreakFilter("class", "Class", choices([one.group for one in breaks], visible)),
-        BreakFilter("code", "Code", choices([one.code for one in breaks], visible)),
-        BreakFilter("severity", "Severity", choices([one.severity for one in breaks], visible)),
-        BreakFilter("state", "State", choices([one.state for one in breaks], visible)),
-        BreakFilter("record", "Record", choices([one.record for one in breaks], record_title)),
+    # Called as in the table, and the attribute of a line where that is another word.
+    labels: dict[str, Callable[[str], str]] = {
+        "class": visible,
+        "code": visible,
+        "severity": visible,
+        "state": visible,
+        "record": record_title,
+        "currency": lambda key: currency_label(report, key),
+    }
+    chosen = [
         BreakFilter(
-            "currency",
-            "Currency",
-            choices([one.currency for one in breaks], lambda key: currency_label(report, key)),
-        ),
-    )
+            name,
+            name.capitalize(),
+            choices([getattr(one, "group" if name == "class" else name) for one in breaks], label),
+        )
+        for name, label in labels.items()
+    ]
     orders = ["most severe", *(name for name, _ in _ORDERS)]
     return {"choices": [one for one in chosen if len(one.choices) > 1], "orders": orders}
 

@@ -12,6 +12,7 @@ from flows.report.reconciled.after import after, after_told
 from flows.report.reconciled.annexes import (
     batches,
     causes,
+    cells,
     debts,
     excluded,
     plans,
@@ -48,6 +49,15 @@ from flows.steps.reconcile.roll_forward import RollForward
 from flows.steps.reconcile.totals import ChainLine, Proof, ProofLine
 from schemas.breaks import Money
 from schemas.tables import EXTRACTS
+
+INPUTS = {
+    "name": ReportColumn("File", TEXT, 40),
+    "record": RECORD,
+    "batch_id": ReportColumn("Batch", NUMBER, 9),
+    "rows": ReportColumn("Rows", COUNT, 12),
+    "bytes": ReportColumn("Bytes", COUNT, 14),
+    "sha256": ReportColumn("SHA-256", WORD, 66),
+}
 
 
 def tables(report: ReconciliationReport) -> tuple[ReportTable, ...]:
@@ -100,21 +110,8 @@ def truths(report: ReconciliationReport) -> ReportTable:
 
 def inputs(report: ReconciliationReport) -> ReportTable:
     """The files and listings that were compared."""
-    columns = (
-        ReportColumn("File", TEXT, 40),
-        RECORD,
-        ReportColumn("Batch", NUMBER, 9),
-        ReportColumn("Rows", COUNT, 12),
-        ReportColumn("Bytes", COUNT, 14),
-        ReportColumn("SHA-256", WORD, 66),
-    )
-    rows = [
-        TableRow(
-            (one.name, record_title(one.record), one.batch_id, one.rows, one.bytes, one.sha256)
-        )
-        for one in report.cover.inputs
-    ]
-    return ReportTable("inputs", "Input files", columns, rows)
+    rows = [TableRow(cells(report, INPUTS, one)) for one in report.cover.inputs]
+    return ReportTable("inputs", "Input files", (*INPUTS.values(),), rows)
 
 
 def statuses(report: ReconciliationReport) -> ReportTable:

@@ -6,10 +6,8 @@ put into it afterwards. Nothing in it is a link, and no delivered text is ever a
 
 import io
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 
 import polars as pl
-import xlsxwriter  # type: ignore[import-untyped]
 from xlsxwriter.worksheet import Worksheet  # type: ignore[import-untyped]
 
 from flows.report.reconciled.break_rows import cell_text, letter
@@ -24,6 +22,7 @@ from flows.report.reconciled.workbook_cells import (
     lay_out,
     make_formats,
     make_high,
+    new_book,
     write_cell,
 )
 from flows.report.reconciled.workbook_chart import add_charts
@@ -33,24 +32,13 @@ from schemas.counting import agree, quantity
 
 ANNEX = 20_000
 """Lines of any other table."""
-CREATED = datetime(2000, 1, 1)  # noqa: DTZ001 -- Workbooks know no time zone.
-"""Workbooks carry a day; every one carries this, so that equal reports are equal files."""
 BREAKS = "Breaks"
 
 
 def render_workbook(report: ReconciliationReport, frame: pl.DataFrame | None = None) -> bytes:
     """The workbook's bytes; equal reports give equal bytes. `frame` is `breaks_frame(report)`."""
     content = io.BytesIO()
-    book = xlsxwriter.Workbook(
-        content,
-        {
-            "constant_memory": True,
-            "strings_to_formulas": False,
-            "strings_to_numbers": False,
-            "strings_to_urls": False,
-        },
-    )
-    book.set_properties({"title": cell_text(report.cover.title), "created": CREATED})
+    book = new_book(content, report.cover.title)
     book.set_calc_mode("auto")
     formats = make_formats(book)
     every = tables(report)

@@ -4,6 +4,7 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
+from typing import IO
 
 import xlsxwriter  # type: ignore[import-untyped]
 from xlsxwriter.format import Format  # type: ignore[import-untyped]
@@ -35,8 +36,18 @@ SHEETS: Mapping[str, str] = {
     "excluded": "Excluded",
 }
 Formats = Mapping[str, Format]
+CREATED = datetime(2000, 1, 1)  # noqa: DTZ001 -- Workbooks know no time zone.
+"""Workbooks carry a day; every one carries this, so that equal reports are equal files."""
 LINE = 15
 """Points of a row with one line of text."""
+
+
+def new_book(into: IO[bytes], title: str) -> xlsxwriter.Workbook:
+    """A book under a title that is written line by line; no text in it is a formula or a link."""
+    never = {"strings_to_formulas": False, "strings_to_numbers": False, "strings_to_urls": False}
+    book = xlsxwriter.Workbook(into, {"constant_memory": True, **never})
+    book.set_properties({"title": cell_text(title), "created": CREATED})
+    return book
 
 
 def make_formats(book: xlsxwriter.Workbook) -> Formats:

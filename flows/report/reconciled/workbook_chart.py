@@ -46,15 +46,7 @@ def _by_class(book: xlsxwriter.Workbook, sheet: Worksheet, report: Reconciliatio
         return 3
     chart = book.add_chart({"type": "bar", "subtype": "stacked"})
     for place, colour in enumerate(AGES, 1):
-        chart.add_series(
-            {
-                "name": [NAME, 0, place],
-                "categories": [NAME, 1, 0, len(counts), 0],
-                "values": [NAME, 1, place, len(counts), place],
-                "fill": {"color": colour},
-                "gap": 60,
-            }
-        )
+        chart.add_series({**_series(place, 0, len(counts), colour), "gap": 60})
     chart.set_x_axis({"major_gridlines": GRID})
     chart.set_y_axis({"reverse": True, "major_gridlines": NO_GRID})
     _placed(sheet, chart, "Open breaks by class and age", len(counts) + 2)
@@ -75,14 +67,7 @@ def _sides(
     sheet.write_row(line + 1, 0, ["total", *totals])
     chart = book.add_chart({"type": "bar"})
     for place, colour in ((1, EXPECTED), (2, FOUND)):
-        chart.add_series(
-            {
-                "name": [NAME, line, place],
-                "categories": [NAME, line + 1, 0, line + 1, 0],
-                "values": [NAME, line + 1, place, line + 1, place],
-                "fill": {"color": colour},
-            }
-        )
+        chart.add_series(_series(place, line, line + 1, colour))
     chart.set_x_axis({"min": 0, "num_format": "#,##0", "major_gridlines": GRID})
     chart.set_y_axis({"major_gridlines": NO_GRID})
     _placed(sheet, chart, title, line + 3, height=180)
@@ -125,19 +110,21 @@ def _waterfall(
     last = line + len(shown)
     chart = book.add_chart({"type": "column", "subtype": "stacked"})
     for place, colour in ((1, None), (2, TOTAL), (3, UP), (4, DOWN)):
-        chart.add_series(
-            {
-                "name": [NAME, line, place],
-                "categories": [NAME, line + 1, 0, last, 0],
-                "values": [NAME, line + 1, place, last, place],
-                "fill": {"color": colour} if colour else {"none": True},
-                "gap": 40,
-            }
-        )
+        chart.add_series({**_series(place, line, last, colour), "gap": 40})
     chart.set_legend({"position": "bottom", "delete_series": [0]})
     chart.set_y_axis({"num_format": "#,##0", "major_gridlines": GRID})
     _placed(sheet, chart, title, last + 2)
     return last + 3 + LINES
+
+
+def _series(place: int, head: int, last: int, colour: str | None) -> dict[str, object]:
+    """A column of figures below its name, to the last line; without a colour it is not seen."""
+    return {
+        "name": [NAME, head, place],
+        "categories": [NAME, head + 1, 0, last, 0],
+        "values": [NAME, head + 1, place, last, place],
+        "fill": {"color": colour} if colour else {"none": True},
+    }
 
 
 def _placed(
