@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from io import BytesIO
+from pathlib import Path
 from typing import IO, Literal
 
 import polars as pl
@@ -50,7 +51,7 @@ class FrameFile:
         # What the file has is gone with it; it closes with whoever holds it.
         self._file = tempfile.SpooledTemporaryFile(in_memory)  # noqa: SIM115
         weakref.finalize(self, _close, self._file)
-        self._compression = compression
+        self._in_memory, self._compression = in_memory, compression
         self._places: dict[int, list[tuple[int, int]]] = defaultdict(list)
         self.bytes = 0
 
@@ -83,11 +84,19 @@ class FrameFile:
             if waiting and held + size > at_once:
                 yield pl.concat(waiting)
                 waiting, held = [], 0
-            self._file.seek(at)
-            waiting.append(pl.read_ipc(BytesIO(self._file.read(size))))
+            waiting.append(self._read(at, size))
             held += size
         if waiting:
             yield pl.concat(waiting)
+
+    def _read(self, at: int, size: int) -> pl.DataFrame:
+        if size == self.bytes > self._in_memory:
+            # A frame with a file of its own is mapped, and so not copied twice.
+            path = Path("/proc/self/fd", str(self._file.fileno()))
+            if path.exists():
+                return pl.read_ipc(path)
+        self._file.seek(at)
+        return pl.read_ipc(BytesIO(self._file.read(size)))
 
     def by_hash(self, columns: Sequence[str], parts: int, in_memory: int) -> "FrameFile":
         """The rows of the first part in so many, those with the same values in the same one."""
