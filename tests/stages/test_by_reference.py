@@ -84,7 +84,7 @@ def test_small_files_are_kept_so_as_well(
     shape = replace(REFERENCE, unknown_columns="ignore", encoding=encoding.removeprefix("utf-16"))
     batch = import_delivery(where, [str(folder)], shape).batch.id
     kept = rows("SELECT error_data IS NULL, count(*), count(data) FROM staged_payment GROUP BY 1")
-    assert dict((clean, counts) for clean, *counts in kept) == {
+    assert {clean: counts for clean, *counts in kept} == {
         True: [2 * files + 1, 0],
         False: [1, 1],
     }
