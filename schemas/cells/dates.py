@@ -67,9 +67,10 @@ class DateForm:
         """The time that a text says, with its offset or zone if it has one; or why it says none."""
         match = self.pattern.fullmatch(self._filled(text))
         if match is None:
-            english = ", with English names" if ({*_NAMES} - {"p"}) & {*self.directives} else ""
-            zones = ", ".join(name for name, _ in self.zones)
-            return f"not written as {self.text}{english}{zones and f', with {zones} for %Z'}"
+            english = ["English names"] if ({*_NAMES} - {"p"}) & {*self.directives} else []
+            zones = [f"{' or '.join(name for name, _ in self.zones)} for %Z"] if self.zones else []
+            told = " and ".join([*english, *zones])
+            return f"not written as {self.text}{told and f', with {told}'}"
         nothing = f"not written as {self.text}{NO_SUCH}"
         found = match.groupdict()
         if _ZONE in found:
