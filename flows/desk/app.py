@@ -18,7 +18,7 @@ from anyio import CapacityLimiter, WouldBlock
 from anyio.to_thread import run_sync
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import FormData
+from starlette.datastructures import FormData, MutableHeaders
 from starlette.formparsers import MultiPartException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -29,10 +29,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Message, Receive
 
 from connectors.desk_settings import DeskSettings
-from connectors.errors import (
-    AccountRefused,
-    ReconError,
-)
+from connectors.errors import AccountRefused, ReconError
 from connectors.oidc import Provider
 from flows.desk.forms import status_of
 from flows.desk.jobs import start_here
@@ -147,7 +144,8 @@ ADDRESSES = (
     Address("/batches/{number:int}/rejects", rejects.show),
     Address("/batches/{number:int}/correct", upload.show_correction),
     Address("/batches/{number:int}/correct", upload.send_correction, ("POST",), files=MAY_ORDER),
-    Address("/batches/{number:int}/undo", undo.show, ("GET", "POST")),
+    Address("/batches/{number:int}/undo", undo.show),
+    Address("/batches/{number:int}/undo", undo.send, ("POST",)),
     Address("/batches/{number:int}/rejects.zip", rejects.download),
     Address("/batches/{number:int}/rejects.xlsx", rejects.workbook),
     Address("/jobs", jobs.show),
@@ -361,14 +359,10 @@ class _Headers:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         async def sent(message: Any) -> None:
             if message["type"] == "http.response.start":
-                there = {name for name, _ in message["headers"]}
-                kept = [
-                    (name.lower().encode(), value.encode())
-                    for name, value in HEADERS.items()
-                    if name.lower().encode() not in there
-                    and not (name == "Cache-Control" and scope["path"].startswith("/static/"))
-                ]
-                message["headers"] = [*message["headers"], *kept]
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    if name != "Cache-Control" or not scope["path"].startswith("/static/"):
+                        headers.setdefault(name, value)
             await send(message)
 
         await self._app(scope, receive, sent if scope["type"] == "http" else send)

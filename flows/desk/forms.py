@@ -1,7 +1,10 @@
 """What a form or an address of the desk says, read and refused in one way by every page."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
+from typing import Protocol
+
+from starlette.responses import Response
 
 from connectors.errors import (
     AccountRefused,
@@ -76,6 +79,28 @@ def status_of(error: ReconError) -> HTTPStatus:
 def said_by(error: ReconError) -> str:
     """A refusal in the words of the pages."""
     return error.worded(LABELS) if isinstance(error, DecisionRefused) else str(error)
+
+
+class RefusablePage(Protocol):
+    """A page that says why what was sent was refused, and keeps what was typed."""
+
+    def __call__(
+        self, visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK
+    ) -> Response: ...
+
+
+def taken(visit: Visit, act: Callable[[], str], page: RefusablePage) -> Response:
+    """Do what a form asks for and go to the address it gives; the page says what is refused."""
+    try:
+        address = act()
+    except ReconError as error:
+        return page(visit, said=said_by(error), status=status_of(error))
+    return visit.go(address)
+
+
+def saved_as(name: str) -> Mapping[str, str]:
+    """Headers of an answer that a browser keeps as a file of this name."""
+    return {"Content-Disposition": f'attachment; filename="{name}"'}
 
 
 def read_whole(text: str, largest: int = LARGEST) -> int | None:

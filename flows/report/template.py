@@ -9,16 +9,16 @@ from flows.report.spelling import digits, neutral, visible
 from schemas.counting import agree, quantity
 
 
-def template(name: str, **filters: Callable[..., str]) -> Template:
-    """The template at a path below this folder; a page's own filters go before those of all."""
-    environment = Environment(
-        loader=PackageLoader("flows.report", "."),
+def environment(package: str, folder: str, **filters: Callable[..., str]) -> Environment:
+    """The templates of a package; its own filters go before those of all."""
+    made = Environment(
+        loader=PackageLoader(package, folder),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
+    made.filters |= {
         "agree": agree,
         "digits": digits,
         "neutral": neutral,
@@ -26,4 +26,9 @@ def template(name: str, **filters: Callable[..., str]) -> Template:
         "visible": visible,
         **filters,
     }
-    return environment.get_template(name)
+    return made
+
+
+def template(name: str, **filters: Callable[..., str]) -> Template:
+    """The template at a path below this folder."""
+    return environment("flows.report", ".", **filters).get_template(name)

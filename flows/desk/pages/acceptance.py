@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 from starlette.responses import Response
 
-from connectors.errors import DecisionRefused, ReconError
+from connectors.errors import DecisionRefused
 from connectors.files.currencies import read_currencies
 from connectors.postgres.acceptance_rules import RuleState, RuleTerms
 from connectors.postgres.reconciliations import latest_runs
@@ -16,8 +16,7 @@ from flows.desk.forms import (
     read_whole,
     reason_of,
     refuse_nameless,
-    said_by,
-    status_of,
+    taken,
 )
 from flows.desk.runs import only_seen, run_by
 from flows.desk.shown import day, read_day, read_number, typed
@@ -34,31 +33,23 @@ from schemas.breaks import BREAKS
 from schemas.life import Choice, Role
 from schemas.tables import EXTRACTS
 
+ADDRESS = "/acceptance"
 TERMS = ("code", "record", "tenant", "currency", "each", "total", "until", "reason", "by", "run")
-
-
-def show(visit: Visit) -> Response:
-    """Every rule, with who stands for it."""
-    return _page(visit)
 
 
 def decide(visit: Visit) -> Response:
     """Propose, approve or withdraw one; whatever is refused keeps what was typed."""
-    try:
-        _decide(visit)
-    except ReconError as error:
-        return _page(visit, said=said_by(error), status=status_of(error))
-    return visit.go("/acceptance")
+    return taken(visit, lambda: _decide(visit), show)
 
 
-def _decide(visit: Visit) -> None:
+def _decide(visit: Visit) -> str:
     what, reason = visit.typed("what"), visit.typed("reason")
     refuse_nameless(visit)
     if what == "propose":
         with visit.place.database.connect() as connection:
             run = run_by(connection, _number(visit, "run", "the run"))
         propose_rule(visit.place, run.id, _terms(visit), visit.by)
-        return
+        return ADDRESS
     number = _number(visit, "rule", "the rule")
     if what == "approve":
         approve_rule(visit.place, number, by=visit.by, reason=reason or "approved")
@@ -66,6 +57,7 @@ def _decide(visit: Visit) -> None:
         withdraw_rule(visit.place, number, by=visit.by, reason=reason_of(visit))
     else:
         raise FormIncomplete("Say whether the rule is approved or withdrawn.")
+    return ADDRESS
 
 
 def _terms(visit: Visit) -> RuleTerms:
@@ -103,7 +95,8 @@ def _amount(visit: Visit, name: str) -> Decimal:
     return found
 
 
-def _page(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -> Response:
+def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -> Response:
+    """Every rule, with who stands for it."""
     with visit.place.database.connect() as connection:
         runs = only_seen(connection, latest_runs(connection))
     now = today(visit.place.settings.time_zone)

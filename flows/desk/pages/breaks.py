@@ -12,7 +12,7 @@ from connectors.files.currencies import read_currencies
 from connectors.postgres.looks import look_at
 from connectors.postgres.reconciliations import latest_run
 from flows.desk.filters import NONE, TYPED, WORDS, BreakSearch
-from flows.desk.forms import read_whole
+from flows.desk.forms import read_whole, saved_as
 from flows.desk.review import POOLS, figures_of
 from flows.desk.runs import run_of
 from flows.desk.visit import Visit
@@ -111,11 +111,10 @@ def download(visit: Visit) -> Response:
     names = read_currencies(visit.place.settings.currencies)
     code = pl.col("currency").cast(pl.String).replace_strict(names, default=None)
     told = fitting.with_columns(code.cast(pl.String).alias("currency_code")).select(DOWNLOADED)
-    file = f"breaks-of-run-{run.id}.csv"
     return Response(
         breaks_csv(told),
         media_type="text/csv; charset=utf-8",
-        headers={"Content-Disposition": f'attachment; filename="{file}"'},
+        headers=saved_as(f"breaks-of-run-{run.id}.csv"),
     )
 
 

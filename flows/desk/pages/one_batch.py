@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from starlette.responses import Response
 
-from connectors.errors import AccountRefused, BatchStateError, ReconError
+from connectors.errors import AccountRefused, BatchStateError
 from connectors.postgres.audit import TrailEntry
 from connectors.postgres.jobs import jobs_of_batch
 from connectors.postgres.ledger import ENDED, RUN_BEGAN, Batch, State
@@ -18,7 +18,7 @@ from connectors.postgres.push.gate import held_text, why_held
 from connectors.postgres.push.send_page import UNSETTLED
 from connectors.postgres.trail_search import TrailSearch, search_trail
 from flows.desk.batches import batch_of, shows_text
-from flows.desk.forms import FormIncomplete, reason_of, refuse_nameless, status_of
+from flows.desk.forms import FormIncomplete, reason_of, refuse_nameless, taken
 from flows.desk.pages.files import report_files
 from flows.desk.pages.jobs import told
 from flows.desk.visit import Visit
@@ -57,23 +57,14 @@ class _Decision(Protocol):
 DECISIONS: Mapping[str, _Decision] = {"release": release_held, "discard": discard_batch}
 
 
-def show(visit: Visit) -> Response:
-    """All that is known of one batch."""
-    return _page(visit)
-
-
 def decide(visit: Visit) -> Response:
     """Release or discard it; whatever is refused keeps what was typed."""
     with visit.place.database.connect() as connection:
         batch = batch_of(visit, connection)
-    try:
-        _decide(visit, batch)
-    except ReconError as error:
-        return _page(visit, said=str(error), status=status_of(error))
-    return visit.go(f"/batches/{batch.id}")
+    return taken(visit, lambda: _decide(visit, batch), show)
 
 
-def _decide(visit: Visit, batch: Batch) -> None:
+def _decide(visit: Visit, batch: Batch) -> str:
     if not visit.may(AccountRole.OPERATOR):
         raise AccountRefused(
             "Releasing and discarding batches takes the role operator. Ask one, or an "
@@ -90,9 +81,11 @@ def _decide(visit: Visit, batch: Batch) -> None:
         )
     refuse_nameless(visit)
     decision(visit.place, batch.id, by=visit.by, reason=reason_of(visit))
+    return f"/batches/{batch.id}"
 
 
-def _page(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -> Response:
+def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -> Response:
+    """All that is known of one batch."""
     with visit.place.database.connect() as connection:
         batch = batch_of(visit, connection)
         (line,) = list_overview(connection, 1, only=batch.id)

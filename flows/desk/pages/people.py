@@ -28,7 +28,7 @@ from connectors.postgres.subscriptions import (
     list_subscriptions,
     scopes_to_follow,
 )
-from flows.desk.forms import FormIncomplete, read_tenant, status_of
+from flows.desk.forms import FormIncomplete, read_tenant, status_of, taken
 from flows.desk.shown import day, number
 from flows.desk.visit import Visit
 from flows.stages.witness import witnessed
@@ -49,43 +49,23 @@ EXAMPLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
 """What there is to choose, each written so: name -> what it is about, and word -> example."""
 
 
-def show(visit: Visit) -> Response:
-    """Every account, and above which amounts an acceptance takes two people."""
-    return _people(visit)
-
-
 def keep(visit: Visit) -> Response:
     """Add an account, or change one: what was typed is kept where it is refused."""
-    try:
-        _keep(visit)
-    except ReconError as error:
-        return _people(visit, status_of(error), said=str(error))
-    return visit.go("/people")
-
-
-def own(visit: Visit) -> Response:
-    """One's own account, and the reports that it is mailed."""
-    return _own(visit)
+    return taken(visit, lambda: _keep(visit), show)
 
 
 def subscribe(visit: Visit) -> Response:
     """Have the reports of a scope mailed to oneself, or no longer."""
     if visit.person is None:
-        return _own(visit)
-    scope, address = str(visit.form.get("scope", "")), visit.typed("address")
-    try:
-        with visit.place.database.connect() as connection, witnessed(visit.place, connection):
-            wanted = address if visit.typed("what") == "subscribe" else None
-            keep_subscription(connection, visit.person.name, scope, wanted)
-    except ReconError as error:
-        return _own(visit, status_of(error), said=str(error))
-    return visit.go("/account")
+        return own(visit)
+    name = visit.person.name
+    return taken(visit, lambda: _subscribe(visit, name), own)
 
 
 def change_password(visit: Visit) -> Response:
     """Set one's own password, knowing the one before."""
     if visit.person is None:
-        return _own(visit)
+        return own(visit)
     try:
         new = str(visit.form.get("new", ""))
         if new != visit.form.get("again"):
@@ -93,13 +73,21 @@ def change_password(visit: Visit) -> Response:
         with visit.place.database.connect() as connection, witnessed(visit.place, connection):
             set_password(connection, visit.person.name, new, str(visit.form.get("old", "")))
     except ReconError as error:
-        return _own(visit, status_of(error), said=str(error))
-    return _own(visit, done=True)
+        return own(visit, said=str(error), status=status_of(error))
+    return own(visit, done=True)
 
 
-def _own(
-    visit: Visit, status: HTTPStatus = HTTPStatus.OK, said: str = "", *, done: bool = False
+def _subscribe(visit: Visit, name: str) -> str:
+    address = visit.typed("address") if visit.typed("what") == "subscribe" else None
+    with visit.place.database.connect() as connection, witnessed(visit.place, connection):
+        keep_subscription(connection, name, str(visit.form.get("scope", "")), address)
+    return "/account"
+
+
+def own(
+    visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK, done: bool = False
 ) -> Response:
+    """One's own account, and the reports that it is mailed."""
     mine, scopes = [], []
     if visit.person is not None:
         with visit.place.database.connect() as connection:
@@ -133,7 +121,8 @@ def show_as(visit: Visit) -> Response:
     return visit.go("/account")
 
 
-def _people(visit: Visit, status: HTTPStatus = HTTPStatus.OK, said: str = "") -> Response:
+def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -> Response:
+    """Every account, and above which amounts an acceptance takes two people."""
     with visit.place.database.connect() as connection:
         accounts, limits = list_accounts(connection), list_limits(connection)
     return visit.page(
@@ -147,7 +136,7 @@ def _people(visit: Visit, status: HTTPStatus = HTTPStatus.OK, said: str = "") ->
     )
 
 
-def _keep(visit: Visit) -> None:
+def _keep(visit: Visit) -> str:
     if visit.person is None:
         # A desk may run as the owner of the schema, and whoever opens it is not.
         raise AccountRefused("The first account is added by `recon user add`, not here.")
@@ -168,6 +157,7 @@ def _keep(visit: Visit) -> None:
             keep_account(connection, account)
             if password:
                 set_password(connection, name, password)
+    return "/people"
 
 
 def _typed(visit: Visit, account: Account) -> Account:

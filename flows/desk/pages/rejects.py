@@ -13,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from connectors.errors import AccountRefused
 from connectors.postgres.attempts import later_attempts
 from flows.desk.batches import batch_of, shows_text
-from flows.desk.forms import read_row
+from flows.desk.forms import read_row, saved_as
 from flows.desk.visit import Visit
 from flows.report.reject_book import RejectLine, write_reject_book
 from flows.stages.rows.reject_page import ShownReject, list_rejects
@@ -116,8 +116,7 @@ def _line(row: ShownReject) -> RejectLine:
 
 def _given(content: IO[bytes], name: str, media_type: str) -> Response:
     content.seek(0)
-    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return StreamingResponse(_blocks(content), media_type=media_type, headers=headers)
+    return StreamingResponse(_blocks(content), media_type=media_type, headers=saved_as(name))
 
 
 def _blocks(packed: IO[bytes]) -> Iterator[bytes]:

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
-from connectors.errors import AccountRefused, ReconError
+from connectors.errors import AccountRefused
 from connectors.postgres.ledger import Batch
 from connectors.postgres.push.send_page import count_unsettled, list_unsettled
 from connectors.postgres.push.sends import DECIDABLE, SendDecision, SendState
@@ -18,7 +18,7 @@ from flows.desk.forms import (
     read_whole,
     reason_of,
     refuse_nameless,
-    status_of,
+    taken,
 )
 from flows.desk.jobs import order
 from flows.desk.visit import Visit
@@ -42,20 +42,11 @@ LOOK: Mapping[str, str] = {
 """What a state means for whoever decides."""
 
 
-def show(visit: Visit) -> Response:
-    """The rows of one operation in one state, those in doubt first."""
-    return _page(visit)
-
-
 def settle(visit: Visit) -> Response:
     """Have the chosen rows settled; whatever is refused keeps what was typed."""
     with visit.place.database.connect() as connection:
         batch = batch_of(visit, connection)
-    try:
-        number = _settle(visit, batch)
-    except ReconError as error:
-        return _page(visit, said=str(error), status=status_of(error))
-    return visit.go(f"/jobs/{number}")
+    return taken(visit, lambda: f"/jobs/{_settle(visit, batch)}", show)
 
 
 def _settle(visit: Visit, batch: Batch) -> int:
@@ -100,7 +91,8 @@ def _chosen(counted: Collection[tuple[str, str]], operation: str, state: str) ->
     return next((one for one in counted if one[1] == state), next(iter(counted), ("", "")))
 
 
-def _page(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -> Response:
+def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -> Response:
+    """The rows of one operation in one state, those in doubt first."""
     asked = visit.form if visit.request.method == "POST" else visit.asked
     after = str(asked.get("after", ""))
     behind = read_whole(after, LARGEST_ROW) or 0

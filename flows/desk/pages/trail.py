@@ -11,7 +11,7 @@ from starlette.responses import Response, StreamingResponse
 from connectors.errors import SettingsError
 from connectors.postgres.audit import TrailEntry, verify
 from connectors.postgres.trail_search import TrailSearch, search_trail
-from flows.desk.forms import LARGEST, LARGEST_ROW, read_whole
+from flows.desk.forms import LARGEST, LARGEST_ROW, read_whole, saved_as
 from flows.desk.visit import Visit
 from flows.report.spelling import neutral
 from flows.stages.witness_proof import check_witnesses
@@ -51,7 +51,7 @@ def export(visit: Visit) -> Response:
     return StreamingResponse(
         _lines(visit, search),
         media_type="text/csv; charset=utf-8",
-        headers={"Content-Disposition": 'attachment; filename="trail.csv"'},
+        headers=saved_as("trail.csv"),
     )
 
 

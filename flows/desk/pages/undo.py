@@ -4,15 +4,11 @@ from http import HTTPStatus
 
 from starlette.responses import Response
 
-from connectors.errors import (
-    BatchStateError,
-    ReconError,
-    StatementRefused,
-)
+from connectors.errors import BatchStateError, StatementRefused
 from connectors.postgres.ledger import Batch, State
 from connectors.postgres.overview import list_overview
 from flows.desk.batches import batch_of
-from flows.desk.forms import reason_of, status_of
+from flows.desk.forms import reason_of, taken
 from flows.desk.jobs import order
 from flows.desk.visit import Visit
 from flows.stages.undo import why_not_undone
@@ -21,31 +17,30 @@ from schemas.derived.views import WRITTEN
 from schemas.jobs import JobKind
 
 
-def show(visit: Visit) -> Response:
-    """What would change; or, sent, the job that does it."""
-    if visit.request.method == "GET":
-        return _page(visit)
+def send(visit: Visit) -> Response:
+    """Order that the batch is undone; whatever is refused keeps what was typed."""
     with visit.place.database.connect() as connection:
         batch = batch_of(visit, connection)
-    try:
-        if visit.typed("seen") != str(batch.lease_epoch):
-            raise BatchStateError(
-                f"Batch {batch.id} was worked on since that page was loaded. Look at what undoing "
-                "it changes now, and decide again. Nothing was ordered."
-            )
-        number = order(
-            visit,
-            JobKind.UNDO,
-            batch=batch.id,
-            reason=reason_of(visit),
-            over_changes=bool(visit.typed("over_changes")),
+    return taken(visit, lambda: f"/jobs/{_ordered(visit, batch)}", show)
+
+
+def _ordered(visit: Visit, batch: Batch) -> int:
+    if visit.typed("seen") != str(batch.lease_epoch):
+        raise BatchStateError(
+            f"Batch {batch.id} was worked on since that page was loaded. Look at what undoing "
+            "it changes now, and decide again. Nothing was ordered."
         )
-    except ReconError as error:
-        return _page(visit, said=str(error), status=status_of(error))
-    return visit.go(f"/jobs/{number}")
+    return order(
+        visit,
+        JobKind.UNDO,
+        batch=batch.id,
+        reason=reason_of(visit),
+        over_changes=bool(visit.typed("over_changes")),
+    )
 
 
-def _page(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -> Response:
+def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -> Response:
+    """What would change."""
     with visit.place.database.connect() as connection:
         batch = batch_of(visit, connection)
         (line,) = list_overview(connection, 1, only=batch.id)

@@ -18,11 +18,6 @@ from schemas.jobs import JobKind
 from schemas.tables import EXTRACTS
 
 
-def show(visit: Visit) -> Response:
-    """The form for a delivery."""
-    return _page(visit)
-
-
 def send(visit: Visit) -> Response:
     """Take the files that were sent, and order their import."""
     terms = {name: visit.typed(name) for name in ("tenant", "profile", "record")}
@@ -32,13 +27,12 @@ def send(visit: Visit) -> Response:
 
 def show_correction(visit: Visit) -> Response:
     """The form for the corrected rows of a batch."""
-    return _page(visit, _batch(visit))
+    return show(visit, _batch(visit))
 
 
 def send_correction(visit: Visit) -> Response:
     """Take the corrected files, and order that they are taken in."""
-    batch = _batch(visit)
-    return _ordered(visit, batch, JobKind.CORRECT)
+    return _ordered(visit, _batch(visit), JobKind.CORRECT)
 
 
 def _ordered(visit: Visit, batch: Batch | None, kind: JobKind, **arguments: Any) -> Response:
@@ -55,7 +49,7 @@ def _ordered(visit: Visit, batch: Batch | None, kind: JobKind, **arguments: Any)
     except ReconError as error:
         if isinstance(upload, Upload):
             upload.drop()
-        return _page(visit, batch, said=f"{error} Choose the files again.", status=status_of(error))
+        return show(visit, batch, said=f"{error} Choose the files again.", status=status_of(error))
     return visit.go(f"/jobs/{number}")
 
 
@@ -64,13 +58,14 @@ def _batch(visit: Visit) -> Batch:
         return batch_of(visit, connection)
 
 
-def _page(
+def show(
     visit: Visit,
     batch: Batch | None = None,
     *,
     said: str = "",
     status: HTTPStatus = HTTPStatus.OK,
 ) -> Response:
+    """The form for a delivery, or for the corrected rows of a batch."""
     return visit.page(
         "upload.html.jinja",
         status,

@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from functools import cache, partial
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Environment, Template
 
 from flows.desk.filters import NONE
 from flows.desk.shown import day, moment, money, number
 from flows.report.reconciled.verdicts import word_of
-from flows.report.spelling import neutral, record_title, visible
-from schemas.counting import agree, quantity
+from flows.report.spelling import neutral, record_title
+from flows.report.template import environment
+from schemas.counting import quantity
 from schemas.show_as import ShowAs
 
 
@@ -31,28 +32,19 @@ def currency(of: str | int | None, names: Mapping[str, str]) -> str:
 def _environment(show: ShowAs) -> Environment:
     # One for each form, so that macros have it as well, which do not know who is visiting.
     spell = partial(number, show)
-    environment = Environment(
-        loader=PackageLoader("flows.desk", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    return environment(
+        "flows.desk",
+        "templates",
+        currency=currency,
+        day=partial(day, show),
+        digits=spell,
+        moment=partial(moment, show),
+        money=partial(money, show),
+        quantity=partial(quantity, spell=spell),
+        record=record_title,
+        verdict=word_of,
+        worded=worded,
     )
-    environment.filters |= {
-        "agree": agree,
-        "currency": currency,
-        "day": partial(day, show),
-        "digits": spell,
-        "moment": partial(moment, show),
-        "money": partial(money, show),
-        "neutral": neutral,
-        "quantity": partial(quantity, spell=spell),
-        "record": record_title,
-        "verdict": word_of,
-        "visible": visible,
-        "worded": worded,
-    }
-    return environment
 
 
 def page(name: str, show: ShowAs) -> Template:
