@@ -1,6 +1,7 @@
 """The accounts of a sandbox: created by registration or given as options, kept in PostgreSQL."""
 
 import hashlib
+import hmac
 import json
 import secrets
 import threading
@@ -9,7 +10,6 @@ from dataclasses import dataclass
 
 from connectors.sandbox.moments import utc_time
 from connectors.sandbox.options import SandboxOptions, User
-from connectors.sandbox.passwords import hash_password, matches
 from connectors.sandbox.shapes import kept_text
 from connectors.sandbox.store import Connection, Store
 from connectors.sandbox.values import Record, Value
@@ -17,6 +17,8 @@ from schemas.derived.nested import json_text
 from schemas.tables import USER_ACCOUNT
 
 MOST_REMEMBERED = 4096
+_BLOCK = 8
+"""Of scrypt; a hash names its cost."""
 _COLUMNS = '"Id", "UserName", "Email", "DisplayName", "FirstName", "LastName", "Roles"'
 _BY_NAME = (
     f'SELECT {_COLUMNS}, "PasswordHash" FROM sandbox.user_account'
@@ -147,6 +149,30 @@ class Accounts:
     def _proof(self, name: str, password: str) -> bytes:
         text = f"{len(name)}:{name}{password}".encode(errors="surrogatepass")
         return hashlib.sha256(self._pepper + text).digest()
+
+
+def hash_password(password: str, cost: int) -> str:
+    """A new salted hash; `cost` is scrypt's n."""
+    salt = secrets.token_bytes(16)
+    return f"scrypt${cost}${salt.hex()}${_derive(password, salt, cost).hex()}"
+
+
+def matches(password: str, kept: str) -> bool:
+    """Whether the password is the one that was hashed."""
+    _, cost, salt, derived = kept.split("$")
+    found = _derive(password, bytes.fromhex(salt), int(cost))
+    return hmac.compare_digest(found, bytes.fromhex(derived))
+
+
+def _derive(password: str, salt: bytes, cost: int) -> bytes:
+    return hashlib.scrypt(
+        password.encode(errors="surrogatepass"),
+        salt=salt,
+        n=cost,
+        r=_BLOCK,
+        p=1,
+        maxmem=256 * cost * _BLOCK,
+    )
 
 
 def _account(row: Mapping[str, object]) -> ServiceAccount:

@@ -2,13 +2,99 @@
 
 import base64
 import binascii
+import secrets
+import threading
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from joserfc import jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import OctKey
 
 from connectors.sandbox.accounts import Accounts, ServiceAccount
 from connectors.sandbox.failures import Failure
 from connectors.sandbox.messages import ServedRequest
 from connectors.sandbox.options import SandboxOptions
-from connectors.sandbox.sessions import Sessions
-from connectors.sandbox.tokens import MalformedToken, Tokens
+
+MOST_SESSIONS = 10_000
+VALID_FOR = timedelta(days=14)
+"""A token."""
+
+
+class Sessions:
+    """The sessions of one host."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._accounts: dict[str, ServiceAccount] = {}
+
+    def begin(self, account: ServiceAccount) -> str:
+        """The id of a new session; the oldest one ends where there are too many."""
+        session = secrets.token_urlsafe(15)
+        with self._lock:
+            if len(self._accounts) >= MOST_SESSIONS:
+                self._accounts.pop(next(iter(self._accounts)))
+            self._accounts[session] = account
+        return session
+
+    def find(self, session: str) -> ServiceAccount | None:
+        """Whose session it is."""
+        return self._accounts.get(session)
+
+    def end(self, session: str) -> None:
+        """Sign out."""
+        with self._lock:
+            self._accounts.pop(session, None)
+
+    def end_all(self) -> None:
+        """Sign everyone out."""
+        with self._lock:
+            self._accounts.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """Whom a token is for."""
+
+    subject: str
+    expired: bool
+
+
+class MalformedToken(Exception):
+    """The text is no token that this host signed."""
+
+
+class Tokens:
+    """Signs and reads the tokens of one host, with the framework's claims.
+
+    Its key is forgotten when the host ends.
+    """
+
+    def __init__(self) -> None:
+        self._key = OctKey.generate_key(256)
+
+    def sign(self, account: ServiceAccount, now: datetime) -> str:
+        """A token for an account."""
+        claims = {
+            "iss": "ssjwt",
+            "sub": str(account.number),
+            "iat": int(now.timestamp()),
+            "exp": int((now + VALID_FOR).timestamp()),
+            **({"email": account.mail} if account.mail else {}),
+            "name": account.shown_name,
+            "preferred_username": account.name,
+            "roles": list(account.roles),
+            "perms": [],
+        }
+        return jwt.encode({"typ": "JWT", "alg": "HS256"}, claims, self._key)
+
+    def read(self, token: str, now: datetime) -> Claims:
+        """What the token says; raises MalformedToken."""
+        try:
+            claims = jwt.decode(token, self._key, ["HS256"]).claims
+            return Claims(str(claims["sub"]), claims["exp"] <= now.timestamp())
+        except (JoseError, ValueError, KeyError, TypeError):
+            raise MalformedToken from None
 
 
 class Authentication:

@@ -1,13 +1,138 @@
-"""The listening socket: one thread per connection."""
+"""The listening socket, and HTTP/1.1 read and written by h11 on a thread for each connection.
+
+The reason phrase carries the service's error code, and no ASGI server lets an application choose
+it; so the sandbox speaks HTTP itself.
+"""
 
 import socket
+import struct
 import threading
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
 
-from connectors.sandbox.connection import Answer, ServerConnection
+import h11
+
+from connectors.sandbox.messages import Reset, Response, ServedRequest
 
 ADDRESS = "127.0.0.1"
 BACKLOG = 1024
 STOP_SECONDS = 5.0
+RECEIVE_BYTES = 64 * 1024
+IDLE_SECONDS = 120
+LINGER_SECONDS = 2
+MOST_BODY_BYTES = 256 * 1024 * 1024
+
+Answer = Callable[[ServedRequest], Response | Reset]
+
+
+class ServerConnection:
+    """Serves one request after another until either side ends it."""
+
+    def __init__(self, peer: socket.socket, answer: Answer) -> None:
+        self._socket = peer
+        self._answer = answer
+        self._http = h11.Connection(h11.SERVER)
+
+    def serve(self) -> None:
+        """Serve until the connection ends; network errors are an end like any other."""
+        try:
+            with self._socket:
+                self._socket.settimeout(IDLE_SECONDS)
+                self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                while self._serve_one():
+                    self._http.start_next_cycle()
+        except OSError:
+            return
+
+    def end(self) -> None:
+        """Wake a thread that waits for the caller."""
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            return
+
+    def _serve_one(self) -> bool:
+        """Whether another request can follow."""
+        try:
+            request = self._read()
+        except h11.RemoteProtocolError as problem:
+            if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+                self._refuse(HTTPStatus(problem.error_status_hint or 400))
+            return False
+        if request is None:
+            return False
+        response = self._answer(request)
+        if isinstance(response, Reset):
+            self._reset()
+            return False
+        self._send(response, head_only=request.method == "HEAD")
+        return not response.cut_short and self._http.our_state is h11.DONE
+
+    def _read(self) -> ServedRequest | None:
+        """The next request with its body; None where the caller is gone."""
+        head = self._next_event()
+        if not isinstance(head, h11.Request):
+            return None
+        parts: list[bytes] = []
+        size = 0
+        while isinstance(event := self._next_event(), h11.Data):
+            size += len(event.data)
+            if size > MOST_BODY_BYTES:
+                raise h11.RemoteProtocolError("body too large", error_status_hint=413)
+            parts.append(bytes(event.data))
+        if not isinstance(event, h11.EndOfMessage):
+            return None
+        return ServedRequest(
+            head.method.decode("ascii"),
+            head.target.decode("ascii"),
+            _joined(head.headers),
+            b"".join(parts),
+        )
+
+    def _next_event(self) -> object:
+        while (event := self._http.next_event()) is h11.NEED_DATA:
+            if self._http.they_are_waiting_for_100_continue:
+                self._socket.sendall(
+                    self._http.send(
+                        h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")
+                    )
+                )
+            self._http.receive_data(self._socket.recv(RECEIVE_BYTES))
+        return event
+
+    def _send(self, response: Response, *, head_only: bool = False) -> None:
+        headers = [
+            ("Vary", "Accept"),
+            *response.headers,
+            ("Content-Length", str(len(response.body))),
+        ]
+        head = self._http.send(
+            h11.Response(
+                status_code=response.status,
+                headers=headers,
+                reason=response.reason.encode("latin-1", errors="replace"),
+            )
+        )
+        body = b"" if head_only else response.body
+        if response.cut_short:
+            self._socket.sendall(head + body[: len(body) // 2])
+            return
+        # h11 knows that the answer to HEAD has a length and no body.
+        data = self._http.send(h11.Data(data=body)) if body else b""
+        self._socket.sendall(head + data + self._http.send(h11.EndOfMessage()))
+
+    def _refuse(self, status: HTTPStatus) -> None:
+        self._send(Response(status, status.phrase))
+        # Closing over bytes that were not read would reset the connection, and lose the answer.
+        self._socket.shutdown(socket.SHUT_WR)
+        self._socket.settimeout(LINGER_SECONDS)
+        unread = MOST_BODY_BYTES
+        while unread > 0 and (received := self._socket.recv(RECEIVE_BYTES)):
+            unread -= len(received)
+
+    def _reset(self) -> None:
+        # A linger of no seconds makes closing a reset.
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 class Listener:
@@ -25,10 +150,6 @@ class Listener:
     def start(self) -> None:
         """Accept in the background."""
         self._thread.start()
-
-    def wait(self) -> None:
-        """Until it is stopped."""
-        self._thread.join()
 
     def stop(self) -> None:
         """Accept no more and end every connection."""
@@ -64,3 +185,13 @@ class Listener:
         finally:
             with self._lock:
                 self._open.pop(threading.current_thread(), None)
+
+
+def _joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in headers:
+        text = value.decode("latin-1")
+        key = name.decode("ascii")
+        joiner = "; " if key == "cookie" else ", "
+        found[key] = f"{found[key]}{joiner}{text}" if key in found else text
+    return found

@@ -6,17 +6,15 @@ from pathlib import Path
 
 from connectors.errors import SettingsError
 from connectors.sandbox.accounts import Accounts
-from connectors.sandbox.authentication import Authentication
+from connectors.sandbox.authentication import Authentication, Sessions, Tokens
 from connectors.sandbox.exchange import Exchange
 from connectors.sandbox.listener import ADDRESS, Listener
 from connectors.sandbox.listings import read_listing
 from connectors.sandbox.options import SandboxOptions
 from connectors.sandbox.service import SandboxService
-from connectors.sandbox.sessions import Sessions
 from connectors.sandbox.shapes import RECORDS
 from connectors.sandbox.signing import Signing
 from connectors.sandbox.store import Store
-from connectors.sandbox.tokens import Tokens
 
 
 class Sandbox:
@@ -36,21 +34,22 @@ class Sandbox:
     @contextmanager
     def running(self) -> Iterator[str]:
         """Serve in the background; gives the base URL. Raises DatabaseUnusable, SettingsError."""
-        with self._listening() as listener:
+        self._store.open()
+        try:
+            self._accounts.seed()
+            try:
+                listener = Listener(self.options.port, self._exchange.answer)
+            except OSError as problem:
+                raise SettingsError(
+                    f"port={self.options.port} cannot be used: {problem}. Use another, or 0."
+                ) from None
             listener.start()
             try:
                 yield f"http://{ADDRESS}:{listener.port}"
             finally:
                 listener.stop()
-
-    def serve_forever(self) -> None:
-        """Serve until interrupted. Raises DatabaseUnusable, SettingsError."""
-        with self._listening() as listener:
-            listener.start()
-            try:
-                listener.wait()
-            finally:
-                listener.stop()
+        finally:
+            self._store.close()
 
     def load(self, record: str, csv_path: Path) -> int:
         """Add the rows of a listing (a table name such as `avatar`); gives their number.
@@ -68,18 +67,3 @@ class Sandbox:
         self._sessions.end_all()
         self._accounts.forget()
         self._accounts.seed()
-
-    @contextmanager
-    def _listening(self) -> Iterator[Listener]:
-        self._store.open()
-        try:
-            self._accounts.seed()
-            try:
-                listener = Listener(self.options.port, self._exchange.answer)
-            except OSError as problem:
-                raise SettingsError(
-                    f"port={self.options.port} cannot be used: {problem}. Use another, or 0."
-                ) from None
-            yield listener
-        finally:
-            self._store.close()

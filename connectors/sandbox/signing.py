@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from connectors.sandbox.accounts import Accounts, ServiceAccount
-from connectors.sandbox.authentication import Authentication
+from connectors.sandbox.authentication import Authentication, Sessions, Tokens
 from connectors.sandbox.binding import Binder
 from connectors.sandbox.failures import Failure, FieldFailure, thrown
 from connectors.sandbox.messages import ServedRequest
@@ -11,8 +11,6 @@ from connectors.sandbox.options import SandboxOptions
 from connectors.sandbox.rendering import RESPONSE_STATUS, Result
 from connectors.sandbox.routes import AUTHENTICATE as NAME
 from connectors.sandbox.routes import Route
-from connectors.sandbox.sessions import Sessions
-from connectors.sandbox.tokens import Tokens
 from schemas.field import Field, Kind, Table
 
 AUTHENTICATE = Table(

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import pytest
 
 from connectors.sandbox.accounts import ServiceAccount
-from connectors.sandbox.tokens import VALID_FOR, MalformedToken, Tokens
+from connectors.sandbox.authentication import VALID_FOR, MalformedToken, Tokens
 from tests.sandbox.caller import Answer, basic
 from tests.sandbox.conftest import NOW, Host
 from tests.sandbox.records import REGISTRATION
