@@ -73,9 +73,12 @@ def _by_flows(workspace: Workspace, job: Job) -> Done:
                     push=asked.push,
                 )
                 return _done(import_batch(delivery, return_state=True))
-            case CorrectArguments(upload=str(upload), batch=batch):
-                paths = upload_paths(workspace.settings, upload)
-                delivery = Delivery(paths=paths, corrects=batch)
+            case CorrectArguments(upload=str(upload)) as asked:
+                delivery = Delivery(
+                    paths=upload_paths(workspace.settings, upload),
+                    corrects=asked.batch,
+                    change_records=asked.change_records,
+                )
                 return _done(import_batch(delivery, return_state=True))
             case CorrectArguments(batch=batch):
                 return _done(rerun_batch(batch, only="failed rows", return_state=True))

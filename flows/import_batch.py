@@ -43,6 +43,7 @@ def import_batch(delivery: Delivery) -> RunState[Any]:
             corrects=delivery.corrects,
             push=delivery.push,
             content_id=delivery.content_id,
+            change_records=delivery.change_records,
         )
 
     received = receive_again_if_taken_back(receive(), lambda: receive(anew=True))

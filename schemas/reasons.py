@@ -204,6 +204,14 @@ REASONS = _by_code(
         "Deliver it with its own key. A record that is to change comes in a delivery of its own.",
     ),
     Reason(
+        "RecordOfAnother",
+        "key of a record of another delivery",
+        "{row} has the same key ({value}) with other content. It is of another delivery, and "
+        "{repaired}, which this one repairs, does not have this key.",
+        "Deliver it with its own key. If that record is meant to change, deliver the row with "
+        "`recon import --corrects N --change-records`.",
+    ),
+    Reason(
         "OtherCurrency",
         "cell in another currency than its record",
         "'{field}' is in {found} by the format of its cell, and the record is in {of_record}: "

@@ -124,6 +124,8 @@ class Profile:
     """What of a clean row's text is kept in the database: `text`, or a `reference` to the file."""
     compare_only: bool = False
     """Rows are kept as they are to be compared: nothing is applied, no record is unwrapped."""
+    change_records: bool = False
+    """Whether repairs may change records of other deliveries, which is said of one correction."""
     kept_settings: Mapping[str, Any] = field(default_factory=dict)
     """Beside what the feed says: what settings said of verdicts when a batch was opened with it.
 

@@ -30,7 +30,7 @@ from connectors.postgres.ranges import (
     untold,
 )
 from schemas.derived.sql_names import content_columns, key_columns, staged_name
-from schemas.derived.views import joined, position, quoted
+from schemas.derived.views import joined, position, quoted, same_content
 from schemas.field import Table
 from schemas.kinds import stored_columns
 from schemas.ledger import LINEAGE
@@ -173,12 +173,7 @@ def _judge_present(table: Table, rows: AppliedTogether, span: tuple[int, int] | 
     For a text of any length the server would make a second table.
     """
     key = key_columns(table)
-    content = content_columns(table)
-    same, stale = "TRUE", ""
-    if content:
-        mine = ", ".join(f"s.{quoted(name)}" for name in content)
-        theirs = ", ".join(f"t.{quoted(name)}" for name in content)
-        same = f"({mine}) IS NOT DISTINCT FROM ({theirs})"
+    same, stale = same_content(table), ""
     if table.version:
         older = f"s.{quoted(table.version)} < t.{quoted(table.version)}"
         stale = f"WHEN {older} THEN 'stale'"

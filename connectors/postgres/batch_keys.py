@@ -308,8 +308,8 @@ def _bound(reference: Reference, table: Table) -> bool:
 def error_data(code: str, field: str, of: str = "") -> str:
     """SQL for the ErrorData of one reason; `key_value` and `line` are columns in reach.
 
-    What the reason is about stands in its message as the text `of`, or as what the column `of_row`
-    says of a row.
+    What the reason is about stands in its message as the text `of`, or as what the columns `of_row`
+    and `repaired` say of rows.
     """
     return f"""json_build_array(json_build_object('ErrorCode', '{code}', 'FieldName', '{field}',
         'Message', {_message(code, field, "key_value", of)}, 'Meta', json_build_object(
@@ -319,6 +319,8 @@ def error_data(code: str, field: str, of: str = "") -> str:
 
 def _message(code: str, field: str, value: str, of: str) -> str:
     """SQL for what a reader sees; `value` is a column in reach."""
-    text = REASONS[code].message(field=field, value="\0", of=of, row="\1").replace("'", "''")
-    said = text.replace("\0", f"' || {value} || '").replace("\1", "' || of_row || '")
-    return f"'{said}'"
+    facts = {"value": "\0", "row": "\1", "repaired": "\2"}
+    text = REASONS[code].message(field=field, of=of, **facts).replace("'", "''")
+    for mark, column in (("\0", value), ("\1", "of_row"), ("\2", "repaired")):
+        text = text.replace(mark, f"' || {column} || '")
+    return f"'{text}'"

@@ -12,18 +12,20 @@ from connectors.postgres.attempts import AttemptRow, attempts_at, standing_batch
 from connectors.postgres.batch_keys import error_data, key_value, ready, untold
 from connectors.postgres.corrections import staged_tables
 from connectors.postgres.ledger import batch_span
-from schemas.derived.sql_names import key_columns, staged_name
+from schemas.derived.sql_names import TARGET_NAMES, key_columns, staged_name
 from schemas.derived.views import (
     AT_PLACES,
     CORRECTED,
     ERRORS,
     STATE,
     at_places,
+    joined,
     json_expression,
     listed,
     of_batch,
     position,
     quoted,
+    same_content,
     told_joins,
 )
 from schemas.field import Table
@@ -91,6 +93,54 @@ def mark_taken_keys(connection: psycopg.Connection, table: Table, batch_id: int)
               FROM {staged_name(table)} s {AT_PLACES} WHERE {of_batch("s")}) s"""
     places = at_places(taken) | {"said": list(taken.values())}
     return connection.execute(statement, batch_span(connection, batch_id) | places).rowcount
+
+
+def mark_taken_records(connection: psycopg.Connection, table: Table, batch_id: int) -> int:
+    """Reject repairs that would change a record of another delivery; returns how many.
+
+    Not those with the key of the row that was delivered first of all that they repair: it is that
+    record then that was delivered with an error. Of one whose key cannot be read nobody knows it.
+    """
+    is_target = table.key and table.name in TARGET_NAMES
+    if not is_target or not _offer_repairs(connection, table, batch_id):
+        return 0
+    span = batch_span(connection, batch_id)
+    own = sorted({*standing_batches(connection, batch_id), batch_id})
+    found = connection.execute(
+        f"""SELECT s.extract_id, s.record_number,
+            'Record ' || t.record_number || ' of ' || e.name || ' in batch ' || t.batch_id
+        FROM named_repairs m JOIN {staged_name(table)} s USING (extract_id, record_number)
+        JOIN {table.name} t ON {joined(table)} JOIN extract e ON e.id = t.extract_id
+        WHERE {of_batch("s")} AND t.batch_id <> ALL(%(own)s) AND NOT {same_content(table)}
+        ORDER BY 1, 2""",
+        {**span, "own": own},
+    ).fetchall()
+    if not found:
+        return 0
+    first, _ = attempts_at(connection, batch_id)
+    firsts = [first[AttemptRow(batch_id, *place)] for *place, _ in found]
+    same = " AND ".join(f"f.{quoted(name)} = s.{quoted(name)}" for name in key_columns(table))
+    statement = f"""
+        INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
+        SELECT %(batch)s, extract_id, record_number, 'rejected',
+            {error_data("RecordOfAnother", table.identity[0])}
+        FROM (SELECT s.extract_id, s.record_number, {key_value(table)} AS key_value,
+                  {position("first_line")} AS line, (%(said)s::text[])[w.at] AS of_row,
+                  'record ' || o.number || ' of ' || e.name || ' in batch ' || e.batch_id
+                      AS repaired
+              FROM {staged_name(table)} s {AT_PLACES}
+              JOIN unnest(%(of_extracts)s::int[], %(of_numbers)s::bigint[])
+                  WITH ORDINALITY AS o (extract_id, number, at) ON o.at = w.at
+              JOIN extract e ON e.id = o.extract_id
+              WHERE {of_batch("s")} AND NOT EXISTS (SELECT 1 FROM {staged_name(table)} f
+                  WHERE f.extract_id = o.extract_id AND f.record_number = o.number AND {same})) s"""
+    places = at_places((extract, number) for extract, number, _ in found)
+    facts = {
+        "said": [said for *_, said in found],
+        "of_extracts": [row.extract_id for row in firsts],
+        "of_numbers": [row.record_number for row in firsts],
+    }
+    return connection.execute(statement, span | places | facts).rowcount
 
 
 def _offer_repairs(connection: psycopg.Connection, table: Table, batch_id: int) -> int:

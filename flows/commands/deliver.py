@@ -1,6 +1,7 @@
 """Deliveries: `recon check` and `recon import`."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -76,6 +77,10 @@ def import_command(
     corrects: Annotated[
         int | None, Parameter(help="The batch whose rejects this delivery repairs.")
     ] = None,
+    change_records: Annotated[
+        bool,
+        Parameter(negative="", help="Let repairs change records of other deliveries (--corrects)."),
+    ] = False,
     push: Annotated[
         bool, Parameter(negative="", help="Send what is applied on to the service as well.")
     ] = False,
@@ -103,6 +108,7 @@ def import_command(
         budget_rate=max_error_rate,
         push=push or None,
     )
+    feed = replace(feed, change_records=change_records)
     with workspace(quiet=json) as place:
         ended = import_delivery(place, paths, feed, record=record, corrects=corrects)
     show_ended(ended, place.settings.reports, as_json=json, verbose=verbose)

@@ -18,7 +18,7 @@ from connectors.postgres.batch_keys import (
     mark_collisions,
     mark_duplicates,
 )
-from connectors.postgres.correction_keys import mark_strays, mark_taken_keys
+from connectors.postgres.correction_keys import mark_strays, mark_taken_keys, mark_taken_records
 from connectors.postgres.database import analyse
 from connectors.postgres.evidence import ledger_detail
 from connectors.postgres.findings import note_left_out, note_no_records
@@ -136,11 +136,16 @@ def _reject_strays(lease: Lease, table: Table, profile: Profile, corrects: int) 
     if strays := mark_strays(lease.connection, table, lease.batch_id, corrects):
         told = f"{quantity(strays, 'row', grouped)} that {agree(strays, 'repairs', 'repair')}"
         log.warning("%s: %s no row of batch %s", table.title, told, corrects)
-    if profile.duplicate == "last_wins":
-        return
-    if taken := mark_taken_keys(lease.connection, table, lease.batch_id):
+    if profile.duplicate != "last_wins" and (
+        taken := mark_taken_keys(lease.connection, table, lease.batch_id)
+    ):
         rows = f"{quantity(taken, 'row', grouped)} with the key of a row"
         log.warning("%s: %s that %s not repaired", table.title, rows, agree(taken, "is", "are"))
+    if not profile.change_records and (
+        taken := mark_taken_records(lease.connection, table, lease.batch_id)
+    ):
+        rows = f"{quantity(taken, 'row', grouped)} with the key of a record"
+        log.warning("%s: %s of another delivery", table.title, rows)
 
 
 def _check_table(lease: Lease, table: Table, profile: Profile, known: Known) -> None:

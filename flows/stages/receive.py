@@ -108,6 +108,12 @@ def archived(
     as one, and SettingsError for a table of currencies that a sheet needs and that cannot be used.
     """
     likely = service = None
+    if corrects is None and profile.change_records:
+        raise CorrectionError(
+            "--change-records is about rows that repair others, and the delivery corrects no "
+            "batch: a row of its own changes the record with its key as it is. Leave it out, or "
+            "say with --corrects which batch. Nothing was imported."
+        )
     if corrects is not None:
         terms = terms_of_correction(workspace, corrects, profile, record)
         profile, likely, service = terms.profile, terms.record, terms.service

@@ -24,6 +24,9 @@ STATED = ("tenant", "budget_errors", "budget_rate", "push")
 JUDGED = ("duplicate", "reference")
 """By what the rows of one delivery are judged together, its corrections among them."""
 
+CHANGE_RECORDS = "change_records"
+"""What is said of one correction alone, and not of those that correct it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Inherited:
@@ -63,14 +66,14 @@ def terms_of_correction(
         batch = ledger.find_batch(connection, batch_id)
         theirs = with_secrets(connection, batch_id, restored_profile(batch))
     _refuse_others(batch, theirs, given)
-    unstated = replace(DEFAULT, **{name: getattr(given, name) for name in STATED})
+    said = {name: getattr(given, name) for name in (*STATED, CHANGE_RECORDS)}
+    unstated = replace(DEFAULT, **said)
     form = theirs if given == unstated else given
     terms: dict[str, Any] = {name: _stated(name, given, theirs) for name in STATED}
     terms |= {name: getattr(theirs, name) for name in JUDGED}
+    terms |= {CHANGE_RECORDS: given.change_records, "kept_settings": inherited(theirs)}
     constants = {**secret_constants(theirs), **form.constants}
-    profile = replace(
-        form, **terms, constants=constants, feed=theirs.feed, kept_settings=inherited(theirs)
-    )
+    profile = replace(form, **terms, constants=constants, feed=theirs.feed)
     likely = None if record or given.record else theirs.record
     return Inherited(replace(profile, record=given.record), likely, batch.service)
 
@@ -88,7 +91,7 @@ def other_terms(batch: Batch, given: Profile) -> list[str]:
     """
     usual, now = (json.loads(stored_profile(one)) for one in (DEFAULT, given))
     then = usual | json.loads(batch.profile)
-    beside = {*STATED, "feed", "record", "keep", "budget_read", "kept_settings"}
+    beside = {*STATED, "feed", "record", "keep", "budget_read", "kept_settings", CHANGE_RECORDS}
     keys = sorted(key for key in now if key not in beside and now[key] != then[key])
     return [*keys, *other_settings(then["kept_settings"], given.kept_settings)]
 

@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -104,6 +105,7 @@ def receive_files(
     corrects: int | None = None,
     push: bool = False,
     content_id: str | None = None,
+    change_records: bool = False,
 ) -> Manifest:
     """Archive the delivered files and open a batch, or find the one that took them before.
 
@@ -116,6 +118,7 @@ def receive_files(
         "push": push or None,
     }
     feed = with_terms(load_profile(Path(profile)) if profile else DEFAULT, terms)
+    feed = replace(feed, change_records=change_records)
     return received_from(
         open_workspace(), paths, feed, record=record, corrects=corrects, content_id=content_id
     )

@@ -138,6 +138,16 @@ class Delivery(BaseModel):
         json_schema_extra={"position": 9},
     )
 
+    change_records: bool = Field(
+        default=False,
+        title="Change records of other deliveries",
+        description=(
+            "Of a correction: let its rows change records of other deliveries, where the rows "
+            "they repair have other keys. Without it they are rejected (RecordOfAnother)."
+        ),
+        json_schema_extra={"position": 10},
+    )
+
     @property
     def label(self) -> str:
         """A name for the run: the first path's last part, and how many more there are."""

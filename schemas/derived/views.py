@@ -7,7 +7,7 @@ the batch names one and an operation takes the record.
 
 from collections.abc import Iterable, Iterator
 
-from schemas.derived.sql_names import SCHEMA, key_columns, staged_name
+from schemas.derived.sql_names import SCHEMA, content_columns, key_columns, staged_name
 from schemas.field import Field, Kind, Table
 from schemas.kinds import OFFSET
 from schemas.ledger import POSITION
@@ -75,6 +75,15 @@ def at_places(places: Iterable[tuple[int, int]]) -> dict[str, list[int]]:
 def joined(table: Table) -> str:
     """SQL that finds the target's row `t` with the key of a staged row `s`."""
     return " AND ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in key_columns(table))
+
+
+def same_content(table: Table) -> str:
+    """SQL for whether a staged row `s` says of its record what the target's row `t` says."""
+    content = content_columns(table)
+    if not content:
+        return "TRUE"
+    mine, theirs = (", ".join(f"{of}.{quoted(name)}" for name in content) for of in "st")
+    return f"({mine}) IS NOT DISTINCT FROM ({theirs})"
 
 
 def told_joins(table: Table, *, batch: bool = True, among: str = "") -> str:

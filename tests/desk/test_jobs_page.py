@@ -146,6 +146,22 @@ def test_corrected_rows_come_again_as_a_batch_of_their_own(
     assert "Upload corrected rows" not in page.open(f"/batches/{batch}").text
 
 
+def test_a_correction_says_whether_it_may_change_records_of_others(
+    workspace: Workspace, browser: New, rows: Rows, tmp_path: Path
+) -> None:
+    first = bring(workspace, tmp_path / "a.csv", line(1, amount="x"))
+    bring(workspace, tmp_path / "b.csv", line(9))
+    wrong = f"ReconRow,{HEADER}\n1:1,{line(9, amount='77')}\n".encode()
+    page, at = browser(), f"/batches/{first}/correct"
+    assert "Change records of other deliveries" in page.open(at).text
+    upload(page, ("a.csv", wrong), at=at, by="Otto")
+    assert "Ended, and something is left to do." in page.text
+    assert rows('SELECT "PaidAmount"::text FROM payment') == [("10.50",)]
+    again = wrong.replace(b"1:1", b"3:1")
+    upload(page, ("a.csv", again), at="/batches/3/correct", by="Otto", change_records="1")
+    assert rows('SELECT "PaidAmount"::text FROM payment') == [("77",)]
+
+
 def test_buttons_ask_for_what_makes_sense_as_a_batch_is(
     workspace: Workspace, browser: New, tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ from tests.conftest import Once
 from tests.stages.payments import HEADER, line
 
 REPAIRS = f"ReconRow,{HEADER}"
+CHANGE = replace(DEFAULT, change_records=True)
 BANK = replace(DEFAULT, feed="bank", tenant=7, budget_errors=2, delimiter=";", decimal=",")
 
 
@@ -180,7 +181,9 @@ def test_a_secret_that_was_left_out_keeps_what_was_delivered(
     assert path.stat().st_mode & 0o777 == 0o600
     # A row with an empty cell may have slipped: nothing of it is written.
     assert path.read_text().splitlines()[1:] == ["2:1,7,x,Stripe,", "2:2,,,,"]
-    ended = deliver(workspace, corrected(path, (",x,", ",1,"), ("2:2,,,,", "")), corrects=2)
+    # The key of the row cannot be read, and a record of another delivery is to have what it says.
+    repaired = corrected(path, (",x,", ",1,"), ("2:2,,,,", ""))
+    ended = deliver(workspace, repaired, CHANGE, corrects=2)
     assert ended.batch.state is State.COMPLETE
     assert rows(KEYS) == [("Adyen", "live-2"), ("Mollie", "next-3"), ("Stripe", "next-1")]
 
@@ -193,7 +196,7 @@ def test_a_chain_of_corrections_keeps_the_first_secret(
     ((again, _),) = write_rejects(workspace, 3, tmp_path / "again", with_secrets=False).items()
     assert again.read_text().splitlines()[1:] == ["3:1,,,,"]
     again.write_text(f"ReconRow,{GATEWAYS}\n3:1,7,1,Stripe,\n")
-    ended = deliver(workspace, again, corrects=3)
+    ended = deliver(workspace, again, CHANGE, corrects=3)
     assert ended.batch.state is State.COMPLETE, ended.report.reasons
     assert rows(KEYS) == [("Adyen", "live-2"), ("Mollie", "next-3"), ("Stripe", "next-1")]
 
@@ -230,7 +233,7 @@ def test_a_column_that_was_taken_out_is_left_out_too(
 ) -> None:
     path = tmp_path / "repair.csv"
     path.write_text("ReconRow,TenantsId,PaymentActionsId,Name\n2:1,7,1,Stripe\n")
-    deliver(workspace, path, corrects=2)
+    deliver(workspace, path, CHANGE, corrects=2)
     assert ("Stripe", "next-1") in rows(KEYS)
 
 

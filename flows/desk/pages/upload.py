@@ -32,7 +32,8 @@ def show_correction(visit: Visit) -> Response:
 
 def send_correction(visit: Visit) -> Response:
     """Take the corrected files, and order that they are taken in."""
-    return _ordered(visit, _batch(visit), JobKind.CORRECT)
+    change = bool(visit.typed("change_records"))
+    return _ordered(visit, _batch(visit), JobKind.CORRECT, change_records=change)
 
 
 def _ordered(visit: Visit, batch: Batch | None, kind: JobKind, **arguments: Any) -> Response:

@@ -65,6 +65,7 @@ class CorrectArguments(Arguments):
 
     batch: Number
     upload: Token | None = None
+    change_records: bool = False
 
 
 class RerunArguments(Arguments):

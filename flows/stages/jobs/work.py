@@ -6,7 +6,7 @@ harm is done again; what they would refuse, or do once more, is looked for in th
 
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psycopg
@@ -142,7 +142,8 @@ def _import(workspace: Workspace, asked: ImportArguments) -> Done:
 def _correct(workspace: Workspace, asked: CorrectArguments) -> Done:
     if asked.upload:
         paths = upload_paths(workspace.settings, asked.upload)
-        return told(import_delivery(workspace, paths, DEFAULT, corrects=asked.batch))
+        terms = replace(DEFAULT, change_records=asked.change_records)
+        return told(import_delivery(workspace, paths, terms, corrects=asked.batch))
     with tempfile.TemporaryDirectory(prefix="recon-job-") as folder:
         # The rows are taken in from here, and they need what they were delivered with.
         if not write_rejects(workspace, asked.batch, Path(folder), with_secrets=True):

@@ -1,0 +1,129 @@
+"""A repair with the key of a record of another delivery is told, and changes nothing by itself."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.errors import CorrectionError
+from connectors.files.profile import DEFAULT
+from connectors.postgres.ledger import State
+from flows.stages.sequence import Ended, import_delivery
+from flows.stages.workspace import Workspace
+from tests.conftest import Once
+from tests.recon import run
+from tests.stages.payments import HEADER, line, write
+from tests.stages.test_corrected import REPAIRS, states, why
+
+CHANGE = replace(DEFAULT, change_records=True)
+UNREADABLE = line(9).replace("9,", "nine,", 1)
+
+
+@pytest.fixture
+def theirs(workspace: Workspace, tmp_path: Path, once: Once) -> Workspace:
+    """Batch 1 with two rows in error, one by its key; batch 2 of another delivery."""
+
+    def build() -> None:
+        lines = line(1), line(2, amount="ten"), UNREADABLE
+        import_delivery(workspace, [write(tmp_path / "a.csv", *lines)], DEFAULT)
+        import_delivery(workspace, [write(tmp_path / "b.csv", line(2), line(9))], DEFAULT)
+
+    return once(build)
+
+
+def repair(workspace: Workspace, path: Path, corrects: int, *rows: str, change: bool) -> Ended:
+    path.write_text("\n".join([REPAIRS, *rows]) + "\n")
+    profile = CHANGE if change else DEFAULT
+    return import_delivery(workspace, [str(path)], profile, corrects=corrects)
+
+
+@pytest.mark.parametrize(
+    ("row", "alone", "flagged"),
+    [
+        (f"1:2,{line(9, amount='77')}", "rejected", "updated"),
+        (f"1:2,{line(9)}", "unchanged", "unchanged"),  # The same content is no harm.
+        (f"1:2,{line(2, amount='77')}", "updated", "updated"),  # Its own key.
+        (f"1:2,{line(5, amount='77')}", "inserted", "inserted"),  # Nobody's.
+        (f"1:3,{line(9, amount='77')}", "rejected", "updated"),  # What key it had nobody knows.
+        (f",{line(9, amount='77')}", "updated", "updated"),  # It says that it is this record.
+    ],
+)
+@pytest.mark.parametrize("change", [False, True])
+@pytest.mark.parametrize("policy", ["conflict", "last_wins"])
+def test_what_a_repair_may_change(
+    theirs: Workspace,
+    rows: Any,
+    tmp_path: Path,
+    row: str,
+    alone: str,
+    flagged: str,
+    change: bool,
+    policy: str,
+) -> None:
+    if policy == "last_wins":
+        with theirs.database.connect() as connection:
+            connection.execute(
+                "UPDATE batch SET profile = jsonb_set(profile::jsonb, '{duplicate}', %s)::text",
+                ['"last_wins"'],
+            )
+    repair(theirs, tmp_path / "r.csv", 1, row, change=change)
+    expected = flagged if change else alone
+    assert states(rows, 3) == {1: expected}
+    amounts = dict(rows('SELECT "Id", "PaidAmount"::text FROM payment'))
+    key = int(row.partition(",")[2].partition(",")[0])
+    new = "10.50" if "77" not in row or expected == "rejected" else "77"
+    assert amounts == {1: "10.50", 2: "10.50", 9: "10.50"} | {key: new}
+    assert (states(rows)[2 if row.startswith("1:2") else 3] == "corrected") == (
+        expected != "rejected" and row[0] != ","
+    )
+
+
+def test_it_is_told_where_both_are(theirs: Workspace, rows: Any, tmp_path: Path) -> None:
+    ended = repair(theirs, tmp_path / "r.csv", 1, f"1:2,{line(9, amount='77')}", change=False)
+    assert ended.batch.state is State.COMPLETE_WITH_ERRORS
+    assert why(rows, 3) == [
+        (
+            1,
+            "RecordOfAnother",
+            "Record 2 of b.csv in batch 2 has the same key (9, 7) with other content. It is of "
+            "another delivery, and record 2 of a.csv in batch 1, which this one repairs, does not "
+            "have this key.",
+        )
+    ]
+
+
+def test_what_was_typed_wrong_once_is_no_key_of_the_row(
+    theirs: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    repair(theirs, tmp_path / "a.csv", 1, f"1:2,{line(9, amount='77')}", change=False)
+    repair(theirs, tmp_path / "b.csv", 3, f"3:1,{line(9, amount='78')}", change=False)
+    assert states(rows, 4) == {1: "rejected"}
+    repair(theirs, tmp_path / "c.csv", 4, f"4:1,{line(2, amount='79')}", change=False)
+    assert states(rows, 5) == {1: "updated"}
+    assert states(rows)[2] == "corrected"
+
+
+def test_it_is_said_of_one_correction_by_command(
+    theirs: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text(f"{REPAIRS}\n1:2,{line(9, amount='77')}\n1:3,{line(5, amount='x')}\n")
+    url, home = str(theirs.settings.database_url), theirs.settings.home
+    asked = "import", str(path), "--corrects", "1", "--change-records"
+    assert run(url, home, *asked).returncode == 1  # By the row that is still in error.
+    assert states(rows, 3) == {1: "updated", 2: "rejected"}
+    # The record is one of this delivery now, and another one is not by what was said before.
+    import_delivery(theirs, [write(tmp_path / "d.csv", line(7))], DEFAULT)
+    repair(theirs, tmp_path / "e.csv", 3, f"3:2,{line(7, amount='77')}", change=False)
+    assert states(rows, 5) == {1: "rejected"}
+
+
+def test_a_delivery_that_repairs_nothing_does_not_say_it(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "a.csv", line(1))
+    assert HEADER in (tmp_path / "a.csv").read_text()
+    with pytest.raises(CorrectionError, match="--change-records is about rows that repair others"):
+        import_delivery(workspace, [path], CHANGE)
+    assert rows("SELECT count(*) FROM batch") == [(0,)]
