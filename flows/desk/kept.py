@@ -1,24 +1,27 @@
-"""What pages of a run are made of, kept in memory.
+"""What pages of a run are made of, kept in memory, and made before anybody asks for it.
 
 Runs, their breaks and the decisions about these are never changed, only added. So what the breaks
 of a run are now follows from the run and the decisions on it: the database is asked for the last
 one each time, and what is new is taken in.
 """
 
+import logging
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from threading import Lock
+from threading import Event, Lock, Thread
 from typing import Generic, TypeVar
 
 import polars as pl
 import psycopg
 
+from connectors.errors import ReconError
 from connectors.postgres.breaks import decided_after, newest_decision, proposals_on
 from connectors.postgres.ledger import ENDED, Batch, State, last_event
 from connectors.postgres.overview import BatchSummary
-from connectors.postgres.reconciliations import Reconciliation
+from connectors.postgres.reconciliations import Reconciliation, latest_runs
 from connectors.postgres.signatures import newest_signature, why_interested
 from flows.desk.review import Review, review_of
 from flows.desk.trend import TrendPoint, trend_point
@@ -33,10 +36,14 @@ from flows.steps.breaks.severity import severities
 from flows.steps.reconcile.report import Changes
 from flows.steps.rules.rules import Rules
 
+log = logging.getLogger("recon.desk")
+
 Made = TypeVar("Made")
 FRAMES, VALUES, REPORTS = 4, 1_000, 50
 """Runs of which breaks are kept (50 MB for 100,000 of them), small values about runs, and reports
 of batches."""
+LOOK_SECONDS, STOP_SECONDS = 15, 5
+"""Between two looks for runs that came since; for the end of one that is under way."""
 ADDING_UP = (*ENDED, State.HELD, State.MERGED, State.FAILED)
 """States in which the rows of a batch add up to something."""
 
@@ -208,3 +215,43 @@ def _decided(
 def _key(connection: psycopg.Connection, run: Reconciliation) -> Hashable:
     # Of a database that was restored, the same number may be another run.
     return run.id, run.chain_hash, newest_decision(connection, run.id, run.decided_through)
+
+
+@contextmanager
+def warming(place: Workspace, kept: Kept) -> Iterator[None]:
+    """Until the block ends, read the last run of each scope once, the newest first.
+
+    Who may see a run is asked where it is shown, and not here.
+    """
+    stopped = Event()
+    known: set[tuple[int, str]] = set()
+
+    def go() -> None:
+        while not stopped.is_set():
+            try:
+                warm(place, kept, known, stopped)
+            except ReconError as error:  # A page that needs the database says so itself.
+                log.warning("Nothing is read ahead: %s", error)
+            stopped.wait(LOOK_SECONDS)
+
+    thread = Thread(target=go, name="warming", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join(STOP_SECONDS)
+
+
+def warm(place: Workspace, kept: Kept, known: set[tuple[int, str]], stopped: Event) -> None:
+    """Read runs that are not `known`, as many as are kept, and add them to those."""
+    with place.database.connect() as connection:
+        latest = sorted(latest_runs(connection), key=lambda run: run.id, reverse=True)
+    for run in latest[:FRAMES]:
+        if (run.id, run.chain_hash) in known or stopped.is_set():
+            continue
+        # A connection for each: none stays idle while another run is read.
+        with place.database.connect() as connection:
+            kept.review(place, connection, run)
+            kept.changes(place, connection, run)
+        known.add((run.id, run.chain_hash))

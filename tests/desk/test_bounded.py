@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from flows.desk import app, bounded, uploading
+from flows.desk import app, server, uploading
 from flows.stages.workspace import Workspace
 from tests.desk.browser import Browser, forms
 from tests.desk.test_attacks import uploads
@@ -59,7 +59,7 @@ def test_a_connection_that_asks_nothing_ends(
     answered: bool,
     sent: bytes,
 ) -> None:
-    monkeypatch.setattr(bounded, "HEAD_SECONDS", 0.3)
+    monkeypatch.setattr(server, "HEAD_SECONDS", 0.3)
     connection = opened()
     if answered:
         connection.sendall(ASKED + b"\r\n")
@@ -84,7 +84,7 @@ def test_a_head_without_end_is_not_kept(
     connection = opened()
     connection.sendall(begun)
     with pytest.raises(OSError):  # noqa: PT011 -- nobody listens, however the system says so.
-        connection.sendall(more * (100 * bounded.HEAD_BYTES // len(more)))
+        connection.sendall(more * (100 * server.HEAD_BYTES // len(more)))
 
 
 def test_a_form_that_does_not_arrive_is_not_waited_for(

@@ -16,10 +16,9 @@ from connectors.errors import DecisionRefused
 from connectors.postgres.breaks import Decision
 from connectors.postgres.reconciliations import Reconciliation
 from flows.desk.app import Desk
-from flows.desk.kept import Kept, LastUsed
+from flows.desk.kept import LOOK_SECONDS, Kept, LastUsed, warm
 from flows.desk.review import review_of
 from flows.desk.server import DeskServer
-from flows.desk.warm import LOOK_SECONDS, warm
 from flows.stages.reconcile.breaks import Chosen, breaks_now, decide_breaks
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.lifecycle import with_counts

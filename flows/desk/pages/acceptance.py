@@ -18,7 +18,7 @@ from flows.desk.forms import (
     refuse_nameless,
     taken,
 )
-from flows.desk.runs import only_seen, run_by
+from flows.desk.seen import only_seen, run_by
 from flows.desk.shown import day, read_day, read_number, typed
 from flows.desk.visit import Visit
 from flows.stages.reconcile.acceptance_rules import (

@@ -14,7 +14,7 @@ from connectors.postgres.reconciliations import latest_run
 from flows.desk.filters import NONE, TYPED, WORDS, BreakSearch
 from flows.desk.forms import read_whole, saved_as
 from flows.desk.review import POOLS, figures_of
-from flows.desk.runs import run_of
+from flows.desk.seen import run_of
 from flows.desk.visit import Visit
 from flows.report.reconciled.data import breaks_csv
 from flows.steps.breaks.acceptance import outgrown

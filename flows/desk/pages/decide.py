@@ -17,7 +17,7 @@ from connectors.postgres.breaks import Decision, newest_decision
 from connectors.postgres.reconciliations import Reconciliation
 from flows.desk.filters import BreakSearch
 from flows.desk.forms import LARGEST_ROW, read_whole, said_by, status_of
-from flows.desk.runs import run_of
+from flows.desk.seen import run_of
 from flows.desk.shown import day, read_day, read_number, typed
 from flows.desk.visit import Visit
 from flows.stages.reconcile.breaks import (

@@ -11,9 +11,8 @@ from starlette.responses import FileResponse, Response
 from connectors.errors import SignatureRefused
 from connectors.postgres.batch_reports import FILES, noted_reports
 from connectors.postgres.looks import look_at
-from flows.desk.batches import batch_of, shows_text
 from flows.desk.review import REPORTS
-from flows.desk.runs import run_of
+from flows.desk.seen import batch_of, run_of, shows_text
 from flows.desk.visit import Visit
 from flows.stages.reconcile.report_files import listed_files, sha256_of
 from schemas.guards.trail_rules import report_hash

@@ -15,7 +15,7 @@ from connectors.postgres.signatures import Signature, signatures_of
 from flows.desk import shown
 from flows.desk.filters import NONE, BreakSearch
 from flows.desk.review import Figures, Review
-from flows.desk.runs import only_seen
+from flows.desk.seen import only_seen
 from flows.desk.templates import currency
 from flows.desk.trend import RUNS, TrendPoint, open_breaks, open_money
 from flows.desk.visit import Visit

@@ -17,10 +17,10 @@ from connectors.postgres.overview import BatchSummary, list_overview
 from connectors.postgres.push.gate import held_text, why_held
 from connectors.postgres.push.send_page import UNSETTLED
 from connectors.postgres.trail_search import TrailSearch, search_trail
-from flows.desk.batches import batch_of, shows_text
 from flows.desk.forms import FormIncomplete, reason_of, refuse_nameless, taken
 from flows.desk.pages.files import report_files
 from flows.desk.pages.jobs import told
+from flows.desk.seen import batch_of, shows_text
 from flows.desk.visit import Visit
 from flows.report.next_step import next_in_words, next_step, told_repaired
 from flows.report.text import (

@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from connectors.files.currencies import read_currencies
 from connectors.postgres.looks import look_at
-from flows.desk.runs import run_of
+from flows.desk.seen import run_of
 from flows.desk.visit import Visit
 from flows.report.reconciled.words import SOURCES, STATES
 from flows.report.spelling import record_title

@@ -12,8 +12,8 @@ from starlette.responses import Response, StreamingResponse
 
 from connectors.errors import AccountRefused
 from connectors.postgres.attempts import later_attempts
-from flows.desk.batches import batch_of, shows_text
 from flows.desk.forms import read_row, saved_as
+from flows.desk.seen import batch_of, shows_text
 from flows.desk.visit import Visit
 from flows.report.reject_book import RejectLine, write_reject_book
 from flows.stages.rows.reject_page import ShownReject, list_rejects

@@ -6,7 +6,7 @@ from connectors.files.currencies import read_currencies
 from connectors.postgres.reconciliations import latest_run, maker_of
 from connectors.postgres.signatures import signatures_of
 from flows.desk.filters import BreakSearch
-from flows.desk.runs import run_of
+from flows.desk.seen import run_of
 from flows.desk.visit import Visit
 from flows.steps.reconcile.changes import method_rows
 from schemas.accounts import approval

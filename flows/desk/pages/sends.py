@@ -10,7 +10,6 @@ from connectors.errors import AccountRefused
 from connectors.postgres.ledger import Batch
 from connectors.postgres.push.send_page import count_unsettled, list_unsettled
 from connectors.postgres.push.sends import DECIDABLE, SendDecision, SendState
-from flows.desk.batches import batch_of, shows_text
 from flows.desk.forms import (
     LARGEST_ROW,
     FormIncomplete,
@@ -21,6 +20,7 @@ from flows.desk.forms import (
     taken,
 )
 from flows.desk.jobs import order
+from flows.desk.seen import batch_of, shows_text
 from flows.desk.visit import Visit
 from schemas.accounts import AccountRole
 from schemas.jobs import JobKind

@@ -11,7 +11,7 @@ from connectors.postgres.reconciliations import Reconciliation, latest_run
 from connectors.postgres.signatures import signatures_of
 from flows.desk.filters import BreakSearch
 from flows.desk.forms import FormIncomplete, refuse_nameless, status_of
-from flows.desk.runs import run_of
+from flows.desk.seen import run_of
 from flows.desk.visit import Visit
 from flows.stages.reconcile.as_of import RESTATED
 from flows.stages.reconcile.not_opened import not_opened

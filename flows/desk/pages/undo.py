@@ -7,9 +7,9 @@ from starlette.responses import Response
 from connectors.errors import BatchStateError, StatementRefused
 from connectors.postgres.ledger import Batch, State
 from connectors.postgres.overview import list_overview
-from flows.desk.batches import batch_of
 from flows.desk.forms import reason_of, taken
 from flows.desk.jobs import order
+from flows.desk.seen import batch_of
 from flows.desk.visit import Visit
 from flows.stages.undo import why_not_undone
 from flows.steps.batch_report import Chain

@@ -8,9 +8,9 @@ from starlette.responses import Response
 from connectors.errors import DeliveryError, ReconError
 from connectors.files.uploads import Upload
 from connectors.postgres.ledger import Batch
-from flows.desk.batches import batch_of
 from flows.desk.forms import status_of
 from flows.desk.jobs import order
+from flows.desk.seen import batch_of
 from flows.desk.visit import Visit
 from flows.stages.jobs.arguments import profile_names
 from schemas.counting import quantity

@@ -1,17 +1,34 @@
-"""Which runs a visit may look at: an account of some tenants sees those of these tenants alone.
+"""What a visit may look at: an account of some tenants sees what is bound to these alone.
 
-The database says so, and a run that is not seen is answered like one that is not there.
+The database says so, and a batch or run that is not seen is answered like one that is not there.
 """
 
 from collections.abc import Iterable
 
 import psycopg
 
-from connectors.errors import ReconciliationUnknown
-from connectors.postgres.accounts import scopes_seen
+from connectors.errors import BatchUnknown, ReconciliationUnknown
+from connectors.postgres.accounts import is_batch_seen, scopes_seen
+from connectors.postgres.ledger import Batch, find_batch
 from connectors.postgres.reconciliations import Reconciliation, find_run
 from flows.desk.forms import LARGEST
 from flows.desk.visit import Visit
+
+
+def batch_of(visit: Visit, connection: psycopg.Connection) -> Batch:
+    """The batch that the address names by its `number`; raises BatchUnknown."""
+    number = int(visit.path["number"])
+    if number > LARGEST or not is_batch_seen(connection, number):
+        raise BatchUnknown(
+            f"There is no batch {number} that you may see. The page Batches lists those that you "
+            "may."
+        )
+    return find_batch(connection, number)
+
+
+def shows_text(visit: Visit) -> bool:
+    """Whether delivered text is shown: a delivery bound to one tenant may hold rows of others."""
+    return not (visit.person and visit.person.tenants)
 
 
 def run_of(visit: Visit, connection: psycopg.Connection) -> Reconciliation:
