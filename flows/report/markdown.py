@@ -126,14 +126,8 @@ def _parts(report: BatchReport) -> Iterator[MarkdownPart]:
 
 def _record(report: BatchReport, chain: Chain) -> Iterator[MarkdownPart]:
     title = escape(chain.title)
-    bar = state_parts(chain)
-    image = f"![{escape(describe(bar))}]({picture(bar, title=chain.title)})"
-    total = add(chain.states.values())
     read = chain.lines[0].totals if chain.lines else Totals()
-    rows = [_counts(state, totals) for state, totals in end_states(chain).items()]
-    rows += [_counts("**sum**", total), _counts("**read**", read)]
-    names = ("End state", " Rows", " Hash total of keys")
-    yield MarkdownPart(f"## {title}\n\n{image}", names, rows)
+    yield _states(f"## {title}", chain, chain.title, "End state", "read", read)
     residuals = [
         (line.stage, escape(one))
         for line in chain.lines
@@ -157,21 +151,25 @@ def _record(report: BatchReport, chain: Chain) -> Iterator[MarkdownPart]:
 
 def _pushed(report: BatchReport, one: Pushed) -> Iterator[MarkdownPart]:
     title, chain = escape(one.title), one.chain
-    bar = state_parts(chain)
-    image = f"![{escape(describe(bar))}]({picture(bar, title=one.title)})"
-    rows = [_counts(state, totals) for state, totals in end_states(chain).items()]
-    rows += [
-        _counts("**sum**", add(one.states.values())),
-        _counts("**inserted, updated and unchanged**", one.planned),
-    ]
-    names = ("State at the service", " Rows", " Hash total of keys")
     heading = f"## At the service: {title} ({escape(one.operation)})"
-    yield MarkdownPart(f"{heading}\n\n{image}", names, rows)
+    whole = "inserted, updated and unchanged"
+    yield _states(heading, chain, one.title, "State at the service", whole, one.planned)
     left = [("told", escape(text)) for text in differences(report, chain, one.residual)]
     if left:
         yield MarkdownPart(
             f"### {title} at the service: residuals", ("Stage", "Not explained"), left
         )
+
+
+def _states(
+    heading: str, chain: Chain, title: str, state: str, whole: str, planned: Totals
+) -> MarkdownPart:
+    """The states of a chain as a picture and a table, and what they have to be the sum of."""
+    bar = state_parts(chain)
+    image = f"![{escape(describe(bar))}]({picture(bar, title=title)})"
+    rows = [_counts(name, totals) for name, totals in end_states(chain).items()]
+    rows += [_counts("**sum**", add(chain.states.values())), _counts(f"**{whole}**", planned)]
+    return MarkdownPart(f"{heading}\n\n{image}", (state, " Rows", " Hash total of keys"), rows)
 
 
 def _counts(name: str, totals: Totals) -> tuple[str, str, str]:

@@ -94,18 +94,18 @@ def render_text(report: BatchReport) -> str:
     """The whole report in plain characters; delivered text cannot break a line or move a cursor."""
     lines = [
         *_cover(report),
-        *_section("Files", _most(_file(line) for line in report.files)),
+        *section("Files", _most(_file(line) for line in report.files)),
         *(line for chain in report.chains for line in _chain(report, chain)),
         *(line for one in report.pushed for line in _pushed(report, one)),
-        *_section(
+        *section(
             "Rejects by reason (a row with several reasons counts under each)",
             _most(_reason(line) for line in report.reasons),
         ),
-        *_section(
+        *section(
             "Notes (these rejected no row)", _most(map(_note, report.notes), report.notes_beyond)
         ),
     ]
-    return "\n".join(line.rstrip() for line in lines).translate(_TYPEWRITER) + "\n"
+    return typewritten(lines)
 
 
 def verdict_of(report: BatchReport) -> BatchVerdict:
@@ -207,10 +207,16 @@ def _cover(report: BatchReport) -> Iterator[str]:
         *([("Service", visible(report.service))] if report.service else []),
     )
     for label, value in facts:
-        yield from _wrapped(value, first=label.ljust(10), rest=" " * 10)
+        yield from wrapped(value, first=label.ljust(10), rest=" " * 10)
 
 
-def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
+def typewritten(lines: Iterable[str]) -> str:
+    """Lines as one text of plain characters."""
+    return "\n".join(line.rstrip() for line in lines).translate(_TYPEWRITER) + "\n"
+
+
+def section(title: str, lines: Iterable[str]) -> Iterator[str]:
+    """Lines under a title."""
     yield from ("", title.upper(), "-" * WIDTH)
     yield from list(lines) or ["  None."]
 
@@ -225,7 +231,7 @@ def _most(findings: Iterable[Iterable[str]], beyond: int = 0) -> Iterator[str]:
 
 
 def _file(line: FileLine) -> Iterator[str]:
-    yield from _wrapped(neutral(line.name), first="  ", rest="    ")
+    yield from wrapped(neutral(line.name), first="  ", rest="    ")
     size = NOTHING if line.bytes is None else quantity(line.bytes, "byte", digits)
     counted = f"{quantity(line.rows, 'row', digits)}, {digits(line.rejected)} with errors"
     if line.excluded:
@@ -233,25 +239,25 @@ def _file(line: FileLine) -> Iterator[str]:
     yield f"    {record_title(line.record)}: {counted}; {size}"
     yield f"    sha256 {visible(line.sha256 or NOTHING)}"
     if line.refused is not None:
-        yield from _wrapped(refusal(line), first="    REFUSED ", rest="            ")
+        yield from wrapped(refusal(line), first="    REFUSED ", rest="            ")
 
 
 def _chain(report: BatchReport, chain: Chain) -> Iterator[str]:
-    yield from _section(f"{chain.title}: from the file to the database", _stages(report, chain))
+    yield from section(f"{chain.title}: from the file to the database", _stages(report, chain))
     unread = [
-        line for one in report.unreadable(chain) for line in _wrapped(one, first="  ", rest="  ")
+        line for one in report.unreadable(chain) for line in wrapped(one, first="  ", rest="  ")
     ]
     states = [*_states(report, chain), *unread]
-    yield from _section(f"{chain.title}: what became of every row", states)
+    yield from section(f"{chain.title}: what became of every row", states)
 
 
 def _pushed(report: BatchReport, one: Pushed) -> Iterator[str]:
     left = "; ".join(differences(report, one.chain, one.residual))
     words = f"RESIDUAL {left}" if left else "residual 0"
-    yield from _section(
+    yield from section(
         f"At the service: {one.title}",
         [
-            *_wrapped(
+            *wrapped(
                 f"{one.operation}: every row the database has; {words}", first="  ", rest="  "
             ),
             *_states(report, one.chain, whole="planned"),
@@ -265,7 +271,7 @@ def _stages(report: BatchReport, chain: Chain) -> Iterator[str]:
         left = differences(report, chain, line.residual)
         residual = f"RESIDUAL {'; '.join(left)}" if left else "residual 0"
         words = f"{line.explained}; {residual}" if line.explained else residual
-        yield from _wrapped(words, first=f"  {line.stage:18}", rest=" " * 20)
+        yield from wrapped(words, first=f"  {line.stage:18}", rest=" " * 20)
     for label, group in _by_currency(report, chain):
         columns = []
         for figure in group:
@@ -299,20 +305,20 @@ def _by_currency(report: BatchReport, chain: Chain) -> Iterator[tuple[str, list[
 
 def _reason(line: ReasonLine) -> Iterator[str]:
     where = f", {visible(line.field)}" if line.field else ""
-    yield from _wrapped(
+    yield from wrapped(
         f"{record_title(line.record)}{where}: {visible(line.code)}, {visible(line.title)}",
         first=f"  {digits(line.rows):>9}  ",
         rest=" " * 13,
     )
     value = f': "{shortened(line.value, 60)}"' if line.value else ""
-    yield from _wrapped(
+    yield from wrapped(
         f"{neutral(line.file)}, {row_place(line)}{value}", first=f"{'first':>16} ", rest=" " * 17
     )
-    yield from _wrapped(visible(line.remedy), first=f"{'next':>16} ", rest=" " * 17)
+    yield from wrapped(visible(line.remedy), first=f"{'next':>16} ", rest=" " * 17)
 
 
 def _note(line: NoteLine) -> Iterator[str]:
-    yield from _wrapped(
+    yield from wrapped(
         f"{record_title(line.record)}: {visible(line.code)}, "
         f"{neutral(line.message, 200)} First: {neutral(line.file)}, {row_place(line)}.",
         first=f"  {digits(line.rows):>9}  ",
@@ -351,7 +357,8 @@ def _padded(column: Sequence[str], pad: Callable[[str, int], str] = str.ljust) -
     return [pad(cell, width) for cell in column]
 
 
-def _wrapped(text: str, *, first: str, rest: str) -> list[str]:
+def wrapped(text: str, *, first: str, rest: str) -> list[str]:
+    """A text within WIDTH, its first line and the others behind something each."""
     return textwrap.wrap(
         text, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
     ) or [first]

@@ -1,7 +1,6 @@
 """The reconciliation for a terminal: verdict, statuses, totals, the causes and breaks on top."""
 
-import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import date
 
 from flows.report.reconciled.first_page import MONEY_NOTE, parts, to_sign
@@ -17,8 +16,8 @@ from flows.report.reconciled.words import (
     verdict_of,
     with_unreadable,
 )
-from flows.report.spelling import MINUS, NARROW, digits, neutral, record_title, shortened, visible
-from flows.report.text import WIDTH
+from flows.report.spelling import digits, neutral, record_title, shortened, visible
+from flows.report.text import WIDTH, section, typewritten, wrapped
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.reported_breaks import BreakLine
 from flows.steps.reconcile.totals import ProofLine
@@ -30,21 +29,20 @@ VALUE = 80
 """Characters of a value; what the judgements write themselves is shorter."""
 _TOLD = (BreakState.REOPENED, BreakState.EXPIRED, BreakState.ACCEPTED)
 """States whose note says who decided, until when and why."""
-_TYPEWRITER = str.maketrans({NARROW: " ", MINUS: "-"})
 
 
 def render_text(report: ReconciliationReport) -> str:
     """The short report in plain characters; delivered text cannot break a line or move a cursor."""
     lines = [
         *_cover(report),
-        *(line for table in parts(report) for line in _section(table.title, _table(table))),
-        *_section("Statuses", _statuses(report)),
-        *_section("Totals, never across currencies", _totals(report)),
-        *_section("Causes", _causes(report)),
-        *_section("Breaks", _breaks(report)),
-        *_section("Roll-forward", _forwards(report)),
+        *(line for table in parts(report) for line in section(table.title, _table(table))),
+        *section("Statuses", _statuses(report)),
+        *section("Totals, never across currencies", _totals(report)),
+        *section("Causes", _causes(report)),
+        *section("Breaks", _breaks(report)),
+        *section("Roll-forward", _forwards(report)),
     ]
-    return "\n".join(line.rstrip() for line in lines).translate(_TYPEWRITER) + "\n"
+    return typewritten(lines)
 
 
 def shown(cell: Cell, kind: ColumnKind) -> str:
@@ -71,11 +69,6 @@ def _cover(report: ReconciliationReport) -> Iterator[str]:
     yield ""
     for name, value in facts(report):
         yield from _wrapped(shown(value, ColumnKind.TEXT), f"{name:22}")
-
-
-def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
-    yield from ("", title.upper(), "-" * WIDTH)
-    yield from list(lines) or ["  None."]
 
 
 def _table(table: ReportTable) -> Iterator[str]:
@@ -224,11 +217,4 @@ def _left(all_of: int, most: int) -> Iterator[str]:
 
 
 def _wrapped(text: str, first: str) -> list[str]:
-    lines = textwrap.wrap(
-        text,
-        WIDTH,
-        initial_indent=first,
-        subsequent_indent=" " * len(first),
-        break_on_hyphens=False,
-    )
-    return lines or [first]
+    return wrapped(text, first=first, rest=" " * len(first))
