@@ -9,8 +9,8 @@ from typing import Any
 import polars as pl
 import psycopg
 from psycopg.errors import error_from_result
-from psycopg.pq import ExecStatus
-from psycopg.pq.abc import PGconn
+from psycopg.pq import ConnStatus, ExecStatus
+from psycopg.pq.abc import PGconn, PGresult
 
 from schemas.derived.views import quoted
 from schemas.frame_types import Dtype
@@ -89,8 +89,15 @@ def _drained(received: PGconn, pending: bytearray) -> bool:
     # Every result is taken before one of them is told of: the connection is usable again then.
     for result in list(iter(received.get_result, None)):
         if result.status != ExecStatus.COMMAND_OK:
-            raise error_from_result(result)
+            raise refusal(received, result)
     return True
+
+
+def refusal(connection: PGconn, result: PGresult) -> psycopg.Error:
+    """What a result that is none says; that the connection was lost has no SQLSTATE to tell it."""
+    if connection.status == ConnStatus.BAD:
+        return psycopg.OperationalError(connection.get_error_message())
+    return error_from_result(result)
 
 
 def _parsed(block: bytes, types: Mapping[str, Dtype]) -> pl.DataFrame:

@@ -6,13 +6,15 @@ Amounts and texts have no size of their own, so they come with a sign between th
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
 import psycopg
-from psycopg.errors import error_from_result
 from psycopg.pq import ExecStatus
 
+from connectors.postgres.copy_out import refusal
+from connectors.postgres.one_moment import in_turn
 from schemas.derived.views import quoted
 from schemas.frame_types import AMOUNT, WORD, Dtype
 
@@ -38,41 +40,59 @@ Columns = Mapping[str, tuple[str, Dtype]]
 """Name -> SQL of the value as it is in the database, and its type in the frame."""
 
 
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows that are wanted."""
+
+    source: str
+    """What follows FROM."""
+    known: Mapping[str, pl.Expr] = field(default_factory=dict)
+    """Columns that are the same in all of them, or follow from others: nobody asks for them."""
+
+
 class _NotAsColumnsError(Exception):
     """Some value has no exact place in its column, which the reader by rows tells of."""
 
 
 def paged(
-    connection: psycopg.Connection,
+    connections: Sequence[psycopg.Connection],
     relation: str,
     alias: str,
     columns: Columns,
-    source: Callable[[str], str | None],
-    by_rows: Callable[[str], pl.DataFrame],
+    source: Callable[[psycopg.Connection, str], Rows | None],
+    by_rows: Callable[[psycopg.Connection, Rows], pl.DataFrame],
 ) -> Iterator[pl.DataFrame]:
     """The rows of a table with these columns, in the order in which they lie there.
 
-    `source` makes of a condition on the table's pages what follows FROM, or None where no row is
-    wanted; `by_rows` reads the rows of such a condition that do not fit columns, and may have more
-    of these. The caller's transaction has to see one moment.
+    `source` says of a condition on the table's pages which rows are wanted, or None where there is
+    none; `by_rows` reads such rows that do not fit columns, and may have more of these. The
+    connections have to see one moment; each of them reads some pages at the same time.
     """
-    found = connection.execute(
-        "SELECT pg_relation_size(%s::regclass) / current_setting('block_size')::int", [relation]
-    ).fetchone()
+    found = (
+        connections[0]
+        .execute(
+            "SELECT pg_relation_size(%s::regclass) / current_setting('block_size')::int", [relation]
+        )
+        .fetchone()
+    )
     assert found is not None
     mixed: set[str] = set()
-    for first in range(0, int(found[0]), PAGES):
+
+    def read(connection: psycopg.Connection, first: int) -> pl.DataFrame | None:
         pages = f"{alias}.ctid >= '({first},0)'::tid AND {alias}.ctid < '({first + PAGES},0)'::tid"
-        rows = source(pages)
+        rows = source(connection, pages)
         if rows is None:
-            continue
+            return None
         try:
             if not texts_fit(connection, f"{relation} {alias} WHERE {pages}", alias, columns):
                 raise _NotAsColumnsError
-            part = _read(connection, columns, rows, mixed)
+            return _read(connection, columns, rows, mixed)
         except _NotAsColumnsError:
-            part = by_rows(pages)
-        yield part
+            return by_rows(connection, rows)
+
+    for part in in_turn(connections, read, range(0, int(found[0]), PAGES)):
+        if part is not None:
+            yield part
 
 
 def texts_fit(connection: psycopg.Connection, rows: str, alias: str, columns: Columns) -> bool:
@@ -89,33 +109,37 @@ def texts_fit(connection: psycopg.Connection, rows: str, alias: str, columns: Co
 
 
 def _read(
-    connection: psycopg.Connection, columns: Columns, source: str, mixed: set[str]
+    connection: psycopg.Connection, columns: Columns, wanted: Rows, mixed: set[str]
 ) -> pl.DataFrame:
-    """The rows of a source. `mixed` are the columns of which some have a null, or differ in a word.
+    """The rows that are wanted.
 
-    It costs the server something to say which, so it is asked only when that is known; once it was,
-    the column is read.
+    `mixed` are the columns of which some have a null, or differ in a word. It costs the server
+    something to say which, so it is asked only when that is known; once it was, the column is read.
     """
-    selected = ", ".join(f"{sql} AS {quoted(name)}" for name, (sql, _) in columns.items())
+    unknown = {name: of for name, of in columns.items() if name not in wanted.known}
+    selected = ", ".join(f"{sql} AS {quoted(name)}" for name, (sql, _) in unknown.items())
     while True:
+        # Another connection may find out more meanwhile.
+        then = frozenset(mixed)
         asked = {
-            name: _asked(quoted(name), dtype, mixed=name in mixed)
-            for name, (_, dtype) in columns.items()
+            name: _asked(quoted(name), dtype, mixed=name in then)
+            for name, (_, dtype) in unknown.items()
         }
         parts = ["count(*)", *(part for of in asked.values() for part in of)]
         # Behind an OFFSET the server works out each of them once.
-        rows = f"(SELECT {selected} FROM {source} OFFSET 0) rows"
+        rows = f"(SELECT {selected} FROM {wanted.source} OFFSET 0) rows"
         values = iter(_one_row(connection, f"SELECT {', '.join(parts)} FROM {rows}"))
         height = int.from_bytes(next(values) or b"", "big")
         read = {
-            name: _column([next(values) for _ in of], columns[name][1], height, mixed=name in mixed)
+            name: _column([next(values) for _ in of], columns[name][1], height, mixed=name in then)
             for name, of in asked.items()
         }
         again = {name for name, column in read.items() if column is None}
         if not again:
-            return pl.DataFrame(
+            frame = pl.DataFrame(
                 [column.alias(name) for name, column in read.items() if column is not None]
             )
+            return frame.with_columns(**wanted.known).select([*columns])
         mixed |= again
 
 
@@ -145,7 +169,7 @@ def _one_row(connection: psycopg.Connection, statement: str) -> list[bytes | Non
     """What a statement with one row says, as it is sent."""
     result = connection.pgconn.exec_params(statement.encode(), [], result_format=1)
     if result.status != ExecStatus.TUPLES_OK:
-        raise error_from_result(result)
+        raise refusal(connection.pgconn, result)
     try:
         return [result.get_value(0, place) for place in range(result.nfields)]
     finally:

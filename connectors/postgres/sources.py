@@ -3,8 +3,7 @@
 Money arrives as exact decimals; an amount that does not fit them arrives as the text it has.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -12,11 +11,11 @@ import polars as pl
 import psycopg
 
 from connectors.postgres.copy_out import copied, together
-from connectors.postgres.page_columns import paged
+from connectors.postgres.page_columns import Rows, paged
 from connectors.postgres.push.plan import TWIN
 from schemas.amounts import BEYOND, UNREADABLE, spelled
 from schemas.derived.sql_names import SCHEMA, staged_name
-from schemas.derived.views import BY_KEY, STATE, position, quoted, told_joins
+from schemas.derived.views import BY_KEY, STATE, apply_stage, position, quoted, told_joins
 from schemas.field import Field, Kind, Table
 from schemas.frame_types import AMOUNT, WORD, Dtype
 from schemas.kinds import OFFSET
@@ -35,22 +34,17 @@ class SourceRows:
     """
 
 
-@contextmanager
-def one_moment(connection: psycopg.Connection) -> Iterator[None]:
-    """Read everything as it is now, whatever is imported, undone or pushed meanwhile."""
-    with connection.transaction():
-        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        # Between two reads the kept files are hashed, for as long as that takes.
-        connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-        yield
-
-
 def extract_rows(
-    connection: psycopg.Connection, table: Table, batches: Sequence[int], places: pl.DataFrame
+    connection: psycopg.Connection,
+    table: Table,
+    batches: Sequence[int],
+    places: pl.DataFrame,
+    others: Sequence[psycopg.Connection] = (),
 ) -> SourceRows:
     """E: the staged rows of some batches with their end states; rejected ones have null fields.
 
-    `places` names the files: columns `extract_id` and `file`.
+    `places` names the files: columns `extract_id` and `file`. `others` see what the connection
+    sees (`one_moment.others_at_it`), and read some of the rows.
     """
     place: dict[str, tuple[str, Dtype]] = {
         "state": (f"CASE WHEN c.error_data IS NOT NULL THEN '{BY_KEY}' ELSE {STATE} END", WORD),
@@ -62,20 +56,15 @@ def extract_rows(
     staged = f"{SCHEMA}.{staged_name(table)}"
     mine = f"s.batch_id = ANY('{{{_numbers(batches)}}}'::int[])"
 
-    def source(pages: str) -> str | None:
-        """The rows on some pages of the table, joined with the outcomes of these alone."""
-        among = _bounds(connection, f"{staged} s WHERE {mine} AND {pages}")
-        if among is None:
-            return None
-        joins = told_joins(table, batch=False, among=among)
-        return f"{staged} s {joins} WHERE {mine} AND {pages}"
+    def source(reader: psycopg.Connection, pages: str) -> Rows | None:
+        return _staged(reader, table, f"{staged} s", f"{mine} AND {pages}")
 
     unread: dict[str, tuple[str, Dtype]] = {
         name + UNREADABLE: (_unreadable(table.by_name[name], "s"), pl.String())
         for name in table.amounts
     }
     # They lie in this order, nearly always; the server would write all of them out to sort them.
-    truth = _read(connection, table, "s", staged, source, place | unread)
+    truth = _read((connection, *others), table, "s", staged, source, place | unread)
     truth = replace(truth, rows=_in_order(truth.rows))
     file = pl.col("extract_id").replace_strict(
         places["extract_id"], places["file"], default=None, return_dtype=WORD
@@ -92,22 +81,57 @@ def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
     return rows if in_order else rows.sort("extract_id", "row")
 
 
-def _bounds(connection: psycopg.Connection, rows: str) -> str | None:
-    """SQL that every outcome of some staged rows fulfils; None: there is no such row.
+def _staged(connection: psycopg.Connection, table: Table, staged: str, wanted: str) -> Rows | None:
+    """Some staged rows with what became of them; None where there is no such row.
 
-    Without it the outcomes of all rows would be gone through for each part that is read.
+    Mostly they are of one extract, none is in error and one receipt speaks of all: then what it
+    says is known, and the server joins nothing.
     """
     found = connection.execute(
-        "SELECT min(s.extract_id), max(s.extract_id), min(s.record_number), max(s.record_number) "
-        f"FROM {rows}"
+        "SELECT min(s.extract_id), max(s.extract_id), min(s.batch_id), max(s.batch_id), "
+        "min(s.record_number), max(s.record_number), count(s.first_line), count(s.error_data) "
+        f"FROM {staged} WHERE {wanted}"
     ).fetchone()
     if found is None or found[0] is None:
         return None
-    low, high, first, last = found
-    return (
+    low, high, least, most, first, last, lines, errors = found
+    known: dict[str, pl.Expr] = {}
+    if not lines:
+        known["line"] = pl.col("row") + 1
+    if not errors:
+        known |= {name + UNREADABLE: pl.lit(None, pl.String()) for name in table.amounts}
+    if least == most:
+        known["batch_id"] = pl.lit(least, pl.Int32())
+    if low == high:
+        known["extract_id"] = pl.lit(low, pl.Int32())
+    # Without it the outcomes of all rows would be gone through for each part that is read.
+    among = (
         f"{{0}}.extract_id BETWEEN {low} AND {high} "
         f"AND {{0}}.record_number BETWEEN {first} AND {last}"
     )
+    state = _one_state(connection, table, among, low, first, last) if low == high else None
+    if state is not None and not errors:
+        return Rows(f"{staged} WHERE {wanted}", known | {"state": pl.lit(state, WORD)})
+    joins = told_joins(table, batch=False, among=among)
+    return Rows(f"{staged} {joins} WHERE {wanted}", known)
+
+
+def _one_state(
+    connection: psycopg.Connection, table: Table, among: str, extract: int, first: int, last: int
+) -> str | None:
+    """The end state of all rows of a range that are not in error; None where they may differ."""
+    found = connection.execute(
+        f"SELECT EXISTS (SELECT FROM {SCHEMA}.outcome o WHERE {among.format('o')}), count(*), "
+        "bool_and(first_record <= %(first)s AND last_record >= %(last)s), min(verdict) "
+        f"FROM {SCHEMA}.receipt WHERE extract_id = %(extract)s AND stage = %(stage)s "
+        "AND first_record <= %(last)s AND last_record >= %(first)s",
+        {"extract": extract, "stage": apply_stage(table), "first": first, "last": last},
+    ).fetchone()
+    assert found is not None
+    outcomes, receipts, all_of_it, verdict = found
+    if outcomes or receipts > 1 or all_of_it is False:
+        return None
+    return verdict or "pending"
 
 
 def without_text(
@@ -123,8 +147,13 @@ def without_text(
     return copied(connection, columns, source)
 
 
-def database_rows(connection: psycopg.Connection, table: Table) -> SourceRows:
-    """D: the rows of the target as they are now, with the staged row that last wrote each."""
+def database_rows(
+    connection: psycopg.Connection, table: Table, others: Sequence[psycopg.Connection] = ()
+) -> SourceRows:
+    """D: the rows of the target as they are now, with the staged row that last wrote each.
+
+    `others` as for `extract_rows`.
+    """
     place: dict[str, tuple[str, Dtype]] = {
         "row": ("t.record_number", pl.Int64()),
         "extract_id": ("t.extract_id", pl.Int32()),
@@ -132,10 +161,10 @@ def database_rows(connection: psycopg.Connection, table: Table) -> SourceRows:
     }
     target = f"{SCHEMA}.{table.name}"
 
-    def source(pages: str) -> str:
-        return f"{target} t WHERE {pages}"
+    def source(_: psycopg.Connection, pages: str) -> Rows:
+        return Rows(f"{target} t WHERE {pages}")
 
-    return _read(connection, table, "t", target, source, place)
+    return _read((connection, *others), table, "t", target, source, place)
 
 
 def answers(connection: psycopg.Connection, operation: str, batches: Sequence[int]) -> pl.DataFrame:
@@ -174,11 +203,11 @@ def _numbers(numbers: Iterable[int]) -> str:
 
 
 def _read(
-    connection: psycopg.Connection,
+    connections: Sequence[psycopg.Connection],
     table: Table,
     alias: str,
     relation: str,
-    source: Callable[[str], str | None],
+    source: Callable[[psycopg.Connection, str], Rows | None],
     place: Mapping[str, tuple[str, Dtype]],
 ) -> SourceRows:
     """The rows that `source` has of some pages of `relation`, of all its pages.
@@ -197,18 +226,18 @@ def _read(
     wanted = {**columns, **place, **texts}
     whole = {**_whole_columns(table, alias), **place}
 
-    def by_rows(pages: str) -> pl.DataFrame:
-        rows = source(pages)
-        assert rows is not None, "there is a row on these pages"
-        return copied(connection, wanted, rows)
+    def by_rows(reader: psycopg.Connection, rows: Rows) -> pl.DataFrame:
+        asked = {name: of for name, of in wanted.items() if name not in rows.known}
+        return copied(reader, asked, rows.source).with_columns(**rows.known).select([*wanted])
 
+    connection = connections[0]
     connection.execute("SET LOCAL max_parallel_workers_per_gather = 0")
     # One statement is asked for each part; to compile it takes longer than to do it.
     connection.execute("SET LOCAL jit = off")
     nothing = [pl.lit(None, dtype).alias(name) for name, (_, dtype) in texts.items()]
     parts = [
         part if part.width > len(whole) else part.with_columns(nothing)
-        for part in paged(connection, relation, alias, whole, source, by_rows)
+        for part in paged(connections, relation, alias, whole, source, by_rows)
     ]
     types = {name: dtype for name, (_, dtype) in wanted.items()}
     frame = together(parts) if parts else pl.DataFrame(schema=types)

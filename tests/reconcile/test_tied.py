@@ -14,7 +14,7 @@ from connectors.postgres.ledger import list_extracts
 from flows.stages.pull import PROFILE
 from flows.stages.reconcile.run import Asked, Reconciled, reconcile
 from flows.stages.reconcile.sources import Scope
-from flows.stages.reconcile.tied import altered
+from flows.stages.reconcile.tied import altered, staged_digests
 from flows.stages.sequence import import_delivery
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
@@ -197,7 +197,8 @@ def test_every_value_of_every_row_is_tied(delivered: Workspace, tmp_path: Path, 
         extracts = [one for batch in batches for one in list_extracts(connection, batch)]
 
         def told() -> str:
-            return "\n".join(altered(connection, EXTRACTS, batches, extracts))
+            now = staged_digests(connection, EXTRACTS, batches)
+            return "\n".join(altered(connection, now, batches, extracts))
 
         assert batches == [1, 2, 3, 4, 5]
         assert not told()

@@ -11,8 +11,10 @@ import psycopg
 import pytest
 from polars.testing import assert_frame_equal
 
+from connectors.errors import DatabaseLost
 from connectors.files.profile import DEFAULT
 from connectors.postgres import page_columns
+from connectors.postgres.one_moment import one_moment, others_at_it
 from connectors.postgres.page_columns import texts_fit
 from connectors.postgres.sources import database_rows, extract_rows
 from flows.stages.sequence import import_delivery
@@ -185,6 +187,50 @@ def test_a_reading_that_fails_halfway_leaves_the_connection_usable(
             database_rows(connection, TABLES["payment"])
         connection.execute('DELETE FROM payment WHERE "Id" = 1999')
         assert database_rows(connection, TABLES["payment"]).rows.height == 1999
+
+
+def test_several_connections_read_what_one_reads(
+    workspace: Workspace, rows: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the same order, and as it was when the first of them looked."""
+    monkeypatch.setattr("connectors.postgres.page_columns.PAGES", 1)
+    lines = [line(number) for number in range(1, 1001)]
+    batch = import_delivery(workspace, [write(tmp_path / "p.csv", *lines)], DEFAULT).batch.id
+    table, read = TABLES["payment"], []
+    with workspace.database.connect() as connection, one_moment(connection):
+        connection.execute("SELECT")
+        with workspace.database.connect() as elsewhere:
+            elsewhere.execute('DELETE FROM payment WHERE "Id" < 500')
+            elsewhere.execute("DELETE FROM staged_payment WHERE record_number > 500")
+        for most in (0, 2):
+            with others_at_it(connection, workspace.database, most) as others:
+                assert len(others) == most
+                read.append(
+                    (
+                        database_rows(connection, table, others).rows,
+                        extract_rows(connection, table, [batch], places(rows), others).rows,
+                    )
+                )
+    for one, other in zip(*read, strict=True):
+        assert one.height == 1000
+        assert_frame_equal(one, other)
+
+
+def test_another_connection_that_is_lost_is_told_as_a_lost_one(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So the run is done again, as where its own is lost."""
+    monkeypatch.setattr("connectors.postgres.page_columns.PAGES", 1)
+    lines = [line(number) for number in range(1, 1001)]
+    import_delivery(workspace, [write(tmp_path / "p.csv", *lines)], DEFAULT)
+    with (
+        workspace.database.connect() as connection,
+        one_moment(connection),
+        others_at_it(connection, workspace.database, 1) as others,
+    ):
+        connection.execute("SELECT pg_terminate_backend(%s, 10000)", [others[0].info.backend_pid])
+        with pytest.raises(DatabaseLost):
+            database_rows(connection, TABLES["payment"], others)
 
 
 @pytest.mark.parametrize("record", sorted(set(EXTRACTS) - {"insert_batch_data"}))

@@ -24,6 +24,7 @@ class SideFrames:
     def __init__(
         self,
         connection: psycopg.Connection,
+        others: Sequence[psycopg.Connection],
         tenants: Collection[int],
         broken: Collection[int],
         at_once: int,
@@ -31,6 +32,8 @@ class SideFrames:
         narrow: bool,
     ) -> None:
         self.connection = connection
+        self.others = others
+        """What sees the same as the connection does, and reads with it."""
         self.tenants = tenants
         self.narrow = narrow
         self.broken = broken
@@ -57,7 +60,7 @@ class SideFrames:
         # What is large is put aside before the other side is read.
         aside = (held(expected),) if of_key is None else put_aside(of_key, expected)
         del expected
-        there = truths.database_rows(self.connection, table)
+        there = truths.database_rows(self.connection, table, self.others)
         found, unfit = self._of_tenants(there.rows), unfit + there.unfit
         del there
         if of_key is None or not _in_parts(table, found):
@@ -73,7 +76,7 @@ class SideFrames:
     def _delivered(
         self, table: Table, batches: Sequence[int], places: pl.DataFrame
     ) -> tuple[pl.DataFrame, int]:
-        truth = truths.extract_rows(self.connection, table, batches, places)
+        truth = truths.extract_rows(self.connection, table, batches, places, self.others)
         self.found |= found_in(table, truth.rows)
         self._add_unshown(table, truth.rows)
         return self._of_tenants(truth.rows), truth.unfit
@@ -125,7 +128,7 @@ class SideFrames:
     def add_listing(self, listing: Extract, places: pl.DataFrame, batches: Sequence[int]) -> None:
         assert listing.record is not None
         table = EXTRACTS[listing.record]
-        truth = truths.extract_rows(self.connection, table, [listing.batch_id], places)
+        truth = truths.extract_rows(self.connection, table, [listing.batch_id], places, self.others)
         mine = self._of_tenants(truth.rows.filter(pl.col("extract_id") == listing.id))
         if self.narrow:
             own = (self.extract, self.database)

@@ -10,14 +10,14 @@ import psycopg
 
 from connectors.errors import EvidenceBroken
 from connectors.postgres import ledger
-from connectors.postgres import sources as truths
 from connectors.postgres.attempts import delivered_again
 from connectors.postgres.ledger import Batch, Extract, State
 from connectors.postgres.listings import listing_batches
+from connectors.postgres.one_moment import aside, one_moment, others_at_it
 from flows.stages.kept import unproven
 from flows.stages.reconcile.listings import PULLED, counting_listings
 from flows.stages.reconcile.side_frames import SideFrames
-from flows.stages.reconcile.tied import Found, altered, untied
+from flows.stages.reconcile.tied import Found, altered, staged_digests, untied
 from flows.stages.rows.batch_rows import delivered_batch_rows
 from flows.stages.workspace import Workspace
 from flows.steps.frames.parts import PartedSide, changed, held
@@ -153,13 +153,14 @@ def gather_sources(
     these, with their days. All is read as it was at one moment. What does not tie with its receipts
     is told, and so is a kept file that is not what was delivered.
     """
-    with truths.one_moment(connection):
-        return _gathered(workspace, connection, scope, signed, approved)
+    with one_moment(connection), others_at_it(connection, workspace.database, 2) as others:
+        return _gathered(workspace, connection, others, scope, signed, approved)
 
 
 def _gathered(
     workspace: Workspace,
     connection: psycopg.Connection,
+    others: Sequence[psycopg.Connection],
     scope: Scope,
     signed: Mapping[str, pl.DataFrame],
     approved: tuple[tuple[int, date], ...],
@@ -172,9 +173,15 @@ def _gathered(
     listings = tuple(one for one in listings if one.id not in broken)
     service = any(batch.service for batch in delivered)
     at_once = workspace.settings.limits.reconcile_bytes
-    frames = SideFrames(connection, scope.tenants, frozenset(broken), at_once, narrow=scope.narrow)
     places = _places((*extracts, *listings))
     records = _records(connection, [batch.id for batch in delivered], extracts)
+    hashed = sorted({*records, *(one.record for one in listings if one.record is not None)})
+    of_batches = sorted({one.batch_id for one in (*extracts, *listings)})
+    # The server hashes what is staged while that is read.
+    digests = aside(connection, others[1:], lambda other: staged_digests(other, hashed, of_batches))
+    frames = SideFrames(
+        connection, others[:1], scope.tenants, frozenset(broken), at_once, narrow=scope.narrow
+    )
     for record in records:
         if record == INSERT_BATCH_DATA.name:
             _add_batch_rows(workspace, connection, frames, extracts, broken)
@@ -193,8 +200,8 @@ def _gathered(
         *untied(connection, tied, delivered, extracts, frames.found),
         *altered(
             connection,
-            sorted({*records, *frames.listed}),
-            sorted({one.batch_id for one in (*extracts, *listings)}),
+            {of: one for of, one in digests().items() if of[1] in {*records, *frames.listed}},
+            of_batches,
             (*extracts, *listings),
         ),
     ]

@@ -14,6 +14,7 @@ import psycopg
 
 from connectors.postgres.digests import (
     Digest,
+    Digests,
     changed_receipts,
     ends_digest,
     kept_digests,
@@ -91,22 +92,28 @@ def untied(
             )
 
 
+def staged_digests(
+    connection: psycopg.Connection, records: Iterable[str], batches: Sequence[int]
+) -> Digests:
+    """What is staged of some batches hashed, of some record kinds."""
+    found: Digests = {}
+    for record in records:
+        found |= row_digests(connection, EXTRACTS[record], batches)
+    return found
+
+
 def altered(
     connection: psycopg.Connection,
-    records: Iterable[str],
+    now: Digests,
     batches: Sequence[int],
     extracts: Sequence[Extract],
 ) -> Iterator[str]:
     """Where staged rows, or what became of them, are not those that were hashed; of listings too.
 
-    What an earlier version took in has no digest, and nothing is said of it here.
+    `now` are the `staged_digests` of the batches. What an earlier version took in has no
+    digest, and nothing is said of it here.
     """
     then = kept_digests(connection, batches)
-    now = {
-        place: digest
-        for record in records
-        for place, digest in row_digests(connection, EXTRACTS[record], batches).items()
-    }
     names = {one.id: f"{one.name} of batch {one.batch_id}" for one in extracts}
     told = recorded(connection, batches)
     hashed = {one.id for one in extracts if told[one.batch_id].rows is not None}

@@ -1,0 +1,111 @@
+"""Everything as it is at one moment, read by several connections at the same time."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import TypeVar
+
+import psycopg
+
+from connectors.errors import DatabaseUnusable
+from connectors.postgres.database import Database, errors_reported
+
+Asked = TypeVar("Asked")
+Read = TypeVar("Read")
+
+
+@contextmanager
+def one_moment(connection: psycopg.Connection) -> Iterator[None]:
+    """Read everything as it is now, whatever is imported, undone or pushed meanwhile."""
+    with connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        _may_wait(connection)
+        yield
+
+
+@contextmanager
+def others_at_it(
+    connection: psycopg.Connection, database: Database, most: int
+) -> Iterator[list[psycopg.Connection]]:
+    """Other connections that see what a connection sees that is `one_moment`; at most so many.
+
+    There are fewer where the server or the role is at its limit. They are to share the work, so the
+    server does not share out theirs once more. What they are asked when the block is left is given
+    up.
+    """
+    found = connection.execute("SELECT pg_export_snapshot()").fetchone()
+    assert found is not None
+    ways, others = [], list[psycopg.Connection]()
+    try:
+        with suppress(DatabaseUnusable):
+            for _ in range(most):
+                way = database.connect(patient=False)
+                other = way.__enter__()
+                ways.append(way)
+                others.append(other)
+                with errors_reported(other):
+                    other.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+                    other.execute(f"SET TRANSACTION SNAPSHOT '{found[0]}'")
+                    _may_wait(other)
+                    other.execute("SET LOCAL max_parallel_workers_per_gather = 0")
+        yield others
+    finally:
+        for other in others:
+            other.cancel_safe()
+        # What went wrong in the block is no error of theirs.
+        for way in ways:
+            way.__exit__(None, None, None)
+
+
+def in_turn(
+    connections: Sequence[psycopg.Connection],
+    read: Callable[[psycopg.Connection, Asked], Read],
+    asked: Iterable[Asked],
+) -> Iterator[Read]:
+    """What is read for each that is asked, in that order: as many at a time as are connected.
+
+    Errors of the first connection are raised as they are, those of the others in the words of
+    `errors_reported`.
+    """
+
+    def of_other(connection: psycopg.Connection, one: Asked) -> Read:
+        with errors_reported(connection):
+            return read(connection, one)
+
+    waiting: deque[Future[Read]] = deque()
+    with ThreadPoolExecutor(len(connections)) as pool:
+        for number, one in enumerate(asked):
+            if len(waiting) == len(connections):
+                # The one that was asked first has the connection whose turn it is now.
+                yield waiting.popleft().result()
+            turn = number % len(connections)
+            waiting.append(pool.submit(of_other if turn else read, connections[turn], one))
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def aside(
+    connection: psycopg.Connection,
+    others: Sequence[psycopg.Connection],
+    read: Callable[[psycopg.Connection], Read],
+) -> Callable[[], Read]:
+    """What gives what is read, by another connection meanwhile; when it is asked where none is."""
+    if not others:
+        return partial(read, connection)
+    (other, *_) = others
+
+    def of_other() -> Read:
+        with errors_reported(other):
+            return read(other)
+
+    pool = ThreadPoolExecutor(1)
+    reading = pool.submit(of_other)
+    pool.shutdown(wait=False)
+    return reading.result
+
+
+def _may_wait(connection: psycopg.Connection) -> None:
+    # Between two reads the kept files are hashed, for as long as that takes.
+    connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
