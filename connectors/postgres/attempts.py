@@ -85,6 +85,12 @@ def standing_batches(connection: psycopg.Connection, batch_id: int) -> list[int]
     return [one for (one,) in standing]
 
 
+def first_batch(connection: psycopg.Connection, batch_id: int) -> int:
+    """The batch that a delivery began with."""
+    known = _corrections(connection, batch_id, taken_back=True)
+    return min((corrected for _, corrected in known), default=batch_id)
+
+
 def _corrections(
     connection: psycopg.Connection, batch_id: int, *, taken_back: bool = False
 ) -> list[tuple[int, int]]:

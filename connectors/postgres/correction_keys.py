@@ -8,10 +8,15 @@ from collections.abc import Collection
 
 import psycopg
 
-from connectors.postgres.attempts import AttemptRow, attempts_at, standing_batches
+from connectors.postgres.attempts import (
+    AttemptRow,
+    attempts_at,
+    first_batch,
+    standing_batches,
+)
 from connectors.postgres.batch_keys import error_data, key_value, ready, untold
 from connectors.postgres.corrections import staged_tables
-from connectors.postgres.ledger import batch_span
+from connectors.postgres.ledger import State, batch_span
 from schemas.derived.sql_names import TARGET_NAMES, key_columns, staged_name
 from schemas.derived.views import (
     AT_PLACES,
@@ -58,11 +63,14 @@ def mark_taken_keys(connection: psycopg.Connection, table: Table, batch_id: int)
 
     Looked for in all batches of the delivery. The same content is a repeat, and no harm. A row
     without ReconRow is known by its key alone: it says that it is the record with that key. What
-    was repaired again since, or is by this very batch, is its last repair and nothing else.
+    was repaired again since, or is by this very batch, is its last repair and nothing else. One
+    correction after the other looks: what is not checked yet will look at this batch, and the two
+    do not both give way.
     """
     if not table.key or not _offer_repairs(connection, table, batch_id):
         return 0
-    others = set(standing_batches(connection, batch_id)) - {batch_id}
+    connection.execute("SELECT lock_corrections(%s)", [first_batch(connection, batch_id)])
+    others = set(_checked(connection, standing_batches(connection, batch_id))) - {batch_id}
     met = [
         one
         for other in sorted(others)
@@ -93,6 +101,15 @@ def mark_taken_keys(connection: psycopg.Connection, table: Table, batch_id: int)
               FROM {staged_name(table)} s {AT_PLACES} WHERE {of_batch("s")}) s"""
     places = at_places(taken) | {"said": list(taken.values())}
     return connection.execute(statement, batch_span(connection, batch_id) | places).rowcount
+
+
+def _checked(connection: psycopg.Connection, batches: Collection[int]) -> list[int]:
+    """Those of some batches that have looked at the keys of others."""
+    found = connection.execute(
+        "SELECT id FROM batch WHERE id = ANY(%s) AND state <> ALL(%s)",
+        [[*batches], [State.RECEIVED, State.STAGED]],
+    ).fetchall()
+    return [one for (one,) in found]
 
 
 def mark_taken_records(connection: psycopg.Connection, table: Table, batch_id: int) -> int:

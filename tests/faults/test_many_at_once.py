@@ -9,8 +9,9 @@ from tests.faults.commands import command, ended
 from tests.faults.waits import standing, until
 from tests.push.deliveries import payments
 from tests.recon import Run
+from tests.stages.payments import HEADER, line, write
 
-HELD = 3
+HELD, KILLED = 3, -9
 
 
 @pytest.mark.long(but=("undo-2",))
@@ -49,3 +50,39 @@ def test_one_works_and_the_others_say_so(
         assert rows("SELECT count(*) FROM event WHERE what = 'undo'") == [(1,)]
     else:
         assert rows("SELECT count(*) FROM reconciliation") == [(1,)]
+
+
+def test_of_two_corrections_of_one_moment_with_one_key_one_wins(
+    database_url: str, tmp_path: Path, rows: Any
+) -> None:
+    """Both are staged, and both are about to look at what the other one has."""
+    home = tmp_path / "home"
+    bad = write(tmp_path / "a.csv", line(1, amount="x"), line(2, amount="y"))
+    assert command(database_url, home, "import", bad)[0] == 1
+    for number in (1, 2):
+        path = tmp_path / f"repair-{number}.csv"
+        path.write_text(f"ReconRow,{HEADER}\n1:{number},{line(9, amount=f'{number}0.00')}\n")
+        asked = "import", str(path), "--corrects", "1"
+        assert command(database_url, home, *asked, CRASH_AT="stage")[0] == KILLED
+    with standing(database_url, "BEFORE INSERT ON recon.outcome") as stand:
+        runs = [Run(database_url, home, "rerun", batch) for batch in ("2", "3")]
+        until(lambda: stand.waiting() == len(runs))
+        stand.let_go()
+        codes = [ended(run)[0] for run in runs]
+    assert sorted(codes) == [0, 1]
+    won, lost = (2, 3) if codes == [0, 1] else (3, 2)
+    assert rows('SELECT "Id", "PaidAmount"::text FROM payment') == [(9, f"{won - 1}0.00")]
+    told = rows(
+        "SELECT error_data::json -> 0 ->> 'ErrorCode', error_data::json -> 0 ->> 'Message' "
+        "FROM outcome WHERE batch_id = %s AND verdict = 'rejected'",
+        [lost],
+    )
+    ((code, said),) = told
+    assert code == "KeyOfAnother"
+    assert f"Line 2 of repair-{won - 1}.csv in batch {won} has the same key" in said
+    # It is repaired as any other row then.
+    path = tmp_path / "again.csv"
+    path.write_text(f"ReconRow,{HEADER}\n{lost}:1,{line(lost - 1, amount='5.00')}\n")
+    assert command(database_url, home, "import", str(path), "--corrects", str(lost))[0] == 0
+    states = "SELECT state FROM staged_row WHERE batch_id = 1"
+    assert rows(states) == [("corrected",), ("corrected",)]

@@ -21,6 +21,15 @@ class Stand:
         waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'advisory' AND datname = %s"
         return bool(self.owner.execute(waiting, [self.owner.info.dbname]).fetchone())
 
+    def waiting(self) -> int:
+        """How many wait here."""
+        waiting = (
+            "SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database "
+            "WHERE d.datname = current_database() AND locktype = 'advisory' AND NOT granted"
+        )
+        row = self.owner.execute(waiting).fetchone()
+        return row[0] if row else 0
+
     def let_go(self) -> None:
         """Let everybody through from now on."""
         self.owner.execute("SELECT pg_advisory_unlock_all()")
