@@ -21,6 +21,7 @@ from connectors.files.atomic import file_alone, private_folder
 from connectors.files.content import refused
 from connectors.files.delivery import Source
 from connectors.files.evidence import MISSING, Evidence, PieceHashes, difference
+from connectors.files.open_files import most_open, too_many_open
 from connectors.files.source_text import DeliveredBytes, text_of
 from connectors.recovery import reach
 from connectors.settings import MIB, Limits
@@ -28,7 +29,8 @@ from connectors.settings import MIB, Limits
 LOCK = ".lock"
 HOLD_SECONDS = 60
 MOST_TOGETHER, BYTES_TOGETHER = 100, 4 * MIB
-"""Contents that get their names together: so many, or from so many bytes on."""
+"""Contents that get their names together: so many, as far as they may all be open, or from so many
+bytes on."""
 SYNCS, FEW = 16, 4
 """Threads that wait for the disk, where there is more than a little to wait for."""
 
@@ -90,7 +92,7 @@ def store_all(
     more = True
     while more:
         group: list[tuple[Source, _Draft | ExtractRefused]] = []
-        held, more = 0, False
+        held, more, most = 0, False, most_open(MOST_TOGETHER)
         with ExitStack() as open_drafts:
             for source in left:
                 with _archiving(archive, source.name):
@@ -99,7 +101,7 @@ def store_all(
                     group.append((source, _written(source, archive, limits, open_drafts)))
                 _, one = group[-1]
                 held += one.bytes if isinstance(one, _Draft) else 0
-                if more := len(group) >= MOST_TOGETHER or held >= BYTES_TOGETHER:
+                if more := len(group) >= most or held >= BYTES_TOGETHER:
                     break
             drafts = [one for _, one in group if isinstance(one, _Draft)]
             found = iter(_keep(drafts, archive, lasting=lasting))
@@ -169,9 +171,12 @@ def _archiving(archive: Path, name: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        todo = too_many_open(error) or (
+            "Make room, or set RECON_HOME to a folder that can be written; run again."
+        )
         raise ReconError(
             f"{archive}: {name} cannot be archived: {error.strerror or error}. Nothing of "
-            "it was kept. Make room, or set RECON_HOME to a folder that can be written; run again."
+            f"it was kept. {todo}"
         ) from error
 
 

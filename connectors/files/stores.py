@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, Literal, Protocol, cast
 
 from connectors.errors import DeliveryError
 from connectors.files.content import shown
+from connectors.files.open_files import too_many_open
 
 EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "az": "azure", "abfs": "azure"}
 STORES = (*EXTRAS, "memory")
@@ -71,9 +72,8 @@ def unreadable(location: str, error: Exception) -> DeliveryError:
         extra = EXTRAS.get(protocol, protocol)
         return DeliveryError(f'{protocol}:// needs a package: pip install "recon[{extra}]".')
     why = getattr(error, "strerror", None) or type(error).__name__
-    return DeliveryError(
-        f"{shown(location)}: cannot be read: {why}. Check that it exists and may be read."
-    )
+    todo = too_many_open(error) or "Check that it exists and may be read."
+    return DeliveryError(f"{shown(location)}: cannot be read: {why}. {todo}")
 
 
 class Disk:
