@@ -1,11 +1,16 @@
 """A record that a line break divides, which nobody quoted: its parts say so, each of them."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from connectors.files.profile import DEFAULT
 from connectors.files.profile_file import read_profile
+from connectors.postgres.ledger import State
 from flows.stages.examine import examine
+from flows.stages.rows.rejects import write_rejects
+from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 
 KEYS = {
@@ -58,3 +63,28 @@ def test_each_part_of_a_divided_record_names_the_lines_of_all(
         told = "Lines {} to {} have together the fields of one record".format(*of or ("", ""))
         assert (told in said[line]) == bool(of), said[line]
         assert ("together" in said[line]) == bool(of), said[line]
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_all_parts_are_corrected_by_the_whole_record_under_each_of_their_names(
+    workspace: Workspace, rows: Any, tmp_path: Path, at_once: bool
+) -> None:
+    path = tmp_path / "dump.csv"
+    path.write_text("Id;Note;PaidAmount\n1;a\\\nb;2.50\n2;c;3.00\n")
+    profile = read_profile(KEYS | {"escape": "\\"})
+    assert import_delivery(workspace, [str(path)], profile).batch.state is not State.COMPLETE
+    (offered,) = write_rejects(workspace, 1, tmp_path / "rejects", with_secrets=False)
+    head, *parts = offered.read_text().splitlines()
+    assert [part.partition(";")[0] for part in parts] == ["1:1", "1:2"]
+    whole = [f"{name};1;a b;2.50" for name in ("1:1", "1:2")]
+    told = rows("SELECT error_data FROM staged_payment WHERE error_data IS NOT NULL LIMIT 1")
+    assert "the whole record in the row of each of them" in told[0][0]
+    for number, lines in enumerate([whole] if at_once else [whole[:1], whole[1:]]):
+        repair = tmp_path / f"repair-{number}.csv"
+        repair.write_text("\n".join([head, *lines]) + "\n")
+        ended = import_delivery(workspace, [str(repair)], DEFAULT, corrects=1)
+        assert ended.batch.state is State.COMPLETE
+    states = "SELECT record_number, state FROM staged_row WHERE batch_id = 1 ORDER BY 1"
+    assert rows(states) == [(1, "corrected"), (2, "corrected"), (3, "inserted")]
+    amounts = 'SELECT "Id", "PaidAmount"::text FROM payment ORDER BY 1'
+    assert [(key, float(paid)) for key, paid in rows(amounts)] == [(1, 2.5), (2, 3.0)]

@@ -21,8 +21,9 @@ PIECE = 2048
 """Rows whose ErrorData is in memory at a time."""
 _DIVIDED = (
     "Lines {} to {} have together the fields of one record: a line break within a text may have "
-    "divided it. Have the sender quote such texts, or escape their line breaks, and deliver it "
-    "anew: a row that corrects one of these lines leaves the others in error."
+    "divided it. Have the sender quote such texts, or escape their line breaks. Where they are "
+    "corrected, write the whole record in the row of each of them: one alone leaves the others in "
+    "error."
 )
 
 
