@@ -38,8 +38,19 @@ _OF_ONE = {
     "S$": "SGD",
     "SFr": "CHF",
     "CN¥": "CNY",
+    "रु": "NPR",
+    "د.إ": "AED",
+    "د.ب": "BHD",
+    "د.ج": "DZD",
+    "د.ك": "KWD",
+    "د.ت": "TND",
+    "ج.م": "EGP",
+    "ر.س": "SAR",
+    "ر.ع": "OMR",
+    "ر.ق": "QAR",
 }
 """Signs of one currency alone, without a point at their end."""
+_RUPEES = {"IN": "INR", "PK": "PKR", "LK": "LKR", "NP": "NPR", "MU": "MUR", "SC": "SCR"}
 _OF_REGION = {
     "$": {
         "US": "USD",
@@ -67,8 +78,33 @@ _OF_REGION = {
     "RM": {"MY": "MYR"},
     "lei": {"RO": "RON"},
     "лв": {"BG": "BGN"},
+    "Rs": _RUPEES,
+    "rs": _RUPEES,
+    "₨": _RUPEES,
+    "р": {"RU": "RUB", "BY": "BYN"},  # noqa: RUF001
+    "руб": {"RU": "RUB", "BY": "BYN"},  # noqa: RUF001
+    "din": {"RS": "RSD"},
+    "дин": {"RS": "RSD"},
+    "ден": {"MK": "MKD"},
+    "KM": {"BA": "BAM"},
+    "Lek": {"AL": "ALL"},
+    "Lekë": {"AL": "ALL"},
+    "Bs": {"BO": "BOB", "VE": "VES"},
+    "S/": {"PE": "PEN"},
+    "B/": {"PA": "PAB"},
+    "Q": {"GT": "GTQ"},
+    "Br": {"ET": "ETB", "BY": "BYN"},
+    "DH": {"MA": "MAD", "AE": "AED"},
+    "KSh": {"KE": "KES"},
+    "Ksh": {"KE": "KES"},
+    "CFA": {},
+    "FCFA": {},
+    "F CFA": {},
 }
-"""Signs of several, and which of them they are where the region is known."""
+"""Signs of several, or that mean another thing too, and which they are where the region is known.
+
+Beside the sign of another currency each of them is a second one.
+"""
 # Source: Windows language code identifiers, as number formats of workbooks state them.
 _REGIONS = {
     0x409: "US",
@@ -103,8 +139,30 @@ _REGIONS = {
     0x43E: "MY",
     0x418: "RO",
     0x402: "BG",
+    0x4009: "IN",
+    0x439: "IN",
+    0x420: "PK",
+    0x45B: "LK",
+    0x461: "NP",
+    0x419: "RU",
+    0x423: "BY",
+    0x241A: "RS",
+    0x281A: "RS",
+    0x42F: "MK",
+    0x141A: "BA",
+    0x101A: "BA",
+    0x41C: "AL",
+    0x400A: "BO",
+    0x200A: "VE",
+    0x280A: "PE",
+    0x180A: "PA",
+    0x100A: "GT",
+    0x45E: "ET",
+    0x1801: "MA",
+    0x3801: "AE",
+    0x441: "KE",
 }
-_AROUND = " \t\u00a0\u2009\u202f.,:+-()'"
+_AROUND = " \t\u00a0\u2009\u200e\u200f\u202f.,:+-()'"
 """What a sign may have around it that is no part of it."""
 _LANGUAGE = 0xFFFF
 """Bits of a locale that say the language; those above say the calendar and the digits."""
