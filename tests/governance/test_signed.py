@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from flows.report.reconciled.data import parquet, write_parts
+from flows.steps.frames.parts import PartedSide
 from flows.steps.frames.sources import LINEAGE, complete, record_schema
 from flows.steps.reconcile.signed import (
     PART,
@@ -139,7 +140,21 @@ def test_records_written_in_parts_are_the_file_of_all_of_them(rows: int, tmp_pat
     )
     frames = {PAYMENT.name: payments, PAYMENT_PLAN_DETAIL.name: details}
     with (tmp_path / "records.parquet").open("w+b") as file:
-        write_parts(packed_schema(frames), packed_parts(frames), file)
+        schema = packed_schema(frames)
+        write_parts(schema, packed_parts(frames, schema), file)
         file.seek(0)
         assert file.read() == parquet(pack_records(frames))
     assert pack_records(frames).height == 2 * rows
+
+
+def test_what_the_columns_are_is_looked_up_once() -> None:
+    """A part is read from a file: once for the columns of its kind, and once to be written."""
+    numbers = pl.DataFrame({"Id": range(3)}, schema={"Id": pl.Int64})
+    frame, read = complete(numbers, record_schema(PAYMENT) | LINEAGE), list[int]()
+
+    def load() -> pl.DataFrame:
+        read.append(frame.height)
+        return frame
+
+    assert pack_records(PartedSide({PAYMENT.name: [load]})).height == frame.height
+    assert len(read) == 2

@@ -63,11 +63,12 @@ def write_reconciliation(
     """All files of a run, with those of rows to correct; raises ReconError where one cannot be."""
     path = workspace.settings.reports / folder
     records = gathered.sources.database
+    schema = packed_schema(records)
     hashes = write_files(
         path,
         {
             **rendered(report),
-            RECORDS: partial(write_parts, packed_schema(records), packed_parts(records)),
+            RECORDS: partial(write_parts, schema, packed_parts(records, schema)),
             **corrected,
         },
     )

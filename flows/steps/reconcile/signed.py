@@ -30,11 +30,12 @@ def pack_records(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
 
     Of a secret only whether there is one is kept: the file lies beside the report.
     """
-    return pl.concat([pl.DataFrame(schema=packed_schema(frames)), *packed_parts(frames)])
+    schema = packed_schema(frames)
+    return pl.concat([pl.DataFrame(schema=schema), *packed_parts(frames, schema)])
 
 
 def packed_schema(frames: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataType]:
-    """Columns of packed records."""
+    """Columns of packed records; of each kind parts are read up to the first that has a row."""
     kinds = {}
     for name in sorted(frames):
         there = next((frame for load in parts_of(frames, name) if (frame := load()).height), None)
@@ -43,9 +44,13 @@ def packed_schema(frames: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataType]:
     return {RECORD: pl.String(), **kinds}
 
 
-def packed_parts(frames: Mapping[str, pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """Packed records in their order, `PART` rows at a time, so that they are never kept twice."""
-    schema = packed_schema(frames)
+def packed_parts(
+    frames: Mapping[str, pl.DataFrame], schema: Mapping[str, pl.DataType]
+) -> Iterator[pl.DataFrame]:
+    """Packed records in their order, `PART` rows at a time, so that they are never kept twice.
+
+    `schema` is that of all of them, as `packed_schema` gives it.
+    """
     waiting: list[pl.DataFrame] = []
     room = PART
     for name, frame in _in_order(frames, [name for name in schema if name != RECORD]):
