@@ -17,7 +17,7 @@ from flows.stages.reconcile.sources import Scope
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.make import make_breaks
-from flows.steps.frames.beyond import exact_sum, whole
+from flows.steps.frames.beyond import exact_sum, from_both
 from flows.steps.rules.rules import Rules
 from schemas.amounts import BEYOND, EXACT, spelled
 from schemas.frame_types import AMOUNT
@@ -129,7 +129,7 @@ def test_an_amount_is_shown_as_what_it_is(
     assert (done.written.folder / "report.xlsx").stat().st_size
     _, listed = list_breaks(workspace, None, Chosen(code=code))
     row = listed.row(0, named=True)
-    assert whole(row["amount"], row["amount_beyond"]) == size
+    assert from_both(row["amount"], row["amount_beyond"]) == size
     assert listed["is_now"][0].startswith(f"expected {expected}, found {found}, ")
 
 

@@ -18,7 +18,7 @@ from flows.desk.seen import run_of
 from flows.desk.visit import Visit
 from flows.report.reconciled.data import breaks_csv
 from flows.steps.breaks.acceptance import outgrown
-from flows.steps.frames.beyond import largest_first, whole
+from flows.steps.frames.beyond import from_both, largest_first
 from schemas.accounts import MAY_DECIDE
 from schemas.breaks import BREAKS, Money
 from schemas.life import BreakState, Choice, Look
@@ -138,8 +138,8 @@ def _values(breaks: pl.DataFrame, name: str, chosen: str) -> list[tuple[str, int
 
 def _row(row: dict[str, Any]) -> dict[str, Any]:
     """A break as a line of the table has it."""
-    delta = whole(row["delta"], row["delta_beyond"])
-    amount = whole(row["amount"], row["amount_beyond"])
+    delta = from_both(row["delta"], row["delta_beyond"])
+    amount = from_both(row["amount"], row["amount_beyond"])
     gross = row["basis"] == Money.GROSS
     code = BREAKS.get(row["code"])
     return row | {

@@ -56,7 +56,7 @@ def parted(name: str, numbers: Iterable[Decimal | None]) -> list[pl.Series]:
     ]
 
 
-def whole(amount: Decimal | None, beyond: str | None) -> Decimal | None:
+def from_both(amount: Decimal | None, beyond: str | None) -> Decimal | None:
     """An amount from both of its columns."""
     return amount if beyond is None else number_of(beyond)
 

@@ -257,7 +257,7 @@ def debt_rows(
 
 
 def _money(row: Mapping[str, Any], name: str) -> Decimal:
-    return money(beyond.whole(row[name], row.get(name + BEYOND)) or Decimal(0))
+    return money(beyond.from_both(row[name], row.get(name + BEYOND)) or Decimal(0))
 
 
 def _flags(breaks: pl.DataFrame) -> pl.DataFrame:

@@ -9,7 +9,7 @@ from typing import overload
 
 import polars as pl
 
-from flows.steps.frames.beyond import parted, whole
+from flows.steps.frames.beyond import from_both, parted
 from flows.steps.totals import plain
 from schemas.amounts import BEYOND
 from schemas.frame_types import AMOUNT
@@ -99,7 +99,7 @@ class Breaks(Sequence[BreakLine]):
     def __iter__(self) -> Iterator[BreakLine]:
         for row in self.frame.iter_rows(named=True):
             for name in MONEY:
-                amount = whole(row[name], row.pop(name + BEYOND))
+                amount = from_both(row[name], row.pop(name + BEYOND))
                 row[name] = None if amount is None else Decimal(plain(amount))
             yield BreakLine(**row)
 
