@@ -5,6 +5,7 @@ import csv
 import polars as pl
 
 from connectors.files.header import Header
+from connectors.files.plain_csv import is_plain_text
 from connectors.files.record_cells import cells_of
 from connectors.files.workbook_parts import REMARK
 from schemas.cells.reading import UNFIT
@@ -16,7 +17,7 @@ def split_cells(text: str, header: Header) -> list[str]:
     """The cells of one record by the slow and obvious reader; none if it is not of their number."""
     if header.positions:
         return header.positions.cells_of(text)
-    if not header.dialect.is_plain(text):
+    if not is_plain_text(text, header.dialect):
         cells = [cell or "" for cell in cells_of(text, header.dialect)]
         return cells if len(cells) == header.width else []
     try:

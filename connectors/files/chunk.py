@@ -15,9 +15,10 @@ from connectors.files.bitmask import Flags, Places
 from connectors.files.dialect import Dialect, RecordFault
 from connectors.files.encodings import utf8_sizes
 from connectors.files.escaped_cells import escaped_cells
+from connectors.files.plain_csv import beside_csv
 from connectors.files.record_cells import cells_of
 from connectors.files.records import Records, conserved, sound
-from connectors.files.shadow import DELIMITER, covered
+from connectors.files.shadow import covered
 from connectors.files.skipped_lines import NO_LINES, SkippedLines
 
 MARK = codecs.BOM_UTF8
@@ -140,24 +141,7 @@ class Chunk:
     @cached_property
     def beside_csv(self) -> Flags:
         """The records that a reader of plain CSV may read in another way than the feed means."""
-        records, dialect = self.records, self.dialect
-        found = np.zeros(self.height, np.bool_)
-        if dialect.is_csv:
-            return found
-        if len(dialect.delimiter) > 1:
-            found[:] = bool(dialect.escape or dialect.blanks) or DELIMITER in self.block
-            return found
-        text = np.frombuffer(self.block, np.uint8, records.consumed)
-        places = np.flatnonzero(text == ord(dialect.escape or b"\0"))
-        if dialect.blanks:
-            blank = np.isin(text, [*dialect.blanks])
-            quote = text == ord(dialect.quote)
-            beside = quote[1:] & blank[:-1], quote[:-1] & blank[1:]
-            places = np.concatenate([places, *map(np.flatnonzero, beside)])
-        if len(places):
-            holder = np.searchsorted(records.start, places, "right") - 1
-            found[holder[holder >= 0]] = True
-        return found
+        return beside_csv(self.block, self.records, self.dialect)
 
     @property
     def told_by_bytes(self) -> Flags:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -64,21 +63,9 @@ class Dialect:
             )
 
     @property
-    def is_csv(self) -> bool:
-        """Whether a reader of plain CSV reads every record of it alike."""
-        return len(self.delimiter) == 1 and not self.escape and not self.blanks
-
-    @property
     def blanks(self) -> bytes:
         """What may stand between a delimiter and a quote."""
         return bytes({*b" \t"} - {*self.delimiter}) if self.blanks_dropped else b""
-
-    def is_plain(self, text: str) -> bool:
-        """Whether a reader of plain CSV reads a record alike."""
-        if len(self.delimiter) > 1 or (self.escape and "\\" in text):
-            return False
-        quote = re.escape(self.quote.decode())
-        return not (self.blanks and re.search(rf"[ \t]{quote}|{quote}[ \t]", text))
 
     @property
     def signs(self) -> CsvSigns:

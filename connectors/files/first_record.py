@@ -10,6 +10,7 @@ from connectors.files.blocks import blocks
 from connectors.files.content import Content, refused
 from connectors.files.dialect import Dialect, dialect_within
 from connectors.files.pieces import record_pattern
+from connectors.files.plain_csv import is_csv, is_plain_text
 from connectors.files.profile import Profile
 from connectors.files.record_cells import cells_of
 from connectors.files.shadow import covered, shadow
@@ -162,7 +163,7 @@ def _row(
     content: Content, lines: list[bytes], at: int, dialect: Dialect
 ) -> tuple[list[list[str]], int]:
     """The row that begins with a line, or none, and how many lines it has."""
-    if dialect.is_csv:
+    if is_csv(dialect):
         reader = csv.reader(_decoded(content, lines, at), **dialect.signs, strict=True)
         return [*islice(reader, 1)], reader.line_num
     text = b"".join(lines[at:])
@@ -216,7 +217,7 @@ def clean(cell: str, quote: str) -> str:
 def cells(line: str, dialect: Dialect) -> tuple[str, ...]:
     """The cells of one physical line by itself."""
     quote = dialect.quote.decode()
-    if dialect.is_plain(line):
+    if is_plain_text(line, dialect):
         found = next(csv.reader([line], **dialect.signs), [])
     else:
         found = [cell or "" for cell in cells_of(line, dialect)]

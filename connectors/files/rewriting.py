@@ -16,6 +16,7 @@ from typing import IO
 import polars as pl
 
 from connectors.files.header import Header
+from connectors.files.plain_csv import is_plain_text
 from connectors.files.record_cells import cells_of
 from schemas.own_columns import OWN_COLUMNS, QUOTED, QUOTED_COLUMN
 
@@ -41,7 +42,7 @@ def delivered_text(data: str | None, raw: str | None, header: Header) -> str:
         text = bytes.fromhex(raw).decode(header.dialect.encoding, "surrogateescape")
     if header.positions:
         return _row(header.positions.cells_of(text) or [text], header.written)
-    if not header.dialect.is_plain(text):
+    if not is_plain_text(text, header.dialect):
         return _row_of(cells_of(text, header.dialect) or [text], header.written)
     text = _without_own(text, header)
     if header.dialect.signs == header.rows_file.dialect.signs:

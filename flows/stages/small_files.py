@@ -14,6 +14,7 @@ import polars as pl
 
 from connectors.files.chunk import Chunk, joined_cells, joined_places, joined_positions
 from connectors.files.header import Header
+from connectors.files.plain_csv import is_csv
 from connectors.files.profile import Profile
 from connectors.settings import KIB, MIB
 from flows.stages.writing import writing_of
@@ -77,7 +78,7 @@ def is_simple(chunk: Chunk) -> bool:
     """Whether each line of a chunk is one record, whoever reads it."""
     return (
         not chunk.records.fault.any()
-        and chunk.dialect.is_csv
+        and is_csv(chunk.dialect)
         and not chunk.dialect.comment
         and chunk.dialect.encoding == "utf-8"
         and chunk.dialect.quote not in chunk.block
