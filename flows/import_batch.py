@@ -9,10 +9,10 @@ from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settin
 
 from connectors.postgres.ledger import State
 from flows.tasks import batch as tasks
-from flows.tasks.approval import OverBudget, decide
+from flows.tasks.approval import decide
 from flows.tasks.attempts import begun_again
 from flows.tasks.batch import Manifest
-from flows.tasks.delivery import Delivery
+from flows.tasks.delivery import Delivery, OverBudget
 from flows.tasks.hooks import HOOKS
 from flows.tasks.run_names import called
 from flows.tasks.states import end_state
@@ -31,22 +31,10 @@ def import_batch(delivery: Delivery) -> RunState[Any]:
     The same bytes are taken once: run again, it goes on where the batch stopped, or names the
     batch that took them and changes nothing. What cannot go on fails with a ReconError.
     """
-
-    def receive(*, anew: bool = False) -> Manifest:
-        return tasks.receive_files.with_options(refresh_cache=anew)(
-            delivery.paths,
-            profile=delivery.profile,
-            record=delivery.record,
-            tenant=delivery.tenant,
-            max_errors=delivery.max_errors,
-            max_error_rate=delivery.max_error_rate,
-            corrects=delivery.corrects,
-            push=delivery.push,
-            content_id=delivery.content_id,
-            change_records=delivery.change_records,
-        )
-
-    received = receive_again_if_taken_back(receive(), lambda: receive(anew=True))
+    receive = tasks.receive_files
+    received = receive_again_if_taken_back(
+        receive(delivery), lambda: receive.with_options(refresh_cache=True)(delivery)
+    )
     return end_state(carry(received, delivery.over_budget))
 
 

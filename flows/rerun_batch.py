@@ -11,10 +11,9 @@ from flows.import_batch import carry, receive_again_if_taken_back
 from flows.report.changes import changes_table
 from flows.tasks import batch as tasks
 from flows.tasks import rerun as rerun_tasks
-from flows.tasks.approval import OverBudget
 from flows.tasks.artifacts import publish_table
 from flows.tasks.batch import Manifest
-from flows.tasks.delivery import BareAddress
+from flows.tasks.delivery import BareAddress, OverBudget
 from flows.tasks.hooks import HOOKS
 from flows.tasks.run_names import called
 from flows.tasks.states import end_state

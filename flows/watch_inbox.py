@@ -20,9 +20,8 @@ from connectors.files.profile import DEFAULT
 from connectors.files.profile_file import load_profile
 from connectors.settings import SETTLE_SECONDS, read_settings
 from flows.stages.inbox import InboxLine, Start, Watch, import_here
-from flows.tasks.approval import OverBudget
 from flows.tasks.artifacts import publish_table
-from flows.tasks.delivery import BareAddress, Delivery
+from flows.tasks.delivery import BareAddress, Delivery, OverBudget
 from flows.tasks.holding import open_workspace
 from flows.tasks.inbox_table import inbox_table
 from flows.tasks.missed_runs import overtaken

@@ -91,9 +91,9 @@ class _Standing:
 class Kept:
     """What one desk keeps; ask only about runs that the visit sees."""
 
-    def __init__(self, frames: int = FRAMES) -> None:
-        self._left: LastUsed[pl.DataFrame] = LastUsed(frames)
-        self._breaks: LastUsed[_Standing] = LastUsed(frames)
+    def __init__(self) -> None:
+        self._left: LastUsed[pl.DataFrame] = LastUsed(FRAMES)
+        self._breaks: LastUsed[_Standing] = LastUsed(FRAMES)
         self._reviews: LastUsed[Review] = LastUsed(VALUES)
         self._changes: LastUsed[Changes] = LastUsed(VALUES)
         self._interested: LastUsed[str | None] = LastUsed(VALUES)

@@ -9,11 +9,9 @@ from pydantic import BeforeValidator, Field
 
 from flows.tasks import batch as tasks
 from flows.tasks.batch import Manifest
+from flows.tasks.delivery import EARLIER, OverBudget
 from flows.tasks.hooks import tell_held, who
 
-EARLIER = {"reject": "discard", "load": "release"}
-"""Words of version 0.1, which deployments and waiting forms may still send."""
-OverBudget = Literal["ask", "discard", "release", "reject", "load"]
 Decision = Annotated[
     Literal["release", "discard"],
     BeforeValidator(lambda word: EARLIER.get(word, word) if isinstance(word, str) else word),

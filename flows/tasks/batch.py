@@ -39,6 +39,7 @@ from flows.stages.workspace import Workspace
 from flows.steps.batch_report import BatchReport
 from flows.tasks.artifacts import publish_markdown, publish_table
 from flows.tasks.attempts import ATTEMPTS, FROM_LEDGER, begun_again
+from flows.tasks.delivery import Delivery
 from flows.tasks.holding import held, open_workspace
 from flows.tasks.hooks import note_run
 from flows.tasks.partitions import stage_delivery
@@ -94,33 +95,26 @@ REMEMBERED: dict[str, Any] = {
 
 
 @task(name="receive files", task_run_name="receive files", **REMEMBERED)
-def receive_files(
-    paths: Sequence[str],
-    *,
-    profile: str | None = None,
-    record: str | None = None,
-    tenant: int | None = None,
-    max_errors: int | None = None,
-    max_error_rate: float | None = None,
-    corrects: int | None = None,
-    push: bool = False,
-    content_id: str | None = None,
-    change_records: bool = False,
-) -> Manifest:
+def receive_files(delivery: Delivery) -> Manifest:
     """Archive the delivered files and open a batch, or find the one that took them before.
 
-    `content_id` is what an inbox took; where they are another content now, the run stops.
+    Where the files are another content by now than an inbox took, the run stops.
     """
     terms: dict[str, Any] = {
-        "tenant": tenant,
-        "budget_errors": max_errors,
-        "budget_rate": max_error_rate,
-        "push": push or None,
+        "tenant": delivery.tenant,
+        "budget_errors": delivery.max_errors,
+        "budget_rate": delivery.max_error_rate,
+        "push": delivery.push or None,
     }
-    feed = with_terms(load_profile(Path(profile)) if profile else DEFAULT, terms)
-    feed = replace(feed, change_records=change_records)
+    profile = load_profile(Path(delivery.profile)) if delivery.profile else DEFAULT
+    feed = replace(with_terms(profile, terms), change_records=delivery.change_records)
     return received_from(
-        open_workspace(), paths, feed, record=record, corrects=corrects, content_id=content_id
+        open_workspace(),
+        delivery.paths,
+        feed,
+        record=delivery.record,
+        corrects=delivery.corrects,
+        content_id=delivery.content_id,
     )
 
 

@@ -1,13 +1,16 @@
 """The form of an import: what to import and on which terms, as a run's parameters hold it."""
 
 import re
-from typing import Annotated
+from typing import Annotated, Literal
 
 from prefect.exceptions import ParameterTypeError
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
-from flows.tasks.approval import OverBudget
 from schemas.tables import EXTRACTS
+
+EARLIER = {"reject": "discard", "load": "release"}
+"""Words of version 0.1, which deployments and waiting forms may still send."""
+OverBudget = Literal["ask", "discard", "release", "reject", "load"]
 
 _WORDS = (
     *("sig", "token", "key", "secret", "passw", "pwd", "credential"),

@@ -178,7 +178,8 @@ def test_what_was_altered_while_a_run_waited_is_not_released(
 
 
 def test_an_answer_in_the_words_of_a_form_that_waited_is_understood() -> None:
-    from flows.tasks.approval import EARLIER, Approval
+    from flows.tasks.approval import Approval
+    from flows.tasks.delivery import EARLIER
 
     assert [Approval(**(RELEASE | {"decision": word})).decision for word in EARLIER] == [
         "discard",
@@ -243,7 +244,7 @@ def test_what_was_decided_elsewhere_meanwhile_stands(
 def test_a_request_can_decide_beforehand_and_a_run_without_deployment_cannot_ask(
     path: str, rows: Any, over_budget: str, name: str, payments: int
 ) -> None:
-    from flows.tasks.approval import EARLIER
+    from flows.tasks.delivery import EARLIER
 
     state = run(path, max_errors=0, over_budget=over_budget)
     assert state.name == name

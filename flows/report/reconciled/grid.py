@@ -83,12 +83,12 @@ class Grid(NamedTuple):
     none: str
 
 
-def grid(table: ReportTable, most: int = MOST) -> Grid:
+def grid(table: ReportTable) -> Grid:
     """A table with its first columns as headings of groups."""
     columns = table.columns[table.groups :]
     groups: dict[str, list[GridLine]] = {}
     # A line that keeps the report from reconciling is on the page wherever it stands.
-    shown_rows = [row for place, row in enumerate(table.rows) if place < most or row.bad]
+    shown_rows = [row for place, row in enumerate(table.rows) if place < MOST or row.bad]
     for row in shown_rows:
         heading = " · ".join(
             _heading(cell, column)
