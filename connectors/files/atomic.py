@@ -12,6 +12,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from io import BufferedRandom
@@ -135,20 +136,32 @@ Write = Callable[[IO[bytes]], object]
 """Writes what a file holds, bit by bit."""
 
 
-def write_files(folder: Path, files: Mapping[str, Write]) -> dict[str, str]:
+def write_files(
+    folder: Path, files: Mapping[str, Write], meanwhile: str | None = None
+) -> dict[str, str]:
     """Write files by their names below a folder, each beside its name, and rename them in the end.
 
     None has its name before all are whole and on disk; what is returned is the SHA-256 of each.
+    `meanwhile` names one that is written by a thread of its own while those before it are.
     """
     hashes = {}
     path = folder
-    with ExitStack() as drafts:
+    with ExitStack() as drafts, ThreadPoolExecutor(1) as thread:
         try:
             written: list[tuple[Path, Path]] = []
+            started: dict[str, tuple[Path, BufferedRandom, Future[object]]] = {}
+            if meanwhile is not None:
+                path = folder / meanwhile
+                draft, file = drafts.enter_context(_draft(path.parent))
+                started[meanwhile] = draft, file, thread.submit(files[meanwhile], file)
             for name, write in files.items():
                 path = folder / name
-                draft, file = drafts.enter_context(_draft(path.parent))
-                write(file)
+                if name in started:
+                    draft, file, writing = started[name]
+                    writing.result()
+                else:
+                    draft, file = drafts.enter_context(_draft(path.parent))
+                    write(file)
                 file.flush()
                 os.fsync(file.fileno())
                 file.seek(0)

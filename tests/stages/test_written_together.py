@@ -10,7 +10,10 @@ from connectors.errors import ReconError
 from connectors.files.atomic import Write, write_files
 
 
-def test_files_get_their_names_together_and_their_hashes_are_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize("meanwhile", [None, "below/b.csv"])
+def test_files_get_their_names_together_and_their_hashes_are_told(
+    tmp_path: Path, meanwhile: str | None
+) -> None:
     seen: list[list[str]] = []
 
     def write(text: bytes) -> Write:
@@ -20,7 +23,8 @@ def test_files_get_their_names_together_and_their_hashes_are_told(tmp_path: Path
 
         return into
 
-    hashes = write_files(tmp_path, {"a.csv": write(b"a"), "below/b.csv": write(b"b")})
+    files = {"a.csv": write(b"a"), "below/b.csv": write(b"b")}
+    hashes = write_files(tmp_path, files, meanwhile)
     assert seen == [[], []]
     assert {name: (tmp_path / name).read_bytes() for name in hashes} == {
         "a.csv": b"a",
@@ -30,13 +34,16 @@ def test_files_get_their_names_together_and_their_hashes_are_told(tmp_path: Path
     assert sorted(one.name for one in tmp_path.rglob("*")) == ["a.csv", "b.csv", "below"]
 
 
-def test_where_one_cannot_be_written_none_is_there_and_what_was_there_stays(tmp_path: Path) -> None:
+@pytest.mark.parametrize("meanwhile", [None, "a.csv", "b.csv"])
+def test_where_one_cannot_be_written_none_is_there_and_what_was_there_stays(
+    tmp_path: Path, meanwhile: str | None
+) -> None:
     (tmp_path / "a.csv").write_bytes(b"before")
 
     def full(_: IO[bytes]) -> None:
         raise OSError(28, "No space left on device")
 
     with pytest.raises(ReconError, match=r"b\.csv could not be written: No space left"):
-        write_files(tmp_path, {"a.csv": lambda file: file.write(b"now"), "b.csv": full})
+        write_files(tmp_path, {"a.csv": lambda file: file.write(b"now"), "b.csv": full}, meanwhile)
     assert [one.name for one in tmp_path.iterdir()] == ["a.csv"]
     assert (tmp_path / "a.csv").read_bytes() == b"before"

@@ -71,6 +71,8 @@ def write_reconciliation(
             RECORDS: partial(write_parts, schema, packed_parts(records, schema)),
             **corrected,
         },
+        # Polars writes them while Python renders the others.
+        meanwhile=RECORDS,
     )
     told = report_hash(hashes)
     chained = chain_hash(previous.chain_hash if previous else None, told)
