@@ -76,27 +76,29 @@ class FrameFile:
         """The parts that have rows."""
         return sorted(self._places)
 
-    def frames(self, part: int = 0, at_once: int = 0) -> Iterator[pl.DataFrame]:
-        """The frames of a part; more than one in one, up to so many bytes."""
+    def frames(
+        self, part: int = 0, at_once: int = 0, columns: list[str] | None = None
+    ) -> Iterator[pl.DataFrame]:
+        """The frames of a part; more than one in one, up to so many bytes. None: all columns."""
         waiting: list[pl.DataFrame] = []
         held = 0
         for at, size in self._places.get(part, ()):
             if waiting and held + size > at_once:
                 yield pl.concat(waiting)
                 waiting, held = [], 0
-            waiting.append(self._read(at, size))
+            waiting.append(self._read(at, size, columns))
             held += size
         if waiting:
             yield pl.concat(waiting)
 
-    def _read(self, at: int, size: int) -> pl.DataFrame:
+    def _read(self, at: int, size: int, columns: list[str] | None) -> pl.DataFrame:
         if size == self.bytes > self._in_memory:
             # A frame with a file of its own is mapped, and so not copied twice.
             path = Path("/proc/self/fd", str(self._file.fileno()))
             if path.exists():
-                return pl.read_ipc(path)
+                return pl.read_ipc(path, columns=columns)
         self._file.seek(at)
-        return pl.read_ipc(BytesIO(self._file.read(size)))
+        return pl.read_ipc(BytesIO(self._file.read(size)), columns=columns)
 
     def by_hash(self, columns: Sequence[str], parts: int, in_memory: int) -> "FrameFile":
         """The rows of the first part in so many, those with the same values in the same one."""

@@ -21,11 +21,20 @@ from flows.stages.reconcile.rules import read_rules
 from flows.stages.reconcile.sources import Scope, gather_sources
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
-from flows.steps.frames.parts import Load, PartedSide, parts_of, whole
+from flows.steps.frames.parts import (
+    Load,
+    PartedSide,
+    columns_of,
+    filtered,
+    held,
+    parts_of,
+    whole,
+)
 from flows.steps.frames.sources import Sources
 from flows.steps.reconcile.cut_off import cut_off
 from flows.steps.reconcile.joins import JoinResult, reconcile_sources
 from flows.steps.reconcile.signed import pack_records
+from schemas.amounts import BEYOND
 from schemas.tables import EXTRACTS, PAYMENT
 from tests.reconcile.records import extract
 from tests.reconcile.scenario import FOLDER, told_at
@@ -162,6 +171,13 @@ def test_frames_that_are_kept_take_few_files_however_many_they_are() -> None:
     assert len([*Path("/proc/self/fd").iterdir()]) < before + 90
     for number in (0, 299, 7):
         assert loads[number]().rows() == [(number, "x")]
+
+
+def test_some_columns_of_a_part_come_with_the_texts_beside_them() -> None:
+    rows = pl.DataFrame({"a": [1], "b": [2], f"b{BEYOND}": ["x"], f"c{BEYOND}": ["y"]})
+    for load in (held(rows), keeper()(rows), filtered(keeper()(rows), pl.Series([True]))):
+        assert columns_of(load, ("b", "none")).equals(rows.select("b", f"b{BEYOND}"))
+        assert load().equals(rows)
 
 
 def test_the_command_says_how_memory_is_given_back_before_polars_is_loaded() -> None:

@@ -188,7 +188,9 @@ def _gathered(
         else:
             frames.add(record, [batch.id for batch in delivered], places, service=service)
     again = delivered_again(connection, [batch.id for batch in delivered])
-    extract = changed(PartedSide(frames.extract), lambda rows: counted_once(rows, again))
+    extract: Mapping[str, pl.DataFrame] = PartedSide(frames.extract)
+    if again:
+        extract = changed(extract, lambda rows: counted_once(rows, again))
     unread = {one.record for one in extracts if one.id in broken} - frames.extract.keys()
     for listing in listings:
         assert listing.record is not None

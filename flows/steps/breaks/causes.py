@@ -36,7 +36,7 @@ from flows.steps.breaks.patterns import (
     twins,
 )
 from flows.steps.frames.beyond import exact_sum
-from flows.steps.frames.parts import parts_of
+from flows.steps.frames.parts import columns_of, parts_of
 from schemas.breaks import Money
 from schemas.frame_types import WORD
 from schemas.own_tables import TIMES
@@ -134,10 +134,7 @@ def moments(breaks: pl.DataFrame, extract: Mapping[str, pl.DataFrame]) -> pl.Dat
         told = {*table.identity, table.version, "file", "line", "row", "state"}
         at = pl.col(table.version).dt.replace_time_zone(None).alias("at")
         for load in parts_of(extract, record) if places.height else ():
-            frame = load()
-            rows = frame.select(name for name in frame.columns if name in told).join(
-                places, on=["file", "line"], how="semi"
-            )
+            rows = columns_of(load, told).join(places, on=["file", "line"], how="semi")
             parts.append(rows.select(pl.lit(record).alias("record"), line_key(table, rows), at))
     return pl.concat(parts).unique(["record", "key"], keep="first", maintain_order=True)
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from flows.steps.frames.beyond import beside, exact_sum, number_of, parted
-from flows.steps.frames.parts import Load
+from flows.steps.frames.parts import Load, columns_of
 from schemas.amounts import BEYOND, EXACT
 from schemas.breaks import BREAKS, Money
 from schemas.frame_types import AMOUNT
@@ -241,7 +241,7 @@ def of_debts(breaks: pl.DataFrame, payments: Iterable[Load]) -> pl.DataFrame:
     if asked.is_empty():
         return breaks
     near = [
-        load()
+        columns_of(load, ("Id", "TenantsId", "DebtsId"))
         .lazy()
         .filter(pl.col("Id").is_in(asked.implode()))
         .select("Id", "TenantsId", pl.col("DebtsId").cast(pl.Int64).alias("debt"))

@@ -4,16 +4,43 @@ What has one key is in one part, on every side; the parts follow each other by t
 the key. Whoever goes through parts holds one of them; asked for as of any mapping, a kind is whole.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import polars as pl
+
+from schemas.amounts import BEYOND, UNREADABLE
 
 Load = Callable[[], pl.DataFrame]
 """Reads a part, from wherever it was put."""
 Keep = Callable[[pl.DataFrame], Load]
 """Puts a frame aside."""
 Change = Callable[[pl.DataFrame], pl.DataFrame]
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A part that was put aside, of which some columns can be read alone."""
+
+    names: list[str]
+    read: Callable[[list[str]], pl.DataFrame]
+
+    def __call__(self) -> pl.DataFrame:
+        """The part."""
+        return self.read(self.names)
+
+
+def columns_of(load: Load, names: Collection[str]) -> pl.DataFrame:
+    """Some columns of a part, as far as it has them, with the texts beside amounts (`beyond`)."""
+    if not isinstance(load, Stored):
+        part = load()
+        return part.select(_asked(part.columns, names))
+    return load.read(_asked(load.names, names))
+
+
+def _asked(there: Sequence[str], names: Collection[str]) -> list[str]:
+    return [one for one in there if one.removesuffix(BEYOND).removesuffix(UNREADABLE) in names]
 
 
 class PartedSide(Mapping[str, pl.DataFrame]):
@@ -60,6 +87,8 @@ def changed(side: Mapping[str, pl.DataFrame], change: Change) -> Mapping[str, pl
 
 def filtered(load: Load, rows: pl.Series) -> Load:
     """A part with some of its rows."""
+    if isinstance(load, Stored):
+        return Stored(load.names, lambda names: load.read(names).filter(rows))
     return partial(_changed, load, lambda frame: frame.filter(rows))
 
 

@@ -6,14 +6,14 @@ amount that no such decimal holds has null there, and its text in a column of it
 Times are as in `schemas.frame_types.frame_schema`, with their `_offset` companion.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cache
 
 import polars as pl
 
-from flows.steps.frames.parts import parts_of
+from flows.steps.frames.parts import Load, columns_of, parts_of
 from schemas.amounts import BEYOND, UNREADABLE
 from schemas.field import Table
 from schemas.frame_types import AMOUNT, WORD, Dtype, frame_schema
@@ -63,11 +63,12 @@ class Sources:
         """The sources of one record kind, part by part: every side of it is in the same parts."""
         for number in range(self.number_of_parts(record)):
             # Nothing here holds on to a part.
-            yield self._part(record, number)
+            yield self.part(record, number)
 
-    def _part(self, record: str, number: int) -> "Sources":
+    def part(self, record: str, number: int, names: Collection[str] | None = None) -> "Sources":
+        """One part of the sources of a record kind; of all its columns, or of those named."""
         extract, database, listings = (
-            {record: loads[number]()} if (loads := parts_of(side, record)) else {}
+            {record: _read(loads[number], names)} if (loads := parts_of(side, record)) else {}
             for side in self._in_parts
         )
         return replace(self, extract=extract, database=database, listings=listings)
@@ -80,6 +81,10 @@ class Sources:
     def _in_parts(self) -> tuple[Mapping[str, pl.DataFrame], ...]:
         """Sides that may be in parts (`parts.PartedSide`)."""
         return self.extract, self.database, self.listings
+
+
+def _read(load: Load, names: Collection[str] | None) -> pl.DataFrame:
+    return load() if names is None else columns_of(load, names)
 
 
 def record_schema(table: Table) -> dict[str, Dtype]:

@@ -111,7 +111,10 @@ def _kind(
     sides, days, tenants = [], [], []
     counts = pl.DataFrame(schema={"status": STATUS, "rule": WORD, "len": pl.UInt32})
     unproven = sources.unproven.get(table.name)
-    for part, load in zip(sources.parts(table.name), statuses, strict=True):
+    added = {*table.identity, *table.amounts, table.tenant, table.currency}
+    names = {name for name in added if name is not None}
+    for number, load in enumerate(statuses):
+        part = sources.part(table.name, number, names)
         lines = with_accepted(table, load(), accepted, unproven)
         sides.append(_sides(table, part, lines))
         counts.extend(status_counts(lines))

@@ -24,6 +24,7 @@ from flows.steps.reconcile.totals import Amounts
 from flows.steps.reconcile.windows import business_date
 from schemas.amounts import BEYOND, UNREADABLE
 from schemas.field import Table
+from schemas.kinds import OFFSET
 from schemas.tables import EXTRACTS
 
 SIDES = {"extract": "E", "database": "D", "listings": "G"}
@@ -113,12 +114,25 @@ def cut_off(sources: Sources, as_of: date) -> Cut:
 def _late_parts(table: Table, sources: Sources, as_of: date) -> dict[str, list[pl.Series]]:
     """Which rows of each part of each side are after the day."""
     found: dict[str, list[pl.Series]] = defaultdict(list)
-    for part in sources.parts(table.name):
-        frames = {side: _frames(part, side).get(table.name) for side in SIDES}
-        there = {side: frame for side, frame in frames.items() if frame is not None}
-        for side, late in _late(table, there, as_of).items():
-            found[side].append(late)
+    assert table.business_date is not None
+    dated = (table.business_date, table.business_date + OFFSET)
+    for number in range(sources.number_of_parts(table.name)):
+        late = {
+            side: _after(table, frame, as_of)
+            for side, frame in _there(table, sources.part(table.name, number, dated)).items()
+        }
+        if table.key and any(one.any() for one in late.values()):
+            late = _late(table, _there(table, sources.part(table.name, number)), late)
+        for side, one in late.items():
+            found[side].append(one)
     return found
+
+
+def _there(table: Table, part: Sources) -> dict[str, pl.DataFrame]:
+    """The frames of a record kind by side."""
+    return {
+        side: frames[table.name] for side in SIDES if table.name in (frames := _frames(part, side))
+    }
 
 
 def _filtered(loads: Sequence[Load], rows: Sequence[pl.Series]) -> list[Load]:
@@ -133,11 +147,10 @@ def _frames(sources: Sources, side: str) -> Mapping[str, pl.DataFrame]:
     return frames
 
 
-def _late(table: Table, frames: Mapping[str, pl.DataFrame], as_of: date) -> dict[str, pl.Series]:
-    """Which rows of each side are after the day."""
-    own = {side: _after(table, frame, as_of) for side, frame in frames.items()}
-    if not table.key or not any(late.any() for late in own.values()):
-        return own
+def _late(
+    table: Table, frames: Mapping[str, pl.DataFrame], own: dict[str, pl.Series]
+) -> dict[str, pl.Series]:
+    """Which rows of each side are of a record after the day; `own`: which are by their own date."""
     keys = {side: key_frame(table, frame) for side, frame in frames.items()}
     names = next(iter(keys.values())).columns
     rows = pl.concat(

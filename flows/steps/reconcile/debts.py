@@ -23,16 +23,19 @@ from flows.steps.breaks.make import (
 )
 from flows.steps.frames import beyond
 from flows.steps.frames.beyond import beyond_of, exact_sum, money_text, sums_beyond
-from flows.steps.frames.parts import Load, whole
+from flows.steps.frames.parts import Load, columns_of, whole
 from flows.steps.match.packing import grouped
 from flows.steps.match.pairing import maybe_repeated
 from flows.steps.rules.rules import Discount, Rules
 from schemas.amounts import BEYOND, spelled
+from schemas.kinds import OFFSET
 from schemas.tables import PAYMENT
 
 DEBT = ("tenant", "debt")
 _BY = {"TenantsId": "tenant", "DebtsId": "debt", "CurrenciesId": "currency"}
 """Columns of payments that say to which debt and in which currency they are."""
+_OWED = (*_BY, "PaidAmount", "DiscountAmount", "PaymentDate", "PaymentDate" + OFFSET)
+"""Columns of payments that a debt is rolled up from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,7 @@ def roll_up(payments: Sequence[Load]) -> pl.DataFrame:
         return _rolled(payments[0]())
     parts = []
     for load in payments:
-        part = load()
+        part = columns_of(load, _OWED)
         if beyond_of(part, ["PaidAmount", "DiscountAmount"]):
             return _rolled(whole(payments))
         parts.append(_rolled(part))

@@ -28,13 +28,14 @@ from flows.steps.breaks.make import (
     together,
 )
 from flows.steps.frames.beyond import beyond_of, exact_sum
-from flows.steps.frames.parts import Load
+from flows.steps.frames.parts import Load, columns_of
 from flows.steps.frames.rate_series import PAIR, series
 from flows.steps.reconcile.series import reconcile_series
 from flows.steps.reconcile.tenants import crossings
 from flows.steps.rules.rules import Direction, Rules
 from flows.steps.rules.rules import Rates as RateRules
 from schemas.amounts import BEYOND
+from schemas.kinds import OFFSET
 from schemas.tables import CURRENCY_RATE, PAYMENT
 
 _BEYOND = f"PaidAmount{BEYOND}"
@@ -43,6 +44,8 @@ _WIDE = Context(prec=800)
 _MILLIONTH = Decimal("0.000001")
 """To what a quotient is rounded."""
 USE = ("CurrencyRatesId", "TenantsId", "CurrenciesId", "day")
+_USED = (*USE, "PaymentDate", "PaymentDate" + OFFSET, "PaidAmount")
+"""Columns of payments that say which rates they use."""
 """Payments alike in these use one rate alike."""
 FLAGS = (
     "RATE_MISSING",
@@ -104,7 +107,7 @@ def reconcile_rates(
 
 
 def _uses(payments: Sequence[Load]) -> pl.DataFrame:
-    parts = [_uses_of(_dated(load())) for load in payments]
+    parts = [_uses_of(_dated(columns_of(load, _USED))) for load in payments]
     if len(parts) == 1:
         return parts[0]
     every = pl.concat(parts, how="diagonal")
