@@ -130,11 +130,11 @@ def carry(
     if gone.height:
         together = pl.concat([together, gone], how="diagonal")
     else:
-        added = {**gone.schema, **together.schema}
+        there = together.schema
         together = together.with_columns(
             pl.lit(None, dtype).alias(name)
-            for name, dtype in added.items()
-            if name not in together.columns
+            for name, dtype in gone.schema.items()
+            if name not in there
         )
     return with_counts(light(together.select(_life(as_of) + _extra(breaks))), before)
 

@@ -10,8 +10,9 @@ def light(frame: pl.DataFrame) -> pl.DataFrame:
     most is not said of any.
     """
     counts = frame.null_count().row(0, named=True) if frame.height else {}
+    types = frame.schema  # Made anew each time it is asked for.
     return frame.with_columns(
-        pl.lit(None, frame.schema[name]).alias(name)
+        pl.lit(None, types[name]).alias(name)
         for name, nulls in counts.items()
         if nulls == frame.height
     )
@@ -27,8 +28,9 @@ def looked_up(frame: pl.DataFrame, known: pl.DataFrame, suffix: str = "_right") 
     """The frame with what is known of each `id`; joined only where anything is known of any."""
     if known.height:
         return light(frame.join(known, on="id", how="left", maintain_order="left", suffix=suffix))
+    there = frame.columns
     return frame.with_columns(
-        pl.lit(None, dtype).alias(name + suffix if name in frame.columns else name)
+        pl.lit(None, dtype).alias(name + suffix if name in there else name)
         for name, dtype in known.schema.items()
         if name != "id"
     )
