@@ -4,6 +4,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from flows.stages.workspace import Workspace
 from tests.accounts.people import ANNA, BO, CLEO, OTTO, add
 from tests.desk.browser import Browser, forms
@@ -17,6 +19,7 @@ DECISIONS = "SELECT what, by, reason, until, up_to, side, owner FROM decision OR
 ONE, TWO = (ids(found(key))[0] for key in ("1/7", "2/7"))
 
 
+@pytest.mark.long
 def test_a_break_is_accepted_and_the_acceptance_undone(
     workspace: Workspace, browser: New, rows: Rows
 ) -> None:

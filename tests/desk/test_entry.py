@@ -49,6 +49,7 @@ def test_an_account_that_is_disabled_is_out_with_its_next_click(
     assert "Password" in anna.open("/").text
 
 
+@pytest.mark.long(but=("/?x=1-/?x=1",))
 @pytest.mark.parametrize(
     ("wanted", "comes_to"),
     [

@@ -95,6 +95,7 @@ def test_what_cannot_be_looked_for_is_said(typed: dict[str, str], said: str) -> 
     assert said in str(refused.value)
 
 
+@pytest.mark.long
 @given(st.integers(0, 10**6), st.integers(1, 60))
 def test_figures_come_to_the_breaks_their_filter_finds(seed: int, rows: int) -> None:
     breaks = standing(many_breaks(rows, seed))

@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable
 from datetime import date, timedelta
 
+import pytest
+
 from connectors.postgres.breaks import Decision
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.reconcile.sign import approve, prepare
@@ -18,6 +20,7 @@ New = Callable[[], Browser]
 MINE = "everything; tenants 7"
 
 
+@pytest.mark.long
 def test_open_money_leads_to_its_breaks(workspace: Workspace, browser: New) -> None:
     run = reconcile(workspace, found("1", "2", amount="10.25"), scope=MINE)
     page = browser().open("/")
@@ -29,6 +32,7 @@ def test_open_money_leads_to_its_breaks(workspace: Workspace, browser: New) -> N
     assert there[path] in [told for _, told in figures(page.open(path))]
 
 
+@pytest.mark.long
 def test_a_break_that_is_accepted_is_not_open_any_more(workspace: Workspace, browser: New) -> None:
     breaks = found("1", "2")
     run = reconcile(workspace, breaks, scope=MINE)

@@ -67,6 +67,7 @@ def test_an_upload_is_imported_in_the_name_of_who_sent_it(
     assert rows("SELECT count(*) FROM batch") == [(1,)]
 
 
+@pytest.mark.long(but=("../../etc/x.csv-x.csv",))
 @pytest.mark.parametrize(
     ("name", "kept"),
     [
@@ -162,6 +163,7 @@ def test_a_correction_says_whether_it_may_change_records_of_others(
     assert rows('SELECT "PaidAmount"::text FROM payment') == [("77",)]
 
 
+@pytest.mark.long
 def test_buttons_ask_for_what_makes_sense_as_a_batch_is(
     workspace: Workspace, browser: New, tmp_path: Path
 ) -> None:

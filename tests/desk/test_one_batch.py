@@ -128,6 +128,7 @@ def test_a_batch_that_was_not_read_to_its_end_has_no_totals(
     assert "shown from there on" in text
 
 
+@pytest.mark.long(but=("2",))
 @pytest.mark.parametrize("number", [2, 99, 2**31, 10**30])
 def test_a_batch_that_is_not_there_or_not_seen_is_not_found(
     workspace: Workspace, browser: New, tmp_path: Path, number: int
@@ -142,6 +143,7 @@ def test_a_batch_that_is_not_there_or_not_seen_is_not_found(
     assert f"There is no batch {number} that you may see." in page.text
 
 
+@pytest.mark.long
 def test_text_of_another_tenant_is_not_shown_to_an_account_of_some(
     workspace: Workspace, browser: New, tmp_path: Path
 ) -> None:

@@ -42,6 +42,14 @@ def test_an_administrator_keeps_accounts(workspace: Workspace, browser: New) -> 
     assert "Bo Osei viewer all" in ada.text
 
 
+@pytest.mark.long(
+    but=(
+        "fields0-No account can be 'Bo'",
+        "fields2-no such role",
+        "fields3-no numbers of tenants",
+        "fields5-There is no account 'nobody'",
+    )
+)
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
@@ -74,6 +82,7 @@ def test_the_first_account_is_not_added_by_whoever_opens_the_desk(
     assert (told.status_code, "is added by" in told.text) == (403, True)
 
 
+@pytest.mark.long(but=("True",))
 @pytest.mark.parametrize("owner", [True, False])
 def test_nobody_else_keeps_accounts(
     workspace: Workspace, desk: str, controller: str, desk_as: Callable[[str], str], owner: bool

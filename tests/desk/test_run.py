@@ -81,6 +81,7 @@ def test_whether_it_can_be_signed_is_said_first(workspace: Workspace, browser: N
     assert "This run was followed by run" in page.open(f"/runs/{run.previous_id}").text
 
 
+@pytest.mark.long
 def test_a_decision_is_in_the_figures_with_the_next_click(
     workspace: Workspace, browser: New
 ) -> None:

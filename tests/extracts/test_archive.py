@@ -158,6 +158,7 @@ PACKED = {
 }
 
 
+@pytest.mark.long(but=("csv.gz", "csv.zst"))
 @pytest.mark.parametrize("suffix", PACKED)
 def test_every_cut_is_refused_and_leaves_nothing(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"a.{suffix}"
@@ -170,6 +171,7 @@ def test_every_cut_is_refused_and_leaves_nothing(tmp_path: Path, suffix: str) ->
     assert not archive.exists() or left_in(archive) == []
 
 
+@pytest.mark.long(but=("csv.gz", "zip"))
 @pytest.mark.parametrize("suffix", PACKED)
 def test_no_flipped_bit_changes_the_content_unseen(tmp_path: Path, suffix: str) -> None:
     seed = 20261121

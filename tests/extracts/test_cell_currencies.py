@@ -112,6 +112,7 @@ def restyled(path: str, **parts: tuple[str, str]) -> str:
     return path
 
 
+@pytest.mark.long(but=("part0-wrong0",))
 @pytest.mark.parametrize(
     ("part", "wrong"),
     [
@@ -171,6 +172,7 @@ def reasons(settings: Settings, path: str, shape: dict[str, Any]) -> dict[int, l
     return {one.line: [error["Message"] for error in one.errors] for one in verdict.rejects}
 
 
+@pytest.mark.long(but=("stated0--wrong0-ods",))
 @pytest.mark.parametrize("kind", ["ods", "xlsx"])
 @pytest.mark.parametrize(("stated", "names", "wrong"), STATED)
 def test_the_currency_of_a_cell_is_held_against_that_of_its_record(
@@ -309,6 +311,13 @@ def test_a_row_in_two_other_currencies_is_told_once(workspace: Workspace, tmp_pa
     assert "is in GBP by" in told[3][0]
 
 
+@pytest.mark.long(
+    but=(
+        "9999999999999999-written0-codes0-ods",
+        "1.5-written1-codes1-ods",
+        "1.5-written3-codes3-ods",
+    )
+)
 @pytest.mark.parametrize("kind", ["ods", "xlsx"])
 @pytest.mark.parametrize(
     ("cell", "written", "codes"),

@@ -43,6 +43,7 @@ def refusal(folder: Path, text: str | bytes, **options: object) -> ExtractRefuse
     return caught.value
 
 
+@pytest.mark.long(but=(",-campaign_actions_form_responses", ",-form_reply", ",-payment_gateway"))
 @pytest.mark.parametrize("name", EXTRACTS)
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 def test_every_record_is_recognised_by_its_own_header(

@@ -2,6 +2,7 @@ import csv
 import io
 
 import polars as pl
+import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
@@ -54,6 +55,7 @@ dialects = st.builds(
 cuts = st.lists(st.integers(0, 20), max_size=150)
 
 
+@pytest.mark.long
 @settings(max_examples=examples(400), deadline=None)
 @given(texts, st.integers(1, 4), dialects, cuts)
 def test_like_the_slow_reader_however_cut(

@@ -42,6 +42,7 @@ def frame_of(texts: Sequence[str | None]) -> pl.DataFrame:
     )
 
 
+@pytest.mark.long(but=("nothing to be run",))
 @pytest.mark.parametrize("texts", TEXTS.values(), ids=TEXTS.keys())
 def test_frames_of_rows_are_written_as_rows_are(texts: list[str], tmp_path: Path) -> None:
     header = read(tmp_path, f"{PAYMENT}\n")

@@ -101,6 +101,7 @@ def test_a_ceiling_holds_in_its_direction(workspace: Workspace) -> None:
     assert [(case, state) for case, state in told if state != case[2]] == []
 
 
+@pytest.mark.long
 def test_a_ceiling_is_held_against_what_was_accepted_however_often_it_changed(
     workspace: Workspace,
 ) -> None:
@@ -162,6 +163,7 @@ def test_many_are_accepted_each_as_it_is(workspace: Workspace) -> None:
     assert states(workspace) == ["REOPENED", "REOPENED", "ACCEPTED", "ACCEPTED", "OPEN"]
 
 
+@pytest.mark.long
 def test_what_changed_between_the_list_and_the_acceptance_needs_the_number_of_the_run(
     workspace: Workspace, rows: Any
 ) -> None:

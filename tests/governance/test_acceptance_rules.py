@@ -96,6 +96,7 @@ def test_a_run_accepts_by_its_rules_itself(
     assert again.run.previous_id == done.run.id
 
 
+@pytest.mark.long(but=("facts0-terms0-True", "facts1-terms1-True", "facts2-terms2-False"))
 @pytest.mark.parametrize(
     ("facts", "terms", "covered"),
     [
@@ -170,6 +171,16 @@ def test_what_people_have_decided_stays_with_people(workspace: Workspace, rows: 
         assert apply(workspace, run) == [(0, True)]
 
 
+@pytest.mark.long(
+    but=(
+        "terms0-no break code 'AMMOUNT'",
+        "terms1-no record kind 'payments'",
+        "terms2---reason",
+        "terms4-is no ceiling",
+        "terms5-is no ceiling",
+        "terms6-is no ceiling",
+    )
+)
 @pytest.mark.parametrize(
     ("terms", "told"),
     [
@@ -259,6 +270,7 @@ def test_a_rule_is_not_forged_and_nobody_is_called_like_one(
         assert find_run(connection, run.id).scope == SCOPE
 
 
+@pytest.mark.long(but=("disabled",))
 @pytest.mark.parametrize(
     "change",
     [{"disabled": True}, {"roles": (AccountRole.VIEWER,)}, {"tenants": (8,)}],

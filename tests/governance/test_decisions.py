@@ -222,6 +222,12 @@ OTHERS = [
 ]
 
 
+@pytest.mark.long(
+    but=(
+        "chosen0-about0-decision0-ann accepted 1 break at ",
+        "chosen0-about1-decision1-ann assigned 1 break at ",
+    )
+)
 @pytest.mark.parametrize(("about", "decision", "why"), OTHERS)
 @pytest.mark.parametrize("chosen", [Chosen((ONE,)), Chosen(currency=1, state="open")])
 def test_what_somebody_else_decided_since_one_looked_is_told(
