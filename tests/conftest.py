@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from hypothesis import settings
 
 from connectors.postgres.database import Database, libpq_address
-from connectors.postgres.server.embedded import embedded_url
+from connectors.postgres.server.embedded import SERVER_SETTINGS, embedded_url
 from connectors.postgres.server.postmaster import Postmaster
 from connectors.postgres.upgrade import migrate
 from connectors.settings import MIB, Limits, Settings
@@ -27,6 +27,9 @@ from tests import examples, workers
 TEMPLATE = "recon_template"
 Once = Callable[[Callable[[], None]], Workspace]
 """See the fixture `once`."""
+OF_TESTS = SERVER_SETTINGS | {"shared_buffers": "64MB", "fsync": "off", "full_page_writes": "off"}
+"""The server's own settings, but that of its pages few are looked through for each database that is
+made or dropped, and that nothing is kept for a machine that dies: only processes do so here."""
 MEMORY, ROOM = Path("/dev/shm"), 6 * 1024 * MIB
 """Where files are made in memory; a whole run takes less than this room there."""
 
@@ -131,16 +134,15 @@ def compiled(
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """URL of the maintenance database of a server that has the migrated template."""
     folder = tmp_path_factory.mktemp("server") / "postgres"
+    Postmaster(folder).prepare()
+    with (folder / "postgresql.auto.conf").open("a") as settings_file:
+        settings_file.writelines(f"{name} = '{value}'\n" for name, value in OF_TESTS.items())
     url = embedded_url(folder, TEMPLATE)
     engine = sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://", 1))
     with engine.begin() as connection:
         migrate(connection)
     engine.dispose()
     server = embedded_url(folder, "postgres")
-    # Processes die in tests, machines do not: what they hand to the system is never lost.
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute("ALTER SYSTEM SET fsync = off")
-        connection.execute("SELECT pg_reload_conf()")
     yield server
     # Its folder goes before this process ends, and a server without one takes a minute to notice:
     # for the next run, which may have the same folder, it would be a former server to wait for.

@@ -173,7 +173,7 @@ def test_amounts(number: NumberForm) -> None:
     assert len(found) >= 5 or number.percent
 
 
-@pytest.mark.long(but=("{}-datetime",))
+@pytest.mark.long(but=("{}-datetime", "{}-datetime with offset"))
 @pytest.mark.parametrize("kind", [Kind.DATETIME, Kind.DATETIME_OFFSET])
 @pytest.mark.parametrize("zone", ZONES, ids=str)
 def test_times(zone: dict[str, object], kind: Kind) -> None:

@@ -163,7 +163,6 @@ def test_many_are_accepted_each_as_it_is(workspace: Workspace) -> None:
     assert states(workspace) == ["REOPENED", "REOPENED", "ACCEPTED", "ACCEPTED", "OPEN"]
 
 
-@pytest.mark.long
 def test_what_changed_between_the_list_and_the_acceptance_needs_the_number_of_the_run(
     workspace: Workspace, rows: Any
 ) -> None:
