@@ -51,6 +51,12 @@ def limits_of(profile: Profile, settings: Settings) -> Limits:
     return replace(settings.limits, **profile.kept_settings.get(LIMITS, {}))
 
 
+def unknown_settings(kept: Mapping[str, Any]) -> list[str]:
+    """Kept settings that this version does not know, so that it would not go by them."""
+    names = {*kept} - {CURRENCIES, LIMITS} | {*kept.get(LIMITS, {})} - {*DECIDING}
+    return sorted(names)
+
+
 def inherited(profile: Profile) -> Mapping[str, Any]:
     """What a correction has of the kept settings of the batch it corrects.
 

@@ -14,7 +14,7 @@ from connectors.errors import BatchStateError, CorrectionError
 from connectors.files.profile import DEFAULT, Profile
 from connectors.postgres import ledger
 from connectors.postgres.ledger import Batch
-from flows.stages.kept_settings import inherited, other_settings
+from flows.stages.kept_settings import inherited, other_settings, unknown_settings
 from flows.stages.workspace import Workspace
 from schemas.tables import SECRETS
 
@@ -43,6 +43,7 @@ def restored_profile(batch: Batch) -> Profile:
     """The profile a batch was opened with; raises BatchStateError for one of another version."""
     values: dict[str, Any] = json.loads(batch.profile)
     unknown = sorted(values.keys() - Profile.__dataclass_fields__.keys())
+    unknown += unknown_settings(values.get("kept_settings", {}))
     if unknown:
         raise BatchStateError(
             f"Batch {batch.id} was opened by another version of recon, on terms that this one does "

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from connectors.errors import BatchStateError
 from connectors.files.profile_file import read_profile
 from connectors.postgres import ledger
 from connectors.postgres.ledger import State
@@ -210,3 +211,20 @@ def test_rows_are_read_within_the_limits_of_their_batch(
         repair.write_text(f"ReconRow,{HEADER},More\n1:2,{line(2)},{LONG}\n")
         batch = import_delivery(within(now), [str(repair)], profile, corrects=1).batch
         assert batch.state is State.COMPLETE
+
+
+@pytest.mark.parametrize(
+    ("kept", "said"), [({"locale": "de"}, "locale"), ({"limits": {"pages": 3}}, "pages")]
+)
+def test_a_setting_that_this_version_does_not_know_stops_it(
+    workspace: Workspace, tmp_path: Path, kept: dict[str, Any], said: str
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"{HEADER}\n{line(1)}\n")
+    with received(workspace, [path]):
+        pass
+    with workspace.database.connect() as connection:
+        profile = json.loads(ledger.find_batch(connection, 1).profile) | {"kept_settings": kept}
+        connection.execute("UPDATE batch SET profile = %s", [json.dumps(profile)])
+    with pytest.raises(BatchStateError, match=rf"terms that this one does not know: {said}\."):
+        run_batch(workspace, 1)
