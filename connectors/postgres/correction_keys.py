@@ -17,7 +17,7 @@ from connectors.postgres.attempts import (
 from connectors.postgres.batch_keys import error_data, key_value, ready, untold
 from connectors.postgres.corrections import staged_tables
 from connectors.postgres.ledger import State, batch_span
-from schemas.derived.sql_names import TARGET_NAMES, key_columns, staged_name
+from schemas.derived.sql_names import TARGET_NAMES, key_columns, listed, staged_name
 from schemas.derived.views import (
     AT_PLACES,
     CORRECTED,
@@ -26,7 +26,6 @@ from schemas.derived.views import (
     at_places,
     joined,
     json_expression,
-    listed,
     of_batch,
     position,
     quoted,

@@ -13,14 +13,13 @@ from typing import NamedTuple
 import psycopg
 
 from connectors.postgres.ledger import batch_span, list_receipts
-from schemas.derived.sql_names import key_columns, staged_name
+from schemas.derived.sql_names import key_columns, listed, staged_name
 from schemas.derived.views import (
     CORRECTED,
     ERRORS,
     REPAIRING,
     SETTLING,
     STATE,
-    listed,
     of_batch,
     quoted,
     told_joins,

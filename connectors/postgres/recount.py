@@ -14,17 +14,8 @@ import psycopg
 
 from connectors.postgres.ledger import batch_span
 from schemas.amounts import EXACT
-from schemas.derived.sql_names import IDENTITY, key_columns, staged_name
-from schemas.derived.views import (
-    STATE,
-    WRITTEN,
-    apply_stage,
-    joined,
-    listed,
-    of_batch,
-    quoted,
-    told_joins,
-)
+from schemas.derived.sql_names import IDENTITY, key_columns, listed, staged_name
+from schemas.derived.views import STATE, WRITTEN, apply_stage, joined, of_batch, quoted, told_joins
 from schemas.field import Table
 
 DATABASE, SINCE_CHANGED = "database", "since_changed"

@@ -6,8 +6,8 @@ import psycopg
 
 from connectors.errors import BatchStateError
 from connectors.postgres.ledger import batch_span
-from schemas.derived.sql_names import content_columns, staged_name, target_columns
-from schemas.derived.views import STATE, WRITTEN, joined, listed, of_batch, quoted, told_joins
+from schemas.derived.sql_names import content_columns, listed, staged_name, target_columns
+from schemas.derived.views import STATE, WRITTEN, joined, of_batch, quoted, told_joins
 from schemas.field import Table
 
 

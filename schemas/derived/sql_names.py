@@ -4,15 +4,24 @@ Every record has a target table (`payment`) and a staged table (`staged_payment`
 themselves are in `schemas.derived.sql`, which a statement need not wait for.
 """
 
+from collections.abc import Iterable
+
 from schemas.field import Kind, Table
 from schemas.kinds import stored_columns
 from schemas.ledger import LEDGER, LINEAGE, POSITION
 from schemas.tables import EXTRACTS
 
 SCHEMA = "recon"
+SAFE = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
+"""A function acts as the owner of the schema, and finds nothing that its caller put in its way."""
 IDENTITY = "identity"
 TARGET_NAMES = tuple(name for name in EXTRACTS if name != "insert_batch_data")
 """Records with a target table; insert-batch data has none: the rows of all batches are it."""
+
+
+def listed(words: Iterable[str]) -> str:
+    """Words as SQL lists them."""
+    return ", ".join(f"'{word}'" for word in words)
 
 
 def key_columns(table: Table) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ the batch names one and an operation takes the record.
 
 from collections.abc import Iterable, Iterator
 
-from schemas.derived.sql_names import SCHEMA, content_columns, key_columns, staged_name
+from schemas.derived.sql_names import SCHEMA, content_columns, key_columns, listed, staged_name
 from schemas.field import Field, Kind, Table
 from schemas.kinds import OFFSET
 from schemas.ledger import POSITION
@@ -184,11 +184,6 @@ def _offset_text(offset: str) -> str:
         f" || lpad((abs({offset}) / 60)::text, 2, '0')"
         f" || ':' || lpad(mod(abs({offset}), 60)::text, 2, '0'), '')"
     )
-
-
-def listed(states: Iterable[str]) -> str:
-    """States as SQL lists them."""
-    return ", ".join(f"'{state}'" for state in states)
 
 
 _ERROR_DATA = f"""coalesce(CASE WHEN x.state IN ({listed(SEND_ERRORS)}) THEN x.error_data END,

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from schemas.accounts import MAY_DECIDE, MAY_SIGN
 from schemas.amounts import BEYOND
-from schemas.derived.sql_names import SCHEMA
+from schemas.derived.sql_names import SAFE, SCHEMA, listed
 from schemas.guards.accounts import NOT_ALLOWED, NOT_YOURS, array, refuse, require
 from schemas.guards.decisions import BY_RULE, DECIDED, RULE_PROPOSED, plain_name
 from schemas.life import BESIDE, BreakState, Choice, Role
@@ -24,13 +24,10 @@ RULE_EVENTS = (RULE_PROPOSED, RULE_APPROVED, RULE_WITHDRAWN)
 COVERED = (BreakState.NEW, BreakState.OPEN)
 """States of breaks that a rule may accept: what came back is for people to look at."""
 
-_SAFE = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
 _MONEY = "^[0-9]{1,20}([.][0-9]{1,18})?$"
 _NUMBER = "^-?[0-9]{1,19}$"
-_LISTED = ", ".join(f"'{one}'" for one in COVERED)
-_BESIDE = ", ".join(f"'{one}'" for one in BESIDE)
 
-_COVERS = f"""b.state IN ({_LISTED}) AND b.code = terms ->> 'code'
+_COVERS = f"""b.state IN ({listed(COVERED)}) AND b.code = terms ->> 'code'
     AND b.currency::text = terms ->> 'currency'
     AND (terms ->> 'record' IS NULL OR b.record = terms ->> 'record')
     AND (terms ->> 'tenant' IS NULL OR b.tenant::text = terms ->> 'tenant')
@@ -40,7 +37,7 @@ _COVERS = f"""b.state IN ({_LISTED}) AND b.code = terms ->> 'code'
     AND NOT EXISTS (SELECT FROM {SCHEMA}.decision e
         JOIN {SCHEMA}.reconciliation r ON r.id = e.reconciliation_id
         WHERE e.break_id = b.break_id AND r.scope_hash = run.scope_hash
-        AND e.what NOT IN ({_BESIDE}) AND (e."by" !~ '^{BY_RULE}$' OR r.id = run.id))"""
+        AND e.what NOT IN ({listed(BESIDE)}) AND (e."by" !~ '^{BY_RULE}$' OR r.id = run.id))"""
 """SQL: whether a rule of these `terms` covers a break `b` as the run `run` left it."""
 
 _STILL = f"""{SCHEMA}.account_sees(one.person, one.detail::jsonb ->> 'scope')
@@ -52,7 +49,7 @@ _NO_LONGER = (
 )
 
 ACCEPTANCE_RULES_OF: Mapping[str, str] = {
-    "rule_terms(rule bigint)": f"""RETURNS jsonb LANGUAGE sql STABLE {_SAFE} AS $$
+    "rule_terms(rule bigint)": f"""RETURNS jsonb LANGUAGE sql STABLE {SAFE} AS $$
         -- What a rule says that is in force; null where it is not.
         SELECT e.detail::jsonb || jsonb_build_object('reason', e.reason)
         FROM {SCHEMA}.event e WHERE e.id = $1 AND e.what = '{RULE_PROPOSED}'
@@ -62,7 +59,7 @@ ACCEPTANCE_RULES_OF: Mapping[str, str] = {
             AND w.detail::jsonb -> 'rule' = to_jsonb($1))
     $$""",
     "propose_rule(said_by text, reason text, detail text)": f"""
-    RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
+    RETURNS bigint LANGUAGE plpgsql {SAFE} AS $$
     DECLARE
         terms jsonb := detail;
         person text := {require(MAY_DECIDE[Choice.PROPOSE], "'proposing a rule of acceptance'")};
@@ -89,7 +86,7 @@ ACCEPTANCE_RULES_OF: Mapping[str, str] = {
         RETURN {SCHEMA}.new_event(NULL, '{RULE_PROPOSED}', $1, $2, $3);
     END $$""",
     "approve_rule(rule bigint, said_by text, reason text)": f"""
-    RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
+    RETURNS bigint LANGUAGE plpgsql {SAFE} AS $$
     DECLARE
         one {SCHEMA}.event;
         person text := {require(MAY_SIGN[Role.APPROVED], "'approving a rule of acceptance'")};
@@ -127,7 +124,7 @@ ACCEPTANCE_RULES_OF: Mapping[str, str] = {
             json_build_object('rule', rule)::text);
     END $$""",
     "withdraw_rule(rule bigint, said_by text, reason text)": f"""
-    RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
+    RETURNS bigint LANGUAGE plpgsql {SAFE} AS $$
     DECLARE
         person text := {require(MAY_DECIDE[Choice.REOPEN], "'withdrawing a rule of acceptance'")};
     BEGIN
@@ -148,7 +145,7 @@ ACCEPTANCE_RULES_OF: Mapping[str, str] = {
         RETURN {SCHEMA}.new_event(NULL, '{RULE_WITHDRAWN}', said_by, reason,
             json_build_object('rule', rule)::text);
     END $$""",
-    "accept_by_rules(number integer)": f"""RETURNS json LANGUAGE plpgsql {_SAFE} AS $$
+    "accept_by_rules(number integer)": f"""RETURNS json LANGUAGE plpgsql {SAFE} AS $$
     DECLARE
         run {SCHEMA}.reconciliation;
         rule bigint;

@@ -1,8 +1,4 @@
-"""The functions that keep accounts and logins, and say who is acting.
-
-A session of the database says who acts by the token of a login, which it is set to. The token is
-drawn by whoever logs in and known to nobody else: the database keeps its hash. So no role decides
-or signs in the name of another account, whatever program it runs.
+"""The functions that keep accounts, and say who is acting.
 
 A password never comes here. Whoever logs in makes a key of it (Argon2id, by the salt that is kept
 with the account) and gives that; the database keeps the key's hash and compares. Nobody who reads
@@ -16,13 +12,12 @@ from collections.abc import Iterable, Mapping
 from schemas.accounts import (
     ADDRESS,
     FULL_NAME,
-    HOURS,
     LONGEST_ADDRESS,
     NAME,
     AccountRole,
     How,
 )
-from schemas.derived.sql_names import SCHEMA
+from schemas.derived.sql_names import SAFE, SCHEMA, listed
 from schemas.show_as import PATTERN
 
 REFUSED = "RC"
@@ -31,9 +26,6 @@ NOBODY, NOT_YOURS, NOT_ALLOWED = "RC001", "RC002", "RC003"
 """Nobody is logged in; the role or tenant is missing; a rule forbids it."""
 ARGON2 = "argon2id$v=19$m=19456,t=2,p=1$"
 """How keys are made of new passwords; 16 bytes of salt in hex follow."""
-TRIES = 5
-"""Logins that may be refused in a row before the next one has to wait."""
-LONGEST_WAIT = 900
 ADDED, CHANGED, PASSWORD = "account added", "account changed", "password set"
 LOGGED_IN, LOGGED_OUT, REFUSED_LOGIN = "logged in", "logged out", "login refused"
 ACCOUNT_KEPT = (ADDED, CHANGED, PASSWORD)
@@ -59,16 +51,13 @@ ACCOUNT_ROW = f"event_id, {', '.join(ACCOUNT_FACTS)}, {SCHEMA}.password_told(nam
 BATCH_SCOPE = "'tenants ' || (b.profile::json ->> 'tenant')"
 """SQL for what a batch `b` is about, as a scope; null where it is bound to no tenant."""
 
-_SAFE = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
 _OWNER = f"(pg_has_role(session_user, current_user, 'MEMBER') AND {SCHEMA}.acting() IS NULL)"
 """SQL for the owner of the schema; whoever is logged in is held to their roles all the same."""
-_ROLES = ", ".join(f"'{role}'" for role in AccountRole)
 
 
 def array(words: Iterable[str]) -> str:
     """SQL for some words."""
-    listed = ", ".join(f"'{word}'" for word in words)
-    return f"ARRAY[{listed}]"
+    return f"ARRAY[{listed(words)}]"
 
 
 def scope_within(scope: str, tenants: str) -> str:
@@ -112,42 +101,42 @@ _NO_ACCOUNT = refuse(
 _FACTS = ", ".join(f"'{name}', one.{name}" for name in ACCOUNT_FACTS)
 
 ACCOUNTS_OF: Mapping[str, str] = {
-    "acting()": f"""RETURNS {SCHEMA}.account LANGUAGE sql STABLE {_SAFE} AS $$
+    "acting()": f"""RETURNS {SCHEMA}.account LANGUAGE sql STABLE {SAFE} AS $$
         SELECT a.* FROM {SCHEMA}.login l JOIN {SCHEMA}.account a ON a.name = l.account
         WHERE l.token_hash = encode(sha256(convert_to(
             current_setting('recon.login', true), 'UTF8')), 'hex')
         AND l.ended_at IS NULL AND l.expires_at > clock_timestamp() AND NOT a.disabled
     $$""",
-    "acting_as()": f"""RETURNS json LANGUAGE sql STABLE {_SAFE} AS $$
+    "acting_as()": f"""RETURNS json LANGUAGE sql STABLE {SAFE} AS $$
         SELECT json_build_object('name', a.name, 'full_name', a.full_name, 'roles', a.roles,
             'tenants', a.tenants, 'subject', a.subject, 'show_as', a.show_as,
             'own_password', a.verifier IS NOT NULL)
         FROM {SCHEMA}.acting() a WHERE a.name IS NOT NULL
     $$""",
-    "has_accounts()": f"""RETURNS boolean LANGUAGE sql STABLE {_SAFE} AS $$
+    "has_accounts()": f"""RETURNS boolean LANGUAGE sql STABLE {SAFE} AS $$
         SELECT EXISTS (SELECT FROM {SCHEMA}.account)
     $$""",
-    "sees_scope(scope text)": f"""RETURNS boolean LANGUAGE sql STABLE {_SAFE} AS $$
+    "sees_scope(scope text)": f"""RETURNS boolean LANGUAGE sql STABLE {SAFE} AS $$
         SELECT {_SEES} FROM {SCHEMA}.acting() a
     $$""",
-    "account_sees(whose text, scope text)": f"""RETURNS boolean LANGUAGE sql STABLE {_SAFE} AS $$
+    "account_sees(whose text, scope text)": f"""RETURNS boolean LANGUAGE sql STABLE {SAFE} AS $$
         SELECT EXISTS (SELECT FROM {SCHEMA}.account a
             WHERE a.name = $1 AND NOT a.disabled AND ({_SEES}))
     $$""",
     "account_may(whose text, wanted text[], tenant text)": f"""
-    RETURNS boolean LANGUAGE sql STABLE {_SAFE} AS $$
+    RETURNS boolean LANGUAGE sql STABLE {SAFE} AS $$
         -- What somebody proposed counts while they may propose it.
         SELECT EXISTS (SELECT FROM {SCHEMA}.account a WHERE a.name = $1 AND NOT a.disabled
             AND string_to_array(a.roles, ' ') && $2
             AND (coalesce(a.tenants, '') = '' OR $3 = ANY (string_to_array(a.tenants, ' '))))
     $$""",
-    "sees_batch(number integer)": f"""RETURNS boolean LANGUAGE sql STABLE {_SAFE} AS $$
+    "sees_batch(number integer)": f"""RETURNS boolean LANGUAGE sql STABLE {SAFE} AS $$
         -- A batch that is bound to no tenant may hold rows of any; what is about none is about all.
         SELECT coalesce((SELECT {SCHEMA}.sees_scope({BATCH_SCOPE}) FROM {SCHEMA}.batch b
             WHERE b.id = $1), {SCHEMA}.sees_scope(NULL))
     $$""",
     "require_operator(what text, number integer)": f"""
-    RETURNS void LANGUAGE plpgsql STABLE {_SAFE} AS $$
+    RETURNS void LANGUAGE plpgsql STABLE {SAFE} AS $$
     DECLARE
         person {SCHEMA}.account := {SCHEMA}.acting();
     BEGIN
@@ -159,7 +148,7 @@ ACCOUNTS_OF: Mapping[str, str] = {
             END IF;
         END IF;
     END $$""",
-    "require_role(wanted text[], what text)": f"""RETURNS text LANGUAGE plpgsql STABLE {_SAFE} AS $$
+    "require_role(wanted text[], what text)": f"""RETURNS text LANGUAGE plpgsql STABLE {SAFE} AS $$
     DECLARE
         person {SCHEMA}.account := {SCHEMA}.acting();
     BEGIN
@@ -174,14 +163,14 @@ ACCOUNTS_OF: Mapping[str, str] = {
         END IF;
         RETURN person.name;
     END $$""",
-    "password_told(whose text)": f"""RETURNS text LANGUAGE sql STABLE {_SAFE} AS $$
+    "password_told(whose text)": f"""RETURNS text LANGUAGE sql STABLE {SAFE} AS $$
         -- What an event says of a password: that it is the same one, and nothing to guess it by.
         SELECT encode(sha256(convert_to(
             concat_ws('|', a.pepper, a.salt || '|' || a.verifier), 'UTF8')), 'hex')
         FROM {SCHEMA}.account a WHERE a.name = $1 AND a.verifier IS NOT NULL
     $$""",
     "account_event(what text, said_by text, whose text)": f"""
-    RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
+    RETURNS bigint LANGUAGE plpgsql {SAFE} AS $$
     DECLARE
         event bigint;
         one {SCHEMA}.account;
@@ -193,7 +182,7 @@ ACCOUNTS_OF: Mapping[str, str] = {
         RETURN event;
     END $$""",
     "keep_account(name text, full_name text, roles text, tenants text, subject text, "
-    "disabled boolean, said_by text)": f"""RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
+    "disabled boolean, said_by text)": f"""RETURNS bigint LANGUAGE plpgsql {SAFE} AS $$
     DECLARE
         there boolean;
         known_as text;
@@ -205,7 +194,7 @@ ACCOUNTS_OF: Mapping[str, str] = {
             END IF;
         END IF;
         IF $1 !~ '^{NAME}$' OR length(btrim($2)) NOT BETWEEN 1 AND {FULL_NAME}
-            OR $3 = '' OR NOT string_to_array($3, ' ') <@ ARRAY[{_ROLES}]
+            OR $3 = '' OR NOT string_to_array($3, ' ') <@ {array(AccountRole)}
             OR $4 !~ '^-?[0-9]+( -?[0-9]+)*$'
         THEN
             {_NO_ACCOUNT};
@@ -233,7 +222,7 @@ ACCOUNTS_OF: Mapping[str, str] = {
             CASE WHEN there THEN '{CHANGED}' ELSE '{ADDED}' END, $7, $1);
     END $$""",
     "keep_subscription(whose text, scope text, address text, said_by text)": f"""
-    RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
+    RETURNS bigint LANGUAGE plpgsql {SAFE} AS $$
     DECLARE
         person {SCHEMA}.account := {SCHEMA}.acting();
         hashed text := encode(sha256(convert_to($2, 'UTF8')), 'hex');
@@ -275,7 +264,7 @@ ACCOUNTS_OF: Mapping[str, str] = {
         RETURN event;
     END $$""",
     "claim_mail(number integer, tried text[])": f"""
-    RETURNS TABLE (account text, address text) LANGUAGE plpgsql {_SAFE} AS $$
+    RETURNS TABLE (account text, address text) LANGUAGE plpgsql {SAFE} AS $$
     BEGIN
         -- Whoever claims it has it until the transaction ends; who may see the run is asked now.
         RETURN QUERY SELECT m.account::text, s.address::text FROM {SCHEMA}.report_mail m
@@ -285,12 +274,12 @@ ACCOUNTS_OF: Mapping[str, str] = {
             AND m.account <> ALL (tried) AND {SCHEMA}.account_sees(m.account, r.scope)
             ORDER BY m.account LIMIT 1 FOR UPDATE OF m SKIP LOCKED;
     END $$""",
-    "mail_sent(number integer, whose text)": f"""RETURNS void LANGUAGE sql {_SAFE} AS $$
+    "mail_sent(number integer, whose text)": f"""RETURNS void LANGUAGE sql {SAFE} AS $$
         UPDATE {SCHEMA}.report_mail m SET sent_at = clock_timestamp()
             WHERE m.reconciliation_id = $1 AND m.account = $2 AND m.sent_at IS NULL
     $$""",
     "choose_show_as(whose text, chosen text)": f"""
-    RETURNS void LANGUAGE plpgsql {_SAFE} AS $$
+    RETURNS void LANGUAGE plpgsql {SAFE} AS $$
     DECLARE
         person {SCHEMA}.account := {SCHEMA}.acting();
     BEGIN
@@ -310,7 +299,7 @@ ACCOUNTS_OF: Mapping[str, str] = {
         END IF;
     END $$""",
     "set_password(whose text, salt text, verifier text, old_key text, said_by text)": f"""
-    RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
+    RETURNS bigint LANGUAGE plpgsql {SAFE} AS $$
     DECLARE
         person {SCHEMA}.account := {SCHEMA}.acting();
     BEGIN
@@ -342,7 +331,7 @@ ACCOUNTS_OF: Mapping[str, str] = {
                 current_setting('recon.login', true), 'UTF8')), 'hex');
         RETURN {SCHEMA}.account_event('{PASSWORD}', said_by, whose);
     END $$""",
-    "login_salt(whose text)": f"""RETURNS text LANGUAGE sql STABLE {_SAFE} AS $$
+    "login_salt(whose text)": f"""RETURNS text LANGUAGE sql STABLE {SAFE} AS $$
         -- Of a name that nobody has as well, and always the same: it does not tell who there is.
         SELECT coalesce((SELECT a.salt FROM {SCHEMA}.account a WHERE a.name = $1),
             '{ARGON2}' || left(encode(sha256(convert_to($1 || coalesce((
@@ -350,7 +339,7 @@ ACCOUNTS_OF: Mapping[str, str] = {
             'hex'), 32))
     $$""",
     "keep_limit(currency text, above text, said_by text)": f"""
-    RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
+    RETURNS bigint LANGUAGE plpgsql {SAFE} AS $$
     DECLARE
         event bigint;
     BEGIN
@@ -370,73 +359,6 @@ ACCOUNTS_OF: Mapping[str, str] = {
             INSERT INTO {SCHEMA}.acceptance_limit VALUES ($1, $2, event);
         END IF;
         RETURN event;
-    END $$""",
-    "log_in(whose text, key text, token_hash text, seconds integer)": f"""
-    RETURNS text LANGUAGE plpgsql {_SAFE} AS $$
-    DECLARE
-        one {SCHEMA}.account;
-        waits double precision;
-    BEGIN
-        -- One at a time, so that tries are counted.
-        SELECT * INTO one FROM {SCHEMA}.account a WHERE a.name = whose FOR UPDATE;
-        IF one.name IS NULL OR one.disabled OR one.verifier IS NULL THEN
-            RETURN 'wrong';
-        END IF;
-        waits := CASE WHEN one.failed < {TRIES} THEN 0
-            ELSE least({LONGEST_WAIT}, 2 ^ least(one.failed - {TRIES}, 20))
-                - extract(epoch FROM clock_timestamp() - one.failed_at) END;
-        IF waits > 0 THEN
-            RETURN 'wait ' || ceil(waits);
-        END IF;
-        IF $2 !~ '^[0-9a-f]+$' OR length($2) % 2 = 1
-            OR encode(sha256(decode($2, 'hex')), 'hex') <> one.verifier
-        THEN
-            UPDATE {SCHEMA}.account a SET failed = a.failed + 1, failed_at = clock_timestamp()
-                WHERE a.name = whose;
-            PERFORM {SCHEMA}.new_event(NULL, '{REFUSED_LOGIN}', whose, NULL, NULL);
-            RETURN 'wrong';
-        END IF;
-        UPDATE {SCHEMA}.account a SET failed = 0 WHERE a.name = whose;
-        PERFORM {SCHEMA}.open_login(whose, '{How.PASSWORD}', $3, $4);
-        RETURN 'ok';
-    END $$""",
-    "open_login(whose text, how text, token_hash text, seconds integer)": f"""
-    RETURNS void LANGUAGE plpgsql {_SAFE} AS $$
-    BEGIN
-        IF $3 !~ '^[0-9a-f]{{64}}$' OR $4 NOT BETWEEN 1 AND {HOURS * 3600} THEN
-            {refuse(NOT_ALLOWED, "no login is kept so")};
-        END IF;
-        DELETE FROM {SCHEMA}.login l WHERE l.expires_at < clock_timestamp() - interval '1 day';
-        INSERT INTO {SCHEMA}.login (token_hash, account, how, opened_at, expires_at)
-        VALUES ($3, whose, how, clock_timestamp(), clock_timestamp() + $4 * interval '1s');
-        PERFORM {SCHEMA}.new_event(NULL, '{LOGGED_IN}', whose, NULL,
-            json_build_object('how', how)::text);
-    END $$""",
-    "vouch(known_as text, how text, token_hash text, seconds integer)": f"""
-    RETURNS text LANGUAGE plpgsql {_SAFE} AS $$
-    DECLARE
-        whose text;
-    BEGIN
-        IF how NOT IN ('{How.OIDC}', '{How.PROXY}') THEN
-            {refuse(NOT_ALLOWED, "nobody vouches for a password")};
-        END IF;
-        SELECT a.name INTO whose FROM {SCHEMA}.account a
-            WHERE a.subject = how || ' ' || known_as AND NOT a.disabled;
-        IF whose IS NOT NULL THEN
-            PERFORM {SCHEMA}.open_login(whose, how, $3, $4);
-        END IF;
-        RETURN whose;
-    END $$""",
-    "log_out()": f"""RETURNS void LANGUAGE plpgsql {_SAFE} AS $$
-    DECLARE
-        whose text := ({SCHEMA}.acting()).name;
-    BEGIN
-        IF whose IS NOT NULL THEN
-            PERFORM {SCHEMA}.new_event(NULL, '{LOGGED_OUT}', whose, NULL, NULL);
-            UPDATE {SCHEMA}.login l SET ended_at = clock_timestamp()
-                WHERE l.token_hash = encode(sha256(convert_to(
-                    current_setting('recon.login', true), 'UTF8')), 'hex');
-        END IF;
     END $$""",
 }
 """Head -> rest of the definition."""

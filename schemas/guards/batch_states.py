@@ -7,7 +7,7 @@ and only those who may apply rows say that rows were applied or taken back.
 
 from collections.abc import Mapping, Sequence
 
-from schemas.derived.sql_names import SCHEMA
+from schemas.derived.sql_names import SCHEMA, listed
 from schemas.derived.views import LISTING_FEED
 
 MERGER = "recon_merger"
@@ -57,7 +57,7 @@ def lacks_merger() -> str:
 def is_listed(what: str, batch_id: str) -> str:
     """SQL for whether an event, which is a variable, tells that a listing was read to its end."""
     return (
-        f"({what} IN ({_texts([PREFIX + state for state in MERGED_STATES])}) AND EXISTS (SELECT "
+        f"({what} IN ({listed([PREFIX + state for state in MERGED_STATES])}) AND EXISTS (SELECT "
         f"FROM {SCHEMA}.batch b WHERE b.id = {batch_id} AND b.feed = '{LISTING_FEED}'))"
     )
 
@@ -67,10 +67,6 @@ def _decided() -> str:
         f"WHEN NEW.state = '{after}' AND '{before}' IN (OLD.state, '*') THEN '{event}'"
         for (before, after), event in DECIDED_BY.items()
     )
-
-
-def _texts(words: Sequence[str]) -> str:
-    return ", ".join(f"'{word}'" for word in words)
 
 
 STATES: tuple[str, ...] = (
@@ -91,11 +87,11 @@ STATES: tuple[str, ...] = (
         IF NEW.feed <> OLD.feed THEN
             RAISE EXCEPTION 'batch % is of feed %, and stays so', OLD.id, OLD.feed;
         END IF;
-        IF OLD.state IN ({_texts(ENDS)}) THEN
+        IF OLD.state IN ({listed(ENDS)}) THEN
             RAISE EXCEPTION 'batch % is %, which is an end', OLD.id, OLD.state;
         END IF;
-        IF NEW.state IN ({_texts(APPLIED_STATES)}) AND {lacks_merger()}
-            AND NOT (NEW.feed = '{LISTING_FEED}' AND NEW.state IN ({_texts(MERGED_STATES)}))
+        IF NEW.state IN ({listed(APPLIED_STATES)}) AND {lacks_merger()}
+            AND NOT (NEW.feed = '{LISTING_FEED}' AND NEW.state IN ({listed(MERGED_STATES)}))
         THEN
             RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE =
                 'permission denied for event ' || quote_literal('{PREFIX}' || NEW.state)

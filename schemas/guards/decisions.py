@@ -5,12 +5,12 @@ they prepared or accepted, and a large acceptance takes two people. Where there 
 names are those that are said. See `schemas.guards.trail_functions` for drafts and events.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from schemas.accounts import ACTS, MAY_DECIDE, MAY_SIGN
 from schemas.amounts import BEYOND
-from schemas.derived.sql_names import SCHEMA
+from schemas.derived.sql_names import SAFE, SCHEMA, listed
 from schemas.guards.accounts import NOT_ALLOWED, NOT_YOURS, array, refuse, require
 from schemas.life import RECONCILED, SIDES, UNSEEN, BreakState, Choice, Look, Role
 
@@ -35,11 +35,6 @@ BY_RULE = "rule [0-9]+"
 """The name that acceptances by a rule carry; nobody else is called so."""
 
 
-def texts(words: Iterable[str]) -> str:
-    """Words as SQL lists them."""
-    return ", ".join(f"'{word}'" for word in words)
-
-
 def plain_name(name: str) -> str:
     """SQL for what is the same of a name however it is typed: letters by their form, one blank."""
     seen = f"regexp_replace(normalize({name}, NFKC), '[{UNSEEN}]', '', 'g')"
@@ -54,7 +49,6 @@ def _fits(column: str, pairs: Mapping[str, str]) -> str:
 
 
 _LINE = "d.reconciliation_id, d.break_id, d.what, d.by, d.reason, d.until, d.side, d.owner"
-_SAFE = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
 
 
 def _roles_asked(events: Mapping[Any, str], may: Mapping[Any, Any]) -> str:
@@ -100,7 +94,7 @@ _CHANGED_RULES = refuse(
 
 DECISIONS_OF: Mapping[str, str] = {
     "refuse_interested(whose text, number integer)": f"""
-    RETURNS void LANGUAGE plpgsql STABLE {_SAFE} AS $$
+    RETURNS void LANGUAGE plpgsql STABLE {SAFE} AS $$
     DECLARE
         run {SCHEMA}.reconciliation;
         accepted bigint;
@@ -145,16 +139,16 @@ DECISIONS_OF: Mapping[str, str] = {
             {_CHANGED_RULES};
         END IF;
     END $$""",
-    "look_at(number integer, what text)": f"""RETURNS void LANGUAGE sql {_SAFE} AS $$
+    "look_at(number integer, what text)": f"""RETURNS void LANGUAGE sql {SAFE} AS $$
         INSERT INTO {SCHEMA}.look (account, reconciliation_id, what, at)
         SELECT a.name, r.id, $2, clock_timestamp()
         FROM {SCHEMA}.acting() a, {SCHEMA}.reconciliation r
         WHERE a.name IS NOT NULL AND r.id = $1 AND {SCHEMA}.sees_scope(r.scope)
-        AND ($2 IN ({texts([*Look])}) OR EXISTS (SELECT FROM {SCHEMA}.break_state b
+        AND ($2 IN ({listed([*Look])}) OR EXISTS (SELECT FROM {SCHEMA}.break_state b
             WHERE b.reconciliation_id = $1 AND b.break_id = $2))
         ON CONFLICT DO NOTHING
     $$""",
-    "refuse_alone(person text)": f"""RETURNS void LANGUAGE plpgsql STABLE {_SAFE} AS $$
+    "refuse_alone(person text)": f"""RETURNS void LANGUAGE plpgsql STABLE {SAFE} AS $$
     DECLARE
         least text;
         larger bigint;
@@ -178,7 +172,7 @@ DECISIONS_OF: Mapping[str, str] = {
         END IF;
     END $$""",
     "decide(what text, said_by text, reason text, detail text)": f"""
-    RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
+    RETURNS bigint LANGUAGE plpgsql {SAFE} AS $$
     DECLARE
         drafted regclass := {SCHEMA}.drafted('decision');
         person text := CASE what {_roles_asked(DECIDED, MAY_DECIDE)} END;
@@ -199,7 +193,7 @@ DECISIONS_OF: Mapping[str, str] = {
         END IF;
         RETURN {SCHEMA}.write_decisions(what, said_by, reason, detail);
     END $$""",
-    "drafted_digest()": f"""RETURNS text LANGUAGE plpgsql STABLE {_SAFE} AS $$
+    "drafted_digest()": f"""RETURNS text LANGUAGE plpgsql STABLE {SAFE} AS $$
     DECLARE
         drafted regclass := {SCHEMA}.drafted('decision');
     BEGIN
@@ -209,13 +203,13 @@ DECISIONS_OF: Mapping[str, str] = {
             ORDER BY d.break_id COLLATE "C"), 'UTF8')), 'hex') FROM pg_temp.draft_decision d);
     END $$""",
     "write_decisions(what text, said_by text, reason text, detail text)": f"""
-    RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
+    RETURNS bigint LANGUAGE plpgsql {SAFE} AS $$
     DECLARE
         event bigint;
         told jsonb := detail;
         drafted regclass := {SCHEMA}.drafted('decision');
     BEGIN
-        IF what NOT IN ({texts([*DECIDED.values()])}) THEN
+        IF what NOT IN ({listed([*DECIDED.values()])}) THEN
             RAISE EXCEPTION '% is no decision', quote_literal(what);
         END IF;
         IF NOT EXISTS (SELECT FROM pg_temp.draft_decision) OR EXISTS (
@@ -223,7 +217,7 @@ DECISIONS_OF: Mapping[str, str] = {
             ({_fits("d.what", DECIDED)}, d.by, d.reason, to_jsonb(d.reconciliation_id))
                 IS DISTINCT FROM ($1, $2, $3, told -> 'reconciliation')
             OR d.until <> to_char(d.until::date, 'YYYY-MM-DD')
-            OR d.side NOT IN ({texts([*SIDES])}) OR d.up_to !~ '^[0-9]+([.][0-9]+)?$')
+            OR d.side NOT IN ({listed([*SIDES])}) OR d.up_to !~ '^[0-9]+([.][0-9]+)?$')
         OR EXISTS (
             SELECT FROM pg_temp.draft_decision d GROUP BY d.break_id HAVING count(*) > 1)
         OR EXISTS (
@@ -239,7 +233,7 @@ DECISIONS_OF: Mapping[str, str] = {
         RETURN event;
     END $$""",
     "sign(what text, said_by text, reason text, detail text)": f"""
-    RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
+    RETURNS bigint LANGUAGE plpgsql {SAFE} AS $$
     DECLARE
         event bigint;
         told jsonb := detail;
@@ -249,7 +243,7 @@ DECISIONS_OF: Mapping[str, str] = {
         prepared {SCHEMA}.signature;
         person text := CASE what {_roles_asked(SIGNED, MAY_SIGN)} END;
     BEGIN
-        IF what NOT IN ({texts([*SIGNED.values()])}) THEN
+        IF what NOT IN ({listed([*SIGNED.values()])}) THEN
             RAISE EXCEPTION '% is no signature', quote_literal(what);
         END IF;
         SELECT * INTO one FROM pg_temp.draft_signature;
@@ -272,7 +266,7 @@ DECISIONS_OF: Mapping[str, str] = {
         -- The one who prepared is held against the one who approves, so it is there before.
         IF one.role = '{Role.APPROVED}' AND (prepared.role IS NULL
             OR {plain_name('prepared."by"')} = {plain_name('one."by"')}
-            OR run.verdict NOT IN ({texts([*RECONCILED])}))
+            OR run.verdict NOT IN ({listed([*RECONCILED])}))
         THEN
             RAISE EXCEPTION 'reconciliation % is not to be approved by %: it says %, prepared by %',
                 run.id, quote_literal(one."by"), run.verdict, coalesce(prepared."by", 'nobody');

@@ -7,9 +7,9 @@ writes to the trail while it does a job carries the name of who asked, and the n
 
 from collections.abc import Mapping
 
-from schemas.derived.sql_names import SCHEMA
+from schemas.derived.sql_names import SAFE, SCHEMA, listed
 from schemas.guards.accounts import BATCH_SCOPE, NOT_ALLOWED, NOT_YOURS, refuse, require
-from schemas.guards.decisions import as_the_person, texts
+from schemas.guards.decisions import as_the_person
 from schemas.jobs import (
     ARGUMENTS_LENGTH,
     COULD_NOT_RUN,
@@ -27,7 +27,6 @@ JOB_EVENTS = (JOB_ORDERED, JOB_AGAIN, JOB_REFUSED)
 JOB_FACTS = ("kind", "arguments", "asked_by", "person")
 """What nobody changes of a job; its event says their hash."""
 
-_SAFE = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
 _PERSON = require(MAY_ORDER, f"'{ORDERING}'")
 _NO_JOB = refuse(NOT_ALLOWED, "there is no job %s that you may start", "number")
 _NO_WORK = refuse(NOT_ALLOWED, "%L is no work that can be ordered so", "$1")
@@ -44,23 +43,23 @@ def job_told(job: str) -> str:
 
 
 JOBS_OF: Mapping[str, str] = {
-    "sees_job(asked text)": f"""RETURNS boolean LANGUAGE sql STABLE {_SAFE} AS $$
+    "sees_job(asked text)": f"""RETURNS boolean LANGUAGE sql STABLE {SAFE} AS $$
         -- An account of some tenants sees what it asked for itself.
         SELECT coalesce(a.tenants, '') = '' OR a.name = $1 FROM {SCHEMA}.acting() a
     $$""",
-    "job_lives(number integer)": f"""RETURNS boolean LANGUAGE plpgsql STABLE {_SAFE} AS $$
+    "job_lives(number integer)": f"""RETURNS boolean LANGUAGE plpgsql STABLE {SAFE} AS $$
     BEGIN
         RETURN EXISTS (SELECT FROM {SCHEMA}.lease l WHERE l.name = 'job ' || number
             AND l.expires_at > clock_timestamp() AND {SCHEMA}.lease_lives(l.pid, l.mark));
     END $$""",
-    "job_at_work()": f"""RETURNS {SCHEMA}.job LANGUAGE sql STABLE {_SAFE} AS $$
+    "job_at_work()": f"""RETURNS {SCHEMA}.job LANGUAGE sql STABLE {SAFE} AS $$
         -- A session says which job it works for; only the account that took it is believed.
         SELECT j.* FROM {SCHEMA}.job j WHERE j.id::text = current_setting('recon.job', true)
         AND j.state = '{JobState.RUNNING}' AND j.account = session_user
         AND ({SCHEMA}.acting()).name IS NULL
     $$""",
     "job_within(whose text, kind text, told jsonb)": f"""
-    RETURNS boolean LANGUAGE sql STABLE {_SAFE} AS $$
+    RETURNS boolean LANGUAGE sql STABLE {SAFE} AS $$
         -- Whether an account is for all tenants, or a job about its own alone.
         SELECT {SCHEMA}.account_sees($1, NULL) OR {SCHEMA}.account_sees($1, CASE
             WHEN $2 = '{JobKind.IMPORT}' THEN 'tenants ' || ($3 ->> 'tenant')
@@ -70,7 +69,7 @@ JOBS_OF: Mapping[str, str] = {
                 WHERE b.id = ($3 ->> 'batch')::integer)
         END)
     $$""",
-    "job_refused(number integer)": f"""RETURNS text LANGUAGE plpgsql STABLE {_SAFE} AS $$
+    "job_refused(number integer)": f"""RETURNS text LANGUAGE plpgsql STABLE {SAFE} AS $$
     DECLARE
         one {SCHEMA}.job;
         orderer text;
@@ -88,7 +87,7 @@ JOBS_OF: Mapping[str, str] = {
                 THEN 'it was ordered by nobody who was logged in, and there are accounts now' END
             WHEN account.disabled IS DISTINCT FROM false
                 THEN format('%s ordered it, and is disabled now', orderer)
-            WHEN NOT string_to_array(account.roles, ' ') && ARRAY[{texts(MAY_ORDER)}]
+            WHEN NOT string_to_array(account.roles, ' ') && ARRAY[{listed(MAY_ORDER)}]
                 THEN format('%s ordered it, and may not order work any more', orderer)
             WHEN NOT {SCHEMA}.job_within(orderer, one.kind, one.arguments::jsonb)
                 THEN format('%s ordered it, and acts for the tenants %s alone now', orderer,
@@ -97,7 +96,7 @@ JOBS_OF: Mapping[str, str] = {
         RETURN 'Nothing was done: ' || why || '. Whoever may order it starts it again.';
     END $$""",
     "order_job(kind text, arguments text, said_by text)": f"""
-    RETURNS integer LANGUAGE plpgsql {_SAFE} AS $$
+    RETURNS integer LANGUAGE plpgsql {SAFE} AS $$
     DECLARE
         person text := {_PERSON};
         told jsonb := arguments;
@@ -105,7 +104,7 @@ JOBS_OF: Mapping[str, str] = {
         event bigint;
     BEGIN
         {as_the_person("said_by")}
-        IF kind NOT IN ({texts([*JobKind])}) OR jsonb_typeof(told) <> 'object'
+        IF kind NOT IN ({listed([*JobKind])}) OR jsonb_typeof(told) <> 'object'
             OR length(arguments) > {ARGUMENTS_LENGTH}
         THEN
             {_NO_WORK};
@@ -124,7 +123,7 @@ JOBS_OF: Mapping[str, str] = {
         RETURN one.id;
     END $$""",
     "order_again(number integer, said_by text)": f"""
-    RETURNS void LANGUAGE plpgsql {_SAFE} AS $$
+    RETURNS void LANGUAGE plpgsql {SAFE} AS $$
     DECLARE
         person text := {_PERSON};
         one {SCHEMA}.job;
@@ -151,7 +150,7 @@ JOBS_OF: Mapping[str, str] = {
             json_build_object('job', number, 'kind', one.kind)::text);
     END $$""",
     "take_job(number integer, flow_run text)": f"""
-    RETURNS boolean LANGUAGE plpgsql {_SAFE} AS $$
+    RETURNS boolean LANGUAGE plpgsql {SAFE} AS $$
     DECLARE
         one {SCHEMA}.job;
         refused text;
@@ -176,7 +175,7 @@ JOBS_OF: Mapping[str, str] = {
     END $$""",
     "end_job(number integer, exit_code integer, said text, named text, "
     "reconciliation integer)": f"""
-    RETURNS boolean LANGUAGE plpgsql {_SAFE} AS $$
+    RETURNS boolean LANGUAGE plpgsql {SAFE} AS $$
     BEGIN
         -- Batches that it names and did not work on: what it brought was there.
         UPDATE {SCHEMA}.job j SET state = '{JobState.ENDED}', ended_at = clock_timestamp(),

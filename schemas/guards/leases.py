@@ -14,9 +14,8 @@ When a session began it has to say itself: an owner who is no superuser is not s
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
-from schemas.derived.sql_names import SCHEMA
+from schemas.derived.sql_names import SAFE, SCHEMA
 
-_SAFE = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
 WAIT_SECONDS = 5
 """How long a lease is waited for that somebody else takes or leaves in an open transaction."""
 CORRECTIONS_SECONDS = 600
@@ -57,7 +56,7 @@ no session of its number began then."""
 _COLUMNS = ("owner", "account", "pid", "started", "since", "expires_at", "mark")
 
 _KEPT = {
-    "lease_lives(session integer, mark bigint)": f"""RETURNS boolean LANGUAGE sql {_SAFE} AS $$
+    "lease_lives(session integer, mark bigint)": f"""RETURNS boolean LANGUAGE sql {SAFE} AS $$
         SELECT EXISTS (
             SELECT FROM pg_locks k JOIN pg_database d ON d.oid = k.database
             WHERE k.locktype = 'advisory' AND k.granted AND k.objsubid = 1 AND k.pid = $1
@@ -65,7 +64,7 @@ _KEPT = {
             AND ((k.classid::bigint << 32) | k.objid::bigint) = $2)
     $$""",
     "keep_lease(name text, owner text, seconds integer, began timestamptz)": f"""
-    RETURNS TABLE (pid integer, started timestamptz) LANGUAGE plpgsql {_SAFE}
+    RETURNS TABLE (pid integer, started timestamptz) LANGUAGE plpgsql {SAFE}
     SET lock_timeout = '{WAIT_SECONDS}s' AS $$
     #variable_conflict use_column
     DECLARE
@@ -97,14 +96,14 @@ _KEPT = {
 
 LEASES_OF: Mapping[str, str] = _KEPT | {
     f"keep_{kind}(whose text, owner text, seconds integer, began timestamptz)": f"""
-    RETURNS TABLE (pid integer, started timestamptz) LANGUAGE sql {_SAFE} AS $$
+    RETURNS TABLE (pid integer, started timestamptz) LANGUAGE sql {SAFE} AS $$
         SELECT k.pid, k.started FROM {SCHEMA}.keep_lease(rtrim('{kind} ' || $1), $2, $3, $4) k
     $$"""
     for kind in Held
 } | {
     # Of a session, since one process renews all that it holds.
     "renew_lease(name text, session integer, began timestamptz, seconds integer)": f"""
-    RETURNS boolean LANGUAGE sql {_SAFE} AS $$
+    RETURNS boolean LANGUAGE sql {SAFE} AS $$
         WITH renewed AS (
             UPDATE {SCHEMA}.lease l SET expires_at = clock_timestamp() + $4 * interval '1s'
             WHERE l.pid = $2 AND l.started = $3 AND l.account = session_user
@@ -112,18 +111,18 @@ LEASES_OF: Mapping[str, str] = _KEPT | {
         )
         SELECT EXISTS (SELECT FROM renewed r WHERE r.name = $1)
     $$""",
-    "drop_lease(name text)": f"""RETURNS void LANGUAGE sql {_SAFE} AS $$
+    "drop_lease(name text)": f"""RETURNS void LANGUAGE sql {SAFE} AS $$
         WITH dropped AS (
             DELETE FROM {SCHEMA}.lease l WHERE l.name = $1 AND l.pid = pg_backend_pid()
             RETURNING l.mark
         )
         SELECT pg_advisory_unlock(d.mark) FROM dropped d
     $$""",
-    "end_holder(name text)": f"""RETURNS text LANGUAGE sql {_SAFE} AS $$
+    "end_holder(name text)": f"""RETURNS text LANGUAGE sql {SAFE} AS $$
         {ENDED_SESSION.format(name="$1")}
     $$""",
     # A name that is added and taken away again is locked until the transaction ends.
-    "lock_corrections(batch_id integer)": f"""RETURNS void LANGUAGE plpgsql {_SAFE}
+    "lock_corrections(batch_id integer)": f"""RETURNS void LANGUAGE plpgsql {SAFE}
     SET lock_timeout = '{CORRECTIONS_SECONDS}s' AS $$
     BEGIN
         INSERT INTO {SCHEMA}.lease (name, owner, account, pid, started, expires_at)

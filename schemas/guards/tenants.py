@@ -15,7 +15,7 @@ Each policy asks once a statement who is acting, and not for each row.
 
 from collections.abc import Collection, Iterator, Mapping
 
-from schemas.derived.sql_names import SCHEMA, TARGET_NAMES
+from schemas.derived.sql_names import SAFE, SCHEMA, TARGET_NAMES
 from schemas.derived.views import SHOWN, VIEWS, quoted
 from schemas.guards.accounts import NOT_ALLOWED, refuse, scope_within
 from schemas.tables import EXTRACTS
@@ -25,7 +25,6 @@ _BUSY = (
     "the first account that is bound to tenants shuts the rows of the targets for everybody else, "
     "and somebody is reading or writing these: do it again when no batch is being applied"
 )
-_SAFE = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
 _MINE = f"(SELECT {SCHEMA}.seen_tenants())"
 
 
@@ -37,7 +36,7 @@ def _member(role: str) -> str:
 
 
 TENANTS_OF: Mapping[str, str] = {
-    "sees_all()": f"""RETURNS boolean LANGUAGE sql STABLE {_SAFE} AS $$
+    "sees_all()": f"""RETURNS boolean LANGUAGE sql STABLE {SAFE} AS $$
         SELECT CASE WHEN a.name IS NOT NULL THEN coalesce(a.tenants, '') = ''
             WHEN pg_has_role(session_user, current_user, 'MEMBER') THEN true
             WHEN {_member("recon_loader")} THEN true
@@ -45,22 +44,22 @@ TENANTS_OF: Mapping[str, str] = {
             ELSE NOT EXISTS (SELECT FROM {SCHEMA}.account o WHERE o.tenants <> '') END
         FROM {SCHEMA}.acting() a
     $$""",
-    "seen_tenants()": f"""RETURNS bigint[] LANGUAGE sql STABLE {_SAFE} AS $$
+    "seen_tenants()": f"""RETURNS bigint[] LANGUAGE sql STABLE {SAFE} AS $$
         SELECT coalesce(string_to_array(a.tenants, ' ')::bigint[], '{{}}') FROM {SCHEMA}.acting() a
     $$""",
-    "seen_batches()": f"""RETURNS integer[] LANGUAGE sql STABLE {_SAFE} AS $$
+    "seen_batches()": f"""RETURNS integer[] LANGUAGE sql STABLE {SAFE} AS $$
         -- A batch that is bound to no tenant may hold rows of any.
         SELECT coalesce(array_agg(b.id), '{{}}') FROM {SCHEMA}.batch b
         WHERE (b.profile::json ->> 'tenant')::bigint = ANY ({_MINE}::bigint[])
     $$""",
-    "seen_runs(bound boolean)": f"""RETURNS integer[] LANGUAGE sql STABLE {_SAFE} AS $$
+    "seen_runs(bound boolean)": f"""RETURNS integer[] LANGUAGE sql STABLE {SAFE} AS $$
         -- Those of these tenants alone; and where it is asked for, those that are bound to none.
         SELECT coalesce(array_agg(r.id), '{{}}') FROM {SCHEMA}.reconciliation r
         CROSS JOIN {SCHEMA}.acting() a
         WHERE a.tenants <> '' AND ({scope_within("r.scope", "a.tenants")}
             OR NOT $1 AND r.scope !~ '(^|; )tenants ')
     $$""",
-    "shut_targets()": f"""RETURNS void LANGUAGE plpgsql {_SAFE} SET lock_timeout = '3s' AS $$
+    "shut_targets()": f"""RETURNS void LANGUAGE plpgsql {SAFE} SET lock_timeout = '3s' AS $$
     DECLARE
         target text;
     BEGIN
@@ -73,7 +72,7 @@ TENANTS_OF: Mapping[str, str] = {
     EXCEPTION WHEN lock_not_available THEN
         {refuse(NOT_ALLOWED, _BUSY)};
     END $$""",
-    "acting_name()": f"""RETURNS text LANGUAGE sql STABLE {_SAFE} AS $$
+    "acting_name()": f"""RETURNS text LANGUAGE sql STABLE {SAFE} AS $$
         SELECT a.name FROM {SCHEMA}.acting() a
     $$""",
 }

@@ -15,13 +15,14 @@ after TURN_SECONDS the event is noted as waiting, and the next one to get the tu
 
 from collections.abc import Iterator, Mapping
 
-from schemas.derived.sql_names import SCHEMA
+from schemas.derived.sql_names import SAFE, SCHEMA, listed
 from schemas.guards.acceptance_rules import ACCEPTANCE_RULES_OF, RULE_EVENTS
 from schemas.guards.accounts import ACCOUNT_EVENTS, ACCOUNTS_OF
 from schemas.guards.batch_states import OF_MERGER, OPERATED, is_listed, lacks_merger
-from schemas.guards.decisions import DECIDED, DECISIONS_OF, SIGNED, texts
+from schemas.guards.decisions import DECIDED, DECISIONS_OF, SIGNED
 from schemas.guards.jobs import JOB_EVENTS, JOBS_OF
 from schemas.guards.ledger_digests import LEDGER_DIGESTS_OF
+from schemas.guards.logins import LOGINS_OF
 from schemas.guards.tenants import TENANTS_OF
 from schemas.life import BESIDE, OPEN, RECONCILED, BreakState, Choice
 
@@ -51,7 +52,6 @@ def breaks_digest(table: str) -> str:
 
 
 _FACTS = ", ".join(f"'{name}', run.{name}" for name in RUN_FACTS)
-_SAFE = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
 _SAID = (
     "place, before, one.id, one.batch_id, "
     "to_char(one.at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"'), "
@@ -73,12 +73,13 @@ def _acts(events: Mapping[str, str]) -> str:
 
 FUNCTIONS_OF: Mapping[str, str] = {
     **ACCOUNTS_OF,
+    **LOGINS_OF,
     **DECISIONS_OF,
     **LEDGER_DIGESTS_OF,
     **ACCEPTANCE_RULES_OF,
     **JOBS_OF,
     **TENANTS_OF,
-    f"new_event({_TOLD})": f"""RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
+    f"new_event({_TOLD})": f"""RETURNS bigint LANGUAGE plpgsql {SAFE} AS $$
     DECLARE
         work {SCHEMA}.job := {SCHEMA}.job_at_work();
         event bigint;
@@ -95,9 +96,9 @@ FUNCTIONS_OF: Mapping[str, str] = {
             AND $1::text <> ALL (string_to_array(j.batches, ' '));
         RETURN event;
     END $$""",
-    f"add_event({_TOLD})": f"""RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
+    f"add_event({_TOLD})": f"""RETURNS bigint LANGUAGE plpgsql {SAFE} AS $$
     BEGIN
-        IF what IN ({texts(_WITH_ROWS)}) THEN
+        IF what IN ({listed(_WITH_ROWS)}) THEN
             RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE =
                 'permission denied for event ' || quote_literal(what)
                 || ': it is only written with what it tells of';
@@ -108,27 +109,27 @@ FUNCTIONS_OF: Mapping[str, str] = {
         THEN
             RAISE EXCEPTION 'no event is named %', quote_literal(what);
         END IF;
-        IF what IN ({texts([*OF_MERGER])}) AND {lacks_merger()}
+        IF what IN ({listed([*OF_MERGER])}) AND {lacks_merger()}
             AND NOT {is_listed("what", "batch_id")}
         THEN
             RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE =
                 'permission denied for event ' || quote_literal(what) || ': the account '
                 || session_user || ' applies no rows';
         END IF;
-        IF what IN ({texts(OPERATED)}) THEN
+        IF what IN ({listed(OPERATED)}) THEN
             PERFORM {SCHEMA}.require_operator(
                 CASE what {_acts(OPERATED)} END, batch_id);
         END IF;
         RETURN {SCHEMA}.new_event(batch_id, what, said_by, reason, detail);
     END $$""",
-    "took_over(said_by text, detail text)": f"""RETURNS bigint LANGUAGE sql {_SAFE} AS $$
+    "took_over(said_by text, detail text)": f"""RETURNS bigint LANGUAGE sql {SAFE} AS $$
         SELECT {SCHEMA}.new_event(NULL, '{TAKEN}', $1, NULL, $2)
     $$""",
-    "draft(target text)": f"""RETURNS void LANGUAGE plpgsql {_SAFE} AS $$
+    "draft(target text)": f"""RETURNS void LANGUAGE plpgsql {SAFE} AS $$
     DECLARE
         stamped name;
     BEGIN
-        IF target NOT IN ({texts([*DRAFTED])}) THEN
+        IF target NOT IN ({listed([*DRAFTED])}) THEN
             RAISE EXCEPTION 'there is no draft of %', target;
         END IF;
         EXECUTE format('CREATE TEMP TABLE %I (LIKE {SCHEMA}.%I) ON COMMIT DROP',
@@ -143,7 +144,7 @@ FUNCTIONS_OF: Mapping[str, str] = {
         END LOOP;
         EXECUTE format('GRANT SELECT, INSERT ON pg_temp.%I TO PUBLIC', 'draft_' || target);
     END $$""",
-    "drafted(target text)": f"""RETURNS regclass LANGUAGE plpgsql {_SAFE} AS $$
+    "drafted(target text)": f"""RETURNS regclass LANGUAGE plpgsql {SAFE} AS $$
     DECLARE
         found regclass := to_regclass(format('pg_temp.%I', 'draft_' || target));
     BEGIN
@@ -156,7 +157,7 @@ FUNCTIONS_OF: Mapping[str, str] = {
         END IF;
         RETURN found;
     END $$""",
-    "take_draft(target text, event bigint)": f"""RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
+    "take_draft(target text, event bigint)": f"""RETURNS bigint LANGUAGE plpgsql {SAFE} AS $$
     DECLARE
         drafted regclass := {SCHEMA}.drafted(target);
         names text;
@@ -176,10 +177,10 @@ FUNCTIONS_OF: Mapping[str, str] = {
         EXECUTE format('DROP TABLE %s', drafted);
         RETURN taken;
     END $$""",
-    "next_reconciliation()": f"""RETURNS bigint LANGUAGE sql {_SAFE} AS $$
+    "next_reconciliation()": f"""RETURNS bigint LANGUAGE sql {SAFE} AS $$
         SELECT nextval(pg_get_serial_sequence('{SCHEMA}.reconciliation', 'id'))
     $$""",
-    "conclude(said_by text, detail text)": f"""RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
+    "conclude(said_by text, detail text)": f"""RETURNS bigint LANGUAGE plpgsql {SAFE} AS $$
     DECLARE
         event bigint;
         told jsonb := detail;
@@ -224,7 +225,7 @@ FUNCTIONS_OF: Mapping[str, str] = {
                 FROM {SCHEMA}.decision d
                 JOIN {SCHEMA}.reconciliation r ON r.id = d.reconciliation_id
                 WHERE r.scope_hash = run.scope_hash AND d.id <= run.decided_through
-                AND d.what NOT IN ({texts([*BESIDE])}) ORDER BY d.break_id, d.id DESC
+                AND d.what NOT IN ({listed([*BESIDE])}) ORDER BY d.break_id, d.id DESC
             ) last ON last.break_id = b.break_id
             WHERE b.state = '{BreakState.ACCEPTED}' AND
                 (last.what, last."by", last.reason, last.until) IS DISTINCT FROM
@@ -233,7 +234,7 @@ FUNCTIONS_OF: Mapping[str, str] = {
             RAISE EXCEPTION 'reconciliation % has accepted breaks that nobody accepted so', run.id;
         END IF;
         IF EXISTS (SELECT FROM pg_temp.draft_break_state b WHERE
-            (run.verdict IN ({texts([*RECONCILED])}) AND b.state IN ({texts([*OPEN])}))
+            (run.verdict IN ({listed([*RECONCILED])}) AND b.state IN ({listed([*OPEN])}))
             OR (run.verdict = '{RECONCILED[0]}' AND b.state = '{BreakState.ACCEPTED}'))
         THEN
             RAISE EXCEPTION 'reconciliation % says %, and its breaks do not', run.id, run.verdict;
@@ -248,7 +249,7 @@ FUNCTIONS_OF: Mapping[str, str] = {
             WHERE s.scope_hash = run.scope_hash;
         RETURN event;
     END $$""",
-    "link_event(wanted bigint)": f"""RETURNS void LANGUAGE plpgsql {_SAFE} AS $$
+    "link_event(wanted bigint)": f"""RETURNS void LANGUAGE plpgsql {SAFE} AS $$
     DECLARE
         one {SCHEMA}.event;
         place bigint;
@@ -272,7 +273,7 @@ FUNCTIONS_OF: Mapping[str, str] = {
         VALUES (place, one.id, before,
             encode(sha256(convert_to(said::text, 'UTF8')), 'hex'));
     END $$""",
-    "chain_event(wanted bigint)": f"""RETURNS void LANGUAGE plpgsql {_SAFE}
+    "chain_event(wanted bigint)": f"""RETURNS void LANGUAGE plpgsql {SAFE}
     SET lock_timeout = '{TURN_SECONDS}s' AS $$
     DECLARE
         waiting bigint;
@@ -293,11 +294,11 @@ FUNCTIONS_OF: Mapping[str, str] = {
             PERFORM {SCHEMA}.link_event(wanted);
         END IF;
     END $$""",
-    "chain_waiting()": f"""RETURNS void LANGUAGE sql {_SAFE} AS $$
+    "chain_waiting()": f"""RETURNS void LANGUAGE sql {SAFE} AS $$
         SELECT {SCHEMA}.chain_event(NULL) WHERE EXISTS (
             SELECT FROM {SCHEMA}.{TURN} t WHERE t.event_id > 0)
     $$""",
-    "chain_inserted()": f"""RETURNS trigger LANGUAGE plpgsql {_SAFE} AS $$
+    "chain_inserted()": f"""RETURNS trigger LANGUAGE plpgsql {SAFE} AS $$
     BEGIN
         PERFORM {SCHEMA}.chain_event(NEW.id);
         RETURN NULL;

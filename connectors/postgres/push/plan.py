@@ -12,8 +12,8 @@ import psycopg
 
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import batch_span
-from schemas.derived.sql_names import staged_name
-from schemas.derived.views import STATE, WRITTEN, joined, listed, of_batch, quoted, told_joins
+from schemas.derived.sql_names import listed, staged_name
+from schemas.derived.views import STATE, WRITTEN, joined, of_batch, quoted, told_joins
 from schemas.field import Table
 from schemas.kinds import stored_columns
 from schemas.operations import PUSHES, Operation

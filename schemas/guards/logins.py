@@ -1,0 +1,88 @@
+"""The functions that let an account log in and out.
+
+A session of the database says who acts by the token of a login, which it is set to. The token is
+drawn by whoever logs in and known to nobody else: the database keeps its hash. So no role decides
+or signs in the name of another account, whatever program it runs.
+"""
+
+from collections.abc import Mapping
+
+from schemas.accounts import HOURS, How
+from schemas.derived.sql_names import SAFE, SCHEMA
+from schemas.guards.accounts import LOGGED_IN, LOGGED_OUT, NOT_ALLOWED, REFUSED_LOGIN, refuse
+
+TRIES = 5
+"""Logins that may be refused in a row before the next one has to wait."""
+LONGEST_WAIT = 900
+
+
+LOGINS_OF: Mapping[str, str] = {
+    "log_in(whose text, key text, token_hash text, seconds integer)": f"""
+    RETURNS text LANGUAGE plpgsql {SAFE} AS $$
+    DECLARE
+        one {SCHEMA}.account;
+        waits double precision;
+    BEGIN
+        -- One at a time, so that tries are counted.
+        SELECT * INTO one FROM {SCHEMA}.account a WHERE a.name = whose FOR UPDATE;
+        IF one.name IS NULL OR one.disabled OR one.verifier IS NULL THEN
+            RETURN 'wrong';
+        END IF;
+        waits := CASE WHEN one.failed < {TRIES} THEN 0
+            ELSE least({LONGEST_WAIT}, 2 ^ least(one.failed - {TRIES}, 20))
+                - extract(epoch FROM clock_timestamp() - one.failed_at) END;
+        IF waits > 0 THEN
+            RETURN 'wait ' || ceil(waits);
+        END IF;
+        IF $2 !~ '^[0-9a-f]+$' OR length($2) % 2 = 1
+            OR encode(sha256(decode($2, 'hex')), 'hex') <> one.verifier
+        THEN
+            UPDATE {SCHEMA}.account a SET failed = a.failed + 1, failed_at = clock_timestamp()
+                WHERE a.name = whose;
+            PERFORM {SCHEMA}.new_event(NULL, '{REFUSED_LOGIN}', whose, NULL, NULL);
+            RETURN 'wrong';
+        END IF;
+        UPDATE {SCHEMA}.account a SET failed = 0 WHERE a.name = whose;
+        PERFORM {SCHEMA}.open_login(whose, '{How.PASSWORD}', $3, $4);
+        RETURN 'ok';
+    END $$""",
+    "open_login(whose text, how text, token_hash text, seconds integer)": f"""
+    RETURNS void LANGUAGE plpgsql {SAFE} AS $$
+    BEGIN
+        IF $3 !~ '^[0-9a-f]{{64}}$' OR $4 NOT BETWEEN 1 AND {HOURS * 3600} THEN
+            {refuse(NOT_ALLOWED, "no login is kept so")};
+        END IF;
+        DELETE FROM {SCHEMA}.login l WHERE l.expires_at < clock_timestamp() - interval '1 day';
+        INSERT INTO {SCHEMA}.login (token_hash, account, how, opened_at, expires_at)
+        VALUES ($3, whose, how, clock_timestamp(), clock_timestamp() + $4 * interval '1s');
+        PERFORM {SCHEMA}.new_event(NULL, '{LOGGED_IN}', whose, NULL,
+            json_build_object('how', how)::text);
+    END $$""",
+    "vouch(known_as text, how text, token_hash text, seconds integer)": f"""
+    RETURNS text LANGUAGE plpgsql {SAFE} AS $$
+    DECLARE
+        whose text;
+    BEGIN
+        IF how NOT IN ('{How.OIDC}', '{How.PROXY}') THEN
+            {refuse(NOT_ALLOWED, "nobody vouches for a password")};
+        END IF;
+        SELECT a.name INTO whose FROM {SCHEMA}.account a
+            WHERE a.subject = how || ' ' || known_as AND NOT a.disabled;
+        IF whose IS NOT NULL THEN
+            PERFORM {SCHEMA}.open_login(whose, how, $3, $4);
+        END IF;
+        RETURN whose;
+    END $$""",
+    "log_out()": f"""RETURNS void LANGUAGE plpgsql {SAFE} AS $$
+    DECLARE
+        whose text := ({SCHEMA}.acting()).name;
+    BEGIN
+        IF whose IS NOT NULL THEN
+            PERFORM {SCHEMA}.new_event(NULL, '{LOGGED_OUT}', whose, NULL, NULL);
+            UPDATE {SCHEMA}.login l SET ended_at = clock_timestamp()
+                WHERE l.token_hash = encode(sha256(convert_to(
+                    current_setting('recon.login', true), 'UTF8')), 'hex');
+        END IF;
+    END $$""",
+}
+"""Head -> rest of the definition."""
