@@ -7,7 +7,7 @@ import polars as pl
 
 from schemas.cells.columns import to_datetime, within_calendar
 from schemas.cells.reading import INTEGER_BITS, NO_SUCH_TIME, NOT_ISO
-from schemas.field import Field, Kind
+from schemas.field import Kind
 
 CODE, DETAIL = "code", "detail"
 _TEXT = pl.col("text")
@@ -28,22 +28,22 @@ _KEPT_DIGITS = 6
 _WORDS = ("true", "false", "1", "0")
 
 
-def why_unread(of: Field, texts: pl.Series) -> pl.DataFrame:
-    """Of texts that are not empty: code and detail of their `Unread`, where they are certain."""
-    code, detail = pl.lit(None, pl.String), pl.lit(None, pl.String)
+def why_unread(kind: Kind, texts: pl.Series) -> pl.DataFrame:
+    """Code and detail of the `Unread` of texts, none of them empty, where they are certain."""
+    code: pl.Expr = pl.when(_TEXT == "").then(_TEXT)
     frame = texts.to_frame("text")
-    match of.kind:
+    match kind:
         case Kind.INTEGER | Kind.INTEGER64:
-            code = _of_integer(INTEGER_BITS[of.kind])
+            code = _of_integer(INTEGER_BITS[kind])
         case Kind.DOUBLE:
             named = pl.when(_BODY.str.contains(_NOT_FINITE)).then(pl.lit("NotFinite"))
             code = pl.when(~_BODY.str.contains(_NUMBER)).then(named.otherwise(pl.lit("Number")))
         case Kind.DATETIME | Kind.DATETIME_OFFSET | Kind.INSTANT:
-            return _of_moments(frame, offset_required=of.kind is not Kind.DATETIME)
+            return _of_moments(frame, offset_required=kind is not Kind.DATETIME)
         case Kind.BOOLEAN:
             read = _BODY.str.to_lowercase().is_in(_WORDS)
             code = pl.when(~read).then(pl.lit("Boolean"))
-    return frame.with_columns(code.alias(CODE), detail.alias(DETAIL)).drop("text")
+    return frame.select(code.alias(CODE), pl.lit(None, pl.String).alias(DETAIL))
 
 
 def _of_integer(bits: int) -> pl.Expr:

@@ -99,7 +99,7 @@ ODD_MOMENTS = [day + clock + zone for day in DAYS for clock in CLOCKS for zone i
 )
 def test_a_reason_told_fast_is_the_strict_one(kind: Kind, cells: list[str]) -> None:
     field = Field("x", kind)
-    for text, told in zip(cells, why_unread(field, pl.Series(cells)).rows(), strict=True):
+    for text, told in zip(cells, why_unread(kind, pl.Series(cells)).rows(), strict=True):
         if told[0] is not None:
             value = read(field, text, read_nested)
             assert isinstance(value, Unread), (kind, text, told)

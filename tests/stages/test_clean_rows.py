@@ -76,9 +76,9 @@ def read_what_is_no_number(patch: pytest.MonkeyPatch) -> None:
     def changed(of: Any, text: str, nested: Any) -> Any:
         return Number(math.nan, Decimal("NaN")) if text == "NaN" else read(of, text, nested)
 
-    def unsure(of: Any, texts: pl.Series) -> pl.DataFrame:
+    def unsure(kind: Any, texts: pl.Series) -> pl.DataFrame:
         said = pl.when(pl.lit(texts) != "NaN").then(CODE)
-        return why_unread(of, texts).with_columns(said.alias(CODE))
+        return why_unread(kind, texts).with_columns(said.alias(CODE))
 
     patch.setattr(check, "read", changed)
     patch.setattr(check, "why_unread", unsure)

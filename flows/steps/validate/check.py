@@ -4,14 +4,20 @@ Text is read strictly to nullable typed columns; the record's rules are asked of
 cell that could not be read is reported once, with its own reason, never also as missing.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
-from flows.steps.validate.field_errors import NO_ROWS, FieldErrors, OfField, Rows, of_field
+from flows.steps.validate.field_errors import (
+    NO_ROWS,
+    FieldErrors,
+    OfField,
+    Rows,
+    empty_texts,
+    of_field,
+)
 from flows.steps.validate.other_currency import NOT_NAMED, NamedCurrencies, currency_errors
 from schemas.cells.columns import type_cells
 from schemas.cells.reading import UNFIT, Moment, Number, Unread, Value, limit_of, read
@@ -21,6 +27,8 @@ from schemas.field import Field, Kind, Table
 from schemas.frame_types import frame_columns
 from schemas.kinds import EXACT, OFFSET
 from schemas.row_rules import row_rules
+
+KEPT = "kept"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +53,9 @@ def check(
     texts of the sender, where `cells` are written as the field tables do: those are quoted. `named`
     are the currencies that cells name beside their texts.
     """
-    texts = delivered or {}
-    typed = type_cells(cells, table)
-    unread: dict[str, list[OfField]] = {}
-    for of, left in _left(table, cells, typed):
-        given = texts.get(of.name, cells[of.name])
-        typed, unread[of.name] = _read_strictly(
-            table, of, left, cells[of.name].gather(left), given.gather(left), typed
-        )
+    typed, unread = _read_strictly(table, cells, delivered or {}, type_cells(cells, table))
     for of, rows in _unfit(table, cells):
-        text = cells[of.name].gather(rows).str.replace_all(UNFIT, "", literal=True)
+        text = cells[of.name][rows].str.replace_all(UNFIT, "", literal=True)
         unread[of.name] = [of_field(table, of, "Text", rows, text)]
         typed = typed.with_columns(typed[of.name].scatter(rows, None))
     broken = _broken_rules(table, typed)
@@ -67,13 +68,18 @@ def check(
         for code, rows in broken.get(of.name, ()):
             wrong = np.setdiff1d(rows, read_not, assume_unique=True) if len(read_not) else rows
             if len(wrong):
-                found.append(of_field(table, of, code, wrong, cells[of.name].gather(wrong)))
+                found.append(of_field(table, of, code, wrong, cells[of.name][wrong]))
         found += in_others.get(of.name, ())
         if of.name == table.tenant and tenant is not None:
-            other = (typed[of.name] != tenant).fill_null(value=False).arg_true().to_numpy()
-            text, limit = cells[of.name].gather(other), str(tenant)
+            other = _rows((typed[of.name] != tenant).fill_null(value=False))
+            text, limit = cells[of.name][other], str(tenant)
             found.append(of_field(table, of, "TenantNotBound", other, text, limit=limit))
     return Checked(typed, FieldErrors([one for one in found if len(one.rows)]))
+
+
+def _rows(mask: pl.Series) -> Rows:
+    """The rows of which something is true; nothing of them is null."""
+    return np.flatnonzero(mask.to_numpy())
 
 
 def _left(table: Table, cells: pl.DataFrame, typed: pl.DataFrame) -> Iterator[tuple[Field, Rows]]:
@@ -82,7 +88,7 @@ def _left(table: Table, cells: pl.DataFrame, typed: pl.DataFrame) -> Iterator[tu
     given = cells.select((pl.col(of.name) != "").fill_null(value=False) for of in read_ones)
     empty = typed.select(pl.col(of.name).is_null() for of in read_ones)
     for of in read_ones:
-        left = (given[of.name] & empty[of.name]).arg_true().to_numpy().astype(np.intp)
+        left = _rows(given[of.name] & empty[of.name])
         if len(left):
             yield of, left
 
@@ -94,35 +100,27 @@ def _unfit(table: Table, cells: pl.DataFrame) -> Iterator[tuple[Field, Rows]]:
         pl.col(of.name).str.contains(UNFIT, literal=True).fill_null(value=False) for of in texts
     )
     for of in texts:
-        rows = marked[of.name].arg_true().to_numpy().astype(np.intp)
+        rows = _rows(marked[of.name])
         if len(rows):
             yield of, rows
 
 
 def _read_strictly(
-    table: Table,
-    of: Field,
-    left: Rows,
-    texts: pl.Series,
-    given: pl.Series,
-    typed: pl.DataFrame,
-) -> tuple[pl.DataFrame, list[OfField]]:
+    table: Table, cells: pl.DataFrame, delivered: Mapping[str, pl.Series], typed: pl.DataFrame
+) -> tuple[pl.DataFrame, dict[str, list[OfField]]]:
     """Decide the cells that are left: the typed frame with what they say, and why others say none.
 
-    `texts` are these cells, `given` what was delivered for each.
+    `delivered` are the texts that are quoted, of a field that has other ones than `cells`.
     """
-    why = why_unread(of, texts).with_columns(pl.lit(None, pl.String).alias("kept"))
-    unsure = why[CODE].is_null().arg_true().to_numpy()
-    if len(unsure):
-        read_ones = _read_each(of, texts.gather(unsure))
-        there = np.array([value is not None for value in read_ones.values], np.bool_)
-        typed = _with_values(
-            of, typed, left[unsure[there]], [one for one in read_ones.values if one is not None]
-        )
-        why = why.with_columns(
-            why[name].scatter(unsure, column)
-            for name, column in zip((CODE, DETAIL, "kept"), read_ones[1:], strict=True)
-        )
+    # One after the other: cells of a kind are looked at together, and each look has its price.
+    left = sorted(_left(table, cells, typed), key=lambda one: one[0].kind.value)
+    if not left:
+        return typed, {}
+    texts = pl.concat([cells[of.name][rows] for of, rows in left])
+    given = pl.concat([delivered.get(of.name, cells[of.name])[rows] for of, rows in left])
+    ends = np.cumsum([len(rows) for _, rows in left]).tolist()
+    spans = [slice(end - len(rows), end) for end, (_, rows) in zip(ends, left, strict=True)]
+    why, typed = _why_unread(left, spans, texts, typed)
     # A remark behind the delivered text says more than the text alone.
     told = why.with_columns(texts.alias("text"), given.alias("given")).with_columns(
         ((pl.col("text") != pl.col("given")) & pl.col("text").str.starts_with(pl.col("given")))
@@ -131,57 +129,80 @@ def _read_strictly(
     )
     plain = pl.col("remarked") | pl.col("given").is_null()
     told = told.select(
-        CODE,
-        "kept",
+        pl.col(CODE).fill_null(""),
         pl.when(~pl.col("remarked")).then(DETAIL).alias(DETAIL),
+        KEPT,
         pl.when(plain).then("text").otherwise("given").alias("quoted"),
     )
-    limit = limit_of(of.kind) if of.kind in (Kind.INTEGER, Kind.INTEGER64) else ""
-    found = []
-    for code in told[CODE].drop_nulls().unique().sort():
-        rows = (told[CODE] == code).fill_null(value=False)
-        one = told.filter(rows) if not rows.all() else told
-        detail = one[DETAIL] if one[DETAIL].null_count() < one.height else None
-        found.append(
-            of_field(
-                table,
-                of,
-                code,
-                left[rows.to_numpy()],
-                one["quoted"],
-                kept=one["kept"] if one["kept"].null_count() < one.height else None,
-                detail=detail,
-                limit=limit,
+    codes = sorted(code for code in told[CODE].unique().to_list() if code)
+    masks = [(code, (told[CODE] == code).to_numpy()) for code in codes]
+    unread: dict[str, list[OfField]] = {}
+    for (of, rows), span in zip(left, spans, strict=True):
+        limit = limit_of(of.kind) if of.kind in (Kind.INTEGER, Kind.INTEGER64) else ""
+        facts = {name: told[name][span] for name in ("quoted", KEPT, DETAIL)}
+        for code, mask in masks:
+            wrong = mask[span]
+            if wrong.any():
+                there = pl.Series(wrong)
+                quoted, kept, detail = (column.filter(there) for column in facts.values())
+                unread.setdefault(of.name, []).append(
+                    of_field(
+                        table,
+                        of,
+                        code,
+                        rows[wrong],
+                        quoted,
+                        kept=kept if kept.null_count() < len(kept) else None,
+                        detail=detail if detail.null_count() < len(detail) else None,
+                        limit=limit,
+                    )
+                )
+    return typed, unread
+
+
+def _why_unread(
+    left: Sequence[tuple[Field, Rows]],
+    spans: Sequence[slice],
+    texts: pl.Series,
+    typed: pl.DataFrame,
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Why cells say no value, as code, detail and what is kept; and the frame with what others say.
+
+    The texts of each field stand together, those of a kind one field after the other.
+    """
+    of_kind: dict[Kind, slice] = {}
+    for (of, _), span in zip(left, spans, strict=True):
+        of_kind[of.kind] = slice(of_kind.get(of.kind, span).start, span.stop)
+    why = pl.concat([why_unread(kind, texts[span]) for kind, span in of_kind.items()])
+    unsure = why[CODE].is_null().to_numpy()
+    codes, details = why[CODE], why[DETAIL]
+    kept = empty_texts(len(texts))
+    if unsure.any():
+        said: list[Value | Unread] = []
+        for (of, rows), span in zip(left, spans, strict=True):
+            here = unsure[span]
+            read_ones = _read_each(of, texts[span].filter(pl.Series(here)))
+            there = np.array([not isinstance(one, Unread) for one in read_ones], np.bool_)
+            values = [one for one in read_ones if not isinstance(one, Unread)]
+            typed = _with_values(of, typed, rows[here][there], values)
+            said += read_ones
+        unread = [one if isinstance(one, Unread) else None for one in said]
+        at = np.flatnonzero(unsure)
+        codes = codes.scatter(at, pl.Series([one and one.code for one in unread], dtype=pl.String))
+        details, kept = (
+            column.scatter(
+                at, pl.Series([one and one.facts.get(name) for one in unread], dtype=pl.String)
             )
+            for name, column in ((DETAIL, details), (KEPT, kept))
         )
-    return typed, found
+    return pl.DataFrame({CODE: codes, DETAIL: details, KEPT: kept}), typed
 
 
-class _ReadCells(NamedTuple):
-    """Of each cell its value, or else why it has none."""
-
-    values: list[Value | None]
-    codes: pl.Series
-    details: pl.Series
-    kept: pl.Series
-
-
-def _read_each(of: Field, texts: pl.Series) -> _ReadCells:
+def _read_each(of: Field, texts: pl.Series) -> list[Value | Unread]:
     """What the strict reader says of cells; of equal ones once."""
-    said: dict[str, Value | Unread] = {
-        text: read(of, text, read_nested) for text in texts.unique().to_list()
-    }
-    values = [said[text] for text in texts.to_list()]
-    unread = [value if isinstance(value, Unread) else None for value in values]
-    facts = [
-        pl.Series([one and one.facts.get(name) for one in unread], dtype=pl.String)
-        for name in ("detail", "kept")
-    ]
-    return _ReadCells(
-        [None if isinstance(value, Unread) else value for value in values],
-        pl.Series([one and one.code for one in unread], dtype=pl.String),
-        *facts,
-    )
+    cells = texts.to_list()
+    said = {text: read(of, text, read_nested) for text in {*cells}}
+    return [said[text] for text in cells]
 
 
 def _with_values(of: Field, typed: pl.DataFrame, rows: Rows, values: list[Value]) -> pl.DataFrame:
@@ -213,6 +234,6 @@ def _broken_rules(table: Table, typed: pl.DataFrame) -> dict[str, list[tuple[str
     broken: dict[str, list[tuple[str, Rows]]] = {}
     for rule, column in zip(rules, passed, strict=True):
         if not column.all():
-            rows = (~column).arg_true().to_numpy().astype(np.intp)
+            rows = _rows(~column)
             broken.setdefault(rule.field, []).append((rule.code, rows))
     return broken

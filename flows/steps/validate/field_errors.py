@@ -1,11 +1,11 @@
-"""ErrorData of many rows at once: each reason is written as JSON, column by column.
+"""ErrorData of many rows at once: each reason is written as JSON, when its rows are sent.
 
 A reason is the service's own field error: ErrorCode, FieldName, Message, Meta. What stands in it is
-the same for all rows but for the delivered text, and the line, which is added last.
+the same for all rows but for the delivered text and the line.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -23,6 +23,23 @@ _ESCAPED = {chr(sign): json.dumps(chr(sign))[1:-1] for sign in (*range(32), ord(
 _SPECIAL = r'["\\\x00-\x1f]'
 _BREAK = "\0"
 """Stands around what differs by row in a message: no wording has one."""
+_MORE = "…"
+_VALUE, _KEPT, _DETAIL = "value", "kept", "detail"
+
+
+class _Wording(NamedTuple):
+    """The JSON of a reason around what differs by row, in this order."""
+
+    before: str
+    """Then the value, if the message quotes it."""
+    between: str
+    """Then what is kept of it."""
+    after: str
+    """Then the detail, behind a blank."""
+    meta: str
+    """Then the value, if Meta has it."""
+    quotes: bool
+    shows: bool
 
 
 class OfField(NamedTuple):
@@ -31,27 +48,35 @@ class OfField(NamedTuple):
     code: str
     field: str
     rows: Rows
-    facts: pl.DataFrame
-    """What differs by row."""
-    text: pl.Expr
-    """Of these facts: JSON up to where the line is to stand."""
+    wording: _Wording
+    facts: Mapping[str, pl.Series]
+    """What differs by row; what is not here is there in none."""
 
     @property
     def first_value(self) -> str:
         """What ErrorData shows as the value of the first row."""
-        if "value" not in self.facts.columns or not self.facts["given"][0]:
+        value: str | None = self.facts[_VALUE][0] if self.wording.shows else None
+        if value is None:
             return ""
-        return str(json.loads(f'"{self.facts["value"][0]}"'))
+        return value if len(value) <= SHOWN_CHARACTERS else value[:SHOWN_CHARACTERS] + _MORE
 
     def only(self, chosen: NDArray[np.bool_]) -> "OfField":
         """Of some of the rows."""
-        return self._replace(rows=self.rows[chosen], facts=self.facts.filter(pl.Series(chosen)))
+        if chosen.all():
+            return self
+        there = pl.Series(chosen)
+        facts = {name: texts.filter(there) for name, texts in self.facts.items()}
+        return self._replace(rows=self.rows[chosen], facts=facts)
 
     def between(self, first: int, beyond: int) -> "OfField":
         """Of consecutive rows, each known by its place among them from then on."""
         begin, end = np.searchsorted(self.rows, (first, beyond)).tolist()
-        facts = self.facts.slice(begin, end - begin)
+        facts = {name: texts.slice(begin, end - begin) for name, texts in self.facts.items()}
         return self._replace(rows=self.rows[begin:end] - first, facts=facts)
+
+    def fact(self, name: str) -> pl.Series:
+        """One of the facts, null where there is none."""
+        return self.facts[name] if name in self.facts else empty_texts(len(self.rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,23 +148,35 @@ class FieldErrors:
 
     def error_data(self, lines: pl.Series) -> tuple[Rows, pl.Series]:
         """The rows that have a reason, and their ErrorData; `lines`: where all rows begin."""
-        rows = self.rows
-        if not len(rows):
-            return rows, empty_texts(0)
-        line = lines.gather(rows).cast(pl.String)
-        columns = {}
-        for number, one in enumerate(self.found):
-            texts = one.facts.select(one.text).to_series()
-            if len(texts) < len(rows):
-                texts = empty_texts(len(rows)).scatter(np.searchsorted(rows, one.rows), texts)
-            columns[str(number)] = texts
-        ended = [
-            pl.concat_str(pl.col(name), pl.lit(', "line": "'), pl.col("line"), pl.lit('"}}'))
-            for name in columns
-        ]
-        listed = pl.concat_str(ended, separator=", ", ignore_nulls=True)
-        frame = pl.DataFrame({**columns, "line": line})
-        return rows, frame.select(pl.concat_str(pl.lit("["), listed, pl.lit("]"))).to_series()
+        found = [one for one in self.found if len(one.rows)]
+        if not found:
+            return NO_ROWS, empty_texts(0)
+        value, kept, detail = (
+            pl.concat([one.fact(name) for one in found]) for name in (_VALUE, _KEPT, _DETAIL)
+        )
+        rows = np.concatenate([one.rows for one in found])
+        wordings = pl.DataFrame([one.wording for one in found], _Wording._fields, orient="row")
+        told = wordings[np.repeat(np.arange(len(found)), [len(one.rows) for one in found])]
+        told = told.hstack(
+            [
+                lines[rows].alias("line"),
+                json_escaped(_shown(value)).alias(_VALUE),
+                kept.alias(_KEPT),
+                json_escaped(detail).alias(_DETAIL),
+            ]
+        )
+        texts = told.select(_TEXT).to_series()
+        order = np.argsort(rows, kind="stable")
+        rows, first, count = np.unique(rows[order], return_index=True, return_counts=True)
+        nth = []
+        for n in range(count.max()):
+            there = np.flatnonzero(count > n)
+            column = texts[order[first[there] + n]]
+            if len(there) < len(rows):
+                column = empty_texts(len(rows)).scatter(there, column)
+            nth.append(column.alias(str(n)))
+        listed = pl.concat_str(pl.all(), separator=", ", ignore_nulls=True)
+        return rows, pl.DataFrame(nth).select(pl.format("[{}]", listed)).to_series()
 
 
 NO_ERRORS = FieldErrors()
@@ -168,25 +205,17 @@ def of_field(
     Of a record kind that has secrets no value is shown: a cell that was lost moves a secret into
     the column of another field.
     """
-    columns = {"value": json_escaped(_shown(table, texts)), "given": texts.is_not_null()}
+    differs = {_VALUE: texts}
     if kept is not None:
-        hidden = pl.Series([NOT_SHOWN], dtype=pl.String).new_from_index(0, len(rows))
-        columns["kept"] = hidden if table.unquotable else kept
-    if detail is not None and not table.unquotable:
-        columns["detail"] = json_escaped(detail)
-    of_rows = pl.DataFrame(columns)
-    message = list(_message(code, of, facts))
-    if "detail" in columns:
-        behind = pl.concat_str(pl.lit(" "), pl.col("detail"))
-        message.append(pl.when(pl.col("detail").is_null()).then(pl.lit("")).otherwise(behind))
-    value = pl.concat_str(pl.lit(', "value": "'), pl.col("value"), pl.lit('"'))
-    text = pl.concat_str(
-        pl.lit(f'{{"ErrorCode": {_json(code)}, "FieldName": {_json(of.name)}, "Message": "'),
-        *message,
-        pl.lit(f'", "Meta": {{"stage": "check", "column": {_json(of.name)}'),
-        pl.when("given").then(value).otherwise(pl.lit("")),
-    )
-    return OfField(code, of.name, rows, of_rows, text)
+        differs[_KEPT] = kept
+    if table.unquotable:
+        differs = {name: _hidden(found) for name, found in differs.items()}
+    elif detail is not None:
+        differs[_DETAIL] = detail
+    marks = {name: f"{_BREAK}{name}{_BREAK}" for name in (_VALUE, _KEPT)}
+    message = REASONS[code].message(field=of.name, of=of.of or "", **facts, **marks)
+    meta = {"stage": "check", "column": of.name}
+    return OfField(code, of.name, rows, _wording(code, of.name, message, meta), differs)
 
 
 def of_record(code: str, rows: Rows, details: Mapping[int, str]) -> OfField:
@@ -194,26 +223,53 @@ def of_record(code: str, rows: Rows, details: Mapping[int, str]) -> OfField:
 
     `details`: what is said beside it of some of the rows.
     """
-    text = error_text(code, "", REASONS[code].message(), {"stage": "read"})
-    texts = pl.repeat(text, len(rows), eager=True)
-    some = [(at, details[row]) for at, row in enumerate(rows.tolist()) if row in details]
-    if some:
-        message = REASONS[code].message()
-        told = [error_text(code, "", f"{message} {one}", {"stage": "read"}) for _, one in some]
-        texts = texts.scatter([at for at, _ in some], told)
-    return OfField(code, "", rows, texts.to_frame("text"), pl.col("text"))
+    wording = _wording(code, "", REASONS[code].message(), {"stage": "read"}, shows=False)
+    told = [details.get(row) for row in rows.tolist()] if details else []
+    facts = {_DETAIL: pl.Series(told, dtype=pl.String)} if any(told) else {}
+    return OfField(code, "", rows, wording, facts)
 
 
-def told_by_row(code: str, name: str, rows: Rows, texts: Sequence[str]) -> OfField:
-    """One reason against rows, of each as `error_text` gives it."""
-    facts = pl.DataFrame({"text": texts}, {"text": pl.String})
-    return OfField(code, name, rows, facts, pl.col("text"))
+def of_inner_record(name: str, rows: Rows, why: Sequence[str]) -> OfField:
+    """The reason against rows of insert-batch data in which no record can be read."""
+    code = "InnerRecord"
+    message = REASONS[code].message(value=f"{_BREAK}{_VALUE}{_BREAK}")
+    wording = _wording(code, name, message, {"stage": "merge", "column": name}, shows=False)
+    return OfField(code, name, rows, wording, {_VALUE: pl.Series(why, dtype=pl.String)})
 
 
-def error_text(code: str, name: str, message: str, meta: Mapping[str, str]) -> str:
-    """One reason, as JSON up to where the line is to stand."""
-    shape = {"ErrorCode": code, "FieldName": name, "Message": message, "Meta": meta}
-    return _json(shape).removesuffix("}}")
+def _wording(
+    code: str, name: str, message: str, meta: Mapping[str, str], *, shows: bool = True
+) -> _Wording:
+    """The JSON around what differs by row, each name of which has `_BREAK`s around it."""
+    before, *parts = message.split(_BREAK)
+    assert parts[::2] in ([], [_VALUE], [_VALUE, _KEPT]), message
+    between, after = [*map(_inside, parts[1::2]), "", ""][:2]
+    shape = {"ErrorCode": code, "FieldName": name, "Message": before}
+    return _Wording(
+        _json(shape).removesuffix('"}'),
+        between,
+        after,
+        f'", "Meta": {_json(meta)}'.removesuffix("}"),
+        bool(parts),
+        shows,
+    )
+
+
+_TEXT = pl.concat_str(
+    "before",
+    pl.when("quotes").then(_VALUE),
+    "between",
+    _KEPT,
+    "after",
+    pl.lit(" ") + pl.col(_DETAIL),
+    "meta",
+    pl.when("shows").then(pl.lit(', "value": "') + pl.col(_VALUE) + pl.lit('"')),
+    pl.lit(', "line": "'),
+    "line",
+    pl.lit('"}}'),
+    ignore_nulls=True,
+)
+"""Of rows with their wording and facts: the JSON of one reason."""
 
 
 def settled_errors(
@@ -222,7 +278,7 @@ def settled_errors(
     """ErrorData of rows that are wrong in the delivery as a whole, as the database writes it."""
     frame = pl.DataFrame({"value": json_escaped(values), "line": lines.cast(pl.String)})
     told = REASONS[code].message(field=name, value=_BREAK, of=of)
-    before, after = (_json(part)[1:-1] for part in told.split(_BREAK))
+    before, after = map(_inside, told.split(_BREAK))
     text = pl.concat_str(
         pl.lit(f'[{{"ErrorCode": {_json(code)}, "FieldName": {_json(name)}, "Message": "{before}'),
         "value",
@@ -235,30 +291,29 @@ def settled_errors(
     return frame.select(text.alias("error_data")).to_series()
 
 
-def _message(code: str, of: Field, facts: Mapping[str, str]) -> Iterator[pl.Expr]:
-    """The wording of a reason, with the columns that differ by row."""
-    marks = {name: f"{_BREAK}{name}{_BREAK}" for name in ("value", "kept")}
-    told = REASONS[code].message(field=of.name, of=of.of or "", **facts, **marks)
-    for number, part in enumerate(told.split(_BREAK)):
-        yield pl.col(part) if number % 2 else pl.lit(_json(part)[1:-1])
+def _hidden(texts: pl.Series) -> pl.Series:
+    given = pl.when(texts.is_not_null()).then(pl.lit(NOT_SHOWN))
+    return pl.select(given).to_series()
 
 
-def _shown(table: Table, texts: pl.Series) -> pl.Series:
-    if table.unquotable:
-        return texts.is_null().replace_strict({True: "", False: NOT_SHOWN}, return_dtype=pl.String)
-    cut = texts.str.slice(0, SHOWN_CHARACTERS)
-    if (texts.str.len_bytes() > SHOWN_CHARACTERS).any():
-        long = texts.str.len_chars() > SHOWN_CHARACTERS
-        cut = (cut + "…").zip_with(long, cut)
-    return cut.fill_null("")
+def _shown(texts: pl.Series) -> pl.Series:
+    if not (texts.str.len_bytes() > SHOWN_CHARACTERS).any():
+        return texts
+    long = texts.str.len_chars() > SHOWN_CHARACTERS
+    return (texts.str.slice(0, SHOWN_CHARACTERS) + _MORE).zip_with(long, texts)
 
 
 def json_escaped(texts: pl.Series) -> pl.Series:
     """Texts as they stand in a JSON text."""
-    if not texts.str.contains(_SPECIAL).any():
+    if texts.null_count() == len(texts) or not texts.str.contains(_SPECIAL).any():
         return texts
     return texts.str.replace_many(list(_ESCAPED), list(_ESCAPED.values()))
 
 
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
+
+
+def _inside(text: str) -> str:
+    """A text as JSON, without the quotes around it."""
+    return _json(text)[1:-1]

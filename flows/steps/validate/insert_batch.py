@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from flows.steps.validate.field_errors import FieldErrors, error_text, told_by_row
+from flows.steps.validate.field_errors import FieldErrors, of_inner_record
 from schemas.cells.reading import SHOWN_CHARACTERS, Unread
 from schemas.counting import quantity
 from schemas.derived.json_text import read_json_record, recognise
 from schemas.derived.nested import read_tree
 from schemas.field import Table
-from schemas.reasons import REASONS
 from schemas.tables import EXTRACTS
 
 
@@ -46,17 +45,14 @@ def insert_batch_records(rows: pl.DataFrame, inner_record: str | None) -> Insert
         if isinstance(found, Unread):
             shown = found.facts.get("value", "")[:SHOWN_CHARACTERS]
             column = "Jsondata" if jsondata else "Data"
-            message = REASONS["InnerRecord"].message(value=shown)
-            meta = {"stage": "merge", "column": column}
-            text = error_text("InnerRecord", column, message, meta)
-            unread.setdefault(column, {})[row] = text
+            unread.setdefault(column, {})[row] = shown
         else:
             table, cells = found
             result.inner.setdefault(table.name, {})[row] = cells
     result.errors = FieldErrors(
         [
-            told_by_row("InnerRecord", column, np.array([*texts], np.intp), [*texts.values()])
-            for column, texts in unread.items()
+            of_inner_record(column, np.array([*why], np.intp), [*why.values()])
+            for column, why in unread.items()
         ]
     )
     return result
