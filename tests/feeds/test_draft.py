@@ -284,6 +284,7 @@ def test_a_table_with_a_column_for_each_currency_or_month_is_guessed_and_marked(
         assert '# ? "USD"' not in text
 
 
+@pytest.mark.long(but=("blank_line_middle.csv", "gz_truncated.csv.gz"))
 @pytest.mark.parametrize(
     "path",
     [in_long(one) if "10000" in one.name else one for one in TORTURE],

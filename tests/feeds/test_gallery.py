@@ -42,6 +42,7 @@ def test_a_clean_file_is_imported_to_the_cent(workspace: Workspace, rows: Any, f
         assert dict(found) == {currency: Decimal(total) for currency, total in sums.items()}
 
 
+@pytest.mark.long(but=("accounting-list", "ecb-history"))
 @pytest.mark.parametrize("feed", FEEDS)
 def test_of_a_dirty_file_each_wrong_row_is_told(workspace: Workspace, feed: str) -> None:
     profile, truth = load_profile(GALLERY / feed / "profile.toml"), truth_of(feed)["dirty"]
@@ -54,6 +55,7 @@ def test_of_a_dirty_file_each_wrong_row_is_told(workspace: Workspace, feed: str)
     assert told == truth, verdict.message
 
 
+@pytest.mark.long(but=("accounting-list", "ecb-daily", "mainframe"))
 @pytest.mark.parametrize("feed", FEEDS)
 def test_trying_shows_where_every_required_field_comes_from(
     workspace: Workspace, feed: str

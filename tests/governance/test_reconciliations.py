@@ -198,7 +198,7 @@ def test_runs_at_once_follow_each_other_by_their_numbers(workspace: Workspace) -
         raise AssertionError("the scope was held all the time")
 
     with ThreadPoolExecutor(4) as pool:
-        scopes = list(pool.map(run, range(1, 10)))
+        scopes = list(pool.map(run, range(1, 7)))
     with workspace.database.connect() as connection:
         runs = list_runs(connection)
         assert len(runs) == len(scopes)

@@ -146,6 +146,7 @@ MONEYED = [
 ]
 
 
+@pytest.mark.long(but=("first0-second0-False",))
 @pytest.mark.parametrize(("first", "second", "money"), MONEYED)
 def test_sums_of_nothing_are_told_apart_from_sums_of_zero(
     first: list[dict[str, Any]], second: list[dict[str, Any]] | None, *, money: bool

@@ -92,6 +92,7 @@ def test_the_command_asks_the_setting(recon: Any, monkeypatch: pytest.MonkeyPatc
     assert "RECON_TIME_ZONE='Mars/Olympus' is no time zone" in refused.stderr
 
 
+@pytest.mark.long
 def test_a_report_names_the_zone_and_is_the_same_each_time(workspace: Workspace) -> None:
     first = run(placed(workspace, EAST), DAY)
     again = run(placed(workspace, EAST), DAY)

@@ -37,6 +37,7 @@ FILE = "\n".join(
 )
 
 
+@pytest.mark.long(but=("stated",))
 @pytest.mark.parametrize("stated", [DEFAULT, PROFILE], ids=["inherited", "stated"])
 def test_comments_are_noted_and_rows_keep_their_lines(
     workspace: Workspace, rows: Any, tmp_path: Path, stated: Profile
@@ -103,6 +104,7 @@ def test_lines_of_other_kinds_are_told_by_their_first_cell(
     assert rows('SELECT "Id" FROM payment ORDER BY 1') == [(1,), (2,)]
 
 
+@pytest.mark.long(but=("1",))
 @pytest.mark.parametrize("block", [1, 2, 3, 7, 20, 1000])
 def test_comments_are_counted_once_wherever_blocks_are_cut(tmp_path: Path, block: int) -> None:
     path = tmp_path / "payments.csv"
