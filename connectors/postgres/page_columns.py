@@ -41,7 +41,7 @@ Columns = Mapping[str, tuple[str, Dtype]]
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class WantedRows:
     """Rows that are wanted."""
 
     source: str
@@ -59,8 +59,8 @@ def paged(
     relation: str,
     alias: str,
     columns: Columns,
-    source: Callable[[psycopg.Connection, str], Rows | None],
-    by_rows: Callable[[psycopg.Connection, Rows], pl.DataFrame],
+    source: Callable[[psycopg.Connection, str], WantedRows | None],
+    by_rows: Callable[[psycopg.Connection, WantedRows], pl.DataFrame],
 ) -> Iterator[pl.DataFrame]:
     """The rows of a table with these columns, in the order in which they lie there.
 
@@ -109,7 +109,7 @@ def texts_fit(connection: psycopg.Connection, rows: str, alias: str, columns: Co
 
 
 def _read(
-    connection: psycopg.Connection, columns: Columns, wanted: Rows, mixed: set[str]
+    connection: psycopg.Connection, columns: Columns, wanted: WantedRows, mixed: set[str]
 ) -> pl.DataFrame:
     """The rows that are wanted.
 

@@ -11,7 +11,7 @@ import polars as pl
 import psycopg
 
 from connectors.postgres.copy_out import copied, together
-from connectors.postgres.page_columns import Rows, paged
+from connectors.postgres.page_columns import WantedRows, paged
 from connectors.postgres.push.plan import TWIN
 from schemas.amounts import BEYOND, UNREADABLE, spelled
 from schemas.derived.sql_names import SCHEMA, staged_name
@@ -56,7 +56,7 @@ def extract_rows(
     staged = f"{SCHEMA}.{staged_name(table)}"
     mine = f"s.batch_id = ANY('{{{_numbers(batches)}}}'::int[])"
 
-    def source(reader: psycopg.Connection, pages: str) -> Rows | None:
+    def source(reader: psycopg.Connection, pages: str) -> WantedRows | None:
         return _staged(reader, table, f"{staged} s", f"{mine} AND {pages}")
 
     unread: dict[str, tuple[str, Dtype]] = {
@@ -81,7 +81,9 @@ def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
     return rows if in_order else rows.sort("extract_id", "row")
 
 
-def _staged(connection: psycopg.Connection, table: Table, staged: str, wanted: str) -> Rows | None:
+def _staged(
+    connection: psycopg.Connection, table: Table, staged: str, wanted: str
+) -> WantedRows | None:
     """Some staged rows with what became of them; None where there is no such row.
 
     Mostly they are of one extract, none is in error and one receipt speaks of all: then what it
@@ -111,9 +113,9 @@ def _staged(connection: psycopg.Connection, table: Table, staged: str, wanted: s
     )
     state = _one_state(connection, table, among, low, first, last) if low == high else None
     if state is not None and not errors:
-        return Rows(f"{staged} WHERE {wanted}", known | {"state": pl.lit(state, WORD)})
+        return WantedRows(f"{staged} WHERE {wanted}", known | {"state": pl.lit(state, WORD)})
     joins = told_joins(table, batch=False, among=among)
-    return Rows(f"{staged} {joins} WHERE {wanted}", known)
+    return WantedRows(f"{staged} {joins} WHERE {wanted}", known)
 
 
 def _one_state(
@@ -161,8 +163,8 @@ def database_rows(
     }
     target = f"{SCHEMA}.{table.name}"
 
-    def source(_: psycopg.Connection, pages: str) -> Rows:
-        return Rows(f"{target} t WHERE {pages}")
+    def source(_: psycopg.Connection, pages: str) -> WantedRows:
+        return WantedRows(f"{target} t WHERE {pages}")
 
     return _read((connection, *others), table, "t", target, source, place)
 
@@ -207,7 +209,7 @@ def _read(
     table: Table,
     alias: str,
     relation: str,
-    source: Callable[[psycopg.Connection, str], Rows | None],
+    source: Callable[[psycopg.Connection, str], WantedRows | None],
     place: Mapping[str, tuple[str, Dtype]],
 ) -> SourceRows:
     """The rows that `source` has of some pages of `relation`, of all its pages.
@@ -226,7 +228,7 @@ def _read(
     wanted = {**columns, **place, **texts}
     whole = {**_whole_columns(table, alias), **place}
 
-    def by_rows(reader: psycopg.Connection, rows: Rows) -> pl.DataFrame:
+    def by_rows(reader: psycopg.Connection, rows: WantedRows) -> pl.DataFrame:
         asked = {name: of for name, of in wanted.items() if name not in rows.known}
         return copied(reader, asked, rows.source).with_columns(**rows.known).select([*wanted])
 
