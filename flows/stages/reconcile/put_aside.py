@@ -13,7 +13,7 @@ from itertools import chain, count, islice
 import polars as pl
 
 from flows.stages.frame_file import FrameFile
-from flows.steps.frames.parts import Keep, Load, Stored, held
+from flows.steps.frames.parts import Keep, Load, KeptFrame, held
 from flows.steps.match.pairing import maybe_repeated
 from flows.steps.reconcile.second_keys import second_key_parts
 from schemas.field import Kind, Table
@@ -102,7 +102,7 @@ def keeper() -> Keep:
         number = next(numbers)
         file = FrameFile(_IN_MEMORY) if number < _OWN_FILES else shared
         file.add(rows, number)
-        return Stored(rows.columns, partial(_read, file, number))
+        return KeptFrame(rows.columns, partial(_read, file, number))
 
     return keep
 

@@ -20,7 +20,7 @@ Change = Callable[[pl.DataFrame], pl.DataFrame]
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class KeptFrame:
     """A part that was put aside, of which some columns can be read alone."""
 
     names: list[str]
@@ -33,7 +33,7 @@ class Stored:
 
 def columns_of(load: Load, names: Collection[str]) -> pl.DataFrame:
     """Some columns of a part, as far as it has them, with the texts beside amounts (`beyond`)."""
-    if not isinstance(load, Stored):
+    if not isinstance(load, KeptFrame):
         part = load()
         return part.select(_asked(part.columns, names))
     return load.read(_asked(load.names, names))
@@ -87,8 +87,8 @@ def changed(side: Mapping[str, pl.DataFrame], change: Change) -> Mapping[str, pl
 
 def filtered(load: Load, rows: pl.Series) -> Load:
     """A part with some of its rows."""
-    if isinstance(load, Stored):
-        return Stored(load.names, lambda names: load.read(names).filter(rows))
+    if isinstance(load, KeptFrame):
+        return KeptFrame(load.names, lambda names: load.read(names).filter(rows))
     return partial(_changed, load, lambda frame: frame.filter(rows))
 
 
