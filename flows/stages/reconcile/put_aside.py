@@ -13,7 +13,7 @@ from itertools import chain, count, islice
 import polars as pl
 
 from flows.stages.frame_file import FrameFile
-from flows.steps.frames.parts import Keep, Load, KeptFrame, held
+from flows.steps.frames.parts import Keep, KeptFrame, Load, held
 from flows.steps.match.pairing import maybe_repeated
 from flows.steps.reconcile.second_keys import second_key_parts
 from schemas.field import Kind, Table
