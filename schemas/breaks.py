@@ -73,8 +73,6 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BreakCode:
-    """One break code with its one wording."""
-
     code: str
     title: str
     action: str

@@ -6,8 +6,6 @@ from schemas.accounts import AccountRole
 
 
 class JobKind(StrEnum):
-    """What is asked for."""
-
     IMPORT = "import"
     """Uploaded files are taken in as a delivery."""
     CORRECT = "correct"

@@ -25,8 +25,6 @@ NOT_SHOWN = "(not shown)"
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One reason with its one wording."""
-
     code: str
     title: str
     template: str

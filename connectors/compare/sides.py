@@ -49,7 +49,6 @@ class SideLines:
         self.first.append(line)
 
     def of(self, rows: pl.Series) -> pl.Series:
-        """The line of each row."""
         if not self.starts:
             return rows.cast(pl.Int64)
         starts = pl.Series(self.starts, dtype=pl.Int64)

@@ -86,7 +86,6 @@ class Accounts:
         return account
 
     def by_number(self, number: str) -> ServiceAccount | None:
-        """The account with this Id."""
         with self._store.connection() as connection:
             row = connection.execute(_BY_NUMBER, [number]).fetchone()
         return None if row is None else _account(row)

@@ -22,8 +22,6 @@ VALID_FOR = timedelta(days=14)
 
 
 class Sessions:
-    """The sessions of one host."""
-
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._accounts: dict[str, ServiceAccount] = {}
@@ -74,7 +72,6 @@ class Tokens:
         self._key = OctKey.generate_key(256)
 
     def sign(self, account: ServiceAccount, now: datetime) -> str:
-        """A token for an account."""
         claims = {
             "iss": "ssjwt",
             "sub": str(account.number),

@@ -105,12 +105,10 @@ class SandboxOptions:
 
     @cached_property
     def traits(self) -> Style:
-        """The style itself."""
         return STYLES[self.style]
 
     @cached_property
     def server_zone(self) -> ZoneInfo:
-        """The zone itself."""
         return ZoneInfo(self.zone)
 
     def name_of(self, operation: Operation) -> str:

@@ -23,8 +23,6 @@ _NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LO
 
 
 class LinePlace:
-    """Where the service is."""
-
     def __init__(self, settings: ServiceSettings) -> None:
         assert settings.url is not None
         parts = urlsplit(settings.url)

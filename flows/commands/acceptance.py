@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 
 from flows.commands.batches import By, Reason
 from flows.commands.breaks import Run
-from flows.commands.console import ANY_ID, LISTED, out, print_json, print_table, workspace
+from flows.commands.console import ANY_ID, LISTED, answer, out, print_json, print_table, workspace
 from flows.commands.deliver import Json
 
 if TYPE_CHECKING:
@@ -53,14 +53,8 @@ def propose_command(
     terms = RuleTerms("", code, currency, each, total, until, reason, record, tenant)
     with workspace(quiet=True) as place:
         number = propose_rule(place, run, terms, by)
-    if json:
-        print_json({"rule": number})
-    else:
-        out().print(
-            f"Rule {number} is proposed. Somebody else puts it in force: "
-            f"`recon acceptance approve {number}`."
-        )
-    return 0
+    said = f"Rule {number} is proposed. Somebody else puts it in force: "
+    return answer(json, {"rule": number}, f"{said}`recon acceptance approve {number}`.")
 
 
 @acceptance_command.command(name="approve")
@@ -79,11 +73,8 @@ def approve_command(
 
     with workspace(quiet=True) as place:
         approve_rule(place, number, by=by, reason=reason)
-    if json:
-        print_json({"rule": number, "state": "in force"})
-    else:
-        out().print(f"Rule {number} is in force: the next reconciliation of its scope uses it.")
-    return 0
+    said = f"Rule {number} is in force: the next reconciliation of its scope uses it."
+    return answer(json, {"rule": number, "state": "in force"}, said)
 
 
 @acceptance_command.command(name="withdraw")
@@ -96,11 +87,8 @@ def withdraw_command(number: Number, *, reason: Reason, by: By = None, json: Jso
 
     with workspace(quiet=True) as place:
         withdraw_rule(place, number, by=by, reason=reason)
-    if json:
-        print_json({"rule": number, "state": "withdrawn"})
-    else:
-        out().print(f"Rule {number} is withdrawn.")
-    return 0
+    said = f"Rule {number} is withdrawn."
+    return answer(json, {"rule": number, "state": "withdrawn"}, said)
 
 
 @acceptance_command.command(name="list")

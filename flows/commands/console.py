@@ -128,6 +128,15 @@ def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
 
 
+def answer(as_json: bool, facts: Any, said: str) -> int:
+    """Say what was done, to a script or to a person; the exit code of what went well."""
+    if as_json:
+        print_json(facts)
+    else:
+        out().print(said)
+    return 0
+
+
 def print_table(
     names: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Sequence[str] = ()
 ) -> None:

@@ -1,9 +1,7 @@
 """`recon desk`: the pages on which reports are reviewed and signed."""
 
 import os
-import signal
 import sys
-import threading
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -11,6 +9,7 @@ from cyclopts import Parameter
 from connectors.errors import SettingsError
 from connectors.settings import is_loopback
 from flows.commands.console import PORT, out, workspace
+from flows.commands.stopping import told_to_stop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,9 +41,7 @@ def desk_command(
             "Leave it at 127.0.0.1 and put a proxy with TLS before it."
         )
     settings = read_desk_settings()
-    stopped = threading.Event()
-    for name in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(name, lambda *_: stopped.set())
+    stopped = told_to_stop()
     with workspace(quiet=True, say_held=False) as place:
         # Nobody who opens a page is whoever typed this.
         provider = Provider(settings.provider) if settings.provider else None

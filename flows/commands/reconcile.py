@@ -81,18 +81,15 @@ def reconcile_command(
     return done.exit_code
 
 
+Run = Annotated[
+    int | None,
+    Parameter(help="Number of the reconciliation; default: the latest.", validator=LISTED),
+]
 report_command = App(name="report", help="Show a report again, or mail it to its subscribers.")
 
 
 @report_command.default
-def show_command(
-    run: Annotated[
-        int | None,
-        Parameter(help="Number of the reconciliation; default: the latest.", validator=LISTED),
-    ] = None,
-    *,
-    json: Json = False,
-) -> int:
+def show_command(run: Run = None, *, json: Json = False) -> int:
     """Show a reconciliation's report again, once its files are proven to be what was written.
 
     Example: `recon report 4`
@@ -111,14 +108,7 @@ def show_command(
 
 
 @report_command.command(name="mail")
-def mail_command(
-    run: Annotated[
-        int | None,
-        Parameter(help="Number of the reconciliation; default: the latest.", validator=LISTED),
-    ] = None,
-    *,
-    json: Json = False,
-) -> int:
+def mail_command(run: Run = None, *, json: Json = False) -> int:
     """Send a report to those of its subscribers who were not sent it yet.
 
     Example: `recon report mail 7`

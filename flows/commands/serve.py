@@ -1,9 +1,7 @@
 """Servers for a laptop: `recon sandbox`."""
 
 import os
-import signal
 import sys
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -12,6 +10,7 @@ from cyclopts import Parameter
 from connectors.errors import SettingsError
 from connectors.settings import check_database_address, read_settings
 from flows.commands.console import PORT, out, refuse_password
+from flows.commands.stopping import told_to_stop
 from schemas.counting import quantity
 from schemas.operations import ANY_ROLE
 
@@ -64,9 +63,7 @@ def sandbox_command(
         check_database_address("--database", database, "leave it out for the one recon uses")
         database = libpq_address(database)
     sandbox = Sandbox(options, database or database_url(read_settings()))
-    stopped = threading.Event()
-    for name in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(name, lambda *_: stopped.set())
+    stopped = told_to_stop()
     with sandbox.running() as url:
         for record, path in listings:
             rows = sandbox.load(record, path)

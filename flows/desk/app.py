@@ -113,8 +113,6 @@ class Desk:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """One address of the desk."""
-
     path: str
     page: Page
     methods: tuple[str, ...] = ("GET",)

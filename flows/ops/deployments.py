@@ -171,7 +171,6 @@ DEPLOYMENTS = (
 
 
 def load(line: Deployment) -> Flow[..., Any]:
-    """The flow of a line."""
     found = getattr(import_module(f"flows.{line.flow}"), line.flow)
     assert isinstance(found, Flow), line.entrypoint
     return found

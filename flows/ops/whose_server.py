@@ -17,8 +17,6 @@ SHOWN = 80
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """What answers at an address."""
-
     prefect: bool
     """Whether it is a Prefect server."""
     version: str | None = None

@@ -32,8 +32,6 @@ BOOLEANS = frozenset({Reading.CELL, Reading.BOOLEAN})
 
 
 class Column(NamedTuple):
-    """One column of a side."""
-
     name: str
     dtype: Dtype
     reading: Reading

@@ -39,7 +39,6 @@ def key_columns(table: Table) -> tuple[str, ...]:
 
 
 def staged_name(table: Table) -> str:
-    """Name of the staged table of a record."""
     return f"staged_{table.name}"
 
 

@@ -19,8 +19,6 @@ HEADING = "recon audit witness 1"
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """What one witness says."""
-
     number: int
     """From 1, without a gap."""
     position: int

@@ -57,8 +57,6 @@ class GridEntry(NamedTuple):
 
 
 class GridLine(NamedTuple):
-    """One line of a grid."""
-
     cells: tuple[GridEntry, ...]
     total: bool = False
     bad: bool = False

@@ -51,8 +51,6 @@ POLICY = (
 
 
 class Listed(NamedTuple):
-    """One break of the list."""
-
     line: BreakLine
     currency: str
     ranks: str

@@ -28,8 +28,6 @@ NUMERIC = (ColumnKind.COUNT, ColumnKind.MONEY)
 
 @dataclass(frozen=True, slots=True)
 class ReportColumn:
-    """One column of a table."""
-
     name: str
     kind: ColumnKind = ColumnKind.WORD
     width: int = 14
