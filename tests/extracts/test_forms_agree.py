@@ -59,6 +59,7 @@ def delivered(draw: st.DrawFn) -> tuple[bytes, Dialect]:
     return b"".join(pieces).replace(b"D", signs.delimiter), dialect
 
 
+@pytest.mark.long
 @settings(max_examples=examples(1500, 200), deadline=None)
 @given(delivered(), st.integers(1, 4), st.lists(st.integers(0, 20), max_size=100))
 def test_like_the_slow_reader_however_cut(

@@ -326,6 +326,7 @@ def test_empty_block_stays_inside_a_line_that_is_too_large() -> None:
     assert split(b"", 2, Dialect(), line=1, final=False, inside=True).inside
 
 
+@pytest.mark.long(but=("0", "1", "64", "129"))
 @pytest.mark.parametrize("pad", range(130))
 def test_quotes_at_every_place_of_a_word(pad: int) -> None:
     data = b"x" * pad + b',"a","b ""c"""\n"d",e,"f"\n'

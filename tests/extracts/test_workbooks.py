@@ -296,6 +296,13 @@ SHEETS = [
 ]
 
 
+@pytest.mark.long(
+    but=(
+        "keys0-a workbook with 2 visible sheets (Data, More); name one as sheet",
+        "keys4-a workbook without a sheet 'Rest' (Data, More)",
+        "keys5-numbers of a workbook have a decimal point",
+    )
+)
 @pytest.mark.parametrize(("keys", "said"), SHEETS)
 def test_the_sheet_is_stated_where_there_are_several(
     workspace: Workspace, tmp_path: Path, keys: dict[str, Any], said: str | None

@@ -143,6 +143,13 @@ RATE = {"Id": 5, "EffectiveDate": day(1)}
 PAID = {"PaymentDate": at(2)}
 
 
+@pytest.mark.long(
+    but=(
+        "pays0-rates0-details0-told0",
+        "pays7-rates7-details7-told7",
+        "pays12-rates12-details12-told12",
+    )
+)
 @pytest.mark.parametrize(
     ("pays", "rates", "details", "told"),
     [

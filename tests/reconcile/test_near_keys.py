@@ -23,6 +23,16 @@ def joined(left: pl.DataFrame, right: pl.DataFrame) -> list[int | None]:
     return both["partner"].to_list()
 
 
+@pytest.mark.long(
+    but=(
+        "0-0-plain",
+        "0-0-with a tenant",
+        "0--50-plain",
+        "0--50-with a tenant",
+        "0-9007199254740993-plain",
+        "0-9007199254740993-with a tenant",
+    )
+)
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "with a tenant"])
 @pytest.mark.parametrize("first", [0, -50, 2**53 + 1, 2**62, -(2**63), 2**63 - 200], ids=str)
 @pytest.mark.parametrize("seed", range(5))

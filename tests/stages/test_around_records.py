@@ -56,6 +56,7 @@ def statement(folder: Path, total: str) -> str:
     return str(path)
 
 
+@pytest.mark.long(but=("inherited",))
 @pytest.mark.parametrize("stated", [DEFAULT, PROFILE], ids=["inherited", "stated"])
 def test_a_statement_is_imported_and_its_wrong_row_corrected(
     workspace: Workspace, rows: Any, tmp_path: Path, stated: Profile

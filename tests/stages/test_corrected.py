@@ -271,6 +271,7 @@ def test_a_repair_does_not_become_another_row_of_its_delivery(
     assert look(workspace, 4).exit_code == 0
 
 
+@pytest.mark.long(but=("repaired0-expected0",))
 @pytest.mark.parametrize(
     ("repaired", "expected"),
     [

@@ -105,6 +105,7 @@ def test_a_profile_of_the_same_feed_says_how_the_correction_is_written(
     assert rows("SELECT profile::json ->> 'tenant' FROM batch WHERE id = 2") == [("7",)]
 
 
+@pytest.mark.long(but=("last_wins-conflict",))
 @pytest.mark.parametrize(("then", "stated"), [("last_wins", "conflict"), ("conflict", "last_wins")])
 def test_rows_are_judged_as_those_of_the_corrected_batch(
     workspace: Workspace, rows: Any, tmp_path: Path, then: str, stated: str

@@ -45,6 +45,7 @@ DIVIDED = [
 ]
 
 
+@pytest.mark.long(but=("lines0-keys0-parts0", "lines5-keys5-parts5"))
 @pytest.mark.parametrize(("lines", "keys", "parts"), DIVIDED)
 def test_each_part_of_a_divided_record_names_the_lines_of_all(
     workspace: Workspace,

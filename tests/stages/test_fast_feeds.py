@@ -186,6 +186,7 @@ def test_both_ways_store_the_same_of_a_feed(
     assert ways[0] == ways[1]
 
 
+@pytest.mark.long(but=("accounting-list",))
 @pytest.mark.parametrize("feed", FEEDS)
 def test_clean_records_of_a_feed_take_the_fast_path(feed: str, tmp_path: Path) -> None:
     (path,) = GALLERY.glob(f"{feed}/clean.*")

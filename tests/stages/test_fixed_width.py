@@ -106,6 +106,7 @@ def test_a_line_has_all_its_cells_or_is_rejected(
     assert wrong == ([code] if code else []), verdict.message
 
 
+@pytest.mark.long(but=("0-utf-8",))
 @pytest.mark.parametrize("encoding", ["utf-8", "cp1252", "utf-16"])
 @pytest.mark.parametrize("seed", range(examples(40, few=2)))
 def test_signs_are_counted_and_not_bytes(tmp_path: Path, encoding: str, seed: int) -> None:
