@@ -15,7 +15,7 @@ from connectors.files.bitmask import Flags, Places
 from connectors.files.dialect import Dialect, RecordFault
 from connectors.files.encodings import utf8_sizes
 from connectors.files.escaped_cells import escaped_cells
-from connectors.files.plain_csv import beside_csv
+from connectors.files.plain_records import beside_csv
 from connectors.files.record_cells import cells_of
 from connectors.files.records import Records, conserved, sound
 from connectors.files.shadow import covered

@@ -53,6 +53,9 @@ def restored_profile(batch: Batch) -> Profile:
     lists = [values, *values.get("fields", {}).values(), *(values.get(one, {}) for one in named)]
     for of in lists:  # JSON has no tuples.
         of |= {name: tuple(one) for name, one in of.items() if isinstance(one, list)}
+    comment = values.get("comment", ())
+    if not isinstance(comment, tuple):  # Of an earlier version: one text, or none.
+        values["comment"] = (comment,) if comment else ()
     return Profile(**values)
 
 

@@ -14,6 +14,7 @@ from connectors.postgres import ledger
 from connectors.postgres.ledger import State
 from flows.stages.partitions import stage_in_partitions
 from flows.stages.sequence import import_delivery, run_batch
+from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
 from tests.extracts.test_cell_currencies import NAMES, SHAPE, sheet, with_names
 from tests.recon import run
@@ -228,3 +229,20 @@ def test_a_setting_that_this_version_does_not_know_stops_it(
         connection.execute("UPDATE batch SET profile = %s", [json.dumps(profile)])
     with pytest.raises(BatchStateError, match=rf"terms that this one does not know: {said}\."):
         run_batch(workspace, 1)
+
+
+@pytest.mark.parametrize(
+    ("kept", "comment"), [(None, ()), ("#", ("#",)), (["#", "--"], ("#", "--"))]
+)
+def test_comments_are_kept_as_one_text_by_earlier_versions(
+    workspace: Workspace, tmp_path: Path, kept: object, comment: tuple[str, ...]
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"{HEADER}\n{line(1)}\n")
+    with received(workspace, [path]):
+        pass
+    with workspace.database.connect() as connection:
+        profile = json.loads(ledger.find_batch(connection, 1).profile) | {"comment": kept}
+        connection.execute("UPDATE batch SET profile = %s", [json.dumps(profile)])
+        assert restored_profile(ledger.find_batch(connection, 1)).comment == comment
+    assert run_batch(workspace, 1).batch.state is State.COMPLETE
