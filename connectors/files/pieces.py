@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from connectors.files.dialect import Dialect
+from connectors.files.plain_csv import is_csv
 from connectors.files.shadow import covered, shadow
 
 
@@ -25,7 +26,8 @@ class Pieces:
         """How long the record is that begins with these bytes and goes on with the next blocks.
 
         None if it does not end within `look_ahead_bytes`. So a record whose quote never closes is
-        known by its bytes alone, and needs no more memory than they take.
+        known by its bytes alone, and needs no more memory than they take. Where a sign behind a
+        quote says that it is no record, whatever comes, the blocks after it are not waited for.
         """
         bound = dialect.look_ahead_bytes
         record = record_pattern(covered(dialect))
@@ -35,7 +37,8 @@ class Pieces:
             found = record.match(text, 0, bound + 1)
             if found and (found.end() < len(text) or not more):
                 return found.end() if found.end() <= bound else None
-            if not more:
+            is_none = not found and is_csv(dialect) and not _is_open(text[: bound + 1], dialect)
+            if is_none or not more:
                 break
         return None
 
@@ -55,10 +58,27 @@ class Pieces:
         return True
 
 
+def _is_open(text: bytes, dialect: Dialect) -> bool:
+    """Whether a text of plain CSV ends within the quotes of its first record."""
+    return _open_pattern(dialect).match(text) is not None
+
+
 @cache
 def record_pattern(dialect: Dialect) -> re.Pattern[bytes]:
     """A whole record of a shadow by RFC 4180, up to the line end or the end of the data."""
+    field, delimiter = _field(dialect), re.escape(dialect.delimiter)
+    return re.compile(field + b"(?:" + delimiter + field + rb")*+(?=[\r\n]|\Z)")
+
+
+@cache
+def _open_pattern(dialect: Dialect) -> re.Pattern[bytes]:
+    signs = {b"d": re.escape(dialect.delimiter), b"q": re.escape(dialect.quote)}
+    last = rb"%(q)s(?:[^%(q)s]++|%(q)s%(q)s)*+\Z" % signs
+    return re.compile(b"(?:" + _field(dialect) + signs[b"d"] + b")*+" + last)
+
+
+def _field(dialect: Dialect) -> bytes:
     blanks = b"[" + dialect.blanks + b"]*+" if dialect.blanks else b""
     signs = {b"d": re.escape(dialect.delimiter), b"q": re.escape(dialect.quote), b"b": blanks}
-    field = b"(?:%(b)s%(q)s(?:[^%(q)s]++|%(q)s%(q)s)*+%(q)s%(b)s|[^%(q)s%(d)s\\r\\n]*+)" % signs
-    return re.compile(field + b"(?:" + signs[b"d"] + field + b")*+(?=[\\r\\n]|\\Z)")
+    quoted = b"%(b)s%(q)s(?:[^%(q)s]++|%(q)s%(q)s)*+%(q)s%(b)s" % signs
+    return b"(?:" + quoted + rb"|[^%(q)s%(d)s\r\n]*+)" % signs

@@ -1,13 +1,17 @@
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from connectors.files.blocks import blocks
 from connectors.files.chunk import Place
 from connectors.files.content import open_content
 from connectors.files.dialect import Dialect
-from connectors.files.pieces import Pieces
+from connectors.files.pieces import Pieces, record_pattern
 from connectors.files.reader import chunks
+from tests.examples import examples
 
 TEXT = "Id,Name\r\n1,Grüße 😀 支払\r\n2,\r\n"
 
@@ -59,3 +63,37 @@ def test_pieces_of_a_line_have_their_own_text_whatever_is_blank_behind_them() ->
     block = b"x" * 900 + b"\n\n\n"
     (chunk,) = chunks(Pieces(iter([block])), 2, dialect, Place(0, 1, 1))
     assert chunk.positions()["data"].to_list() == ["x" * 400, "x" * 400, "x" * 100]
+
+
+@settings(max_examples=examples(500), deadline=None)
+@given(
+    text=st.text('a",\r\n', max_size=24).map(str.encode),
+    begun=st.integers(1, 6),
+    size=st.integers(1, 6),
+    bound=st.integers(1, 24),
+)
+@example(text=b'"a"b' + 20 * b"c", begun=3, size=1, bound=24)
+@example(text=b'"a""' + 20 * b'c"', begun=4, size=1, bound=24)
+@example(text=b'a,"' + 20 * b"c", begun=3, size=1, bound=24)
+def test_a_look_ahead_says_what_all_the_bytes_say(
+    text: bytes, begun: int, size: int, bound: int
+) -> None:
+    dialect = Dialect(max_field_bytes=1, max_record_bytes=1, look_ahead_bytes=bound)
+    behind = [text[at : at + size] for at in range(begun, len(text), size)]
+    found = record_pattern(dialect).match(text, 0, bound + 1)
+    expected = found.end() if found and found.end() <= bound else None
+    assert Pieces(iter(behind)).record_size(text[:begun], dialect) == expected
+
+
+def test_no_block_is_read_for_what_is_no_record_whatever_comes() -> None:
+    blocks_read = 0
+
+    def behind() -> Iterator[bytes]:
+        nonlocal blocks_read
+        while True:
+            blocks_read += 1
+            yield b"c" * 100
+
+    dialect = Dialect(max_field_bytes=1, max_record_bytes=1, look_ahead_bytes=10_000)
+    assert Pieces(behind()).record_size(b'"a"b', dialect) is None
+    assert blocks_read == 1
