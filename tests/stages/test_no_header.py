@@ -37,6 +37,7 @@ PROFILE = read_profile(SHAPE)
 ROWS = ["1;12.50;01.11.2026;E", "2;1,5;02.11.2026;E", "3;7.00;03.11.2026", "4;8;04.11.2026;G"]
 
 
+@pytest.mark.long(but=("-inherited",))
 @pytest.mark.parametrize("stated", [DEFAULT, PROFILE], ids=["inherited", "stated"])
 @pytest.mark.parametrize("top", ["", "\ufeff", "Terminal 7\n\n"])
 def test_every_line_is_a_record(

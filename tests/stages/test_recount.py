@@ -49,6 +49,14 @@ def test_what_was_written_is_held(workspace: Workspace, batch: int) -> None:
     assert counted(workspace, batch) == ("complete", [("written", 10), ("in the database", 10)])
 
 
+@pytest.mark.long(
+    but=(
+        "most of the target-a row removed",
+        "most of the target-a cent more",
+        "most of the target-two keys moved, their sum the same",
+        "a small part of the target-a row removed",
+    )
+)
 @pytest.mark.parametrize("how", ALTERED)
 def test_a_target_that_was_altered_does_not_tie(workspace: Workspace, batch: int, how: str) -> None:
     with workspace.database.connect() as connection:
