@@ -26,7 +26,6 @@ HOSTILE = {
 COUNTED = {module.__file__ for module in (bits, lines, readings, records)}
 
 
-@pytest.mark.long(but=("-all stray", "-all text after quote"))
 @pytest.mark.parametrize("unit", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("lead", [b"", b'x,"'])
 def test_work_is_linear(unit: bytes, lead: bytes) -> None:
