@@ -64,7 +64,6 @@ def test_a_login_is_a_person_until_it_ends(workspace: Workspace) -> None:
         assert acting(connection) is None
 
 
-@pytest.mark.long(but=("anna-wrong",))
 @pytest.mark.parametrize(
     ("name", "password"),
     [
@@ -350,7 +349,6 @@ KEEPING: dict[str, Callable[[psycopg.Connection], None]] = {
 }
 
 
-@pytest.mark.long(but=("add",))
 @pytest.mark.parametrize("what", KEEPING)
 def test_accounts_are_kept_by_administrators(
     workspace: Workspace, what: str, controller: str

@@ -43,7 +43,6 @@ def bring(workspace: Workspace, folder: Path, tenant: int | None = None) -> None
     import_delivery(workspace, [path], replace(TIGHT, tenant=tenant))
 
 
-@pytest.mark.long(but=("undo",))
 @pytest.mark.parametrize("what", DONE)
 def test_an_operator_decides_and_nobody_else_who_is_logged_in(
     workspace: Workspace, tmp_path: Path, rows: Any, what: str
@@ -78,7 +77,6 @@ def test_rows_in_doubt_are_settled_by_operators(
     assert rows("SELECT state FROM send") == [("abandoned",)]
 
 
-@pytest.mark.long(but=("7-who0",))
 @pytest.mark.parametrize(("tenant", "who"), [(7, EIGHTH), (None, SEVENTH)])
 def test_an_operator_of_some_tenants_decides_about_batches_of_these(
     workspace: Workspace, tmp_path: Path, rows: Any, tenant: int | None, who: Account

@@ -148,7 +148,6 @@ def test_a_setting_of_the_session_is_no_login(place: Workspace, acting: As) -> N
             connection.execute("SELECT FROM batch")
 
 
-@pytest.mark.long
 def test_nothing_of_others_is_told_by_what_a_function_of_theirs_sees(
     place: Workspace, acting: As
 ) -> None:
