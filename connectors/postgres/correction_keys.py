@@ -17,6 +17,7 @@ from connectors.postgres.attempts import (
 from connectors.postgres.batch_keys import error_data, key_value, ready, untold
 from connectors.postgres.corrections import staged_tables
 from connectors.postgres.ledger import State, batch_span
+from connectors.postgres.ranges import Range
 from schemas.derived.sql_names import TARGET_NAMES, key_columns, listed, staged_name
 from schemas.derived.views import (
     AT_PLACES,
@@ -63,25 +64,26 @@ def mark_taken_keys(connection: psycopg.Connection, table: Table, batch_id: int)
     Looked for in all batches of the delivery. The same content is a repeat, and no harm. A row
     without ReconRow is known by its key alone: it says that it is the record with that key. What
     was repaired again since, or is by this very batch, is its last repair and nothing else. One
-    correction after the other looks: what is not checked yet will look at this batch, and the two
-    do not both give way.
+    correction after the other looks: a repair that is not checked yet will look at this batch, and
+    the two do not both give way. Rows that repair none by name never look, so they are met at once.
     """
     if not table.key or not _offer_repairs(connection, table, batch_id):
         return 0
     connection.execute("SELECT lock_corrections(%s)", [first_batch(connection, batch_id)])
-    others = set(_checked(connection, standing_batches(connection, batch_id))) - {batch_id}
+    others = set(standing_batches(connection, batch_id)) - {batch_id}
+    checked = set(_checked(connection, others))
     met = [
         one
         for other in sorted(others)
         if table in staged_tables(connection, other)
-        for one in _rows_with_their_key(connection, table, other)
+        for one in _rows_with_their_key(connection, table, other, repairs=other in checked)
     ]
     if not met:
         return 0
     first, states = attempts_at(connection, batch_id)
     latest: dict[AttemptRow, AttemptRow] = {}
     for row, of in first.items():
-        if row.batch_id in {*others, batch_id} and states[row] not in ERRORS:
+        if row.batch_id in {*checked, batch_id} and states[row] not in ERRORS:
             latest[of] = max(row, latest.get(of, row))
     known = _repaired_by_key(connection, table, {row for _, row, _ in met} - first.keys(), others)
     taken: dict[tuple[int, int], str] = {}
@@ -111,9 +113,14 @@ def _checked(connection: psycopg.Connection, batches: Collection[int]) -> list[i
     return [one for (one,) in found]
 
 
-def mark_taken_records(connection: psycopg.Connection, table: Table, batch_id: int) -> int:
+def mark_taken_records(
+    connection: psycopg.Connection, table: Table, batch_id: int, only: Range | None = None
+) -> int:
     """Reject repairs that would change a record of another delivery; returns how many.
 
+    Asked as the batch is checked, so that it counts for its budget, and again once the target is
+    locked, of the range that is applied `only`: between the two, which may be days of a batch that
+    is held, others bring records.
     Not those with the key of the row that was delivered first of all that they repair: it is that
     record then that was delivered with an error. Of one whose key cannot be read nobody knows it.
     """
@@ -128,8 +135,9 @@ def mark_taken_records(connection: psycopg.Connection, table: Table, batch_id: i
         FROM named_repairs m JOIN {staged_name(table)} s USING (extract_id, record_number)
         JOIN {table.name} t ON {joined(table)} JOIN extract e ON e.id = t.extract_id
         WHERE {of_batch("s")} AND t.batch_id <> ALL(%(own)s) AND NOT {same_content(table)}
+            AND {only.within("s") if only else "TRUE"}
         ORDER BY 1, 2""",
-        {**span, "own": own},
+        {**span, **(only.parameters() if only else {}), "own": own},
     ).fetchall()
     if not found:
         return 0
@@ -176,11 +184,12 @@ def _offer_repairs(connection: psycopg.Connection, table: Table, batch_id: int) 
 
 
 def _rows_with_their_key(
-    connection: psycopg.Connection, table: Table, batch_id: int
+    connection: psycopg.Connection, table: Table, batch_id: int, *, repairs: bool
 ) -> list[tuple[tuple[int, int], AttemptRow, str]]:
     """Rows of a batch that count, with the key of a repair of another row and other content.
 
-    Each with the place of the repair, and how people find it.
+    Each with the place of the repair, and how people find it; `repairs`: also those that name the
+    row that they repair.
     """
     same = " AND ".join(f"m.{quoted(name)} = s.{quoted(name)}" for name in key_columns(table))
     statement = f"""
@@ -191,11 +200,12 @@ def _rows_with_their_key(
         WHERE {of_batch("s")} AND {STATE} NOT IN ({listed(_COUNTS_NOT)})
             AND m.repaired <> s.extract_id || ':' || s.record_number
             AND m.content <> md5({json_expression(table, "s")})
+            AND (%(repairs)s OR coalesce(btrim(s.parent), '') = '')
         ORDER BY 1, 2, 3, 4"""
     return [
         ((extract, number), AttemptRow(batch_id, *place), said)
         for extract, number, *place, said in connection.execute(
-            statement, batch_span(connection, batch_id)
+            statement, batch_span(connection, batch_id) | {"repairs": repairs}
         )
     ]
 

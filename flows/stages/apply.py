@@ -17,6 +17,7 @@ from connectors.postgres.apply import (
     lock_target,
     may_meet,
 )
+from connectors.postgres.correction_keys import mark_taken_records
 from connectors.postgres.corrections import settle_corrections
 from connectors.postgres.database import analyse, summarise
 from connectors.postgres.evidence import ledger_detail
@@ -45,7 +46,9 @@ def apply(workspace: Workspace, lease: Lease) -> None:
     batch = ledger.find_batch(lease.connection, lease.batch_id)
     if batch.state is not State.CHECKED:
         return
-    only_listed = restored_profile(batch).compare_only
+    profile = restored_profile(batch)
+    only_listed = profile.compare_only
+    guarded = batch.corrects is not None and not profile.change_records
     staged = ledger.list_receipts(lease.connection, lease.batch_id, "stage")
     tables = [table for table in tables_of(staged) if only_listed or table is not INSERT_BATCH_DATA]
     apply_ranges = {table: _left(workspace, lease, table, staged) for table in tables}
@@ -54,7 +57,7 @@ def apply(workspace: Workspace, lease: Lease) -> None:
         if only_listed:
             _list(lease, left, done)
         else:
-            _apply_table(workspace, lease, table, left, done)
+            _apply_table(workspace, lease, table, left, done, guarded=guarded)
     analyse(lease.connection, "outcome", *(table.name for table in tables if not only_listed))
     with lease.transaction() as connection:
         settle_corrections(connection, lease.batch_id)
@@ -92,8 +95,13 @@ def _apply_table(
     table: Table,
     apply_ranges: Sequence[ApplyRange],
     done: _Done,
+    *,
+    guarded: bool,
 ) -> None:
-    """First what is new for certain, two ranges at a time, then all other in order."""
+    """First what is new for certain, two ranges at a time, then all other in order.
+
+    `guarded`: what repairs rows, and may not change records of other deliveries.
+    """
     new = [one for one in apply_ranges if one.spooled and not _may_meet(lease, one)]
     refused = []
     inserts = (partial(_insert, one) for one in new)
@@ -106,14 +114,18 @@ def _apply_table(
     if len(left) > 1:
         summarise(lease.connection, staged_name(table))
     for group in in_groups(left):
-        if len(group.ranges) == 1 or not _apply_together(lease, table, group, done):
+        if guarded or len(group.ranges) == 1 or not _apply_together(lease, table, group, done):
             for apply_range in group.ranges:
-                _apply_range(lease, table, apply_range, done)
+                _apply_range(lease, table, apply_range, done, guarded=guarded)
 
 
-def _apply_range(lease: Lease, table: Table, apply_range: ApplyRange, done: _Done) -> None:
+def _apply_range(
+    lease: Lease, table: Table, apply_range: ApplyRange, done: _Done, *, guarded: bool
+) -> None:
     with lease.transaction() as connection:
         lock_target(connection, table)
+        if guarded:
+            mark_taken_records(connection, table, lease.batch_id, apply_range.where)
         applied = apply_rows(
             connection, table, apply_range.where, apply_range.spooled, apply_range.span
         )

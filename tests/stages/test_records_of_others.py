@@ -9,7 +9,7 @@ import pytest
 from connectors.errors import CorrectionError
 from connectors.files.profile import DEFAULT
 from connectors.postgres.ledger import State
-from flows.stages.sequence import Ended, import_delivery
+from flows.stages.sequence import Ended, import_delivery, release_batch
 from flows.stages.workspace import Workspace
 from tests.conftest import Once
 from tests.recon import run
@@ -91,6 +91,24 @@ def test_it_is_told_where_both_are(theirs: Workspace, rows: Any, tmp_path: Path)
             "have this key.",
         )
     ]
+
+
+@pytest.mark.parametrize("change", [False, True])
+def test_a_record_that_came_while_a_repair_was_held_is_told_too(
+    theirs: Workspace, rows: Any, tmp_path: Path, change: bool
+) -> None:
+    held = replace(CHANGE if change else DEFAULT, budget_errors=0)
+    path = tmp_path / "r.csv"
+    path.write_text(f"{REPAIRS}\n1:2,{line(7, amount='77')}\n1:3,{line(5, amount='x')}\n")
+    assert import_delivery(theirs, [str(path)], held, corrects=1).batch.state is State.HELD
+    import_delivery(theirs, [write(tmp_path / "c.csv", line(7))], DEFAULT)
+    ended = release_batch(theirs, 3, by="Ann", reason="seen")
+    assert ended.batch.state is State.COMPLETE_WITH_ERRORS
+    assert states(rows, 3) == {1: "updated" if change else "rejected", 2: "rejected"}
+    amount = rows('SELECT "PaidAmount"::text FROM payment WHERE "Id" = 7')
+    assert amount == [("77" if change else "10.50",)]
+    if not change:
+        assert [code for _, code, _ in why(rows, 3)].count("RecordOfAnother") == 1
 
 
 def test_what_was_typed_wrong_once_is_no_key_of_the_row(

@@ -25,7 +25,7 @@ from schemas.derived.views import LISTING_FEED
 SECTIONS = ("columns", "constants")
 """Keys of a profile that are told name by name."""
 FEED, RECORD = "feed", "record"
-BESIDE = (FEED, "kept_settings")
+BESIDE = (FEED, "kept_settings", "change_records")
 """What is no key that a feed is read by; of settings a run tells what they are itself."""
 
 Keys = dict[str, str]
