@@ -160,7 +160,9 @@ def _read_header(
             line=_first_line(content, dialects, table, profile, limits),
             rows=profile.header_lines,
         )
-        line = replace(line, names=(*line.names, *[""] * profile.unnamed_columns))
+        named = in_front(line.names)
+        unnamed = max(profile.unnamed_columns, len(line.names) - named)
+        line = replace(line, names=(*line.names[:named], *[""] * unnamed))
     if len(line.names) > limits.columns:
         detail = f"{quantity(len(line.names), 'column')}; the limit is {limits.columns}"
         raise refused("too_large", content.name, line=line.number, detail=detail)
@@ -190,6 +192,11 @@ def _read_header(
             of_text(content, _without_signs(profile), limits),
         ),
     )
+
+
+def in_front(names: Sequence[str]) -> int:
+    """How many columns there are up to the last one with a name."""
+    return max((place for place, name in enumerate(names, 1) if name.strip()), default=0)
 
 
 def _named(content: Content, dialect: Dialect, profile: Profile, limits: Limits) -> FirstRecord:

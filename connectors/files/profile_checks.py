@@ -125,17 +125,20 @@ def _check_comment(profile: Profile, comment: str, delimiters: Sequence[str]) ->
                 )
 
 
-def _check_written(written: Mapping[str, Any], at: str) -> None:
-    """Refuse what cannot hold together; `at` is what stands before a key."""
-    if written["offset"] and written["zone"]:
-        raise ProfileError(
-            f"{at}offset and {at}zone both say what a time without offset means. Keep one."
-        )
+def _check_zones(written: Mapping[str, Any], at: str) -> None:
+    """Refuse names of zones that say nothing, or not for certain."""
     form, zones = written["date_format"], zones_of(written)
     if bool(zones) != ("%Z" in (form or "")):
         raise ProfileError(
             f"{at}zones says what the names mean that stand in times as %Z, and date_format where "
-            "they stand. Both are stated together."
+            "they stand. Both are stated together; a field whose times have no such name states an "
+            "offset or a zone of its own."
+        )
+    dropped = written["date_zeros"] == "dropped"
+    if numbered := [name for name, _ in zones if dropped and name[-1].isdigit()]:
+        raise ProfileError(
+            f"{at}zones has {numbered[0]!r}, which ends with a digit, and date_zeros drops those "
+            "of dates: nobody knows where the name ends. State one of the two."
         )
     if zones and (written["offset"] or written["zone"]):
         key = "offset" if written["offset"] else "zone"
@@ -143,6 +146,16 @@ def _check_written(written: Mapping[str, Any], at: str) -> None:
             f"{at}{key} and {at}zones both say what a time means, and every time has the name of "
             "its zone. Keep zones."
         )
+
+
+def _check_written(written: Mapping[str, Any], at: str) -> None:
+    """Refuse what cannot hold together; `at` is what stands before a key."""
+    if written["offset"] and written["zone"]:
+        raise ProfileError(
+            f"{at}offset and {at}zone both say what a time without offset means. Keep one."
+        )
+    _check_zones(written, at)
+    form, zones = written["date_format"], zones_of(written)
     if written["date_zeros"] == "dropped" and (not form or form in EPOCHS or written["months"]):
         raise ProfileError(
             f"{at}date_zeros is about a date_format that is all numbers. Add one, or take "
@@ -191,6 +204,11 @@ def _check_around(profile: Profile) -> None:
         raise ProfileError(
             "header_line is found by the columns of a record. Say which: record = ..., or write "
             "the number of the line."
+        )
+    if profile.unnamed_columns and profile.unknown_columns == "refuse":
+        raise ProfileError(
+            "unnamed_columns are cells that no field is made of, and unknown_columns refuses such. "
+            'State unknown_columns = "ignore".'
         )
     tables = [EXTRACTS[profile.record]] if profile.record else [*EXTRACTS.values()]
     amounts = [name for table in tables for name in table.amounts]

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from typing import TypeVar
 
@@ -37,26 +37,36 @@ def others_at_it(
     """
     found = connection.execute("SELECT pg_export_snapshot()").fetchone()
     assert found is not None
-    ways, others = [], list[psycopg.Connection]()
-    try:
+    others: list[psycopg.Connection] = []
+    # What went wrong in the block is no error of theirs.
+    with ExitStack() as connected, ExitStack() as asked:
         with suppress(DatabaseUnusable):
             for _ in range(most):
-                way = database.connect(patient=False)
-                other = way.__enter__()
-                ways.append(way)
-                others.append(other)
+                other = connected.enter_context(_as_is(database.connect(patient=False)))
                 with errors_reported(other):
                     other.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
                     other.execute(f"SET TRANSACTION SNAPSHOT '{found[0]}'")
                     _may_wait(other)
                     other.execute("SET LOCAL max_parallel_workers_per_gather = 0")
+                asked.callback(_give_up, other)
+                others.append(other)
         yield others
+
+
+@contextmanager
+def _as_is(way: AbstractContextManager[psycopg.Connection]) -> Iterator[psycopg.Connection]:
+    """A connection that is left as after a success, whatever happens meanwhile."""
+    other = way.__enter__()
+    try:
+        yield other
     finally:
-        for other in others:
-            other.cancel_safe()
-        # What went wrong in the block is no error of theirs.
-        for way in ways:
-            way.__exit__(None, None, None)
+        way.__exit__(None, None, None)
+
+
+def _give_up(other: psycopg.Connection) -> None:
+    """Give up what a connection is asked; one whose server is gone is asked nothing any more."""
+    with suppress(psycopg.Error):
+        other.cancel_safe()
 
 
 def in_turn(

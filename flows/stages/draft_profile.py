@@ -141,7 +141,7 @@ class _Draft:
         if shape.header_line > 1 + shape.stated:
             yield f'header_line = {shape.header_line}  # or "found", where that differs by file'
         if shape.unnamed:
-            yield f"unnamed_columns = {shape.unnamed}"
+            yield f'# ? unnamed_columns = {shape.unnamed}  # with unknown_columns = "ignore"'
         yield from self.separators
         if not shape.headed and shape.names:
             yield "# No line looks like a header. Where files have none, name all their columns:"

@@ -41,7 +41,7 @@ class Inherited:
 
 def restored_profile(batch: Batch) -> Profile:
     """The profile a batch was opened with; raises BatchStateError for one of another version."""
-    values: dict[str, Any] = json.loads(batch.profile)
+    values = stored_terms(batch)
     unknown = sorted(values.keys() - Profile.__dataclass_fields__.keys())
     unknown += unknown_settings(values.get("kept_settings", {}))
     if unknown:
@@ -53,9 +53,6 @@ def restored_profile(batch: Batch) -> Profile:
     lists = [values, *values.get("fields", {}).values(), *(values.get(one, {}) for one in named)]
     for of in lists:  # JSON has no tuples.
         of |= {name: tuple(one) for name, one in of.items() if isinstance(one, list)}
-    comment = values.get("comment", ())
-    if not isinstance(comment, tuple):  # Of an earlier version: one text, or none.
-        values["comment"] = (comment,) if comment else ()
     return Profile(**values)
 
 
@@ -88,13 +85,22 @@ def stored_profile(profile: Profile) -> str:
     return json.dumps(asdict(profile) | {"constants": kept}, sort_keys=True)
 
 
+def stored_terms(batch: Batch) -> dict[str, Any]:
+    """What the ledger keeps of a batch's profile, as this version would have written it."""
+    values: dict[str, Any] = json.loads(batch.profile)
+    comment = values.get("comment", [])
+    if not isinstance(comment, list):  # Of an earlier version: one text, or none.
+        values["comment"] = [comment] if comment else []
+    return values
+
+
 def other_terms(batch: Batch, given: Profile) -> list[str]:
     """What reads files otherwise than a batch was opened with: keys of its profile, and settings.
 
     A key that another version did not know then is as if it was not stated.
     """
     usual, now = (json.loads(stored_profile(one)) for one in (DEFAULT, given))
-    then = usual | json.loads(batch.profile)
+    then = usual | stored_terms(batch)
     beside = {*STATED, "feed", "record", "keep", "budget_read", "kept_settings", CHANGE_RECORDS}
     keys = sorted(key for key in now if key not in beside and now[key] != then[key])
     return [*keys, *other_settings(then["kept_settings"], given.kept_settings)]

@@ -24,6 +24,7 @@ REST = {
     for name in EXTRACTS["payment"].columns
     if name not in COLUMNS.values() and EXTRACTS["payment"].by_name[name].needs_value
 }
+UNNAMED = {"unnamed_columns": 1, "unknown_columns": "ignore"}
 HEADER = "Zahlung;Betrag;Mandant\n"
 ROWS = "4711;1.234,56;7\n4712;-20,00;7\n"
 SUM, COUNT = r"Summe;(?P<PaidAmount>[^;]*);", r"(?P<rows>[\d.]+) Buchungen;;"
@@ -239,10 +240,11 @@ def test_a_footer_that_says_nothing_sure(tmp_path: Path, behind: str, said: str)
         ({"header_line": "found", "header_lines": 2}, "header_line cannot be found where"),
         ({"unnamed_columns": 0}, "unnamed_columns = 0 is out of range. Use 1 to 100"),
         (
-            {"unnamed_columns": 1, "delimiter": ";", "names": ["A"]},
+            {**UNNAMED, "delimiter": ";", "names": ["A"]},
             "unnamed_columns is not for files without a header",
         ),
-        ({"unnamed_columns": 1, "sheet": 1}, "unnamed_columns is not for a sheet"),
+        ({**UNNAMED, "sheet": 1}, "unnamed_columns is not for a sheet"),
+        ({"unnamed_columns": 1}, 'State unknown_columns = "ignore"'),
         ({"footer": ["("]}, "footer: '.' is no pattern"),
         ({"footer": [".*"]}, "fits an empty line. Say what it"),
         ({"footer": ["Total", "Total"]}, "footer names a line twice"),

@@ -159,6 +159,10 @@ PAYMENT = 'record = "payment"\n'
         ('date_format = "%d.%m.%Y %Y"', "stands in it twice"),
         ('date_format = "%d.%m.%Y %Z"', "zones says what the names mean.*Both are stated"),
         ('date_format = "%d.%m.%Y"\n[zones]\nCET = "Z"', "zones says what the names mean"),
+        (
+            'date_format = "%Z%d%m%Y"\ndate_zeros = "dropped"\n[zones]\n"GMT+1" = "+01:00"',
+            "ends with a digit, and date_zeros drops",
+        ),
         ('date_format = "%d.%m.%Y %z %Z"', "both say what its time means"),
         (f"{NAMED}\n[zones]\nCET = 1", "zones.CET = '1' is not a text in quotes"),
         (f"{NAMED}\n[zones]\nCET = 'Berlin'", "zones.CET = 'Berlin' is no IANA time zone"),

@@ -84,10 +84,19 @@ def test_records_may_end_with_cells_that_the_header_does_not_name(
     path = tmp_path / "statement.csv"
     body = [f"{row};;" for row in ROWS.splitlines()]
     path.write_text(TOP + HEADER + "\n".join([*body, body[0][:-1]]) + FOOTER.format(sum="1.214,56"))
-    profile = replace(PROFILE, unnamed_columns=2, footer=PROFILE.footer[1:])
-    (refused,) = examine(workspace.settings, [str(path)], profile)
-    assert "column 6 without a name" in (refused.message or "")
-    profile = replace(profile, unknown_columns="ignore", footer=("Summe;.*", r"\d+ Buchungen;*"))
+    profile = replace(
+        PROFILE,
+        unnamed_columns=2,
+        unknown_columns="ignore",
+        footer=("Summe;.*", r"\d+ Buchungen;*"),
+    )
+    (verdict,) = examine(workspace.settings, [str(path)], profile)
+    assert [one.line for one in verdict.rejects] == [6, 7]
+    # A header that ends so itself has no more cells than it says.
+    path.write_text(path.read_text().replace("Währung\n", "Währung;;\n"))
+    (verdict,) = examine(workspace.settings, [str(path)], profile)
+    assert [one.line for one in verdict.rejects] == [6, 7]
+    path.write_text(path.read_text().replace("Währung;;\n", "Währung\n"))
     batch = import_delivery(workspace, [str(path)], profile).batch
     (rejects,) = write_rejects(workspace, batch.id, tmp_path / "rejects", with_secrets=False)
     header, wrong, short = rejects.read_text().splitlines()

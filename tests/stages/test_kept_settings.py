@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from connectors.errors import BatchStateError
+from connectors.files.profile import DEFAULT
 from connectors.files.profile_file import read_profile
 from connectors.postgres import ledger
 from connectors.postgres.ledger import State
 from flows.stages.partitions import stage_in_partitions
+from flows.stages.reconcile.profile_changes import _keys
 from flows.stages.sequence import import_delivery, run_batch
-from flows.stages.terms import restored_profile
+from flows.stages.terms import other_terms, restored_profile
 from flows.stages.workspace import Workspace
 from tests.extracts.test_cell_currencies import NAMES, SHAPE, sheet, with_names
 from tests.recon import run
@@ -244,5 +246,8 @@ def test_comments_are_kept_as_one_text_by_earlier_versions(
     with workspace.database.connect() as connection:
         profile = json.loads(ledger.find_batch(connection, 1).profile) | {"comment": kept}
         connection.execute("UPDATE batch SET profile = %s", [json.dumps(profile)])
-        assert restored_profile(ledger.find_batch(connection, 1)).comment == comment
+        batch = ledger.find_batch(connection, 1)
+        assert restored_profile(batch).comment == comment
+        assert other_terms(batch, replace(DEFAULT, comment=comment)) == []
+        assert _keys(batch)["comment"] == json.dumps(list(comment))
     assert run_batch(workspace, 1).batch.state is State.COMPLETE

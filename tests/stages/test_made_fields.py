@@ -127,7 +127,7 @@ def test_what_a_sender_leaves_out_is_put_around_a_cell(
     """Days without their year, and numbers that begin anew each year."""
     fields = {
         **SHAPE["fields"],
-        "Id": {"from": ["No"], "part": r"^R-(\d+)$", "prefix": "2026"},
+        "Id": {"from": ["No"], "part": r"^R-(\d*)$", "prefix": "2026"},
         "PaymentDate": {"from": ["Booked"], "suffix": "2026", "date_format": "%d%m%Y"},
     }
     profile = read_profile({**SHAPE, "columns": {}, "fields": fields, "unknown_columns": "ignore"})
@@ -135,13 +135,15 @@ def test_what_a_sender_leaves_out_is_put_around_a_cell(
     good = ";12.50;D;{};09:30;EUR;Debt 5\n"
     days = ["R-001" + good.format("2511"), "R-002" + good.format("2902")]
     odd = ["R-003" + good.format(""), "X-4" + good.format("0101"), good.format("0101")]
+    odd.append("R-" + good.format("0101"))
     path.write_text(HEADER + "".join([*days, *odd]))
     (verdict,) = examine(workspace.settings, [str(path)], profile)
     said = {reject.line: reject.errors[0]["Message"] for reject in verdict.rejects}
     assert "29022026 (not written as %d%m%Y: no such day" in said[3]
     assert "'PaymentDate' must not be empty" in said[4]
-    assert r"X-4 (no part of it fits ^R-(\d+)$)" in said[5]
+    assert r"X-4 (no part of it fits ^R-(\d*)$)" in said[5]
     assert "'Id' must not be empty" in said[6]
+    assert "'Id' must not be empty" in said[7]
     import_delivery(workspace, [str(path)], profile)
     assert rows('SELECT "Id", "PaymentDate"::date::text FROM payment') == [(2026001, "2026-11-24")]
     _, out, _ = recon("row", "1", "a.csv", "--line", "2", "--json")

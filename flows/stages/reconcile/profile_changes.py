@@ -18,6 +18,7 @@ from connectors.postgres import ledger
 from connectors.postgres.ledger import Batch
 from flows.stages.reconcile.held_against import Base
 from flows.stages.reconcile.method import Method
+from flows.stages.terms import stored_terms
 from flows.steps.reconcile.report import RuleChange
 from schemas.counting import quantity
 from schemas.derived.views import LISTING_FEED
@@ -100,7 +101,7 @@ def _keys(batch: Batch, then: Keys | None = None) -> Keys:
     Of a secret constant it says only that there is one. The record kind of a correction is by its
     header, where nobody stated one: it is no other than that of what it is held against, `then`.
     """
-    keys = _flat(asdict(DEFAULT) | json.loads(batch.profile))
+    keys = _flat(asdict(DEFAULT) | stored_terms(batch))
     if batch.corrects is not None and RECORD not in keys and then and RECORD in then:
         keys[RECORD] = then[RECORD]
     return keys

@@ -97,7 +97,11 @@ class CellForm:
     def _found(self, of: Field, text: pl.Expr) -> pl.Expr:
         """What the text says by `part` and `map`; one that neither speaks of is marked."""
         part = text if self.part is None else text.str.extract(self.part, 1)
-        cell = pl.lit(self.prefix) + part + pl.lit(self.suffix) if self.is_completed else part
+        cell = part
+        if self.is_completed:
+            whole = pl.lit(self.prefix) + part + pl.lit(self.suffix)
+            # Around nothing there is nothing to complete: it would be a value that nobody wrote.
+            cell = pl.when(part.str.strip_chars(AROUND) != "").then(whole).otherwise(part)
         # A number says itself that it is none; a text is told by a sign that no text has.
         text = pl.lit(UNFIT) + text if of.kind is Kind.STRING else text
         if self.map is not None:
@@ -148,8 +152,8 @@ class Writing:
 
     @property
     def sums(self) -> set[str]:
-        """The fields that no single column is."""
-        return {name for name, form in self.fields.items() if form.sum is not None}
+        """The fields whose texts no cell of a single column has."""
+        return {name for name, form in self.fields.items() if form.sum or form.is_completed}
 
 
 def normalise(
