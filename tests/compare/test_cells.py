@@ -55,7 +55,6 @@ CELLS = [
 ]
 
 
-@pytest.mark.long(but=("a-a-True",))
 @pytest.mark.parametrize(("left", "right", "same"), CELLS)
 def test_csv_cells(left: str | None, right: str | None, same: bool | str | None) -> None:
     cells = differing(_texts(left), _texts(right), (CELL, CELL), None)

@@ -143,7 +143,6 @@ def test_a_batch_that_is_not_there_or_not_seen_is_not_found(
     assert f"There is no batch {number} that you may see." in page.text
 
 
-@pytest.mark.long
 def test_text_of_another_tenant_is_not_shown_to_an_account_of_some(
     workspace: Workspace, browser: New, tmp_path: Path
 ) -> None:

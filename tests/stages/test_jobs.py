@@ -88,7 +88,6 @@ def test_what_is_ordered_is_done_in_the_name_of_who_asked(
         assert hash_of.fetchall() == [("otto",)]
 
 
-@pytest.mark.long(but=("ada",))
 @pytest.mark.parametrize("account", [ADA, ANNA, BO, CLEO], ids=lambda one: one.name)
 def test_only_an_operator_orders(
     workspace: Workspace, otto: Workspace, rows: Rows, account: Account
