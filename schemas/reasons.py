@@ -206,8 +206,8 @@ REASONS = _by_code(
         "key of a record of another delivery",
         "{row} has the same key ({value}) with other content. It is of another delivery, and "
         "{repaired}, which this one repairs, does not have this key.",
-        "Deliver it with its own key. If that record is meant to change, deliver the row with "
-        "`recon import --corrects N --change-records`.",
+        "Deliver it with its own key. If that record is meant to change, write out the rejects of "
+        "this batch, and deliver them with `recon import --corrects BATCH --change-records`.",
     ),
     Reason(
         "OtherCurrency",

@@ -34,6 +34,10 @@ By = Annotated[str | None, Parameter(help="Who decides; default: the user of thi
 Reason = Annotated[str, Parameter(help="Why; kept in the audit trail.", validator=stated)]
 
 TEXTS_OF_ROW = ("data", "raw", "jsondata")
+TEXT_REMOVED = (
+    "Housekeeping removed the file that its text is read from. Import the file again where the "
+    "text is needed: its bytes are kept anew."
+)
 """Columns of a row that hold the whole record."""
 
 
@@ -145,6 +149,9 @@ def row_command(
             {**texts.fill(row._asdict()), **_other_rows(connection, row), "next": _remedies(row)}
             for row in found
         ]
+        for told in rows:
+            if told["data"] is None and told["raw"] is None:
+                told["next"].append(TEXT_REMOVED)
         fields = [
             [one._asdict() for one in made_fields(place, connection, row, told["data"])]
             for row, told in zip(found, rows, strict=True)

@@ -1,5 +1,6 @@
 """A feed whose clean rows are kept by reference answers as any other, in less space."""
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +18,7 @@ from flows.stages.rows.texts import RowTexts
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from tests.examples import examples
+from tests.recon import run
 from tests.stages.payments import HEADER, line
 
 REFERENCE = replace(DEFAULT, keep="reference")
@@ -126,6 +128,9 @@ def test_a_text_whose_file_was_cleared_away_is_no_longer_told(
     later = datetime.now(UTC) + timedelta(days=100)
     sweep(workspace, Retention(archive_days=90), now=later, dry_run=False)
     assert [row["data"] for row in told(workspace, rows, batch)] == [None]
+    asked = "row", str(batch), "a.csv", "--line", "2", "--json"
+    shown = run(str(workspace.settings.database_url), workspace.settings.home, *asked)
+    assert "Housekeeping removed the file" in json.loads(shown.stdout)["next"][0]
 
 
 def test_the_identity_of_a_profile_that_keeps_text_is_what_it_was() -> None:
