@@ -145,7 +145,7 @@ class Database:
             self.url,
             autocommit=True,
             connect_timeout=CONNECT_SECONDS,
-            options=f"-c timezone=UTC -c statement_timeout={STATEMENT_SECONDS}s "
+            options=f"-c timezone=UTC -c datestyle=ISO -c statement_timeout={STATEMENT_SECONDS}s "
             f"-c search_path={SCHEMA} -c work_mem={WORK_MEMORY} -c jit=off "
             f"-c application_name=recon -c recon.lease_seconds={self.lease_seconds} "
             f"{'' if self.job is None else f'-c recon.job={self.job} '}"

@@ -9,8 +9,12 @@ from typing import TypeVar
 
 import psycopg
 
-from connectors.errors import DatabaseUnusable
+from connectors.errors import DatabaseUnusable, StatementRefused
 from connectors.postgres.database import Database, errors_reported
+from schemas.derived.sql_names import SCHEMA
+
+_PATIENCE = "1s"
+"""How long another connection waits for a table before there is one fewer."""
 
 Asked = TypeVar("Asked")
 Read = TypeVar("Read")
@@ -19,10 +23,28 @@ Read = TypeVar("Read")
 @contextmanager
 def one_moment(connection: psycopg.Connection) -> Iterator[None]:
     """Read everything as it is now, whatever is imported, undone or pushed meanwhile."""
+    tables = _readable(connection)
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         _may_wait(connection)
+        # Before the snapshot: what is emptied by TRUNCATE later would be missing in it too.
+        connection.execute(tables)
         yield
+
+
+def _readable(connection: psycopg.Connection) -> str:
+    """The statement that keeps others from what locks out all who read, for all that is read.
+
+    Connections that share work take no lock while they do: where somebody waits for a lock that one
+    of them has, another of them would wait behind that, and no database sees that the two are one.
+    """
+    (names,) = connection.execute(
+        "SELECT string_agg(c.oid::regclass::text, ', ' ORDER BY c.relname) FROM pg_class c "
+        "WHERE c.relnamespace = %s::regnamespace AND c.relkind IN ('r', 'p') "
+        "AND has_table_privilege(c.oid, 'SELECT')",
+        [SCHEMA],
+    ).fetchone() or (None,)
+    return f"LOCK TABLE {names} IN ACCESS SHARE MODE" if names else "SELECT"
 
 
 @contextmanager
@@ -31,22 +53,25 @@ def others_at_it(
 ) -> Iterator[list[psycopg.Connection]]:
     """Other connections that see what a connection sees that is `one_moment`; at most so many.
 
-    There are fewer where the server or the role is at its limit. They are to share the work, so the
-    server does not share out theirs once more. What they are asked when the block is left is given
-    up.
+    There are fewer where the server or the role is at its limit, or somebody waits for a table.
+    They are to share the work, so the server does not share out theirs once more. What they are
+    asked when the block is left is given up.
     """
     found = connection.execute("SELECT pg_export_snapshot()").fetchone()
     assert found is not None
     others: list[psycopg.Connection] = []
     # What went wrong in the block is no error of theirs.
     with ExitStack() as connected, ExitStack() as asked:
-        with suppress(DatabaseUnusable):
+        tables = _readable(connection)
+        with suppress(DatabaseUnusable, StatementRefused):
             for _ in range(most):
                 other = connected.enter_context(_as_is(database.connect(patient=False)))
                 with errors_reported(other):
                     other.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
                     other.execute(f"SET TRANSACTION SNAPSHOT '{found[0]}'")
                     _may_wait(other)
+                    other.execute(f"SET LOCAL lock_timeout = '{_PATIENCE}'")
+                    other.execute(tables)
                     other.execute("SET LOCAL max_parallel_workers_per_gather = 0")
                 asked.callback(_give_up, other)
                 others.append(other)
@@ -55,11 +80,15 @@ def others_at_it(
 
 @contextmanager
 def _as_is(way: AbstractContextManager[psycopg.Connection]) -> Iterator[psycopg.Connection]:
-    """A connection that is left as after a success, whatever happens meanwhile."""
+    """A connection that is left as after a success, whatever happens meanwhile.
+
+    It has only read, so that nothing is lost by closing it as it is; who cut it is no matter.
+    """
     other = way.__enter__()
     try:
         yield other
     finally:
+        other.close()
         way.__exit__(None, None, None)
 
 

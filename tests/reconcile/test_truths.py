@@ -1,6 +1,8 @@
 """What is read back from the database is what was delivered, to the last digit and byte."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -21,6 +23,7 @@ from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.steps.frames.sources import LINEAGE, PLACE, record_schema
 from schemas.tables import EXTRACTS, TABLES
+from tests.faults.waits import until
 from tests.stages.payments import line, write
 
 HOSTILE = 'tab\there, "quotes", back\\slash, \\N, \\t, line\nend, \r, é, '
@@ -231,6 +234,51 @@ def test_another_connection_that_is_lost_is_told_as_a_lost_one(
         connection.execute("SELECT pg_terminate_backend(%s, 10000)", [others[0].info.backend_pid])
         with pytest.raises(DatabaseLost):
             database_rows(connection, TABLES["payment"], others)
+
+
+@contextmanager
+def waiting_for(workspace: Workspace, table: str) -> Iterator[None]:
+    """Somebody waits for a lock of a table that keeps all others out."""
+    with (
+        workspace.database.connect() as elsewhere,
+        workspace.database.connect() as watching,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        asked = pool.submit(elsewhere.execute, f"VACUUM FULL {table}")
+        queued = "SELECT 1 FROM pg_locks WHERE pid = %s AND NOT granted"
+        until(lambda: watching.execute(queued, [elsewhere.info.backend_pid]).fetchone())
+        try:
+            yield
+        finally:
+            elsewhere.cancel_safe()
+            with suppress(psycopg.errors.QueryCanceled):
+                asked.result()
+
+
+def test_whoever_waits_for_a_table_stops_none_of_those_who_read(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """Two of them would wait for each other through us, where no database sees it."""
+    import_delivery(workspace, [write(tmp_path / "p.csv", line(1))], DEFAULT)
+    with workspace.database.connect() as connection, one_moment(connection):
+        connection.execute("SET LOCAL lock_timeout = '5s'")
+        with others_at_it(connection, workspace.database, 1) as others:
+            others[0].execute("SELECT FROM payment")
+            with waiting_for(workspace, "payment"):
+                assert database_rows(connection, TABLES["payment"], others).rows.height == 1
+                # Who comes later is behind it, and is done without.
+                with others_at_it(connection, workspace.database, 1) as later:
+                    assert later == []
+
+
+def test_another_connection_that_was_cut_and_is_asked_nothing_is_no_loss(
+    workspace: Workspace,
+) -> None:
+    with workspace.database.connect() as connection, one_moment(connection):
+        with others_at_it(connection, workspace.database, 1) as others:
+            pid = others[0].info.backend_pid
+            connection.execute("SELECT pg_terminate_backend(%s, 10000)", [pid])
+        assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
 @pytest.mark.parametrize("record", sorted(set(EXTRACTS) - {"insert_batch_data"}))
