@@ -4,6 +4,8 @@ import errno
 import resource
 from pathlib import Path
 
+from schemas.counting import grouped, quantity
+
 OPEN_FILES = Path("/dev/fd")
 SHARE = 2
 """One in so many of those that are left: connections, threads and libraries open some too."""
@@ -27,8 +29,8 @@ def too_many_open(error: BaseException) -> str | None:
     if code == errno.EMFILE:
         most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         return (
-            f"This process may have {most} files open at once, which is too few; nothing is wrong "
-            "with the file. Raise the limit (`ulimit -n 1024`) and run again."
+            f"This process may have {quantity(most, 'file', grouped)} open at once, which is too "
+            "few; nothing is wrong with the file. Raise the limit (`ulimit -n 1024`) and run again."
         )
     if code == errno.ENFILE:
         return (
