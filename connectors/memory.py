@@ -18,7 +18,7 @@ _OWN_PAGES = 32 * MIB
 """Arrays from this size on have pages of their own; more is not accepted."""
 _KEPT = 64 * MIB
 """Free memory at the end of a heap that is not given back: that of a chunk or two."""
-_RETURNED = 16 * MIB
+_RETURNED = 4 * MIB
 """Arrays from this size on have pages of their own where they are given back."""
 _POLARS = "muzzy_decay_ms:0"
 """What jemalloc is told: pages are given back when they are freed, and not only said to be free."""
