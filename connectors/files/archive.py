@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from connectors.errors import ExtractRefused, ReconError
-from connectors.files.atomic import file_alone, private_folder
+from connectors.files.atomic import close_flushed, file_alone, private_folder
 from connectors.files.content import refused
 from connectors.files.delivery import Source
 from connectors.files.evidence import MISSING, Evidence, PieceHashes, difference
@@ -187,9 +187,7 @@ def _draft(archive: Path) -> Iterator[tuple[BinaryIO, Path]]:
     try:
         yield file, path
     finally:
-        # What could not be written was told when it was flushed; closing tries it once more.
-        with suppress(OSError):
-            file.close()
+        close_flushed(file)
         path.unlink(missing_ok=True)
 
 

@@ -132,6 +132,12 @@ def write_file(path: Path, content: bytes) -> None:
     write_files(path.parent, {path.name: write})
 
 
+def close_flushed(file: IO[bytes]) -> None:
+    """Close a file that was flushed: what it could not write was raised then, and comes again."""
+    with suppress(OSError):
+        file.close()
+
+
 Write = Callable[[IO[bytes]], object]
 """Writes what a file holds, bit by bit."""
 

@@ -125,7 +125,7 @@ def mark_taken_records(
     record then that was delivered with an error. Of one whose key cannot be read nobody knows it.
     """
     is_target = table.key and table.name in TARGET_NAMES
-    if not is_target or not _offer_repairs(connection, table, batch_id):
+    if not is_target or not _offer_repairs(connection, table, batch_id, only):
         return 0
     span = batch_span(connection, batch_id)
     own = sorted({*standing_batches(connection, batch_id), batch_id})
@@ -135,9 +135,8 @@ def mark_taken_records(
         FROM named_repairs m JOIN {staged_name(table)} s USING (extract_id, record_number)
         JOIN {table.name} t ON {joined(table)} JOIN extract e ON e.id = t.extract_id
         WHERE {of_batch("s")} AND t.batch_id <> ALL(%(own)s) AND NOT {same_content(table)}
-            AND {only.within("s") if only else "TRUE"}
         ORDER BY 1, 2""",
-        {**span, **(only.parameters() if only else {}), "own": own},
+        {**span, "own": own},
     ).fetchall()
     if not found:
         return 0
@@ -167,8 +166,13 @@ def mark_taken_records(
     return connection.execute(statement, span | places | facts).rowcount
 
 
-def _offer_repairs(connection: psycopg.Connection, table: Table, batch_id: int) -> int:
-    """The temporary table `named_repairs`: rows that name the one they repair. Returns how many."""
+def _offer_repairs(
+    connection: psycopg.Connection, table: Table, batch_id: int, only: Range | None = None
+) -> int:
+    """The temporary table `named_repairs`: rows that name the one they repair. Returns how many.
+
+    Of a batch, or `only` of a range of it.
+    """
     keys = ", ".join(f"s.{quoted(name)}" for name in key_columns(table))
     connection.execute("DROP TABLE IF EXISTS pg_temp.named_repairs")
     found = connection.execute(
@@ -176,8 +180,9 @@ def _offer_repairs(connection: psycopg.Connection, table: Table, batch_id: int) 
         SELECT s.extract_id, s.record_number, {keys}, s.parent AS repaired,
             md5({json_expression(table, "s")}) AS content
         FROM {staged_name(table)} s
-        WHERE {ready()} AND {untold()} AND btrim(s.parent) <> ''""",
-        batch_span(connection, batch_id),
+        WHERE {ready()} AND {untold()} AND btrim(s.parent) <> ''
+            AND {only.within("s") if only else "TRUE"}""",
+        {**batch_span(connection, batch_id), **(only.parameters() if only else {})},
     ).rowcount
     connection.execute("ANALYZE named_repairs")
     return found

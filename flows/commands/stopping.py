@@ -35,10 +35,10 @@ def stop_when_told(exit_code: int) -> None:
     _wake_when_told()
 
 
-def told_to_stop(*more: signal.Signals) -> threading.Event:
+def told_to_stop() -> threading.Event:
     """What is set once this process is told to stop, for servers that end by themselves then."""
     told = threading.Event()
-    for name in (*STOPS, *more):
+    for name in STOPS:
         signal.signal(name, lambda *_: told.set())
     return told
 

@@ -4,12 +4,13 @@ import tempfile
 import weakref
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Literal
 
 import polars as pl
+
+from connectors.files.atomic import close_flushed
 
 
 class _Piece:
@@ -33,12 +34,6 @@ class _Piece:
         """The file is flushed when all of it is there."""
 
 
-def _close(file: IO[bytes]) -> None:
-    # What could not be written was told then; closing tries it once more.
-    with suppress(OSError):
-        file.close()
-
-
 class FrameFile:
     """Frames with the same columns, each in one of several parts; a part has them in order.
 
@@ -50,7 +45,7 @@ class FrameFile:
     ) -> None:
         # What the file has is gone with it; it closes with whoever holds it.
         self._file = tempfile.SpooledTemporaryFile(in_memory)  # noqa: SIM115
-        weakref.finalize(self, _close, self._file)
+        weakref.finalize(self, close_flushed, self._file)
         self._in_memory, self._compression = in_memory, compression
         self._places: dict[int, list[tuple[int, int]]] = defaultdict(list)
         self.bytes = 0

@@ -29,8 +29,9 @@ _WORDS = ("true", "false", "1", "0")
 
 
 def why_unread(kind: Kind, texts: pl.Series) -> pl.DataFrame:
-    """Code and detail of the `Unread` of texts, none of them empty, where they are certain."""
-    code: pl.Expr = pl.when(_TEXT == "").then(_TEXT)
+    """Code and detail of the `Unread` of texts, where they are certain."""
+    nothing = pl.lit(None, pl.String)
+    code: pl.Expr = nothing
     frame = texts.to_frame("text")
     match kind:
         case Kind.INTEGER | Kind.INTEGER64:
@@ -43,7 +44,8 @@ def why_unread(kind: Kind, texts: pl.Series) -> pl.DataFrame:
         case Kind.BOOLEAN:
             read = _BODY.str.to_lowercase().is_in(_WORDS)
             code = pl.when(~read).then(pl.lit("Boolean"))
-    return frame.select(code.alias(CODE), pl.lit(None, pl.String).alias(DETAIL))
+    # What is the same for all texts takes its height from them.
+    return frame.with_columns(code.alias(CODE), nothing.alias(DETAIL)).drop("text")
 
 
 def _of_integer(bits: int) -> pl.Expr:

@@ -68,6 +68,12 @@ class OfField(NamedTuple):
         facts = {name: texts.filter(there) for name, texts in self.facts.items()}
         return self._replace(rows=self.rows[chosen], facts=facts)
 
+    def but(self, others: Sequence["OfField"]) -> "OfField":
+        """Of the rows that none of the others is against."""
+        if not others:
+            return self
+        return self.only(~np.isin(self.rows, np.concatenate([one.rows for one in others])))
+
     def between(self, first: int, beyond: int) -> "OfField":
         """Of consecutive rows, each known by its place among them from then on."""
         begin, end = np.searchsorted(self.rows, (first, beyond)).tolist()
@@ -132,18 +138,18 @@ class FieldErrors:
         """Without those of a number that is made of fields of which one has a reason of its own."""
         if not keys:
             return self
-        left = []
-        for one in self.found:
-            of = [other.rows for other in self.found if other.field in keys.get(one.field, ())]
-            left.append(one.only(~np.isin(one.rows, np.concatenate(of))) if of else one)
-        return FieldErrors(left)
+        return FieldErrors(
+            [
+                one.but([other for other in self.found if other.field in keys.get(one.field, ())])
+                for one in self.found
+            ]
+        )
 
     def instead(self, others: Sequence[OfField]) -> "FieldErrors":
         """With these, each in place of what else there is against its field in its rows."""
-        kept = []
-        for one in self.found:
-            of = [other.rows for other in others if other.field == one.field]
-            kept.append(one.only(~np.isin(one.rows, np.concatenate(of))) if of else one)
+        kept = (
+            one.but([other for other in others if other.field == one.field]) for one in self.found
+        )
         return FieldErrors([*kept, *others])
 
     def error_data(self, lines: pl.Series) -> tuple[Rows, pl.Series]:
