@@ -160,7 +160,7 @@ def _read_header(
             line=_first_line(content, dialects, table, profile, limits),
             rows=profile.header_lines,
         )
-        named = in_front(line.names)
+        named = _last_named(line.names)
         unnamed = max(profile.unnamed_columns, len(line.names) - named)
         line = replace(line, names=(*line.names[:named], *[""] * unnamed))
     if len(line.names) > limits.columns:
@@ -194,8 +194,8 @@ def _read_header(
     )
 
 
-def in_front(names: Sequence[str]) -> int:
-    """How many columns there are up to the last one with a name."""
+def _last_named(names: Sequence[str]) -> int:
+    """The number of the last column with a name."""
     return max((place for place, name in enumerate(names, 1) if name.strip()), default=0)
 
 

@@ -129,7 +129,7 @@ class Profile:
     kept_settings: Mapping[str, Any] = field(default_factory=dict)
     """Beside what the feed says: what settings said of verdicts when a batch was opened with it.
 
-    No profile file has it. None: no batch was opened yet, or by a version that did not keep it.
+    No profile file has it. Empty: no batch was opened yet, or by a version that did not keep it.
     """
 
     @cached_property

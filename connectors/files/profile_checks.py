@@ -271,7 +271,10 @@ def _check_positions(profile: Profile) -> None:
         _refuse_beside(
             profile,
             "sheet",
-            (*("positions", "delimiter", "quote", "escape", "comment", "encoding"), OF_HEADER[-1]),
+            (
+                *("positions", "delimiter", "quote", "escape", "comment", "encoding"),
+                "unnamed_columns",
+            ),
         )
     if profile.names:
         _check_names(profile)

@@ -1,4 +1,7 @@
-"""Who is calling: Basic, bearer token, API key or session cookie, in this order."""
+"""Who is calling: Basic, bearer token, API key or session cookie, in this order.
+
+Sessions and tokens are begun and ended here too.
+"""
 
 import base64
 import binascii
@@ -18,10 +21,12 @@ from connectors.sandbox.options import SandboxOptions
 
 MOST_SESSIONS = 10_000
 VALID_FOR = timedelta(days=14)
-"""A token."""
+"""How long a token is."""
 
 
 class Sessions:
+    """Who is signed in, by the id of the session; forgotten when the host ends."""
+
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._accounts: dict[str, ServiceAccount] = {}

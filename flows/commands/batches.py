@@ -34,11 +34,11 @@ By = Annotated[str | None, Parameter(help="Who decides; default: the user of thi
 Reason = Annotated[str, Parameter(help="Why; kept in the audit trail.", validator=stated)]
 
 TEXTS_OF_ROW = ("data", "raw", "jsondata")
+"""Columns of a row that hold the whole record."""
 TEXT_REMOVED = (
     "Housekeeping removed the file that its text is read from. Import the file again where the "
     "text is needed: its bytes are kept anew."
 )
-"""Columns of a row that hold the whole record."""
 
 
 def status_command(

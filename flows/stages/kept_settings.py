@@ -16,7 +16,7 @@ from connectors.settings import Limits, Settings
 
 CURRENCIES, LIMITS = "currencies", "limits"
 DECIDING = ("columns", "field_bytes", "look_ahead_bytes", "record_bytes")
-"""Limits that decide whether a file or a row can be read; all others cost time or memory alone."""
+"""Limits that decide each time a kept file is read; those of receiving it are past by then."""
 
 
 def with_settings(profile: Profile, settings: Settings, headers: Iterable[Header]) -> Profile:
