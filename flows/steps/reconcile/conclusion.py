@@ -113,7 +113,8 @@ def _kind(
     unproven = sources.unproven.get(table.name)
     added = {*table.identity, *table.amounts, table.tenant, table.currency}
     names = {name for name in added if name is not None}
-    for number, load in enumerate(statuses):
+    numbers = range(sources.number_of_parts(table.name))
+    for number, load in zip(numbers, statuses, strict=True):
         part = sources.part(table.name, number, names)
         lines = with_accepted(table, load(), accepted, unproven)
         sides.append(_sides(table, part, lines))
