@@ -104,7 +104,7 @@ def _measured(case: Case, command: Command, server: int) -> Run:
             command,
             stdout=output,
             stderr=errors,
-            env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
         )
         usage, peak = watched(process, peak_mib)
         wall = time.perf_counter() - begin

@@ -99,7 +99,7 @@ def _measured(case: Case, command: list[str | Path]) -> Run:
         check=False,
         capture_output=True,
         text=True,
-        env=os.environ | {"PYTHONPATH": str(CLOCK), "PYTHONDONTWRITEBYTECODE": "1"},
+        env=os.environ | {"PYTHONPATH": str(CLOCK)},
     )
     if done.returncode:
         raise CaseFailed(f"{case.name}: {done.stderr[-2000:]}")

@@ -117,7 +117,6 @@ def environment(home: Path, url: str, workers: int) -> dict[str, str]:
     }
     return kept | {
         "PYTHONPATH": str(ROOT),
-        "PYTHONDONTWRITEBYTECODE": "1",
         "RECON_HOME": str(home / "recon"),
         "RECON_DATABASE_URL": url,
         **({"RECON_DASK": f"local:{workers}"} if workers else {}),

@@ -1,6 +1,7 @@
 """Our import of one file, stage by stage; the headline ends when the rows are applied."""
 
 import argparse
+import importlib
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -36,6 +37,8 @@ def main() -> None:
     received = receive(workspace, [asked.file], replace(DEFAULT, keep=asked.keep))
     assert received.new, received.messages
     clock.lap("receive")
+    importlib.import_module("loops")
+    clock.lap("load")
     with (
         workspace.database.connect() as connection,
         hold_batch(connection, received.batch_id) as lease,

@@ -1,5 +1,6 @@
 """Our reading alone, to the bytes that are sent to a database: text, types, verdicts, totals."""
 
+import importlib
 import sys
 from pathlib import Path
 
@@ -23,6 +24,8 @@ EXTRACT = Extract(
 def main(path: Path) -> None:
     """Read the file chunk by chunk and keep only counts, as a run with a database does."""
     clock = Clock()
+    importlib.import_module("loops")
+    clock.lap("load")
     limits = Limits()
     content = open_content(path)
     header = read_header(content, None, None, DEFAULT, limits)
