@@ -4,18 +4,52 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
+from connectors.files.dialect import Dialect, RecordFault
 from connectors.files.first_record import DELIMITERS, SEPARATOR
 from connectors.files.header_names import DATA_CELL
+from connectors.files.record_cells import cells_of
+from connectors.files.records import split
 
-BAR, UNIT = "|", "\x1f"
-"""A sign that some write twice between cells, and one that stands for both of them."""
+BAR = "|"
+"""A sign that some write twice between cells."""
+COMMENT = "#"
+"""What lines may begin with that are no records."""
 LINES = 1000
 """Lines that tell what divides a text, from the first."""
 BEHIND = 10
-"""Lines at the end that may be a footer."""
-FOOT = re.compile(r"\*|\W*(total|sum|summe|gesamt|saldo|anzahl|count|rows|records)", re.IGNORECASE)
+"""Records at the end that may be a footer."""
+SEVERAL = 3
+"""Rows from which on what all cells of a column have in common is a sign."""
+FOOT = re.compile(
+    r"\*|\W*((grand|sub)\W*)?(total|sum|suma|somm|gesamt|saldo|solde|anzahl|count|rows|records|"
+    r"trailer|balance|razem|celkem|итого|всего|合計|合计)",
+    re.IGNORECASE,
+)
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_LONE_BAR = re.compile(r"(?<!\|)\|(?:\|\|)*(?!\|)")
+_SIGNS = re.escape("".join(DELIMITERS))
+_PLAIN = re.compile(rf"[^{_SIGNS}]*|[^\d{_SIGNS}]{{0,5}}\d[\d.,'\s]*[^\d{_SIGNS}]{{0,5}}")
+"""A cell that is not likely to be several: a number, or a text without signs that divide others."""
+_DIVIDED = (RecordFault.NONE, RecordFault.TOO_FEW_FIELDS, RecordFault.TOO_MANY_FIELDS)
+
+
+class TextRecord(NamedTuple):
+    """A record of a text, or a line that is none."""
+
+    line: int
+    """The physical line it begins on; 0: it is of the end of a text, and nobody counted."""
+    text: str
+    cells: tuple[str, ...]
+    sound: bool
+    """Whether its cells can be told apart."""
+
+    @property
+    def filled(self) -> int:
+        """How many of its cells hold anything."""
+        return sum(1 for cell in self.cells if cell.strip())
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,109 +57,236 @@ class Shape:
     """How a text is divided."""
 
     delimiter: str
+    divided: bool
+    """Whether that sign is between any cells."""
     stated: bool
     """Whether its first line says what the delimiter is."""
     header_line: int
     headed: bool
-    """Whether one of its first lines looks like a header, and not like a record."""
+    """Whether one of its first records looks like a header, and not like a record."""
+    more_headers: tuple[int, ...]
+    """Lines below that look like a header as well, above the first that does not."""
+    first_line: int
+    """Where its records begin, if it has no header."""
     names: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    odd: tuple[TextRecord, ...]
+    """Records with more or fewer cells than the others, or with quotes out of place."""
     behind: tuple[str, ...]
-    """Lines at the end that look like no records, the first one first."""
+    """Lines at the end that can be no records, the first one first."""
     unnamed: int = 0
-    """Empty cells that records have behind those of the header."""
+    """Cells that records have behind those of the header; below 0: how many they have too few."""
 
     def column(self, place: int) -> list[str]:
         """The cells of one column that hold anything."""
         return [row[place].strip() for row in self.rows if row[place].strip()]
 
 
-def shape_of(lines: Sequence[str], last: Sequence[str]) -> Shape:
-    """The shape of a text by its first lines and its last ones."""
-    said = SEPARATOR.fullmatch(lines[0].encode()) if lines else None
-    delimiter = said[1].decode() if said else max(DELIMITERS, key=lambda sign: _fit(lines, sign))
-    if delimiter == BAR and not said and all(_is_doubled(line) for line in lines[:LINES]):
-        one, other = ([line.replace(BAR * 2, UNIT) for line in some] for some in (lines, last))
-        shape = _shape(one, other, UNIT, None)
-        behind = tuple(line.replace(UNIT, BAR * 2) for line in shape.behind)
-        return replace(shape, delimiter=BAR * 2, behind=behind)
-    return _shape(lines, last, delimiter, said)
-
-
-def _is_doubled(line: str) -> bool:
-    return BAR not in line.replace(BAR * 2, "")
-
-
-def _shape(
-    lines: Sequence[str], last: Sequence[str], delimiter: str, said: re.Match[bytes] | None
-) -> Shape:
-    begin = 1 if said else 0
-    width, _ = _usual(lines[begin:LINES], delimiter)
-    behind = tuple(_behind(last, delimiter, width))
-    headers = (
-        number
-        for number, line in enumerate(lines[begin:LINES], begin)
-        if _is_header(_cells(line, delimiter), width)
-    )
-    found = next(headers, None)
-    unnamed = 0
-    if found is None and (short := _short_header(lines[begin:LINES], delimiter, width)):
-        found, unnamed = short[0] + begin, short[1]
-    header = begin if found is None else found
-    records = csv.reader(lines[header:], delimiter=delimiter)
-    names, *rows = [tuple(one) for one in records if any(cell.strip() for cell in one)] or [()]
-    names += ("",) * unnamed
-    left = {tuple(_cells(line, delimiter)) for line in behind}
+def shape_of(text: str, end: str | None = None) -> Shape:
+    """The shape of a text, or of its beginning where `end` is the end of it."""
+    said = SEPARATOR.fullmatch(_LINE_END.split(text, maxsplit=1)[0].encode())
+    first = _first_lines(text)
+    delimiter = said[1].decode() if said else max(DELIMITERS, key=lambda sign: _fit(first, sign))
+    if delimiter == BAR and BAR in first and not said and not _LONE_BAR.search(first):
+        delimiter = BAR * 2
+    width = _usual(_records(first, delimiter)).width
+    records = _records(text, delimiter)[1 if said else 0 : -1 if end is not None else None]
+    header = _header(records[:LINES], width)
+    body = records[header.below :]
+    last = body if end is None else _records(end, delimiter)[1:]
+    foot = _behind(last, width, [] if end is None else _rows(body, width))
+    behind = {record.text for record in foot}
+    rows = [one for one in _rows(body, width) if one.text not in behind]
+    if end is not None:
+        body += [one._replace(line=0) for one in last[-BEHIND:]]
+    odd = {
+        one.text: one
+        for one in reversed(body)
+        if (len(one.cells) != width or not one.sound)
+        and one.text not in behind
+        and not one.text.startswith(COMMENT)
+    }
+    unnamed = width - len(header.names)
+    names = header.names + ("",) * unnamed
     return Shape(
         delimiter,
+        width > 1,
         said is not None,
-        header + 1,
-        found is not None,
-        tuple(name.strip() for name in names),
-        tuple(row for row in rows if len(row) == len(names) and row not in left),
-        behind,
-        unnamed,
+        header.line,
+        header.headed,
+        header.more,
+        rows[0].line if rows else header.line,
+        names,
+        tuple(row.cells + ("",) * -unnamed for row in rows),
+        tuple(reversed(odd.values())),
+        tuple(record.text for record in foot),
+        unnamed * header.headed,
     )
 
 
-def _short_header(lines: Sequence[str], delimiter: str, width: int) -> tuple[int, int] | None:
-    """The line of a header behind whose names all records have empty cells, and how many."""
-    for number, line in enumerate(lines):
-        names = _cells(line, delimiter)
-        if 1 < len(names) < width and _is_header(names, len(names)):
-            below = [_cells(one, delimiter) for one in lines[number + 1 :] if one.strip()]
-            ends = [cells[len(names) :] for cells in below if len(cells) == width]
-            return None if any(map(any, ends)) else (number, width - len(names))
-    return None
+def numbered(width: int) -> tuple[str, ...]:
+    """What columns are called that have no names."""
+    return tuple(f"Column {number}" for number in range(1, width + 1))
 
 
-def _fit(lines: Sequence[str], delimiter: str) -> tuple[int, int]:
-    """How well a sign divides the lines: most of them in the same number of cells, above one."""
-    width, count = _usual(lines[:LINES], delimiter)
-    return (count, width) if width > 1 else (0, 0)
+def _first_lines(text: str) -> str:
+    ends = (end.end() for end in _LINE_END.finditer(text))
+    return text[: next((at for number, at in enumerate(ends, 1) if number == LINES), None)]
 
 
-def _usual(lines: Sequence[str], delimiter: str) -> tuple[int, int]:
-    widths = Counter(len(_cells(line, delimiter)) for line in lines if line.strip())
+def _records(text: str, delimiter: str) -> list[TextRecord]:
+    """What the reader of extracts makes of a text, whose width nobody has stated."""
+    lines = _LINE_END.split(_first_lines(text))
+    width = _usual([_record(number, line, delimiter) for number, line in enumerate(lines)]).width
+    found = _split(text, delimiter, width)
+    usual = _usual(found).width
+    return found if usual == width else _split(text, delimiter, usual)
+
+
+def _split(text: str, delimiter: str, width: int) -> list[TextRecord]:
+    data = text.encode("utf-8", "replace")
+    found = split(data, width, Dialect(delimiter.encode()), line=1, final=True)
+    places = zip(found.start, found.end, found.first_line, found.fault, strict=True)
+    return [
+        _record(int(line), data[start:end].decode(), delimiter, sound=fault in _DIVIDED)
+        for start, end, line, fault in places
+    ]
+
+
+def _record(line: int, text: str, delimiter: str, *, sound: bool = True) -> TextRecord:
+    if len(delimiter) > 1:
+        cells = [cell or "" for cell in cells_of(text, Dialect(delimiter.encode()))]
+    else:
+        cells = next(csv.reader(text.splitlines(keepends=True), delimiter=delimiter), [])
+    return TextRecord(line, text, tuple(cells), sound)
+
+
+class _Usual(NamedTuple):
+    width: int
+    """The number of cells that most records have; above one, where any has several."""
+    records: int
+
+
+def _usual(records: Sequence[TextRecord]) -> _Usual:
+    widths = Counter(len(one.cells) for one in records if one.text.strip())
     several = Counter({width: count for width, count in widths.items() if width > 1})
-    return (several or widths or Counter({1: 0})).most_common(1)[0]
+    return _Usual(*(several or widths or Counter({1: 0})).most_common(1)[0])
 
 
-def _cells(line: str, delimiter: str) -> list[str]:
-    return next(csv.reader([line], delimiter=delimiter), [])
+def _fit(text: str, delimiter: str) -> float:
+    """How well a sign divides a text: most records alike, and into cells that need no other one."""
+    records = _records(text, delimiter)
+    width, several = _usual(records)
+    alike = [cell for one in records if len(one.cells) == width for cell in one.cells]
+    plain = sum(_PLAIN.fullmatch(cell.strip()) is not None for cell in alike)
+    headed = any(_may_be_header(one, width) for one in records)
+    return several * (width - 1) / width * (plain + 1) / (len(alike) + 1) * (1 + headed)
 
 
-def _is_header(cells: Sequence[str], width: int) -> bool:
-    told = [cell.strip() for cell in cells if cell.strip()]
-    return len(cells) == width and len(told) * 2 > width and not any(map(DATA_CELL.match, told))
+class _Header(NamedTuple):
+    line: int
+    headed: bool
+    names: tuple[str, ...]
+    below: int
+    """How many records stand above the first one that it is the header of."""
+    more: tuple[int, ...] = ()
 
 
-def _behind(last: Sequence[str], delimiter: str, width: int) -> Iterator[str]:
-    found: list[str] = []
-    for line in reversed(last[-BEHIND:]):
-        if line.strip():
-            if len(_cells(line, delimiter)) == width and not FOOT.match(line):
-                break
-            found.append(line)
-    # All of them: the usual width was not that of the records.
-    yield from reversed(found if len(found) < BEHIND else [])
+def _header(records: Sequence[TextRecord], width: int) -> _Header:
+    """The first record as wide as the others that is a header, or another one above most of them.
+
+    Where there is none, it is the first of them, as far as that does not begin as a record does.
+    """
+    found = next((at for at, one in enumerate(records) if _is_header(one, width)), None)
+    if found is None:
+        found = _other_header(records, width)
+    if found is not None:
+        names = tuple(name.strip() for name in records[found].cells)
+        end = found + 1
+        while end < len(records) and _may_be_header(records[end], width):
+            end += 1
+        more = records[found + 1 : end if end < len(records) else found + 1]
+        return _Header(records[found].line, True, names, found + 1, tuple(one.line for one in more))
+    at = next((at for at, one in enumerate(records) if len(one.cells) == width), None)
+    if at is None:
+        return _Header(1, False, (), 0)
+    told = [cell.strip() for cell in records[at].cells]
+    is_record = DATA_CELL.match(next(filter(None, told), "0")) is not None
+    line = records[at].line
+    names = numbered(width) if is_record else tuple(told)
+    return _Header(line, False, names, at + (not is_record))
+
+
+def _other_header(records: Sequence[TextRecord], width: int) -> int | None:
+    """Where a header is that has more or fewer cells than its records: the widest of several."""
+    rows, above, places = sum(len(one.cells) == width for one in records), 0, []
+    for at, one in enumerate(records):
+        if above * 2 >= rows:
+            break
+        if len(one.cells) > 1 and _is_header(one):
+            places.append(at)
+        above += len(one.cells) == width
+    return max(places, key=lambda at: len(records[at].cells), default=None)
+
+
+def _is_header(record: TextRecord, width: int | None = None) -> bool:
+    told = [cell.strip() for cell in record.cells if cell.strip()]
+    return (
+        record.sound
+        and len(record.cells) == (width or len(record.cells))
+        and len(told) * 2 > len(record.cells)
+        and not any(map(DATA_CELL.match, told))
+    )
+
+
+def _may_be_header(record: TextRecord, width: int) -> bool:
+    return _is_header(record) and 1 < len(record.cells) <= width
+
+
+def _rows(records: Sequence[TextRecord], width: int) -> list[TextRecord]:
+    return [one for one in records if one.sound and len(one.cells) == width and one.filled]
+
+
+def _behind(
+    records: Sequence[TextRecord], width: int, above: Sequence[TextRecord]
+) -> list[TextRecord]:
+    """The records at the end that are none; `above`: those by which they are told, if not these."""
+    told = [
+        at
+        for at in range(len(records))
+        if records[at].filled and not records[at].text.startswith(COMMENT)
+    ]
+    for place in range(max(0, len(told) - BEHIND), len(told)):
+        first, *others = [records[at] for at in told[place:]]
+        rows = (above or _rows(records[: told[place]], width))[:LINES]
+        if not rows or len([*_signs(first, rows)]) < 2:
+            continue
+        # Behind a footer there are no records.
+        if all(len(one.cells) != width or any(_signs(one, rows)) for one in others):
+            return [first, *others]
+    return []
+
+
+def _signs(record: TextRecord, rows: Sequence[TextRecord]) -> Iterator[str]:
+    """What says that it is none of these rows; one that is cut or broken may have one sign."""
+    if _LINE_END.search(record.text) or not record.sound:
+        return
+    if any(map(FOOT.match, record.cells)):
+        yield "a word"
+    if record.filled < min(row.filled for row in rows):
+        yield "empty cells"
+    if len(rows) < SEVERAL:
+        return
+    columns = zip(*(row.cells for row in rows), strict=True)
+    if any(map(_is_of_another_sort, record.cells, columns)):
+        yield "another sort"
+
+
+def _is_of_another_sort(cell: str, column: Sequence[str]) -> bool:
+    """Whether it has letters where no cell has any, or no digit where all cells have one."""
+    told = [one for one in column if one.strip()]
+    if not told or not cell.strip():
+        return False
+    lettered = any(map(str.isalpha, cell)) and not any(any(map(str.isalpha, one)) for one in told)
+    digits = any(map(str.isdigit, cell)) or not all(any(map(str.isdigit, one)) for one in told)
+    return lettered or not digits

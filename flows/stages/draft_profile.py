@@ -4,7 +4,6 @@ Nothing is guessed: where two readings fit all that was looked at, both are name
 begins with `# ?`, and the key is left out until somebody decides.
 """
 
-import json
 import re
 import tempfile
 from collections import Counter
@@ -22,16 +21,15 @@ from connectors.files.profile_file import read_profile
 from connectors.files.shape import Shape, shape_of
 from connectors.files.workbook import check_workbook
 from connectors.settings import Settings
+from flows.stages.draft_shape import footer_lines, header_lines, odd_lines, quoted, separator_lines
 from flows.steps.draft import NOTHING, Between, Found, NumberSigns, TimesFound, times_of
 from flows.steps.draft_table import TableGuess, table_of
-from schemas.counting import agree, grouped, quantity
+from schemas.counting import grouped, quantity
 from schemas.field import Field, Kind, Table
 from schemas.tables import EXTRACTS
 
 LOOKED_AT = 1 << 20
 """Bytes at the beginning of a file that a draft is made from, and as many at its end."""
-ESCAPE = re.compile(r'\\"|(?:^|[,;|\t])\\N(?:[,;|\t]|$)')
-"""What MySQL and PostgreSQL write where they escape."""
 LIKE = 0.5
 """How alike the names of a column and a field are, at the least, to be named together."""
 TIMES = (Kind.DATETIME, Kind.DATETIME_OFFSET)
@@ -66,27 +64,12 @@ def draft_profile(
                 file.seek(max(0, stored.bytes - LOOKED_AT))
                 last, size = file.read(), stored.bytes
     encoding, told = _encoding(head)
-    lines = _lines(head, encoding)
-    if size > LOOKED_AT:
-        lines = lines[:-1]
-    shape = shape_of(lines, _lines(last, encoding))
+    begin = _text(head, encoding)
+    shape = shape_of(begin, _text(last, encoding) if size > LOOKED_AT else None)
     table = EXTRACTS[record] if record else None
-    separators = () if content.workbook else tuple(_separators(lines, shape))
+    separators = () if content.workbook else tuple(separator_lines(begin, shape))
     drafted = _Draft(feed, shape, table, sheet, separators)
     return "\n".join(drafted.lines(source.name, told)) + "\n"
-
-
-def _separators(lines: Sequence[str], shape: Shape) -> Iterator[str]:
-    """What stands between cells, and may beside them, which only who sends them knows."""
-    if not shape.stated:
-        yield f"delimiter = {_quoted(shape.delimiter)}"
-    comments = sum(line.startswith("#") for line in lines)
-    escapes = sum(bool(ESCAPE.search(line)) for line in lines)
-    if comments:
-        yield f'# ? comment = "#"  # {quantity(comments, "line", grouped)} begin so'
-    if escapes:
-        has = agree(escapes, "has", "have")
-        yield f'# ? escape = "\\\\"  # {quantity(escapes, "line", grouped)} {has} \\N or \\"'
 
 
 def _encoding(head: bytes) -> tuple[str, str | None]:
@@ -104,10 +87,10 @@ def _encoding(head: bytes) -> tuple[str, str | None]:
     return "utf-8", None
 
 
-def _lines(part: bytes, encoding: str) -> list[str]:
-    """The lines of a part of a file, as an editor counts them; decoding is never refused."""
+def _text(part: bytes, encoding: str) -> str:
+    """The text of a part of a file; decoding is never refused."""
     mark, _ = byte_order_mark(part)
-    return re.split(r"\r\n|\r|\n", part[len(mark) :].decode(encoding, "replace"))
+    return part[len(mark) :].decode(encoding, "replace")
 
 
 _NO_SIGN = re.compile(r"[^A-Za-z\u00a2-\u00a5\u0e3f\u20a0-\u20cf$]")
@@ -129,37 +112,25 @@ class _Draft:
         yield f"# Drafted from {shown(name, 100)}, the first {looked_at} of it."
         yield "# Decide what begins with `# ?`, then see:"
         yield f"# recon profile try {shown(name, 100)} --profile THIS_FILE"
-        yield f"feed = {_quoted(self.feed)}"
+        yield f"feed = {quoted(self.feed)}"
         kinds = ", ".join(EXTRACTS)
         yield (
-            f"record = {_quoted(self.table.name)}" if self.table else f'# ? record = ""  # {kinds}'
+            f"record = {quoted(self.table.name)}" if self.table else f'# ? record = ""  # {kinds}'
         )
         if self.sheet:
-            yield f"sheet = {_quoted(self.sheet)}"
+            yield f"sheet = {quoted(self.sheet)}"
         if encoding:
             yield encoding
-        if shape.header_line > 1 + shape.stated:
-            yield f'header_line = {shape.header_line}  # or "found", where that differs by file'
-        if shape.unnamed:
-            yield f'# ? unnamed_columns = {shape.unnamed}  # with unknown_columns = "ignore"'
+        yield from header_lines(shape)
         yield from self.separators
-        if not shape.headed and shape.names:
-            yield "# No line looks like a header. Where files have none, name all their columns:"
-            columns = ", ".join(f'"Column {at}"' for at in range(1, len(shape.names) + 1))
-            yield f"# ? names = [{columns}]"
-        yield from self._footer()
+        yield from odd_lines(shape)
+        yield from footer_lines(shape)
         times, numbers, empty = self._read_columns()
         table = table_of(self.shape.names, numbers, empty)
         yield from self._nothing_lines({*times, *numbers, *(table.places if table else ())})
         yield from self._number_lines(numbers)
         yield from self._time_lines(times)
         yield from self._columns(times, numbers, table)
-
-    def _footer(self) -> Iterator[str]:
-        for line in self.shape.behind:
-            yield f"# Behind the records: {shown(line, 100)}"
-        if self.shape.behind:
-            yield "# ? footer = ['...']  # a pattern for each of these lines, totals in groups"
 
     def _read_columns(self) -> tuple[dict[int, TimesFound], dict[int, NumberSigns], list[int]]:
         """The columns of times, of numbers, and of nothing, by their places."""
@@ -180,7 +151,7 @@ class _Draft:
         cells = (cell for place in sorted(places) for cell in self.shape.column(place))
         nothing = Counter(cell for cell in cells if NOTHING.fullmatch(cell))
         if nothing:
-            words = ", ".join(map(_quoted, ["", *sorted(nothing)]))
+            words = ", ".join(map(quoted, ["", *sorted(nothing)]))
             so_many = quantity(nothing.total(), "cell", grouped)
             yield f"# ? null = [{words}]  # such texts are in {so_many} of numbers and times"
 
@@ -194,11 +165,11 @@ class _Draft:
             either -= {"."}
         elif not signs.decimal and either:
             sign = min(either)
-            yield f"# ? decimal or thousands = {_quoted(sign)}  # one or the other in 1{sign}234"
+            yield f"# ? decimal or thousands = {quoted(sign)}  # one or the other in 1{sign}234"
         if len(signs.thousands) == 1 and not signs.decimal & signs.thousands:
-            yield f"thousands = {_quoted(min(signs.thousands))}"
+            yield f"thousands = {quoted(min(signs.thousands))}"
         elif signs.decimal and (signs.either - signs.decimal) and not signs.thousands:
-            yield f"# ? thousands = {_quoted(min(signs.either - signs.decimal))}"
+            yield f"# ? thousands = {quoted(min(signs.either - signs.decimal))}"
         yield from _examples("negative", signs.negative, usual="-1")
         yield from _currencies(signs.currency)
         for one in signs.words:
@@ -235,7 +206,7 @@ class _Draft:
             fits = "each fits as many cells" if others else "each fits every row"
             why = f"  # {fits}" if len(forms) > 1 else "  # of most cells" if others else ""
             mark = "# ? " if why or zones else ""
-            yield f"{mark}date_format = {' or '.join(map(_quoted, forms))}{why}"
+            yield f"{mark}date_format = {' or '.join(map(quoted, forms))}{why}"
         for place, of in times.items():
             if of.others:
                 no_time = Found(of.others, of.example)
@@ -256,7 +227,7 @@ class _Draft:
         )
 
     def _name(self, place: int) -> str:
-        return _quoted(shown(self.shape.names[place], 40))
+        return quoted(shown(self.shape.names[place], 40))
 
     def _columns(
         self, times: Collection[int], numbers: Collection[int], guess: TableGuess | None
@@ -302,16 +273,16 @@ class _Draft:
         yield f"# A guess, by what the columns {', '.join(names[:NAMED])}{more} are called:"
         yield "# if each of their cells is a record of its own, it is"
         yield "# ? [unpivot]"
-        yield f"# ? keep = [{', '.join(map(_quoted, guess.keep))}]"
-        yield f"# ? name = {_quoted(guess.name)}"
-        yield f"# ? value = {_quoted(guess.value)}"
+        yield f"# ? keep = [{', '.join(map(quoted, guess.keep))}]"
+        yield f"# ? name = {quoted(guess.name)}"
+        yield f"# ? value = {quoted(guess.value)}"
 
 
 def _column(name: str, fields: Sequence[Field], kinds: Collection[Kind], such: str) -> str:
     fitting = [one.name for one in fields if one.kind in kinds]
     first, *others = _alike(name, fitting) or [""]
     more = f"; or {', '.join(others)}" if others else ""
-    return f'# ? {_quoted(name)} = "{first}"  # {such}{more}'
+    return f'# ? {quoted(name)} = "{first}"  # {such}{more}'
 
 
 def _examples(key: str, found: Mapping[str, Found], usual: str = "") -> Iterator[str]:
@@ -320,11 +291,11 @@ def _examples(key: str, found: Mapping[str, Found], usual: str = "") -> Iterator
     stated = [one for one, (count, _) in found.items() if count * FEW >= total]
     stated.sort(key=lambda one: one != usual)
     if stated and stated != [usual]:
-        yield f"{key} = [{', '.join(map(_quoted, stated))}]"
+        yield f"{key} = [{', '.join(map(quoted, stated))}]"
     for one, (count, example) in found.items():
         if one not in stated:
             yield (
-                f"# ? {key}: {_quoted(one)} too?  # {count:,} of {total:,} cells with any, such "
+                f"# ? {key}: {quoted(one)} too?  # {count:,} of {total:,} cells with any, such "
                 f"as {shown(example, 20)}"
             )
 
@@ -334,14 +305,14 @@ def _currencies(found: Mapping[str, Found]) -> Iterator[str]:
     if len({_NO_SIGN.sub("", one) for one in found}) < 2:
         yield from _examples("currency", found)
         return
-    yield f"# ? currency = [{', '.join(map(_quoted, found))}]  # only if a column says which it is"
+    yield f"# ? currency = [{', '.join(map(quoted, found))}]  # only if a column says which it is"
     for one, (count, example) in found.items():
         cells = quantity(count, "cell", grouped)
-        yield f"#   {_quoted(one)}: {cells}, such as {shown(example, 20)}"
+        yield f"#   {quoted(one)}: {cells}, such as {shown(example, 20)}"
 
 
 def _forms(of: TimesFound) -> str:
-    return " or ".join(map(_quoted, of.forms)) if of.forms else "of ISO 8601"
+    return " or ".join(map(quoted, of.forms)) if of.forms else "of ISO 8601"
 
 
 def _constants(table: Table, theirs: set[str]) -> Iterator[str]:
@@ -362,8 +333,3 @@ def _alike(name: str, fields: Sequence[str]) -> list[str]:
     names = {field.casefold(): field for field in fields}
     found = get_close_matches(bare, names, n=NAMED, cutoff=LIKE)
     return [names[one] for one in found] or ([*fields] if len(fields) == 1 else [])
-
-
-def _quoted(text: str) -> str:
-    """A text as TOML has it."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from connectors.errors import DeliveryError, ExtractRefused
 from connectors.files.profile import Profile, number_form, written_of
 from connectors.files.profile_file import read_profile
+from connectors.files.shape import shape_of
 from connectors.settings import read_settings
 from flows.stages.draft_profile import draft_profile
 from flows.steps.draft import DAYS, NumberSigns, TimesFound, times_of
@@ -217,6 +218,7 @@ def test_numbers_are_stated_as_they_were_written_or_not_at_all(
     assert [exact_number(one) for one in plain] == each
 
 
+BOTH = "all of them look like one; header_lines where names have several rows"
 SIGNS = [
     # the text, what the draft says of its signs
     ("Id||Paid\n1||2.50\n2||3.50\n", ['delimiter = "||"']),
@@ -234,7 +236,32 @@ SIGNS = [
             '# ? unnamed_columns = 2  # with unknown_columns = "ignore"',
         ],
     ),
-    ("Id;Paid\n1;2.50;\n2;3.50;x\n", ['delimiter = ";"']),
+    (
+        "Id;Paid\n1;2.50;\n2;3.50;x\n",
+        [
+            '# ? unnamed_columns = 1  # with unknown_columns = "ignore"',
+            "#   1 row has a text there, such as x: it would be left out",
+            'delimiter = ";"',
+        ],
+    ),
+    (
+        "Id;Paid;Note\n1;2.50\n2;3.50\n",
+        ["# ? Rows have 1 cell less than the header has names: they would be rejected."],
+    ),
+    ("A;B\nId;Paid\n1;2.50\n", ["# ? header_line = 1 or 2  # " + BOTH]),
+    ("7;a\n8;b\n", ['# ? names = ["Column 1", "Column 2"]', '# ? "Column 1" = ""  # such as 7']),
+    ("Bank\n7;a\n8;b\n", ["# ? first_line = 2"]),
+    ("Id\n1\n2\n", ['# ? delimiter = ","  # no sign divides most of its lines']),
+    # Decimal commas divide as many lines, a title another number of cells.
+    ("Datum;Betrag, EUR;Text\na;4,50;x\na;5,50;x;y\n", ['delimiter = ";"']),
+    ("Name;City\n1;Smith, John\n2;Ray, Ann, Dr\n", ['delimiter = ";"']),
+    (
+        'Id;Paid\n1;"2\n3;4\n',
+        [
+            '# ? 1 row without the 2 cells of the others, line 2: 1;"2',
+            '#   1 with quotes out of place; quote = "none" where they are text',
+        ],
+    ),
 ]
 
 
@@ -251,6 +278,62 @@ def test_a_draft_says_what_stands_beside_the_cells(
         for some in (lines, said)
     ]
     assert marked[0] == marked[1]
+
+
+RECORDS = "No;Paid;On;Text\n4711;1.234,56;01.11.2026;a\n4712;-20,00;02.11.2026;b\n"
+ENDS = [
+    # what the file ends with, the lines that are no records, the first row that is odd
+    ('4713;5,00;03.11.2026;"two\nlines"\n', [], None),
+    ('4713;5,00;03.11.2026;"a\nSumme;1"\n', [], None),
+    ("4713;5,00;03.11.2026;b;x\n", [], "4713;5,00;03.11.2026;b;x"),
+    ("4713;5,00;03.11.2026\n", [], "4713;5,00;03.11.2026"),
+    ("4713;5,00;03.1", [], "4713;5,00;03.1"),
+    ("4713;;03.11.2026;\n", [], None),
+    # A name that begins as a total does is one sign, and a wrong number another.
+    ("4713;5,00;03.11.2026;Total SE\n", [], None),
+    ("x4713;5,00;03.11.2026;c\n", [], None),
+    ("Summe;1.214,56;;\n", ["Summe;1.214,56;;"], None),
+    ("Summe;1.214,56\n2 Buchungen\n", ["Summe;1.214,56", "2 Buchungen"], None),
+    (";;Total;1.214,56\n\n", [";;Total;1.214,56"], None),
+    ("4713;5,00;03.11.2026;c\nEnd of file\n", ["End of file"], None),
+    ("4713;5,00\nTotal;1\n", ["Total;1"], "4713;5,00"),
+    ("Total;1\n4713;5,00;03.11.2026;c\n", [], "Total;1"),
+]
+
+
+@pytest.mark.parametrize(("end", "behind", "odd"), ENDS)
+def test_only_what_can_be_no_record_is_offered_as_a_footer(
+    tmp_path: Path, end: str, behind: list[str], odd: str | None
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(RECORDS + end)
+    lines = drafted(str(path))[0].splitlines()
+    begin = "# Behind the records: "
+    assert [line.removeprefix(begin) for line in lines if line.startswith(begin)] == behind
+    assert any(line.startswith("# ? footer") for line in lines) == bool(behind)
+    told = [line for line in lines if line.startswith("# ? 1 row without the 4 cells")]
+    assert [line.partition(": ")[2] for line in told] == ([odd] if odd else [])
+    # Of a large file only the beginning and the end are looked at.
+    rows = RECORDS.partition("\n")[2]
+    shape = shape_of(RECORDS + rows, "of a cut line\n" + rows * 4 + end)
+    assert (shape.behind, [one.text for one in shape.odd]) == (tuple(behind), [odd] * bool(odd))
+
+
+@given(st.data())
+def test_an_odd_row_hides_neither_the_header_nor_the_delimiter(data: st.DataObject) -> None:
+    width, unnamed = data.draw(st.integers(2, 5)), data.draw(st.integers(0, 1))
+    header = ["Datum", "Betrag", "Text", "Mandant", "Ref"][:width]
+    rows = [
+        [*["01.11.2026", f"{n},50", "abc", "7", "x1"][:width], *[""] * unnamed]
+        for n in range(data.draw(st.integers(4, 7)))
+    ]
+    odd = data.draw(st.sampled_from(rows))
+    odd[-1:] = data.draw(st.sampled_from([[], ["z", "y"], ["z", "y", "x"]]))
+    above = data.draw(st.lists(st.sampled_from(["Bank", "Konto;1;2", ""]), max_size=3))
+    shape = shape_of("\n".join([*above, *(";".join(row) for row in (header, *rows))]))
+    assert (shape.delimiter, shape.headed, shape.header_line) == (";", True, len(above) + 1)
+    assert len(shape.rows) == len(rows) - 1
+    assert [record.cells for record in shape.odd] == [tuple(odd)]
 
 
 TABLES = [

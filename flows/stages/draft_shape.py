@@ -1,0 +1,89 @@
+"""What a draft says of the shape of a file: what divides it, its header, and what is no record."""
+
+import json
+import re
+from collections.abc import Iterator
+
+from connectors.files.content import shown
+from connectors.files.shape import COMMENT, Shape, numbered
+from schemas.counting import agree, grouped, quantity
+
+ESCAPE = re.compile(r'\\"|(?:^|[,;|\t])\\N(?:[,;|\t]|$)')
+"""What MySQL and PostgreSQL write where they escape."""
+OTHERS = 3
+"""Lines that are named beside the header."""
+
+
+def header_lines(shape: Shape) -> Iterator[str]:
+    if not shape.headed and shape.names:
+        yield "# No line looks like a header. Where files have none, name all their columns:"
+        yield f"# ? names = [{', '.join(map(quoted, numbered(len(shape.names))))}]"
+        if shape.first_line > 1:
+            yield f"# ? first_line = {shape.first_line}"
+        return
+    if shape.more_headers:
+        others = ", ".join(map(str, shape.more_headers[:OTHERS]))
+        yield (
+            f"# ? header_line = {shape.header_line} or {others}  # all of them look like one; "
+            "header_lines where names have several rows"
+        )
+    elif shape.header_line > 1 + shape.stated:
+        yield f'header_line = {shape.header_line}  # or "found", where that differs by file'
+    if shape.unnamed > 0:
+        yield f'# ? unnamed_columns = {shape.unnamed}  # with unknown_columns = "ignore"'
+        named = len(shape.names) - shape.unnamed
+        texts = [row[named:] for row in shape.rows if any(map(str.strip, row[named:]))]
+        if texts:
+            have = agree(len(texts), "has", "have")
+            such = next(cell for cell in texts[0] if cell.strip())
+            yield (
+                f"#   {quantity(len(texts), 'row', grouped)} {have} a text there, such as "
+                f"{shown(such, 40)}: it would be left out"
+            )
+    if shape.unnamed < 0:
+        cells = quantity(-shape.unnamed, "cell")
+        yield f"# ? Rows have {cells} less than the header has names: they would be rejected."
+
+
+def odd_lines(shape: Shape) -> Iterator[str]:
+    """The rows that would be rejected, because their cells cannot be told apart."""
+    if not (odd := shape.odd):
+        return
+    first = odd[0]
+    where = f"line {first.line}" if first.line else "near the end"
+    cells = quantity(len(shape.names), "cell", grouped)
+    yield (
+        f"# ? {quantity(len(odd), 'row', grouped)} without the {cells} of the others, "
+        f"{'the first ' if len(odd) > 1 else ''}{where}: {shown(first.text, 100)}"
+    )
+    broken = sum(not one.sound for one in odd)
+    if broken:
+        yield f'#   {broken:,} with quotes out of place; quote = "none" where they are text'
+
+
+def footer_lines(shape: Shape) -> Iterator[str]:
+    for line in shape.behind:
+        yield f"# Behind the records: {shown(line, 100)}"
+    if shape.behind:
+        yield "# ? footer = ['...']  # a pattern for each of these lines, totals in groups"
+
+
+def separator_lines(text: str, shape: Shape) -> Iterator[str]:
+    """What stands between cells, and may beside them, which only who sends them knows."""
+    lines = re.split(r"\r\n|\r|\n", text)
+    if not shape.divided:
+        yield f"# ? delimiter = {quoted(shape.delimiter)}  # no sign divides most of its lines"
+    elif not shape.stated:
+        yield f"delimiter = {quoted(shape.delimiter)}"
+    comments = sum(line.startswith(COMMENT) for line in lines)
+    escapes = sum(bool(ESCAPE.search(line)) for line in lines)
+    if comments:
+        yield f'# ? comment = "{COMMENT}"  # {quantity(comments, "line", grouped)} begin so'
+    if escapes:
+        has = agree(escapes, "has", "have")
+        yield f'# ? escape = "\\\\"  # {quantity(escapes, "line", grouped)} {has} \\N or \\"'
+
+
+def quoted(text: str) -> str:
+    """A text as TOML has it."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
