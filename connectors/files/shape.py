@@ -21,6 +21,8 @@ LINES = 1000
 """Lines that tell what divides a text, from the first."""
 BEHIND = 10
 """Records at the end that may be a footer."""
+HEADERS = 5
+"""Rows of names that a header may have."""
 SEVERAL = 3
 """Rows from which on what all cells of a column have in common is a sign."""
 FOOT = re.compile(
@@ -205,7 +207,8 @@ def _header(records: Sequence[TextRecord], width: int) -> _Header:
         end = found + 1
         while end < len(records) and _may_be_header(records[end], width):
             end += 1
-        more = records[found + 1 : end if end < len(records) else found + 1]
+        has_rows = end < len(records) and end - found <= HEADERS
+        more = records[found + 1 : end if has_rows else found + 1]
         return _Header(records[found].line, True, names, found + 1, tuple(one.line for one in more))
     at = next((at for at, one in enumerate(records) if len(one.cells) == width), None)
     if at is None:

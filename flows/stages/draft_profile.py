@@ -22,7 +22,15 @@ from connectors.files.shape import Shape, shape_of
 from connectors.files.workbook import check_workbook
 from connectors.settings import Settings
 from flows.stages.draft_shape import footer_lines, header_lines, odd_lines, quoted, separator_lines
-from flows.steps.draft import NOTHING, Between, Found, NumberSigns, TimesFound, times_of
+from flows.steps.draft import (
+    NOTHING,
+    Between,
+    Found,
+    NumberSigns,
+    TimesFound,
+    digit_times,
+    times_of,
+)
 from flows.steps.draft_table import TableGuess, table_of
 from schemas.counting import grouped, quantity
 from schemas.field import Field, Kind, Table
@@ -33,7 +41,10 @@ LOOKED_AT = 1 << 20
 LIKE = 0.5
 """How alike the names of a column and a field are, at the least, to be named together."""
 TIMES = (Kind.DATETIME, Kind.DATETIME_OFFSET)
-NUMBERS = (Kind.DOUBLE, Kind.INTEGER, Kind.INTEGER64)
+INTEGERS = (Kind.INTEGER, Kind.INTEGER64)
+NUMBERS = (Kind.DOUBLE, *INTEGERS)
+WORDS = (Kind.BOOLEAN,)
+BOOLEANS = {"true", "false", "1", "0"}
 FEW = 10
 """An example of fewer than one in so many cells may be a mistake."""
 NAMED = 3
@@ -127,9 +138,11 @@ class _Draft:
         yield from footer_lines(shape)
         times, numbers, empty = self._read_columns()
         table = table_of(self.shape.names, numbers, empty)
-        yield from self._nothing_lines({*times, *numbers, *(table.places if table else ())})
+        making = table.places if table else ()
+        yield from self._nothing_lines({*times, *numbers, *making, *self._typed()})
         yield from self._number_lines(numbers)
         yield from self._time_lines(times)
+        yield from self._unread_lines(times, numbers)
         yield from self._columns(times, numbers, table)
 
     def _read_columns(self) -> tuple[dict[int, TimesFound], dict[int, NumberSigns], list[int]]:
@@ -195,14 +208,18 @@ class _Draft:
                 yield f"#   {self._name(place)}: {such}"
 
     def _time_lines(self, times: Mapping[int, TimesFound]) -> Iterator[str]:
-        written = {of.forms for of in times.values() if of.forms}
+        written = {of.forms for of in times.values()}
+        if agreed := [
+            form for form in min(written, default=()) if all(form in one for one in written)
+        ]:
+            written = {tuple(agreed)}
         others = any(of.others for of in times.values())
         zones = sorted({zone for of in times.values() for zone in of.zones})
         if len(written) > 1:
             yield "# ? date_format: columns differ in it, see [fields.NAME]"
             for place, of in times.items():
                 yield f"#   {self._name(place)}: {_forms(of)}"
-        for forms in written if len(written) == 1 else ():
+        for forms in written - {()} if len(written) == 1 else ():
             fits = "each fits as many cells" if others else "each fits every row"
             why = f"  # {fits}" if len(forms) > 1 else "  # of most cells" if others else ""
             mark = "# ? " if why or zones else ""
@@ -214,17 +231,50 @@ class _Draft:
         if zones:
             named = ", ".join(f'{zone} = ""' for zone in zones)
             yield f'# ? zones = {{ {named} }}  # what each means: "+01:00", or "Europe/Berlin"'
-        if any(not of.zones for of in times.values() if of.forms):
+        if any(not of.offsets for of in times.values()):
             yield '# ? zone = "Europe/Berlin" or offset = "Z"  # what a time without offset means'
+
+    def _typed(self) -> dict[int, Field]:
+        """The fields whose own names columns have, by place, as far as they are no texts."""
+        fields = {field.name.casefold(): field for field in self._fields()}
+        named = ((place, fields.get(folded(name))) for place, name in enumerate(self.shape.names))
+        return {place: of for place, of in named if of and of.kind in (*TIMES, *NUMBERS, *WORDS)}
+
+    def _unread_lines(
+        self, times: Collection[int], numbers: Mapping[int, NumberSigns]
+    ) -> Iterator[str]:
+        """The columns with a field's own name whose cells are not what the field is."""
+        for place, of in self._typed().items():
+            cells = [one for one in self.shape.column(place) if not NOTHING.fullmatch(one)]
+            if not cells or (place in times and of.kind in TIMES):
+                continue
+            such = f"such as {shown(cells[0], 40)}"
+            digits = of.kind in TIMES and all(map(str.isdigit, cells))
+            if digits and (forms := digit_times({*cells})):
+                either = " or ".join(map(quoted, forms))
+                yield f"# ? date_format = {either}  # of {self._name(place)}, {such}"
+            elif of.kind in TIMES:
+                yield f"# ? date_format: no form was found for {self._name(place)}, {such}"
+            elif of.kind in NUMBERS and place not in numbers:
+                yield f"# ? {self._name(place)}: most of its cells are no numbers, {such}"
+            elif of.kind in INTEGERS and numbers[place].decimal:
+                yield f"# ? {self._name(place)}: some of its cells are no whole numbers"
+            elif of.kind in WORDS and (words := {*map(str.casefold, cells)} - BOOLEANS):
+                listed = ", ".join(map(quoted, sorted(words)[:NAMED]))
+                yield f"# ? true and false: what the words of {self._name(place)} mean: {listed}"
 
     def _but(self, place: int, found: Found, one: str, several: str) -> str:
         """What is said of the cells of a column that are not written as the others are."""
         cells = sum(not NOTHING.fullmatch(cell) for cell in self.shape.column(place))
         is_none = f"is {one}" if found.cells == 1 else f"are {several}"
         return (
-            f"#   {self._name(place)}: {found.cells:,} of {quantity(cells, 'cell', grouped)} "
+            f"# ? {self._name(place)}: {found.cells:,} of {quantity(cells, 'cell', grouped)} "
             f"{is_none}, such as {shown(found.example, 40)}"
         )
+
+    def _fields(self) -> Iterator[Field]:
+        for table in [self.table] if self.table else EXTRACTS.values():
+            yield from table.delivered
 
     def _name(self, place: int) -> str:
         return quoted(shown(self.shape.names[place], 40))
@@ -232,8 +282,7 @@ class _Draft:
     def _columns(
         self, times: Collection[int], numbers: Collection[int], guess: TableGuess | None
     ) -> Iterator[str]:
-        tables = [self.table] if self.table else [*EXTRACTS.values()]
-        fields = {field.name: field for table in tables for field in table.delivered}
+        fields = {field.name: field for field in self._fields()}
         own = {name.casefold() for name in fields}
         theirs = {folded(name) for name in self.shape.names}
         places = {folded(name): place for place, name in reversed([*enumerate(self.shape.names)])}
@@ -322,7 +371,7 @@ def _constants(table: Table, theirs: set[str]) -> Iterator[str]:
 
 
 def _example(field: Field) -> str:
-    if field.kind in (Kind.INTEGER, Kind.INTEGER64):
+    if field.kind in INTEGERS:
         return "0"
     return '"0.00"' if field.kind is Kind.DOUBLE else '""'
 

@@ -3,13 +3,17 @@
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
+from schemas.cells.counted_times import EPOCHS, counted_time
 from schemas.cells.dates import NoForm, date_form
 from schemas.cells.numbers import BLANK, BLANKS
+from schemas.cells.reading import Moment, read_moment
 from schemas.currency_codes import CODES
 
 DAYS = (
@@ -19,11 +23,14 @@ DAYS = (
     *("%d-%m-%y", "%y-%m-%d", "%y/%m/%d", "%y.%m.%d", "%Y%m%d"),
     *("%b %d, %Y", "%B %d, %Y", "%b %d %Y"),
 )
+DIGITS = ("%Y%m%d", "%d%m%Y", "%m%d%Y", "%y%m%d", "%d%m%y", "%Y%m%d%H%M%S", "%Y%m%d%H%M")
+"""Forms of digits in a row."""
+_YEARS = range(1980, 2100)
+"""Of most times; what is none in them is a number."""
 CLOCKS = (
     *("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", "T%H:%M:%S", "T%H:%M:%S.%f"),
     *(" %I:%M %p", " %I:%M:%S %p", " %H:%M:%S %z", " %H:%M:%S%z", "T%H:%M:%S%z"),
 )
-ISO = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}([.]\d+)?)?(Z|[+-]\d{2}:\d{2})")
 NOTHING = re.compile(r"n/?a|#n/a|null|none|nil|nan|-+|[?.]|\\N", re.IGNORECASE)
 """What is written where there is no number and no time."""
 _CORE = re.compile(rf"[0-9](?:[0-9.,'{BLANKS}]*[0-9])?")
@@ -50,13 +57,15 @@ class TimesFound(NamedTuple):
     """How the cells of a column are times."""
 
     forms: tuple[str, ...]
-    """The forms that fit equally many; none: ISO 8601 with an offset."""
+    """The forms that fit equally many; none: ISO 8601, which needs no form."""
     others: int
     """How many cells are written in another way."""
     example: str
     """The first of those."""
     zones: tuple[str, ...] = ()
     """The names of zones that stand for %Z."""
+    offsets: bool = False
+    """Whether each says itself what moment it is."""
 
 
 def times_of(cells: Sequence[str]) -> TimesFound | None:
@@ -64,16 +73,29 @@ def times_of(cells: Sequence[str]) -> TimesFound | None:
     counts = Counter(cells)
     if all(map(str.isdigit, counts)):
         return None
-    others = [cell for cell in counts if not ISO.fullmatch(cell)]
-    left = sum(counts[cell] for cell in others)
-    if cells and left <= (1 - _TIMES) * len(cells):
-        return TimesFound((), left, next(iter(others), ""))
+    plain = _iso_times(counts)
+    if plain and not plain.others:
+        return plain
     found = time_forms(counts)
     if not found:
-        return _zoned_times(counts)
+        return plain or _zoned_times(counts)
     least = min(left for left, _ in found.values())
-    forms = [form for form, (left, _) in found.items() if left == least]
-    return TimesFound(tuple(forms), *found[forms[0]])
+    if plain and plain.others <= least:
+        return plain
+    forms = tuple(form for form, (left, _) in found.items() if left == least)
+    return TimesFound(forms, *found[forms[0]], offsets=all("%z" in form for form in forms))
+
+
+def _iso_times(counts: Counter[str]) -> TimesFound | None:
+    """How most cells are times that need no form; None: most are not."""
+    read = {cell: read_moment(cell, offset_required=False) for cell in counts}
+    moments = {cell: one for cell, one in read.items() if isinstance(one, Moment)}
+    left = counts.total() - sum(counts[cell] for cell in moments)
+    if not moments or left > (1 - _TIMES) * counts.total():
+        return None
+    example = next((cell for cell in counts if cell not in moments), "")
+    has_offsets = all(moment.offset is not None for moment in moments.values())
+    return TimesFound((), left, example, offsets=has_offsets)
 
 
 def _zoned_times(counts: Mapping[str, int]) -> TimesFound | None:
@@ -86,7 +108,18 @@ def _zoned_times(counts: Mapping[str, int]) -> TimesFound | None:
     if bare is None or bare.others or not all("%M" in form for form in bare.forms):
         return None
     forms = tuple(f"{form}{min(blanks)}%Z" for form in bare.forms)
-    return TimesFound(forms, 0, "", tuple(sorted(zones)))
+    return TimesFound(forms, 0, "", tuple(sorted(zones)), offsets=True)
+
+
+def digit_times(cells: Collection[str]) -> list[str]:
+    """The forms by which all cells, which are digits, are times."""
+    forms = [form for form in DIGITS if _all_read(cells, date_form(form).wall)]
+    return forms + [name for name in EPOCHS if _all_read(cells, partial(counted_time, form=name))]
+
+
+def _all_read(cells: Collection[str], wall: Callable[[str], datetime | str]) -> bool:
+    read = map(wall, cells)
+    return all(isinstance(one, datetime) and one.year in _YEARS for one in read)
 
 
 def time_forms(counts: Mapping[str, int]) -> dict[str, tuple[int, str]]:
