@@ -17,17 +17,22 @@ NOTHING_APPLIED = (State.RECEIVED, State.STAGED, State.CHECKED, State.HELD)
 def rewind(lease: Lease) -> None:
     """Take a batch back to its received files, in one transaction.
 
-    Raises BatchStateError once any of its rows may be in the database.
+    Raises BatchStateError once any of its rows may be in the database, or it has ended.
     """
     batch = ledger.find_batch(lease.connection, lease.batch_id)
     applied = lease.connection.execute(
-        "SELECT 1 FROM receipt WHERE batch_id = %s AND stage LIKE 'apply %%' LIMIT 1", [batch.id]
+        "SELECT sum(rows::bigint) FROM receipt LEFT JOIN jsonb_each_text(counts::jsonb) "
+        "AS told (outcome, rows) ON true WHERE batch_id = %s AND stage LIKE 'apply %%' "
+        "HAVING count(*) > 0",
+        [batch.id],
     ).fetchone()
     if batch.state not in NOTHING_APPLIED or applied:
+        there, next_step = "rows of it are in the database", "Go on where it stopped; or undo it"
+        if not (applied and applied[0]):
+            there, next_step = "none of its rows became a record", "Undo it"
         raise BatchStateError(
-            f"Batch {batch.id} is {batch.state.replace('_', ' ')} and rows of it are in the "
-            "database, so it cannot be read from the start. Go on where it stopped; or undo it "
-            "and import its files again."
+            f"Batch {batch.id} is {batch.state.replace('_', ' ')} and {there}, so it cannot be "
+            f"read from the start. {next_step} and import its files again."
         )
     with lease.transaction() as connection:
         for table in staged_tables(lease):

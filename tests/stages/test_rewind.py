@@ -63,6 +63,16 @@ def test_only_while_nothing_is_applied_and_nobody_else_works_on_it(
     assert told(rows) == before
 
 
+def test_a_batch_without_a_record_has_ended_all_the_same(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "a.csv", line(3, amount="x"))
+    batch = import_delivery(workspace, [path], DEFAULT).batch
+    assert batch.state is State.COMPLETE_WITH_ERRORS
+    with pytest.raises(BatchStateError, match="none of its rows became a record"):
+        rewind_batch(workspace, batch.id)
+
+
 def test_a_discarded_batch_is_not_read_again(workspace: Workspace, held: int) -> None:
     discard_batch(workspace, held, by=None, reason="test")
     with pytest.raises(BatchStateError, match="Import its files again"):
