@@ -5,6 +5,7 @@ them goes by what its batch was opened with. A batch that was opened before this
 the settings of whoever reads it.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -49,6 +50,20 @@ def currencies_of(profile: Profile, settings: Settings) -> Mapping[str, str]:
 def limits_of(profile: Profile, settings: Settings) -> Limits:
     """The limits that the files of a batch with this profile are read within."""
     return replace(settings.limits, **profile.kept_settings.get(LIMITS, {}))
+
+
+def broken_settings(kept: object) -> str:
+    """What of kept settings is none that was ever kept; empty: nothing."""
+    if not isinstance(kept, dict):
+        return f"kept_settings = {json.dumps(kept)}"
+    for name in (CURRENCIES, LIMITS):
+        if not isinstance(of := kept.get(name, {}), dict):
+            return f"{name} = {json.dumps(of)}"
+        for key, value in of.items():
+            sound = type(value) is int and value > 0 if name == LIMITS else isinstance(value, str)
+            if not sound and (name != LIMITS or key in DECIDING):
+                return f"{name}.{key} = {json.dumps(value)}"
+    return ""
 
 
 def unknown_settings(kept: Mapping[str, Any]) -> list[str]:

@@ -11,10 +11,11 @@ from typing import Any
 import psycopg
 
 from connectors.errors import BatchStateError, CorrectionError
+from connectors.files.content import shown
 from connectors.files.profile import DEFAULT, Profile
 from connectors.postgres import ledger
 from connectors.postgres.ledger import Batch
-from flows.stages.kept_settings import inherited, other_settings, unknown_settings
+from flows.stages.kept_settings import broken_settings, inherited, other_settings, unknown_settings
 from flows.stages.workspace import Workspace
 from schemas.tables import SECRETS
 
@@ -86,8 +87,17 @@ def stored_profile(profile: Profile) -> str:
 
 
 def stored_terms(batch: Batch) -> dict[str, Any]:
-    """What the ledger keeps of a batch's profile, as this version would have written it."""
+    """What the ledger keeps of a batch's profile, as this version would have written it.
+
+    Raises BatchStateError where its kept settings are none: only who owns the database can do that.
+    """
     values: dict[str, Any] = json.loads(batch.profile)
+    if broken := broken_settings(values.get("kept_settings", {})):
+        raise BatchStateError(
+            f"The profile of batch {batch.id} was altered in the database, table batch, column "
+            f"profile: {shown(broken)} in its kept_settings is nothing that recon writes. Put back "
+            "what stood there; or undo the batch and import its files again. Nothing was changed."
+        )
     comment = values.get("comment", [])
     if not isinstance(comment, list):  # Of an earlier version: one text, or none.
         values["comment"] = [comment] if comment else []

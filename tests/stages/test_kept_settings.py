@@ -1,6 +1,7 @@
 """Settings that decide verdicts are kept with a batch: whoever goes on with it goes by them."""
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from flows.stages.partitions import stage_in_partitions
 from flows.stages.reconcile.profile_changes import _keys
 from flows.stages.sequence import import_delivery, run_batch
 from flows.stages.terms import other_terms, restored_profile
+from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from tests.extracts.test_cell_currencies import NAMES, SHAPE, sheet, with_names
 from tests.recon import run
@@ -231,6 +233,37 @@ def test_a_setting_that_this_version_does_not_know_stops_it(
         connection.execute("UPDATE batch SET profile = %s", [json.dumps(profile)])
     with pytest.raises(BatchStateError, match=rf"terms that this one does not know: {said}\."):
         run_batch(workspace, 1)
+
+
+@pytest.mark.parametrize(
+    ("kept", "said"),
+    [
+        (None, "kept_settings = null"),
+        ({"limits": 5}, "limits = 5"),
+        ({"limits": {"columns": "many"}}, 'limits.columns = "many"'),
+        ({"limits": {"record_bytes": 0}}, "limits.record_bytes = 0"),
+        ({"currencies": ["EUR"]}, 'currencies = ["EUR"]'),
+        ({"currencies": {"978": 1}}, "currencies.978 = 1"),
+    ],
+)
+def test_settings_that_somebody_altered_in_the_database_are_told(
+    workspace: Workspace, tmp_path: Path, kept: object, said: str
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"{HEADER}\n{line(1)}\n")
+    with received(workspace, [path]):
+        pass
+    with workspace.database.connect() as connection:
+        profile = json.loads(ledger.find_batch(connection, 1).profile) | {"kept_settings": kept}
+        connection.execute("UPDATE batch SET profile = %s", [json.dumps(profile)])
+    for ask in (
+        lambda: run_batch(workspace, 1),
+        lambda: import_delivery(workspace, [str(path)], DEFAULT),
+    ):
+        with pytest.raises(BatchStateError, match=re.escape(f"profile: {said} in its")):
+            ask()
+    undo_batch(workspace, 1, by=None, reason="altered")
+    assert import_delivery(workspace, [str(path)], DEFAULT).batch.state is State.COMPLETE
 
 
 @pytest.mark.parametrize(
