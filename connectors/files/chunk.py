@@ -72,6 +72,11 @@ class Chunk:
         return len(self.records)
 
     @property
+    def size(self) -> int:
+        """How many bytes there are to read, as the records are written."""
+        return self.records.consumed
+
+    @property
     def end(self) -> Place:
         """Where the next chunk begins."""
         height = self.height if self.chosen is None else len(self.chosen)

@@ -45,6 +45,11 @@ class UnpivotedChunk(Chunk):
         return replace(super().only(chosen), written=Utf8(text, start[chosen], end[chosen]))
 
     @property
+    def size(self) -> int:
+        """Of the records: a short line becomes many."""
+        return len(self.written.text)
+
+    @property
     def utf8(self) -> Utf8:
         """All records as UTF-8, whatever the encoding of the file."""
         return self.written

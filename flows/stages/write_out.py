@@ -63,7 +63,7 @@ def write_out(
     Raises SchemaBroken when rows that were found clean are not what their record's schema says.
     """
     table, ids = header.table, (extract.batch_id, extract.id)
-    binary = chunk.records.consumed > strict_bytes and is_compact(chunk, header)
+    binary = chunk.size > strict_bytes and is_compact(chunk, header)
     split = split_chunk(chunk, header, profile, *ids, names) if binary else SplitChunk(None, chunk)
     validated = Validated()
     if split.rest.height:

@@ -10,6 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from connectors.errors import BatchUnknown, ExtractRefused, ProfileError
@@ -233,6 +234,9 @@ def test_a_table_cut_anywhere_is_the_same_records(tmp_path: Path, seed: int) -> 
     for size, strict_bytes in product((5, 64, 10_000), (0, MOST)):
         chunks = [*read_chunks(content, header, first_place(header), size, strict_bytes)]
         assert all(chunk.conserved() for chunk in chunks)
+        told = pl.concat(chunk.positions()["data"] for chunk in chunks)
+        # What is written out counts, not how short the lines are that say it.
+        assert sum(chunk.size for chunk in chunks) == told.str.len_bytes().sum() + len(told)
         found = [
             (line, next(csv.reader(io.StringIO(text))))
             for chunk in chunks
