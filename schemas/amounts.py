@@ -35,3 +35,11 @@ def spelled(number: Decimal) -> str:
 
 MICRO_DIGITS = 6
 """Digits behind the point of an amount that is held as a whole number of millionths."""
+
+MOST_SCALE = 38
+"""Digits behind the point that such an amount is written with at most; those beyond are zeros, as
+databases write amounts of a fixed scale."""
+
+_ZEROS = MOST_SCALE - MICRO_DIGITS
+MILLIONTHS = rf"^-?[0-9]{{1,9}}(\.[0-9]{{1,{MICRO_DIGITS}}}0{{0,{_ZEROS}}})?$"
+"""Texts of such amounts; of at most 15 digits that say something, so they survive a double."""

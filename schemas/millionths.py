@@ -1,11 +1,11 @@
-"""Amounts of up to six digits behind the point as whole numbers of millionths."""
+"""Amounts that are whole numbers of millionths: what is behind the sixth digit is zeros."""
 
 import polars as pl
 
+from schemas.amounts import MILLIONTHS
 from schemas.field import Kind, Table
 from schemas.kinds import SCALE
 
-_AMOUNT = r"^-?[0-9]{1,9}(\.[0-9]{1,6})?$"
 _ALWAYS_PLAIN = 8
 """A decimal of so few characters has at most six behind the point."""
 
@@ -21,7 +21,7 @@ def plain_rows(table: Table, frame: pl.DataFrame) -> pl.Series:
     ]
     if not amounts:
         return pl.Series("plain", [True]).new_from_index(0, frame.height)
-    plain = [pl.col(name).is_null() | pl.col(name).str.contains(_AMOUNT) for name in amounts]
+    plain = [pl.col(name).is_null() | pl.col(name).str.contains(MILLIONTHS) for name in amounts]
     return frame.select(pl.all_horizontal(plain).alias("plain"))["plain"]
 
 

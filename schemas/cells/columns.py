@@ -9,13 +9,12 @@ from functools import cache
 
 import polars as pl
 
+from schemas.amounts import MILLIONTHS
 from schemas.cells.reading import MAX_OFFSET_MINUTES, MINUTE
 from schemas.field import Field, Kind, Table
 from schemas.frame_types import FRAME_COMPANIONS, FRAME_TYPES
 from schemas.kinds import EXACT, OFFSET
 
-# At most 15 digits: every such decimal survives text -> double -> text.
-_PLAIN_NUMBER = r"^-?[0-9]{1,9}(\.[0-9]{1,6})?$"
 _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-5][0-9](Z|[+-][0-9]{2}:[0-9]{2})"
 _ZONE_GIVEN, _ZONE_OPTIONAL = _TIME + "$", _TIME + "?$"
 _PLAIN_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
@@ -60,7 +59,7 @@ def _parts(field: Field) -> Sequence[pl.Expr]:
     text = pl.col(name)
     match field.kind:
         case Kind.DOUBLE:
-            return [text.str.contains(_PLAIN_NUMBER).alias(name + _SOUND)]
+            return [text.str.contains(MILLIONTHS).alias(name + _SOUND)]
         case Kind.DATETIME | Kind.DATETIME_OFFSET | Kind.INSTANT:
             wall = to_datetime(text.str.slice(0, _WALL_LENGTH), _WALL_FORMAT)
             offset = text.str.slice(_WALL_LENGTH)

@@ -18,6 +18,7 @@ NUMBERS = st.one_of(
     st.decimals(allow_nan=False, allow_infinity=False, places=3).map(str),
     st.integers(-(2**70), 2**70).map(str),
     st.from_regex(r"\A-?[0-9]{0,10}\.?[0-9]{0,8}\Z"),
+    st.from_regex(r"\A-?[0-9]{1,9}\.[0-9]{0,7}0{0,40}[0-9]?\Z"),
 )
 TIMES = st.builds(
     "{:04}-{:02}-{:02}{}{:02}:{:02}:{:02}{}".format,
@@ -65,6 +66,9 @@ def test_integers(cell: str) -> None:
 @example(cell="1.-3")
 @example(cell="0.1234567")
 @example(cell="99999999.999999")
+@example(cell="99999999.999999000000000000")
+@example(cell="0.1234560000000000000000000000000000000000")
+@example(cell="0.000000000000000001")
 def test_decimals(cell: str) -> None:
     text, start, stop = placed(cell)
     end, micro, scale, known = read_decimal(text, start, stop)
@@ -106,7 +110,9 @@ def test_what_is_written_most_is_known(before: str, behind: str) -> None:
     for integer in ["7", "12345678", "123456789", "1234567890123456"]:
         text, start, stop = placed(integer, before, behind)
         assert read_integer(text, start, stop) == (stop, int(integer), True)
-    for decimal in ["7", "-7", "12.50", "-1234567.89", "99999999.999999", "0.0"]:
+    # A database writes the digits of an amount that its column has room for.
+    scaled = [f"-12.5{'0' * 17}", f"99999999.999999{'0' * 32}"]
+    for decimal in ["7", "-7", "12.50", "-1234567.89", "99999999.999999", "0.0", *scaled]:
         text, start, stop = placed(decimal, before, behind)
         end, micro, _, known = read_decimal(text, start, stop)
         assert (end, micro, known) == (stop, int(Decimal(decimal).scaleb(6)), True)

@@ -30,6 +30,7 @@ NUMBERS = st.one_of(
     st.floats(allow_nan=True).map(repr),
     st.decimals(allow_nan=False, allow_infinity=False).map(str),
     st.integers(-(2**70), 2**70).map(str),
+    st.from_regex(r"\A-?[0-9]{1,10}\.[0-9]{1,7}0{0,40}\Z"),
 )
 TIMES = st.builds(
     "{:04}-{:02}-{:02}{}{:02}:{:02}:{:02}{}{}".format,

@@ -99,13 +99,14 @@ def moment(profile: Profile, day: int) -> str:
 def rows(draw: st.DrawFn, profile: Profile) -> list[list[str]]:
     """Records of a feed: most as they are to be, of some a cell is any other text."""
     amount = (profile.negative[0], *profile.positive)[draw(st.integers(0, 1))]
+    zeros = "0" * draw(st.sampled_from([0, 0, 1, 12, 40]))
     found = []
     for number in range(draw(st.integers(4, 24))):
         cells = {
             **dict.fromkeys(NAMES, str(1 + number % 7)),
             "TenantsId": "7",
             "PaymentDate": moment(profile, draw(st.integers(0, 20_000))),
-            "PaidAmount": amount.replace("1", f"{number}{profile.decimal}5"),
+            "PaidAmount": amount.replace("1", f"{number}{profile.decimal}5{zeros}"),
             "DiscountAmount": draw(st.sampled_from([*[amount] * 6, "", "n/a"])),
             "CurrenciesId": "EUR" if "CurrenciesId" in profile.fields else "978",
             "DebtsId": f"a INV-00{number}" if "DebtsId" in profile.fields else str(number),

@@ -7,7 +7,7 @@ in any other way than most are, nothing is said: it is not `known`, whatever sta
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.amounts import MICRO_DIGITS
+from schemas.amounts import MICRO_DIGITS, MOST_SCALE
 from schemas.cells.reading import MAX_OFFSET_MINUTES
 from schemas.compiled import compiled
 
@@ -57,13 +57,28 @@ def read_decimal(text: Bytes, start: int, stop: int) -> tuple[int, int, int, boo
     part, scale = 0, 0
     if known and end < stop and byte_at(text, end) == _POINT:
         point = end
-        end, part, known = read_integer(text, point + 1, stop)
+        end, part, known = read_fraction(text, point + 1, stop)
         scale = end - point - 1
-        known = known and scale <= MICRO_DIGITS
     if not known:
         return end, 0, 0, False
-    micro = value * POWERS[0] + part * POWERS[scale]
+    micro = value * POWERS[0] + part
     return end, -micro if negative else micro, scale, True
+
+
+@compiled
+def read_fraction(text: Bytes, start: int, stop: int) -> tuple[int, int, bool]:
+    """Digits behind a point, of which those beyond millionths are zeros, as databases write them.
+
+    Returns where they end, their millionths, whether they are known.
+    """
+    end, part, known = read_integer(text, start, min(stop, start + MICRO_DIGITS))
+    part *= POWERS[end - start]
+    if end == start + MICRO_DIGITS:
+        most = min(stop, start + MOST_SCALE)
+        while end < most and byte_at(text, end) == _ZERO:
+            end += 1
+        known = end == stop or not 0 <= byte_at(text, end) - _ZERO <= 9
+    return end, part, known
 
 
 @compiled

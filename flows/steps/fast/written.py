@@ -12,6 +12,7 @@ from flows.steps.fast.cells import (
     POWERS,
     Bytes,
     byte_at,
+    read_fraction,
     read_integer,
     wall_clock,
 )
@@ -153,17 +154,17 @@ def read_amount(
     if how.implied > 0:
         scale = how.implied
         power = POWERS[MICRO_DIGITS - scale]
-        whole, part = whole // power, whole % power
+        whole, part = whole // power, whole % power * POWERS[scale]
         if whole >= _BEYOND_WHOLE:
             return 0, 0, False
     elif at < stop and byte_at(text, at) == how.point:
-        end, part, known = read_integer(text, at + 1, stop)
+        end, part, known = read_fraction(text, at + 1, stop)
         scale = end - at - 1
         at = end
-        if not known or scale > MICRO_DIGITS:
+        if not known:
             return 0, 0, False
     sign = _sign(text, start, first, at, stop, book, how)
-    return sign * (whole * POWERS[0] + part * POWERS[scale]), scale, sign != 0
+    return sign * (whole * POWERS[0] + part), scale, sign != 0
 
 
 @compiled

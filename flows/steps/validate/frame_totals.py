@@ -6,7 +6,7 @@ from decimal import Decimal
 import polars as pl
 
 from flows.steps.totals import EXACT_SUMS, NO_CURRENCY, Totals
-from schemas.amounts import MICRO_DIGITS
+from schemas.amounts import MICRO_DIGITS, MILLIONTHS
 from schemas.derived.sql_names import IDENTITY, key_columns
 from schemas.field import Kind, Table
 from schemas.frame_types import AMOUNT
@@ -76,7 +76,9 @@ def _amounts(
     assert table.currency is not None
     assert all(table.by_name[name].kind is Kind.DOUBLE for name in table.amounts)
     exact = [pl.col(name + EXACT) for name in table.amounts]
-    short = [text.str.len_bytes() <= _SAFE_CHARACTERS for text in exact]
+    short = [
+        (text.str.len_bytes() <= _SAFE_CHARACTERS) | text.str.contains(MILLIONTHS) for text in exact
+    ]
     of = pl.lit(0).alias(_ALL) if by == _ALL else pl.col(by)
     currency = pl.col(table.currency).cast(pl.String).fill_null(NO_CURRENCY).alias("currency")
     sums = (
