@@ -135,9 +135,19 @@ class Browser:
             places.append(self.value(f"{scroll}, ({middle})({find}.getBoundingClientRect())"))
             return places[-1] if places[-2:-1] == places[-1:] else None
 
-        x, y = self.machine.until(still)
-        for kind in ("mousePressed", "mouseReleased"):
-            self.ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+        def hit() -> Any:
+            """Whether the click was on it: what moves at that very moment is asked for again."""
+            told = f"event => {{ window.hit = Boolean({find}?.contains(event.target)) }}"
+            once = "{capture: true, once: true}"
+            x, y = self.machine.until(still)
+            self.value(f"window.hit = false, document.addEventListener('click', {told}, {once})")
+            for kind in ("mousePressed", "mouseReleased"):
+                place = {"x": x, "y": y, "button": "left", "clickCount": 1}
+                self.ask("Input.dispatchMouseEvent", type=kind, **place)
+            # A page that was left has nothing to tell.
+            return self.value("window.hit !== false") or None
+
+        self.machine.until(hit)
 
     def custom_run(self, deployment: str) -> None:
         """Deployments > name > Run > Custom run."""
