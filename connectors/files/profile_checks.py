@@ -14,7 +14,7 @@ from connectors.files.profile_made import check_constant, check_made, fields_of,
 from connectors.files.profile_values import choice
 from connectors.files.shadow import DELIMITER
 from schemas.cells.counted_times import EPOCHS
-from schemas.cells.dates import NoForm, numbered_form
+from schemas.cells.dates import NoForm, date_form
 from schemas.cells.numbers import AROUND, NoNumberForm, check_forms
 from schemas.own_columns import OWN_COLUMNS
 from schemas.tables import EXTRACTS
@@ -165,7 +165,7 @@ def _check_written(written: Mapping[str, Any], at: str) -> None:
         raise ProfileError(f"{at}months are for a date_format with %B or %b. Add one.")
     if written["months"]:
         try:
-            numbered_form(form, zones)
+            date_form(form, months=written["months"], zones=zones)
         except NoForm as error:
             raise ProfileError(f"{at}date_format = {shown(form)!r} with months: {error}.") from None
     blank = [one for one in written["null"] if one.strip() and one != one.strip(AROUND)]

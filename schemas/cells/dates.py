@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from functools import cache
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 Token = tuple[str | None, str]
@@ -36,6 +36,7 @@ _NAMES = {
 }
 _CLOCK = frozenset("YmdHMSf")
 """What most forms have: parts of a time that are numbers, each told by itself."""
+_MONTHS = ("b", "B")
 _ZONE = "Z"
 """The directive of a name that a feed says the meaning of."""
 _OFFSET = r"Z|[+-][0-9]{2}(?::?[0-9]{2}|(?![0-9:]))"
@@ -43,9 +44,8 @@ _OFFSET = r"Z|[+-][0-9]{2}(?::?[0-9]{2}|(?![0-9:]))"
 NO_SUCH = ": no such day or time exists"
 _TOKEN = re.compile(r"%(.)|([^%]+)", re.DOTALL)
 
-
-_NAME = "\0"
-"""Stands where a name began and ended; no text of a sound row has it."""
+_Names = Mapping[str, Sequence[str]]
+"""By directive the names that a feed states: of months in any case, and of zones."""
 
 
 class NoForm(ValueError):
@@ -61,23 +61,42 @@ class DateForm:
     directives: tuple[str, ...]
     runs: tuple[tuple[re.Pattern[str], int], ...] = ()
     """Where zeros may be missing: the parts of the form, and the width of each that is a number."""
+    months: tuple[str, ...] = ()
+    """What the twelve months are called; none: in English."""
     zones: Zones = ()
 
     def wall(self, text: str) -> datetime | str:
         """The time that a text says, with its offset or zone if it has one; or why it says none."""
         match = self.pattern.fullmatch(self._filled(text))
         if match is None:
-            english = ["English names"] if ({*_NAMES} - {"p"}) & {*self.directives} else []
-            zones = [f"{' or '.join(name for name, _ in self.zones)} for %Z"] if self.zones else []
-            told = " and ".join([*english, *zones])
-            return f"not written as {self.text}{told and f', with {told}'}"
+            return f"not written as {self.text}{self._said_of_names}"
         nothing = f"not written as {self.text}{NO_SUCH}"
         found = match.groupdict()
+        for name in {*_MONTHS} & {*found} if self.months else ():
+            found["m"] = self._month(found.pop(name))
         if _ZONE in found:
             zone = dict(self.zones)[found.pop(_ZONE)]
             wall = self._told(found, nothing)
             return wall if isinstance(wall, str) else wall.replace(tzinfo=zone)
         return self._told(found, nothing)
+
+    @property
+    def _said_of_names(self) -> str:
+        """Which names a text may have, as whoever corrects it is told."""
+        stated = _stated(self.months, self.zones)
+        said = ["English names"] if {*self.directives} & {*"aAbB"} - {*stated} else []
+        said += [
+            f"{' or '.join(stated[name])} for %{name}" for name in self.directives if name in stated
+        ]
+        return f", with {' and '.join(said)}" if said else ""
+
+    def _month(self, name: str) -> str:
+        # As the pattern finds it: `casefold` keeps the two Turkish letters i apart.
+        return next(
+            f"{number:02}"
+            for number, one in enumerate(self.months, 1)
+            if re.fullmatch(re.escape(one), name, re.IGNORECASE)
+        )
 
     def _told(self, found: Mapping[str, str], nothing: str) -> datetime | str:
         """The time of its parts, as they are written, but for a zone."""
@@ -139,16 +158,20 @@ def date_parts(text: str) -> Iterator[DatePart]:
     """The parts of a form that `date_form` takes."""
     tokens = _tokens(text)
     for at, (name, literal) in enumerate(tokens):
-        short = _WIDTHS.get(name or "") == 2 and name not in _WHOLE and _stands_alone(tokens, at)
+        alone = _stands_alone(tokens, at, {})
+        short = _WIDTHS.get(name or "") == 2 and name not in _WHOLE and alone
         yield DatePart(name, literal, short)
 
 
 @cache
-def date_form(text: str, *, zeros_dropped: bool = False, zones: Zones = ()) -> DateForm:
-    """The form that a text of directives states, `%Z` being one of `zones`; raises NoForm.
+def date_form(
+    text: str, *, zeros_dropped: bool = False, months: tuple[str, ...] = (), zones: Zones = ()
+) -> DateForm:
+    """The form that a text of directives states; raises NoForm.
 
-    A number needs its full width, unless signs that are no digits, or the ends, are on both of its
-    sides. With `zeros_dropped` digits in a row may lack zeros on their left, as a number does.
+    `%b` and `%B` are one of `months`, where any are stated, and `%Z` is one of `zones`. A number
+    needs its full width, unless signs that are no digits, or the ends, are on both of its sides.
+    With `zeros_dropped` digits in a row may lack zeros on their left, as a number does.
     """
     tokens = _tokens(text)
     names = tuple(name for name, _ in tokens if name)
@@ -157,50 +180,24 @@ def date_form(text: str, *, zeros_dropped: bool = False, zones: Zones = ()) -> D
         if name not in directives:
             known = " ".join(f"%{one}" for one in sorted(directives, key=str.lower))
             raise NoForm(f"%{name} is none of its directives, which are {known}")
-    if len(set(names)) != len(names):
+    stated = _stated(months, zones)
+    told = ["m" if name in _MONTHS and months else name for name in names]
+    if len(set(told)) != len(told):
         raise NoForm("a directive stands in it twice")
     if _ZONE in names and not zones:
         raise NoForm("what the names of %Z mean is not said")
     if {"z", _ZONE} <= {*names}:
         raise NoForm("%z and %Z both say what its time means")
-    parts = [_part(tokens, at, zones) for at in range(len(tokens))]
-    runs = tuple(_runs(tokens, zones)) if zeros_dropped else ()
-    return DateForm(text, re.compile("".join(parts)), names, runs, zones)
+    if any(one in stated and other in stated for (one, _), (other, _) in pairwise(tokens)):
+        raise NoForm("two names stand side by side in it, and nobody knows where the first ends")
+    parts = [_part(tokens, at, stated) for at in range(len(tokens))]
+    runs = tuple(_runs(tokens, stated)) if zeros_dropped else ()
+    return DateForm(text, re.compile("".join(parts)), names, runs, months, zones)
 
 
-def named_months(
-    text: str, form: str, months: tuple[str, ...], zones: Zones = ()
-) -> datetime | str:
-    """The time that a text says whose month has one of twelve names, in any case; or why none."""
-    found = [match for match in _month(months).finditer(text) if match[0]]
-    if len(found) != 1:
-        return f"not written as {form}: its month is none of {', '.join(months)}"
-    (match,) = found
-    # As the pattern finds them: `casefold` keeps the two Turkish letters i apart.
-    number = next(
-        number
-        for number, name in enumerate(months, 1)
-        if re.fullmatch(re.escape(name), match[0], re.IGNORECASE)
-    )
-    numbered = f"{text[: match.start()]}{_NAME}{number:02}{_NAME}{text[match.end() :]}"
-    wall = numbered_form(form, zones).wall(numbered)
-    if isinstance(wall, str):
-        return f"not written as {form}{NO_SUCH if wall.endswith(NO_SUCH) else ''}"
-    return wall
-
-
-def numbered_form(form: str, zones: Zones = ()) -> DateForm:
-    """The form with the number of the month for its name; raises NoForm.
-
-    What is beside the name is no digit of the number.
-    """
-    return date_form(re.sub("%[bB]", f"{_NAME}%m{_NAME}", form), zones=zones)
-
-
-@cache
-def _month(months: tuple[str, ...]) -> re.Pattern[str]:
-    longest = sorted(months, key=len, reverse=True)
-    return re.compile("|".join(map(re.escape, longest)), re.IGNORECASE)
+def _stated(months: tuple[str, ...], zones: Zones) -> _Names:
+    named = dict.fromkeys(_MONTHS, months) if months else {}
+    return {**named, _ZONE: tuple(name for name, _ in zones)} if zones else named
 
 
 def _tokens(text: str) -> list[Token]:
@@ -210,32 +207,33 @@ def _tokens(text: str) -> list[Token]:
     return [(None, "%") if name == "%" else (name, part) for name, part in found]
 
 
-def _part(tokens: Sequence[Token], at: int, zones: Zones) -> str:
+def _part(tokens: Sequence[Token], at: int, stated: _Names) -> str:
     name, literal = tokens[at]
     if name is None:
         return re.escape(literal)
-    if name == _ZONE:
-        longest = sorted((zone for zone, _ in zones), key=len, reverse=True)
-        return f"(?P<{name}>{'|'.join(map(re.escape, longest))})"
+    if name in stated:
+        longest = sorted(stated[name], key=len, reverse=True)
+        case = "" if name == _ZONE else "i"
+        return f"(?P<{name}>(?{case}:{'|'.join(map(re.escape, longest))}))"
     if name not in _WIDTHS:
         return f"(?P<{name}>{_NAMES.get(name, _OFFSET)})"
-    return f"(?P<{name}>{_digits(name, alone=_stands_alone(tokens, at))})"
+    return f"(?P<{name}>{_digits(name, alone=_stands_alone(tokens, at, stated))})"
 
 
-def _stands_alone(tokens: Sequence[Token], at: int) -> bool:
+def _stands_alone(tokens: Sequence[Token], at: int, stated: _Names) -> bool:
     """Whether a number has signs that are no digits, or the ends, on both of its sides."""
     before = tokens[at - 1] if at else (None, " ")
     after = tokens[at + 1] if at + 1 < len(tokens) else (None, " ")
-    return _separates(before, -1) and _separates(after, 0)
+    return _separates(before, -1, stated) and _separates(after, 0, stated)
 
 
-def _runs(tokens: Sequence[Token], zones: Zones) -> Iterator[tuple[re.Pattern[str], int]]:
+def _runs(tokens: Sequence[Token], stated: _Names) -> Iterator[tuple[re.Pattern[str], int]]:
     """Each part of a form, with the width that its zeros fill; 0 for what has none to fill."""
     for numbers, group in groupby(tokens, key=lambda token: token[0] in _WIDTHS):
         run = list(group)
         if not numbers:
             at = range(len(run))
-            plain = "".join(_part(run, one, zones) for one in at)
+            plain = "".join(_part(run, one, stated) for one in at)
             yield re.compile(plain), 0
         else:
             width = sum(_WIDTHS[name] for name, _ in run if name)
@@ -244,9 +242,12 @@ def _runs(tokens: Sequence[Token], zones: Zones) -> Iterator[tuple[re.Pattern[st
             yield re.compile(f"[0-9]{{{least},{width}}}"), width if filled else 0
 
 
-def _separates(token: Token, sign: int) -> bool:
+def _separates(token: Token, sign: int, stated: _Names) -> bool:
     name, literal = token
-    return name is None and not literal[sign].isdigit()
+    if name is None:
+        return not literal[sign].isdigit()
+    # Names of months that a feed states have no digits, and those of zones may.
+    return name in _MONTHS and name in stated
 
 
 def _digits(name: str, *, alone: bool) -> str:

@@ -13,7 +13,7 @@ from connectors.files.profile import DEFAULT, Profile, written_of
 from connectors.files.profile_file import load_profile, read_profile, with_terms
 from connectors.files.profile_keys import KEYS, OF_FIELD, SECTIONS
 from connectors.files.profile_writing import WRITTEN
-from schemas.cells.dates import named_months
+from schemas.cells.dates import date_form
 from tests.odd_toml import ODD_TOML
 from tests.stages.test_writing import MONTHS
 
@@ -187,6 +187,14 @@ PAYMENT = 'record = "payment"\n'
         ('percent = "yes"', "Allowed: share, points"),
         ('months = ["Jan"]', "are not the twelve names"),
         (f"months = {MONTHS}", "months are for a date_format with %B or %b"),
+        (
+            f"date_format = '%d.%m.%Y %B'\nmonths = {MONTHS}",
+            "with months: a directive stands in it twice",
+        ),
+        (
+            f"date_format = '%d. %B%Z %Y'\nmonths = {MONTHS}\n[zones]\nCET = 'Z'",
+            "with months: two names stand side by side in it",
+        ),
         ('true = ["ja"]', "true and false are stated together"),
         ('true = ["ja"]\nfalse = ["JA"]', "both have the word 'ja'"),
         ('true = [""]\nfalse = ["no"]', "true has an empty word"),
@@ -372,7 +380,7 @@ def test_a_month_by_its_name_lends_no_digit_to_a_number(
     text: str, form: str, is_time: bool
 ) -> None:
     months = ("January", "Jan", *(f"M{number}." for number in range(10)))
-    read = named_months(text, form, months)
+    read = date_form(form, months=months).wall(text)
     if is_time:
         assert read in (datetime(2026, 1, 1), datetime(2026, 2, 1))  # noqa: DTZ001
     else:

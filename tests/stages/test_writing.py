@@ -173,6 +173,28 @@ def test_a_sign_is_where_the_feed_says(
     assert read == number if number else read.startswith(said)
 
 
+TURKISH = [
+    "Ocak",
+    "Şubat",
+    "Mart",
+    "Nisan",
+    "May\u0131s",
+    "Haziran",
+    "Temmuz",
+    "Ağustos",
+    "Eylül",
+    "Ekim",
+    "Kas\u0131m",
+    "Aral\u0131k",
+]
+MARQUESAS = {
+    "date_format": "%d %B %Y %H:%M %Z",
+    "months": TURKISH,
+    "zones": {"MART": "-09:30"},
+}
+"""With a zone that is called like a month."""
+
+
 @pytest.mark.parametrize(
     ("stated", "cell", "time"),
     [
@@ -212,26 +234,15 @@ def test_a_sign_is_where_the_feed_says(
         ),
         (GERMAN, "3. märz 2026", "2026-03-03T00:00:00"),
         (GERMAN, "31. Dezember 2026", "2026-12-31T00:00:00"),
+        # A name has no digits, so that the day beside it may be short.
+        (GERMAN | {"date_format": "%d%B%Y"}, "3MÄRZ2026", "2026-03-03T00:00:00"),
+        (GERMAN | {"date_format": "%a %d%b%Y"}, "tue 3März2026", "2026-03-03T00:00:00"),
+        (MARQUESAS, "2 MART 2026 10:00 MART", "2026-03-02T10:00:00-09:30"),
+        (MARQUESAS, "2 Ocak 2026 10:00 MART", "2026-01-02T10:00:00-09:30"),
     ],
 )
 def test_time(stated: dict[str, Any], cell: str, time: str) -> None:
     assert normal("PaymentDate", cell, **stated) == time
-
-
-TURKISH = [
-    "Ocak",
-    "Şubat",
-    "Mart",
-    "Nisan",
-    "May\u0131s",
-    "Haziran",
-    "Temmuz",
-    "Ağustos",
-    "Eylül",
-    "Ekim",
-    "Kas\u0131m",
-    "Aral\u0131k",
-]
 
 
 @pytest.mark.parametrize("name", [*TURKISH, "MAYIS", "HAZ\u0130RAN", "KASIM", "şubat", "ARALIK"])
@@ -324,10 +335,18 @@ DAY = {"date_format": "%d.%m.%Y", "zone": "Europe/Berlin"}
         (UNIX, "999999999999", "no such day"),
         (UNIX_MS, "1767225600", "before 3 March 1973, unless they are seconds"),
         (UNIX_MS, "1767225600.5", "not a number of milliseconds of unix-ms"),
-        (GERMAN, "3. 03 2026", "its month is none of Januar"),
-        (GERMAN, "3. March 2026", "its month is none of"),
-        (GERMAN, "31. Februar 2026", "not written as"),
-        (GERMAN, "Mai. Mai 2026", "its month is none of"),
+        (GERMAN, "3. 03 2026", "not written as %d. %B %Y, with Januar or Februar or"),
+        (GERMAN, "3. March 2026", "November or Dezember for %B)"),
+        (GERMAN, "31. Februar 2026", "no such day"),
+        (GERMAN, "Mai. Mai 2026", "for %B)"),
+        (GERMAN, "3. Mai 26", "for %B)"),
+        (GERMAN | {"date_format": "%a %d. %B %Y"}, "Mon 3. Mai 2026", "no such day"),
+        (
+            GERMAN | {"date_format": "%a %d. %B %Y"},
+            "x 3. Mai 2026",
+            "with English names and Januar",
+        ),
+        (MARQUESAS, "2 Ocak 2026 10:00 UTC", "Aral\u0131k for %B and MART for %Z)"),
         (NAMED, "Jul 1, 2026 12:00:00 PM EST", "and PST or PDT or P or Berlin for %Z"),
         (NAMED, "Jul 1, 2026 12:00:00 PM pst", "and PST or PDT or P or Berlin for %Z"),
         (NAMED, "Jul 1, 2026 12:00:00 PM", "and PST or PDT or P or Berlin for %Z"),

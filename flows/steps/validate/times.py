@@ -8,7 +8,7 @@ import polars as pl
 
 from flows.steps.validate.quick_times import quick_counts, quick_texts
 from schemas.cells.counted_times import EPOCHS, counted_time
-from schemas.cells.dates import Zones, date_form, named_months
+from schemas.cells.dates import Zones, date_form
 from schemas.cells.reading import Moment, read_moment
 from schemas.derived.json_text import datetime_text
 
@@ -78,11 +78,13 @@ class TimeForm:
         if self.date_format in EPOCHS:
             point = {ord(self.decimal): ".", ord("."): self.decimal}
             wall = counted_time(text.translate(point), self.date_format)
-        elif self.months:
-            wall = named_months(text, self.date_format, self.months, self.zones)
         else:
-            form = date_form(self.date_format, zeros_dropped=self.zeros_dropped, zones=self.zones)
-            wall = form.wall(text)
+            wall = date_form(
+                self.date_format,
+                zeros_dropped=self.zeros_dropped,
+                months=self.months,
+                zones=self.zones,
+            ).wall(text)
         if isinstance(wall, str):
             return f"{cell} ({wall})"
         by_rules = wall.tzinfo is None or isinstance(wall.tzinfo, ZoneInfo)
