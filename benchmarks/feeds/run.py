@@ -25,7 +25,7 @@ sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 from connectors.files.content import open_content  # noqa: E402
 from connectors.files.header import Header, read_header  # noqa: E402
-from connectors.files.profile import DEFAULT, Profile, written_of  # noqa: E402
+from connectors.files.profile import DEFAULT, Profile, date_forms, written_of  # noqa: E402
 from connectors.files.profile_file import load_profile  # noqa: E402
 from connectors.files.reader import first_place, read_chunks  # noqa: E402
 from connectors.postgres.ledger import Extract  # noqa: E402
@@ -141,7 +141,7 @@ def _file(feed: str, folder: Path, rows: int) -> tuple[Path, Profile]:
 def _times(profile: Profile, header: Header) -> tuple[int, str] | None:
     """Place of the column with times, and how they are written; None: not by directives alone."""
     written = written_of(profile, "PaymentDate")
-    form = written["date_format"]
+    form = next(iter(date_forms(written).texts), None)
     if "PaymentDate" in header.sources or "PaymentDate" not in header.fields:
         return None
     told = form and form not in EPOCHS and not written["months"] and not re.search("%[abAB]", form)

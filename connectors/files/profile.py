@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta, timezone, tzinfo
 from functools import cached_property
 from itertools import chain
@@ -11,7 +11,7 @@ from typing import Any
 
 from connectors.files.profile_writing import WRITTEN
 from connectors.settings import zone_of
-from schemas.cells.dates import Zones
+from schemas.cells.date_forms import DateForms
 from schemas.cells.numbers import NEGATIVE, POSITIVE, NumberForm
 from schemas.cells.reading import offset_minutes
 
@@ -75,8 +75,9 @@ class Profile:
     """What a number with a percent sign means: a `share`, or percentage `points`."""
     implied_decimals: int = 0
     """How many of a number's last digits are decimals that no sign stands before."""
-    date_format: str | None = None
-    """In directives of `datetime.strptime`, or a name of `EPOCHS`; None: ISO 8601."""
+    date_format: str | tuple[str, ...] | None = None
+    """In directives of `datetime.strptime`, or a name of `EPOCHS`, or several of them, of which
+    each time is written in one; None: ISO 8601."""
     months: tuple[str, ...] = ()
     """What the months are called; none: in English."""
     date_zeros: str = "kept"
@@ -212,9 +213,13 @@ def number_form(written: Mapping[str, Any]) -> NumberForm:
     )
 
 
-def zones_of(written: Mapping[str, Any]) -> Zones:
-    """What the names of zones mean, by the keys of `WRITTEN`: fixed offsets, or rules of zones."""
-    return tuple((name, _meaning(text)) for name, text in written["zones"].items())
+def date_forms(written: Mapping[str, Any]) -> DateForms:
+    """How times are written, by the keys of `WRITTEN`; but for what a time without offset means."""
+    stated = written["date_format"]
+    texts = (stated,) if isinstance(stated, str) else stated or ()
+    zones = tuple((name, _meaning(text)) for name, text in written["zones"].items())
+    forms = DateForms(texts, written["date_zeros"] == "dropped", written["months"], zones)
+    return replace(forms, decimal=written["decimal"]) if forms.counted else forms
 
 
 def _meaning(text: str) -> tzinfo:

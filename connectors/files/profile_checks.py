@@ -8,7 +8,7 @@ from connectors.errors import ProfileError
 from connectors.files.content import shown
 from connectors.files.first_record import DELIMITERS, folded
 from connectors.files.positions import overlapping
-from connectors.files.profile import DEFAULT, ROWS, Profile, number_form, written_of, zones_of
+from connectors.files.profile import DEFAULT, ROWS, Profile, date_forms, number_form, written_of
 from connectors.files.profile_keys import FOUND
 from connectors.files.profile_made import check_constant, check_made, fields_of, needed_by
 from connectors.files.profile_values import choice
@@ -125,22 +125,51 @@ def _check_comment(profile: Profile, comment: str, delimiters: Sequence[str]) ->
                 )
 
 
+def _check_times(written: Mapping[str, Any], at: str) -> None:
+    """Refuse forms of times that say nothing, or not for certain."""
+    if written["offset"] and written["zone"]:
+        raise ProfileError(
+            f"{at}offset and {at}zone both say what a time without offset means. Keep one."
+        )
+    _check_zones(written, at)
+    forms, texts = date_forms(written), date_forms(written).texts
+    if forms.zeros_dropped and (forms.months or EPOCHS.keys() >= {*texts}):
+        raise ProfileError(
+            f"{at}date_zeros is about a date_format that is all numbers. Add one, or take "
+            "date_zeros out."
+        )
+    if forms.months and not any(re.search("%[bB]", text) for text in texts):
+        raise ProfileError(f"{at}months are for a date_format with %B or %b. Add one.")
+    for text in texts if forms.months else ():
+        try:
+            date_form(text, months=forms.months, zones=forms.zones)
+        except NoForm as error:
+            raise ProfileError(f"{at}date_format = {shown(text)!r} with months: {error}.") from None
+    if (found := forms.ambiguous()) is not None:
+        text, two = found
+        raise ProfileError(
+            f"{at}date_format: {shown(text)!r} is {two}. Nobody knows which is meant: keep one of "
+            "the two."
+        )
+
+
 def _check_zones(written: Mapping[str, Any], at: str) -> None:
     """Refuse names of zones that say nothing, or not for certain."""
-    form, zones = written["date_format"], zones_of(written)
-    if bool(zones) != ("%Z" in (form or "")):
+    forms = date_forms(written)
+    named = ["%Z" in text for text in forms.texts]
+    if bool(forms.zones) != any(named):
         raise ProfileError(
             f"{at}zones says what the names mean that stand in times as %Z, and date_format where "
             "they stand. Both are stated together; a field whose times have no such name states an "
             "offset or a zone of its own."
         )
-    dropped = written["date_zeros"] == "dropped"
-    if numbered := [name for name, _ in zones if dropped and name[-1].isdigit()]:
+    numbered = [name for name, _ in forms.zones if forms.zeros_dropped and name[-1].isdigit()]
+    if numbered:
         raise ProfileError(
             f"{at}zones has {numbered[0]!r}, which ends with a digit, and date_zeros drops those "
             "of dates: nobody knows where the name ends. State one of the two."
         )
-    if zones and (written["offset"] or written["zone"]):
+    if forms.zones and all(named) and (written["offset"] or written["zone"]):
         key = "offset" if written["offset"] else "zone"
         raise ProfileError(
             f"{at}{key} and {at}zones both say what a time means, and every time has the name of "
@@ -150,24 +179,7 @@ def _check_zones(written: Mapping[str, Any], at: str) -> None:
 
 def _check_written(written: Mapping[str, Any], at: str) -> None:
     """Refuse what cannot hold together; `at` is what stands before a key."""
-    if written["offset"] and written["zone"]:
-        raise ProfileError(
-            f"{at}offset and {at}zone both say what a time without offset means. Keep one."
-        )
-    _check_zones(written, at)
-    form, zones = written["date_format"], zones_of(written)
-    if written["date_zeros"] == "dropped" and (not form or form in EPOCHS or written["months"]):
-        raise ProfileError(
-            f"{at}date_zeros is about a date_format that is all numbers. Add one, or take "
-            "date_zeros out."
-        )
-    if written["months"] and not (form and re.search("%[bB]", form)):
-        raise ProfileError(f"{at}months are for a date_format with %B or %b. Add one.")
-    if written["months"]:
-        try:
-            date_form(form, months=written["months"], zones=zones)
-        except NoForm as error:
-            raise ProfileError(f"{at}date_format = {shown(form)!r} with months: {error}.") from None
+    _check_times(written, at)
     blank = [one for one in written["null"] if one.strip() and one != one.strip(AROUND)]
     if written["blanks"] == "dropped" and blank:
         raise ProfileError(

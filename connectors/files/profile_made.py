@@ -7,11 +7,10 @@ from typing import Any
 from connectors.errors import ProfileError
 from connectors.files.content import shown
 from connectors.files.first_record import folded
-from connectors.files.profile import Profile, written_of
+from connectors.files.profile import Profile, date_forms, written_of
 from connectors.files.profile_keys import OF_FIELD
 from connectors.files.profile_values import choice
 from connectors.files.profile_writing import WRITTEN
-from schemas.cells.counted_times import EPOCHS
 from schemas.cells.numbers import AROUND, BLANK
 from schemas.cells.numbers import BLANKS as ANY_BLANK
 from schemas.cells.reading import Unread, read
@@ -119,15 +118,12 @@ def _check_affixes(profile: Profile, name: str, told: Mapping[str, Any]) -> None
     if "map" in told:
         raise ProfileError(f"{at}: a cell that is mapped is looked up as it is. Take {at} out.")
     kinds = _kinds(profile, name)
-    if kinds & {Kind.DOUBLE, Kind.BOOLEAN} or (kinds & TIMES and _is_counted(profile, name)):
+    counted = date_forms(written_of(profile, name)).counted
+    if kinds & {Kind.DOUBLE, Kind.BOOLEAN} or (kinds & TIMES and counted):
         raise ProfileError(
             f"{at} is for texts, whole numbers and times in signs, of which a sender leaves out a "
             f"part. {name} is none of them."
         )
-
-
-def _is_counted(profile: Profile, name: str) -> bool:
-    return written_of(profile, name)["date_format"] in EPOCHS
 
 
 def _check_map(profile: Profile, name: str, told: Mapping[str, Any]) -> None:

@@ -24,6 +24,9 @@ _THOUSANDS = (
     BLANK,
 )
 
+MOST_FORMS = 8
+"""Of times in one column."""
+
 
 def _date_format(key: str, value: object) -> str:
     text = text_of(key, value)
@@ -39,6 +42,19 @@ def _date_format(key: str, value: object) -> str:
     if "%I" in text and "%p" not in text:
         raise ProfileError(f"{key} = {shown(text)!r} does not tell morning from evening; add %p.")
     return text
+
+
+def _date_formats(key: str, value: object) -> str | tuple[str, ...]:
+    """The form of all times, or those of which each time has one; their order says nothing."""
+    if not isinstance(value, list):
+        return _date_format(key, value)
+    forms = tuple(sorted({_date_format(key, one) for one in value}))
+    if not 0 < len(forms) <= MOST_FORMS:
+        raise ProfileError(
+            f"{key} is a list of {len(forms)} forms. Write one to {MOST_FORMS}, such as "
+            '["%d.%m.%Y", "%d.%m.%Y %H:%M"].'
+        )
+    return forms if len(forms) > 1 else forms[0]
 
 
 def _offset(key: str, value: object) -> str:
@@ -115,7 +131,7 @@ WRITTEN: dict[str, tuple[str, Reader]] = {
     "currency": ("currency", _examples('["€1", "1 EUR"]')),
     "percent": ("percent", one_of("share", "points")),
     "implied_decimals": ("implied_decimals", whole(0, 6)),
-    "date_format": ("date_format", _date_format),
+    "date_format": ("date_format", _date_formats),
     "date_zeros": ("date_zeros", one_of("kept", "dropped")),
     "months": ("months", _months),
     "offset": ("offset", _offset),

@@ -7,11 +7,10 @@ from typing import Any
 import polars as pl
 
 from connectors.files.header import Header
-from connectors.files.profile import Profile, number_form, written_of, zones_of
+from connectors.files.profile import Profile, date_forms, number_form, written_of
 from flows.steps.validate.arithmetic import ColumnSum
 from flows.steps.validate.normalise import CellForm, Writing, normalise
 from flows.steps.validate.times import TimeForm
-from schemas.cells.counted_times import EPOCHS
 from schemas.cells.reading import UNFIT, Unread, offset_minutes
 
 
@@ -36,15 +35,7 @@ def _form(written: Mapping[str, Any]) -> CellForm:
     assert not isinstance(offset, Unread)  # The profile was refused otherwise.
     return CellForm(
         number_form(written),
-        TimeForm(
-            written["date_format"],
-            written["date_zeros"] == "dropped",
-            written["months"],
-            offset,
-            written["zone"],
-            zones_of(written),
-            written["decimal"] if written["date_format"] in EPOCHS else ".",
-        ),
+        TimeForm(date_forms(written), offset, written["zone"]),
         written["null"],
         written["true"],
         written["false"],

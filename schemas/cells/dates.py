@@ -151,16 +151,29 @@ class DatePart(NamedTuple):
     """None: a text that stands as it is."""
     text: str
     may_be_short: bool
-    """Whether it may have one digit where it usually has two."""
+    """Whether it may have fewer digits than it usually has."""
 
 
 def date_parts(text: str) -> Iterator[DatePart]:
     """The parts of a form that `date_form` takes."""
     tokens = _tokens(text)
     for at, (name, literal) in enumerate(tokens):
-        alone = _stands_alone(tokens, at, {})
-        short = _WIDTHS.get(name or "") == 2 and name not in _WHOLE and alone
-        yield DatePart(name, literal, short)
+        number = name in _WIDTHS and name not in _WHOLE
+        yield DatePart(name, literal, number and _stands_alone(tokens, at, {}))
+
+
+def outline(text: str) -> str:
+    """A pattern that each text of a form fits, and maybe others; with nothing polars lacks."""
+    return "".join(
+        re.escape(literal) if name is None else _outline(name) for name, literal in _tokens(text)
+    )
+
+
+def _outline(name: str) -> str:
+    width = _WIDTHS.get(name)
+    if width is None:
+        return "(?s:.+)"
+    return f"[0-9]{{{width}}}" if name in _WHOLE else f"[0-9 ]{{1,{width}}}"
 
 
 @cache

@@ -12,6 +12,7 @@ from flows.steps.validate.check import check
 from flows.steps.validate.normalise import CellForm, Writing, normalise
 from flows.steps.validate.rows import stored
 from flows.steps.validate.times import TimeForm
+from schemas.cells.date_forms import DateForms
 from schemas.cells.numbers import BLANK, NumberForm
 from schemas.field import Field, Kind, Table
 from schemas.millionths import in_millionths, plain_rows
@@ -178,7 +179,8 @@ def test_amounts(number: NumberForm) -> None:
 @pytest.mark.parametrize("zone", ZONES, ids=str)
 def test_times(zone: dict[str, object], kind: Kind) -> None:
     for date_format, dropped in product(DATE_FORMS, (False, True)):
-        form = TimeForm(date_format, dropped, **zone)
+        dates = DateForms((date_format,) if date_format else (), dropped)
+        form = TimeForm(dates, **zone)
         agree(kind, CellForm(time=form), [(one,) for one in TIMES + ODD])
 
 
@@ -186,7 +188,7 @@ def test_times(zone: dict[str, object], kind: Kind) -> None:
 @pytest.mark.parametrize("decimal", [".", ","])
 def test_counts(form: str, decimal: str) -> None:
     for zone in ZONES:
-        time = TimeForm(form, decimal=decimal, **zone)
+        time = TimeForm(DateForms((form,), decimal=decimal), **zone)
         found = agree(Kind.DATETIME, CellForm(time=time), [(one,) for one in COUNTS + ODD])
         assert len(found) > 2
 
@@ -224,5 +226,5 @@ def test_several_columns(join: str) -> None:
         form = CellForm(number=NumberForm(".", "", *signs), null=("", "n/a"), join=join)
         assert agree(Kind.DOUBLE, form, rows)
     days, clocks = ["15.01.2026", "15.1.2026", ""], ["10:00", "", "25:00", "1:00"]
-    time = TimeForm(f"%d.%m.%Y{join}%H:%M", zone="Europe/Berlin")
+    time = TimeForm(DateForms((f"%d.%m.%Y{join}%H:%M",)), zone="Europe/Berlin")
     assert agree(Kind.DATETIME, CellForm(time=time, join=join), [*product(days, clocks)])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
-from connectors.files.profile import DEFAULT, Profile, number_form, written_of
+from connectors.files.profile import DEFAULT, Profile, date_forms, number_form, written_of
 from flows.stages.split_chunk import fast_rows
 from schemas.cells.counted_times import EPOCHS
 from schemas.cells.numbers import BLANK, NoNumberForm, check_forms
@@ -23,6 +23,8 @@ DATE_FORMS = [
     *("%d.%m.%Y", "%d/%m/%y", "%Y%m%d", "%d%m%y", "%d %b %Y %H:%M", "%b %d, %Y", "%H:%M %d.%m.%Y"),
     *("%Y-%m-%d %H:%M:%S", "%y-%m-%dT%H:%M", "day %d of %m in %Y", "%j %Y", "%d.%m.%Y %I:%M %p"),
     *EPOCHS,
+    ("%d.%m.%Y", "%d.%m.%Y %H:%M:%S"),
+    ("excel", "%Y-%m-%d %H:%M:%S"),
 ]
 ZONES = [
     {},
@@ -84,7 +86,8 @@ def profiles(draw: st.DrawFn) -> Profile:
 def moment(profile: Profile, day: int) -> str:
     """A time as the profile's feed writes it."""
     at = datetime(1999, 12, 31, 23, 59) + timedelta(days=day, seconds=97 * day)  # noqa: DTZ001
-    form = profile.date_format
+    forms = date_forms(written_of(profile)).texts
+    form = forms[day % len(forms)] if forms else None
     if form is None:
         return at.strftime("%Y-%m-%dT%H:%M:%S") + ("Z" if day % 4 else "")
     if form not in EPOCHS:

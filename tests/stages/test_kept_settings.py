@@ -266,21 +266,33 @@ def test_settings_that_somebody_altered_in_the_database_are_told(
     assert import_delivery(workspace, [str(path)], DEFAULT).batch.state is State.COMPLETE
 
 
+ISO = "%Y-%m-%dT%H:%M:%S%z"
+
+
 @pytest.mark.parametrize(
-    ("kept", "comment"), [(None, ()), ("#", ("#",)), (["#", "--"], ("#", "--"))]
+    ("key", "kept", "read"),
+    [
+        ("comment", None, ()),
+        ("comment", "#", ("#",)),
+        ("comment", ["#", "--"], ("#", "--")),
+        ("date_format", ISO, ISO),
+        ("date_format", ["%Y-%m-%d", ISO], ("%Y-%m-%d", ISO)),
+    ],
 )
-def test_comments_are_kept_as_one_text_by_earlier_versions(
-    workspace: Workspace, tmp_path: Path, kept: object, comment: tuple[str, ...]
+def test_what_is_one_text_or_a_list_is_read_as_any_version_kept_it(
+    workspace: Workspace, tmp_path: Path, key: str, kept: object, read: object
 ) -> None:
     path = tmp_path / "a.csv"
     path.write_text(f"{HEADER}\n{line(1)}\n")
     with received(workspace, [path]):
         pass
     with workspace.database.connect() as connection:
-        profile = json.loads(ledger.find_batch(connection, 1).profile) | {"comment": kept}
+        profile = json.loads(ledger.find_batch(connection, 1).profile) | {key: kept}
         connection.execute("UPDATE batch SET profile = %s", [json.dumps(profile)])
         batch = ledger.find_batch(connection, 1)
-        assert restored_profile(batch).comment == comment
-        assert other_terms(batch, replace(DEFAULT, comment=comment)) == []
-        assert _keys(batch)["comment"] == json.dumps(list(comment))
+        assert getattr(restored_profile(batch), key) == read
+        now = replace(DEFAULT, **{key: read})
+        assert other_terms(batch, now) == []
+        assert other_terms(batch, DEFAULT) == ([] if now == DEFAULT else [key])
+        assert _keys(batch)[key] == (read if isinstance(read, str) else json.dumps(list(read)))
     assert run_batch(workspace, 1).batch.state is State.COMPLETE

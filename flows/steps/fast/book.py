@@ -17,6 +17,7 @@ from flows.steps.fast.forms import SHORT, Book, Form, HowRead, TimePart, Word, l
 from flows.steps.validate.normalise import TIMES, CellForm
 from flows.steps.validate.times import TimeForm
 from schemas.cells.counted_times import EPOCHS
+from schemas.cells.date_forms import DateForms
 from schemas.cells.dates import date_parts
 from schemas.cells.numbers import BLANK, BLANKS, NumberForm
 from schemas.cells.reading import INTEGER_BITS
@@ -71,7 +72,8 @@ def plain_value(of: Field, text: str) -> PlainValue | None:
 
 def is_unix(form: TimeForm) -> bool:
     """Whether its times are moments, whatever zone is stated."""
-    return form.date_format in EPOCHS and EPOCHS[form.date_format or ""].epoch.tzinfo is not None
+    epochs = [EPOCHS[text].epoch for text in form.dates.texts if text in EPOCHS]
+    return len(epochs) == len(form.dates.texts) == 1 and epochs[0].tzinfo is not None
 
 
 class Bookmaker:
@@ -188,15 +190,17 @@ class Bookmaker:
     def _time(self, form: TimeForm, *, instant: bool) -> Line | None:
         if form == TimeForm():
             return {"form": Form.MOMENT, "instant": instant}
+        if len(form.dates.texts) > 1:
+            return None
         offset = None if form.zone else form.offset_minutes
         if is_unix(form):
             offset = 0
         elif instant and offset is None and form.zone is None:
             return None
         how = {"instant": instant and offset is not None, "offset": offset or 0}
-        if form.date_format in EPOCHS:
-            return _count(form) | how
-        layout = None if form.months else _layout(form.date_format)
+        if form.dates.counted:
+            return _count(form.dates) | how
+        layout = None if form.dates.months else _layout(*form.dates.texts)
         if layout is None:
             return None
         part = self._range("part", self._layout, layout)
@@ -229,10 +233,9 @@ def _with_blanks(text: str) -> Iterator[str]:
     return map("".join, product(*(BLANKS if sign == " " else sign for sign in text)))
 
 
-def _count(form: TimeForm) -> dict[str, int]:
+def _count(form: DateForms) -> dict[str, int]:
     """How a number of steps since an epoch is read."""
-    assert form.date_format is not None
-    count = EPOCHS[form.date_format]
+    count = EPOCHS[form.texts[0]]
     first_day = (count.epoch.date() - _1970).days
     days = (_BEYOND - count.epoch.date()).days
     return {
@@ -245,7 +248,7 @@ def _count(form: TimeForm) -> dict[str, int]:
     }
 
 
-def _layout(date_format: str | None) -> list[int] | None:
+def _layout(date_format: str | None = None) -> list[int] | None:
     """The parts and bytes of a form of dates; None: it has others, or not one day."""
     parts = [*date_parts(date_format or _ISO)]
     told = {part.directive for part in parts if part.directive}

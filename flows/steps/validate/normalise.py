@@ -12,7 +12,6 @@ import polars as pl
 from flows.steps.validate.arithmetic import ColumnSum
 from flows.steps.validate.key_ids import key_ids
 from flows.steps.validate.times import TimeForm
-from schemas.cells.counted_times import EPOCHS
 from schemas.cells.numbers import AROUND, NumberForm
 from schemas.cells.reading import UNFIT
 from schemas.field import Field, Kind, Table
@@ -54,7 +53,7 @@ class CellForm:
 
     def is_one_number(self, of: Field) -> bool:
         """Whether a field is a number as a whole: joined to a text, two numbers are a third one."""
-        counted = of.kind in TIMES and self.time.date_format in EPOCHS
+        counted = of.kind in TIMES and self.time.dates.counted
         whole = self.part is None and self.map is None and self.sum is None
         return (of.kind in NUMBERS or counted) and whole
 

@@ -11,10 +11,10 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 
+from schemas.cells.dates import DatePart, date_parts
 from schemas.derived.json_text import datetime_text
 
-PARTS = {"Y": 4, "m": 2, "d": 2, "H": 2, "M": 2, "S": 2}
-_TOKEN = re.compile(r"%(.)|([^%])", re.DOTALL)
+PARTS = {"Y": 4, "m": 2, "d": 2, "H": 2, "M": 2, "S": 2, "f": 6}
 _ISO = "%Y-%m-%dT%H:%M:%S"
 
 
@@ -34,8 +34,12 @@ def quick_texts(
     day = pl.concat_str(part["Y"], part["m"], part["d"], separator="-")
     clock = pl.concat_str(part["H"], part["M"], part["S"], separator=":")
     wall = pl.concat_str(day, clock, separator="T")
+    text = wall
+    if "f" in found.columns:
+        fraction = part["f"].str.strip_chars_end("0")
+        text = pl.when(fraction == "").then(wall).otherwise(wall + "." + fraction)
     read = found.select(
-        wall.alias("text"),
+        text.alias("text"),
         # Here no year is 0 and no second 60, though polars reads both.
         pl.when((part["Y"] != "0000") & (part["S"] < "60"))
         .then(wall.str.to_datetime(_ISO, strict=False))
@@ -67,13 +71,20 @@ def quick_counts(texts: pl.Series, form: str) -> pl.Series:
 @cache
 def _pattern(date_format: str) -> str | None:
     """A pattern of its parts by name; None: it has others than these, or lacks the day."""
-    written = []
-    for name, sign in _TOKEN.findall(date_format):
-        if name and name not in PARTS:
-            return None
-        written.append(f"(?P<{name}>[0-9]{{{PARTS[name]}}})" if name else re.escape(sign))
-    told = {name for name, _ in _TOKEN.findall(date_format) if name}
-    return f"^{''.join(written)}$" if {"Y", "m", "d"} <= told else None
+    parts = [*date_parts(date_format)]
+    told = {part.directive for part in parts} - {None}
+    if not {"Y", "m", "d"} <= told <= PARTS.keys():
+        return None
+    return f"^{''.join(map(_group, parts))}$"
+
+
+def _group(part: DatePart) -> str:
+    if part.directive is None:
+        return re.escape(part.text)
+    width = PARTS[part.directive]
+    # Of a fraction what it lacks is behind its digits, so that it says as much with fewer.
+    least = 1 if part.directive == "f" and part.may_be_short else width
+    return f"(?P<{part.directive}>[0-9]{{{least},{width}}})"
 
 
 def _suffix(zone: str, day: date) -> str | None:

@@ -7,11 +7,12 @@ from zoneinfo import ZoneInfo
 import polars as pl
 
 from flows.steps.validate.quick_times import quick_counts, quick_texts
-from schemas.cells.counted_times import EPOCHS, counted_time
-from schemas.cells.dates import Zones, date_form
+from schemas.cells.counted_times import EPOCHS
+from schemas.cells.date_forms import DateForms
 from schemas.cells.reading import Moment, read_moment
 from schemas.derived.json_text import datetime_text
 
+_ISO = DateForms()
 _SEVERAL = 4
 """From so many rows a text on, reading each text once is cheaper than reading all rows."""
 
@@ -20,20 +21,11 @@ _SEVERAL = 4
 class TimeForm:
     """How a feed writes times; the default is ISO 8601 with an offset."""
 
-    date_format: str | None = None
-    """Directives, or a name of `EPOCHS`."""
-    zeros_dropped: bool = False
-    """Whether digits of a date lack their leading zeros."""
-    months: tuple[str, ...] = ()
-    """What the twelve months are called; none: in English."""
+    dates: DateForms = _ISO
     offset_minutes: int | None = None
     """What times without an offset mean, by a fixed offset ..."""
     zone: str | None = None
     """... or by the rules of a zone; a time the zone skips or repeats is not guessed."""
-    zones: Zones = ()
-    """What the names of zones that stand beside times mean: an offset, or the rules of a zone."""
-    decimal: str = "."
-    """What stands before the fraction of a number of days or seconds."""
 
     def plain(self, text: pl.Expr) -> pl.Expr:
         """The time that each text says as ISO 8601; a text that says none is marked."""
@@ -47,11 +39,7 @@ class TimeForm:
         return texts.replace_strict(each, self._read(each), return_dtype=pl.String)
 
     def _read(self, texts: pl.Series) -> pl.Series:
-        read = pl.Series([None], dtype=pl.String).new_from_index(0, len(texts))
-        if self.date_format is not None and self.date_format in EPOCHS:
-            read = quick_counts(texts, self.date_format)
-        elif not (self.months or self.zeros_dropped):
-            read = quick_texts(texts, self.date_format, self.offset_minutes, self.zone)
+        read = self.at_once(texts)
         left = texts.filter(read.is_null())
         each = left.drop_nulls().unique()
         if each.is_empty():
@@ -59,6 +47,25 @@ class TimeForm:
         plain = pl.Series([self.of(one) for one in each], dtype=pl.String)
         found = left.replace_strict(each, plain, default=None, return_dtype=pl.String)
         return read.scatter(read.is_null().arg_true(), found)
+
+    def at_once(self, texts: pl.Series) -> pl.Series:
+        """What can be read without a look at each text; null where it cannot."""
+        forms = self.dates.texts or (None,)
+        (first, *others) = read = [self._quick(texts, form) for form in forms]
+        if not others:
+            return first
+        bare = texts.str.strip_chars(" \t")
+        fits = [bare.str.contains(f"^(?:{one})$").cast(pl.Int8) for one in self.dates.outlines]
+        # What another form may read too is held against that one, text by text.
+        alone = pl.sum_horizontal(fits) == 1
+        return pl.select(pl.when(alone).then(pl.coalesce(read))).to_series()
+
+    def _quick(self, texts: pl.Series, form: str | None) -> pl.Series:
+        if form is not None and form in EPOCHS:
+            return quick_counts(texts, form)
+        if self.dates.zeros_dropped:
+            return pl.Series([None], dtype=pl.String).new_from_index(0, len(texts))
+        return quick_texts(texts, form, self.offset_minutes, self.zone)
 
     def of(self, cell: str) -> str:
         """One of them."""
@@ -71,20 +78,10 @@ class TimeForm:
 
     def _wall(self, cell: str) -> datetime | str:
         """The time without an offset; or the text that stands for the cell."""
-        if self.date_format is None:
+        if not self.dates.texts:
             moment = read_moment(cell, offset_required=False)
             return moment.wall if isinstance(moment, Moment) and moment.offset is None else cell
-        text = cell.strip(" \t")
-        if self.date_format in EPOCHS:
-            point = {ord(self.decimal): ".", ord("."): self.decimal}
-            wall = counted_time(text.translate(point), self.date_format)
-        else:
-            wall = date_form(
-                self.date_format,
-                zeros_dropped=self.zeros_dropped,
-                months=self.months,
-                zones=self.zones,
-            ).wall(text)
+        wall = self.dates.wall(cell.strip(" \t"))
         if isinstance(wall, str):
             return f"{cell} ({wall})"
         by_rules = wall.tzinfo is None or isinstance(wall.tzinfo, ZoneInfo)

@@ -1,0 +1,105 @@
+"""The forms that the times of a feed are written in: each text has one reading by them, or none.
+
+Where two forms would read one text as two times, nobody knows which one is meant: the text is none.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import product
+
+from schemas.cells.counted_times import EPOCHS, counted_time
+from schemas.cells.dates import Zones, date_form, date_parts, outline
+
+_YEARS, _DAYS = (2001, 2026, 2012, 1011), ((2, 3), (11, 10), (1, 12), (12, 31))
+_CLOCKS = ((4, 5, 6, 70_000), (0, 0, 0, 0), (11, 12, 10, 120_000))
+"""Of times whose parts may be others as well: a day, a month, two digits of a year."""
+_OFFSETS = ("Z", "+0100", "+01:00", "-02")
+_COUNTS = ("61", "45292", "1010203", "45292.5", "1767225600", "100000000000", "1767225600000")
+
+
+@dataclass(frozen=True, slots=True)
+class DateForms:
+    """How a feed writes dates and times; the default is ISO 8601."""
+
+    texts: tuple[str, ...] = ()
+    """Directives, or names of `EPOCHS`: each time is written in one of them."""
+    zeros_dropped: bool = False
+    """Whether digits of a date lack their leading zeros."""
+    months: tuple[str, ...] = ()
+    """What the twelve months are called; none: in English."""
+    zones: Zones = ()
+    """What the names of zones that stand beside times mean: an offset, or the rules of a zone."""
+    decimal: str = "."
+    """What stands before the fraction of a number of days or seconds."""
+
+    @property
+    def counted(self) -> bool:
+        """Whether a time may be a number."""
+        return not EPOCHS.keys().isdisjoint(self.texts)
+
+    @property
+    def outlines(self) -> tuple[str, ...]:
+        """For each form a pattern that its texts fit, and maybe others; with what polars has."""
+        number = r"[0-9]+(?:[.,][0-9]+)?"
+        return tuple(number if form in EPOCHS else outline(form) for form in self.texts)
+
+    def wall(self, text: str) -> datetime | str:
+        """The time that a text says, with its offset or zone if it has one; or why it says none."""
+        said = {form: self._wall(form, text) for form in self.texts}
+        read = [(form, wall) for form, wall in said.items() if isinstance(wall, datetime)]
+        if not read:
+            return "; ".join(map(str, said.values()))
+        return _two_times(read) or read[0][1]
+
+    def ambiguous(self) -> tuple[str, str] | None:
+        """A text that two of the forms read as two times, and how; None: none was found."""
+        for written_in in self.texts if len(self.texts) > 1 else ():
+            for text in self._written(written_in):
+                said = [(form, self._wall(form, text)) for form in self.texts]
+                read = [(form, wall) for form, wall in said if isinstance(wall, datetime)]
+                if two := _two_times(read):
+                    return text, two
+        return None
+
+    def _wall(self, form: str, text: str) -> datetime | str:
+        if form in EPOCHS:
+            point = {ord(self.decimal): ".", ord("."): self.decimal}
+            return counted_time(text.translate(point), form)
+        return date_form(
+            form, zeros_dropped=self.zeros_dropped, months=self.months, zones=self.zones
+        ).wall(text)
+
+    def _written(self, form: str) -> Iterator[str]:
+        """Texts as a form writes times, with and without zeros; not each of them need be one."""
+        if form in EPOCHS:
+            yield from (text.replace(".", self.decimal) for text in _COUNTS)
+            return
+        parts = [*date_parts(form)]
+        named = {part.directive for part in parts}
+        offsets = _OFFSETS if "z" in named else ("",)
+        zones = [name for name, _ in self.zones] if "Z" in named else [""]
+        for year, day, clock, offset, zone in product(_YEARS, _DAYS, _CLOCKS, offsets, zones):
+            wall = datetime(year, *day, *clock)  # noqa: DTZ001
+            said = {"z": offset, "Z": zone}
+            if self.months:
+                said |= dict.fromkeys("bB", self.months[wall.month - 1])
+            text = "".join(
+                part.text
+                if part.directive is None
+                else said.get(part.directive) or wall.strftime(f"%{part.directive}")
+                for part in parts
+            )
+            yield text
+            yield re.sub("(?<![0-9])0+(?=[0-9])", "", text)
+
+
+def _two_times(read: Sequence[tuple[str, datetime]]) -> str | None:
+    """What is said of one text that two forms read as two times; None: all read the same one."""
+    for form, wall in read[1:]:
+        first_form, first = read[0]
+        # One moment with two offsets is two times too: the offset is kept.
+        if (wall.replace(tzinfo=None), wall.tzinfo) != (first.replace(tzinfo=None), first.tzinfo):
+            return f"{first.isoformat()} as {first_form}, and {wall.isoformat()} as {form}"
+    return None
