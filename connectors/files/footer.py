@@ -167,7 +167,7 @@ def _number(content: Content, profile: Profile, name: str, text: str) -> Decimal
     """A number of the footer, written as the feed writes those of the records."""
     form = number_form(written_of(profile, None if name == ROWS else name))
     if name == ROWS:
-        form = NumberForm(form.decimal, form.thousands)
+        form = NumberForm(form.decimal, form.thousands, groups=form.groups)
     plain = text.strip(' "')
     if form != NumberForm():
         plain = pl.select(form.plain(pl.lit(plain))).item()

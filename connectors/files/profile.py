@@ -66,6 +66,8 @@ class Profile:
     """Whether blanks around a cell are part of it: `kept`, or `dropped`."""
     decimal: str = "."
     thousands: str | None = None
+    groups: str = "thousands"
+    """Which digits that sign stands between: a name of `GROUPS`."""
     negative: tuple[str, ...] = NEGATIVE
     """Examples of how minus one is written."""
     positive: tuple[str, ...] = POSITIVE
@@ -179,7 +181,7 @@ _FIRST = {
 """Rules that are of every hash; others only where they are stated, for the sake of older ones."""
 DEFAULT = Profile()
 TOGETHER = (
-    {"decimal", "thousands", "implied_decimals"},
+    {"decimal", "thousands", "groups", "implied_decimals"},
     {"date_format", "date_zeros", "months"},
     {"offset", "zone", "zones"},
     {"true", "false"},
@@ -210,6 +212,7 @@ def number_form(written: Mapping[str, Any]) -> NumberForm:
         written["currency"],
         written["percent"],
         written["implied_decimals"],
+        written["groups"],
     )
 
 

@@ -190,6 +190,11 @@ def _check_written(written: Mapping[str, Any], at: str) -> None:
         raise ProfileError(
             f"{at}thousands and decimal are both {written['decimal']!r}. They must differ."
         )
+    if written["groups"] != DEFAULT.groups and not written["thousands"]:
+        raise ProfileError(
+            f"{at}groups is about numbers with a sign between their digits. State it as "
+            f"{at}thousands, or take groups out."
+        )
     if bool(written["true"]) != bool(written["false"]):
         raise ProfileError(f"{at}true and false are stated together, or neither.")
     both = {one.casefold() for one in written["true"]} & {

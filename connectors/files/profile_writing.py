@@ -11,7 +11,7 @@ from connectors.files.profile_values import Reader, as_section, one_of, text_of,
 from connectors.settings import zone_of
 from schemas.cells.counted_times import EPOCHS
 from schemas.cells.dates import NoForm, date_form
-from schemas.cells.numbers import BLANK
+from schemas.cells.numbers import BLANK, GROUPS
 
 _THOUSANDS = (
     ".",
@@ -126,6 +126,7 @@ WRITTEN: dict[str, tuple[str, Reader]] = {
     "blanks": ("blanks", one_of("kept", "dropped")),
     "decimal": ("decimal", one_of(".", ",")),
     "thousands": ("thousands", one_of(*_THOUSANDS)),
+    "groups": ("groups", one_of(*GROUPS)),
     "negative": ("negative", _examples('["1-", "(1)"]')),
     "positive": ("positive", _examples('["1", "1+"]')),
     "currency": ("currency", _examples('["€1", "1 EUR"]')),

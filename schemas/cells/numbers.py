@@ -18,6 +18,8 @@ AROUND = " \t"
 """Blanks around a cell that are no part of it."""
 BLANK = "blank"
 """As a sign between thousands: a blank of any kind."""
+GROUPS = {"thousands": 3, "lakh": 2}
+"""How many digits each group of a number has, but the last, which has three."""
 NEGATIVE, POSITIVE = ("-1",), ("1", "+1")
 _STATED = "\ue000"
 """What stands for the sign of a currency that ends with the decimal sign: no text has it."""
@@ -36,7 +38,7 @@ class NumberForm:
 
     decimal: str = "."
     thousands: str = ""
-    """What stands between groups of three digits; `BLANK`: any one blank."""
+    """What stands between groups of digits; `BLANK`: any one blank."""
     negative: tuple[str, ...] = NEGATIVE
     """Examples of minus one."""
     positive: tuple[str, ...] = POSITIVE
@@ -47,6 +49,8 @@ class NumberForm:
     """Of numbers with a percent sign behind them, `share`: 5 % is 0.05; `points`: it is 5."""
     implied: int = 0
     """How many of the last digits stand behind a decimal sign that is not written."""
+    groups: str = "thousands"
+    """Which of `GROUPS` the digits are in, if any sign stands between them."""
 
     def plain(self, text: pl.Expr) -> pl.Expr:
         """The number that each text says, with a decimal point; a text that says none is marked.
@@ -101,6 +105,8 @@ class NumberForm:
         said = [f"decimal sign is {self.decimal!r}"]
         if self.thousands:
             said.append(f"thousands sign is {_named(self.thousands)}")
+        if self.groups != "thousands":
+            said.append(f"groups are those of {self.groups}")
         if self.negative != NEGATIVE:
             said.append(f"minus one is {' or '.join(self.negative)}")
         if self.currency:
@@ -177,7 +183,9 @@ def _core(form: NumberForm) -> str:
     """The digits of a number with what stands between them."""
     whole = "[0-9]+"
     if form.thousands:
-        whole = f"(?:[1-9][0-9]{{0,2}}(?:{_class(form.thousands)}[0-9]{{3}})+|{whole})"
+        size, sign = GROUPS[form.groups], _class(form.thousands)
+        first = f"[1-9][0-9]{{0,{size - 1}}}"
+        whole = f"(?:{first}(?:{sign}[0-9]{{{size}}})*{sign}[0-9]{{3}}|{whole})"
     if form.implied:
         return whole
     point = re.escape(form.decimal)

@@ -154,6 +154,11 @@ PAYMENT = 'record = "payment"\n'
         ('encoding = "idna"', "cannot be read"),
         ('decimal = ";"', "decimal names ';', not an allowed value"),
         ('thousands = "."', "thousands and decimal are both '.'"),
+        (
+            'groups = "lakh"',
+            "groups is about numbers with a sign between their digits. State it as",
+        ),
+        ('thousands = ","\ngroups = "wan"', "groups names 'wan', not an allowed value"),
         ('date_format = "%d.%m"', "does not give day, month and year"),
         ('date_format = "%d.%m.%Q"', "is no date format"),
         ('date_format = "%d.%m.%Y %Y"', "stands in it twice"),

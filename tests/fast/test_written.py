@@ -68,6 +68,16 @@ NUMBER_FORMS = [
     )
 ] + [NumberForm(percent="share"), NumberForm(percent="points")]
 NUMBER_FORMS += [NumberForm(implied=2), NumberForm(",", ".", ("1-",), implied=6)]
+LAKH = [
+    *(NumberForm(thousands=",", groups="lakh"), NumberForm(",", BLANK, ("1-",), groups="lakh")),
+    NumberForm(thousands=",", implied=2, groups="lakh"),
+]
+GROUPED = [
+    "".join(signs)
+    for size in (3, 5, 7)
+    for signs in product(*(f"{place}," for place in range(1, size + 1)))
+]
+"""Of digits and commas in any order."""
 TIMES = [
     day.format(year, month, date) + clock
     for day in ("{0}-{1}-{2}", "{2}.{1}.{0}", "{2}/{1}/{0}", "{0}{1}{2}", "{2}{1}{0}")
@@ -172,6 +182,15 @@ def agree(kind: Kind, form: CellForm, rows: list[Row]) -> Mapping[Row, object]:
 def test_amounts(number: NumberForm) -> None:
     found = agree(Kind.DOUBLE, CellForm(number=number), [(one,) for one in NUMBERS + ODD])
     assert len(found) >= 5 or number.percent
+
+
+@pytest.mark.parametrize("number", [NumberForm(thousands=","), *LAKH], ids=str)
+def test_groups(number: NumberForm) -> None:
+    sign = " " if number.thousands == BLANK else ","
+    cells = ["0,12,345", "12,34,56,78,901", *GROUPED, *(f"1,1{one}1.5" for one in GROUPED)]
+    rows = [(one.replace(",", sign),) for one in cells]
+    found = agree(Kind.DOUBLE, CellForm(number=number), rows)
+    assert len(found) >= 4
 
 
 @pytest.mark.long(but=("{}-datetime", "{}-datetime with offset"))

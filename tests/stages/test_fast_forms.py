@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from connectors.files.profile import DEFAULT, Profile, date_forms, number_form, written_of
 from flows.stages.split_chunk import fast_rows
 from schemas.cells.counted_times import EPOCHS
-from schemas.cells.numbers import BLANK, NoNumberForm, check_forms
+from schemas.cells.numbers import BLANK, GROUPS, NoNumberForm, check_forms
 from tests.examples import examples
 from tests.stages.payments import HEADER
 from tests.stages.test_fast_feeds import ODD, read
@@ -66,6 +66,7 @@ def profiles(draw: st.DrawFn) -> Profile:
         **draw(st.sampled_from(ZONES)),
         decimal=draw(st.sampled_from([".", ","])),
         thousands=draw(st.sampled_from(["", ".", ",", "'", BLANK])),
+        groups=draw(st.sampled_from(sorted(GROUPS))),
         null=draw(st.sampled_from([("",), ("", "n/a"), ("", "-", "0"), ("", "NULL", " ")])),
         blanks=draw(st.sampled_from(["kept", "dropped"])),
         date_format=draw(st.sampled_from(DATE_FORMS)),

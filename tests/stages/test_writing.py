@@ -15,6 +15,7 @@ from connectors.settings import Settings
 from flows.stages.examine import examine
 from flows.stages.writing import writing_of
 from flows.steps.validate.normalise import normalise
+from schemas.cells.numbers import GROUPS
 from schemas.tables import EXTRACTS
 
 PAYMENT = EXTRACTS["payment"]
@@ -51,6 +52,7 @@ NAMED = {
 }
 """With names of zones behind times, one of which begins another."""
 COMMA = {"decimal": ",", "thousands": "."}
+LAKH = {"thousands": ",", "groups": "lakh"}
 
 
 @pytest.mark.parametrize(
@@ -64,6 +66,11 @@ COMMA = {"decimal": ",", "thousands": "."}
         ({"thousands": ","}, "1234.50", "1234.50"),
         ({"thousands": "'"}, "+1'234'567", "1234567"),
         ({"thousands": "\N{NO-BREAK SPACE}"}, "1\N{NO-BREAK SPACE}234.5", "1234.5"),
+        (LAKH, "12,34,567.89", "1234567.89"),
+        (LAKH, "-1,00,00,00,000", "-1000000000"),
+        (LAKH, "99,999", "99999"),
+        (LAKH, "1234567.89", "1234567.89"),
+        (LAKH | {"thousands": "blank"}, "1 23 456.5", "123456.5"),
     ],
 )
 def test_number(stated: dict[str, str], cell: str, number: str) -> None:
@@ -84,6 +91,12 @@ def test_number(stated: dict[str, str], cell: str, number: str) -> None:
         ({"decimal": ","}, "1.5"),
         ({"thousands": ","}, "12,34.50"),
         ({"thousands": ","}, "1,234,5"),
+        ({"thousands": ","}, "12,34,567.89"),
+        (LAKH, "1,234,567.89"),
+        (LAKH, "123,456"),
+        (LAKH, "12,345,67"),
+        (LAKH, "1,23"),
+        (LAKH, "01,23,456"),
     ],
 )
 def test_a_number_of_another_writing_is_not_guessed(stated: dict[str, str], cell: str) -> None:
@@ -95,6 +108,7 @@ def test_a_number_of_another_writing_is_not_guessed(stated: dict[str, str], cell
     [
         (COMMA, "(decimal sign is ','; thousands sign is '.')"),
         ({"thousands": "blank"}, "(decimal sign is '.'; thousands sign is a blank)"),
+        (LAKH, "(decimal sign is '.'; thousands sign is ','; groups are those of lakh)"),
         ({"currency": ["€1", "1 EUR"]}, "(decimal sign is '.'; with a currency it is 1 EUR or €1)"),
         ({"date_format": "%d %b %Y"}, "(not written as %d %b %Y, with English names)"),
     ],
@@ -397,6 +411,15 @@ def test_truth_in_the_words_of_the_feed(cell: str, said: str | None) -> None:
     assert read == (said or f"{cell} (true is j or ja, false is n or nein)")
 
 
+def grouped(number: Decimal, groups: str) -> str:
+    """A number with commas between its groups, written from its end on."""
+    digits, decimals = f"{number:.2f}".split(".")
+    found, rest = digits[-3:], digits[:-3]
+    while rest:
+        found, rest = f"{rest[-GROUPS[groups] :]},{found}", rest[: -GROUPS[groups]]
+    return f"{found}.{decimals}"
+
+
 SIGNS = ("-1", "1-", "(1)", "\N{MINUS SIGN}1", "1 DR", "<1>")
 
 
@@ -405,6 +428,7 @@ SIGNS = ("-1", "1-", "(1)", "\N{MINUS SIGN}1", "1 DR", "<1>")
     number=st.decimals(-(10**9), 10**9, places=2),
     decimal=st.sampled_from(".,"),
     thousands=st.sampled_from([None, ".", ",", "'", " ", "blank"]),
+    groups=st.sampled_from(sorted(GROUPS)),
     negative=st.lists(st.sampled_from(SIGNS), min_size=1, max_size=3, unique=True),
     currency=st.sampled_from([None, "€1", "1 EUR", "CHF 1", "Rs.1", "1 Kc."]),
     drawn=st.randoms(use_true_random=False),
@@ -413,6 +437,7 @@ def test_what_is_written_in_a_stated_form_is_read_back(
     number: Decimal,
     decimal: str,
     thousands: str | None,
+    groups: str,
     negative: list[str],
     currency: str | None,
     drawn: Random,
@@ -420,18 +445,24 @@ def test_what_is_written_in_a_stated_form_is_read_back(
     """And no other form of the same number is, where it is not stated."""
     assume(thousands != decimal)
     stated: dict[str, Any] = {"decimal": decimal, "negative": negative}
-    stated |= {"thousands": thousands} if thousands else {}
+    stated |= {"thousands": thousands, "groups": groups} if thousands else {}
     stated |= {"currency": [currency]} if currency else {}
 
     def written(form: str) -> str:
-        digits = f"{abs(number):,.2f}"
+        digits = grouped(abs(number), groups)
         group = {"blank": "\N{NO-BREAK SPACE}", None: ""}.get(thousands, thousands)
         digits = digits.translate({ord(","): group, ord("."): decimal})
         if currency and drawn.random() < 0.5:
             digits = currency.replace("1", digits)
         return form.replace("1", digits) if number < 0 else digits
 
-    assert Decimal(normal("PaidAmount", written(drawn.choice(negative)), **stated)) == number
+    text = written(drawn.choice(negative))
+    assert Decimal(normal("PaidAmount", text, **stated)) == number
+    if thousands:
+        (other,) = GROUPS.keys() - {groups}
+        read = normal("PaidAmount", text, **stated | {"groups": other})
+        alike = grouped(abs(number), groups) == grouped(abs(number), other)
+        assert Decimal(read) == number if alike else read.startswith(f"{text} (decimal sign is")
     plain = stated == {"decimal": ".", "negative": ["-1"]}
     for other in {*SIGNS} - {*negative}:
         if number < 0:

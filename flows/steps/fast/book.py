@@ -19,7 +19,7 @@ from flows.steps.validate.times import TimeForm
 from schemas.cells.counted_times import EPOCHS
 from schemas.cells.date_forms import DateForms
 from schemas.cells.dates import date_parts
-from schemas.cells.numbers import BLANK, BLANKS, NumberForm
+from schemas.cells.numbers import BLANK, BLANKS, GROUPS, NumberForm
 from schemas.cells.reading import INTEGER_BITS
 from schemas.field import Field, Kind
 
@@ -185,6 +185,7 @@ class Bookmaker:
             "implied": form.implied,
             **self._write("around", [(part, around[pair]) for pair in pairs for part in pair]),
             **self._words_of("group", groups),
+            "group_digits": GROUPS[form.groups],
         }
 
     def _time(self, form: TimeForm, *, instant: bool) -> Line | None:

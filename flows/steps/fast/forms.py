@@ -74,8 +74,10 @@ class HowRead:
     """Pairs of words around the digits of an amount; the value of each is the sign."""
     beyond_around: int
     first_group: int
-    """Words between groups of three digits."""
+    """Words between groups of digits."""
     beyond_group: int
+    group_digits: int
+    """How many each of them has, but the last, which has three."""
     point: int
     """The byte before the decimals of an amount or a count."""
     implied: int

@@ -21,6 +21,7 @@ from schemas.amounts import MICRO_DIGITS
 from schemas.compiled import compiled
 
 _ZERO, _BLANK, _TAB = ord("0"), ord(" "), ord("\t")
+_LAST_GROUP = 3
 _MOST_WHOLE_DIGITS = 8
 _MOST_DIGITS = 16
 _BEYOND_WHOLE = 10**_MOST_WHOLE_DIGITS
@@ -140,16 +141,17 @@ def read_amount(
     most = _MOST_DIGITS if how.implied > 0 else _MOST_WHOLE_DIGITS
     if not known or digits > most:
         return 0, 0, False
-    if digits <= 3 and byte_at(text, first) != _ZERO:
-        while True:
-            behind = _behind_group(text, at, stop, book, how)
-            if behind == at:
-                break
-            whole = whole * 1000 + read_integer(text, behind - 3, behind)[1]
-            digits += 3
-            at = behind
-            if digits > most:
+    if digits <= how.group_digits and byte_at(text, first) != _ZERO:
+        begin, end = _next_group(text, at, stop, book, how)
+        while end > begin:
+            behind = _next_group(text, end, stop, book, how)
+            size = how.group_digits if behind[1] > behind[0] else _LAST_GROUP
+            digits += size
+            if end - begin != size or digits > most:
                 return 0, 0, False
+            whole = whole * POWERS[MICRO_DIGITS - size] + read_integer(text, begin, end)[1]
+            at = end
+            begin, end = behind
     part, scale = 0, 0
     if how.implied > 0:
         scale = how.implied
@@ -168,17 +170,16 @@ def read_amount(
 
 
 @compiled
-def _behind_group(text: Bytes, at: int, stop: int, book: Book, how: HowRead) -> int:
-    """Where the group of three digits ends that follows a sign between thousands; `at`: none."""
+def _next_group(text: Bytes, at: int, stop: int, book: Book, how: HowRead) -> tuple[int, int]:
+    """Where the digits begin and end that follow a sign between groups; nowhere, if none do."""
     for word in range(how.first_group, how.beyond_group):
-        behind = at + book.words[word].stop - book.words[word].start
-        if behind + 3 <= stop and is_word(text, at, behind, book, word):
-            three = True
-            for place in range(behind, behind + 3):
-                three = three and 0 <= byte_at(text, place) - _ZERO <= 9
-            if three:
-                return behind + 3
-    return at
+        begin = at + book.words[word].stop - book.words[word].start
+        if begin < stop and is_word(text, at, begin, book, word):
+            end = begin
+            while end < stop and 0 <= byte_at(text, end) - _ZERO <= 9:
+                end += 1
+            return begin, end
+    return at, at
 
 
 @compiled
