@@ -128,13 +128,13 @@ REASONS = _by_code(
     Reason(
         "TooFewFields",
         "fields missing in the record",
-        "The record has fewer fields than the header, or its line is too short for its columns.",
+        "The record has fewer fields than there are columns, or its line is too short for them.",
         "Deliver every column, empty ones too.",
     ),
     Reason(
         "TooManyFields",
         "more fields than the header",
-        "The record has more fields than the header, or its line is longer than its columns.",
+        "The record has more fields than there are columns, or its line is longer than they are.",
         "Quote values that contain the delimiter. Where all records end with empty cells, say "
         "unnamed_columns in the feed profile.",
     ),

@@ -1,18 +1,36 @@
-"""Broken records that lie below each other and together have the fields of one.
+"""Records without the number of fields that each is to have: how many they have, and why.
 
-So a line break leaves them that stands within a text and is neither quoted nor escaped. Nothing is
-put together again: which of the two texts goes on where, nobody but the sender knows.
+A line break within a text that is neither quoted nor escaped leaves records that lie below each
+other and together have the fields of one. Nothing is put together again: which of the two texts
+goes on where, nobody but the sender knows.
 """
 
 from itertools import pairwise
 
 import numpy as np
+import polars as pl
 
 from connectors.files.chunk import Chunk
 from connectors.files.dialect import RecordFault
+from connectors.files.record_cells import cells_of
 from connectors.files.shadow import covered, covered_width, shadow
 
 _PARTS = (RecordFault.TOO_FEW_FIELDS, RecordFault.STRAY_ESCAPE)
+_COUNTED = (RecordFault.TOO_FEW_FIELDS, RecordFault.TOO_MANY_FIELDS)
+
+
+def fields_counted(chunk: Chunk) -> pl.Series:
+    """How many fields each record has that has too few or too many; null for all others."""
+    dialect, rows = chunk.dialect, np.flatnonzero(np.isin(chunk.records.fault, _COUNTED))
+    found = pl.repeat(None, chunk.height, dtype=pl.Int64, eager=True)
+    if not len(rows):
+        return found
+    texts = chunk.texts(rows.tolist())["data"]
+    counts = texts.str.count_matches(dialect.delimiter.decode(), literal=True).cast(pl.Int64) + 1
+    signs = [sign.decode() for sign in (dialect.quote, dialect.escape) if sign]
+    apart = texts.str.contains_any(signs).arg_true()
+    counts = counts.scatter(apart, [len(cells_of(text, dialect)) for text in texts[apart]])
+    return found.scatter(rows, counts)
 
 
 def divided_records(chunk: Chunk, width: int) -> dict[int, tuple[int, int]]:

@@ -80,6 +80,11 @@ class Header:
         """How many fields a record must have."""
         return len(self.fields)
 
+    @property
+    def unnamed(self) -> int:
+        """How many of them, behind all others, have no name."""
+        return self.width - _last_named(self.names)
+
     def places(self, name: str) -> Sequence[int]:
         """The columns that a field comes from."""
         own = (self.fields.index(name),) if name in self.fields else ()

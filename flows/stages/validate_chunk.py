@@ -4,11 +4,12 @@ import polars as pl
 
 from connectors.files.cells import as_delivered
 from connectors.files.chunk import Chunk
-from connectors.files.divided import divided_records
+from connectors.files.divided import divided_records, fields_counted
 from connectors.files.header import Header
 from connectors.files.profile import Profile
 from flows.stages.currency_names import NO_NAMES, Names, named_currencies
 from flows.stages.writing import writing_of
+from flows.steps.validate.broken_records import broken_details
 from flows.steps.validate.chunk import Validated, validate_rows
 from flows.steps.validate.excluded import Exclusions
 from flows.steps.validate.field_errors import empty_texts
@@ -47,9 +48,14 @@ def validate_chunk(
         unwrapped=not profile.compare_only,
         repaired=_repaired(header, cells, repaired),
         excluded=Exclusions(profile.leave_out, profile.keep_only).of(cells, header.names),
-        divided=divided_records(chunk, header.width) if of_lines else None,
+        details=_details(chunk, header) if of_lines and any(chunk.records.fault) else None,
         named=named_currencies(chunk, header, profile, names),
     )
+
+
+def _details(chunk: Chunk, header: Header) -> pl.Series:
+    divided = divided_records(chunk, header.width)
+    return broken_details(fields_counted(chunk), header.width, header.unnamed, divided)
 
 
 def _repaired(header: Header, cells: pl.DataFrame, find: FindRepaired | None) -> Repaired | None:

@@ -8,6 +8,7 @@ import pytest
 from connectors.files.profile import DEFAULT
 from connectors.files.profile_file import read_profile
 from connectors.postgres.ledger import State
+from connectors.settings import Settings
 from flows.stages.examine import examine
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import import_delivery
@@ -64,6 +65,31 @@ def test_each_part_of_a_divided_record_names_the_lines_of_all(
         told = "Lines {} to {} have together the fields of one record".format(*of or ("", ""))
         assert (told in said[line]) == bool(of), said[line]
         assert ("together" in said[line]) == bool(of), said[line]
+
+
+COUNTED = [
+    # a line, the keys of the profile, and what is said of it
+    ("1;a", {}, "It has 2 fields instead of 3."),
+    ("1", {}, "It has 1 field instead of 3."),
+    ("1;a;2;3;4", {}, "It has 5 fields instead of 3."),
+    ('1;"a;b"', {"quote": '"'}, "It has 2 fields instead of 3."),
+    ("1;a\\;b", {"escape": "\\"}, "It has 2 fields instead of 3."),
+    ("1||a|b", {"delimiter": "||"}, "It has 2 fields instead of 3."),
+    ("1;a;2;", {"unnamed_columns": 2}, "It has 4 fields instead of 5, the last 2 without a name."),
+    ("1;a;2", {"unnamed_columns": 2}, "It has 3 fields instead of 5, the last 2 without a name."),
+]
+
+
+@pytest.mark.parametrize(("line", "keys", "said"), COUNTED)
+def test_a_record_of_another_width_says_how_many_fields_it_has(
+    tmp_path: Path, line: str, keys: dict[str, Any], said: str
+) -> None:
+    profile = read_profile(KEYS | keys)
+    path = tmp_path / "dump.csv"
+    path.write_text("\n".join(["Id;Note;PaidAmount".replace(";", profile.delimiter or ""), line]))
+    (verdict,) = examine(Settings(tmp_path / "home"), [str(path)], profile)
+    (reject,) = verdict.rejects
+    assert reject.errors[0]["Message"].endswith(said)
 
 
 @pytest.mark.parametrize("at_once", [True, False])

@@ -38,14 +38,14 @@ def test_parts_find_what_one_finds(rows: list[tuple[int, int]], part: list[int])
 
 
 def test_some_of_the_records_of_a_chunk_keep_what_is_said_of_each() -> None:
-    """Of five records the second and the last belong to divided ones; the first is left out."""
+    """Of five records the second and the last are broken; the first is left out."""
     positions = Positions(
         pl.DataFrame({"record_number": [1, 2, 3, 4, 5]}),
         pl.Series([None, "Ragged", None, None, "Ragged"]),
-        {1: (2, 3), 4: (5, 6)},
+        pl.Series([None, "lines 2 to 3", None, None, None]),
     )
     some = positions.only(pl.Series([False, True, True, False, True]))
     assert some.frame["record_number"].to_list() == [2, 3, 5]
     assert some.faults.to_list() == ["Ragged", None, "Ragged"]
-    assert some.divided == {0: (2, 3), 2: (5, 6)}
-    assert positions.only(pl.Series([True, False, True, True, False])).divided == {}
+    assert some.details is not None
+    assert some.details.to_list() == ["lines 2 to 3", None, None]

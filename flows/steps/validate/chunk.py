@@ -75,15 +75,15 @@ def validate_rows(
     unwrapped: bool = True,
     repaired: Repaired | None = None,
     excluded: pl.DataFrame | None = None,
-    divided: Mapping[int, tuple[int, int]] | None = None,
+    details: pl.Series | None = None,
     named: NamedCurrencies = NOT_NAMED,
 ) -> Validated:
     """Every record of a chunk with its verdict; `cells` has those without any of `faults` only.
 
     Insert-batch data stays what it is, and no record is taken out of it, unless `unwrapped`.
     `repaired`: the rows that those of a correction repair, whose secrets they may leave out.
-    `excluded`: as `Exclusions.of` gives it for `cells`. `divided`: records with a fault that may be
-    parts of one, with its first and last line. `named`: the currencies that cells name.
+    `excluded`: as `Exclusions.of` gives it for `cells`. `details`: what is said of records
+    with a fault beside its reason. `named`: the currencies that cells name.
     """
     delivered = {
         name: cells[str(column)]
@@ -93,7 +93,7 @@ def validate_rows(
     frame = normalise(table, cells, fields, writing, sources)
     validated = Validated()
     staging = _Staging(validated, batch_id, extract_id, tenant, repaired, writing.keys, named)
-    placed = Positions(positions, faults, divided or {})
+    placed = Positions(positions, faults, details)
     if table is INSERT_BATCH_DATA and unwrapped:
         checked = check(table, frame, tenant=tenant, delivered=delivered)
         _validate_inner(staging, placed, checked, inner_record)

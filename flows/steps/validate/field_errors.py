@@ -224,15 +224,13 @@ def of_field(
     return OfField(code, of.name, rows, _wording(code, of.name, message, meta), differs)
 
 
-def of_record(code: str, rows: Rows, details: Mapping[int, str]) -> OfField:
+def of_record(code: str, rows: Rows, details: pl.Series | None) -> OfField:
     """One reason against whole records, whose fields could not be told apart.
 
-    `details`: what is said beside it of some of the rows.
+    `details`: what is said beside it of each of the rows, null where nothing is.
     """
     wording = _wording(code, "", REASONS[code].message(), {"stage": "read"}, shows=False)
-    told = [details.get(row) for row in rows.tolist()] if details else []
-    facts = {_DETAIL: pl.Series(told, dtype=pl.String)} if any(told) else {}
-    return OfField(code, "", rows, wording, facts)
+    return OfField(code, "", rows, wording, {} if details is None else {_DETAIL: details})
 
 
 def of_inner_record(name: str, rows: Rows, why: Sequence[str]) -> OfField:

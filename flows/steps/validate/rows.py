@@ -2,8 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -19,12 +19,6 @@ from schemas.ledger import POSITION
 
 PIECE = 2048
 """Rows whose ErrorData is in memory at a time."""
-_DIVIDED = (
-    "Lines {} to {} have together the fields of one record: a line break within a text may have "
-    "divided it. Have the sender quote such texts, or escape their line breaks. Where they are "
-    "corrected, write the whole record in the row of each of them: one alone leaves the others in "
-    "error."
-)
 
 _HASHED = json.JSONEncoder(ensure_ascii=False, default=str)
 """What a key is hashed as. One for all: making one takes longer than what it does for a row."""
@@ -38,15 +32,13 @@ class Positions:
     """record_number, first_line, last_line, byte_start, byte_end, data, raw."""
     faults: pl.Series
     """ErrorCode of each record whose structure is broken, and which has no cells; else null."""
-    divided: Mapping[int, tuple[int, int]] = field(default_factory=dict)
-    """Broken ones that may be parts of one record: the first and the last line of it."""
+    details: pl.Series | None = None
+    """What is said of each broken one beside its reason, if anything is; else null."""
 
     def only(self, chosen: pl.Series) -> "Positions":
         """Some of the records."""
-        places = (chosen.cum_sum() - 1).to_list()
-        there = chosen.to_list()
-        divided = {places[row]: lines for row, lines in self.divided.items() if there[row]}
-        return Positions(self.frame.filter(chosen), self.faults.filter(chosen), divided)
+        details = None if self.details is None else self.details.filter(chosen)
+        return Positions(self.frame.filter(chosen), self.faults.filter(chosen), details)
 
     @property
     def sound(self) -> NDArray[np.intp]:
@@ -69,17 +61,21 @@ def all_rows(checked: Checked, positions: Positions) -> Rows:
     if not broken.any():
         return Rows(checked.typed, positions.frame, checked.errors)
     first, height = checked.typed.columns[0], checked.typed.height
-    codes = positions.faults.filter(broken)
+    faulty = positions.only(broken)
+    codes, details = faulty.faults, faulty.details
     empty = pl.Series([None], dtype=checked.typed.schema[first]).new_from_index(0, len(codes))
-    place = {row: number for number, row in enumerate(broken.arg_true().to_list(), height)}
-    details = {place[row]: _DIVIDED.format(*lines) for row, lines in positions.divided.items()}
     behind = [
-        of_record(code, (codes == code).arg_true().to_numpy().astype(np.intp) + height, details)
+        of_record(
+            code,
+            there.arg_true().to_numpy().astype(np.intp) + height,
+            None if details is None else details.filter(there),
+        )
         for code in codes.unique().sort()
+        for there in (codes == code,)
     ]
     return Rows(
         pl.concat([checked.typed, empty.to_frame(first)], how="diagonal"),
-        positions.frame.filter(~broken).vstack(positions.frame.filter(broken)),
+        positions.frame.filter(~broken).vstack(faulty.frame),
         FieldErrors([*checked.errors.found, *behind]),
     )
 
