@@ -194,12 +194,21 @@ def written_of(profile: Profile, name: str | None = None) -> dict[str, Any]:
 
     A field that states one key of a group states the group, and not what the feed says beside it.
     """
-    of_feed = {key: getattr(profile, key) for key in WRITTEN}
     stated = profile.fields.get(name, {}) if name else {}
-    usual = {
-        key: getattr(DEFAULT, key) for group in TOGETHER for key in group if stated.keys() & group
-    }
-    return {**of_feed, **usual, **stated}
+    usual = {key: DEFAULT if _is_of_field(key, stated) else profile for key in WRITTEN}
+    return {**{key: getattr(of, key) for key, of in usual.items()}, **stated}
+
+
+def key_of(profile: Profile, name: str | None, key: str) -> str:
+    """A key of `WRITTEN` as it is called where it is stated: of the feed, or of its field."""
+    of_field = name and _is_of_field(key, profile.fields[name])
+    return f"fields.{name}.{key}" if of_field else key
+
+
+def _is_of_field(key: str, stated: Mapping[str, Any]) -> bool:
+    """Whether a field that states these keys takes nothing of one from the feed."""
+    group = next((group for group in TOGETHER if key in group), {key})
+    return not group.isdisjoint(stated)
 
 
 def number_form(written: Mapping[str, Any]) -> NumberForm:

@@ -1,21 +1,20 @@
 """What the keys of a feed profile say together: whatever cannot be meant is refused."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from functools import partial
 
 from connectors.errors import ProfileError
 from connectors.files.content import shown
 from connectors.files.first_record import DELIMITERS, folded
 from connectors.files.positions import overlapping
-from connectors.files.profile import DEFAULT, ROWS, Profile, date_forms, number_form, written_of
+from connectors.files.profile import DEFAULT, ROWS, Profile, key_of, number_form, written_of
+from connectors.files.profile_forms import check_written
 from connectors.files.profile_keys import FOUND
 from connectors.files.profile_made import check_constant, check_made, fields_of, needed_by
 from connectors.files.profile_values import choice
 from connectors.files.shadow import DELIMITER
-from schemas.cells.counted_times import EPOCHS
-from schemas.cells.dates import NoForm, date_form
-from schemas.cells.numbers import AROUND, NoNumberForm, check_forms
+from schemas.cells.numbers import AROUND
 from schemas.own_columns import OWN_COLUMNS
 from schemas.tables import EXTRACTS
 
@@ -26,9 +25,8 @@ SIGN = DELIMITER.decode()
 
 def check_together(profile: Profile) -> None:
     """Refuse what cannot be meant: ProfileError says which keys, and what to do."""
-    _check_written(written_of(profile), "")
-    for name in profile.fields:
-        _check_written(written_of(profile, name), f"fields.{name}.")
+    for name in (None, *profile.fields):
+        check_written(written_of(profile, name), partial(key_of, profile, name))
     _check_signs(profile)
     if profile.inner_record and profile.record not in {None, "insert_batch_data"}:
         raise ProfileError(
@@ -123,91 +121,6 @@ def _check_comment(profile: Profile, comment: str, delimiters: Sequence[str]) ->
                     f"comment = {comment!r} may begin a number that {before!r} stands before, "
                     "and so a record. State another comment."
                 )
-
-
-def _check_times(written: Mapping[str, Any], at: str) -> None:
-    """Refuse forms of times that say nothing, or not for certain."""
-    if written["offset"] and written["zone"]:
-        raise ProfileError(
-            f"{at}offset and {at}zone both say what a time without offset means. Keep one."
-        )
-    _check_zones(written, at)
-    forms, texts = date_forms(written), date_forms(written).texts
-    if forms.zeros_dropped and (forms.months or EPOCHS.keys() >= {*texts}):
-        raise ProfileError(
-            f"{at}date_zeros is about a date_format that is all numbers. Add one, or take "
-            "date_zeros out."
-        )
-    if forms.months and not any(re.search("%[bB]", text) for text in texts):
-        raise ProfileError(f"{at}months are for a date_format with %B or %b. Add one.")
-    for text in texts if forms.months else ():
-        try:
-            date_form(text, months=forms.months, zones=forms.zones)
-        except NoForm as error:
-            raise ProfileError(f"{at}date_format = {shown(text)!r} with months: {error}.") from None
-    if (found := forms.ambiguous()) is not None:
-        text, two = found
-        raise ProfileError(
-            f"{at}date_format: {shown(text)!r} is {two}. Nobody knows which is meant: keep one of "
-            "the two."
-        )
-
-
-def _check_zones(written: Mapping[str, Any], at: str) -> None:
-    """Refuse names of zones that say nothing, or not for certain."""
-    forms = date_forms(written)
-    named = ["%Z" in text for text in forms.texts]
-    if bool(forms.zones) != any(named):
-        raise ProfileError(
-            f"{at}zones says what the names mean that stand in times as %Z, and date_format where "
-            "they stand. Both are stated together; a field whose times have no such name states an "
-            "offset or a zone of its own."
-        )
-    numbered = [name for name, _ in forms.zones if forms.zeros_dropped and name[-1].isdigit()]
-    if numbered:
-        raise ProfileError(
-            f"{at}zones has {numbered[0]!r}, which ends with a digit, and date_zeros drops those "
-            "of dates: nobody knows where the name ends. State one of the two."
-        )
-    if forms.zones and all(named) and (written["offset"] or written["zone"]):
-        key = "offset" if written["offset"] else "zone"
-        raise ProfileError(
-            f"{at}{key} and {at}zones both say what a time means, and every time has the name of "
-            "its zone. Keep zones."
-        )
-
-
-def _check_written(written: Mapping[str, Any], at: str) -> None:
-    """Refuse what cannot hold together; `at` is what stands before a key."""
-    _check_times(written, at)
-    blank = [one for one in written["null"] if one.strip() and one != one.strip(AROUND)]
-    if written["blanks"] == "dropped" and blank:
-        raise ProfileError(
-            f"{at}null names {shown(blank[0])!r} with blanks around it, which blanks drops before "
-            "it is looked for. Take them out."
-        )
-    if written["thousands"] == written["decimal"]:
-        raise ProfileError(
-            f"{at}thousands and decimal are both {written['decimal']!r}. They must differ."
-        )
-    if written["groups"] != DEFAULT.groups and not written["thousands"]:
-        raise ProfileError(
-            f"{at}groups is about numbers with a sign between their digits. State it as "
-            f"{at}thousands, or take groups out."
-        )
-    if bool(written["true"]) != bool(written["false"]):
-        raise ProfileError(f"{at}true and false are stated together, or neither.")
-    both = {one.casefold() for one in written["true"]} & {
-        one.casefold() for one in written["false"]
-    }
-    if both:
-        raise ProfileError(f"{at}true and {at}false both have the word {min(both)!r}.")
-    try:
-        check_forms(number_form(written))
-    except NoNumberForm as error:
-        examples = ("negative", "positive", "currency")
-        stated = [key for key in examples if written[key] != getattr(DEFAULT, key)]
-        raise ProfileError(f"{at}{' and '.join(stated)}: {error}.") from None
 
 
 def _check_around(profile: Profile) -> None:

@@ -162,13 +162,32 @@ PAYMENT = 'record = "payment"\n'
         ('date_format = "%d.%m"', "does not give day, month and year"),
         ('date_format = "%d.%m.%Q"', "is no date format"),
         ('date_format = "%d.%m.%Y %Y"', "stands in it twice"),
-        ('date_format = "%d.%m.%Y %Z"', "zones says what the names mean.*Both are stated"),
+        (
+            'date_format = "%d.%m.%Y %Z"',
+            "line 2: date_format has the name of a zone, %Z. State zones",
+        ),
         ('date_format = "%d.%m.%Y"\n[zones]\nCET = "Z"', "zones says what the names mean"),
         (
             'date_format = "%Z%d%m%Y"\ndate_zeros = "dropped"\n[zones]\n"GMT+1" = "+01:00"',
             "ends with a digit, and date_zeros drops",
         ),
         ('date_format = "%d.%m.%Y %z %Z"', "both say what its time means"),
+        (
+            f"{NAMED}\n[zones]\nCET = 'Z'\n[fields.PaymentDate]\ndate_format = '%d.%m.%Y'",
+            "line 3: zones says what the names mean.*and fields.PaymentDate.date_format has none.",
+        ),
+        (
+            f"offset = 'Z'\n[fields.PaymentDate]\n{NAMED}",
+            "line 4: fields.PaymentDate.date_format has the name of a zone",
+        ),
+        (
+            f"{NAMED}\n[zones]\nCET = 'Z'\n[fields.PaymentDate]\noffset = 'Z'",
+            "line 2: date_format has the name of a zone",
+        ),
+        (
+            "[fields.PaymentDate]\noffset = 'Z'\nzones = { CET = 'Z' }",
+            "line 4: fields.PaymentDate.zones says what the names mean.*there is no date_format",
+        ),
         (f"{NAMED}\n[zones]\nCET = 1", "zones.CET = '1' is not a text in quotes"),
         (f"{NAMED}\n[zones]\nCET = 'Berlin'", "zones.CET = 'Berlin' is no IANA time zone"),
         (f"{NAMED}\n[zones]\nCET = '1'", "zones.CET = '1' is no offset"),
@@ -208,7 +227,7 @@ PAYMENT = 'record = "payment"\n'
         ("[fields.PaidAmount]\ndelimiter = 1", "fields.PaidAmount.delimiter is not a key"),
         (
             '[fields.PaidAmount]\nthousands = "."',
-            "fields.PaidAmount.thousands and decimal are both",
+            "fields.PaidAmount.thousands and fields.PaidAmount.decimal are both",
         ),
         ('date_format = "%d.%m.%Y %I:%M"', "morning from evening"),
         ("date_format = 2026-01-15", "is not a text in quotes"),

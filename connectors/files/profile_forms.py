@@ -1,0 +1,109 @@
+"""How a feed or one of its fields writes values: what cannot hold together is refused."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from connectors.errors import ProfileError
+from connectors.files.content import shown
+from connectors.files.profile import DEFAULT, date_forms, number_form
+from schemas.cells.counted_times import EPOCHS
+from schemas.cells.dates import NoForm, date_form
+from schemas.cells.numbers import AROUND, NoNumberForm, check_forms
+
+Called = Callable[[str], str]
+"""Gives what a key is called where it is stated: `decimal`, or `fields.PaidAmount.decimal`."""
+
+
+def check_written(written: Mapping[str, Any], key: Called) -> None:
+    """Refuse what cannot hold together: ProfileError names the keys, and says what to do."""
+    _check_times(written, key)
+    blank = [one for one in written["null"] if one.strip() and one != one.strip(AROUND)]
+    if written["blanks"] == "dropped" and blank:
+        raise ProfileError(
+            f"{key('null')} names {shown(blank[0])!r} with blanks around it, which blanks drops "
+            "before it is looked for. Take them out."
+        )
+    if written["thousands"] == written["decimal"]:
+        raise ProfileError(
+            f"{key('thousands')} and {key('decimal')} are both {written['decimal']!r}. They must "
+            "differ."
+        )
+    if written["groups"] != DEFAULT.groups and not written["thousands"]:
+        raise ProfileError(
+            f"{key('groups')} is about numbers with a sign between their digits. State it as "
+            "thousands, or take groups out."
+        )
+    if bool(written["true"]) != bool(written["false"]):
+        raise ProfileError(f"{key('true')} and false are stated together, or neither.")
+    both = {one.casefold() for one in written["true"]} & {
+        one.casefold() for one in written["false"]
+    }
+    if both:
+        raise ProfileError(f"{key('true')} and {key('false')} both have the word {min(both)!r}.")
+    try:
+        check_forms(number_form(written))
+    except NoNumberForm as error:
+        examples = ("negative", "positive", "currency")
+        stated = [key(one) for one in examples if written[one] != getattr(DEFAULT, one)]
+        raise ProfileError(f"{' and '.join(stated)}: {error}.") from None
+
+
+def _check_times(written: Mapping[str, Any], key: Called) -> None:
+    """Refuse forms of times that say nothing, or not for certain."""
+    if written["offset"] and written["zone"]:
+        raise ProfileError(
+            f"{key('offset')} and {key('zone')} both say what a time without offset means. Keep "
+            "one."
+        )
+    _check_zones(written, key)
+    forms, texts = date_forms(written), date_forms(written).texts
+    if forms.zeros_dropped and (forms.months or EPOCHS.keys() >= {*texts}):
+        raise ProfileError(
+            f"{key('date_zeros')} is about a date_format that is all numbers. Add one, or take "
+            "date_zeros out."
+        )
+    if forms.months and not any(re.search("%[bB]", text) for text in texts):
+        raise ProfileError(f"{key('months')} are for a date_format with %B or %b. Add one.")
+    for text in texts if forms.months else ():
+        try:
+            date_form(text, months=forms.months, zones=forms.zones)
+        except NoForm as error:
+            told = f"{key('date_format')} = {shown(text)!r} with months: {error}."
+            raise ProfileError(told) from None
+    if (found := forms.ambiguous()) is not None:
+        text, two = found
+        raise ProfileError(
+            f"{key('date_format')}: {shown(text)!r} is {two}. Nobody knows which is meant: keep "
+            "one of the two."
+        )
+
+
+def _check_zones(written: Mapping[str, Any], key: Called) -> None:
+    """Refuse names of zones that say nothing, or not for certain."""
+    forms = date_forms(written)
+    named = ["%Z" in text for text in forms.texts]
+    if any(named) and not forms.zones:
+        raise ProfileError(
+            f"{key('date_format')} has the name of a zone, %Z. State zones beside it, which say "
+            'what the names mean: CET = "+01:00".'
+        )
+    if forms.zones and not any(named):
+        form = f"{key('date_format')} has none" if forms.texts else "there is no date_format"
+        raise ProfileError(
+            f"{key('zones')} says what the names mean that stand in times as %Z, and {form}. State "
+            "both together; a field whose times have no such name states an offset or a zone of "
+            "its own."
+        )
+    numbered = [name for name, _ in forms.zones if forms.zeros_dropped and name[-1].isdigit()]
+    if numbered:
+        raise ProfileError(
+            f"{key('zones')} has {numbered[0]!r}, which ends with a digit, and date_zeros drops "
+            "those of dates: nobody knows where the name ends. State one of the two."
+        )
+    if forms.zones and all(named) and (written["offset"] or written["zone"]):
+        other = key("offset" if written["offset"] else "zone")
+        raise ProfileError(
+            f"{other} and {key('zones')} both say what a time means, and every time has the name "
+            "of its zone. Keep zones."
+        )
