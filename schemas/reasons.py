@@ -314,6 +314,13 @@ REFUSALS = _by_code(
         "Remove the lines above the header, or say header_line in a feed profile.",
     ),
     Reason(
+        "commented_header",
+        "header is a comment",
+        "this is the header, and begins with {comment}, as comments do",
+        "Name the columns with names in the feed profile, as of files without a header; or take "
+        "comment out, and map the column by the name that it has.",
+    ),
+    Reason(
         "missing_column",
         "required column missing",
         "required columns are missing: {columns}",

@@ -1,28 +1,26 @@
 """The header of an extract: which record it delivers, which column is which field."""
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from connectors.errors import ExtractRefused
-from connectors.files.content import Content, refused, shown
+from connectors.files.content import Content, refused
 from connectors.files.dialect import NO_QUOTE, Dialect, dialect_within
 from connectors.files.first_record import (
     FirstRecord,
     candidates,
-    cells,
     first_record,
     folded,
     heads,
     of_text,
 )
 from connectors.files.footer import ExtractFooter, read_footer
+from connectors.files.header_elsewhere import LOOKED_FOR, check_elsewhere, line_of_header
 from connectors.files.header_names import HeaderNames, known_names, listed
 from connectors.files.positions import DELIMITER, QUOTE, CellRanges, in_order, positions_of
 from connectors.files.profile import DEFAULT, Profile, written_of
-from connectors.files.profile_keys import FOUND
 from connectors.files.rows_file import RowsFile, rows_file_of
 from connectors.files.unpivot import Unpivot, record_names, unpivot_of
 from connectors.settings import Limits
@@ -36,12 +34,6 @@ ONE_LINE = {
     *(Kind.DATETIME, Kind.DATETIME_OFFSET, Kind.INSTANT),
 }
 """Kinds whose texts never hold a line break."""
-LINES_LOOKED_AT = 100
-"""How far below a first record that is no header one is looked for."""
-PRIVATE = re.compile(
-    r"@|://|sig|token|key|secret|passw|pwd|credential|auth|login|jwt|sas", re.IGNORECASE
-)
-"""What is not quoted of a line that nobody knows the columns of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +97,8 @@ def read_header(
 ) -> Header:
     """Read the header and recognise the record; None leaves a choice to the profile or the header.
 
-    Raises ExtractRefused: missing_header, text_before_header, missing_column, duplicate_column,
-    inconsistent_columns, malformed_csv, bad_encoding, too_large, empty_file.
+    Raises ExtractRefused: missing_header, text_before_header, commented_header, missing_column,
+    duplicate_column, inconsistent_columns, malformed_csv, bad_encoding, too_large, empty_file.
     """
     profile = profile or DEFAULT
     if content.workbook:
@@ -115,9 +107,9 @@ def read_header(
     try:
         return _read_header(content, dialect, table, profile, limits)
     except ExtractRefused as refusal:
-        if refusal.code in ("missing_header", "missing_column", "malformed_csv"):
+        if refusal.code in LOOKED_FOR:
             dialects = candidates(content, dialect, profile, limits)
-            _check_text_before(content, refusal, dialects, table, profile, limits)
+            check_elsewhere(content, refusal, dialects, table, profile, limits)
         raise
 
 
@@ -162,7 +154,7 @@ def _read_header(
             dialects,
             limits,
             known_names(profile),
-            line=_first_line(content, dialects, table, profile, limits),
+            line=line_of_header(content, dialects, table, profile, limits),
             rows=profile.header_lines,
         )
         named = _last_named(line.names)
@@ -318,23 +310,6 @@ def _without_around(
     return profile
 
 
-def _first_line(
-    content: Content,
-    dialects: Sequence[Dialect],
-    table: Table | None,
-    profile: Profile,
-    limits: Limits,
-) -> int:
-    """Number of the line at which the header is looked for."""
-    if profile.header_line != FOUND:
-        return int(profile.header_line)
-    for number, line in _numbered(content, profile, limits):
-        for dialect in dialects:
-            if _reading(content.name, number, cells(line, dialect), profile).whole(table):
-                return number
-    return 1
-
-
 def _is_guarded(names: Sequence[str]) -> bool:
     folded = {name.casefold() for name in names}
     return {PARENT_COLUMN.casefold(), QUOTED_COLUMN.casefold()} <= folded
@@ -346,57 +321,6 @@ def _as_delivered(names: tuple[str, ...], dialect: Dialect) -> tuple[str, ...]:
         return names
     guard = dialect.guard
     return tuple(guard.take(name) for name in names)
-
-
-def _reading(extract: str, line: int, names: tuple[str, ...], profile: Profile) -> HeaderNames:
-    """The names of what may be a header."""
-    unpivot = unpivot_of(names, profile)
-    names = record_names(names, unpivot, profile) if unpivot else names
-    return HeaderNames(extract, line, names, profile)
-
-
-def _check_text_before(
-    content: Content,
-    refusal: ExtractRefused,
-    dialects: list[Dialect],
-    table: Table | None,
-    profile: Profile,
-    limits: Limits,
-) -> None:
-    """Raise `text_before_header` where the first record is none, and one below is a header."""
-    numbered = _numbered(content, profile, limits, refusal.line or 1)
-    first: list[HeaderNames] = []
-    for number, line in numbered:
-        for dialect in dialects:
-            reading = _reading(content.name, number, cells(line, dialect), profile)
-            if number == numbered[0][0]:
-                first.append(reading)
-                if 2 * reading.known() >= len(reading.names):
-                    return
-            elif found := reading.whole(table):
-                text = numbered[0][1].strip()
-                # With as many cells as the header it may be a record, and that may hold a secret.
-                alike = any(len(one.names) == len(reading.names) for one in first)
-                quotable = not (found.unquotable or alike or PRIVATE.search(text))
-                reads = f"It reads {shown(text, 60)!r}." if quotable else ""
-                raise refused(
-                    "text_before_header",
-                    content.name,
-                    line=refusal.line,
-                    found=reads,
-                    header=number,
-                    of=found.name,
-                ) from refusal
-
-
-def _numbered(
-    content: Content, profile: Profile, limits: Limits, first: int = 1
-) -> list[tuple[int, str]]:
-    """The lines that are looked at from one on, as text, with their numbers; no comments."""
-    head, _ = next(heads(content, limits))
-    lines = [line.decode(content.encoding, "replace") for line in head.splitlines()]
-    numbered = [*enumerate(lines, 1)][first - 1 :][:LINES_LOOKED_AT]
-    return [one for one in numbered if not one[1].startswith(profile.comment)]
 
 
 def _holds_text(table: Table, fields: Sequence[str | None]) -> bool:

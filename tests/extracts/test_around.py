@@ -25,6 +25,7 @@ REST = {
     if name not in COLUMNS.values() and EXTRACTS["payment"].by_name[name].needs_value
 }
 UNNAMED = {"unnamed_columns": 1, "unknown_columns": "ignore"}
+HASHES = {"comment": "#"}
 HEADER = "Zahlung;Betrag;Mandant\n"
 ROWS = "4711;1.234,56;7\n4712;-20,00;7\n"
 SUM, COUNT = r"Summe;(?P<PaidAmount>[^;]*);", r"(?P<rows>[\d.]+) Buchungen;;"
@@ -106,6 +107,17 @@ def test_names_of_several_rows_are_joined(tmp_path: Path) -> None:
         ("x\ny\n", {"header_line": "found"}, "missing_column", "line 1: required columns"),
         ("x\n" + HEADER, {}, "text_before_header", "or say header_line in a feed profile"),
         ("Zahlung;Betrag\n", {"header_lines": 2}, "malformed_csv", "never closed"),
+        (f"#{HEADER}{ROWS}", HASHES, "commented_header", "line 1: .* begins with '#', as comments"),
+        (f"# 1\n# {HEADER}{ROWS}", HASHES, "commented_header", "line 2: this is the header"),
+        (f"#{HEADER}", HASHES, "commented_header", "names in the feed profile.* or take comment"),
+        (
+            f"x\n#{HEADER}{ROWS}",
+            {**HASHES, "header_line": "found", "columns": {**COLUMNS, "#Zahlung": "Id"}},
+            "commented_header",
+            "line 2: this is the header",
+        ),
+        (f"# {HEADER}Nr.;Betrag;Mandant\n{ROWS}", HASHES, "missing_column", "line 2: required"),
+        (f"# no header\n{ROWS}", HASHES, "missing_header", "line 2: the first record is data"),
     ],
 )
 def test_a_header_that_is_not_there(
@@ -115,6 +127,15 @@ def test_a_header_that_is_not_there(
     assert error.code == code
     with pytest.raises(ExtractRefused, match=said):
         raise error
+
+
+def test_a_header_that_is_a_comment_is_not_needed_where_the_columns_have_names(
+    tmp_path: Path,
+) -> None:
+    profile = bank(**HASHES, delimiter=";", names=[*COLUMNS])
+    header, records = read(tmp_path, f"#{HEADER}{ROWS}", profile)
+    assert header.fields == ("Id", "PaidAmount", "TenantsId")
+    assert records == ROWS
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
