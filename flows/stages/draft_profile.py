@@ -223,7 +223,7 @@ class _Draft:
             fits = "each fits as many cells" if others else "each fits every row"
             why = f"  # {fits}" if len(forms) > 1 else "  # of most cells" if others else ""
             mark = "# ? " if why or zones else ""
-            yield f"{mark}date_format = {' or '.join(map(quoted, forms))}{why}"
+            yield f"{mark}date_format = {' or '.join(map(_stated, forms))}{why}"
         for place, of in times.items():
             if of.others:
                 no_time = Found(of.others, of.example)
@@ -361,7 +361,13 @@ def _currencies(found: Mapping[str, Found]) -> Iterator[str]:
 
 
 def _forms(of: TimesFound) -> str:
-    return " or ".join(map(quoted, of.forms)) if of.forms else "of ISO 8601"
+    return " or ".join(map(_stated, of.forms)) if of.forms else "of ISO 8601"
+
+
+def _stated(forms: Sequence[str]) -> str:
+    """A form as a profile states it, or several of which each cell has one."""
+    listed = ", ".join(map(quoted, forms))
+    return listed if len(forms) == 1 else f"[{listed}]"
 
 
 def _constants(table: Table, theirs: set[str]) -> Iterator[str]:

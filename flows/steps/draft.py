@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple, TypeVar
 
 from schemas.cells.counted_times import EPOCHS, counted_time
@@ -56,8 +56,8 @@ _TIMES, _NUMBERS = 1 / 2, 2 / 3
 class TimesFound(NamedTuple):
     """How the cells of a column are times."""
 
-    forms: tuple[str, ...]
-    """The forms that fit equally many; none: ISO 8601, which needs no form."""
+    forms: tuple[tuple[str, ...], ...]
+    """What fits equally many, a form or several of one day; none: ISO 8601, which needs no form."""
     others: int
     """How many cells are written in another way."""
     example: str
@@ -77,13 +77,40 @@ def times_of(cells: Sequence[str]) -> TimesFound | None:
     if plain and not plain.others:
         return plain
     found = time_forms(counts)
-    if not found:
+    least = min((left for left, _ in found.values()), default=None)
+    if least != 0 and (several := _several_forms(counts)):
+        return TimesFound(several, 0, "", offsets=_have_offsets(several))
+    if least is None:
         return plain or _zoned_times(counts)
-    least = min(left for left, _ in found.values())
     if plain and plain.others <= least:
         return plain
-    forms = tuple(form for form, (left, _) in found.items() if left == least)
-    return TimesFound(forms, *found[forms[0]], offsets=all("%z" in form for form in forms))
+    forms = tuple((form,) for form, (left, _) in found.items() if left == least)
+    return TimesFound(forms, *found[forms[0][0]], offsets=_have_offsets(forms))
+
+
+def _have_offsets(forms: Iterable[Sequence[str]]) -> bool:
+    return all("%z" in form for form in chain.from_iterable(forms))
+
+
+def _several_forms(cells: Collection[str]) -> tuple[tuple[str, ...], ...]:
+    """The forms of one day by which each cell is a time; of each day by which all are."""
+    probed = [*islice(cells, _PROBED)]
+    days = [day for day in DAYS if _forms_of(day, probed)]
+    return tuple(forms for day in days if (forms := _forms_of(day, cells)))
+
+
+def _forms_of(day: str, cells: Iterable[str]) -> tuple[str, ...]:
+    """The forms with this day by which the cells are times; none, if one of them is not."""
+    found, left = [], {*cells}
+    for clock in CLOCKS:
+        try:
+            wall = date_form(f"{day}{clock}").wall
+        except NoForm:
+            continue
+        read = {cell for cell in left if not isinstance(wall(cell), str)}
+        found += [f"{day}{clock}"] if read else []
+        left -= read
+    return () if left else tuple(found)
 
 
 def _iso_times(counts: Counter[str]) -> TimesFound | None:
@@ -105,9 +132,9 @@ def _zoned_times(counts: Mapping[str, int]) -> TimesFound | None:
     if len(read) != len(counts) or len(zones) > _MOST_ZONES or len(blanks) != 1:
         return None
     bare = times_of([match[1] for match in read for _ in range(counts[match[0]])])
-    if bare is None or bare.others or not all("%M" in form for form in bare.forms):
+    if bare is None or bare.others or not all("%M" in form for form in chain(*bare.forms)):
         return None
-    forms = tuple(f"{form}{min(blanks)}%Z" for form in bare.forms)
+    forms = tuple(tuple(f"{form}{min(blanks)}%Z" for form in one) for one in bare.forms)
     return TimesFound(forms, 0, "", tuple(sorted(zones)), offsets=True)
 
 
