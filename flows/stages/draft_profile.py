@@ -181,6 +181,9 @@ class _Draft:
             yield f"# ? decimal or thousands = {quoted(sign)}  # one or the other in 1{sign}234"
         if len(signs.thousands) == 1 and not signs.decimal & signs.thousands:
             yield f"thousands = {quoted(min(signs.thousands))}"
+            if "lakh" in signs.groups:
+                mark = "# ? " if len(signs.groups) > 1 else ""
+                yield f"{mark}groups = {' or '.join(map(quoted, sorted(signs.groups)))}"
         elif signs.decimal and (signs.either - signs.decimal) and not signs.thousands:
             yield f"# ? thousands = {quoted(min(signs.either - signs.decimal))}"
         yield from _examples("negative", signs.negative, usual="-1")

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 
 from schemas.cells.counted_times import EPOCHS, counted_time
 from schemas.cells.dates import NoForm, date_form
-from schemas.cells.numbers import BLANK, BLANKS
+from schemas.cells.numbers import BLANK, BLANKS, GROUPS, LAST_GROUP
 from schemas.cells.reading import Moment, read_moment
 from schemas.currency_codes import CODES
 
@@ -176,6 +176,8 @@ class Between(NamedTuple):
     thousands: str = ""
     either: str = ""
     """The sign that may be one or the other: `1.234`."""
+    groups: str = ""
+    """Which of `GROUPS` its digits are in, if they cannot be in others."""
 
 
 class Found(NamedTuple):
@@ -247,6 +249,11 @@ class NumberSigns:
         return {one.either for one in self.between} - {""}
 
     @property
+    def groups(self) -> set[str]:
+        """Which of `GROUPS` some of the digits have to be in."""
+        return {one.groups for one in self.between} - {""}
+
+    @property
     def negative(self) -> dict[str, Found]:
         """Examples of minus one."""
         return self._examples(_is_negative, _without_currency)
@@ -286,19 +293,20 @@ def _between(core: str) -> Between:
     signs = [sign for sign in core if not sign.isdigit()]
     if not signs:
         return Between()
-    last = signs[-1]
+    (groups, *others), last = _groups(core), signs[-1]
+    only = "" if others else groups
     behind = len(core) - core.rindex(last) - 1
     if signs[0] != last and _thousands(signs[0]) != _thousands(last):
-        return Between(last, _thousands(signs[0]))
+        return Between(last, _thousands(signs[0]), groups=only)
     if len(signs) > 1 or last not in ".,":
-        return Between(thousands=_thousands(last))
+        return Between(thousands=_thousands(last), groups=only)
     if behind == 3 and not core.startswith("0"):
         return Between(either=last)
     return Between(last)
 
 
 def _is_number(cell: str, core: str) -> bool:
-    if not _is_grouped(core) or not _SIGNED.fullmatch(cell):
+    if not _groups(core) or not _SIGNED.fullmatch(cell):
         return False
     rest = cell.replace(core, "", 1).strip(f"{SIGNS}{BLANKS}")
     sign = len(rest) == 1 and _is_currency(rest)
@@ -307,15 +315,24 @@ def _is_number(cell: str, core: str) -> bool:
     return not rest or sign or rest.upper() in FLAGS or code
 
 
-def _is_grouped(core: str) -> bool:
-    """Whether its signs are between groups of three digits, the last one maybe before decimals."""
+def _groups(core: str) -> list[str]:
+    """Which of `GROUPS` its signs may be between, the last one maybe before decimals."""
     first, *groups = re.split("[^0-9]", core)
     signs = [sign for sign in core if not sign.isdigit()]
     if signs and signs[-1] in ".," and signs.count(signs[-1]) == 1:
         groups.pop()
         signs.pop()
-    alike = len({_thousands(sign) for sign in signs}) <= 1
-    return not groups or (alike and len(first) <= 3 and all(len(group) == 3 for group in groups))
+    if not groups:
+        return [*GROUPS]
+    alike = len({_thousands(sign) for sign in signs}) == 1
+    # Other signs between other groups are those of telephone numbers.
+    return [
+        name
+        for name, size in GROUPS.items()
+        if alike and (size == LAST_GROUP or signs[0] == ",")
+        if len(first) <= size and len(groups[-1]) == LAST_GROUP
+        if all(len(group) == size for group in groups[:-1])
+    ]
 
 
 def _thousands(sign: str) -> str:

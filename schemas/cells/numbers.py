@@ -18,8 +18,8 @@ AROUND = " \t"
 """Blanks around a cell that are no part of it."""
 BLANK = "blank"
 """As a sign between thousands: a blank of any kind."""
-GROUPS = {"thousands": 3, "lakh": 2}
-"""How many digits each group of a number has, but the last, which has three."""
+GROUPS, LAST_GROUP = {"thousands": 3, "lakh": 2}, 3
+"""How many digits each group of a number has, and how many the last one has whatever they are."""
 NEGATIVE, POSITIVE = ("-1",), ("1", "+1")
 _STATED = "\ue000"
 """What stands for the sign of a currency that ends with the decimal sign: no text has it."""
@@ -185,7 +185,7 @@ def _core(form: NumberForm) -> str:
     if form.thousands:
         size, sign = GROUPS[form.groups], _class(form.thousands)
         first = f"[1-9][0-9]{{0,{size - 1}}}"
-        whole = f"(?:{first}(?:{sign}[0-9]{{{size}}})*{sign}[0-9]{{3}}|{whole})"
+        whole = f"(?:{first}(?:{sign}[0-9]{{{size}}})*{sign}[0-9]{{{LAST_GROUP}}}|{whole})"
     if form.implied:
         return whole
     point = re.escape(form.decimal)

@@ -108,6 +108,10 @@ def test_what_a_file_of_the_gallery_tells_is_stated_as_its_profile_has_it(feed: 
         (("1.234", "5,5"), 'decimal = ","', "\nthousands"),
         (("1,234,567",), 'thousands = ","', "decimal"),
         (("1,234.5",), 'thousands = ","', "decimal"),
+        (("12,34,567.89", "1,234.50"), 'thousands = ","\ngroups = "lakh"\n', "? groups"),
+        (("123,456.5", "12,345.5"), 'thousands = ","', "groups"),
+        (("12,34,567", "123,456.5"), '# ? groups = "lakh" or "thousands"', "\ngroups"),
+        (("12 34 567", "12 34 568"), 'unknown_columns = "ignore"', "groups"),
         (("0.125",), 'unknown_columns = "ignore"', "decimal"),
         (("1 234,50",), 'thousands = "blank"', "?  "),
         (

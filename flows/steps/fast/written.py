@@ -18,10 +18,10 @@ from flows.steps.fast.cells import (
 )
 from flows.steps.fast.forms import SHORT, Book, HowRead, TimePart
 from schemas.amounts import MICRO_DIGITS
+from schemas.cells.numbers import LAST_GROUP
 from schemas.compiled import compiled
 
 _ZERO, _BLANK, _TAB = ord("0"), ord(" "), ord("\t")
-_LAST_GROUP = 3
 _MOST_WHOLE_DIGITS = 8
 _MOST_DIGITS = 16
 _BEYOND_WHOLE = 10**_MOST_WHOLE_DIGITS
@@ -145,7 +145,7 @@ def read_amount(
         begin, end = _next_group(text, at, stop, book, how)
         while end > begin:
             behind = _next_group(text, end, stop, book, how)
-            size = how.group_digits if behind[1] > behind[0] else _LAST_GROUP
+            size = how.group_digits if behind[1] > behind[0] else LAST_GROUP
             digits += size
             if end - begin != size or digits > most:
                 return 0, 0, False
