@@ -232,8 +232,8 @@ REASONS = _by_code(
     ),
     Reason(
         "Comment",
-        "comment line",
-        "The line begins as the feed profile says that comments do, and is no record.",
+        "line that is no record",
+        "The feed profile says of the line that it is no record (comment, skip_lines).",
         "Nothing, where such lines are expected: `recon row FILE --line N` shows each.",
     ),
     Reason(

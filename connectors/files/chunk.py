@@ -60,7 +60,7 @@ class Chunk:
     valueless: SkippedLines = NO_LINES
     """Up to its end, from that of the chunk before; of the last one also those behind it."""
     comments: SkippedLines = NO_LINES
-    """The same of lines that begin as the feed begins comments."""
+    """The same of lines that are no record, as the feed says of them."""
     behind: SkippedLines = NO_LINES
     """Those of the last chunk's comments that stand behind its end."""
     currencies: pl.DataFrame | None = None
@@ -127,9 +127,9 @@ class Chunk:
         return self.start.record + np.flatnonzero(self.chosen)
 
     def conserved(self) -> bool:
-        """Prove that each byte is in one record, one comment or a line end, from the bytes."""
+        """Prove that each byte is in one record, one skipped line or a line end, from the bytes."""
         settled = memoryview(self.block)[: self.records.consumed]
-        return conserved(settled, self.records, self.dialect.comment)
+        return conserved(settled, self.records, self.dialect)
 
     @cached_property
     def faults(self) -> dict[int, str]:

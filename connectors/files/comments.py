@@ -1,13 +1,13 @@
-"""Lines that are no record, because they begin with a text that a feed begins comments with."""
+"""Lines that are no record: they begin as the comments of a feed do, or fit one of its patterns."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from connectors.files.bitmask import Bytes, Flags, Places
+from connectors.files.dialect import Dialect
 from connectors.files.lines import CARRIAGE_RETURN, LINE_FEED, PhysicalLines
 from connectors.files.readings import Readings
 
@@ -24,8 +24,8 @@ class CommentLines(NamedTuple):
         there = (begin <= self.start) & (self.start < end)
         return CommentLines(self.start[there] - begin, self.end[there] - begin, self.line[there])
 
-    def within(self, text: Bytes, comment: Sequence[bytes]) -> bool:
-        """Prove that each of them is one line that begins with one of the texts, from the bytes."""
+    def within(self, text: Bytes, dialect: Dialect) -> bool:
+        """Prove from the bytes that each of them is one line, and no record."""
         size = self.end - self.start
         if not len(size):
             return True
@@ -33,24 +33,39 @@ class CommentLines(NamedTuple):
         of_lines = text[np.repeat(self.start, size) + offset]
         if ((of_lines == LINE_FEED) | (of_lines == CARRIAGE_RETURN)).any():
             return False
-        return bool(_begin(text, self.start, self.end, comment).all())
+        return bool(_no_records(text, self.start, self.end, dialect).all())
 
 
 _NONE = np.empty(0, np.int64)
 NO_COMMENTS = CommentLines(_NONE, _NONE, _NONE)
 
 
-def may_be_comments(
-    text: Bytes, lines: PhysicalLines, comment: Sequence[bytes], oversize: Flags
-) -> Flags:
-    """Which lines begin as comments do: all of them are, but for those within a quoted field."""
-    return _begin(text, lines.start, lines.stop, comment) & ~oversize
+def may_be_comments(text: Bytes, lines: PhysicalLines, dialect: Dialect, oversize: Flags) -> Flags:
+    """Which lines are no records by themselves: none of them is, but for those within quotes.
+
+    Of a line whose end is not known yet nothing is said: what it fits is the whole of it.
+    """
+    known = slice(lines.complete)
+    found = np.zeros(len(lines.start), np.bool_)
+    found[known] = _no_records(text, lines.start[known], lines.stop[known], dialect)
+    return found & ~oversize
 
 
-def _begin(text: Bytes, start: Places, end: Places, comment: Sequence[bytes]) -> Flags:
-    """Which of these stretches begin with one of the texts."""
+def _no_records(text: Bytes, start: Places, end: Places, dialect: Dialect) -> Flags:
+    """Which of these lines begin as comments do, or fit a pattern."""
+    found = _begin(text, start, end, dialect)
+    if dialect.skip_lines:
+        data = text.tobytes()
+        asked = np.flatnonzero(~found & (end > start))
+        places = zip(start[asked].tolist(), end[asked].tolist(), strict=True)
+        found[asked] = [dialect.fitting(data[first:last]) is not None for first, last in places]
+    return found
+
+
+def _begin(text: Bytes, start: Places, end: Places, dialect: Dialect) -> Flags:
+    """Which of these lines begin as comments do."""
     begin: Flags = np.zeros(len(start), np.bool_)
-    for one in comment:
+    for one in dialect.comment:
         found = end - start >= len(one)
         for at, sign in enumerate(one):
             places = np.flatnonzero(found)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cache
 from typing import TypedDict
 
 from connectors.files.encodings import contains_ascii, stands_alone
@@ -43,6 +45,8 @@ class Dialect:
     """Whether blanks may stand between a delimiter and a quote."""
     comment: tuple[bytes, ...] = ()
     """What a line begins with that is no record; empty: there are no such lines."""
+    skip_lines: tuple[str, ...] = ()
+    """Patterns of whole lines that are no record either."""
 
     def __post_init__(self) -> None:
         if not contains_ascii(self.encoding):
@@ -73,8 +77,26 @@ class Dialect:
         return {"delimiter": self.delimiter.decode(), "quotechar": self.quote.decode()}
 
     def begins_comment(self, line: bytes) -> bool:
-        """Whether a line is no record, unless a quoted field of one above is still open."""
+        """Whether a line is a comment, unless a quoted field of a record above is still open."""
         return line.startswith(self.comment)
+
+    @property
+    def skips(self) -> bool:
+        """Whether some lines are no record."""
+        return bool(self.comment or self.skip_lines)
+
+    def is_skipped(self, line: bytes) -> bool:
+        """The same of a line without its end that may be no record for another reason too."""
+        return self.begins_comment(line) or self.fitting(line) is not None
+
+    def fitting(self, line: bytes) -> re.Match[str] | None:
+        """How a line, without its end, fits the first pattern of `skip_lines` that it fits.
+
+        Bytes that are no text are lone surrogates.
+        """
+        text = line.decode(self.encoding, "surrogateescape")
+        found = (pattern.fullmatch(text) for pattern in _compiled(self.skip_lines))
+        return next(filter(None, found), None)
 
     @property
     def guard(self) -> Guard:
@@ -90,6 +112,7 @@ def dialect_within(
     encoding: str,
     escape: str = "",
     comment: Sequence[str] = (),
+    skip_lines: Sequence[str] = (),
     blanks_dropped: bool = False,
 ) -> Dialect:
     """The dialect of a file that is read within these limits."""
@@ -103,7 +126,13 @@ def dialect_within(
         escape=escape.encode(),
         blanks_dropped=blanks_dropped,
         comment=tuple(one.encode() for one in comment),
+        skip_lines=tuple(skip_lines),
     )
+
+
+@cache
+def _compiled(patterns: tuple[str, ...]) -> list[re.Pattern[str]]:
+    return [re.compile(one) for one in patterns]
 
 
 class RecordFault(IntEnum):

@@ -60,6 +60,7 @@ def of_text(content: Content, profile: Profile, limits: Limits) -> list[Dialect]
             encoding=content.encoding,
             escape=profile.escape or "",
             comment=profile.comment,
+            skip_lines=profile.skip_lines,
             blanks_dropped=profile.blanks == "dropped",
         )
         for delimiter in delimiters

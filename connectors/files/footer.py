@@ -120,7 +120,7 @@ def _is_comment(content: Content, profile: Profile, dialect: Dialect, line: _Lin
 
     One with a quote that is open may be the end of a text, and is not passed over.
     """
-    if not dialect.begins_comment(line.text) or _has_open_quote(line, dialect):
+    if not dialect.is_skipped(line.text.rstrip(b"\r\n")) or _has_open_quote(line, dialect):
         return False
     text = _decoded(content, line)
     return not any(re.fullmatch(pattern, text) for pattern in profile.footer)

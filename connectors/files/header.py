@@ -115,10 +115,10 @@ def read_header(
 
 def _check_workbook(content: Content, profile: Profile) -> None:
     """Refuse a workbook by a profile that is of texts, or reads 1.234 as something else."""
-    if profile.comment:
+    if profile.comment or profile.skip_lines:
         detail = (
-            "a workbook has no comments, and the feed profile says what they begin with; leave "
-            "rows of a sheet out by a column (leave_out)"
+            "a workbook has no comments or other lines of a text, and the feed profile says what "
+            "they are (comment, skip_lines); leave rows of a sheet out by a column (leave_out)"
         )
         raise refused("unsupported_format", content.name, detail=detail)
     for name in (None, *profile.fields):
@@ -208,7 +208,7 @@ def _of_rows(dialect: Dialect) -> Dialect | None:
         return None
     none = dialect.quote == NO_QUOTE.encode()
     quote = DEFAULT.quote.encode() if none else dialect.quote
-    return replace(dialect, quote=quote, escape=b"", comment=())
+    return replace(dialect, quote=quote, escape=b"", comment=(), skip_lines=())
 
 
 def _fixed_width(content: Content, table: Table, profile: Profile, limits: Limits) -> Header:
@@ -219,6 +219,7 @@ def _fixed_width(content: Content, table: Table, profile: Profile, limits: Limit
         quote=QUOTE.decode(),
         encoding=content.encoding,
         comment=profile.comment,
+        skip_lines=profile.skip_lines,
     )
     above = profile.first_line - 1
     start = content.text_start + _length(content, limits, above)
@@ -283,6 +284,7 @@ def _without_signs(profile: Profile) -> Profile:
         quote=DEFAULT.quote if profile.quote == NO_QUOTE else profile.quote,
         escape=None,
         comment=(),
+        skip_lines=(),
     )
 
 

@@ -33,6 +33,8 @@ class Profile:
     """The sign before one that means nothing, or that stands for another: a backslash."""
     comment: tuple[str, ...] = ()
     """What lines begin with that are no records."""
+    skip_lines: tuple[str, ...] = ()
+    """Patterns of whole lines behind the header that are no records."""
     encoding: str | None = None
     header_line: int | str = 1
     """Number of the line the header begins on, or `FOUND`; blank lines before it do not matter."""

@@ -202,8 +202,8 @@ def _check_positions(profile: Profile) -> None:
             profile,
             "sheet",
             (
-                *("positions", "delimiter", "quote", "escape", "comment", "encoding"),
-                "unnamed_columns",
+                *("positions", "delimiter", "quote", "escape", "comment", "skip_lines"),
+                *("encoding", "unnamed_columns"),
             ),
         )
     if profile.names:

@@ -141,8 +141,11 @@ def _sheet(key: str, value: object) -> str | int:
     return text
 
 
-def _footer(key: str, value: object) -> tuple[str, ...]:
-    lines = texts_of(key, value, "['Total,,,(?P<PaidAmount>[^,]*),.*']")
+def _lines(such_as: str) -> Reader:
+    return lambda key, value: _patterns(key, texts_of(key, value, such_as))
+
+
+def _patterns(key: str, lines: list[str]) -> tuple[str, ...]:
     for line in lines:
         try:
             pattern = re.compile(line)
@@ -299,10 +302,11 @@ KEYS: dict[str, tuple[str, Reader]] = {
     "quote": ("quote", _quote),
     "escape": ("escape", one_of("\\")),
     "comment": ("comment", _comment),
+    "skip_lines": ("skip_lines", _lines(r"['Page \d+']")),
     "header_line": ("header_line", _header_line),
     "header_lines": ("header_lines", whole(1, 5)),
     "unnamed_columns": ("unnamed_columns", whole(1, MOST_UNNAMED)),
-    "footer": ("footer", _footer),
+    "footer": ("footer", _lines("['Total,,,(?P<PaidAmount>[^,]*),.*']")),
     "totals": ("totals", one_of("all", "kept")),
     "sheet": ("sheet", _sheet),
     "names": ("names", _column_names),

@@ -69,7 +69,7 @@ def chunks(pieces: Pieces, width: int, dialect: Dialect, place: Place) -> Iterat
     Comments above the records of a chunk are told with it, those behind the last one with the last.
     """
     found = _settled(pieces, width, dialect, place)
-    if not dialect.comment:
+    if not dialect.skips:
         yield from (chunk for chunk in found if chunk.height)
         return
     last: Chunk | None = None

@@ -10,7 +10,6 @@ border while both are legal, therefore the work is linear in the block, whatever
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -54,7 +53,7 @@ class Records:
     inside: bool
     waits: bool = False
     comments: CommentLines = NO_COMMENTS
-    """The lines that are no record, because they begin as the feed begins comments."""
+    """The lines that are no record, as the feed says of them."""
 
     def __len__(self) -> int:
         return len(self.start)
@@ -113,9 +112,9 @@ def split(
     oversize = lines.stop - lines.start > dialect.look_ahead_bytes
     oversize[:1] |= inside
     comments = np.zeros(len(oversize), np.bool_)
-    if dialect.comment:
+    if dialect.skips:
         whole = np.frombuffer(data, np.uint8)
-        comments = may_be_comments(whole, lines, dialect.comment, oversize)
+        comments = may_be_comments(whole, lines, dialect, oversize)
         readings = without_comments(readings, comments)
     spans = _walk(_judge(lines, readings, width, dialect, oversize, final=final), lines.complete)
     records = _assemble(lines, readings, spans, oversize, comments, width=width, line=line)
@@ -156,8 +155,11 @@ def sound(block: bytes | memoryview, records: Records) -> bytes:
     return bytes(copy)
 
 
-def conserved(block: bytes | memoryview, records: Records, comment: Sequence[bytes] = ()) -> bool:
-    """Prove from the bytes that each settled one is in one record, comment or line end."""
+def conserved(block: bytes | memoryview, records: Records, dialect: Dialect | None = None) -> bool:
+    """Prove from the bytes that each settled one is in one record, skipped line or line end.
+
+    `dialect` says which lines are skipped; None: none are.
+    """
     text = np.frombuffer(block, np.uint8)
     start, end = records.start, records.end
     if len(records.comments.start):
@@ -167,7 +169,7 @@ def conserved(block: bytes | memoryview, records: Records, comment: Sequence[byt
     size = gap_end - gap_start
     if (size < 0).any() or (end <= start).any() or records.consumed > len(text):
         return False
-    if not records.comments.within(text, comment):
+    if not records.comments.within(text, dialect or Dialect()):
         return False
     offset = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
     between = text[np.repeat(gap_start, size) + offset]

@@ -37,7 +37,7 @@ class UnpivotedChunk(Chunk):
         """Of the lines: a byte is in as many records as its line becomes."""
         assert self.of_lines is not None
         settled = memoryview(self.block)[: self.records.consumed]
-        return conserved(settled, self.of_lines, self.dialect.comment)
+        return conserved(settled, self.of_lines, self.dialect)
 
     def only(self, chosen: Flags) -> Self:
         """Some of the records, where they are."""

@@ -223,7 +223,7 @@ def beside(verdict: "FileVerdict") -> str:
     if verdict.valueless:
         told += f", {quantity(verdict.valueless, 'line', grouped)} without a value"
     if verdict.comments:
-        told += f", {quantity(verdict.comments, 'comment line', grouped)}"
+        told += f", {quantity(verdict.comments, 'skipped line', grouped)}"
     return told
 
 

@@ -79,7 +79,7 @@ def is_simple(chunk: Chunk) -> bool:
     return (
         not chunk.records.fault.any()
         and is_csv(chunk.dialect)
-        and not chunk.dialect.comment
+        and not chunk.dialect.skips
         and chunk.dialect.encoding == "utf-8"
         and chunk.dialect.quote not in chunk.block
     )

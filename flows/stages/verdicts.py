@@ -103,7 +103,7 @@ class FileVerdict:
     valueless: int = 0
     """Lines that become no row, because none of their cells that is one holds a value."""
     comments: int = 0
-    """Lines that are no row, because they begin as the feed begins comments."""
+    """Lines that are no row, as the feed says of them."""
     refused: str | None = None
     message: str | None = None
     rejects: Rejects = field(default_factory=Rejects)

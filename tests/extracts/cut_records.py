@@ -26,7 +26,7 @@ def read(
         taken = min(len(data), taken + size)
         final = taken == len(data)
         settled = split(block, width, dialect, line=line, final=final, inside=inside)
-        assert conserved(block, settled, dialect.comment)
+        assert conserved(block, settled, dialect)
         starts, ends = (settled.start + offset).tolist(), (settled.end + offset).tolist()
         numbers = (settled.first_line.tolist(), settled.last_line.tolist())
         faults = map(RecordFault, settled.fault.tolist())
@@ -46,7 +46,7 @@ def chunked(data: bytes, width: int, dialect: Dialect, sizes: list[int]) -> list
     found: list[Record] = []
     for chunk in chunks(Pieces(_blocks(data, sizes)), width, dialect, Place(0, 1, 1)):
         records, offset = chunk.records, chunk.start.byte
-        assert conserved(chunk.block, records, dialect.comment)
+        assert conserved(chunk.block, records, dialect)
         columns = (records.start + offset, records.end + offset)
         numbers = (records.first_line, records.last_line, records.fault)
         found += [

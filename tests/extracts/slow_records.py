@@ -3,6 +3,7 @@
 It reads a whole file at once, so it also says what any cutting into blocks has to give.
 """
 
+import re
 import string
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -55,7 +56,7 @@ def read(data: bytes, width: int, dialect: Dialect) -> list[Record]:
     at = 0
     while at < len(lines):
         start, stop = lines[at]
-        if start == stop or is_comment(data, lines[at], dialect):
+        if start == stop or is_skipped(data, lines[at], dialect):
             at += 1
         elif stop - start > dialect.look_ahead_bytes:
             for piece in range(start, stop, dialect.max_record_bytes):
@@ -105,7 +106,7 @@ def record_at(
 
 def is_good(data: bytes, line: Line, width: int, dialect: Dialect) -> bool:
     """Does a complete record of the right width begin on this line?"""
-    if line.start == line.stop or is_comment(data, line, dialect):
+    if line.start == line.stop or is_skipped(data, line, dialect):
         return False
     reading = strict_reading(data, line.start, dialect)
     if not reading.closed or reading.fields != width:
@@ -113,10 +114,14 @@ def is_good(data: bytes, line: Line, width: int, dialect: Dialect) -> bool:
     return fits(data[line.start : reading.end], dialect)
 
 
-def is_comment(data: bytes, line: Line, dialect: Dialect) -> bool:
-    if not dialect.comment or line.stop - line.start > dialect.look_ahead_bytes:
+def is_skipped(data: bytes, line: Line, dialect: Dialect) -> bool:
+    if line.stop - line.start > dialect.look_ahead_bytes:
         return False
-    return data[line.start : line.stop].startswith(dialect.comment)
+    whole = data[line.start : line.stop]
+    text = whole.decode(dialect.encoding, "surrogateescape")
+    return whole.startswith(dialect.comment) or any(
+        re.fullmatch(pattern, text) for pattern in dialect.skip_lines
+    )
 
 
 def fits(record: bytes, dialect: Dialect) -> bool:

@@ -22,6 +22,7 @@ class Signs(NamedTuple):
     escape: bytes = b""
     blanks_dropped: bool = False
     comment: tuple[bytes, ...] = ()
+    skip_lines: tuple[str, ...] = ()
 
 
 FORMS = [
@@ -34,6 +35,8 @@ FORMS = [
     Signs(b"\t", blanks_dropped=True),
     Signs(b" ", blanks_dropped=True, comment=(b"#",)),
     Signs(b"||", comment=(b"#", b"a||")),
+    Signs(b"||", skip_lines=(r"\|\|a.*", '"a"?')),
+    Signs(escape=b"\\", skip_lines=(r'.*\\"?', '[^"]*"a')),
 ]
 PIECES = [
     *(b"D", b"D", b"D", b'"', b'"', b"\n", b"\r\n", b"a", b"\\", b"\\", b"|", b"~", b" ", b"\t"),
@@ -103,6 +106,7 @@ def test_cells_are_those_of_the_slow_reader(given: tuple[bytes, Dialect], width:
         (Signs(b"||", b"\\"), b'"aaaaaa\nb\\\\"||c\na\\||||b\n'),
         (Signs(blanks_dropped=True), b'"aaaaaa\nb"  , "c" \na,b\n'),
         (Signs(b"||", comment=(b"##",)), b'"aaaaaa\nb\n## "\n##\na||b\n'),
+        (Signs(skip_lines=("##.*",)), b'"aaaaaa\nb\n## "\n##"\na,b\n'),
     ],
 )
 @pytest.mark.parametrize("quote_limit", [6, 1000])

@@ -33,24 +33,31 @@ ALPHABETS = (
         b"\n##\xff\n",
     ],
 )
+SKIPPED: list[tuple[tuple[bytes, ...], tuple[str, ...]]] = [
+    *[((), ())] * 2,
+    *[((b"#",), ()), ((b"##",), ()), ((b"##", b"a,"), ())],
+    *[((), ('#+|"?a,.*"',)), ((), (r"a{2,}", r"[^,]*,\"[^a]*")), ((b"##",), (r"\W+",))],
+]
+"""Comments, and patterns of whole lines."""
 texts = st.sampled_from(ALPHABETS).flatmap(
     lambda alphabet: st.lists(st.sampled_from(alphabet), max_size=120).map(b"".join)
 )
 dialects = st.builds(
-    lambda field, more, ahead, encoding, line_breaks, comment: Dialect(
+    lambda field, more, ahead, encoding, line_breaks, skipped: Dialect(
         encoding=encoding,
         max_field_bytes=field,
         max_record_bytes=field + more,
         look_ahead_bytes=field + more + ahead,
         line_breaks=line_breaks,
-        comment=comment,
+        comment=skipped[0],
+        skip_lines=skipped[1],
     ),
     st.sampled_from([3, 8, 1000]),
     st.sampled_from([0, 2, 20, 1000]),
     st.sampled_from([0, 1, 10, 60, 1000]),
     st.sampled_from(["utf-8", "cp1252", "latin-1"]),
     st.booleans(),
-    st.sampled_from([(), (), (b"#",), (b"##",), (b"##", b"a,")]),
+    st.sampled_from(SKIPPED),
 )
 cuts = st.lists(st.integers(0, 20), max_size=150)
 

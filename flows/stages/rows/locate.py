@@ -100,6 +100,8 @@ def _why_not(
         nothing.append("without a value in any column that makes a record")
     if header.dialect.comment:
         nothing.append("a comment")
+    if header.dialect.skip_lines:
+        nothing.append("one that skip_lines of the feed profile says")
     if header.footer:
         nothing.append("of its footer")
     said = ", or ".join(nothing) + ("," if len(nothing) > 1 else "")

@@ -22,7 +22,7 @@ from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
 READY, REJECTED, SUPERSEDED, EXCLUDED = "ready", "rejected", "superseded", "excluded"
 COMMENTS = "comments"
-"""What tells of lines that are comments."""
+"""What tells of lines that are no record, as the feed says of them."""
 VALUELESS = "valueless"
 """What tells of lines that become no record."""
 
