@@ -75,8 +75,11 @@ def _begin(text: Bytes, start: Places, end: Places, dialect: Dialect) -> Flags:
 
 
 def without_comments(readings: Readings, comments: Flags) -> Readings:
-    """The readings of a block in which no record begins on these lines."""
+    """The readings of a block in which no record begins on these lines, and one that fails ends."""
+    if not len(readings.suspects):
+        return readings  # Each record is a line.
     return readings._replace(
         suspects=readings.suspects[~comments[readings.suspects]],
-        rivals=readings.rivals[~comments[readings.rivals]],
+        rivals=np.union1d(readings.rivals, np.flatnonzero(comments)),
+        undecided=readings.undecided & ~comments,
     )

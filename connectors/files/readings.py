@@ -33,7 +33,7 @@ class Readings(NamedTuple):
     end outside quotes ends the reading, or -1 if the reading fails; `unclosed` ones may yet close.
     `suspects` are the lines whose record may not end with the line, `rivals` the lines that begin
     a record of the right width within the limits, or (`undecided`) may do so once more bytes are
-    known.
+    known; lines that are no record are added to them.
     """
 
     fields: Places

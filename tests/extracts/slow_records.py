@@ -105,9 +105,11 @@ def record_at(
 
 
 def is_good(data: bytes, line: Line, width: int, dialect: Dialect) -> bool:
-    """Does a complete record of the right width begin on this line?"""
-    if line.start == line.stop or is_skipped(data, line, dialect):
+    """Is this line none, or does a complete record of the right width begin on it?"""
+    if line.start == line.stop:
         return False
+    if is_skipped(data, line, dialect):
+        return True
     reading = strict_reading(data, line.start, dialect)
     if not reading.closed or reading.fields != width:
         return False
