@@ -112,7 +112,7 @@ class Chunk:
                 records.fault[first:beyond],
                 end - begin,
                 end_line - line,
-                inside=records.inside and last,
+                inside=records.inside if last else end == records.end[beyond - 1],
                 waits=records.waits and last,
                 comments=records.comments.part(begin, end),
             ),

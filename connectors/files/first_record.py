@@ -207,6 +207,16 @@ def heads(content: Content, limits: Limits) -> Iterator[tuple[bytes, bool]]:
     yield head, True
 
 
+def first_lines(content: Content, limits: Limits, count: int) -> list[bytes]:
+    """The first lines, so many, with their ends; raises ExtractRefused where there are fewer."""
+    for head, final in heads(content, limits):
+        lines = head.splitlines(keepends=True)
+        if len(lines) > count or (final and len(lines) == count):
+            return lines[:count]
+    found = "The file has fewer lines, or a very long one."
+    raise refused("missing_header", content.name, line=count + 1, found=found)
+
+
 def clean(cell: str, quote: str) -> str:
     """A name without blanks and quotes around it."""
     name = cell.strip()

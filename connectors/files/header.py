@@ -1,28 +1,27 @@
 """The header of an extract: which record it delivers, which column is which field."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from connectors.errors import ExtractRefused
+from connectors.files.carried_columns import CarriedColumns, carried_columns, record_columns
 from connectors.files.content import Content, refused
 from connectors.files.dialect import NO_QUOTE, Dialect, dialect_within
 from connectors.files.first_record import (
     FirstRecord,
     candidates,
+    first_lines,
     first_record,
-    folded,
-    heads,
     of_text,
 )
 from connectors.files.footer import ExtractFooter, read_footer
 from connectors.files.header_elsewhere import LOOKED_FOR, check_elsewhere, line_of_header
-from connectors.files.header_names import HeaderNames, known_names, listed
+from connectors.files.header_names import HeaderNames, known_names
 from connectors.files.positions import DELIMITER, QUOTE, CellRanges, in_order, positions_of
 from connectors.files.profile import DEFAULT, Profile, written_of
 from connectors.files.rows_file import RowsFile, rows_file_of
-from connectors.files.unpivot import Unpivot, record_names, unpivot_of
+from connectors.files.unpivot import Unpivot, check_unpivots, unpivot_of
 from connectors.settings import Limits
 from schemas.counting import quantity
 from schemas.field import Kind, Table
@@ -64,6 +63,8 @@ class Header:
     """How a line becomes several records, whose columns are those above."""
     positions: CellRanges | None = None
     """Where the cells of a line are that has nothing between them."""
+    carried: CarriedColumns | None = None
+    """Its last columns, which stand in lines above the records."""
     of_workbook: bool = False
     """Whether its rows are those of a sheet, some of whose cells may not be read."""
 
@@ -73,9 +74,14 @@ class Header:
         return len(self.fields)
 
     @property
+    def line_width(self) -> int:
+        """How many of them stand in a record's own line."""
+        return self.width - len(self.carried.names if self.carried else ())
+
+    @property
     def unnamed(self) -> int:
-        """How many of them, behind all others, have no name."""
-        return self.width - _last_named(self.names)
+        """How many of these, behind all others, have no name."""
+        return self.line_width - _last_named(self.names[: self.line_width])
 
     def places(self, name: str) -> Sequence[int]:
         """The columns that a field comes from."""
@@ -164,16 +170,18 @@ def _read_header(
         detail = f"{quantity(len(line.names), 'column')}; the limit is {limits.columns}"
         raise refused("too_large", content.name, line=line.number, detail=detail)
     unpivot = unpivot_of(line.names, profile)
-    _check_unpivots(content, line, unpivot, profile)
+    check_unpivots(content.name, line.number, line.names, unpivot, profile)
     names = _as_delivered(line.names, line.dialect)
-    names = record_names(names, unpivot, profile) if unpivot else names
+    names = record_columns(names, unpivot, profile)
+    carried = carried_columns(content, profile, line.dialect, limits, above=line.number - 1)
     reading = HeaderNames(content.name, line.number, names, profile)
     table, fields, sources = reading.recognised(table)
+    own = fields[: len(fields) - len(carried.names if carried else ())]
     return Header(
         table=table,
         fields=fields,
         names=names,
-        dialect=replace(line.dialect, line_breaks=_holds_text(table, fields)),
+        dialect=replace(line.dialect, line_breaks=_holds_text(table, own)),
         body_start=line.end,
         body_line=line.end_line,
         parent_column=reading.place_of(PARENT_COLUMN),
@@ -181,6 +189,7 @@ def _read_header(
         sources=sources,
         footer=read_footer(content, profile, line.dialect, line.end),
         unpivot=unpivot,
+        carried=carried,
         of_workbook=content.workbook,
         rows_file=rows_file_of(
             content,
@@ -198,7 +207,8 @@ def _last_named(names: Sequence[str]) -> int:
 
 def _named(content: Content, dialect: Dialect, profile: Profile, limits: Limits) -> FirstRecord:
     """The header that the profile says, of a file that has none."""
-    start = content.text_start + _length(content, limits, profile.first_line - 1)
+    above = first_lines(content, limits, profile.first_line - 1)
+    start = content.text_start + sum(map(len, above))
     return FirstRecord(profile.names, dialect, profile.first_line, start, profile.first_line)
 
 
@@ -222,8 +232,9 @@ def _fixed_width(content: Content, table: Table, profile: Profile, limits: Limit
         skip_lines=profile.skip_lines,
     )
     above = profile.first_line - 1
-    start = content.text_start + _length(content, limits, above)
-    names = tuple(in_order(profile.positions))
+    start = content.text_start + sum(map(len, first_lines(content, limits, above)))
+    names = record_columns(tuple(in_order(profile.positions)), None, profile)
+    carried = carried_columns(content, profile, dialect, limits, above=above)
     reading = HeaderNames(content.name, profile.first_line, names, profile)
     return Header(
         table=table,
@@ -234,45 +245,14 @@ def _fixed_width(content: Content, table: Table, profile: Profile, limits: Limit
         body_line=profile.first_line,
         sources=reading.sources_of(table),
         footer=read_footer(content, profile, dialect, start),
-        positions=positions_of(profile.positions, short_filled=profile.short_lines == "filled"),
+        positions=positions_of(
+            profile.positions,
+            short_filled=profile.short_lines == "filled",
+            behind=len(carried.names) if carried else 0,
+        ),
+        carried=carried,
         rows_file=rows_file_of(content, profile, None, of_text(content, profile, limits)),
     )
-
-
-def _length(content: Content, limits: Limits, count: int) -> int:
-    """Bytes of the first lines, so many; raises ExtractRefused where there are fewer."""
-    for head, final in heads(content, limits):
-        lines = head.splitlines(keepends=True)
-        if len(lines) > count or (final and len(lines) == count):
-            return sum(map(len, lines[:count]))
-    found = "The file has fewer lines, or a very long one."
-    raise refused("missing_header", content.name, line=count + 1, found=found)
-
-
-def _check_unpivots(
-    content: Content, line: FirstRecord, unpivot: Unpivot | None, profile: Profile
-) -> None:
-    """Refuse a table without the columns that its profile names, or with one of them twice."""
-    if not profile.unpivots:
-        return
-    stated = profile.unpivot_keep or profile.unpivot_columns
-    counts = Counter(map(folded, filter(None, line.names)))
-    if unpivot is None:
-        missing = [name for name in stated if folded(name) not in counts] or ["all others"]
-        raise refused(
-            "missing_column",
-            content.name,
-            line=line.number,
-            columns=listed(missing),
-            found=f"Found: {listed(line.names)}; the feed profile unpivots by {listed(stated)}.",
-        )
-    if twice := [name for name in line.names if counts[folded(name)] > 1]:
-        raise refused(
-            "duplicate_column", content.name, line=line.number, columns=listed(sorted({*twice}))
-        )
-    if profile.unpivot_keep and "" in line.names and profile.unknown_columns == "refuse":
-        nameless = f"column {line.names.index('') + 1} without a name"
-        raise refused("inconsistent_columns", content.name, line=line.number, columns=nameless)
 
 
 def _without_signs(profile: Profile) -> Profile:

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from itertools import product
 
 from connectors.errors import ExtractRefused
+from connectors.files.carried_columns import record_columns
 from connectors.files.content import Content, refused, shown
 from connectors.files.dialect import Dialect
 from connectors.files.first_record import cells, heads
 from connectors.files.header_names import HeaderNames
 from connectors.files.profile import Profile
 from connectors.files.profile_keys import FOUND
-from connectors.files.unpivot import record_names, unpivot_of
+from connectors.files.unpivot import unpivot_of
 from connectors.settings import Limits
 from schemas.field import Table
 
@@ -121,6 +122,5 @@ def _but_comments(numbered: list[tuple[int, str]], profile: Profile) -> list[tup
 
 def _reading(extract: str, line: int, names: tuple[str, ...], profile: Profile) -> HeaderNames:
     """The names of what may be a header."""
-    unpivot = unpivot_of(names, profile)
-    names = record_names(names, unpivot, profile) if unpivot else names
+    names = record_columns(names, unpivot_of(names, profile), profile)
     return HeaderNames(extract, line, names, profile)

@@ -22,6 +22,8 @@ class CellRanges:
     """First sign, counted from 0, and the one behind the last."""
     short_filled: bool = False
     """Whether a line may lack the blanks at its end."""
+    behind: int = 0
+    """How many cells of other lines are written behind one, each with DELIMITER before it."""
 
     @property
     def width(self) -> int:
@@ -30,21 +32,27 @@ class CellRanges:
 
     def cells_of(self, line: str) -> list[str]:
         """The cells of one line; none if it is not of the width."""
+        line, *others = line.split(DELIMITER.decode()) if self.behind else [line]
         written = line.rstrip(AROUND)
         if len(written) > self.width or (len(line) < self.width and not self.short_filled):
             return []
-        return [line[first:end].strip(AROUND) for first, end in self.ranges]
+        return [*(line[first:end].strip(AROUND) for first, end in self.ranges), *others]
 
     def cut(self, line: pl.Expr) -> list[pl.Expr]:
         """The cells of a line, without the blanks around them; an empty one is null."""
+        others: list[pl.Expr] = []
+        if self.behind:
+            parts = line.str.split(DELIMITER.decode())
+            line, *others = (parts.list.get(place) for place in range(self.behind + 1))
         cells = [line.str.slice(first, end - first) for first, end in self.ranges]
         stripped = [cell.str.strip_chars(AROUND) for cell in cells]
-        return [pl.when(cell != "").then(cell) for cell in stripped]
+        return [pl.when(cell != "").then(cell) for cell in (*stripped, *others)]
 
 
-def positions_of(stated: Mapping[str, str], *, short_filled: bool) -> CellRanges:
+def positions_of(stated: Mapping[str, str], *, short_filled: bool, behind: int = 0) -> CellRanges:
     """The positions that a profile states by column: `1-10`, or `11` for a single sign."""
-    return CellRanges(tuple(range_of(text) for text in in_order(stated).values()), short_filled)
+    ranges = tuple(range_of(text) for text in in_order(stated).values())
+    return CellRanges(ranges, short_filled, behind)
 
 
 def in_order(stated: Mapping[str, str]) -> dict[str, str]:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from connectors.errors import ProfileError
+from connectors.files.carried_columns import carried_names
 from connectors.files.content import shown
 from connectors.files.first_record import DELIMITERS, folded
 from connectors.files.positions import overlapping
@@ -37,6 +38,7 @@ def check_together(profile: Profile) -> None:
     _check_around(profile)
     _check_unpivot(profile)
     _check_positions(profile)
+    _check_carried(profile)
     _check_left_out(profile)
     for section, names in (
         ("columns", profile.columns.values()),
@@ -255,6 +257,29 @@ def _refuse_beside(profile: Profile, key: str, others: Iterable[str]) -> None:
     for other in others:
         if getattr(profile, other) != getattr(DEFAULT, other):
             raise ProfileError(f"{other} is not for {_FOR[key]}, as {key} says. Keep one of them.")
+
+
+def _check_carried(profile: Profile) -> None:
+    """Refuse columns of other lines that no record can have."""
+    carried = carried_names(profile)
+    own = [*OWN_COLUMNS, *profile.names, *profile.positions]
+    for place, name in enumerate(carried):
+        if folded(name) in map(folded, (*own, *carried[:place])):
+            raise ProfileError(
+                f"skip_lines: the group {name} is called like another column. Give it a name that "
+                "no other has (case does not count)."
+            )
+    several = len(profile.delimiter or "") > 1
+    for stands, key in (
+        (profile.unpivots, "unpivot"),
+        (several, "a delimiter of several signs"),
+        (profile.keep == "reference", 'keep = "reference"'),
+    ):
+        if carried and stands:
+            raise ProfileError(
+                f"skip_lines: the group {carried[0]} is a column of the records below, and {key} "
+                "has no place for it. Write (?:...) for the group, or take the other out."
+            )
 
 
 def _check_left_out(profile: Profile) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from connectors.errors import ExtractRefused, ProfileError
+from connectors.files.carried_columns import record_columns
 from connectors.files.header_names import HeaderNames
 from connectors.files.lookups import told_of_lookup, with_lookups
 from connectors.files.positions import in_order
@@ -15,7 +16,7 @@ from connectors.files.profile_checks import check_tenant, check_together
 from connectors.files.profile_keys import KEYS, SECTIONS
 from connectors.files.profile_values import as_section, known
 from connectors.files.rule_files import written_text
-from connectors.files.unpivot import record_names, unpivot_of
+from connectors.files.unpivot import unpivot_of
 from schemas.tables import EXTRACTS
 from schemas.toml_text import key_lines, read_toml
 
@@ -87,7 +88,7 @@ def _check_columns(profile: Profile) -> None:
     unpivot = unpivot_of(stated, profile)
     if profile.unpivots and unpivot is None:
         raise ProfileError(f"{key}: unpivot names a column that is none of them, or all of them.")
-    stated = record_names(stated, unpivot, profile) if unpivot else stated
+    stated = record_columns(stated, unpivot, profile)
     names = HeaderNames(key, None, stated, profile)
     try:
         names.fields_of(EXTRACTS[profile.record or ""])

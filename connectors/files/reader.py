@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from connectors.files.blocks import blocks
+from connectors.files.carried import carrying
 from connectors.files.cell_currencies import CellCurrencies
 from connectors.files.chunk import Chunk, Place
 from connectors.files.content import Content
@@ -34,17 +35,44 @@ def read_chunks(
     Of up to `strict_bytes` they are read by nothing compiled.
     """
     currencies = CellCurrencies() if content.workbook else None
-    text = blocks(content, place.byte, block_bytes, currencies)
-    if header.footer:
-        text = _up_to(text, header.footer.start - place.byte)
+    text = _body(content, header, place, block_bytes, currencies)
     if header.unpivot:
         lines = chunks(Pieces(text), header.unpivot.width, header.dialect, place)
         lines = _with_currencies(lines, currencies)
         return unpivoted(lines, header.unpivot, place, block_bytes, strict_bytes)
+    found = _lines(text, header, place)
+    if header.carried:
+        before = _before(content, header, place, block_bytes)
+        found = carrying(found, header.carried, before, place.byte, block_bytes)
+    return _with_currencies(_with_records(found, header.dialect), currencies)
+
+
+def _lines(text: Iterator[bytes], header: Header, place: Place) -> Iterator[Chunk]:
+    """What is settled of a text from a place on, by the cells that lines have themselves."""
     if header.positions:
-        lines = chunks(Pieces(text), 1, header.dialect, place)
-        return of_fixed_width(lines, header.positions)
-    return _with_currencies(chunks(Pieces(text), header.width, header.dialect, place), currencies)
+        return of_fixed_width(_settled(Pieces(text), 1, header.dialect, place), header.positions)
+    return _settled(Pieces(text), header.line_width, header.dialect, place)
+
+
+def _body(
+    content: Content,
+    header: Header,
+    place: Place,
+    block_bytes: int,
+    currencies: CellCurrencies | None = None,
+) -> Iterator[bytes]:
+    """The text from a place on, up to the footer."""
+    text = blocks(content, place.byte, block_bytes, currencies)
+    return _up_to(text, header.footer.start - place.byte) if header.footer else text
+
+
+def _before(content: Content, header: Header, place: Place, block_bytes: int) -> Iterator[Chunk]:
+    """What is settled from the header on to a place, or some way behind it."""
+    first = first_place(header)
+    for chunk in _lines(_body(content, header, first, block_bytes), header, first):
+        if chunk.start.byte >= place.byte:
+            return
+        yield chunk
 
 
 def _with_currencies(found: Iterator[Chunk], currencies: CellCurrencies | None) -> Iterator[Chunk]:
@@ -68,7 +96,11 @@ def chunks(pieces: Pieces, width: int, dialect: Dialect, place: Place) -> Iterat
 
     Comments above the records of a chunk are told with it, those behind the last one with the last.
     """
-    found = _settled(pieces, width, dialect, place)
+    return _with_records(_settled(pieces, width, dialect, place), dialect)
+
+
+def _with_records(found: Iterator[Chunk], dialect: Dialect) -> Iterator[Chunk]:
+    """The chunks that have any, which tell of the others."""
     if not dialect.skips:
         yield from (chunk for chunk in found if chunk.height)
         return

@@ -17,6 +17,7 @@ import polars as pl
 
 from connectors.files.header import Header
 from connectors.files.plain_csv import is_plain_text
+from connectors.files.positions import DELIMITER
 from connectors.files.record_cells import cells_of
 from schemas.own_columns import OWN_COLUMNS, QUOTED, QUOTED_COLUMN
 
@@ -41,7 +42,8 @@ def delivered_text(data: str | None, raw: str | None, header: Header) -> str:
     if raw:
         text = bytes.fromhex(raw).decode(header.dialect.encoding, "surrogateescape")
     if header.positions:
-        return _row(header.positions.cells_of(text) or [text], header.written)
+        line = text.replace(DELIMITER.decode(), " ") if header.carried else text
+        return _row(header.positions.cells_of(text) or [line], header.written)
     if not is_plain_text(text, header.dialect):
         return _row_of(cells_of(text, header.dialect) or [text], header.written)
     text = _without_own(text, header)

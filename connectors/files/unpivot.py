@@ -4,10 +4,13 @@ The columns that are kept stand in each record of a line, beside the name of one
 the cell below it.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from connectors.files.content import refused
 from connectors.files.first_record import folded
+from connectors.files.header_names import listed
 from connectors.files.profile import DEFAULT, Profile, written_of
 from schemas.field import Kind
 from schemas.tables import EXTRACTS
@@ -59,6 +62,33 @@ def record_names(names: Sequence[str], unpivot: Unpivot, profile: Profile) -> tu
     """The names above the cells of a record."""
     kept = (names[place] for place in unpivot.kept)
     return (*kept, profile.unpivot_name or "", profile.unpivot_value or "")
+
+
+def check_unpivots(
+    extract: str, line: int, names: Sequence[str], unpivot: Unpivot | None, profile: Profile
+) -> None:
+    """Refuse a table without the columns that its profile names, or with one of them twice.
+
+    Raises ExtractRefused: missing_column, duplicate_column, inconsistent_columns.
+    """
+    if not profile.unpivots:
+        return
+    stated = profile.unpivot_keep or profile.unpivot_columns
+    counts = Counter(map(folded, filter(None, names)))
+    if unpivot is None:
+        missing = [name for name in stated if folded(name) not in counts] or ["all others"]
+        raise refused(
+            "missing_column",
+            extract,
+            line=line,
+            columns=listed(missing),
+            found=f"Found: {listed(names)}; the feed profile unpivots by {listed(stated)}.",
+        )
+    if twice := [name for name in names if counts[folded(name)] > 1]:
+        raise refused("duplicate_column", extract, line=line, columns=listed(sorted({*twice})))
+    if profile.unpivot_keep and "" in names and profile.unknown_columns == "refuse":
+        nameless = f"column {names.index('') + 1} without a name"
+        raise refused("inconsistent_columns", extract, line=line, columns=nameless)
 
 
 def _is_text(profile: Profile, field: str) -> bool:

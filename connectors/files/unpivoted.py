@@ -14,6 +14,7 @@ import polars as pl
 from connectors.files.bitmask import Flags, Places
 from connectors.files.chunk import Chunk, Place, Utf8, read_cells
 from connectors.files.dialect import RecordFault
+from connectors.files.parts import in_parts
 from connectors.files.records import Records, conserved, sound
 from connectors.files.skipped_lines import NO_LINES, SkippedLines, of_lines
 from connectors.files.table_lines import lines_of_table
@@ -118,25 +119,17 @@ def _above(lines: Chunk) -> SkippedLines:
 def _parts(
     lines: Chunk, unpivot: Unpivot, most: int, strict_bytes: int
 ) -> Iterator[UnpivotedChunk]:
-    """The records of a chunk of lines, in parts of about `most` bytes.
-
-    A line goes into a part by what stands in it and in the lines of the part before it: so a run
-    that goes on behind a part cuts the same ones.
-    """
+    """The records of a chunk of lines, in parts of about `most` bytes."""
     records = lines.records
     table = lines_of_table(lines, unpivot, strict_bytes)
     at_sound = np.flatnonzero(records.fault == RecordFault.NONE)
     counts, sizes = np.ones(len(records), np.int64), records.end - records.start
     counts[at_sound] = table.counts
     sizes[at_sound] += table.counts * (table.kept + _ROW_BYTES)
-    filled, first = np.cumsum(sizes), 0
-    while first < len(records):
-        before = filled[first - 1] if first else 0
-        beyond = max(first + 1, int(np.searchsorted(filled, before + most, "right")))
+    for first, beyond in in_parts(sizes, most):
         of_part = np.searchsorted(at_sound, [first, beyond])
         written = table.write(int(of_part[0]), int(of_part[1]))
         yield _part(lines.part(first, beyond), counts[first:beyond], written)
-        first = beyond
 
 
 def _part(lines: Chunk, counts: Places, written: Utf8) -> UnpivotedChunk:

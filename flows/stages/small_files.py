@@ -67,6 +67,7 @@ def is_plain(header: Header, profile: Profile) -> bool:
         by_place
         or named
         or header.positions
+        or header.carried
         or header.footer
         or header.of_workbook
         or table is INSERT_BATCH_DATA

@@ -69,6 +69,7 @@ def is_compact(chunk: Chunk, header: Header) -> bool:
         has_fixed_width(header.table)
         and header.parent_column is None
         and header.quoted_column is None
+        and not (header.positions and header.carried)
         and chunk.utf8 is not None
     )
 

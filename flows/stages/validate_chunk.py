@@ -54,8 +54,8 @@ def validate_chunk(
 
 
 def _details(chunk: Chunk, header: Header) -> pl.Series:
-    divided = divided_records(chunk, header.width)
-    return broken_details(fields_counted(chunk), header.width, header.unnamed, divided)
+    divided = divided_records(chunk, header.line_width)
+    return broken_details(fields_counted(chunk), header.line_width, header.unnamed, divided)
 
 
 def _repaired(header: Header, cells: pl.DataFrame, find: FindRepaired | None) -> Repaired | None:

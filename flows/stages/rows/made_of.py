@@ -40,7 +40,7 @@ def source_of(header: Header, profile: Profile, name: str) -> str:
     if not places:
         return "nothing"
     told = profile.fields.get(name, {})
-    names = [header.names[place] for place in places]
+    names = [_said(header, place) for place in places]
     columns = _sum(names, told) if told.keys() & {"sum", "minus"} else " and ".join(names)
     around = [
         f"{told[key]!r} {where} it"
@@ -49,6 +49,12 @@ def source_of(header: Header, profile: Profile, name: str) -> str:
     ]
     said = ", ".join([columns, *around])
     return f"{said}, or {told['default']!r} where it is empty" if "default" in told else said
+
+
+def _said(header: Header, place: int) -> str:
+    """The name of a column, and that it is none of a record's own line."""
+    name = header.names[place]
+    return name if place < header.line_width else f"{name} of a line above"
 
 
 def _sum(names: Sequence[str], told: Mapping[str, Any]) -> str:

@@ -1,0 +1,163 @@
+"""Records with the cells that lines above them say.
+
+The text of a record is that of its line and these cells, its place that of the line.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+import polars as pl
+
+from connectors.files.bitmask import Bytes, Flags, Places
+from connectors.files.carried_columns import CarriedColumns, Said, behind
+from connectors.files.chunk import Chunk, Utf8
+from connectors.files.comments import NO_COMMENTS
+from connectors.files.dialect import Dialect, RecordFault
+from connectors.files.parts import in_parts
+from connectors.files.positions import DELIMITER, QUOTE
+
+_NO_TEXT = re.compile("[\udc80-\udcff]")
+"""Bytes that are no sign of their encoding."""
+
+
+@dataclass(frozen=True)
+class CarryingChunk(Chunk):
+    """Records with the cells that lines above them say."""
+
+    written: Chunk | None = None
+    """The same records as they are with these cells, in a text of their own."""
+
+    @property
+    def _with_cells(self) -> Chunk:
+        assert self.written is not None
+        return self.written
+
+    def only(self, chosen: Flags) -> Self:
+        """Some of the records, where they are."""
+        return replace(super().only(chosen), written=self._with_cells.only(chosen))
+
+    @property
+    def utf8(self) -> Utf8 | None:
+        """All records with these cells as UTF-8."""
+        return self._with_cells.utf8
+
+    @property
+    def beside_csv(self) -> Flags:
+        """The records that a reader of plain CSV may read in another way than the feed means."""
+        return self._with_cells.beside_csv
+
+    def cells(self, width: int) -> pl.DataFrame:
+        """The sound records as text: columns named "0", "1" ...; a bare empty cell is null."""
+        return self._with_cells.cells(width)
+
+    def texts(self, rows: Sequence[int]) -> pl.DataFrame:
+        """Of these records: text, and bytes if no text."""
+        return self._with_cells.texts(rows)
+
+    def _texts(self) -> pl.Series:
+        return self._with_cells._texts()
+
+    def _raw(self) -> pl.Series:
+        return self._with_cells._raw()
+
+
+def carrying(
+    chunks: Iterator[Chunk],
+    columns: CarriedColumns,
+    before: Iterator[Chunk],
+    begin: int,
+    most: int,
+) -> Iterator[Chunk]:
+    """The same records with the cells that lines above them say.
+
+    `before` are the chunks from the header on to the position `begin`, where the others begin: what
+    is said there is told by them alone. Chunks become several where their records take more than
+    `most` bytes with these cells.
+    """
+    said = columns.above
+    for chunk in before:
+        for at, line in _skipped(chunk):
+            if chunk.start.byte + at < begin:
+                said = behind(said, line, columns.names, chunk.dialect)
+    for chunk in chunks:
+        begins, each = list[int](), [said]
+        for at, line in _skipped(chunk):
+            said = behind(said, line, columns.names, chunk.dialect)
+            if said != each[-1]:
+                begins.append(at)
+                each.append(said)
+        tails = [_tail(one, chunk.dialect) for one in each]
+        sizes = np.array([len(text) for text, _ in tails], np.int64)
+        records = chunk.records
+        of = np.searchsorted(np.array(begins, np.int64), records.start, "right")
+        if not len(records):
+            yield chunk
+        for first, beyond in in_parts(records.end - records.start + sizes[of], most):
+            yield _with_tails(chunk.part(first, beyond), tails, of[first:beyond])
+
+
+def _skipped(chunk: Chunk) -> Iterator[tuple[int, bytes]]:
+    """The lines of a chunk that are no records: where in it, and their text."""
+    comments = chunk.records.comments
+    for start, end in zip(comments.start.tolist(), comments.end.tolist(), strict=True):
+        yield start, chunk.block[start:end]
+
+
+def _tail(said: Said, dialect: Dialect) -> tuple[bytes, RecordFault]:
+    """These cells as they are written behind those of a record, and what is wrong with them."""
+    cells = [(one or "").encode(dialect.encoding, "surrogateescape") for one in said]
+    fault = RecordFault.NONE
+    if any(b"\0" in cell for cell in cells):
+        fault = RecordFault.NUL_CHARACTER
+    elif _NO_TEXT.search("".join(filter(None, said))):
+        fault = RecordFault.ENCODING
+    elif dialect.delimiter == DELIMITER and any({*DELIMITER, *QUOTE} & {*cell} for cell in cells):
+        fault, cells = RecordFault.TOO_MANY_FIELDS, [b""] * len(cells)
+    elif any(len(cell) > dialect.max_field_bytes for cell in cells):
+        fault, cells = RecordFault.FIELD_TOO_LARGE, [b""] * len(cells)
+    return b"".join(dialect.delimiter + _quoted(cell, dialect) for cell in cells) + b"\n", fault
+
+
+def _quoted(cell: bytes, dialect: Dialect) -> bytes:
+    """A cell as the file separates, quotes and escapes it."""
+    quote, escape = dialect.quote, dialect.escape
+    if not any(sign in cell for sign in (dialect.delimiter, quote, escape or quote)):
+        return cell
+    if escape:
+        cell = cell.replace(escape, escape * 2)
+    return quote + cell.replace(quote, quote * 2) + quote
+
+
+def _with_tails(
+    lines: Chunk, tails: Sequence[tuple[bytes, RecordFault]], of: Places
+) -> CarryingChunk:
+    """Records with the cells behind them, each with those of a number."""
+    view, records = memoryview(lines.block), lines.records
+    places = zip(records.start.tolist(), records.end.tolist(), of.tolist(), strict=True)
+    text = b"".join(piece for a, b, one in places for piece in (view[a:b], tails[one][0]))
+    ends = np.cumsum(records.end - records.start + np.array([len(one) for one, _ in tails])[of])
+    fault = _worst(records.fault, np.array([one for _, one in tails], np.uint8)[of])
+    records = replace(records, fault=fault)
+    written = replace(
+        records,
+        start=np.append(np.int64(0), ends)[:-1],
+        end=ends - 1,
+        consumed=len(text),
+        comments=NO_COMMENTS,
+    )
+    return CarryingChunk(
+        lines.block,
+        records,
+        lines.start,
+        lines.dialect,
+        written=replace(lines, block=text, records=written),
+    )
+
+
+def _worst(one: Bytes, other: Bytes) -> Bytes:
+    """Of two faults the one that is told."""
+    none = RecordFault.NONE
+    return np.where((one == none) | ((other != none) & (other < one)), other, one)

@@ -1,0 +1,68 @@
+"""Columns that stand in lines above the records, and hold for all of them until the next such line.
+
+A group of `skip_lines` that has a name is one: the number of an account that stands above its
+records, or the customer in the heading of a group.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from connectors.files.content import Content
+from connectors.files.dialect import Dialect
+from connectors.files.first_record import first_lines
+from connectors.files.profile import Profile
+from connectors.files.unpivot import Unpivot, record_names
+from connectors.settings import Limits
+
+Said = tuple[str | None, ...]
+"""What the lines so far say, by column; None: nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedColumns:
+    """The columns that stand in lines above the records."""
+
+    names: tuple[str, ...]
+    above: Said
+    """What the lines above the header say."""
+
+
+def behind(said: Said, line: bytes, names: Sequence[str], dialect: Dialect) -> Said:
+    """What is said behind a line, which is given without its end."""
+    match = dialect.fitting(line)
+    if match is None:
+        return said
+    texts = match.groupdict()
+    return tuple(
+        texts[name] or None if name in texts else before
+        for name, before in zip(names, said, strict=True)
+    )
+
+
+def carried_names(profile: Profile) -> tuple[str, ...]:
+    """The columns that patterns of lines name, in their order."""
+    groups = (re.compile(one).groupindex for one in profile.skip_lines)
+    return tuple(dict.fromkeys(chain.from_iterable(groups)))
+
+
+def record_columns(
+    names: Sequence[str], unpivot: Unpivot | None, profile: Profile
+) -> tuple[str, ...]:
+    """The names above the cells of a record, those of lines above it behind those of its own."""
+    own = record_names(names, unpivot, profile) if unpivot else names
+    return (*own, *carried_names(profile))
+
+
+def carried_columns(
+    content: Content, profile: Profile, dialect: Dialect, limits: Limits, *, above: int
+) -> CarriedColumns | None:
+    """The columns that stand in lines above the records; so many lines are above all of them."""
+    names = carried_names(profile)
+    if not names:
+        return None
+    said: Said = (None,) * len(names)
+    for line in first_lines(content, limits, above):
+        said = behind(said, line.rstrip(b"\r\n"), names, dialect)
+    return CarriedColumns(names, said)

@@ -1,0 +1,299 @@
+"""Values that stand in a line above records: a column of all of them, up to the next such line."""
+
+import random
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.errors import ExtractRefused, ProfileError
+from connectors.files.cells import split_cells
+from connectors.files.content import open_content
+from connectors.files.header import read_header
+from connectors.files.profile import Profile
+from connectors.files.profile_file import read_profile
+from connectors.files.reader import first_place, read_chunks
+from connectors.postgres.ledger import State
+from connectors.settings import Limits
+from flows.stages.examine import examine
+from flows.stages.rows.locate import Spot, locate
+from flows.stages.rows.made_of import made_fields
+from flows.stages.rows.rejects import write_rejects
+from flows.stages.sequence import import_delivery
+from flows.stages.workspace import Workspace
+from tests.examples import seeds
+
+CONSTANTS = {
+    **dict.fromkeys(("TenantsId", "ActionsId", "CurrenciesId"), 7),
+    "CurrencyRatesId": 9,
+    "DiscountAmount": "0",
+    "PaymentDate": "2026-01-01T00:00:00Z",
+}
+STATEMENT = """Kontoauszug 11/2026;;
+Konto;DE02;
+Zahlung;Betrag;Text
+1;1.50;one
+2;2,50;two
+Konto;DE03;
+3;3.50;"three
+Konto;DE09;
+"
+4;4.50
+Konto;;
+5;5.50;five
+Konto;"DE04";
+6;6.50;six
+"""
+SHAPE: dict[str, Any] = {
+    "feed": "statement",
+    "record": "payment",
+    "delimiter": ";",
+    "header_line": "found",
+    "unknown_columns": "ignore",
+    "skip_lines": ['Konto;"?(?P<Account>[^;"]*)"?;'],
+    "columns": {"Zahlung": "Id", "Betrag": "PaidAmount"},
+    "fields": {
+        "DebtsId": {"from": ["Account"], "map": {"DE02": 2, "DE03": 3, "DE04": 4, "DE05": 5}}
+    },
+    "constants": CONSTANTS,
+}
+PROFILE = read_profile(SHAPE)
+DEBTS = 'SELECT "Id", "DebtsId", "PaidAmount"::text FROM payment ORDER BY 1'
+
+
+def test_records_have_what_the_line_above_them_says(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "statement.csv"
+    path.write_text(STATEMENT)
+    batch = import_delivery(workspace, [str(path)], PROFILE).batch
+    assert batch.state is State.COMPLETE_WITH_ERRORS
+    assert rows(DEBTS) == [(1, 2, "1.50"), (3, 3, "3.50"), (6, 4, "6.50")]
+    with workspace.database.connect() as connection:
+        (row,) = locate(workspace, connection, batch.id, path.name, Spot(line=8))
+        assert row.data == '3;3.50;"three\nKonto;DE09;\n";DE03'
+        whole = STATEMENT.encode()[row.byte_start : row.byte_end].decode()
+        assert row.data == f"{whole};DE03"
+        made = {one.field: one for one in made_fields(workspace, connection, row, row.data)}
+        assert made["DebtsId"][1:] == ("Account of a line above", "DE03", "3")
+
+
+def test_a_row_is_corrected_by_itself(workspace: Workspace, rows: Any, tmp_path: Path) -> None:
+    path = tmp_path / "statement.csv"
+    path.write_text(STATEMENT)
+    batch = import_delivery(workspace, [str(path)], PROFILE).batch
+    (rejects,) = write_rejects(workspace, batch.id, tmp_path / "out", with_secrets=False)
+    top, two, four, five = rejects.read_text().splitlines()
+    assert top == "ReconRow;Zahlung;Betrag;Text;Account"
+    assert [one.split(";", 1)[1] for one in (two, four, five)] == [
+        "2;2,50;two;DE02",
+        "4;4.50;DE03",
+        "5;5.50;five;",
+    ]
+    again = import_delivery(workspace, [str(rejects)], PROFILE, corrects=batch.id).batch
+    assert again.state is State.COMPLETE_WITH_ERRORS
+    right = [two.replace("2,50", "2.50"), four.replace(";DE", ";;DE"), f"{five}DE05"]
+    rejects.write_text("".join(f"{one}\n" for one in (top, *right)))
+    assert import_delivery(workspace, [str(rejects)], PROFILE, corrects=batch.id).batch.state is (
+        State.COMPLETE
+    )
+    found = {number: debt for number, debt, _ in rows(DEBTS)}
+    assert found == {1: 2, 2: 2, 3: 3, 4: 3, 5: 5, 6: 4}
+
+
+def test_rows_are_left_out_by_it_and_a_field_may_be_called_like_it(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    path = tmp_path / "statement.csv"
+    path.write_text("DebtsId 2\nId;PaidAmount\n1;1\nDebtsId 3\n2;1\nDebtsId x\n3;1\n")
+    profile = read_profile(
+        {
+            **{key: SHAPE[key] for key in ("feed", "record", "delimiter", "constants")},
+            "header_line": 2,
+            "skip_lines": ["DebtsId (?P<DebtsId>.*)"],
+            "leave_out": {"debtsid": ["3"]},
+        }
+    )
+    (verdict,) = examine(workspace.settings, [str(path)], profile)
+    assert (verdict.rows_in, verdict.excluded, verdict.comments) == (3, 1, 2)
+    assert [(one.line, one.errors[0]["FieldName"]) for one in verdict.rejects] == [(7, "DebtsId")]
+
+
+@dataclass
+class Told:
+    """What a file of drawn lines is: its text, and of each record what is to be read."""
+
+    text: list[str] = field(default_factory=list)
+    rows: list[tuple[int, int, str, str | None, str | None]] = field(default_factory=list)
+    """First line, byte at which it begins, its own text, and what the two columns hold."""
+    skipped: int = 0
+
+
+FORMS: list[dict[str, Any]] = [
+    {},
+    {"encoding": "cp1252"},
+    {"encoding": "euc-kr"},
+    {"blanks": "dropped"},
+    {"escape": "\\"},
+    {"quote": "none"},
+    {"positions": {"No.": "1-3", "Text": "5-7"}, "short_lines": "filled"},
+]
+SKIPPED = [r"K=(?P<A>.*)", r"G( (?P<B>[^;]*)(;(?P<A>.*))?)?", "-+"]
+ACCOUNTS = ["DE1", "", "a;b", "  x ", 'q"r', "가", "back\\slash"]
+RECORDS = ["123;abc", "  1; x ", "12;가"]
+
+
+def drawn(chance: random.Random, form: dict[str, Any]) -> Told:
+    """Lines of all kinds, and a simple model of what stands above each."""
+    told, line, size = Told(), 1, 0
+    above: dict[str, str | None] = {"A": None, "B": None}
+    encoding = form.get("encoding", "utf-8")
+    accounts = [one for one in ACCOUNTS if encoding != "cp1252" or one.isascii()]
+    records = [one for one in RECORDS if encoding != "cp1252" or one.isascii()]
+    quoted = "positions" not in form and "quote" not in form
+    for _ in range(chance.randrange(30)):
+        kind = chance.choice(["row", "row", "broken", "quoted", "K", "G", "G;", "rule", "#", ""])
+        text = {"rule": "---", "#": "# K=no", "": ""}.get(kind, kind)
+        if kind == "K":
+            above["A"] = chance.choice(accounts)
+            text = f"K={above['A']}"
+        elif kind == "G":
+            above |= {"A": None, "B": chance.choice([None, "b", "c d"])}
+            text = "G" if above["B"] is None else f"G {above['B']}"
+        elif kind == "G;":
+            above |= {"A": chance.choice(accounts), "B": "g"}
+            text = f"G g;{above['A']}"
+        elif kind in ("row", "quoted", "broken"):
+            text = chance.choice(records)
+            if kind == "quoted" and quoted:
+                text = '7;"x\nK=no\n-"'
+            elif kind == "broken":
+                text = "12;abc;def;ghi"
+            cells = (above[name] or None for name in ("A", "B"))
+            told.rows.append((line, size, text, *cells))
+        told.skipped += kind in ("K", "G", "G;", "rule", "#")
+        told.text.append(text)
+        line += 1 + text.count("\n")
+        size += len(f"{text}\n".encode(encoding))
+    return told
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: "-".join(form) or "plain")
+@pytest.mark.parametrize("seed", seeds(2, 200))
+def test_the_cells_are_those_of_a_simple_model_wherever_it_is_cut(
+    tmp_path: Path, seed: int, form: dict[str, Any]
+) -> None:
+    chance = random.Random(f"{seed} {form}")
+    told = drawn(chance, form)
+    path = tmp_path / "list.txt"
+    encoding = form.get("encoding", "utf-8")
+    path.write_bytes("".join(f"{one}\n" for one in told.text).encode(encoding))
+    names = {} if "positions" in form else {"delimiter": ";", "names": ["No.", "Text"]}
+    profile = read_profile(
+        {
+            "feed": "list",
+            "record": "payment",
+            "comment": "#",
+            "skip_lines": SKIPPED,
+            "unknown_columns": "ignore",
+            "columns": {"No.": "Id"},
+            "constants": {**CONSTANTS, "DebtsId": 1, "PaidAmount": "1"},
+            **names,
+            **form,
+        }
+    )
+    content = open_content(path, encoding)
+    header = read_header(content, None, None, profile, Limits())
+    for size in (1, 2, 3, 7, 40, 10_000):
+        chunks = [*read_chunks(content, header, first_place(header), size)]
+        assert all(chunk.conserved() for chunk in chunks)
+        assert sum(chunk.comments.lines for chunk in chunks) == (told.skipped if chunks else 0)
+        found = [row for chunk in chunks for row in chunk.positions().rows(named=True)]
+        assert [(one["first_line"], one["byte_start"]) for one in found] == [
+            one[:2] for one in told.rows
+        ]
+        ends = [at + len(text.encode(encoding)) for _, at, text, _, _ in told.rows]
+        assert [one["byte_end"] for one in found] == ends
+        sound = []
+        for one, (_, _, text, *cells) in zip(found, told.rows, strict=True):
+            assert one["data"].startswith(text)
+            split = split_cells(one["data"], header)
+            assert bool(split) == (text.count(";") != 3), text
+            if split:
+                assert [cell or None for cell in split[-2:]] == cells
+                sound.append(cells)
+        read = [list(row[-2:]) for chunk in chunks for row in chunk.cells(header.width).rows()]
+        assert read == sound
+        for at in chance.sample(range(len(chunks)), min(2, len(chunks))):
+            chunk = chunks[at]
+            for place, rest in ((chunk.start, chunks[at:]), (chunk.end, chunks[at + 1 :])):
+                again = [*read_chunks(content, header, place, size)]
+                assert [(one.start, one.end) for one in again] == [
+                    (one.start, one.end) for one in rest
+                ]
+                assert [one.positions().rows() for one in again] == [
+                    one.positions().rows() for one in rest
+                ]
+
+
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [
+        (b"\x81", "Encoding"),
+        (b"DE\x00", "NulCharacter"),
+        (b"x" * 41, "FieldTooLarge"),
+    ],
+)
+def test_a_value_that_could_be_in_no_record_is_in_none(
+    workspace: Workspace, tmp_path: Path, value: bytes, code: str
+) -> None:
+    path = tmp_path / "statement.csv"
+    path.write_bytes(b"Zahlung;Betrag;Text\nKonto;%s;\n1;1;a\n2;1;\nKonto;DE02;\n3;1;\n" % value)
+    content = open_content(path)
+    limits = Limits(field_bytes=40)
+    header = read_header(content, None, None, PROFILE, limits)
+    chunks = read_chunks(content, header, first_place(header), 1000)
+    assert [one for chunk in chunks for one in chunk.codes] == [code, code, None]
+
+
+def test_a_record_that_fails_does_not_take_in_the_line_above_others(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    path = tmp_path / "statement.csv"
+    path.write_text('Zahlung;Betrag;Text\nKonto;DE02;\n1;1;"a\nKonto;DE03;\n2;1;b\n')
+    (verdict,) = examine(workspace.settings, [str(path)], PROFILE)
+    assert [(one.line, one.errors[0]["ErrorCode"]) for one in verdict.rejects] == [
+        (3, "UnterminatedQuote")
+    ]
+    content = open_content(path)
+    header = read_header(content, None, None, PROFILE, Limits())
+    (chunk,) = read_chunks(content, header, first_place(header), 1000)
+    assert chunk.cells(header.width).rows() == [("2", "1", "b", "DE03")]
+
+
+def test_a_column_of_a_file_may_not_be_called_like_it(tmp_path: Path) -> None:
+    path = tmp_path / "statement.csv"
+    path.write_text("Zahlung;Betrag;account\n1;1;a\n")
+    profile: Profile = read_profile({**SHAPE, "header_line": 1})
+    with pytest.raises(ExtractRefused, match="account"):
+        read_header(open_content(path), None, None, profile, Limits())
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"skip_lines": ["x(?P<reconrow>.)"]}, "group reconrow is called like another column"),
+        ({"skip_lines": ["x(?P<A>.)", "y(?P<a>.)"]}, "group a is called like another column"),
+        ({"keep": "reference"}, 'keep = "reference" has no place for it'),
+        ({"delimiter": "||"}, "a delimiter of several signs has no place"),
+        ({"unpivot": {"keep": ["D"], "name": "N", "value": "V"}}, "unpivot has no place"),
+        (
+            {"record": "payment", "delimiter": ",", "names": ["a", "Id"]},
+            "group A is called like another column",
+        ),
+    ],
+)
+def test_a_profile_that_cannot_be_meant(keys: dict[str, object], said: str) -> None:
+    with pytest.raises(ProfileError, match=said):
+        read_profile({"feed": "x", "skip_lines": ["x(?P<A>.*)"], **keys})
