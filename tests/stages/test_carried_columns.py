@@ -1,7 +1,7 @@
 """Values that stand in a line above records: a column of all of them, up to the next such line."""
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from connectors.files.cells import split_cells
 from connectors.files.content import open_content
 from connectors.files.header import read_header
 from connectors.files.profile import Profile
-from connectors.files.profile_file import read_profile
+from connectors.files.profile_file import load_profile, read_profile
 from connectors.files.reader import first_place, read_chunks
 from connectors.postgres.ledger import State
 from connectors.settings import Limits
@@ -23,6 +23,8 @@ from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from tests.examples import seeds
+from tests.recon import run
+from tests.scale.workers import import_in_partitions
 
 CONSTANTS = {
     **dict.fromkeys(("TenantsId", "ActionsId", "CurrenciesId"), 7),
@@ -297,3 +299,49 @@ def test_a_column_of_a_file_may_not_be_called_like_it(tmp_path: Path) -> None:
 def test_a_profile_that_cannot_be_meant(keys: dict[str, object], said: str) -> None:
     with pytest.raises(ProfileError, match=said):
         read_profile({"feed": "x", "skip_lines": ["x(?P<A>.*)"], **keys})
+
+
+def accounts(folder: Path) -> tuple[Path, Path, list[tuple[int, int]]]:
+    """A long statement with its profile, and by payment the debt that its account says."""
+    path, profile = folder / "statement.csv", folder / "profile.toml"
+    text, wanted, debt = ["Zahlung;Betrag;Text"], [], 2
+    for number in range(1, 401):
+        if number % 37 == 1:
+            debt = 2 + number % 3
+            text.append(f"Konto;DE0{debt};")
+        text.append(f"{number};1.50;")
+        wanted.append((number, debt))
+    path.write_text("".join(f"{one}\n" for one in text))
+    constants = "".join(f'{name} = "{value}"\n' for name, value in CONSTANTS.items())
+    profile.write_text(
+        'feed = "statement"\nrecord = "payment"\ndelimiter = ";"\nunknown_columns = "ignore"\n'
+        "skip_lines = ['Konto;(?P<Account>[^;]*);']\n"
+        '[columns]\nZahlung = "Id"\nBetrag = "PaidAmount"\n'
+        '[fields.DebtsId]\nfrom = ["Account"]\nmap = { DE02 = 2, DE03 = 3, DE04 = 4 }\n'
+        f"[constants]\n{constants}"
+    )
+    return path, profile, wanted
+
+
+def test_a_run_that_died_goes_on_with_what_was_said(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    path, profile, wanted = accounts(tmp_path)
+    url, home = str(workspace.settings.database_url), workspace.settings.home
+    sizes = {"RECON_LIMIT_BLOCK_BYTES": "512", "RECON_LIMIT_STRICT_BYTES": "1"}
+    given = {**sizes, "CRASH_AT": "chunk:2"}
+    killed = run(url, home, "import", str(path), "--profile", str(profile), **given)
+    assert killed.returncode == -9, killed.stderr
+    again = run(url, home, "rerun", "1", **sizes)
+    assert again.returncode == 0, again.stderr
+    assert rows('SELECT "Id", "DebtsId" FROM payment ORDER BY 1') == wanted
+
+
+def test_workers_find_what_was_said_before_their_part(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    path, profile, wanted = accounts(tmp_path)
+    limits = replace(workspace.settings.limits, block_bytes=512)
+    here = replace(workspace, settings=replace(workspace.settings, limits=limits))
+    import_in_partitions(here, [path], load_profile(profile))
+    assert rows('SELECT "Id", "DebtsId" FROM payment ORDER BY 1') == wanted

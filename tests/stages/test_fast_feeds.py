@@ -101,7 +101,7 @@ def samples(feed: str) -> tuple[bytes, bytes, bytes, list[list[str]], Header]:
         end = header.footer.start if header.footer else len(text)
         before, body, behind = text[: header.body_start], text[header.body_start : end], text[end:]
         found = csv.reader(io.StringIO(body.decode(content.encoding)), **header.dialect.signs)
-        width = header.unpivot.width if header.unpivot else header.width
+        width = header.unpivot.width if header.unpivot else header.line_width
         rows += [row for row in found if len(row) == width]
     return before, body, behind, rows, header
 
