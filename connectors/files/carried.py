@@ -6,6 +6,7 @@ The text of a record is that of its line and these cells, its place that of the 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Self
 
 import numpy as np
@@ -21,6 +22,8 @@ from connectors.files.positions import DELIMITER, QUOTE
 
 _NO_TEXT = re.compile("[\udc80-\udcff]")
 """Bytes that are no sign of their encoding."""
+_FEW = 20
+"""So many records are written one by one."""
 
 
 @dataclass(frozen=True)
@@ -135,9 +138,8 @@ def _with_tails(
     lines: Chunk, tails: Sequence[tuple[bytes, RecordFault]], of: Places
 ) -> CarryingChunk:
     """Records with the cells behind them, each with those of a number."""
-    view, records = memoryview(lines.block), lines.records
-    places = zip(records.start.tolist(), records.end.tolist(), of.tolist(), strict=True)
-    text = b"".join(piece for a, b, one in places for piece in (view[a:b], tails[one][0]))
+    records = lines.records
+    text = b"".join(_with_each_tail(lines, [tail for tail, _ in tails], of))
     ends = np.cumsum(records.end - records.start + np.array([len(one) for one, _ in tails])[of])
     fault = _worst(records.fault, np.array([one for _, one in tails], np.uint8)[of])
     records = replace(records, fault=fault)
@@ -155,6 +157,27 @@ def _with_tails(
         lines.dialect,
         written=replace(lines, block=text, records=written),
     )
+
+
+def _with_each_tail(lines: Chunk, tails: Sequence[bytes], of: Places) -> Iterator[bytes]:
+    """The texts of records with their tails: at once of those that only one line end parts."""
+    block, start, end = lines.block, lines.records.start, lines.records.end
+    new = np.flatnonzero(of[1:] != of[:-1]) + 1
+    for first, beyond in pairwise([0, *new.tolist(), len(start)]):
+        tail, piece = tails[of[first]], block[start[first] : end[beyond - 1]]
+        line_end = block[end[first] : start[first + 1]] if beyond - first > _FEW else b""
+        ends = end[first : beyond - 1, None] + np.arange(len(line_end))
+        if (
+            0 < len(line_end) <= len(b"\r\n")
+            and (start[first + 1 : beyond] - end[first : beyond - 1] == len(line_end)).all()
+            and (np.frombuffer(block, np.uint8)[ends] == [*line_end]).all()
+            and piece.count(line_end) == beyond - first - 1
+        ):
+            yield piece.replace(line_end, tail)
+        else:
+            places = zip(start[first:beyond].tolist(), end[first:beyond].tolist(), strict=True)
+            yield tail.join(block[a:b] for a, b in places)
+        yield tail
 
 
 def _worst(one: Bytes, other: Bytes) -> Bytes:

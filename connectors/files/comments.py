@@ -8,6 +8,7 @@ import numpy as np
 
 from connectors.files.bitmask import Bytes, Flags, Places
 from connectors.files.dialect import Dialect
+from connectors.files.line_heads import may_fit
 from connectors.files.lines import CARRIAGE_RETURN, LINE_FEED, PhysicalLines
 from connectors.files.readings import Readings
 
@@ -57,6 +58,7 @@ def _no_records(text: Bytes, start: Places, end: Places, dialect: Dialect) -> Fl
     if dialect.skip_lines:
         data = text.tobytes()
         asked = np.flatnonzero(~found & (end > start))
+        asked = asked[may_fit(text, start[asked], end[asked], dialect.skip_lines)]
         places = zip(start[asked].tolist(), end[asked].tolist(), strict=True)
         found[asked] = [dialect.fitting(data[first:last]) is not None for first, last in places]
     return found
