@@ -115,13 +115,21 @@ def find_batch(connection: psycopg.Connection, batch_id: int) -> Batch:
     return batch
 
 
-def find_content(connection: psycopg.Connection, content_id: str) -> Batch | None:
-    """The batch that took this very content, unless it was undone or discarded."""
+def find_content(
+    connection: psycopg.Connection, content_id: str, refused: Iterable[str] = ()
+) -> Batch | None:
+    """The batch that took this very content, unless it was undone or discarded.
+
+    `refused` are the files that were delivered with it and cannot be read, each by its SHA-256 or,
+    where there is none, its name: a batch that has nothing of one of them is another delivery's.
+    """
     with connection.cursor(row_factory=class_row(Batch)) as cursor:
         return cursor.execute(
-            "SELECT * FROM batch WHERE content_id = %s AND state NOT IN ('undone', 'discarded') "
+            "SELECT * FROM batch b WHERE content_id = %s AND state NOT IN ('undone', 'discarded') "
+            "AND NOT EXISTS (SELECT FROM unnest(%s::text[]) AS file WHERE NOT EXISTS (SELECT FROM "
+            "extract e WHERE e.batch_id = b.id AND file IN (e.sha256, e.name))) "
             "ORDER BY id LIMIT 1",
-            [content_id],
+            [content_id, list(refused)],
         ).fetchone()
 
 

@@ -22,7 +22,7 @@ from connectors.settings import Settings
 from flows.stages.currency_names import Names, currency_names
 from flows.stages.delivery_rows import DeliveryRows
 from flows.stages.kept import headers_of
-from flows.stages.receive import Opened, open_stored
+from flows.stages.opened import Opened, open_stored
 from flows.stages.small_files import (
     SMALL_BYTES,
     SmallFile,

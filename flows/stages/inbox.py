@@ -20,7 +20,8 @@ from connectors.postgres import ledger
 from connectors.postgres.overview import count_taken_back
 from connectors.recovery import reach
 from connectors.settings import SETTLE_SECONDS
-from flows.stages.receive import Opened, content_id_of, open_delivery
+from flows.stages.opened import Opened, open_delivery
+from flows.stages.receive import known_batch
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 
@@ -87,7 +88,6 @@ class Watch:
             opened = open_delivery(
                 self.workspace, paths_of(folder, arrival.names), self.profile, None
             )
-            content_id = content_id_of(self.profile.feed, opened)
         except DeliveryError as error:
             # The text names where the file was for a moment, which helps nobody.
             why = str(error).replace(f"{folder}/", "").replace(str(folder), name)
@@ -95,11 +95,11 @@ class Watch:
         except ReconError as error:
             self.inbox.put_back(folder)
             return InboxLine(name, "failed", str(error))
-        if content_id is None:
-            return self._put_aside(folder, arrival, _refusals(opened))
-        reach("inbox-opened")
         with self.workspace.database.connect() as connection:
-            known = ledger.find_content(connection, content_id)
+            content_id, known = known_batch(connection, self.profile.feed, opened)
+            if content_id is None:
+                return self._put_aside(folder, arrival, _refusals(opened))
+            reach("inbox-opened")
             taken_back = count_taken_back(connection, content_id)
         # What was undone or discarded may come again, and is then another thing to start.
         key = f"{content_id}-{taken_back}" if taken_back else content_id

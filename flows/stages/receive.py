@@ -8,51 +8,27 @@ from dataclasses import dataclass, field, replace
 
 import psycopg
 
-from connectors.errors import CorrectionError, EvidenceBroken, ExtractRefused
-from connectors.files.archive import Stored, store_all
-from connectors.files.content import open_kept
-from connectors.files.delivery import find_extracts
+from connectors.errors import CorrectionError, EvidenceBroken
+from connectors.files.archive import Stored
 from connectors.files.evidence import MISSING
-from connectors.files.footer import with_footer
-from connectors.files.header import Header
-from connectors.files.known_headers import KnownHeaders
-from connectors.files.manifest import ManifestEntry, check_bytes, entry_text, read_manifests
+from connectors.files.manifest import entry_text
 from connectors.files.profile import Profile
-from connectors.files.workbook import check_workbook
 from connectors.postgres import ledger
 from connectors.postgres.heartbeat import in_turn
 from connectors.postgres.ledger import Extract, State
 from connectors.postgres.push.gate import note_birth
 from connectors.postgres.resume import resumed
-from connectors.recovery import reach
-from connectors.settings import Settings
-from flows.stages.kept import headers_of
 from flows.stages.kept_settings import with_settings
+from flows.stages.opened import Opened, open_delivery
 from flows.stages.terms import other_terms, secret_constants, stored_profile, terms_of_correction
 from flows.stages.workspace import Workspace, named_service
-from schemas.counting import grouped, quantity
 from schemas.guards.leases import Held
 from schemas.own_columns import PARENT_COLUMN
-from schemas.tables import EXTRACTS
 
 log = logging.getLogger("recon.receive")
 
 PUT_BACK = "kept content put back"
 """The event of a delivery that brought what the archive had lost, or had otherwise."""
-
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """One file of a delivery as far as it could be opened."""
-
-    name: str
-    stored: Stored | None = None
-    header: Header | None = None
-    refusal: ExtractRefused | None = None
-    entry: ManifestEntry | None = None
-    """What a control manifest says of the file."""
-    said: tuple[str, ...] = ()
-    """What a person who looks into the file sees otherwise, such as merged cells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +98,7 @@ def archived(
     opened = open_delivery(workspace, paths, profile, record, likely)
     if corrects is None:
         _refuse_repairs(opened)
-    if content_id is not None and content_id_of(profile.feed, opened) != content_id:
+    if content_id is not None and _known_by(workspace, profile.feed, opened) != content_id:
         raise EvidenceBroken(
             f"{paths[0]}: the files were changed after the inbox took them. Nothing of them was "
             "imported. Put the files into the inbox again as they were delivered, and then run "
@@ -132,6 +108,11 @@ def archived(
     profile = with_settings(profile, workspace.settings, headers)
     profile = replace(profile, record=record or profile.record)
     return ArchivedDelivery(opened, profile, corrects, service)
+
+
+def _known_by(workspace: Workspace, feed: str, opened: Sequence[Opened]) -> str | None:
+    with workspace.database.connect() as connection:
+        return known_batch(connection, feed, opened)[0]
 
 
 def _refuse_repairs(opened: Sequence[Opened]) -> None:
@@ -216,89 +197,14 @@ class _Before:
         )
 
 
-def open_delivery(
-    workspace: Workspace,
-    paths: Sequence[str],
-    profile: Profile,
-    record: str | None,
-    likely: str | None = None,
-) -> list[Opened]:
-    """Archive the files of a delivery and read their headers, as far as they can be opened.
-
-    `likely` is the record kind of those whose header is one of it; others are recognised.
-    """
-    settings = workspace.settings
-    delivery = find_extracts(paths, settings.limits)
-    statement = read_manifests(delivery)
-    gaps = {gap.name: gap.refusal for gap in statement.gaps}
-    opened = []
-    headers = headers_of(profile, settings)
-    stored = store_all(delivery.sources, settings.archive, settings.limits)
-    for number, (source, kept) in enumerate(stored):
-        workspace.progress("receive", number, len(delivery.sources))
-        entry = statement.entries.get(source.name)
-        kind = record or likely
-        one = open_stored(source.name, kept, settings, profile, headers, kind, entry=entry)
-        if one.refusal and kind != record:
-            other = open_stored(source.name, kept, settings, profile, headers, None, entry=entry)
-            one = one if other.refusal else other
-        gap = gaps.pop(source.name, None)
-        opened.append(replace(one, refusal=gap) if gap and not one.refusal else one)
-        _tell(opened[-1])
-        reach("open")
-    opened += [Opened(name, refusal=refusal) for name, refusal in gaps.items()]
-    workspace.progress("receive", len(delivery.sources), len(delivery.sources))
-    return opened
-
-
-def _tell(opened: Opened) -> None:
-    if opened.refusal is not None:
-        log.warning("%s: refused (%s)", opened.name, opened.refusal.code)
-    elif opened.stored and opened.header:
-        size, record = opened.stored.bytes, opened.header.table.name
-        log.info(
-            "%s: %s, %s, kept as %s",
-            opened.name,
-            record,
-            quantity(size, "byte", grouped),
-            opened.stored.sha256,
-        )
-
-
-def open_stored(
-    name: str,
-    stored: Stored | ExtractRefused,
-    settings: Settings,
-    profile: Profile,
-    headers: KnownHeaders,
-    record: str | None,
-    *,
-    entry: ManifestEntry | None = None,
-) -> Opened:
-    """Read the header of a stored file; one that cannot be used is a value with its reason."""
-    if isinstance(stored, ExtractRefused):
-        return Opened(name, refusal=stored)
-    try:
-        if entry is not None:
-            check_bytes(entry, stored)
-        content = open_kept(stored.evidence, profile.encoding, name=name, sheet=profile.sheet)
-        said = check_workbook(content, settings.limits).remarks if content.workbook else ()
-        header = headers.read(content, EXTRACTS[record] if record else None)
-        if header.footer is not None:
-            entry = with_footer(entry, header.footer, name)
-        return Opened(name, stored, header, entry=entry, said=said)
-    except ExtractRefused as refusal:
-        return Opened(name, stored, refusal=refusal)
-
-
 def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Received:
     opened, profile = delivery.opened, delivery.profile
-    content_id = content_id_of(profile.feed, opened)
-    known = ledger.find_content(connection, content_id) if content_id else None
+    taken = _taken(connection, profile.feed, opened)
+    content_id = content_id_of(profile.feed, opened, taken)
+    known = _batch_of(connection, content_id, opened, taken)
     if known is not None:
-        return _known(known, delivery)
+        return _known(known, delivery, taken)
     messages, fresh, earlier = [], [], []
-    taken = ledger.find_extracts(connection, profile.feed, _contents(opened))
     named = ledger.find_names(connection, profile.feed, [one.name for one in opened])
     batches = {
         batch.id: batch
@@ -306,12 +212,12 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
     }
     for one in opened:
         extract = taken.get(one.stored.sha256) if one.stored else None
-        if extract and not one.refusal:
+        if extract:
             earlier.append(extract.batch_id)
             of = batches[extract.batch_id]
             messages.append(
                 f"{one.name}: these bytes were taken in batch {of.id} as {extract.name}; nothing "
-                f"to do.{_read_otherwise(of, profile)}"
+                f"to do.{_read_otherwise(of, profile)}{_refused_now([one], taken)}"
             )
             continue
         used = named.get(one.name)
@@ -345,14 +251,59 @@ def _contents(opened: Iterable[Opened]) -> list[str]:
     return [one.stored.sha256 for one in opened if one.stored is not None]
 
 
-def _known(batch: ledger.Batch, delivery: ArchivedDelivery) -> Received:
+def known_batch(
+    connection: psycopg.Connection, feed: str, opened: Sequence[Opened]
+) -> tuple[str | None, ledger.Batch | None]:
+    """What a delivery is known by, and the batch that took it; each None where there is none.
+
+    Bytes that were taken are known, whatever they are refused for by now.
+    """
+    taken = _taken(connection, feed, opened)
+    content_id = content_id_of(feed, opened, taken)
+    return content_id, _batch_of(connection, content_id, opened, taken)
+
+
+def _taken(
+    connection: psycopg.Connection, feed: str, opened: Iterable[Opened]
+) -> dict[str, Extract]:
+    return ledger.find_extracts(connection, feed, _contents(opened))
+
+
+def _batch_of(
+    connection: psycopg.Connection,
+    content_id: str | None,
+    opened: Iterable[Opened],
+    taken: Collection[str],
+) -> ledger.Batch | None:
+    if content_id is None:
+        return None
+    refused = [
+        one.stored.sha256 if one.stored else one.name for one in opened if not _counts(one, taken)
+    ]
+    return ledger.find_content(connection, content_id, refused)
+
+
+def _counts(one: Opened, taken: Collection[str]) -> bool:
+    """Whether a file is one that can be read, or whose bytes are known."""
+    return one.stored is not None and (one.refusal is None or one.stored.sha256 in taken)
+
+
+def _refused_now(opened: Iterable[Opened], taken: Collection[str]) -> str:
+    return "".join(
+        f" {one.name} would be refused now: {one.refusal}"
+        for one in opened
+        if one.refusal and one.stored and one.stored.sha256 in taken
+    )
+
+
+def _known(batch: ledger.Batch, delivery: ArchivedDelivery, taken: Collection[str]) -> Received:
     ended = batch.state in ledger.ENDED
     message = (
         f"This delivery was taken in batch {batch.id} on {batch.opened_at:%Y-%m-%d %H:%M} UTC "
         f"and is {batch.state.replace('_', ' ')}; "
         + ("nothing to do." if ended else "going on with it.")
     )
-    message += _read_otherwise(batch, delivery.profile)
+    message += _read_otherwise(batch, delivery.profile) + _refused_now(delivery.opened, taken)
     if delivery.service and batch.service is None:
         message += f" It was not to be pushed; `recon push {batch.id}` does it."
     return Received(batch.id, False, ended, (message,))
@@ -368,9 +319,12 @@ def _read_otherwise(batch: ledger.Batch, given: Profile) -> str:
     )
 
 
-def content_id_of(feed: str, opened: Sequence[Opened]) -> str | None:
-    """Hash of what was delivered, whatever the names; None when no file can be read."""
-    hashes = sorted(one.stored.sha256 for one in opened if one.stored and not one.refusal)
+def content_id_of(feed: str, opened: Iterable[Opened], taken: Collection[str] = ()) -> str | None:
+    """Hash of what was delivered, whatever the names; None when no file can be read.
+
+    A file that is refused counts only where its bytes are among those that were `taken`.
+    """
+    hashes = sorted(one.stored.sha256 for one in opened if one.stored and _counts(one, taken))
     if not hashes:
         return None
     return hashlib.sha256(json.dumps([feed, *hashes]).encode()).hexdigest()

@@ -16,7 +16,7 @@ from connectors.files.reader import first_place, read_chunks
 from connectors.settings import Settings
 from flows.stages.currency_names import currency_names
 from flows.stages.examine import examine
-from flows.stages.receive import Opened
+from flows.stages.opened import Opened
 from flows.stages.rows.made_of import delivered_of, source_of
 from flows.stages.validate_chunk import validate_chunk
 from flows.stages.verdicts import FileVerdict

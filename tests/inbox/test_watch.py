@@ -4,6 +4,7 @@ import json
 import os
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,18 @@ def test_a_delivery_is_imported_and_archived_by_its_content(
     assert (folder / "archive" / content_id[:2] / content_id / "a.csv").is_file()
     assert left(folder) == []
     assert look() == []
+
+
+def test_known_bytes_are_known_to_the_inbox_whatever_else_is_wrong_with_them(
+    workspace: Workspace, folder: Path, look: Any
+) -> None:
+    write(folder / "a.csv", line(1))
+    look()
+    limits = replace(workspace.settings.limits, columns=2)
+    narrow = replace(workspace, settings=replace(workspace.settings, limits=limits))
+    write(folder / "a.csv", line(1))
+    watch = Watch(narrow, Inbox(folder), DEFAULT, import_here(narrow, DEFAULT))
+    assert became(watch.look(5, lambda _seconds: None)) == {"a.csv": "known"}
 
 
 def test_files_of_a_manifest_are_one_delivery(folder: Path, look: Any, rows: Any) -> None:

@@ -218,6 +218,39 @@ def test_the_same_bytes_under_another_name_are_no_news(
     assert "taken in batch 1 as a.csv" in second.messages[0]
 
 
+def test_known_bytes_are_known_whatever_else_is_wrong_with_them(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    known, other = write(tmp_path / "a.csv", line(1)), write(tmp_path / "b.csv", line(2))
+    import_delivery(workspace, [known], DEFAULT)
+    settings = replace(workspace.settings, limits=replace(workspace.settings.limits, columns=2))
+    narrow = replace(workspace, settings=settings)
+    again = receive(narrow, [known], DEFAULT)
+    assert (again.batch_id, again.new, again.ended) == (1, False, True)
+    assert again.messages[0].startswith("This delivery was taken in batch 1 ")
+    assert "a.csv would be refused now: " in again.messages[0]
+    assert "the limit is 2" in again.messages[0]
+    # With what is new: that is refused, and the known one is no part of it.
+    both = receive(narrow, [known, other], DEFAULT)
+    assert (both.batch_id, both.new) == (2, True)
+    assert "these bytes were taken in batch 1" in both.messages[0]
+    assert "a.csv would be refused now: " in both.messages[0]
+
+
+def test_a_refused_file_beside_a_known_one_is_told(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    known, short = write(tmp_path / "a.csv", line(1)), tmp_path / "b.csv"
+    short.write_text("Id,TenantsId\n1,2\n")
+    import_delivery(workspace, [known], DEFAULT)
+    second = import_delivery(workspace, [known, str(short)], DEFAULT)
+    assert second.batch.id == 2
+    assert rows("SELECT name, refused IS NULL FROM extract WHERE batch_id = 2") == [
+        ("b.csv", False)
+    ]
+    assert receive(workspace, [known, str(short)], DEFAULT).batch_id == 2
+
+
 def test_one_run_holds_a_batch_and_the_others_say_who(workspace: Workspace, tmp_path: Path) -> None:
     batch = import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT).batch
     with (

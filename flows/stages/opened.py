@@ -1,0 +1,113 @@
+"""Open: the files of a delivery are archived, and their headers are read."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from connectors.errors import ExtractRefused
+from connectors.files.archive import Stored, store_all
+from connectors.files.content import open_kept
+from connectors.files.delivery import find_extracts
+from connectors.files.footer import with_footer
+from connectors.files.header import Header
+from connectors.files.known_headers import KnownHeaders
+from connectors.files.manifest import ManifestEntry, check_bytes, read_manifests
+from connectors.files.profile import Profile
+from connectors.files.workbook import check_workbook
+from connectors.recovery import reach
+from connectors.settings import Settings
+from flows.stages.kept import headers_of
+from flows.stages.workspace import Workspace
+from schemas.counting import grouped, quantity
+from schemas.tables import EXTRACTS
+
+log = logging.getLogger("recon.receive")
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """One file of a delivery as far as it could be opened."""
+
+    name: str
+    stored: Stored | None = None
+    header: Header | None = None
+    refusal: ExtractRefused | None = None
+    entry: ManifestEntry | None = None
+    """What a control manifest says of the file."""
+    said: tuple[str, ...] = ()
+    """What a person who looks into the file sees otherwise, such as merged cells."""
+
+
+def open_delivery(
+    workspace: Workspace,
+    paths: Sequence[str],
+    profile: Profile,
+    record: str | None,
+    likely: str | None = None,
+) -> list[Opened]:
+    """Archive the files of a delivery and read their headers, as far as they can be opened.
+
+    `likely` is the record kind of those whose header is one of it; others are recognised.
+    """
+    settings = workspace.settings
+    delivery = find_extracts(paths, settings.limits)
+    statement = read_manifests(delivery)
+    gaps = {gap.name: gap.refusal for gap in statement.gaps}
+    opened = []
+    headers = headers_of(profile, settings)
+    stored = store_all(delivery.sources, settings.archive, settings.limits)
+    for number, (source, kept) in enumerate(stored):
+        workspace.progress("receive", number, len(delivery.sources))
+        entry = statement.entries.get(source.name)
+        kind = record or likely
+        one = open_stored(source.name, kept, settings, profile, headers, kind, entry=entry)
+        if one.refusal and kind != record:
+            other = open_stored(source.name, kept, settings, profile, headers, None, entry=entry)
+            one = one if other.refusal else other
+        gap = gaps.pop(source.name, None)
+        opened.append(replace(one, refusal=gap) if gap and not one.refusal else one)
+        _tell(opened[-1])
+        reach("open")
+    opened += [Opened(name, refusal=refusal) for name, refusal in gaps.items()]
+    workspace.progress("receive", len(delivery.sources), len(delivery.sources))
+    return opened
+
+
+def _tell(opened: Opened) -> None:
+    if opened.refusal is not None:
+        log.warning("%s: refused (%s)", opened.name, opened.refusal.code)
+    elif opened.stored and opened.header:
+        size, record = opened.stored.bytes, opened.header.table.name
+        log.info(
+            "%s: %s, %s, kept as %s",
+            opened.name,
+            record,
+            quantity(size, "byte", grouped),
+            opened.stored.sha256,
+        )
+
+
+def open_stored(
+    name: str,
+    stored: Stored | ExtractRefused,
+    settings: Settings,
+    profile: Profile,
+    headers: KnownHeaders,
+    record: str | None,
+    *,
+    entry: ManifestEntry | None = None,
+) -> Opened:
+    """Read the header of a stored file; one that cannot be used is a value with its reason."""
+    if isinstance(stored, ExtractRefused):
+        return Opened(name, refusal=stored)
+    try:
+        if entry is not None:
+            check_bytes(entry, stored)
+        content = open_kept(stored.evidence, profile.encoding, name=name, sheet=profile.sheet)
+        said = check_workbook(content, settings.limits).remarks if content.workbook else ()
+        header = headers.read(content, EXTRACTS[record] if record else None)
+        if header.footer is not None:
+            entry = with_footer(entry, header.footer, name)
+        return Opened(name, stored, header, entry=entry, said=said)
+    except ExtractRefused as refusal:
+        return Opened(name, stored, refusal=refusal)
