@@ -35,10 +35,6 @@ Reason = Annotated[str, Parameter(help="Why; kept in the audit trail.", validato
 
 TEXTS_OF_ROW = ("data", "raw", "jsondata")
 """Columns of a row that hold the whole record."""
-TEXT_REMOVED = (
-    "Housekeeping removed the file that its text is read from. Import the file again where the "
-    "text is needed: its bytes are kept anew."
-)
 
 
 def status_command(
@@ -151,7 +147,7 @@ def row_command(
         ]
         for told in rows:
             if told["data"] is None and told["raw"] is None:
-                told["next"].append(TEXT_REMOVED)
+                told["next"] += texts.why_removed(told["extract_id"])
         fields = [
             [one._asdict() for one in made_fields(place, connection, row, told["data"])]
             for row, told in zip(found, rows, strict=True)

@@ -7,6 +7,7 @@ was delivered stops the batch: removed, cut, altered, swapped, a link or a folde
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from datetime import date
 
 import psycopg
 
@@ -43,12 +44,19 @@ def evidence_of(workspace: Workspace, extract: Extract) -> Evidence:
 
 def _remedy(extract: Extract) -> str:
     if extract.cleared_at is not None:
-        cleared = f"Housekeeping removed it on {extract.cleared_at:%Y-%m-%d}."
-        return f"{cleared} Import the file again where it is needed: its bytes are kept anew."
+        return (
+            f"{removed_on(extract.cleared_at)} Import the file again where "
+            "it is needed: its bytes are kept anew."
+        )
     return (
         "Import the same file again: that puts its bytes back and is taken as known; then run "
         "this command again. `recon archive` lists every kept file that does not match."
     )
+
+
+def removed_on(day: date) -> str:
+    """What became of a content that is gone as it should be."""
+    return f"Housekeeping removed the kept file on {day:%Y-%m-%d}."
 
 
 def is_cleared(workspace: Workspace, extract: Extract) -> bool:

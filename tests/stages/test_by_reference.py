@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from connectors.files.profile import DEFAULT, Profile
+from connectors.postgres.ledger import list_extracts
 from connectors.settings import Limits
 from data_samples.generate import write_payments
+from flows.stages.kept import evidence_of
 from flows.stages.pull import our_rows
 from flows.stages.retention import Retention, sweep
 from flows.stages.rows.rejects import write_rejects
@@ -130,7 +132,14 @@ def test_a_text_whose_file_was_cleared_away_is_no_longer_told(
     assert [row["data"] for row in told(workspace, rows, batch)] == [None]
     asked = "row", str(batch), "a.csv", "--line", "2", "--json"
     shown = run(str(workspace.settings.database_url), workspace.settings.home, *asked)
-    assert "Housekeeping removed the file" in json.loads(shown.stdout)["next"][0]
+    (said,) = json.loads(shown.stdout)["next"]
+    with workspace.database.connect() as connection:
+        (extract,) = list_extracts(connection, batch)
+    assert said == evidence_of(workspace, extract).remedy
+    assert said == (
+        f"Housekeeping removed the kept file on {extract.cleared_at:%Y-%m-%d}. Import the file "
+        "again where it is needed: its bytes are kept anew."
+    )
 
 
 def test_the_identity_of_a_profile_that_keeps_text_is_what_it_was() -> None:

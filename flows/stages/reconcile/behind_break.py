@@ -22,6 +22,7 @@ from connectors.postgres.record_rows import (
     send_of,
     target_row,
 )
+from flows.stages.kept import removed_on
 from flows.stages.rows.locate import locate
 from flows.stages.rows.spots import Spot, show_command
 from flows.stages.rows.texts import RowTexts
@@ -140,7 +141,7 @@ def _kept_text(
     (row,) = (one for one in found if one.extract_id == facts["extract_id"])
     text = RowTexts(workspace, connection, [batch]).fill(row._asdict())["data"]
     if text is None and facts["cleared_at"]:
-        return None, f"Housekeeping removed the kept file on {facts['cleared_at']:%Y-%m-%d}."
+        return None, removed_on(facts["cleared_at"])
     if text is None:
         return None, "Its bytes are no text that can be shown."
     return str(text), ""

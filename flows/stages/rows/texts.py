@@ -8,7 +8,7 @@ import psycopg
 from connectors.files.content import Content
 from connectors.postgres import ledger
 from connectors.postgres.findings import RejectedRow
-from flows.stages.kept import is_cleared, open_extract_kept, read_range
+from flows.stages.kept import evidence_of, is_cleared, open_extract_kept, read_range
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
 
@@ -26,6 +26,7 @@ class RowTexts:
     ) -> None:
         """`without` are extracts whose texts are not asked for."""
         self._contents: dict[int, Content] = {}
+        self._removed: dict[int, str] = {}
         for batch_id in batches:
             profile = restored_profile(ledger.find_batch(connection, batch_id))
             if profile.keep != "reference":
@@ -33,7 +34,9 @@ class RowTexts:
             for extract in ledger.list_extracts(connection, batch_id):
                 if extract.refused is not None or extract.id in without:
                     continue
-                if not is_cleared(workspace, extract):
+                if is_cleared(workspace, extract):
+                    self._removed[extract.id] = evidence_of(workspace, extract).remedy
+                else:
                     self._contents[extract.id] = open_extract_kept(workspace, extract, profile)
 
     def at(self, extract_id: int, start: int, end: int) -> str | None:
@@ -42,6 +45,10 @@ class RowTexts:
         if content is None:
             return None
         return read_range(content, start, end).decode(content.encoding)
+
+    def why_removed(self, extract_id: int) -> list[str]:
+        """Why the file of a row is not there, and what to do; empty where it is."""
+        return [self._removed[extract_id]] if extract_id in self._removed else []
 
     def filled(self, rows: Iterable[RejectedRow]) -> Iterator[RejectedRow]:
         """The rows with their texts."""
