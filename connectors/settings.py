@@ -5,7 +5,7 @@ import math
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -26,9 +26,22 @@ MOST = 2**50
 """No limit on bytes or counts means anything above it."""
 
 
+def _limit(default: int, *, least: int) -> int:
+    """A limit below whose floor the work is cut into so many pieces that it would not end."""
+    return field(default=default, metadata={"least": least})
+
+
+def floor_of(limit: Field[int]) -> int:
+    """The lowest value that a limit may be set to."""
+    return int(limit.metadata.get("least", 1))
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Upper bounds for what is read; every one can be set by `RECON_LIMIT_<NAME>`."""
+    """Upper bounds for what is read; every one can be set by `RECON_LIMIT_<NAME>`.
+
+    What only refuses may be as low as 1; what decides into how many pieces work is cut may not.
+    """
 
     file_bytes: int = 64 * 1024 * MIB
     """Decompressed size of one extract."""
@@ -41,15 +54,15 @@ class Limits:
     """How far the close of a quote is looked for; at least twice `record_bytes`. What closes within
     it is one record, too large or not."""
     archive_members: int = 10_000
-    block_bytes: int = 4 * MIB
+    block_bytes: int = _limit(4 * MIB, least=512)
     """How much of a file is in memory at once."""
     strict_bytes: int = STRICT_BYTES
     """Up to this size a piece of a file is read by nothing compiled: it is there sooner."""
-    check_bytes: int = 8 * MIB
+    check_bytes: int = _limit(8 * MIB, least=64 * KIB)
     """How much of what is kept of rows is settled at once, of a delivery that is only examined."""
-    compare_bytes: int = 256 * MIB
+    compare_bytes: int = _limit(256 * MIB, least=64 * KIB)
     """How much of two tables is compared at once; larger ones by partitions of their keys."""
-    reconcile_bytes: int = 32 * MIB
+    reconcile_bytes: int = _limit(32 * MIB, least=64 * KIB)
     """How much of both sides of a record kind is reconciled at once; more by ranges of the keys."""
     database_wait_seconds: int = 60
     """How long a database may take to come back when its connection was lost."""
@@ -337,8 +350,9 @@ def _limits(environment: Mapping[str, str]) -> Limits:
         if text is None:
             continue
         number = _digits(text)
-        if number is None or not 0 < number <= MOST:
-            raise SettingsError(f"{name}={text!r} is not a whole number from 1 to {MOST}.")
+        least = floor_of(limit)
+        if number is None or not least <= number <= MOST:
+            raise SettingsError(f"{name}={text!r} is not a whole number from {least} to {MOST}.")
         chosen[limit.name] = number
     return Limits(**chosen)
 

@@ -102,10 +102,10 @@ def test_import_tells_files_batch_state_verdicts_and_totals(recon: Any, tmp_path
         "arguments2-environment2-2-many",
         "arguments4-environment4-2-There is no batch 99",
         "arguments7-environment7-2-does not name a PostgreSQL",
-        "arguments9-environment9-2-from 1 to",
-        "arguments13-environment13-2-Must be from 1",
-        "arguments15-environment15-2-set RECON_SANDBOX_PASSWORD",
-        "arguments17-environment17-2-cannot be read",
+        "arguments9-environment9-2-from 512 to",
+        "arguments14-environment14-2-Must be from 1",
+        "arguments16-environment16-2-set RECON_SANDBOX_PASSWORD",
+        "arguments18-environment18-2-cannot be read",
     )
 )
 @pytest.mark.parametrize(
@@ -120,7 +120,8 @@ def test_import_tells_files_batch_state_verdicts_and_totals(recon: Any, tmp_path
         (["import", "x.csv", "--profile", "none.toml"], {}, 2, "none.toml: cannot be read"),
         (["status"], {"RECON_DATABASE_URL": "mysql://x"}, 2, "does not name a PostgreSQL"),
         (["status"], {"RECON_LIMIT_COLUMNS": "many"}, 2, "RECON_LIMIT_COLUMNS='many'"),
-        (["check", "x.csv"], {"RECON_LIMIT_BLOCK_BYTES": "9" * 30}, 2, "from 1 to"),
+        (["check", "x.csv"], {"RECON_LIMIT_BLOCK_BYTES": "9" * 30}, 2, "from 512 to"),
+        (["reconcile"], {"RECON_LIMIT_RECONCILE_BYTES": "1"}, 2, "RECONCILE_BYTES='1' is not"),
         (["check", "x.csv", "--tenant", "9" * 20], {}, 2, "tenant = 99999999999999999999 is out"),
         (["import", "x.csv", "--max-errors", "-1"], {}, 2, "budget_errors = -1 is out of range"),
         (["import", "x.csv", "--max-error-rate", "nan"], {}, 2, "is not a share"),
