@@ -4,11 +4,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 
 from connectors.errors import SettingsError
 from connectors.files.currencies import read_currencies
+from connectors.postgres.database import Session
 from flows.commands.console import TITLES, out, print_table, workspace
 
 
@@ -50,7 +50,7 @@ def test_to_say_that_pushes_are_held_takes_no_connection_of_its_own(
     monkeypatch.setenv("RECON_DATABASE_URL", database_url)
     monkeypatch.setenv("RECON_HOME", str(tmp_path))
     opened: list[object] = []
-    connect = psycopg.connect
+    connect = Session.connect
 
     def counted(*arguments: Any, **options: Any) -> Any:
         # The databases of the tests are made over connections of their own meanwhile.
@@ -58,7 +58,7 @@ def test_to_say_that_pushes_are_held_takes_no_connection_of_its_own(
             opened.append(arguments)
         return connect(*arguments, **options)
 
-    monkeypatch.setattr(psycopg, "connect", counted)
+    monkeypatch.setattr(Session, "connect", counted)
     with workspace(quiet=True):
         assert len(opened) == 1
 

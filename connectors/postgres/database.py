@@ -66,6 +66,23 @@ WORK_MEMORY = "256MB"
 """A million rows are joined and judged in the server's memory instead of on its disk."""
 
 
+class Session(psycopg.Connection):
+    """A connection that knows why the server ended it.
+
+    What comes behind an answer reaches the client as a notice; the statement after it is told of
+    nothing but a closed socket.
+    """
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.last_words: psycopg.errors.Diagnostic | None = None
+        self.add_notice_handler(self._heard)
+
+    def _heard(self, notice: psycopg.errors.Diagnostic) -> None:
+        if notice.severity_nonlocalized == "FATAL":
+            self.last_words = notice
+
+
 class Database:
     """Connections to one database whose schema is known to be ours and current."""
 
@@ -141,7 +158,7 @@ class Database:
         return self._connected()
 
     def _connected(self) -> psycopg.Connection:
-        return psycopg.connect(
+        return Session.connect(
             self.url,
             autocommit=True,
             connect_timeout=CONNECT_SECONDS,
@@ -173,7 +190,10 @@ def errors_reported(connection: psycopg.Connection) -> Iterator[None]:
         if (ended := _ended_by(error)) is not None:
             raise ended from None
         # Without the error itself: its details quote rows, and Prefect keeps them.
-        raise told(error, lost=connection.broken, user=connection.info.user) from None
+        last_words = connection.last_words if isinstance(connection, Session) else None
+        raise told(
+            error, lost=connection.broken, user=connection.info.user, last_words=last_words
+        ) from None
     except UnicodeEncodeError:
         raise StatementRefused(
             "A text that was given, such as a reason or a name, is not UTF-8 and cannot be kept. "

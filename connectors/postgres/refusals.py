@@ -22,6 +22,12 @@ AGAIN = "What was committed is kept; run the command again and it goes on from t
 NOT_OURS = (errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedFunction)
 NO_ROOM = "53"
 """The class of SQLSTATE of a server that lacks disk, memory or connections."""
+TIMEOUTS = {
+    errors.TransactionTimeout.sqlstate: "transaction_timeout",
+    errors.IdleInTransactionSessionTimeout.sqlstate: "idle_in_transaction_session_timeout",
+    errors.IdleSessionTimeout.sqlstate: "idle_session_timeout",
+}
+"""Settings of the server, the database or the role that end a session in its work."""
 INSTEAD = {
     NOBODY: "Log in with `recon login`, then do it again.",
     NOT_YOURS: "Ask somebody who has the right, or an administrator for it.",
@@ -31,10 +37,27 @@ INSTEAD = {
 _DENIED = re.compile(r"permission denied for (table|view|function|event) '?([^':]+)")
 
 
-def told(error: psycopg.Error, *, lost: bool, user: str = "") -> ReconError:
-    """The error as text; `lost`: the connection of `user` did not outlive it."""
-    said = error.diag.message_primary or _first_line(error)
-    state = f" (SQLSTATE {error.sqlstate})" if error.sqlstate else ""
+def told(
+    error: psycopg.Error,
+    *,
+    lost: bool,
+    user: str = "",
+    last_words: errors.Diagnostic | None = None,
+) -> ReconError:
+    """The error as text; `lost`: the connection of `user` did not outlive it.
+
+    `last_words` is what the server said when it ended the session, where the error is without.
+    """
+    diag = last_words if last_words is not None and error.sqlstate is None else error.diag
+    said = diag.message_primary or _first_line(error)
+    state = f" (SQLSTATE {diag.sqlstate})" if diag.sqlstate else ""
+    if (setting := TIMEOUTS.get(diag.sqlstate or "")) is not None:
+        # Nothing is tried again by itself: the same setting would end it again.
+        return StatementRefused(
+            f"The server ended the session by its setting {setting}: {said}{state}. Nothing of an "
+            f"open transaction was written. Have more time allowed: `ALTER ROLE {user or 'NAME'} "
+            f"SET {setting} = 0` takes the limit away from this role. {AGAIN}"
+        )
     if lost and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return DatabaseLost(f"The connection to the database was lost: {said}{state}. {AGAIN}")
     if error.sqlstate and error.sqlstate.startswith(NO_ROOM):

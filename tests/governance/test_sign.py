@@ -262,24 +262,29 @@ def payments(*numbers: int) -> pl.DataFrame:
     return pl.DataFrame([{"Id": number, "TenantsId": 7} for number in numbers], schema=schema)
 
 
+def signed_of(workspace: Workspace, scope: str) -> dict[str, pl.DataFrame]:
+    with workspace.database.connect() as connection:
+        return signed_sources(workspace, connection, scope)
+
+
 @pytest.mark.long
 def test_the_records_of_the_last_approved_run_are_read_back(workspace: Workspace) -> None:
-    assert signed_sources(workspace, SCOPE) == {}
+    assert signed_of(workspace, SCOPE) == {}
     reconcile(workspace, found(), records={"payment": payments(2, 1)})
-    assert signed_sources(workspace, SCOPE) == {}
+    assert signed_of(workspace, SCOPE) == {}
     prepare(workspace, None, by="ann", comment="")
     approve(workspace, None, by="bo", comment="")
     later = reconcile(workspace, found(), records={"payment": payments(3)})
     prepare(workspace, None, by="ann", comment="")
-    signed = signed_sources(workspace, SCOPE)
+    signed = signed_of(workspace, SCOPE)
     assert signed["payment"].equals(payments(1, 2))
     assert signed["currency_rate"].height == 0
     approve(workspace, later.id, by="bo", comment="")
-    assert signed_sources(workspace, SCOPE)["payment"].equals(payments(3))
-    assert signed_sources(workspace, "another") == {}
+    assert signed_of(workspace, SCOPE)["payment"].equals(payments(3))
+    assert signed_of(workspace, "another") == {}
     (workspace.settings.reports / later.folder / RECORDS).write_bytes(b"PAR1")
     with pytest.raises(SignatureRefused, match=r"changed since: records\.parquet"):
-        signed_sources(workspace, SCOPE)
+        signed_of(workspace, SCOPE)
 
 
 @pytest.mark.long(but=("DELETE FROM signature WHERE role = 'approved'",))

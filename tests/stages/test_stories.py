@@ -16,6 +16,7 @@ import pytest
 from connectors.errors import BatchHeldElsewhere, BatchStateError, ConservationError
 from connectors.files.profile import DEFAULT
 from connectors.postgres import lease, ledger
+from connectors.postgres.database import Session
 from connectors.postgres.lease import hold_batch
 from connectors.postgres.ledger import State, find_batch
 from flows.stages.receive import receive
@@ -440,7 +441,7 @@ def test_a_small_delivery_takes_one_session_and_few_statements(
     path = write(tmp_path / "a.csv", line(1), line(2))
     url, asked = workspace.database.url, list[str]()
     name = psycopg.conninfo.conninfo_to_dict(url)["dbname"]
-    connect, execute = psycopg.connect, psycopg.Cursor.execute
+    connect, execute = Session.connect, psycopg.Cursor.execute
 
     # Of this database alone: the next one is being made meanwhile.
     def connected(*given: Any, **named: Any) -> Any:
@@ -453,7 +454,7 @@ def test_a_small_delivery_takes_one_session_and_few_statements(
             asked.append("execute")
         return execute(cursor, *given, **named)
 
-    monkeypatch.setattr(psycopg, "connect", connected)
+    monkeypatch.setattr(Session, "connect", connected)
     monkeypatch.setattr(psycopg.Cursor, "execute", executed)
     import_delivery(workspace, [path], DEFAULT)
     assert asked.count("connect") == 1

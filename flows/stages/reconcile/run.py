@@ -166,7 +166,7 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
             workspace,
             connection,
             asked.scope,
-            signed_sources(workspace, asked.scope.text, asked.as_of),
+            signed_sources(workspace, connection, asked.scope.text, asked.as_of),
             _approved(connection, asked),
         )
         cut = cut_off(gathered.sources, asked.as_of)

@@ -104,15 +104,17 @@ def approve(
 
 
 def signed_sources(
-    workspace: Workspace, scope: str, until: date | None = None
+    workspace: Workspace,
+    connection: psycopg.Connection,
+    scope: str,
+    until: date | None = None,
 ) -> dict[str, pl.DataFrame]:
     """P: the records of the last approved run of a scope by kind; nothing where none was approved.
 
     Only runs as of `until` or before it are meant. Raises SignatureRefused where the files of the
     run are not those that were signed.
     """
-    with workspace.database.connect() as connection:
-        run = last_approved(connection, scope_hash(scope), until)
+    run = last_approved(connection, scope_hash(scope), until)
     if run is None:
         return {}
     folder = check_files(workspace, run, HELD_AGAINST)

@@ -1,0 +1,96 @@
+"""A role that is let do little at a time: one connection has to do, and a timeout is named."""
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from connectors.errors import StatementRefused
+from connectors.files.profile import DEFAULT
+from connectors.postgres.database import Database
+from flows.stages.reconcile.run import Asked, reconcile
+from flows.stages.reconcile.sources import Scope
+from flows.stages.sequence import import_delivery
+from flows.stages.workspace import Workspace
+from flows.steps.rules.rules import Rules
+from schemas.guards.roles import LOADER, MERGER, statements
+from tests.recon import run
+from tests.stages.payments import line, write
+
+TIMEOUTS = ("transaction_timeout", "idle_in_transaction_session_timeout", "idle_session_timeout")
+
+
+@pytest.fixture
+def role(workspace: Workspace) -> Iterator[str]:
+    """A role that loads and reconciles, and may be set by its owner."""
+    user = f"narrow_{uuid.uuid4().hex[:8]}"
+    with psycopg.connect(str(workspace.settings.database_url), autocommit=True) as owner:
+        for statement in statements():
+            owner.execute(statement)  # type: ignore[call-overload]
+        owner.execute(f"CREATE ROLE {user} LOGIN IN ROLE {LOADER}, {MERGER}")  # type: ignore[call-overload]
+        yield user
+        owner.execute(f"DROP ROLE {user}")  # type: ignore[call-overload]
+
+
+def set_to(workspace: Workspace, role: str, what: str) -> None:
+    with psycopg.connect(str(workspace.settings.database_url), autocommit=True) as owner:
+        owner.execute(f"ALTER ROLE {role} {what}")  # type: ignore[call-overload]
+
+
+def narrow(workspace: Workspace, role: str) -> str:
+    return str(workspace.settings.database_url).replace("//postgres:@", f"//{role}@")
+
+
+def idle_until_it_is_ended(database: Database, rows: Any, *, within: bool) -> None:
+    """Do nothing, `within` a transaction or not, until the server has had enough of it."""
+    with database.connect() as connection:
+        pid = connection.info.backend_pid
+        if within:
+            connection.execute("BEGIN")
+        while rows("SELECT count(*) FROM pg_stat_activity WHERE pid = %s", [pid]) == [(1,)]:
+            pass
+        connection.execute("SELECT 1")
+
+
+@pytest.mark.parametrize("setting", TIMEOUTS)
+def test_a_timeout_that_ends_a_session_is_named(
+    workspace: Workspace, role: str, rows: Any, setting: str
+) -> None:
+    set_to(workspace, role, f"SET {setting} = '100ms'")
+    database = Database(narrow(workspace, role), 2)
+    with pytest.raises(StatementRefused, match=f"setting {setting}: .* SET {setting} = 0") as told:
+        idle_until_it_is_ended(database, rows, within=setting != "idle_session_timeout")
+    assert told.value.exit_code == 2
+
+
+def test_what_a_role_was_not_let_do_is_done_when_it_may(
+    workspace: Workspace, role: str, rows: Any, tmp_path: Path
+) -> None:
+    url, home = narrow(workspace, role), workspace.settings.home
+    path = write(tmp_path / "a.csv", *map(line, range(1, 41)))
+    for setting in TIMEOUTS:
+        set_to(workspace, role, f"SET {setting} = '1ms'")
+        ended = run(url, home, "import", path, RECON_LIMIT_DATABASE_WAIT_SECONDS="2")
+        assert ended.returncode == 2, ended.stderr
+        assert "Traceback" not in ended.stderr
+        set_to(workspace, role, "RESET ALL")
+    assert run(url, home, "import", path).returncode == 0
+    assert rows("SELECT count(*) FROM payment") == [(40,)]
+
+
+def test_one_connection_does_for_all_that_several_read_where_they_may(
+    workspace: Workspace, role: str, tmp_path: Path
+) -> None:
+    import_delivery(workspace, [write(tmp_path / "a.csv", *map(line, range(1, 41)))], DEFAULT)
+    asked = Asked(Scope(), date(2026, 1, 31), Rules(references=()))
+    several = reconcile(workspace, asked)
+    set_to(workspace, role, "CONNECTION LIMIT 1")
+    alone = replace(workspace, database=Database(narrow(workspace, role), 2))
+    one = reconcile(alone, asked)
+    assert one.run.id == several.run.id + 1
+    assert one.report.breaks.frame["id"].to_list() == several.report.breaks.frame["id"].to_list()
