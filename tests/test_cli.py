@@ -62,6 +62,7 @@ def test_check_prints_the_documented_shape(recon: Any, tmp_path: Path) -> None:
         "comments",
         "refused",
         "message",
+        "said",
         "unsettled",
         "rejects",
     ]

@@ -17,7 +17,7 @@ from connectors.files.first_record import (
 )
 from connectors.files.footer import ExtractFooter, read_footer
 from connectors.files.header_elsewhere import LOOKED_FOR, check_elsewhere, line_of_header
-from connectors.files.header_names import HeaderNames, known_names
+from connectors.files.header_names import HeaderNames, known_names, last_named
 from connectors.files.positions import DELIMITER, QUOTE, CellRanges, in_order, positions_of
 from connectors.files.profile import DEFAULT, Profile, written_of
 from connectors.files.rows_file import RowsFile, rows_file_of
@@ -81,7 +81,7 @@ class Header:
     @property
     def unnamed(self) -> int:
         """How many of these, behind all others, have no name."""
-        return self.line_width - _last_named(self.names[: self.line_width])
+        return self.line_width - last_named(self.names[: self.line_width])
 
     def places(self, name: str) -> Sequence[int]:
         """The columns that a field comes from."""
@@ -163,7 +163,7 @@ def _read_header(
             line=line_of_header(content, dialects, table, profile, limits),
             rows=profile.header_lines,
         )
-        named = _last_named(line.names)
+        named = last_named(line.names)
         unnamed = max(profile.unnamed_columns, len(line.names) - named)
         line = replace(line, names=(*line.names[:named], *[""] * unnamed))
     if len(line.names) > limits.columns:
@@ -198,11 +198,6 @@ def _read_header(
             of_text(content, _without_signs(profile), limits),
         ),
     )
-
-
-def _last_named(names: Sequence[str]) -> int:
-    """The number of the last column with a name."""
-    return max((place for place, name in enumerate(names, 1) if name.strip()), default=0)
 
 
 def _named(content: Content, dialect: Dialect, profile: Profile, limits: Limits) -> FirstRecord:

@@ -13,6 +13,7 @@ from connectors.errors import ExtractRefused
 from connectors.files.content import refused, shown
 from connectors.files.first_record import folded
 from connectors.files.profile import Profile
+from schemas.counting import agree
 from schemas.field import Table
 from schemas.own_columns import OWN_COLUMNS
 from schemas.tables import DOCUMENTED, EXTRACTS, INSERT_BATCH_DATA, OWN
@@ -310,3 +311,29 @@ def listed(names: Sequence[str]) -> str:
     """The first of some names, and how many more there are."""
     more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
     return f"{', '.join(shown(name, 60) for name in names[:NAMES_SHOWN])}{more}"
+
+
+def last_named(names: Sequence[str]) -> int:
+    """The number of the last column with a name."""
+    return max((place for place, name in enumerate(names, 1) if name.strip()), default=0)
+
+
+def unnamed_told(
+    names: Sequence[str], fields: Sequence[str | None], profile: Profile
+) -> tuple[str, ...]:
+    """What is said of columns without a name that no field is made of, and that nobody stated."""
+    named = last_named(names)
+    stated = range(named, named + profile.unnamed_columns)
+    places = [
+        place
+        for place, (name, of) in enumerate(zip(names, fields, strict=True))
+        if of is None and not name.strip() and place not in stated
+    ]
+    if not places:
+        return ()
+    which = listed([f"column {place + 1}" for place in places])
+    return (
+        f"{which} of the header {agree(len(places), 'has', 'have')} no name: a text there is kept "
+        "with its row and read into no field. Name it in the file and map it, or state "
+        "unnamed_columns where such cells end each record.",
+    )

@@ -237,6 +237,8 @@ def _show(verdicts: "list[FileVerdict]") -> None:
             f"{verdict.name}: {verdict.record}, {quantity(verdict.rows_in, 'row', grouped)}, "
             f"{len(verdict.rejects)} with errors{beside(verdict)}"
         )
+        for said in verdict.said:
+            console.print(f"  {said}")
         shown = [*verdict.rejects]
         for reject in shown:
             for error in reject.errors:

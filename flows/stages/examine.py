@@ -131,7 +131,7 @@ class _Examination:
         """Validate one file, rows and manifest."""
         number = len(self.opened)
         self.opened.append(opened)
-        verdict = FileVerdict(opened.name, rejects=Rejects(self.most))
+        verdict = FileVerdict(opened.name, said=opened.said, rejects=Rejects(self.most))
         self.verdicts.append(verdict)
         if opened.refusal is not None:
             verdict.refuse(opened.refusal)

@@ -10,6 +10,7 @@ from connectors.files.content import open_kept
 from connectors.files.delivery import find_extracts
 from connectors.files.footer import with_footer
 from connectors.files.header import Header
+from connectors.files.header_names import unnamed_told
 from connectors.files.known_headers import KnownHeaders
 from connectors.files.manifest import ManifestEntry, check_bytes, read_manifests
 from connectors.files.profile import Profile
@@ -35,7 +36,7 @@ class Opened:
     entry: ManifestEntry | None = None
     """What a control manifest says of the file."""
     said: tuple[str, ...] = ()
-    """What a person who looks into the file sees otherwise, such as merged cells."""
+    """What a person who looks into the file sees otherwise, such as merged cells, in sentences."""
 
 
 def open_delivery(
@@ -104,10 +105,12 @@ def open_stored(
         if entry is not None:
             check_bytes(entry, stored)
         content = open_kept(stored.evidence, profile.encoding, name=name, sheet=profile.sheet)
-        said = check_workbook(content, settings.limits).remarks if content.workbook else ()
+        seen = check_workbook(content, settings.limits).remarks if content.workbook else ()
         header = headers.read(content, EXTRACTS[record] if record else None)
         if header.footer is not None:
             entry = with_footer(entry, header.footer, name)
-        return Opened(name, stored, header, entry=entry, said=said)
+        said = [f"{'; '.join(seen)}. All cells are read as they are."] if seen else []
+        said += unnamed_told(header.names, header.fields, profile)
+        return Opened(name, stored, header, entry=entry, said=tuple(said))
     except ExtractRefused as refusal:
         return Opened(name, stored, refusal=refusal)

@@ -226,8 +226,7 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
                 f"{one.name}: this name was delivered in batch {used.batch_id} with other "
                 "content; it is taken as a new extract."
             )
-        if one.said:
-            messages.append(f"{one.name}: {'; '.join(one.said)}. All cells are read as they are.")
+        messages += [f"{one.name}: {said}" for said in one.said]
         fresh.append(one)
     if earlier and not fresh:
         batch = batches[max(earlier)]

@@ -106,6 +106,8 @@ class FileVerdict:
     """Lines that are no row, as the feed says of them."""
     refused: str | None = None
     message: str | None = None
+    said: tuple[str, ...] = ()
+    """What an import says of the file as well: merged cells, columns without a name."""
     rejects: Rejects = field(default_factory=Rejects)
     unsettled: list[Unsettled] = field(default_factory=list)
     """References that only a database could answer."""
@@ -128,6 +130,7 @@ class FileVerdict:
             "comments": self.comments,
             "refused": self.refused,
             "message": self.message,
+            "said": list(self.said),
             "unsettled": [one._asdict() for one in self.unsettled],
         }
 

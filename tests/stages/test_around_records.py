@@ -111,6 +111,34 @@ def test_records_may_end_with_cells_that_the_header_does_not_name(
 
 
 @pytest.mark.parametrize(
+    ("header", "row", "said"),
+    [
+        (f"{HEADER.strip()};", "note", "column 6 of the header has no name"),
+        (f"{HEADER.strip()};;", "note;", "column 6, column 7 of the header have no name"),
+        (f";{HEADER.strip()}", "", "column 1 of the header has no name"),
+        (HEADER.strip(), "", None),
+    ],
+)
+def test_a_text_that_no_field_is_made_of_for_want_of_a_name_is_told(
+    workspace: Workspace, tmp_path: Path, header: str, row: str, said: str | None
+) -> None:
+    path = tmp_path / "plain.csv"
+    first = ROWS.splitlines()[0]
+    cells = f"note;{first}" if header.startswith(";") else f"{first};{row}" if row else first
+    path.write_text(f"{header}\n{cells}\n")
+    profile = replace(PROFILE, unknown_columns="ignore", header_line=1, footer=())
+    (verdict,) = examine(workspace.settings, [str(path)], profile)
+    assert (verdict.refused, len(verdict.rejects)) == (None, 0)
+    assert [said in one for one in verdict.said] == [True] * (said is not None)  # type: ignore[operator]
+    # Where the profile says that there are such cells, they are no news.
+    stated = replace(profile, unnamed_columns=2)
+    (verdict,) = examine(workspace.settings, [str(path)], stated)
+    assert bool(verdict.said) == header.startswith(";")
+    done = import_delivery(workspace, [str(path)], profile)
+    assert [said in one for one in done.messages] == [True] * (said is not None)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
     ("line", "told"),
     [
         (1, "Line 1 of statement.csv is its header, or above it"),
