@@ -7,7 +7,7 @@ begins with `# ?`, and the key is left out until somebody decides.
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -21,6 +21,7 @@ from connectors.files.profile_file import read_profile
 from connectors.files.shape import Shape, shape_of
 from connectors.files.workbook import check_workbook
 from connectors.settings import Settings
+from flows.stages.draft_examples import currency_lines, example_lines
 from flows.stages.draft_shape import footer_lines, header_lines, odd_lines, quoted, separator_lines
 from flows.steps.draft import (
     NOTHING,
@@ -31,6 +32,7 @@ from flows.steps.draft import (
     digit_times,
     times_of,
 )
+from flows.steps.draft_joined import JoinedTime, joined_time
 from flows.steps.draft_table import TableGuess, table_of
 from schemas.counting import grouped, quantity
 from schemas.field import Field, Kind, Table
@@ -45,8 +47,7 @@ INTEGERS = (Kind.INTEGER, Kind.INTEGER64)
 NUMBERS = (Kind.DOUBLE, *INTEGERS)
 WORDS = (Kind.BOOLEAN,)
 BOOLEANS = {"true", "false", "1", "0"}
-FEW = 10
-"""An example of fewer than one in so many cells may be a mistake."""
+_ISO_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}").fullmatch
 NAMED = 3
 """Fields that are named beside a column."""
 
@@ -102,10 +103,6 @@ def _text(part: bytes, encoding: str) -> str:
     """The text of a part of a file; decoding is never refused."""
     mark, _ = byte_order_mark(part)
     return part[len(mark) :].decode(encoding, "replace")
-
-
-_NO_SIGN = re.compile(r"[^A-Za-z\u00a2-\u00a5\u0e3f\u20a0-\u20cf$]")
-"""What is no sign and no letter of a currency."""
 
 
 @dataclass(slots=True)
@@ -186,8 +183,8 @@ class _Draft:
                 yield f"{mark}groups = {' or '.join(map(quoted, sorted(signs.groups)))}"
         elif signs.decimal and (signs.either - signs.decimal) and not signs.thousands:
             yield f"# ? thousands = {quoted(min(signs.either - signs.decimal))}"
-        yield from _examples("negative", signs.negative, usual="-1")
-        yield from _currencies(signs.currency)
+        yield from example_lines("negative", signs.negative, usual="-1")
+        yield from currency_lines(signs.currency)
         for one in signs.words:
             yield f"# ? positive, negative or part: what stands around the 1 of {shown(one, 20)}"
         for place, of in columns.items():
@@ -232,10 +229,39 @@ class _Draft:
                 no_time = Found(of.others, of.example)
                 yield self._but(place, no_time, f"not {_forms(of)}", f"not {_forms(of)}")
         if zones:
-            named = ", ".join(f'{zone} = ""' for zone in zones)
-            yield f'# ? zones = {{ {named} }}  # what each means: "+01:00", or "Europe/Berlin"'
-        if any(not of.offsets for of in times.values()):
+            yield _zones(zones)
+        joined = self._joined(times)
+        if joined:
+            yield from self._joined_lines(joined)
+        if any(not of.offsets for of in times.values()) and not (joined and joined.zones):
             yield '# ? zone = "Europe/Berlin" or offset = "Z"  # what a time without offset means'
+
+    def _joined(self, times: Mapping[int, TimesFound]) -> JoinedTime | None:
+        """The first time that seems to stand in several columns."""
+        told = {
+            place: cells
+            for place in range(len(self.shape.names))
+            if (cells := {one for one in self.shape.column(place) if not NOTHING.fullmatch(one)})
+        }
+        days = {
+            place: of.forms or ("%Y-%m-%d",)
+            for place, of in times.items()
+            if not of.offsets and not of.others and (of.forms or all(map(_ISO_DAY, told[place])))
+        }
+        return joined_time(self.shape.names, told, days)
+
+    def _joined_lines(self, joined: JoinedTime) -> Iterator[str]:
+        names = ", ".join(map(self._name, joined.places))
+        theirs = {folded(name) for name in self.shape.names}
+        times = [of.name for of in self._fields() if of.kind in TIMES] if self.table else []
+        field = next((name for name in times if folded(name) not in theirs), "NAME")
+        yield f"# If the columns {names} are one time, it is instead:"
+        yield f"# ? date_format = {' or '.join(map(quoted, joined.forms))}"
+        if joined.zones:
+            yield _zones(joined.zones)
+        yield f"# ? [fields.{field}]"
+        yield f"# ? from = [{names}]"
+        yield '# ? join = " "'
 
     def _typed(self) -> dict[int, Field]:
         """The fields whose own names columns have, by place, as far as they are no texts."""
@@ -330,37 +356,16 @@ class _Draft:
         yield f"# ? value = {quoted(guess.value)}"
 
 
+def _zones(zones: Iterable[str]) -> str:
+    named = ", ".join(f'{zone} = ""' for zone in zones)
+    return f'# ? zones = {{ {named} }}  # what each means: "+01:00", or "Europe/Berlin"'
+
+
 def _column(name: str, fields: Sequence[Field], kinds: Collection[Kind], such: str) -> str:
     fitting = [one.name for one in fields if one.kind in kinds]
     first, *others = _alike(name, fitting) or [""]
     more = f"; or {', '.join(others)}" if others else ""
     return f'# ? {quoted(name)} = "{first}"  # {such}{more}'
-
-
-def _examples(key: str, found: Mapping[str, Found], usual: str = "") -> Iterator[str]:
-    """The key with the examples that were found; those of few cells may be mistakes."""
-    total = sum(count for count, _ in found.values())
-    stated = [one for one, (count, _) in found.items() if count * FEW >= total]
-    stated.sort(key=lambda one: one != usual)
-    if stated and stated != [usual]:
-        yield f"{key} = [{', '.join(map(quoted, stated))}]"
-    for one, (count, example) in found.items():
-        if one not in stated:
-            yield (
-                f"# ? {key}: {quoted(one)} too?  # {count:,} of {total:,} cells with any, such "
-                f"as {shown(example, 20)}"
-            )
-
-
-def _currencies(found: Mapping[str, Found]) -> Iterator[str]:
-    """The key with the currencies that were found; of several, which a row has would be lost."""
-    if len({_NO_SIGN.sub("", one) for one in found}) < 2:
-        yield from _examples("currency", found)
-        return
-    yield f"# ? currency = [{', '.join(map(quoted, found))}]  # only if a column says which it is"
-    for one, (count, example) in found.items():
-        cells = quantity(count, "cell", grouped)
-        yield f"#   {quoted(one)}: {cells}, such as {shown(example, 20)}"
 
 
 def _forms(of: TimesFound) -> str:

@@ -244,6 +244,41 @@ def test_what_a_field_cannot_be_read_from_is_marked(
     assert said == ([told.replace("NAME", f'"{name}"')] if told else [])
 
 
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (
+            ("Date;Time;TimeZone", "13/02/2026;10:00:00;PST", "14/07/2026;09:30:00;PDT"),
+            [
+                '# If the columns "Date", "Time", "TimeZone" are one time, it is instead:',
+                '# ? date_format = "%d/%m/%Y %H:%M:%S %Z"',
+                '# ? zones = { PDT = "", PST = "" }  # what each means',
+                "# ? [fields.PaymentDate]",
+                '# ? from = ["Date", "Time", "TimeZone"]',
+                '# ? join = " "',
+            ],
+        ),
+        (
+            ("Booked;TZ", "2026-02-13;CET"),
+            ['# ? date_format = "%Y-%m-%d %Z"', '# ? from = ["Booked", "TZ"]'],
+        ),
+        (
+            ("Day;At", "13.02.2026;1:30 PM"),
+            ['# ? date_format = "%d.%m.%Y %I:%M %p"', '# ? from = ["Day", "At"]', "# ? zone ="],
+        ),
+    ],
+)
+def test_a_time_in_several_columns_is_told_with_the_names_of_its_zones(
+    tmp_path: Path, lines: Sequence[str], told: Sequence[str]
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join([*lines, ""]))
+    text, _ = drafted(str(path))
+    for one in told:
+        assert one in text
+    assert ("# ? zone =" in text) == ("# ? zone =" in told)
+
+
 def test_one_form_that_all_columns_can_have_is_stated(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("A;B\n01/02/2026;13/02/2026\n")
