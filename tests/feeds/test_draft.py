@@ -4,6 +4,7 @@ import json
 import re
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
 from itertools import chain
@@ -21,10 +22,11 @@ from connectors.files.profile_file import read_profile
 from connectors.files.shape import shape_of
 from connectors.settings import read_settings
 from flows.stages.draft_profile import draft_profile
+from flows.stages.try_profile import try_profile
 from flows.steps.draft import DAYS, NumberSigns, TimesFound, times_of
 from schemas.cells.numbers import exact_number
 from schemas.toml_text import read_toml
-from tests.examples import in_long
+from tests.examples import examples, in_long
 from tests.feeds.test_gallery import FEEDS, GALLERY, file_of
 from tests.governance.conftest import recon as recon  # noqa: PLC0414 -- the fixture.
 
@@ -340,6 +342,66 @@ def test_numbers_are_stated_as_they_were_written_or_not_at_all(
     form = number_form(written_of(read_profile(shape)))
     plain = pl.select(form.plain(pl.lit(pl.Series(cells)))).to_series().to_list()
     assert [exact_number(one) for one in plain] == each
+
+
+PAID, DAY = "PaidAmount", "PaymentDate"
+OTHERS = ("TenantsId", "ActionsId", "DebtsId", "DiscountAmount", "CurrenciesId", "CurrencyRatesId")
+FORMS = ("%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d %b %Y %H:%M", "%Y%m%d", "%y-%m-%d")
+LEFT = "# ? zone = "
+"""What a draft cannot know of times without an offset."""
+
+
+@settings(max_examples=examples(300, 25))
+@given(
+    st.sampled_from(",;\t|"),
+    st.sampled_from([(".", ""), (",", ""), (",", "."), (".", ","), (".", "'")]),
+    st.sampled_from(FORMS),
+    st.booleans(),
+    st.permutations(("Id", PAID, DAY, *OTHERS)),
+    st.lists(
+        st.tuples(
+            st.integers(-(10**9), 10**9),
+            st.dates(min_value=date(1990, 1, 1), max_value=date(2037, 1, 1)),
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+)
+def test_a_draft_reads_what_was_written_or_marks_what_it_cannot_tell(
+    delimiter: str,
+    signs: tuple[str, str],
+    form: str,
+    is_quoted: bool,
+    names: list[str],
+    written: list[tuple[int, date]],
+) -> None:
+    """Never a wrong value without a mark."""
+    lines, meant = [delimiter.join(names)], []
+    for number, (cents, day) in enumerate(written, 1):
+        plain = f"{Decimal(cents).scaleb(-2):,.2f}"
+        paid = plain.translate({ord("."): signs[0], ord(","): signs[1]})
+        cells = dict.fromkeys(OTHERS, "7") | {
+            "Id": str(number),
+            PAID: paid,
+            DAY: day.strftime(form),
+        }
+        row = (cells[name] for name in names)
+        lines.append(
+            delimiter.join(f'"{one}"' if is_quoted or delimiter in one else one for one in row)
+        )
+        meant.append((Decimal(cents).scaleb(-2), f"{day:%Y-%m-%d}"))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.csv"
+        path.write_text("\n".join([*lines, ""]))
+        text, draft = drafted(str(path))
+        marked = [line for line in text.splitlines()[2:] if "# ?" in line]
+        if any(not line.startswith(LEFT) for line in marked):
+            return
+        stated = replace(draft, offset="Z")
+        tried = try_profile(read_settings(), str(path), stated, record=None, rows=len(written))
+    assert not tried.verdict.rejects, text
+    read = [(row.values[PAID][1], row.values[DAY][1]) for row in tried.rows]
+    assert [(Decimal(str(paid)), str(day)[:10]) for paid, day in read] == meant, text
 
 
 BOTH = "all of them look like one; header_lines where names have several rows"
