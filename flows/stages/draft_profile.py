@@ -244,9 +244,10 @@ class _Draft:
             if (cells := {one for one in self.shape.column(place) if not NOTHING.fullmatch(one)})
         }
         days = {
-            place: of.forms or ("%Y-%m-%d",)
+            place: [form for (form,) in of.forms] or ["%Y-%m-%d"]
             for place, of in times.items()
-            if not of.offsets and not of.others and (of.forms or all(map(_ISO_DAY, told[place])))
+            if not (of.offsets or of.others or any(len(forms) > 1 for forms in of.forms))
+            and (of.forms or all(map(_ISO_DAY, told[place])))
         }
         return joined_time(self.shape.names, told, days)
 

@@ -110,7 +110,8 @@ def open_stored(
         if header.footer is not None:
             entry = with_footer(entry, header.footer, name)
         said = [f"{'; '.join(seen)}. All cells are read as they are."] if seen else []
-        said += unnamed_told(header.names, header.fields, profile)
+        own = slice(header.line_width)
+        said += unnamed_told(header.names[own], header.fields[own], profile)
         return Opened(name, stored, header, entry=entry, said=tuple(said))
     except ExtractRefused as refusal:
         return Opened(name, stored, refusal=refusal)
