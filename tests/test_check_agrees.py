@@ -219,18 +219,7 @@ TABLE: dict[str, tuple[Mapping[str, bytes], Profile]] = {
 }
 
 
-@pytest.mark.long(
-    but=(
-        "two files",
-        "a chain, rejected",
-        "refused when it was read",
-        "a repeated payment, the last wins",
-        "one name, two spellings",
-        "records inside",
-        "packed",
-        "by reference",
-    )
-)
+@pytest.mark.long(but=("two files", "packed"))
 @pytest.mark.parametrize("name", TABLE)
 def test_a_delivery_of_the_table(name: str, database_url: str, tmp_path: Path) -> None:
     contents, profile = TABLE[name]

@@ -47,6 +47,7 @@ def test_every_command_says_what_it_does_with_an_example() -> None:
             assert f"`recon {spelled}" in told.__doc__, f"{spelled} shows no example"
 
 
+@pytest.mark.long
 def test_check_prints_the_documented_shape(recon: Any, tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", line(1), line(2, amount="ten"))
     run = recon("check", path, "--json")
@@ -84,6 +85,7 @@ def test_check_prints_the_documented_shape(recon: Any, tmp_path: Path) -> None:
     assert (error["ErrorCode"], error["FieldName"]) == ("Number", "PaidAmount")
 
 
+@pytest.mark.long
 def test_import_tells_files_batch_state_verdicts_and_totals(recon: Any, tmp_path: Path) -> None:
     run = recon("import", write(tmp_path / "a.csv", line(1), line(2)), "--json")
     assert run.returncode == 0, run.stderr

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from connectors.files.profile import DEFAULT
 from flows.__main__ import COMMANDS
 from flows.stages.reconcile.as_of import today
@@ -84,6 +86,7 @@ def test_commands_that_read_import_what_they_need_alone(
         assert set(found.split()) <= set(may), f"{command} imports {found}"
 
 
+@pytest.mark.long
 def test_help_imports_no_library_of_what_is_done(workspace: Workspace) -> None:
     """All help of one process: what one command imports would be there for the next one too."""
     program = TOLD.replace("main(sys.argv[2:])", "help_of(sys.argv[2:])").replace(

@@ -70,6 +70,7 @@ def test_a_large_acceptance_is_proposed_and_taken_by_another(place: Workspace) -
         assert verify(connection).broken is None
 
 
+@pytest.mark.long(but=("facts4-False", "facts2-True"))
 @pytest.mark.parametrize(
     ("facts", "alone"),
     [
@@ -142,6 +143,7 @@ def test_a_limit_that_is_none(place: Workspace, currency: str, above: str) -> No
         keep_limit(connection, currency, Decimal(above))
 
 
+@pytest.mark.long(but=("disabled", "roles"))
 @pytest.mark.parametrize(
     "change",
     [{"disabled": True}, {"roles": (AccountRole.VIEWER,)}, {"tenants": (8,)}],

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable
 from html import unescape
 
+import pytest
+
 from flows.stages.workspace import Workspace
 from tests.accounts.people import ANNA, CLEO, TESSA, add
 from tests.desk.browser import Browser, forms
@@ -43,6 +45,7 @@ def test_pages_have_every_break_once_and_keep_the_filter(
         assert page.open(f"/runs/{run.id}/breaks", page=number).status == 200
 
 
+@pytest.mark.long
 def test_breaks_are_sorted_as_asked(workspace: Workspace, browser: New) -> None:
     run = reconcile(workspace, many_breaks(40))
     page = browser()
@@ -58,6 +61,7 @@ def test_breaks_are_sorted_as_asked(workspace: Workspace, browser: New) -> None:
     assert len(codes) == len(ages) == 40
 
 
+@pytest.mark.long
 def test_the_form_of_a_decision_has_the_filter_and_what_is_ticked(
     workspace: Workspace, browser: New
 ) -> None:
@@ -89,6 +93,7 @@ def test_a_decision_is_offered_on_the_last_run_to_whoever_may_take_it(
     assert f'/runs/{last.id}/breaks?code=AMOUNT">run {last.id}</a>' in old.answer.text
 
 
+@pytest.mark.long
 def test_what_cannot_be_looked_for_is_said_and_kept(workspace: Workspace, browser: New) -> None:
     run = reconcile(workspace, found("1"))
     page = browser().open(f"/runs/{run.id}/breaks", amount="12,50", code="AMOUNT")

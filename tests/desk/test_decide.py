@@ -109,6 +109,7 @@ def test_two_people_at_once_the_second_sees_who_decided(
     assert [row[0] for row in rows(DECISIONS)] == ["accept", "accept", "comment", "reopen"]
 
 
+@pytest.mark.long
 def test_a_run_that_was_followed_is_not_decided_about(
     workspace: Workspace, browser: New, rows: Rows
 ) -> None:

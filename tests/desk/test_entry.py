@@ -15,6 +15,7 @@ from tests.governance.runs import found, reconcile
 New = Callable[[], Browser]
 
 
+@pytest.mark.long
 def test_without_accounts_the_desk_is_open_and_says_self_declared(
     workspace: Workspace, browser: New
 ) -> None:

@@ -41,6 +41,7 @@ def test_a_break_that_is_accepted_is_not_open_any_more(workspace: Workspace, bro
     assert dict(figures(browser().open("/")))[f"/runs/{run.id}/breaks?state=open"] == "1"
 
 
+@pytest.mark.long
 def test_the_trend_is_drawn_from_what_reports_said(workspace: Workspace, browser: New) -> None:
     for day, keys in enumerate((["1"], ["1", "2", "3"], ["3"])):
         run = reconcile(workspace, found(*keys), scope=MINE, as_of=DAY + timedelta(days=day))

@@ -47,6 +47,7 @@ def left(workspace: Workspace) -> list[Path]:
     return [*folder.iterdir()] if folder.is_dir() else []
 
 
+@pytest.mark.long
 def test_an_upload_is_imported_in_the_name_of_who_sent_it(
     workspace: Workspace, browser: New, rows: Rows
 ) -> None:

@@ -79,6 +79,7 @@ def test_that_there_is_nothing_is_kept_too() -> None:
     assert kept.get("one", lambda: "asked once more") is None
 
 
+@pytest.mark.long
 def test_a_decision_makes_what_was_kept_old(workspace: Workspace) -> None:
     one, other = reconcile(workspace, found("1")), reconcile(workspace, found("2"), scope="other")
     kept = Kept()

@@ -55,6 +55,7 @@ NEITHER = {"housekeeping", "archive", "inbox", "batches"}
 """Artifacts about no batch and no run, and the board, which leads to each of its batches."""
 
 
+@pytest.mark.long
 def test_every_artifact_says_what_it_is_about_and_so_leads_there() -> None:
     published: dict[str, set[str]] = {}
     for path in (ROOT / "flows").rglob("*.py"):

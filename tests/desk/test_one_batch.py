@@ -19,6 +19,7 @@ from tests.stages.payments import line, write
 New = Callable[[], Browser]
 
 
+@pytest.mark.long
 def test_a_batch_says_what_became_of_every_row(
     workspace: Workspace, browser: New, tmp_path: Path
 ) -> None:
@@ -89,6 +90,7 @@ def test_it_leads_to_the_runs_of_prefect_that_worked_on_it(
         page.client.close()
 
 
+@pytest.mark.long
 def test_a_held_batch_says_why_and_its_history_who(
     workspace: Workspace, browser: New, tmp_path: Path
 ) -> None:

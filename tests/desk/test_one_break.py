@@ -81,6 +81,7 @@ def test_what_may_not_be_done_is_not_offered(workspace: Workspace, browser: New)
     assert "decide?" not in browser().log_in("cleo").open(address).answer.text
 
 
+@pytest.mark.long(but=("anna",))
 @pytest.mark.parametrize("name", ["tessa", "anna"])
 def test_a_break_that_is_not_there_or_not_seen_is_not_found(
     workspace: Workspace, browser: New, name: str

@@ -64,6 +64,7 @@ def test_a_page_can_be_read_out_and_gone_through_by_keys(
     assert found_wrong == {}
 
 
+@pytest.mark.long
 def test_what_is_refused_is_read_out(place: Workspace, browser: New) -> None:
     page = browser().log_in("anna")
     for address in PAGES:

@@ -60,6 +60,7 @@ def test_the_files_to_correct_are_a_delivery(
     assert "no rows with errors left to correct" in page.text
 
 
+@pytest.mark.long
 def test_the_workbook_has_every_one_as_a_line_and_no_formula(
     workspace: Workspace, browser: New, tmp_path: Path
 ) -> None:

@@ -51,6 +51,7 @@ def test_one_prepares_and_another_approves(workspace: Workspace, browser: New) -
     assert "Approve the report" not in bo.text
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("run")
 def test_both_sign_by_the_one_account_of_the_database_that_the_desk_has(
     workspace: Workspace, controller: str, desk_as: Callable[[str], str]
@@ -63,6 +64,7 @@ def test_both_sign_by_the_one_account_of_the_database_that_the_desk_has(
         page.client.close()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("run")
 def test_without_accounts_it_is_self_declared(browser: New) -> None:
     page = browser().open(SIGN)

@@ -1,6 +1,7 @@
 """Sets of places as bit masks say what sets of numbers say."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,6 +27,7 @@ def packed(places: set[int]) -> np.ndarray:
     return pack(flags)
 
 
+@pytest.mark.long
 @given(PLACES)
 def test_a_mask_has_the_places_that_were_put_into_it(places: set[int]) -> None:
     words = packed(places)

@@ -77,6 +77,7 @@ def by_hand(book: Any, sheet: Any) -> None:
     book.add_worksheet("Old").hide()
 
 
+@pytest.mark.long
 def test_a_sheet_by_hand_is_imported_and_its_wrong_row_corrected(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
@@ -110,6 +111,7 @@ def imported_and_corrected(
     assert rows('SELECT "PaidAmount"::text FROM payment WHERE "Id" = 3') == [("7.5",)]
 
 
+@pytest.mark.long
 def test_what_is_kept_is_the_workbook_and_is_noticed_when_it_changes(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:

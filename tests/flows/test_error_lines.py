@@ -22,6 +22,7 @@ def lines_of_failure(state: Any, found: str) -> list[str]:
     return lines
 
 
+@pytest.mark.long
 def test_a_path_that_leads_nowhere_is_one_line(tmp_path: Path) -> None:
     path = str(tmp_path / "nowhere.csv")
     lines_of_failure(run(path), f"{path}: no such file or folder.")
@@ -38,6 +39,7 @@ def test_a_database_that_is_gone_is_one_line_however_often_it_was_tried(
     lines_of_failure(run(str(tmp_path / "a.csv")), "The database cannot be used:")
 
 
+@pytest.mark.long
 def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from flows.tasks import batch as tasks
 
@@ -62,6 +64,7 @@ def test_every_flow_fails_with_one_line(name: str, monkeypatch: pytest.MonkeyPat
         lines_of_failure(flow(77, return_state=True), "There is no batch 77")
 
 
+@pytest.mark.long
 def test_a_bug_keeps_its_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from flows.tasks import batch as tasks
 

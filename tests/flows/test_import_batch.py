@@ -26,6 +26,7 @@ CANARY = "canary-secret"
 pytestmark = pytest.mark.flows
 
 
+@pytest.mark.long
 def test_a_clean_delivery_completes(tmp_path: Path, rows: Any) -> None:
     state = run(write(tmp_path / "a.csv", line(1), line(2)))
     assert (state.type.value, state.name) == ("COMPLETED", "Completed")
@@ -37,6 +38,7 @@ def test_a_clean_delivery_completes(tmp_path: Path, rows: Any) -> None:
     assert artifact("rejects").table == [{"Reason": "none", "Rows": "0"}]
 
 
+@pytest.mark.long
 def test_rejects_make_a_state_of_their_own_and_artifacts(
     tmp_path: Path, workspace: Workspace
 ) -> None:
@@ -201,6 +203,7 @@ def test_a_lost_connection_is_tried_again(
     assert rows("SELECT last_value FROM attempts") == [(2,)]
 
 
+@pytest.mark.long
 def test_a_database_that_stays_away_fails_after_every_attempt(
     tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -263,6 +266,7 @@ def test_a_discarded_batch_is_not_brought_back_by_a_new_run(
     ]
 
 
+@pytest.mark.long
 def test_the_run_page_tells_the_life_of_the_rows(tmp_path: Path) -> None:
     state = run(write(tmp_path / "a.csv", line(1), line(2, amount="x")))
     told = [one for one in log_lines(state) if one.startswith("Batch 1")]

@@ -72,6 +72,7 @@ def test_a_refused_day_names_the_parameters_of_the_deployment(delivered: None) -
     assert "--" not in state.message
 
 
+@pytest.mark.long
 def test_a_rule_file_that_cannot_be_meant_fails_with_its_line(
     delivered: None, tmp_path: Any
 ) -> None:

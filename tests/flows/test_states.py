@@ -79,6 +79,7 @@ def test_every_flow_of_a_batch_has_the_hooks_as_a_worker_calls_them() -> None:
         assert list(parameters) == ["flow", "flow_run", "state"]
 
 
+@pytest.mark.long
 def test_the_end_of_a_run_is_in_the_audit_trail(tmp_path: Any, rows: Any) -> None:
     clean = run(write(tmp_path / "a.csv", line(1)))
     held = run(write(tmp_path / "b.csv", line(2, amount="x")), max_errors=0)

@@ -54,6 +54,7 @@ def many(facts: Iterable[dict[str, Any]]) -> pl.DataFrame:
     return pl.concat([found(str(key), **one) for key, one in enumerate(facts, 10)])
 
 
+@pytest.mark.long
 def test_a_break_that_becomes_another_is_open_again(workspace: Workspace) -> None:
     reconcile(workspace, many(SEEN for _ in OUTGROWN))
     accept(workspace)
@@ -71,6 +72,7 @@ def test_a_break_that_becomes_another_is_open_again(workspace: Workspace) -> Non
     }
 
 
+@pytest.mark.long
 def test_it_is_bound_to_the_run_it_was_decided_on(workspace: Workspace) -> None:
     """Decided on 10.00; the next run finds 1000.00, before any run has told of the acceptance."""
     reconcile(workspace, found("1", amount="10"))
@@ -92,6 +94,7 @@ CEILINGS = [
 ]
 
 
+@pytest.mark.long
 def test_a_ceiling_holds_in_its_direction(workspace: Workspace) -> None:
     reconcile(workspace, many(SEEN for _ in CEILINGS))
     for place, (up_to, *_) in enumerate(CEILINGS):
@@ -150,6 +153,7 @@ def test_a_ceiling_that_cannot_be_one_is_refused(
     assert rows("SELECT count(*) FROM decision") == [(0,)]
 
 
+@pytest.mark.long
 def test_many_are_accepted_each_as_it_is(workspace: Workspace) -> None:
     breaks = [found(str(number), amount=str(number)) for number in range(1, 6)]
     whole = breaks[0].vstack(breaks[1]).vstack(breaks[2]).vstack(breaks[3]).vstack(breaks[4])
@@ -163,6 +167,7 @@ def test_many_are_accepted_each_as_it_is(workspace: Workspace) -> None:
     assert states(workspace) == ["REOPENED", "REOPENED", "ACCEPTED", "ACCEPTED", "OPEN"]
 
 
+@pytest.mark.long
 def test_what_changed_between_the_list_and_the_acceptance_needs_the_number_of_the_run(
     workspace: Workspace, rows: Any
 ) -> None:
@@ -217,6 +222,7 @@ SAID_BEFORE = [
 ]
 
 
+@pytest.mark.long
 def test_an_acceptance_outlives_the_wording_of_what_was_seen(workspace: Workspace) -> None:
     reconcile(workspace, many({"code": code, "note": was} for code, was, *_ in SAID_BEFORE))
     accept(workspace)

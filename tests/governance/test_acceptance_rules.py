@@ -58,6 +58,7 @@ def states(rows: Any, run: Reconciliation) -> dict[str, tuple[str, str | None]]:
     }
 
 
+@pytest.mark.long
 def test_what_a_rule_covers_is_accepted_after_the_run_and_counts_in_the_next(
     workspace: Workspace, rows: Any
 ) -> None:
@@ -81,6 +82,7 @@ def test_what_a_rule_covers_is_accepted_after_the_run_and_counts_in_the_next(
     ]
 
 
+@pytest.mark.long
 def test_a_run_accepts_by_its_rules_itself(
     workspace: Workspace, rows: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,6 +159,7 @@ def test_it_ends_with_its_last_day_and_with_a_word(workspace: Workspace, rows: A
         approve_rule(workspace, other, by="cid", reason="")
 
 
+@pytest.mark.long
 def test_what_people_have_decided_stays_with_people(workspace: Workspace, rows: Any) -> None:
     breaks = found("1", "2")
     run = reconcile(workspace, breaks)

@@ -283,6 +283,7 @@ def test_a_profile_changed_and_changed_back_is_on_page_one_and_accepted(
     approve(signed, after.run.id, by="Bo", comment="")
 
 
+@pytest.mark.long
 def test_one_hash_accepts_all_of_it(
     signed: Workspace, tmp_path: Path, recon: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,6 +57,7 @@ def two_months(workspace: Workspace, tmp_path: Path) -> Workspace:
     return workspace
 
 
+@pytest.mark.long
 def test_a_day_ends_what_the_report_is_about(two_months: Workspace, rows: Any) -> None:
     first = run(two_months, JANUARY)
     assert first.report.cover.verdict == "RECONCILED"

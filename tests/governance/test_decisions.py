@@ -61,6 +61,7 @@ def test_a_list_is_filtered_and_has_the_largest_amounts_first(workspace: Workspa
         assert breaks["key"].to_list() == keys, chosen
 
 
+@pytest.mark.long
 def test_a_decision_is_counted_told_and_kept(workspace: Workspace, rows: Any) -> None:
     run = reconcile(workspace, mixed())
     decided = decide_breaks(workspace, None, Chosen(code="AMOUNT"), ACCEPT)
@@ -112,6 +113,7 @@ def test_the_last_day_may_be_the_day_of_the_run(workspace: Workspace) -> None:
     assert decide_breaks(workspace, None, Chosen(ids=(ONE,)), today).ids == (ONE,)
 
 
+@pytest.mark.long
 def test_one_decision_after_the_other(workspace: Workspace) -> None:
     """A filter means what can still be decided so; an id insists."""
     reconcile(workspace, mixed())
@@ -131,6 +133,7 @@ def test_one_decision_after_the_other(workspace: Workspace) -> None:
     ]
 
 
+@pytest.mark.long
 def test_a_resolved_break_is_past_deciding(workspace: Workspace) -> None:
     reconcile(workspace, mixed())
     reconcile(workspace, found("1"))
@@ -157,6 +160,7 @@ def decide(workspace: Workspace, decision: Decision) -> None:
     decide_breaks(workspace, None, Chosen((ONE,)), decision)
 
 
+@pytest.mark.long
 def test_a_comment_changes_nothing_and_stays(workspace: Workspace, rows: Any) -> None:
     breaks = found("1")
     reconcile(workspace, breaks)
@@ -172,6 +176,7 @@ def test_a_comment_changes_nothing_and_stays(workspace: Workspace, rows: Any) ->
     ]
 
 
+@pytest.mark.long
 def test_an_owner_has_a_day_until_another_owner_is_named(workspace: Workspace) -> None:
     breaks = found("1")
 

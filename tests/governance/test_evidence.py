@@ -112,6 +112,7 @@ def test_all_that_differs_is_told(place: Workspace) -> None:
     assert "and there are 0" in told
 
 
+@pytest.mark.long
 def test_a_batch_that_is_held_keeps_what_was_read_of_it(
     workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -124,6 +125,7 @@ def test_a_batch_that_is_held_keeps_what_was_read_of_it(
     assert proof(workspace).broken == told
 
 
+@pytest.mark.long
 def test_an_honest_history_holds(workspace: Workspace, tmp_path: Path) -> None:
     """Held, read again, released, corrected, undone, cleared away: each says what it did."""
     path = write(tmp_path / "a.csv", line(1), line(2, amount="x"), line(3))
@@ -148,6 +150,7 @@ def test_an_honest_history_holds(workspace: Workspace, tmp_path: Path) -> None:
     assert holds(workspace)
 
 
+@pytest.mark.long
 def test_what_the_service_answered_is_held_until_it_is_asked_again(
     workspace: Workspace, tmp_path: Path
 ) -> None:

@@ -37,6 +37,7 @@ def states(workspace: Workspace, number: int) -> dict[str, str]:
     return dict(left.select("key", "state").iter_rows())
 
 
+@pytest.mark.long
 def test_breaks_live_from_run_to_run(workspace: Workspace) -> None:
     first = reconcile(workspace, found("1", "2", "3", "4", batch_id=1))
     assert states(workspace, first.id) == dict.fromkeys("1234", "NEW")
@@ -65,6 +66,7 @@ def test_breaks_live_from_run_to_run(workspace: Workspace) -> None:
     assert (proof.events, proof.broken) == (5, None)
 
 
+@pytest.mark.long
 def test_every_run_continues_its_scope_and_no_other(workspace: Workspace) -> None:
     first = reconcile(workspace, found("1"))
     other = reconcile(workspace, found("1"), scope="another")

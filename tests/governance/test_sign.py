@@ -35,6 +35,7 @@ from tests.governance.runs import SCOPE, found, reconcile, tamper
 ACCEPT = Decision(Choice.ACCEPT, "agreed", "ann", until=date(2026, 12, 31))
 
 
+@pytest.mark.long
 def test_two_people_stand_for_a_report(workspace: Workspace, rows: Any) -> None:
     run = reconcile(workspace, found())
     prepare(workspace, None, by="Ann  Meyer", comment="month end")
@@ -96,6 +97,7 @@ def test_the_user_of_the_process_is_one_person_in_every_process(workspace: Works
         approve(workspace, None, by=" ", comment="")
 
 
+@pytest.mark.long
 def test_open_breaks_wait_for_a_decision(workspace: Workspace) -> None:
     reconcile(workspace, found("1", "2"))
     prepare(workspace, None, by="ann", comment="")
@@ -115,6 +117,7 @@ def test_open_breaks_wait_for_a_decision(workspace: Workspace) -> None:
     approve(workspace, None, by="bo", comment="")
 
 
+@pytest.mark.long
 def test_what_waits_is_told_gravest_first_with_the_command_that_goes_on(
     workspace: Workspace, recon: Callable[..., Any]
 ) -> None:
@@ -169,6 +172,7 @@ def test_who_prepares_is_told_what_keeps_it_from_being_approved(
     assert (signed.waits is None) == (waits is None)
 
 
+@pytest.mark.long
 def test_an_acceptance_taken_back_is_an_open_break_again(workspace: Workspace) -> None:
     reconcile(workspace, found("1"))
     decide_breaks(workspace, None, Chosen(state="open"), ACCEPT)

@@ -71,6 +71,7 @@ def test_a_day_begins_and_ends_where_the_zone_says(moment: str, zone: str, day: 
     assert first_moment(found + timedelta(1), ZoneInfo(zone)) > datetime.fromisoformat(moment)
 
 
+@pytest.mark.long
 def test_tomorrow_in_utc_is_today_further_east_and_a_day_to_come_is_named_with_its_zone(
     workspace: Workspace,
 ) -> None:

@@ -276,6 +276,7 @@ def test_openssl_verifies_a_witness_as_the_documentation_says(
     assert not verifies()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(
     not all(map(shutil.which, ("openssl", "jq", "xxd", "sha256sum"))), reason="a tool is not here"
 )

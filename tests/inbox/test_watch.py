@@ -75,6 +75,7 @@ def test_known_bytes_are_known_to_the_inbox_whatever_else_is_wrong_with_them(
     assert became(watch.look(5, lambda _seconds: None)) == {"a.csv": "known"}
 
 
+@pytest.mark.long
 def test_files_of_a_manifest_are_one_delivery(folder: Path, look: Any, rows: Any) -> None:
     write(folder / "a.csv", line(1))
     write(folder / "b.csv", line(2), line(3))
@@ -263,13 +264,7 @@ NAMES = {
 }
 
 
-@pytest.mark.long(
-    but=(
-        "long, read",
-        "no UTF-8, long",
-        "long, refused",
-    )
-)
+@pytest.mark.long(but=("no UTF-8, long",))
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_no_name_of_a_file_blocks_the_inbox(name: str, folder: Path, look: Any, rows: Any) -> None:
     refused = name[0] != "x"

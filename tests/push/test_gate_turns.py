@@ -56,6 +56,7 @@ def keeper(tmp_path: Path) -> Any:
         one.communicate()
 
 
+@pytest.mark.long
 def test_a_run_that_stands_in_the_gate_is_named_after_a_wait(
     workspace: Workspace, keeper: Any, tmp_path: Path
 ) -> None:
@@ -101,6 +102,7 @@ def test_a_free_turn_comes_at_once_whatever_the_wait(tmp_path: Path, seconds: fl
             assert f"pid {os.getpid()} since" in (tmp_path / "x").read_text()
 
 
+@pytest.mark.long(but=("1",))
 @pytest.mark.parametrize("looks", [1, LOOKS])
 def test_who_looks_while_runs_pass_the_gate_is_not_told_that_pushes_are_held(
     workspace: Workspace, looks: int, monkeypatch: pytest.MonkeyPatch

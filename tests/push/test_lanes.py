@@ -56,6 +56,7 @@ def test_a_run_waits_for_its_turn_and_reports_what_is_unsent(
         assert len(server.effects) == 4
 
 
+@pytest.mark.long
 def test_a_run_goes_on_as_soon_as_its_turn_comes(
     workspace: Workspace, sent: Any, rows: Any, tmp_path: Path
 ) -> None:
@@ -207,6 +208,7 @@ def test_without_a_service_nothing_is_asked_for(workspace: Workspace, tmp_path: 
         push_batch(workspace, 1)
 
 
+@pytest.mark.long
 def test_text_of_the_service_that_no_database_holds(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:

@@ -177,6 +177,7 @@ def test_what_was_sent_in_a_batch_is_never_sent_once_more_by_itself(
     assert Counter(sent(1).values()) == {"in_doubt": 8}
 
 
+@pytest.mark.long
 def test_a_conflict_behind_a_lost_answer_of_an_earlier_run_is_in_doubt(
     workspace: Workspace, sent: Any, tmp_path: Path
 ) -> None:

@@ -79,6 +79,7 @@ def test_every_applied_row_is_sent_once(
         assert len(server.requests) == 2
 
 
+@pytest.mark.long
 def test_a_refusal_costs_one_row(
     workspace: Workspace, rows: Any, sent: Any, tmp_path: Path
 ) -> None:
@@ -227,6 +228,7 @@ def test_the_same_content_delivered_again_is_not_posted_again(
         assert len(server.requests) == 3
 
 
+@pytest.mark.long
 def test_a_row_found_unchanged_is_sent_where_nobody_sent_it(
     workspace: Workspace, sent: Any, tmp_path: Path
 ) -> None:
@@ -261,6 +263,7 @@ def test_what_another_row_sent_is_as_confirmed_as_that_one(
     assert [one.code for one in run.report.breaks] == []
 
 
+@pytest.mark.long
 def test_undoing_a_pushed_batch_brings_the_service_back(
     workspace: Workspace, rows: Any, sent: Any, tmp_path: Path
 ) -> None:
@@ -359,6 +362,7 @@ def _effects(server: FaultyServer) -> list[dict[str, Any]]:
     return [json.loads(effect.body) for effect in server.effects]
 
 
+@pytest.mark.long
 def test_an_echo_that_differs_is_a_break_and_not_a_success(
     workspace: Workspace, rows: Any, sent: Any, tmp_path: Path
 ) -> None:
@@ -422,6 +426,7 @@ def test_a_service_that_is_not_there_stops_the_run_and_leaves_nothing_in_doubt(
     assert (place.settings.reports / "batch-1" / "report.html").is_file()
 
 
+@pytest.mark.long
 def test_a_send_that_is_missing_does_not_tie(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
@@ -437,6 +442,7 @@ def test_a_send_that_is_missing_does_not_tie(
     assert str(pushed.residual.amounts["1"]["PaidAmount"]) == "20.00"
 
 
+@pytest.mark.long
 def test_an_undone_batch_is_not_pushed(workspace: Workspace, sent: Any, tmp_path: Path) -> None:
     with FaultyServer(always(status(401))) as server:
         place = towards(workspace, server.url)

@@ -187,6 +187,7 @@ some_rows = st.lists(
 )  # fmt: skip
 
 
+@pytest.mark.long
 @settings(max_examples=examples(60), deadline=None, derandomize=True)
 @given(some_rows, some_rows)
 def test_counts_tie(ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> None:

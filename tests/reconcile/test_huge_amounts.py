@@ -47,6 +47,7 @@ def test_payments(workspace: Workspace, tmp_path: Path, amounts: list[str], told
     assert all(proof.unexplained == 0 for proof in report.proofs)
 
 
+@pytest.mark.long
 def test_one_that_no_column_holds_is_a_break(workspace: Workspace, tmp_path: Path) -> None:
     path = write(tmp_path / "payments.csv", line(1, amount="1e300"))
     import_delivery(workspace, [path], DEFAULT)
@@ -55,6 +56,7 @@ def test_one_that_no_column_holds_is_a_break(workspace: Workspace, tmp_path: Pat
     assert "PRECISION" in {one.code for one in report.breaks}
 
 
+@pytest.mark.long
 def test_a_plan_whose_amount_cannot_be_held_is_not_reconciled(
     workspace: Workspace, tmp_path: Path
 ) -> None:

@@ -116,6 +116,7 @@ def test_a_listing_from_before_the_push_is_one_sentence_and_no_break(home: Home)
     assert codes(done) == {"BATCH_MISSING": 3, "MISSING_IN_TARGET G": 2}
 
 
+@pytest.mark.long
 def test_nothing_pulled_is_one_sentence_where_the_listing_is_the_only_other_side(
     home: Home,
 ) -> None:
@@ -126,6 +127,7 @@ def test_nothing_pulled_is_one_sentence_where_the_listing_is_the_only_other_side
     assert codes(done) == {}
 
 
+@pytest.mark.long
 def test_what_is_not_for_the_service_needs_no_listing_of_it(home: Home) -> None:
     home.deliver("insert_batch_data", batch_rows(1), push=False)
     assert wanted(home.place, Scope()) == []

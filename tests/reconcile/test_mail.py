@@ -69,6 +69,7 @@ def place(workspace: Workspace, once: Once) -> Workspace:
     return once(build)
 
 
+@pytest.mark.long
 def test_each_subscriber_is_sent_one_message(place: Workspace, post: MailServer) -> None:
     done = run(place).run
     assert sorted(post.to) == ["anna@example.com", "bo@example.com"]
@@ -91,6 +92,7 @@ def test_each_subscriber_is_sent_one_message(place: Workspace, post: MailServer)
     assert len({one["Message-ID"] for one in post.messages}) == 4
 
 
+@pytest.mark.long
 def test_a_workbook_that_is_too_large_stays(
     place: Workspace, post: MailServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,6 +124,7 @@ def test_a_server_that_dies_while_it_is_told_is_tried_again(
     assert mail_report(place, done.run.id)[1].sent == ("anna", "bo")
 
 
+@pytest.mark.long
 def test_what_was_taken_is_sent_however_the_server_takes_its_leave(
     place: Workspace, post: MailServer
 ) -> None:
@@ -172,6 +175,7 @@ def test_two_senders_at_once_send_once(place: Workspace, post: MailServer) -> No
     assert sorted(post.to) == ["anna@example.com", "bo@example.com"]
 
 
+@pytest.mark.long
 def test_a_worker_sends_and_marks_nothing_but_what_it_sent(
     place: Workspace, post: MailServer, acting: As
 ) -> None:
@@ -199,6 +203,7 @@ def test_commands(place: Workspace, post: MailServer, recon: Any) -> None:
     assert recon("report", str(done.id)).returncode in (0, 1)
 
 
+@pytest.mark.long
 def test_whose_subscriptions_somebody_keeps(workspace: Workspace) -> None:
     add(workspace, ADA, CLEO, TESSA)
     run(workspace)

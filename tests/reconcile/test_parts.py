@@ -75,6 +75,7 @@ def told(result: JoinResult) -> tuple[object, ...]:
     )
 
 
+@pytest.mark.long
 def test_parts_change_nothing(workspace: Workspace) -> None:
     import_delivery(workspace, [str(FOLDER / "monday")], DEFAULT)
     with workspace.database.connect() as connection:
@@ -180,6 +181,7 @@ def test_some_columns_of_a_part_come_with_the_texts_beside_them() -> None:
         assert load().equals(rows)
 
 
+@pytest.mark.long
 def test_the_command_says_how_memory_is_given_back_before_polars_is_loaded() -> None:
     """Afterwards nobody listens."""
     probe = """

@@ -48,6 +48,7 @@ def bend(workspace: Workspace, statement: str) -> None:
         connection.execute(statement)  # type: ignore[call-overload]
 
 
+@pytest.mark.long
 def test_as_it_was_taken_in_it_ties(delivered: Workspace) -> None:
     cover = run(delivered).report.cover
     assert cover.verdict == "NOT_RECONCILED", cover.because
@@ -55,6 +56,7 @@ def test_as_it_was_taken_in_it_ties(delivered: Workspace) -> None:
     assert [(one.name, one.rows) for one in cover.inputs] == [("a.csv", 5), ("b.csv", 2)]
 
 
+@pytest.mark.long
 def test_what_could_have_been_compared_and_was_not_is_told(
     workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -122,6 +124,7 @@ def test_what_was_bent_is_named(
         assert word in because, because
 
 
+@pytest.mark.long
 def test_a_corrected_batch_ties(delivered: Workspace, tmp_path: Path, rows: Any) -> None:
     import_delivery(delivered, [write(tmp_path / "c.csv", line(3))], DEFAULT, corrects=1)
     cover = run(delivered).report.cover
@@ -227,6 +230,7 @@ def test_a_batch_that_was_undone_is_claimed_by_nobody(delivered: Workspace) -> N
     assert "batch 2 is gone, and the ledger tells of it" in run(delivered).report.cover.because
 
 
+@pytest.mark.long
 def test_what_an_earlier_version_took_in_is_tied_by_its_receipts(delivered: Workspace) -> None:
     bend(delivered, "DELETE FROM receipt WHERE stage LIKE 'keep%'")
     bend(delivered, "UPDATE event SET detail = NULL")

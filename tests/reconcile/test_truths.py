@@ -192,6 +192,7 @@ def test_a_reading_that_fails_halfway_leaves_the_connection_usable(
         assert database_rows(connection, TABLES["payment"]).rows.height == 1999
 
 
+@pytest.mark.long
 def test_several_connections_read_what_one_reads(
     workspace: Workspace, rows: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -255,6 +256,7 @@ def waiting_for(workspace: Workspace, table: str) -> Iterator[None]:
                 asked.result()
 
 
+@pytest.mark.long
 def test_whoever_waits_for_a_table_stops_none_of_those_who_read(
     workspace: Workspace, tmp_path: Path
 ) -> None:

@@ -90,6 +90,7 @@ def test_it_is_told_and_never_a_zero(
     assert any(cell and str(cell[1]).startswith(told) for cell in book.column("Breaks", "Note"))
 
 
+@pytest.mark.long
 def test_what_is_readable_beside_it_is_counted(workspace: Workspace, tmp_path: Path) -> None:
     rows = [line(1, amount="abc"), line(2, amount="7").replace(",0.5,", ",x,"), line(3, amount="")]
     report = reconciled(workspace, tmp_path, *rows).report
@@ -106,6 +107,7 @@ def test_what_is_readable_beside_it_is_counted(workspace: Workspace, tmp_path: P
     assert control.unreadable == {"PaidAmount": 2, "DiscountAmount": 1}
 
 
+@pytest.mark.long
 def test_an_optional_amount_that_is_not_there_is_none(workspace: Workspace, tmp_path: Path) -> None:
     path = tmp_path / "plans.csv"
     path.write_text(

@@ -77,6 +77,7 @@ def bare_numbers(path: Path) -> Iterator[str]:
                 yield f"{name}: {shown}"
 
 
+@pytest.mark.long
 def test_no_number_stands_bare_before_its_noun() -> None:
     found = {one for path in sources() for one in bare_numbers(path)}
     assert found == NO_NUMBERS

@@ -65,12 +65,7 @@ FAULTS = (
 )
 
 
-@pytest.mark.long(
-    but=(
-        "operation0-csv",
-        "operation1-json",
-    )
-)
+@pytest.mark.long(but=("operation1-json",))
 @FORMATS
 @pytest.mark.parametrize("operation", [BY_NAME["EditPayment"], BY_NAME["AddMessageTone"]])
 def test_what_is_stored_agrees_with_every_verdict(

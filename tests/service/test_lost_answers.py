@@ -179,6 +179,7 @@ def test_a_put_that_is_never_answered_is_in_doubt() -> None:
     assert (answer.verdict, answer.attempts, answer.status) == (D, 2, None)
 
 
+@pytest.mark.long
 def test_all_attempts_at_a_row_have_one_deadline() -> None:
     with (
         FaultyServer(always(SILENT)) as server,

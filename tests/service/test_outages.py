@@ -174,6 +174,7 @@ def test_puts_need_not_wait() -> None:
     assert server.asked == []
 
 
+@pytest.mark.long
 def test_a_host_that_honours_the_key_is_asked_again_and_not_in_between() -> None:
     """The setting makes a POST repeatable, under the same key and in a request of its own."""
     plan = lambda seen: LOST if seen.attempt == 1 else OK  # noqa: E731
@@ -188,6 +189,7 @@ def test_a_host_that_honours_the_key_is_asked_again_and_not_in_between() -> None
     assert [answer.verdict for answer in answers] == [D]
 
 
+@pytest.mark.long
 def test_a_row_carries_its_key_whatever_it_is_sent_with() -> None:
     keys: dict[int, list[str]] = {}
     for batch in (1, 2, 8, 200, 100_000):

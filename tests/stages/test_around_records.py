@@ -77,6 +77,7 @@ def test_a_statement_is_imported_and_its_wrong_row_corrected(
     assert rows('SELECT sum("PaidAmount") FROM payment') == [(Decimal("1214.56"),)]
 
 
+@pytest.mark.long(but=("stated0",))
 @pytest.mark.parametrize("stated", [DEFAULT, replace(PROFILE, unnamed_columns=2)])
 def test_records_may_end_with_cells_that_the_header_does_not_name(
     workspace: Workspace, rows: Any, tmp_path: Path, stated: Profile

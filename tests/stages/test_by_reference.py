@@ -49,6 +49,7 @@ def both(workspace: Workspace, path: Path) -> list[int]:
     ]
 
 
+@pytest.mark.long
 def test_every_row_is_told_the_same(workspace: Workspace, rows: Any, tmp_path: Path) -> None:
     write_payments(tmp_path, ROWS, 0.02, SEED)
     with_text, by_reference = both(workspace, tmp_path / "payments.csv")
@@ -71,6 +72,7 @@ def test_every_row_is_told_the_same(workspace: Workspace, rows: Any, tmp_path: P
     assert {row["Data"] for row in shown} == {row["data"] for row in first}
 
 
+@pytest.mark.long(but=("cp1252-1", "utf-16-1"))
 @pytest.mark.parametrize("files", [1, 20])
 @pytest.mark.parametrize("encoding", ["utf-8", "cp1252", "utf-16"])
 def test_small_files_are_kept_so_as_well(

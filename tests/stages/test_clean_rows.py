@@ -182,14 +182,7 @@ CASES = {
 }
 
 
-@pytest.mark.long(
-    but=(
-        "type of a text",
-        "NotFinite, fast",
-        "NotNull, beside the fast path",
-        "NotNull, binary",
-    )
-)
+@pytest.mark.long(but=("NotFinite, fast", "type of a text"))
 @pytest.mark.parametrize("title", CASES)
 def test_a_rule_broken_behind_the_verdict_stops_the_batch(
     workspace: Workspace, rows: Any, tmp_path: Path, title: str
@@ -247,6 +240,7 @@ def test_a_run_that_is_stopped_so_says_what_to_do(
     assert (code, rows("SELECT state FROM batch")) == (1, [("complete_with_errors",)])
 
 
+@pytest.mark.long(but=("1125899906842624",))
 @pytest.mark.parametrize("strict_bytes", [FAST, STRICT])
 def test_every_clean_row_is_validated(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strict_bytes: int

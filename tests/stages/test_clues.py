@@ -181,6 +181,7 @@ def test_what_was_lost_between_the_stages_changes_nothing(
         assert not list((workspace.settings.home / "spool").rglob("*-*"))
 
 
+@pytest.mark.long
 def test_a_missing_reference_is_told_the_same_without_clues(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:

@@ -81,6 +81,7 @@ def counted(report: BatchReport) -> dict[str, int]:
 BEFORE = {1: "inserted", 2: "rejected", 3: "rejected", 4: "conflict", 5: "conflict"}
 
 
+@pytest.mark.long
 def test_a_repaired_row_ends_as_corrected_and_is_offered_no_more(
     workspace: Workspace, rows: Any, tmp_path: Path, correct: Any
 ) -> None:
@@ -110,7 +111,7 @@ def test_a_repaired_row_ends_as_corrected_and_is_offered_no_more(
     assert flags == [(False, False, 2), (False, True, 1), (True, False, 2)]
 
 
-@pytest.mark.long(but=("1:99", "2:2"))
+@pytest.mark.long(but=("2:2",))
 @pytest.mark.parametrize(
     "name",
     ["1:99", "2:2", "1:0", "1", "01:2", ":2", "1:2:3", "one:two", "1:99999999999999999999"],
@@ -143,6 +144,7 @@ def test_repairs_come_in_a_delivery_that_says_what_it_corrects(
     assert correct({2: line(2)}).batch.state is State.COMPLETE
 
 
+@pytest.mark.long
 def test_a_batch_whose_every_error_is_corrected_is_complete(
     workspace: Workspace, rows: Any, tmp_path: Path, correct: Any
 ) -> None:
@@ -157,6 +159,7 @@ def test_a_batch_whose_every_error_is_corrected_is_complete(
     assert counted(again.report) == {"corrected": 4, "inserted": 1}
 
 
+@pytest.mark.long
 def test_a_repair_that_is_rejected_itself_corrects_nothing_until_it_is_repaired(
     rows: Any, correct: Any
 ) -> None:
@@ -245,6 +248,7 @@ def why(rows: Any, batch: int) -> Any:
     )
 
 
+@pytest.mark.long
 def test_a_repair_does_not_become_another_row_of_its_delivery(
     workspace: Workspace, rows: Any, correct: Any
 ) -> None:
@@ -322,7 +326,7 @@ SEVERAL: dict[str, tuple[list[tuple[int, int, Repairs]], dict[int, str]]] = {
 }
 
 
-@pytest.mark.long(but=("two rows change places", "the mistake of another row was mended"))
+@pytest.mark.long(but=("two rows change places",))
 @pytest.mark.parametrize("name", SEVERAL)
 def test_of_several_repairs_the_last_one_counts(rows: Any, correct: Any, name: str) -> None:
     corrections, expected = SEVERAL[name]
@@ -351,6 +355,7 @@ def test_a_row_of_another_record_kind_repairs_nothing(
     assert (states(rows), states(rows, 2)) == (BEFORE, {1: "rejected"})
 
 
+@pytest.mark.long
 def test_a_name_of_blanks_is_none(
     workspace: Workspace, rows: Any, tmp_path: Path, first: Any
 ) -> None:
@@ -360,6 +365,7 @@ def test_a_name_of_blanks_is_none(
     assert states(rows) == BEFORE | {2: "corrected", 3: "corrected"}
 
 
+@pytest.mark.long
 def test_a_row_is_repaired_again_under_its_key(
     workspace: Workspace, rows: Any, tmp_path: Path, correct: Any
 ) -> None:
@@ -376,6 +382,7 @@ def test_a_row_is_repaired_again_under_its_key(
     assert (states(rows, 6), states(rows, 7)) == ({1: "updated"}, {1: "rejected"})
 
 
+@pytest.mark.long
 def test_the_last_row_of_a_key_wins_where_the_feed_says_so(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
@@ -397,12 +404,14 @@ def test_a_key_is_free_again_once_its_batch_was_undone(
     assert states(rows, 3) == {1: "inserted"}
 
 
+@pytest.mark.long
 def test_a_row_that_is_not_in_error_is_not_corrected(rows: Any, correct: Any) -> None:
     assert correct({1: line(9)}).batch.state is State.COMPLETE
     assert states(rows) == BEFORE
     assert states(rows, 2) == {1: "inserted"}
 
 
+@pytest.mark.long
 def test_undoing_the_repair_brings_the_error_back_unless_another_repair_stands(
     workspace: Workspace, rows: Any, correct: Any
 ) -> None:
@@ -418,6 +427,7 @@ def test_undoing_the_repair_brings_the_error_back_unless_another_repair_stands(
     assert states(rows) == BEFORE | {2: "corrected"}
 
 
+@pytest.mark.long
 def test_a_held_repair_corrects_when_it_is_released(
     workspace: Workspace, rows: Any, tmp_path: Path, first: Any
 ) -> None:
@@ -475,6 +485,7 @@ def test_a_row_names_its_repair_and_the_repair_names_its_row(
             assert repaired_row(connection, batch, name) is None
 
 
+@pytest.mark.long
 def test_a_repair_that_names_no_row_is_matched_by_its_key(
     workspace: Workspace, rows: Any, tmp_path: Path, first: Any
 ) -> None:

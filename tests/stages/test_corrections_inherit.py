@@ -121,6 +121,7 @@ def test_rows_are_judged_as_those_of_the_corrected_batch(
     assert ended.batch.state is complete
 
 
+@pytest.mark.long(but=("payment",))
 @pytest.mark.parametrize("stated", [None, "payment"])
 def test_a_header_that_says_little_is_of_the_record_that_is_corrected(
     workspace: Workspace, tmp_path: Path, stated: str | None

@@ -53,6 +53,7 @@ def written(folder: Path, *lines: str, name: str = "list.txt") -> str:
     return str(path)
 
 
+@pytest.mark.long(but=("inherited",))
 @pytest.mark.parametrize("stated", [DEFAULT, PROFILE], ids=["inherited", "stated"])
 def test_a_list_is_imported_and_its_wrong_rows_corrected(
     workspace: Workspace, rows: Any, tmp_path: Path, stated: Profile

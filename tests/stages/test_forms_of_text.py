@@ -83,7 +83,7 @@ def written(folder: Path, form: Form, *rows: str) -> str:
     return str(path)
 
 
-@pytest.mark.long(but=("escapes-True", "blanks-False"))
+@pytest.mark.long(but=("blanks-False",))
 @pytest.mark.parametrize("inherited", [True, False])
 @pytest.mark.parametrize("title", FORMS)
 def test_texts_are_imported_shown_and_corrected(

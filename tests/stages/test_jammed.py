@@ -108,6 +108,7 @@ def test_who_only_reads_keeps_nobody_from_working(
     assert rows("SELECT count(*) FROM lease") == [(0,)]
 
 
+@pytest.mark.long
 def test_numbers_that_are_seen_keep_nobody_from_the_next_lease(acting: As, tmp_path: Path) -> None:
     """Everybody can see which locks a session has."""
     merger, reader = acting(MERGER), acting(READER)
@@ -270,6 +271,7 @@ def test_sandboxes_that_start_at_once_take_turns(workspace: Workspace) -> None:
     assert opened == [True] * 3
 
 
+@pytest.mark.long
 def test_a_controller_keeps_no_batch_and_a_loader_no_scope(acting: As, tmp_path: Path) -> None:
     refused = {CONTROLLER: ("batch", "push", "receive", "epoch"), LOADER: ("scope", "decision")}
     refused[READER] = (*refused[CONTROLLER], *refused[LOADER])

@@ -286,6 +286,7 @@ CHANGES: dict[str, tuple[Account, str]] = {
 }
 
 
+@pytest.mark.long(but=("role",))
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_job_is_asked_again_who_ordered_it_when_it_is_taken(
     workspace: Workspace, otto: Workspace, rows: Rows, change: str

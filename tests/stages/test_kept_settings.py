@@ -62,6 +62,7 @@ def thirds(first: int, last: int) -> dict[int, str]:
     return {at: "OtherCurrency" for at in range(first, last + 1) if at % 3 == 0}
 
 
+@pytest.mark.long(but=("1-chunk:1",))
 @pytest.mark.parametrize(
     ("files", "point"),
     [
@@ -119,6 +120,7 @@ def with_table(workspace: Workspace, folder: Path, text: str) -> Workspace:
     return replace(workspace, settings=with_names(workspace.settings, folder, text))
 
 
+@pytest.mark.long
 def test_a_correction_is_held_against_the_table_of_what_it_repairs(
     workspace: Workspace, rows: Rows, tmp_path: Path
 ) -> None:
@@ -156,6 +158,7 @@ def test_a_known_delivery_says_that_the_table_was_another(
         assert (of_sheet in told[2]) == (name == path)
 
 
+@pytest.mark.long(but=("-expected1",))
 @pytest.mark.parametrize(("now", "expected"), [(NAMES, thirds(1, 6)), ("", {})])
 def test_a_batch_that_was_opened_before_goes_by_the_table_of_now(
     workspace: Workspace, rows: Rows, tmp_path: Path, now: str, expected: dict[int, str]
@@ -175,6 +178,7 @@ LONG = "x" * 2_000
 """What is in a column that is ignored."""
 
 
+@pytest.mark.long(but=("then1-now1-expected1",))
 @pytest.mark.parametrize(
     ("then", "now", "expected"),
     [
@@ -235,6 +239,9 @@ def test_a_setting_that_this_version_does_not_know_stops_it(
         run_batch(workspace, 1)
 
 
+@pytest.mark.long(
+    but=("None-kept_settings = null", "kept1-limits = 5", 'kept2-limits.columns = "many"')
+)
 @pytest.mark.parametrize(
     ("kept", "said"),
     [

@@ -4,6 +4,8 @@ import csv
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from connectors.files.profile import DEFAULT
 from flows.stages.draft_profile import draft_profile
 from flows.stages.rows.locate import locate
@@ -25,6 +27,7 @@ def written(path: Path, request: str, header: list[str] = HEADER) -> str:
     return str(path)
 
 
+@pytest.mark.long
 def test_a_row_with_a_large_cell_is_shown_written_out_and_corrected(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:

@@ -60,6 +60,7 @@ def imported(workspace: Workspace, folder: Path, profile: Profile = PROFILE, *li
     return import_delivery(workspace, [written(folder, *lines)], profile)
 
 
+@pytest.mark.long
 def test_rows_are_left_out_counted_and_told(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
@@ -93,6 +94,7 @@ def test_rows_are_left_out_counted_and_told(
     assert len(rejects.read_text().splitlines()) == 3
 
 
+@pytest.mark.long
 def test_what_was_left_out_by_mistake_is_read_anew(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
@@ -126,6 +128,7 @@ def test_a_check_says_the_same(workspace: Workspace, tmp_path: Path) -> None:
     assert [one.record_number for one in verdict.rejects] == [5, 8]
 
 
+@pytest.mark.long
 def test_chunks_and_reruns_leave_out_the_same(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
@@ -137,6 +140,7 @@ def test_chunks_and_reruns_leave_out_the_same(
     assert rows("SELECT count(*) FROM staged_row WHERE state = 'excluded'") == [(4,)]
 
 
+@pytest.mark.long
 def test_a_row_that_is_corrected_into_one_that_is_left_out_is_done(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
@@ -155,6 +159,7 @@ def test_a_row_that_is_corrected_into_one_that_is_left_out_is_done(
     assert write_rejects(workspace, batch.id, tmp_path / "more", with_secrets=False) == {}
 
 
+@pytest.mark.long
 def test_what_is_left_out_is_not_compared(workspace: Workspace, tmp_path: Path) -> None:
     imported(workspace, tmp_path, PROFILE, *ROWS[:2])
     rules = replace(read_rules(None), references=frozenset())

@@ -107,6 +107,7 @@ def test_two_amounts_are_not_written_together_to_a_third(
     assert "12.503.10 (more than one of its columns has a number)" in str(reject)
 
 
+@pytest.mark.long
 def test_a_row_that_is_rejected_is_corrected_in_the_columns_it_came_in(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
@@ -121,6 +122,7 @@ def test_a_row_that_is_rejected_is_corrected_in_the_columns_it_came_in(
     assert rows('SELECT "CurrenciesId" FROM payment') == [(1,)]
 
 
+@pytest.mark.long
 def test_what_a_sender_leaves_out_is_put_around_a_cell(
     workspace: Workspace, rows: Any, recon: Any, tmp_path: Path
 ) -> None:
@@ -313,6 +315,7 @@ TONES = [
 ]
 
 
+@pytest.mark.long
 def test_a_text_is_a_part_of_another_and_what_that_stands_for(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
@@ -349,6 +352,7 @@ def test_a_text_is_a_part_of_another_and_what_that_stands_for(
     assert "T-5 odd (no part of it fits (l.*))" in str([*verdict.rejects][1])
 
 
+@pytest.mark.long
 def test_a_row_shows_how_each_of_its_fields_came_about(
     workspace: Workspace, recon: Any, tmp_path: Path
 ) -> None:

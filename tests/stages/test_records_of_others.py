@@ -38,6 +38,12 @@ def repair(workspace: Workspace, path: Path, corrects: int, *rows: str, change: 
     return import_delivery(workspace, [str(path)], profile, corrects=corrects)
 
 
+@pytest.mark.long(
+    but=(
+        "last_wins-True-1:3,9,7,1,2,2026-01-01T10:00:00+01:00,77,0.5,1,9-rejected-updated",
+        "conflict-True-,9,7,1,2,2026-01-01T10:00:00+01:00,77,0.5,1,9-updated-updated",
+    )
+)
 @pytest.mark.parametrize(
     ("row", "alone", "flagged"),
     [

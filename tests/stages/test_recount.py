@@ -45,6 +45,7 @@ def counted(workspace: Workspace, batch: int) -> tuple[str, list[tuple[str, int]
     return report.verdict, [(one.stage, one.totals.rows) for one in chain.lines[-2:]]
 
 
+@pytest.mark.long(but=("most of the target",))
 def test_what_was_written_is_held(workspace: Workspace, batch: int) -> None:
     assert counted(workspace, batch) == ("complete", [("written", 10), ("in the database", 10)])
 
@@ -64,6 +65,7 @@ def test_a_target_that_was_altered_does_not_tie(workspace: Workspace, batch: int
     assert counted(workspace, batch)[0] == DOES_NOT_TIE
 
 
+@pytest.mark.long(but=("most of the target",))
 def test_what_a_later_batch_has_written_counts_as_it_was(
     workspace: Workspace, batch: int, tmp_path: Path
 ) -> None:

@@ -68,6 +68,7 @@ def test_a_thousand_dangling_references_are_looked_up_at_once(
         assert found == [("ReferenceMissing", 999), ("ReferenceTenant", 2)]
 
 
+@pytest.mark.long
 def test_what_was_noted_is_shown_without_a_search_for_each_row(
     workspace: Workspace, tmp_path: Path, rows: Callable[..., list[tuple[Any, ...]]]
 ) -> None:

@@ -112,7 +112,7 @@ WRITTEN: dict[str, tuple[Callable[[Path], Path], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.long(but=("utf-16", "workbook"))
+@pytest.mark.long(but=("utf-16",))
 @pytest.mark.parametrize("way", WRITTEN)
 def test_rejects_are_read_again_by_the_profile_of_their_feed(
     workspace: Workspace, rows: Any, tmp_path: Path, way: str

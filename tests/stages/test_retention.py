@@ -90,12 +90,7 @@ CASES: dict[str, tuple[Callable[[Workspace, Path], Any], int, list[str]]] = {
 }
 
 
-@pytest.mark.long(
-    but=(
-        "every error corrected",
-        "held",
-    )
-)
+@pytest.mark.long(but=("held",))
 @pytest.mark.parametrize("name", CASES)
 def test_a_batch_keeps_what_it_may_still_need(
     workspace: Workspace, tmp_path: Path, swept: Any, name: str
@@ -124,6 +119,7 @@ def test_a_dry_run_counts_and_removes_nothing(
     assert rows("SELECT count(*) FROM event WHERE what = 'housekeeping'") == [(0,)]
 
 
+@pytest.mark.long
 def test_a_content_two_batches_have_is_kept_for_the_one_that_needs_it(
     workspace: Workspace, tmp_path: Path, swept: Any
 ) -> None:
@@ -134,6 +130,7 @@ def test_a_content_two_batches_have_is_kept_for_the_one_that_needs_it(
     assert write_rejects(workspace, 2, tmp_path / "out", with_secrets=False)
 
 
+@pytest.mark.long
 def test_content_delivered_again_lately_is_spared(
     workspace: Workspace, tmp_path: Path, swept: Any
 ) -> None:
@@ -147,6 +144,7 @@ def test_content_delivered_again_lately_is_spared(
     assert swept(NOW)["archived contents"] == 0
 
 
+@pytest.mark.long
 def test_a_batch_whose_content_is_gone_is_recounted_and_delivered_again_all_the_same(
     workspace: Workspace, tmp_path: Path, swept: Any
 ) -> None:

@@ -73,6 +73,7 @@ def test_a_batch_without_a_record_has_ended_all_the_same(
         rewind_batch(workspace, batch.id)
 
 
+@pytest.mark.long
 def test_a_discarded_batch_is_not_read_again(workspace: Workspace, held: int) -> None:
     discard_batch(workspace, held, by=None, reason="test")
     with pytest.raises(BatchStateError, match="Import its files again"):

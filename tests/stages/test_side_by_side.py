@@ -51,6 +51,7 @@ def test_an_extract_of_several_chunks_is_two_even_portions(
     assert rows('SELECT count(*), sum("Id") FROM payment') == [(ROWS, sum(keys))]
 
 
+@pytest.mark.long
 def test_a_row_that_somebody_else_writes_meanwhile_is_judged(
     small: Workspace, tmp_path: Path, rows: Any
 ) -> None:

@@ -43,6 +43,7 @@ def codes(verdict: dict[str, Any]) -> list[tuple[int, str]]:
     ]
 
 
+@pytest.mark.long
 def test_a_bad_row_is_that_of_its_file(tmp_path: Path) -> None:
     write(tmp_path / "a.csv", line(1), line(2))
     write(tmp_path / "b.csv", line(3), line(4, amount="ten"), line(5))

@@ -131,6 +131,7 @@ class Ended(Exception):
     """A run that ends in the middle."""
 
 
+@pytest.mark.long(but=("2",))
 @pytest.mark.parametrize("groups", [1, 2, 4])
 def test_a_run_goes_on_behind_the_groups_that_are_there(
     databases: Databases,
@@ -193,6 +194,7 @@ def test_killed_between_the_steps_and_run_again(
     assert not differences(undisturbed, found), differences(undisturbed, found)
 
 
+@pytest.mark.long
 def test_a_text_in_another_encoding_is_gone_on_with_where_it_was_left(
     databases: Databases, tmp_path: Path
 ) -> None:

@@ -45,6 +45,7 @@ def shop(folder: Path, rows: list[str], total: str, count: int | None = None) ->
     return str(path)
 
 
+@pytest.mark.long
 def test_an_amount_that_cannot_be_read_holds_the_batch_and_costs_no_other_row(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
@@ -113,6 +114,7 @@ def test_a_row_left_out_whose_amount_cannot_be_read_is_part_of_what_is_not_known
     assert import_delivery(workspace, [str(path)], profile).batch.state is state
 
 
+@pytest.mark.long(but=("all-False",))
 @pytest.mark.parametrize(("totals", "ties"), [("all", False), ("kept", True)])
 def test_a_grand_total_beside_subtotals_that_are_left_out(
     workspace: Workspace, rows: Any, tmp_path: Path, totals: str, ties: bool

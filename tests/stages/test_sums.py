@@ -56,6 +56,7 @@ ROWS = [
 ]
 
 
+@pytest.mark.long
 def test_sums_are_imported_shown_and_corrected(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:

@@ -74,6 +74,7 @@ def rates(rows: Any) -> list[tuple[str, int, str]]:
     return [tuple(row) for row in found]
 
 
+@pytest.mark.long
 def test_a_daily_file_on_top_of_the_history_adds_its_day_alone(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
@@ -126,6 +127,7 @@ def test_each_record_has_the_line_it_comes_from(
         assert (one.first_line, one.data) == (4, "2014-08-22,JPY,137.7")
 
 
+@pytest.mark.long(but=("inherited",))
 @pytest.mark.parametrize("stated", [DEFAULT, PROFILE], ids=["inherited", "stated"])
 def test_rejected_records_and_lines_are_corrected(
     workspace: Workspace, rows: Any, tmp_path: Path, stated: Profile
@@ -153,6 +155,7 @@ def test_rejected_records_and_lines_are_corrected(
     ]
 
 
+@pytest.mark.long
 def test_a_broken_line_is_never_read_as_a_record(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
@@ -167,6 +170,7 @@ def test_a_broken_line_is_never_read_as_a_record(
     assert rates(rows) == []
 
 
+@pytest.mark.long(but=("conflict",))
 @pytest.mark.parametrize("duplicate", ["conflict", "last_wins"])
 def test_records_that_get_one_number_are_never_merged(
     workspace: Workspace,
@@ -196,6 +200,7 @@ def test_records_that_get_one_number_are_never_merged(
     assert len(rows("SELECT 1 FROM outcome WHERE error_data LIKE '%%KeyCollision%%'")) > 0
 
 
+@pytest.mark.long
 def test_the_same_record_in_another_offset_is_no_collision(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
@@ -207,6 +212,7 @@ def test_the_same_record_in_another_offset_is_no_collision(
     assert len(rates(rows)) == 1
 
 
+@pytest.mark.long(but=("2",))
 @pytest.mark.parametrize("seed", range(examples(80, few=3)))
 def test_a_table_cut_anywhere_is_the_same_records(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
@@ -332,6 +338,7 @@ def test_a_profile_that_cannot_be_meant(keys: dict[str, Any], said: str) -> None
     assert said in str(caught.value)
 
 
+@pytest.mark.long
 def test_a_number_is_made_of_values_and_not_of_their_spelling(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
@@ -347,6 +354,7 @@ def test_a_number_is_made_of_values_and_not_of_their_spelling(
     assert all(0 <= number < 2**63 for number, _ in found)
 
 
+@pytest.mark.long
 def test_a_cell_is_no_value_by_the_words_of_the_field_it_becomes(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
@@ -420,6 +428,7 @@ def test_a_break_is_about_one_record_of_its_line(workspace: Workspace, tmp_path:
     assert behind.delivered.text == "2014-08-22,JPY,137.7"
 
 
+@pytest.mark.long
 def test_lines_without_a_value_are_counted_wherever_they_are(
     workspace: Workspace, tmp_path: Path
 ) -> None:

@@ -54,12 +54,7 @@ def avatars(workspace: Workspace, tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.long(
-    but=(
-        "asked0-1",
-        "asked9-4",
-    )
-)
+@pytest.mark.long(but=("asked0-1",))
 @pytest.mark.parametrize(
     ("asked", "record"),
     [
@@ -172,6 +167,7 @@ def test_a_line_is_found_however_far_it_is_from_its_number(
     assert (code, json.loads(out)["record_number"]) == (0, lines[place - 2])
 
 
+@pytest.mark.long
 def test_every_place_that_shows_a_row_leads_to_that_row(
     workspace: Workspace, recon: Any, avatars: Path, tmp_path: Path
 ) -> None:
@@ -191,6 +187,7 @@ def test_every_place_that_shows_a_row_leads_to_that_row(
     assert "not a tenant" in out
 
 
+@pytest.mark.long
 def test_a_repair_and_what_it_repairs_name_each_other_by_line(
     workspace: Workspace, recon: Any, avatars: Path, tmp_path: Path
 ) -> None:

@@ -140,6 +140,7 @@ def test_breaks_are_the_reports_own_with_real_numbers_and_days() -> None:
     assert book.column("Breaks", "Side")[0] == ("text", "database")
 
 
+@pytest.mark.long
 def test_what_a_spreadsheet_cannot_hold_is_spelled_out() -> None:
     values = [cell and cell[1] for cell in book_of("everything").column("Breaks", "Expected")]
     assert r"\e[2J\e]0;owned\u0007\0" in values
@@ -168,12 +169,7 @@ def test_a_number_with_more_digits_than_a_cell_holds_is_text() -> None:
         assert checked.count(("text", "more digits than a cell holds")) >= 1, figure
 
 
-@pytest.mark.long(
-    but=(
-        "everything",
-        "nothing",
-    )
-)
+@pytest.mark.long(but=("nothing",))
 @pytest.mark.parametrize("name", REPORTS)
 def test_every_figure_that_is_recomputed_has_its_value_and_its_check(name: str) -> None:
     report, book = REPORTS[name](), book_of(name)
@@ -205,6 +201,7 @@ def test_every_figure_that_is_recomputed_has_its_value_and_its_check(name: str) 
     assert Decimal(str(cover["of these OK"][1])) == found
 
 
+@pytest.mark.long
 def test_a_figure_that_is_not_what_it_was_made_from_says_check() -> None:
     report = everything()
     proof = report.proofs[0]
@@ -237,6 +234,7 @@ def test_a_number_on_the_cover_is_no_escape() -> None:
     assert not any("u202f" in str(text) or "u2212" in str(text) for _, text in cells.values())
 
 
+@pytest.mark.long
 def test_every_sum_of_a_roll_forward_is_recomputed() -> None:
     """Count, difference and gross money of each closing and each residual."""
     report = everything()

@@ -59,6 +59,7 @@ def first(workspace: Workspace, tmp_path: Path) -> Reconciled:
     return reconciled(workspace)
 
 
+@pytest.mark.long
 def test_the_manifest_binds_every_file_and_comes_with_the_chain(first: Reconciled) -> None:
     folder = first.written.folder
     manifest: dict[str, Any] = json.loads((folder / "manifest.json").read_text())
@@ -107,12 +108,14 @@ def test_nothing_but_the_manifest_knows_the_run_and_its_time(
     assert same == ["records.parquet", "corrections/payment.csv"]
 
 
+@pytest.mark.long
 def test_files_that_were_written_are_those_that_are_checked(
     workspace: Workspace, first: Reconciled
 ) -> None:
     assert check_files(workspace, first.run) == first.written.folder
 
 
+@pytest.mark.long
 def test_corrections_are_the_broken_rows_with_their_breaks(first: Reconciled) -> None:
     rows = correction(first.written.folder)
     ids = codes(first)
@@ -123,6 +126,7 @@ def test_corrections_are_the_broken_rows_with_their_breaks(first: Reconciled) ->
     assert list(rows[0]) == ["ReconRow", "BreakId", *HEADER.split(",")]
 
 
+@pytest.mark.long
 def test_rows_of_files_in_several_encodings_are_corrected_apart(
     workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -139,6 +143,7 @@ def test_rows_of_files_in_several_encodings_are_corrected_apart(
     ]
 
 
+@pytest.mark.long
 def test_corrections_that_are_edited_and_delivered_close_their_breaks(
     workspace: Workspace, first: Reconciled, tmp_path: Path
 ) -> None:

@@ -165,6 +165,7 @@ def test_the_account_and_the_form_reply_are_records_of_their_own(side: Side) -> 
     assert (side.read(response, "Id"), side.read(response, "FormMetaComments")) == (1, "fine")
 
 
+@pytest.mark.long(but=("pascal-", "camel-api", "camel-"))
 @pytest.mark.parametrize("base_path", PATHS)
 def test_a_batch(side: Side, base_path: str) -> None:
     tones = [side.made("AddMessageTone", {**TONE, "Name": name}) for name in "xyz"]
