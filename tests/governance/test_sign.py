@@ -117,7 +117,6 @@ def test_open_breaks_wait_for_a_decision(workspace: Workspace) -> None:
     approve(workspace, None, by="bo", comment="")
 
 
-@pytest.mark.long
 def test_what_waits_is_told_gravest_first_with_the_command_that_goes_on(
     workspace: Workspace, recon: Callable[..., Any]
 ) -> None:
