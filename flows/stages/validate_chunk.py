@@ -54,8 +54,10 @@ def validate_chunk(
 
 
 def _details(chunk: Chunk, header: Header) -> pl.Series:
+    carried = header.width - header.line_width
     divided = divided_records(chunk, header.line_width)
-    return broken_details(fields_counted(chunk), header.line_width, header.unnamed, divided)
+    counted = fields_counted(chunk) - carried  # It is the line that lacks fields, or has more.
+    return broken_details(counted, header.line_width, header.unnamed, divided)
 
 
 def _repaired(header: Header, cells: pl.DataFrame, find: FindRepaired | None) -> Repaired | None:

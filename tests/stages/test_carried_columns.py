@@ -274,6 +274,15 @@ def test_a_record_that_fails_does_not_take_in_the_line_above_others(
     assert chunk.cells(header.width).rows() == [("2", "1", "b", "DE03")]
 
 
+def test_the_fields_of_its_line_are_counted_alone(workspace: Workspace, tmp_path: Path) -> None:
+    path = tmp_path / "statement.csv"
+    path.write_text("Zahlung;Betrag;Text\nKonto;DE02;\n1;1\n2;1;b;c\n3;1;d\n")
+    (verdict,) = examine(workspace.settings, [str(path)], PROFILE)
+    few, many = (one.errors[0]["Message"] for one in verdict.rejects)
+    assert few.endswith("It has 2 fields instead of 3.")
+    assert many.endswith("It has 4 fields instead of 3.")
+
+
 def test_a_column_of_a_file_may_not_be_called_like_it(tmp_path: Path) -> None:
     path = tmp_path / "statement.csv"
     path.write_text("Zahlung;Betrag;account\n1;1;a\n")
