@@ -100,11 +100,12 @@ def chunks(pieces: Pieces, width: int, dialect: Dialect, place: Place) -> Iterat
 
 
 def _with_records(found: Iterator[Chunk], dialect: Dialect) -> Iterator[Chunk]:
-    """The chunks that have any, which tell of the others."""
+    """The chunks that have any, which tell of the others; of only comments the last one tells."""
     if not dialect.skips:
         yield from (chunk for chunk in found if chunk.height)
         return
     last: Chunk | None = None
+    chunk: Chunk | None = None
     above = NO_LINES
     for chunk in found:
         above = above.with_more(of_lines(chunk.records.comments.line))
@@ -114,6 +115,8 @@ def _with_records(found: Iterator[Chunk], dialect: Dialect) -> Iterator[Chunk]:
             last, above = replace(chunk, comments=above), NO_LINES
     if last is not None:
         yield replace(last, comments=last.comments.with_more(above), behind=above)
+    elif chunk is not None and chunk.start.record == 1 and above.lines:
+        yield replace(chunk, comments=above)
 
 
 def _settled(pieces: Pieces, width: int, dialect: Dialect, place: Place) -> Iterator[Chunk]:

@@ -88,7 +88,7 @@ def staged_tables(lease: Lease) -> list[Table]:
 
 def tables_of(receipts: Iterable[Receipt]) -> list[Table]:
     """The same by the receipts of staging."""
-    found = {record for receipt in receipts for record in receipt.totals}
+    found = {record for receipt in receipts for record in (*receipt.totals, *receipt.clues)}
     return [table for table in by_dependency() if table.name in found]
 
 

@@ -73,8 +73,10 @@ class Prepared:
             if self.chunk.valueless.lines:
                 clues[VALUELESS] = self.chunk.valueless
         if self.chunk.comments.lines:
-            # They are of the file: where it has several kinds of records, one of them tells.
-            record = next(iter(found or self.validated.totals))
+            # They are of the file: where it has several kinds of records, one of them tells,
+            # and where it has no record at all the kind that it is read as.
+            assert self.extract.record is not None
+            record = next(iter(found or self.validated.totals), self.extract.record)
             self.clues.setdefault(record, {})[COMMENTS] = self.chunk.comments
         for record, reasons in self.validated.reasons.items():
             self.clues.setdefault(record, {})[REASONS_OF] = reasons

@@ -144,7 +144,7 @@ def _rows(
 ) -> Iterator[TriedRow]:
     size = settings.limits.block_bytes
     chunk = next(read_chunks(content, header, first_place(header), size), None)
-    if chunk is None:
+    if chunk is None or not chunk.height:
         return
     # Not what is inside of insert-batch data: the columns of the file are those of the rows around.
     outer = replace(profile, compare_only=True)

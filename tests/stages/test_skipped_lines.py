@@ -17,6 +17,7 @@ from flows.stages.examine import examine
 from flows.stages.rows.locate import Spot, locate
 from flows.stages.sequence import import_delivery
 from flows.stages.terms import other_terms
+from flows.stages.try_profile import try_profile
 from flows.stages.workspace import Workspace
 from tests.stages.payments import HEADER, line
 
@@ -166,3 +167,31 @@ def test_a_workbook_has_none(tmp_path: Path) -> None:
     profile = replace(DEFAULT, skip_lines=("a",))
     with pytest.raises(ExtractRefused, match="a workbook has no comments or other lines of a text"):
         read_header(open_content(path), None, None, profile, Limits())
+
+
+@pytest.mark.parametrize("block_bytes", [4, 100_000])
+def test_lines_of_a_file_without_a_record_are_told(
+    workspace: Workspace, rows: Any, tmp_path: Path, block_bytes: int
+) -> None:
+    path = tmp_path / "list.csv"
+    path.write_text("Id;PaidAmount\n4711;1.50\n4712;2.50\n\n4713;3.50\n")
+    profile = read_profile(
+        {
+            "feed": "list",
+            "record": "payment",
+            "delimiter": ";",
+            "skip_lines": [r"\d+;.*"],
+            "constants": CONSTANTS,
+        }
+    )
+    limits = replace(workspace.settings.limits, block_bytes=block_bytes)
+    settings = replace(workspace.settings, limits=limits)
+    (verdict,) = examine(settings, [str(path)], profile)
+    assert (verdict.rows_in, verdict.comments) == (0, 3)
+    assert try_profile(settings, str(path), profile, record=None, rows=3).rows == ()
+    narrow = replace(workspace, settings=settings)
+    batch = import_delivery(narrow, [str(path)], profile).batch
+    told = "SELECT code, value, rows FROM note"
+    assert rows(told) == [("Comment", "2", 3)]
+    assert import_delivery(narrow, [str(path)], profile).batch.id == batch.id
+    assert rows(told) == [("Comment", "2", 3)]
