@@ -294,6 +294,15 @@ def test_the_page_of_commands_names_every_one() -> None:
     assert [name for name in COMMANDS if f"recon {name}" not in COMMANDS_PAGE] == []
 
 
+@pytest.mark.parametrize("command", ["check", "import"])
+def test_lines_that_are_no_rows_are_told(recon: Any, tmp_path: Path, command: str) -> None:
+    path = write(tmp_path / "a.csv", "# by hand", line(1), "# not yet")
+    profile = tmp_path / "profile.toml"
+    profile.write_text('feed = "noted"\ncomment = "#"\n')
+    told = recon(command, path, "--profile", str(profile)).stdout.splitlines()[0]
+    assert told == "a.csv: payment, 1 row, 0 with errors, 2 skipped lines (first line 2)"
+
+
 @pytest.mark.long
 def test_a_binary_tail_costs_no_good_row(recon: Any, tmp_path: Path) -> None:
     path = Path(write(tmp_path / "a.csv", line(1), line(2)))

@@ -1,6 +1,7 @@
 """Deliveries: `recon check` and `recon import`."""
 
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,6 +10,7 @@ from cyclopts import Parameter
 
 from connectors.desk_links import DeskPage, desk_link
 from connectors.errors import DeliveryError
+from connectors.files.skipped_lines import NO_LINES
 from connectors.settings import read_settings
 from flows.commands.console import out, print_json, show_progress, workspace
 from schemas.counting import grouped, quantity
@@ -135,6 +137,13 @@ def show_ended(ended: "Ended", reports: Path, *, as_json: bool, verbose: bool = 
             rows = quantity(file.rows, "row", grouped)
             told = f"{file.record}, {rows}, {file.rejected:,} with errors"
             told += f", {file.excluded:,} left out" if file.excluded else ""
+            told += _no_rows(
+                {
+                    note.code: (note.rows, note.line)
+                    for note in ended.report.notes
+                    if note.file == file.name and note.record == file.record
+                }
+            )
         console.print(f"{file.name}: {told}")
     for one in () if verbose else ended.report.pushed:
         states = (f"{totals.rows:,} {state}" for state, totals in one.states.items() if totals.rows)
@@ -220,10 +229,19 @@ def profile_of(path: Path | None, record: str | None, **terms: Any) -> "Profile"
 def beside(verdict: "FileVerdict") -> str:
     """What of a file is neither good nor in error."""
     told = f", {verdict.excluded:,} left out" if verdict.excluded else ""
-    if verdict.valueless:
-        told += f", {quantity(verdict.valueless, 'line', grouped)} without a value"
-    if verdict.comments:
-        told += f", {quantity(verdict.comments, 'skipped line', grouped)}"
+    return told + _no_rows({"NoValue": verdict.valueless, "Comment": verdict.comments})
+
+
+def _no_rows(lines: Mapping[str, tuple[int, int]]) -> str:
+    """What of a file is no row: by the code of the note, how many lines and the first of them."""
+    told = ""
+    for code, noun, rest in (
+        ("NoValue", "line", " without a value"),
+        ("Comment", "skipped line", ""),
+    ):
+        count, first = lines.get(code, NO_LINES)
+        if count:
+            told += f", {quantity(count, noun, grouped)}{rest} (first line {first})"
     return told
 
 

@@ -192,8 +192,8 @@ class _Examination:
                 if opened.entry is not None:
                     totals = totals_of_millionths(table, split.fast)
                     parts.append(TotalsRead(table.name, READY, totals))
-            verdict.valueless += chunk.valueless.lines
-            verdict.comments += chunk.comments.lines
+            verdict.valueless = verdict.valueless.with_more(chunk.valueless)
+            verdict.comments = verdict.comments.with_more(chunk.comments)
             for name, staged in validated.rows.items():
                 verdict.rows_in += staged.frame.height
                 clean = staged.clean

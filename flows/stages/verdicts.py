@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TextIO
 import polars as pl
 
 from connectors.errors import ExtractRefused
+from connectors.files.skipped_lines import NO_LINES, SkippedLines
 from flows.stages.frame_file import FrameFile
 from flows.steps.validate.field_errors import json_escaped
 from flows.steps.validate.references import Unsettled
@@ -100,9 +101,9 @@ class FileVerdict:
     rows_in: int = 0
     excluded: int = 0
     """Rows that the feed profile leaves out."""
-    valueless: int = 0
+    valueless: SkippedLines = NO_LINES
     """Lines that become no row, because none of their cells that is one holds a value."""
-    comments: int = 0
+    comments: SkippedLines = NO_LINES
     """Lines that are no row, as the feed says of them."""
     refused: str | None = None
     message: str | None = None
@@ -115,7 +116,7 @@ class FileVerdict:
     def refuse(self, refusal: ExtractRefused) -> None:
         """The file as a whole cannot be taken; what was read of it does not count."""
         self.refused, self.message = refusal.code, str(refusal)
-        self.rows_in, self.excluded, self.valueless, self.comments = 0, 0, 0, 0
+        self.rows_in, self.excluded, self.valueless, self.comments = 0, 0, NO_LINES, NO_LINES
         self.rejects, self.unsettled = Rejects(self.rejects.most), []
 
     def as_json(self) -> dict[str, Any]:
@@ -126,8 +127,8 @@ class FileVerdict:
             "rows_in": self.rows_in,
             "rejected": len(self.rejects),
             "excluded": self.excluded,
-            "valueless": self.valueless,
-            "comments": self.comments,
+            "valueless": self.valueless.lines,
+            "comments": self.comments.lines,
             "refused": self.refused,
             "message": self.message,
             "said": list(self.said),

@@ -118,7 +118,7 @@ def test_rows_are_left_out_by_it_and_a_field_may_be_called_like_it(
         }
     )
     (verdict,) = examine(workspace.settings, [str(path)], profile)
-    assert (verdict.rows_in, verdict.excluded, verdict.comments) == (3, 1, 2)
+    assert (verdict.rows_in, verdict.excluded, verdict.comments.lines) == (3, 1, 2)
     assert [(one.line, one.errors[0]["FieldName"]) for one in verdict.rejects] == [(7, "DebtsId")]
 
 

@@ -71,7 +71,7 @@ def test_a_check_says_how_many_there_are(workspace: Workspace, tmp_path: Path) -
     path = tmp_path / "payments.csv"
     path.write_text(FILE)
     (verdict,) = examine(workspace.settings, [str(path)], PROFILE)
-    assert (verdict.rows_in, verdict.comments) == (2, 3)
+    assert (verdict.rows_in, verdict.comments.lines) == (2, 3)
     (plain,) = examine(workspace.settings, [str(path)], replace(PROFILE, comment=()))
     assert plain.refused
 
@@ -95,7 +95,7 @@ def test_lines_of_other_kinds_are_told_by_their_first_cell(
         }
     )
     (verdict,) = examine(workspace.settings, [str(path)], profile)
-    assert (verdict.rows_in, verdict.comments) == (4, 5)
+    assert (verdict.rows_in, verdict.comments.lines) == (4, 5)
     assert [(one.line, one.errors[0]["ErrorCode"]) for one in verdict.rejects] == [
         (7, "TooFewFields"),
         (9, "TooFewFields"),
@@ -166,7 +166,7 @@ def test_lines_with_positions_have_comments_too(workspace: Workspace, tmp_path: 
         }
     )
     (verdict,) = examine(workspace.settings, [str(path)], profile)
-    assert (verdict.rows_in, verdict.comments) == (2, 2)
+    assert (verdict.rows_in, verdict.comments.lines) == (2, 2)
     assert [(one.line, one.errors[0]["FieldName"]) for one in verdict.rejects] == [
         (4, "PaidAmount")
     ]
@@ -243,7 +243,7 @@ def test_comments_between_the_lines_of_a_table_are_counted(
     assert sum(chunk.comments.lines for chunk in chunks) == 12
     assert sum(chunk.valueless.lines for chunk in chunks) == 9
     (verdict,) = examine(workspace.settings, [str(path)], profile)
-    assert (verdict.rows_in, verdict.comments, verdict.valueless) == (3, 12, 9)
+    assert (verdict.rows_in, verdict.comments.lines, verdict.valueless.lines) == (3, 12, 9)
 
 
 def test_comments_of_insert_batch_data_are_noted_once(workspace: Workspace, tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def told(profile: Profile, workspace: Workspace, path: Path) -> tuple[int, int, 
     (verdict,) = examine(workspace.settings, [str(path)], profile)
     assert verdict.refused is None, verdict.message
     wrong = [(one.line, one.errors[0]["ErrorCode"]) for one in verdict.rejects]
-    return verdict.rows_in, verdict.comments, wrong
+    return verdict.rows_in, verdict.comments.lines, wrong
 
 
 def test_pages_of_a_list_are_one_table(workspace: Workspace, rows: Any, tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_lines_of_a_file_without_a_record_are_told(
     limits = replace(workspace.settings.limits, block_bytes=block_bytes)
     settings = replace(workspace.settings, limits=limits)
     (verdict,) = examine(settings, [str(path)], profile)
-    assert (verdict.rows_in, verdict.comments) == (0, 3)
+    assert (verdict.rows_in, verdict.comments.lines) == (0, 3)
     assert try_profile(settings, str(path), profile, record=None, rows=3).rows == ()
     narrow = replace(workspace, settings=settings)
     batch = import_delivery(narrow, [str(path)], profile).batch
