@@ -35,10 +35,10 @@ def import_batch(delivery: Delivery) -> RunState[Any]:
     received = receive_again_if_taken_back(
         receive(delivery), lambda: receive.with_options(refresh_cache=True)(delivery)
     )
-    return end_state(carry(received, delivery.over_budget))
+    return end_state(run_stages(received, delivery.over_budget))
 
 
-def carry(received: Manifest, over_budget: OverBudget = "ask") -> Manifest:
+def run_stages(received: Manifest, over_budget: OverBudget = "ask") -> Manifest:
     """Take a batch from where it is to its end, or to the decision that it waits for."""
     # Every row is kept verbatim with its place and verdict; nothing can be lost after this.
     staged = tasks.stage_rows(received)
@@ -59,7 +59,7 @@ def carry(received: Manifest, over_budget: OverBudget = "ask") -> Manifest:
 
 
 def receive_again_if_taken_back(received: Manifest, again: Callable[[], Manifest]) -> Manifest:
-    """What a run goes on with: on a Retry, a batch rejected meanwhile is received as a new one.
+    """The batch that a run goes on with: on a Retry a new one, where it was discarded or undone.
 
     A run that was only suspended keeps to its batch, whatever became of it in the meantime.
     """

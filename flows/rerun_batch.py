@@ -7,7 +7,7 @@ from prefect.client.schemas.objects import State as RunState
 from pydantic import Field
 
 from connectors.errors import BatchStateError
-from flows.import_batch import carry, receive_again_if_taken_back
+from flows.import_batch import receive_again_if_taken_back, run_stages
 from flows.report.changes import changes_table
 from flows.tasks import batch as tasks
 from flows.tasks import rerun as rerun_tasks
@@ -61,7 +61,9 @@ def rerun_batch(
         opened = receive_again_if_taken_back(receive(), lambda: receive(anew=True))
     else:
         opened = rerun_tasks.open_batch(batch_id, from_the_start=from_stage == "stage")
-    ended = tasks.report_batch(opened) if from_stage == "report" else carry(opened, over_budget)
+    ended = (
+        tasks.report_batch(opened) if from_stage == "report" else run_stages(opened, over_budget)
+    )
     touched = sorted({batch_id, opened.batch_id})
     publish_table(
         changes_table(before, {number: rerun_tasks.rows_now(number) for number in touched}),

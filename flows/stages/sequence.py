@@ -1,6 +1,6 @@
 """The life of a row, top to bottom: the stages of a batch in their order.
 
-The command line runs this; `import_batch.carry` runs the same stages in the same order as tasks.
+The command line runs this; `flows/import_batch.py` runs the same stages in the same order as tasks.
 """
 
 from collections.abc import Sequence
