@@ -318,7 +318,7 @@ def last_named(names: Sequence[str]) -> int:
     return max((place for place, name in enumerate(names, 1) if name.strip()), default=0)
 
 
-def unnamed_told(
+def remarks_on_unnamed(
     names: Sequence[str], fields: Sequence[str | None], profile: Profile
 ) -> tuple[str, ...]:
     """What is said of columns without a name that no field is made of, and that nobody stated."""

@@ -71,23 +71,25 @@ def examine(
     """
     delivery = find_extracts(paths, settings.limits)
     statement = read_manifests(delivery)
-    gaps = {gap.name: gap.refusal for gap in statement.gaps}
+    unlike_manifest = {gap.name: gap.refusal for gap in statement.gaps}
     with tempfile.TemporaryDirectory(prefix="recon-check-") as folder:
         rows = DeliveryRows(profile.duplicate == "last_wins", settings.limits.check_bytes)
         run = _Examination(settings, profile, most, rows)
         headers = headers_of(profile, settings)
-        stored = store_all(delivery.sources, Path(folder), settings.limits, lasting=False)
-        for number, (source, kept) in enumerate(stored):
+        archived = store_all(delivery.sources, Path(folder), settings.limits, lasting=False)
+        for number, (source, stored) in enumerate(archived):
             progress("check", number, len(delivery.sources))
             entry = statement.entries.get(source.name)
-            opened = open_stored(source.name, kept, settings, profile, headers, record, entry=entry)
+            opened = open_stored(
+                source.name, stored, settings, profile, headers, record, entry=entry
+            )
             if look:
                 look(opened)
-            gap = gaps.pop(source.name, None)
-            run.take(replace(opened, refusal=gap) if gap and not opened.refusal else opened)
+            unlike = unlike_manifest.pop(source.name, None)
+            run.take(replace(opened, refusal=unlike) if unlike and not opened.refusal else opened)
         run.read_waiting()
         run.settle()
-    for name, refusal in gaps.items():
+    for name, refusal in unlike_manifest.items():
         run.take(Opened(name, refusal=refusal))
     progress("check", len(delivery.sources), len(delivery.sources))
     return run.verdicts
@@ -131,7 +133,7 @@ class _Examination:
         """Validate one file, rows and manifest."""
         number = len(self.opened)
         self.opened.append(opened)
-        verdict = FileVerdict(opened.name, said=opened.said, rejects=Rejects(self.most))
+        verdict = FileVerdict(opened.name, said=opened.remarks, rejects=Rejects(self.most))
         self.verdicts.append(verdict)
         if opened.refusal is not None:
             verdict.refuse(opened.refusal)

@@ -10,7 +10,7 @@ from connectors.files.content import open_kept
 from connectors.files.delivery import find_extracts
 from connectors.files.footer import with_footer
 from connectors.files.header import Header
-from connectors.files.header_names import unnamed_told
+from connectors.files.header_names import remarks_on_unnamed
 from connectors.files.known_headers import KnownHeaders
 from connectors.files.manifest import ManifestEntry, check_bytes, read_manifests
 from connectors.files.profile import Profile
@@ -35,7 +35,7 @@ class Opened:
     refusal: ExtractRefused | None = None
     entry: ManifestEntry | None = None
     """What a control manifest says of the file."""
-    said: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
     """What a person who looks into the file sees otherwise, such as merged cells, in sentences."""
 
 
@@ -48,33 +48,35 @@ def open_delivery(
 ) -> list[Opened]:
     """Archive the files of a delivery and read their headers, as far as they can be opened.
 
-    `likely` is the record kind of those whose header is one of it; others are recognised.
+    Each file is of the kind `record`; None: of the kind `likely`, such as that of the batch which
+    is corrected, if its header allows that, else of the one that its header says.
     """
     settings = workspace.settings
     delivery = find_extracts(paths, settings.limits)
     statement = read_manifests(delivery)
-    gaps = {gap.name: gap.refusal for gap in statement.gaps}
+    unlike_manifest = {gap.name: gap.refusal for gap in statement.gaps}
     opened = []
     headers = headers_of(profile, settings)
-    stored = store_all(delivery.sources, settings.archive, settings.limits)
-    for number, (source, kept) in enumerate(stored):
+    archived = store_all(delivery.sources, settings.archive, settings.limits)
+    for number, (source, stored) in enumerate(archived):
         workspace.progress("receive", number, len(delivery.sources))
         entry = statement.entries.get(source.name)
         kind = record or likely
-        one = open_stored(source.name, kept, settings, profile, headers, kind, entry=entry)
+        one = open_stored(source.name, stored, settings, profile, headers, kind, entry=entry)
         if one.refusal and kind != record:
-            other = open_stored(source.name, kept, settings, profile, headers, None, entry=entry)
+            other = open_stored(source.name, stored, settings, profile, headers, None, entry=entry)
             one = one if other.refusal else other
-        gap = gaps.pop(source.name, None)
-        opened.append(replace(one, refusal=gap) if gap and not one.refusal else one)
-        _tell(opened[-1])
+        unlike = unlike_manifest.pop(source.name, None)
+        opened.append(replace(one, refusal=unlike) if unlike and not one.refusal else one)
+        _log(opened[-1])
         reach("open")
-    opened += [Opened(name, refusal=refusal) for name, refusal in gaps.items()]
+    # What is left was listed, and not delivered.
+    opened += [Opened(name, refusal=refusal) for name, refusal in unlike_manifest.items()]
     workspace.progress("receive", len(delivery.sources), len(delivery.sources))
     return opened
 
 
-def _tell(opened: Opened) -> None:
+def _log(opened: Opened) -> None:
     if opened.refusal is not None:
         log.warning("%s: refused (%s)", opened.name, opened.refusal.code)
     elif opened.stored and opened.header:
@@ -105,13 +107,13 @@ def open_stored(
         if entry is not None:
             check_bytes(entry, stored)
         content = open_kept(stored.evidence, profile.encoding, name=name, sheet=profile.sheet)
-        seen = check_workbook(content, settings.limits).remarks if content.workbook else ()
+        sheets = check_workbook(content, settings.limits).remarks if content.workbook else ()
         header = headers.read(content, EXTRACTS[record] if record else None)
         if header.footer is not None:
             entry = with_footer(entry, header.footer, name)
-        said = [f"{'; '.join(seen)}. All cells are read as they are."] if seen else []
-        own = slice(header.line_width)
-        said += unnamed_told(header.names[own], header.fields[own], profile)
-        return Opened(name, stored, header, entry=entry, said=tuple(said))
+        remarks = [f"{'; '.join(sheets)}. All cells are read as they are."] if sheets else []
+        own = slice(header.line_width)  # Not those carried from lines above the records.
+        remarks += remarks_on_unnamed(header.names[own], header.fields[own], profile)
+        return Opened(name, stored, header, entry=entry, remarks=tuple(remarks))
     except ExtractRefused as refusal:
         return Opened(name, stored, refusal=refusal)

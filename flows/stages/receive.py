@@ -226,7 +226,7 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
                 f"{one.name}: this name was delivered in batch {used.batch_id} with other "
                 "content; it is taken as a new extract."
             )
-        messages += [f"{one.name}: {said}" for said in one.said]
+        messages += [f"{one.name}: {remark}" for remark in one.remarks]
         fresh.append(one)
     if earlier and not fresh:
         batch = batches[max(earlier)]
