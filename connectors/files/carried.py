@@ -1,6 +1,7 @@
-"""Records with the cells that lines above them say.
+"""Records with the cells that lines above them say: the columns of `carried_columns`.
 
-The text of a record is that of its line and these cells, its place that of the line.
+Below a line `Account;4711` the record `12;5.00` is `12;5.00;4711`: its text is that of its line and
+these cells, its place that of the line.
 """
 
 import re
@@ -23,7 +24,7 @@ from connectors.files.positions import DELIMITER, QUOTE
 _NO_TEXT = re.compile("[\udc80-\udcff]")
 """Bytes that are no sign of their encoding."""
 _FEW = 20
-"""So many records are written one by one."""
+"""Up to so many records with the same cells are written one by one."""
 
 
 @dataclass(frozen=True)
@@ -86,16 +87,17 @@ def carrying(
             if chunk.start.byte + at < begin:
                 said = behind(said, line, columns.names, chunk.dialect)
     for chunk in chunks:
-        begins, each = list[int](), [said]
+        changes, cells = list[int](), [said]
         for at, line in _skipped(chunk):
             said = behind(said, line, columns.names, chunk.dialect)
-            if said != each[-1]:
-                begins.append(at)
-                each.append(said)
-        tails = [_tail(one, chunk.dialect) for one in each]
+            if said != cells[-1]:
+                changes.append(at)
+                cells.append(said)
+        tails = [_tail(one, chunk.dialect) for one in cells]
         sizes = np.array([len(text) for text, _ in tails], np.int64)
         records = chunk.records
-        of = np.searchsorted(np.array(begins, np.int64), records.start, "right")
+        # By record: which of the tails it has.
+        of = np.searchsorted(np.array(changes, np.int64), records.start, "right")
         if not len(records):
             yield chunk
         for first, beyond in in_parts(records.end - records.start + sizes[of], most):
@@ -110,7 +112,10 @@ def _skipped(chunk: Chunk) -> Iterator[tuple[int, bytes]]:
 
 
 def _tail(said: Said, dialect: Dialect) -> tuple[bytes, RecordFault]:
-    """These cells as they are written behind those of a record, and what is wrong with them."""
+    """These cells as they are written behind those of a record, and what is wrong with them.
+
+    A fault of theirs is one of each record that has them.
+    """
     cells = [(one or "").encode(dialect.encoding, "surrogateescape") for one in said]
     fault = RecordFault.NONE
     if any(b"\0" in cell for cell in cells):
@@ -118,6 +123,7 @@ def _tail(said: Said, dialect: Dialect) -> tuple[bytes, RecordFault]:
     elif _NO_TEXT.search("".join(filter(None, said))):
         fault = RecordFault.ENCODING
     elif dialect.delimiter == DELIMITER and any({*DELIMITER, *QUOTE} & {*cell} for cell in cells):
+        # Fixed widths know no quotes: the sign within a cell would divide it.
         fault, cells = RecordFault.TOO_MANY_FIELDS, [b""] * len(cells)
     elif any(len(cell) > dialect.max_field_bytes for cell in cells):
         fault, cells = RecordFault.FIELD_TOO_LARGE, [b""] * len(cells)
@@ -181,6 +187,6 @@ def _with_each_tail(lines: Chunk, tails: Sequence[bytes], of: Places) -> Iterato
 
 
 def _worst(one: Bytes, other: Bytes) -> Bytes:
-    """Of two faults the one that is told."""
+    """Of two faults the one that is reported, record by record."""
     none = RecordFault.NONE
     return np.where((one == none) | ((other != none) & (other < one)), other, one)

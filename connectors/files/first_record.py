@@ -81,6 +81,9 @@ def first_record(
 
     It begins on the line of that number, or below it. Of several rows that make up the names, those
     of one column are joined by a blank.
+
+    Raises ExtractRefused: malformed_csv where no dialect divides it into cells, missing_header,
+    empty_file, bad_encoding, too_large.
     """
     for head, final in heads(content, limits):
         lines = head.splitlines(keepends=True)
@@ -88,9 +91,9 @@ def first_record(
             # The last line may go on, and its CR may be half of CRLF.
             lines = lines[:-1]
         above = line - 1
-        told = _behind_comments(lines, 0, dialects[0])
-        if told < len(lines) and (said := SEPARATOR.fullmatch(lines[told])):
-            dialects, above = _separated(content, dialects, said[1]), max(above, told + 1)
+        top = _behind_comments(lines, 0, dialects[0])
+        if top < len(lines) and (stated := SEPARATOR.fullmatch(lines[top])):
+            dialects, above = _separated(content, dialects, stated[1]), max(above, top + 1)
         blank = _behind_comments(lines, above, dialects[0])
         while blank < len(lines) and not lines[blank].strip(b" \t\r\n"):
             blank = _behind_comments(lines, blank + 1, dialects[0])
@@ -102,7 +105,7 @@ def first_record(
                 raise refused("empty_file", content.name)
             continue
         readings, fault = _read_with_each(content, lines, blank, dialects, rows)
-        best = max(readings, key=lambda line: len(known & line.folded_names), default=None)
+        best = max(readings, key=lambda one: len(known & one.folded_names), default=None)
         # Read with a sign it was not written with, a broken header is one long unknown name.
         if best and (known & best.folded_names or not fault):
             return best
@@ -154,7 +157,7 @@ def _read_with_each(
         quote = dialect.quote.decode()
         columns = zip_longest(*found, fillvalue="")
         names = tuple(
-            " ".join(filter(None, (clean(cell, quote) for cell in cells))) for cells in columns
+            " ".join(filter(None, (clean(cell, quote) for cell in column))) for column in columns
         )
         readings.append(FirstRecord(names, dialect, blank + 1, end, taken + 1))
     return readings, fault
