@@ -12,6 +12,8 @@ from pathlib import Path
 import psutil
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
+from sqlalchemy import make_url
 
 from connectors.errors import DatabaseUnusable
 from connectors.postgres.database import open_database
@@ -141,6 +143,20 @@ def test_a_server_that_was_killed_is_started_again_by_whoever_needs_it(tmp_path:
         threading.Event().wait(0.01)
     with database.connect() as connection:
         assert connection.execute("SELECT count(*) FROM batch").fetchone() == (0,)
+
+
+@pytest.mark.parametrize("name", ["My Files", "a,b", "50%25&x=#1?", os.fsdecode(b"caf\xe9")])
+def test_a_path_that_an_address_reads_otherwise(
+    tmp_path_factory: pytest.TempPathFactory, name: str
+) -> None:
+    """A blank ends a path there and a comma makes two of it; some bytes have no letter."""
+    folder = tmp_path_factory.mktemp("p") / name / "postgres"
+    folder.mkdir(parents=True)
+    uri = Postmaster(folder).uri()
+    (socket,) = {conninfo_to_dict(uri)["host"], make_url(uri).query["host"]}
+    assert isinstance(socket, str)
+    assert "," not in socket
+    assert Path(socket).samefile(folder)
 
 
 SERVE = (

@@ -18,6 +18,7 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import quote_from_bytes
 
 import psutil  # type: ignore[import-untyped]
 import psycopg
@@ -77,7 +78,8 @@ class Postmaster:
         if done.returncode:
             raise DatabaseUnusable(
                 f"The embedded PostgreSQL in {self.folder} cannot be set up: "
-                f"{(done.stderr or done.stdout).strip()[-500:]}"
+                f"{(done.stderr or done.stdout).strip()[-500:]} Nothing was made: free disk space "
+                "where that is what it lacks, or set RECON_DATABASE_URL to a server of your own."
             )
         Postmaster(draft)._let_in_only_us()
         draft.rename(self.folder)
@@ -253,9 +255,12 @@ class Postmaster:
         return found
 
     def _socket_folder(self) -> str:
-        """The data folder, by a short name where its own is too long for a socket."""
+        """The data folder, by another name where its own is too long for a socket, or no address.
+
+        An address reads a blank, a comma and other signs as its own; a comma cannot be quoted.
+        """
         own = str(self.folder)
-        if len(os.fsencode(own)) + len("/.s.PGSQL.65535") <= LONGEST_SOCKET:
+        if len(os.fsencode(own)) + len("/.s.PGSQL.65535") <= LONGEST_SOCKET and _is_plain(own):
             return own
         link = _own_runtime_folder() / hashlib.sha256(os.fsencode(own)).hexdigest()[:12]
         with suppress(OSError):
@@ -308,10 +313,17 @@ def _works_in(process: psutil.Process, folder: Path) -> bool:
     return "-D" in arguments and arguments[arguments.index("-D") + 1 :][:1] == [str(folder)]
 
 
+def _is_plain(path: str) -> bool:
+    """Whether an address says this path without quoting any of it."""
+    return quote_from_bytes(os.fsencode(path)) == path
+
+
 def _own_runtime_folder() -> Path:
-    """A folder with a short name that nobody else can look into or replace."""
+    """A folder with a short, plain name that nobody else can look into or replace."""
     for place in (os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir(), "/tmp"):  # noqa: S108
         if not place or not Path(place).is_dir() or len(os.fsencode(place)) > LONGEST_SOCKET // 2:
+            continue
+        if not _is_plain(place):
             continue
         folder = Path(place) / f"recon-{os.geteuid()}"
         with suppress(FileExistsError):
@@ -321,9 +333,10 @@ def _own_runtime_folder() -> Path:
         if ours and not there.st_mode & OTHERS:
             return folder
     raise DatabaseUnusable(
-        "The path of RECON_HOME is too long for a socket, and there is no private folder for a "
-        f"short one: {tempfile.gettempdir()}/recon-{os.geteuid()} belongs to somebody else or is "
-        "open to others. Remove it, set XDG_RUNTIME_DIR, or choose a shorter RECON_HOME."
+        "The path of RECON_HOME is too long for a socket, or has other signs than letters without "
+        "marks, digits and ._~-, and there is no private folder for a short one: "
+        f"{tempfile.gettempdir()}/recon-{os.geteuid()} belongs to somebody else or is "
+        "open to others. Remove it, set XDG_RUNTIME_DIR, or choose another RECON_HOME."
     )
 
 
