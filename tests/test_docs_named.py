@@ -1,7 +1,9 @@
 """What the pages name is there: commands, options, settings, events, states."""
 
+import ast
 import io
 import re
+from collections.abc import Iterator
 from contextlib import redirect_stdout
 from functools import cache
 from pathlib import Path
@@ -13,7 +15,7 @@ from flows.__main__ import COMMANDS, main
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SPAN = re.compile(r"`(recon [^`]+)`|^(recon [^#\n]+)", re.MULTILINE)
-PARTS = ("acceptance", "breaks", "profile", "records", "sign", "audit", "user")
+PARTS = ("acceptance", "archive", "breaks", "profile", "records", "sign", "audit", "user")
 """Commands with commands of their own."""
 SOURCE = "\n".join(
     path.read_text()
@@ -45,6 +47,33 @@ def test_every_command_and_option_of_a_page_is_there(page: Path) -> None:
         text = help_of(*command)
         for option in re.findall(r"(?<=\s)--[a-z][a-z-]*", span):
             assert option in text, (span, option)
+
+
+def messages(path: Path) -> Iterator[str]:
+    """Texts of a module that are no docstring."""
+    tree = ast.walk(ast.parse(path.read_text()))
+    nodes = [
+        child
+        for node in tree
+        if not isinstance(node, ast.Expr)
+        for child in ast.iter_child_nodes(node)
+    ]
+    return (str(node.value) for node in nodes if isinstance(node, ast.Constant))
+
+
+def test_every_command_that_a_message_names_is_there() -> None:
+    """One that only has commands of its own prints its help, which is no next step."""
+    named = {
+        tuple(words.split())
+        for folder in ("flows", "connectors", "schemas")
+        for path in (ROOT / folder).rglob("*.py")
+        for text in messages(path)
+        for words in re.findall(r"`recon ([a-z]+(?: [a-z]+)?)", text)
+    }
+    assert len(named) > 20
+    for first, *rest in named:
+        help_of(first, *rest[: first in PARTS])
+        assert rest or first not in PARTS, first
 
 
 def test_help_shows_a_default_that_says_something() -> None:

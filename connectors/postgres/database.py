@@ -326,6 +326,12 @@ def _refuse_too_old(version: int) -> None:
 
 
 def _refuse_read_only(connection: psycopg.Connection) -> None:
-    asked = "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on'"
-    if connection.execute(asked).fetchone() == (True,):
+    if connection.execute("SELECT pg_is_in_recovery()").fetchone() == (True,):
         raise DatabaseUnusable("The database server is read-only. Connect to the primary.")
+    if connection.execute("SHOW transaction_read_only").fetchone() == ("on",):
+        user = connection.info.user
+        raise DatabaseUnusable(
+            f"The database lets {user} only read: default_transaction_read_only is on. Make room "
+            f"where it was switched on for a full disk; else `ALTER ROLE {user} SET "
+            "default_transaction_read_only = off` lets this role write. Nothing was changed."
+        )

@@ -74,7 +74,8 @@ def told(
         )
     if isinstance(error, errors.ReadOnlySqlTransaction):
         return StatementRefused(
-            f"The database server is read-only: {said}{state}. Connect to the primary. {AGAIN}"
+            f"The database server is read-only: {said}{state}. Connect to the primary, or "
+            f"where it is one, have default_transaction_read_only switched off. {AGAIN}"
         )
     if isinstance(error, NOT_OURS):
         return StatementRefused(

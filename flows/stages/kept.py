@@ -50,7 +50,7 @@ def _remedy(extract: Extract) -> str:
         )
     return (
         "Import the same file again: that puts its bytes back and is taken as known; then run "
-        "this command again. `recon archive` lists every kept file that does not match."
+        "this command again. `recon archive verify` lists every kept file that does not match."
     )
 
 

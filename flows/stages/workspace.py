@@ -58,7 +58,7 @@ def named_service(settings: ServiceSettings) -> str:
     """The base URL of the service that is set; raises SettingsError."""
     if settings.url is None:
         raise SettingsError(
-            "No service is set to push to. Set RECON_SERVICE_URL and the credentials, "
+            "No service is set. Set RECON_SERVICE_URL and the credentials, "
             "or try one with `recon sandbox`."
         )
     return settings.url.rstrip("/")

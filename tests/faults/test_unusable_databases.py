@@ -101,7 +101,7 @@ FAULTS: dict[Fault, str] = {
     it_is_older_and_the_role_may_only_read: "once as the owner of the schema",
     it_is_older_than_this_version_goes_on_from: f"Go through commit {THROUGH} of recon",
     there_is_no_schema_and_the_role_may_make_none: "'recon' is not there",
-    it_is_read_only: "read-only. Connect to the primary",
+    it_is_read_only: "`ALTER ROLE postgres SET default_transaction_read_only = off`",
     the_role_may_nothing: "permission denied for schema recon",
     the_role_may_only_read: "lacks a right: permission denied",
     the_role_may_not_log_in: "not permitted to log in",
