@@ -44,18 +44,22 @@ REPAIRED, REJECTED, WAITING = "repaired", "in error again", "waiting"
 
 
 def later_attempts(connection: psycopg.Connection, batch_id: int) -> dict[AttemptRow, Later]:
-    """The rows of a batch whose repair came in a later one, whatever became of it there.
+    """The rows in error of a batch whose repair came in a later one, whatever became of it there.
 
     What was undone or discarded is no repair. A repair that was rejected is to be repaired in its
     own batch: the row is the same, and what was corrected of it so far is there.
     """
     repairs, states = _repairs(connection, batch_id)
     found = _matched_by_key(connection, batch_id)
-    for first, rows in _attempts(repairs).items():
+    attempts = _attempts(repairs)
+    # A repair may name a row that is in no error, or one that is not there.
+    named = _states(connection, [first for first in attempts if first.batch_id == batch_id])
+    in_error = {row for row, state in named.items() if state in (*ERRORS, CORRECTED)}
+    for first, rows in attempts.items():
         settled = [row for row in rows if states[row] in REPAIRING]
         last = max(rows)
         for row in (first, *rows):
-            if row.batch_id != batch_id:
+            if row.batch_id != batch_id or (row == first and row not in in_error):
                 continue
             # One that was corrected in its turn counts as taken in, and not by its own batch.
             if settled and (states.get(row) not in REPAIRING or states.get(row) == CORRECTED):

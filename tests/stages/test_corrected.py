@@ -210,6 +210,14 @@ def test_what_was_delivered_again_is_offered_once_and_by_the_last_batch(
     )  # fmt: skip
 
 
+def test_only_rows_in_error_are_told_as_left_out(workspace: Workspace, correct: Any) -> None:
+    """A repair may name one that is in no error, or one that is not there."""
+    correct({1: line(1, amount="9"), 2: line(2), 3: line(3, amount="y"), 99: line(9)})
+    repaired, again = sorted(left_out(workspace, 1), key=len)
+    assert repaired == "1 row not written: repaired by batch 2."
+    assert again.startswith("1 row not written: delivered again in batch 2 and in error there.")
+
+
 @pytest.mark.long
 def test_a_row_whose_repair_is_held_is_not_offered_meanwhile(
     workspace: Workspace, tmp_path: Path, first: Any
