@@ -413,6 +413,15 @@ def test_a_key_is_free_again_once_its_batch_was_undone(
 
 
 @pytest.mark.long
+def test_a_batch_of_which_nothing_is_applied_is_not_corrected(
+    workspace: Workspace, first: Batch, rows: Any, correct: Any
+) -> None:
+    undo_batch(workspace, first.id, by=None, reason="wrong month")
+    with pytest.raises(CorrectionError, match=r"Batch 1 was undone: .* Import its files again"):
+        correct({2: line(2)})
+    assert rows("SELECT count(*) FROM payment") == [(0,)]
+
+
 def test_a_row_that_is_not_in_error_is_not_corrected(rows: Any, correct: Any) -> None:
     assert correct({1: line(9)}).batch.state is State.COMPLETE
     assert states(rows) == BEFORE
