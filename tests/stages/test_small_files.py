@@ -135,5 +135,5 @@ def test_files_in_other_forms_are_what_each_is_by_itself(tmp_path: Path, title: 
     for names in (["a.csv"], ["a.csv", "b.csv"]):
         paths = [str(tmp_path / name) for name in names]
         for one in examine(Settings(tmp_path / "home"), paths, profile):
-            told = one.rows_in, one.comments, one.refused, len(one.rejects)
+            told = one.rows_in, one.comments.lines, one.refused, len(one.rejects)
             assert told == (2, comments, None, 0)

@@ -438,7 +438,7 @@ def test_lines_without_a_value_are_counted_wherever_they_are(
     path = write(tmp_path, top + "".join(lines))
     small = replace(workspace.settings, limits=Limits(block_bytes=64, record_bytes=64))
     (checked,) = examine(small, [path], PROFILE)
-    assert (checked.rows_in, checked.valueless, len(checked.rejects)) == (2, 21, 0)
+    assert (checked.rows_in, checked.valueless.lines, len(checked.rejects)) == (2, 21, 0)
     ended = import_delivery(replace(workspace, settings=small), [path], PROFILE)
     (note,) = [one for one in ended.report.notes if one.code == "NoValue"]
     assert (note.rows, note.line, note.file) == (21, 3, "rates.csv")
