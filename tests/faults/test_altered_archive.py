@@ -17,7 +17,7 @@ import pytest
 from connectors.errors import EvidenceBroken
 from connectors.files import archive
 from connectors.files.profile import DEFAULT
-from flows.stages import receive, retention
+from flows.stages import opened, retention
 from flows.stages.archive import remedy, verify_archive
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.sources import Scope
@@ -503,7 +503,7 @@ def test_what_is_removed_while_it_is_delivered_is_kept_anew(
     path = write(tmp_path / "a.csv", line(1))
     import_delivery(workspace, [path], DEFAULT)
     os.utime(kept(workspace), (0, 0))
-    module = {"difference": archive, "find_extracts": receive}[swept]
+    module = {"difference": archive, "find_extracts": opened}[swept]
     look = getattr(module, swept)
 
     def meanwhile(*arguments: Any) -> Any:
