@@ -47,21 +47,23 @@ class DateForms:
 
     def wall(self, text: str) -> datetime | str:
         """The time that a text says, with its offset or zone if it has one; or why it says none."""
-        said = {form: self._wall(form, text) for form in self.texts}
-        read = [(form, wall) for form, wall in said.items() if isinstance(wall, datetime)]
-        if not read:
-            return "; ".join(map(str, said.values()))
-        return _two_times(read) or read[0][1]
+        said = self._said(text)
+        first = next((wall for _, wall in said if isinstance(wall, datetime)), None)
+        if first is None:
+            return "; ".join(str(why) for _, why in said)
+        return _two_times(said) or first
 
     def ambiguous(self) -> tuple[str, str] | None:
         """A text that two of the forms read as two times, and how; None: none was found."""
         for written_in in self.texts if len(self.texts) > 1 else ():
             for text in self._written(written_in):
-                said = [(form, self._wall(form, text)) for form in self.texts]
-                read = [(form, wall) for form, wall in said if isinstance(wall, datetime)]
-                if two := _two_times(read):
+                if two := _two_times(self._said(text)):
                     return text, two
         return None
+
+    def _said(self, text: str) -> list[tuple[str, datetime | str]]:
+        """By form the time that a text says, or why it says none."""
+        return [(form, self._wall(form, text)) for form in self.texts]
 
     def _wall(self, form: str, text: str) -> datetime | str:
         if form in EPOCHS:
@@ -95,8 +97,9 @@ class DateForms:
             yield re.sub("(?<![0-9])0+(?=[0-9])", "", text)
 
 
-def _two_times(read: Sequence[tuple[str, datetime]]) -> str | None:
+def _two_times(said: Sequence[tuple[str, datetime | str]]) -> str | None:
     """What is said of one text that two forms read as two times; None: all read the same one."""
+    read = [(form, wall) for form, wall in said if isinstance(wall, datetime)]
     for form, wall in read[1:]:
         first_form, first = read[0]
         # One moment with two offsets is two times too: the offset is kept.

@@ -222,19 +222,23 @@ def test_rows_are_read_within_the_limits_of_their_batch(
         assert batch.state is State.COMPLETE
 
 
-@pytest.mark.parametrize(
-    ("kept", "said"), [({"locale": "de"}, "locale"), ({"limits": {"pages": 3}}, "pages")]
-)
-def test_a_setting_that_this_version_does_not_know_stops_it(
-    workspace: Workspace, tmp_path: Path, kept: dict[str, Any], said: str
-) -> None:
-    path = tmp_path / "a.csv"
+def received_under(workspace: Workspace, path: Path, kept: object) -> None:
+    """Receive a file as batch 1, and have the database say that these settings were kept of it."""
     path.write_text(f"{HEADER}\n{line(1)}\n")
     with received(workspace, [path]):
         pass
     with workspace.database.connect() as connection:
         profile = json.loads(ledger.find_batch(connection, 1).profile) | {"kept_settings": kept}
         connection.execute("UPDATE batch SET profile = %s", [json.dumps(profile)])
+
+
+@pytest.mark.parametrize(
+    ("kept", "said"), [({"locale": "de"}, "locale"), ({"limits": {"pages": 3}}, "pages")]
+)
+def test_a_setting_that_this_version_does_not_know_stops_it(
+    workspace: Workspace, tmp_path: Path, kept: dict[str, Any], said: str
+) -> None:
+    received_under(workspace, tmp_path / "a.csv", kept)
     with pytest.raises(BatchStateError, match=rf"terms that this one does not know: {said}\."):
         run_batch(workspace, 1)
 
@@ -257,12 +261,7 @@ def test_settings_that_somebody_altered_in_the_database_are_told(
     workspace: Workspace, tmp_path: Path, kept: object, said: str
 ) -> None:
     path = tmp_path / "a.csv"
-    path.write_text(f"{HEADER}\n{line(1)}\n")
-    with received(workspace, [path]):
-        pass
-    with workspace.database.connect() as connection:
-        profile = json.loads(ledger.find_batch(connection, 1).profile) | {"kept_settings": kept}
-        connection.execute("UPDATE batch SET profile = %s", [json.dumps(profile)])
+    received_under(workspace, path, kept)
     for ask in (
         lambda: run_batch(workspace, 1),
         lambda: import_delivery(workspace, [str(path)], DEFAULT),
