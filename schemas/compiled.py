@@ -1,90 +1,236 @@
 """Compile a loop over bytes, and keep its machine code for the next process.
 
+A process that finds the code loads and calls it without numba, whose import costs more than reading
+many a delivery; numba is imported where a loop has to be compiled.
+
 Machine code is run without question. So it is kept in a folder of this account alone, below
-`NUMBA_CACHE_DIR`, and the folder's name says what it was made of: after an upgrade it is another
-one. Whatever goes wrong with the folder costs the time to compile again, nothing else.
+`NUMBA_CACHE_DIR`, whose name says what it was made of and for which processor: after an upgrade it
+is another one. Whatever goes wrong with the folder costs the time to compile again, nothing else.
 """
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from functools import cache
+from contextlib import suppress
+from ctypes import CFUNCTYPE, byref, c_int, c_int64, c_void_p
+from functools import cache, wraps
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from tempfile import NamedTemporaryFile
+from threading import RLock
+from typing import Any, NamedTuple, TypeVar, cast
 
-import numba
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, InTreeCacheLocator
+import numpy as np
 
-# Without arrays of its own nobody counts who has them, which would take most of its time.
-_OPTIONS: dict[str, Any] = {"nogil": True, "_nrt": False}
+# Without arrays of its own nobody counts who has them, which would take most of its time. Python
+# never calls what numba makes, so nothing has to be made for that.
+_OPTIONS: dict[str, Any] = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+_DIGEST = sha256().digest_size
+_FOUND_IN_EVERY_PROCESS = {"memcpy", "memmove", "memset"}
+_lock = RLock()
+_parts: list[Callable[..., object]] = []
 Loop = TypeVar("Loop", bound=Callable[..., object])
 
 
 def compiled(loop: Loop) -> Loop:
-    """A loop as machine code, made when it is first called; it runs beside other threads.
+    """A loop that Python calls, as machine code: made when it is first called.
 
-    What it uses stands in `schemas` or beside it, and it makes no arrays: whoever calls it gives it
-    those it writes to. `NUMBA_DISABLE_JIT=1` leaves it as it is.
+    It runs beside other threads, returns an integer or nothing, and makes no arrays: whoever calls
+    it gives it those it writes to, and numbers of 64 bits. What it uses stands in `schemas` or
+    beside it. `NUMBA_DISABLE_JIT=1` leaves it as it is.
     """
-    made = numba.njit(**_OPTIONS)(loop)
-    if made is not loop:
-        with suppress(OSError, RuntimeError):
-            made._cache = _Kept(loop)  # type: ignore[no-untyped-call]
-    return cast("Loop", made)
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
+        return loop
+    made = cache(lambda kinds: _Machine(loop, kinds))
+
+    @wraps(loop)
+    def call(*arguments: object) -> object:
+        return made(tuple(map(_kind, arguments)))(arguments)
+
+    return cast("Loop", call)
+
+
+def part(of: Loop) -> Loop:
+    """A part of compiled loops, which is compiled with each of them; to Python it is as it is."""
+    _parts.append(of)
+    return of
+
+
+class _Machine:
+    """The machine code of a loop for arguments of some kinds."""
+
+    def __init__(self, loop: Callable[..., object], kinds: tuple["_Kind", ...]) -> None:
+        self._returns = loop.__annotations__["return"] is int
+        with _lock:
+            self._call = _callable(_kept(loop, kinds))
+
+    def __call__(self, arguments: tuple[object, ...]) -> int | None:
+        returned, failed = c_int64(), c_void_p()
+        status = self._call(byref(returned), byref(failed), *_flat(arguments))
+        if status:
+            raise ArithmeticError(f"A compiled loop ended with status {status}.")
+        return returned.value if self._returns else None
+
+
+class _Code(NamedTuple):
+    """An object file, and the name of the function in it."""
+
+    name: str
+    object: bytes
+
+
+class _ArrayKind(NamedTuple):
+    """An array as a loop sees it; two of them may be read by the same code."""
+
+    dtype: np.dtype[Any]
+    ndim: int
+    layout: str
+    writeable: bool
+
+
+class _TupleKind(NamedTuple):
+    of: type
+    kinds: tuple["_Kind", ...]
+
+
+_Kind = type | _ArrayKind | _TupleKind
+
+
+def _kind(argument: object) -> _Kind:
+    if isinstance(argument, np.ndarray):
+        layout = "C" if argument.flags.c_contiguous else "A"
+        return _ArrayKind(argument.dtype, argument.ndim, layout, argument.flags.writeable)
+    if isinstance(argument, tuple):
+        return _TupleKind(type(argument), tuple(map(_kind, argument)))
+    return bool if isinstance(argument, bool) else int
+
+
+def _flat(arguments: tuple[object, ...]) -> Iterator[c_int64]:
+    """Arguments as numba's functions take them: all arrays and tuples as their parts.
+
+    Source: numba, `core/datamodel/models.py`, ArrayModel.
+    """
+    for argument in arguments:
+        if isinstance(argument, np.ndarray):
+            data = argument.ctypes.data
+            parts = (0, 0, argument.size, argument.itemsize, data, *argument.shape)
+            yield from map(c_int64, (*parts, *argument.strides))
+        elif isinstance(argument, tuple):
+            yield from _flat(argument)
+        else:
+            yield c_int64(int(cast("int", argument)))
+
+
+def _kept(loop: Callable[..., object], kinds: tuple[_Kind, ...]) -> _Code:
+    """The code of a loop: as it is kept, or else made and kept."""
+    path = None
+    with suppress(OSError):
+        path = _folder(Path(loop.__code__.co_filename).parent) / _file_name(loop, kinds)
+        if (code := _read(path)) is not None:
+            return code
+    code = _made(loop, kinds)
+    if path is not None:
+        with suppress(OSError):
+            _write(path, code)
+    return code
+
+
+def _file_name(loop: Callable[..., object], kinds: tuple[_Kind, ...]) -> str:
+    return f"{loop.__name__}-{sha256(repr(kinds).encode()).hexdigest()[:16]}.o"
+
+
+def _read(path: Path) -> _Code | None:
+    """Kept code; None: there is none, or not as it was written."""
+    with suppress(FileNotFoundError):
+        whole = path.read_bytes()
+        digest, rest = whole[:_DIGEST], whole[_DIGEST:]
+        if sha256(rest).digest() == digest:
+            name, _, code = rest.partition(b"\n")
+            return _Code(name.decode(), code)
+    return None
+
+
+def _write(path: Path, code: _Code) -> None:
+    whole = code.name.encode() + b"\n" + code.object
+    with NamedTemporaryFile(dir=path.parent, prefix=".new-", delete=False) as file:
+        file.write(sha256(whole).digest() + whole)
+    Path(file.name).replace(path)
+
+
+def _folder(source: Path) -> Path:
+    """Where the code of the loops of a folder is kept; raises OSError where it cannot be."""
+    base = os.environ.get("NUMBA_CACHE_DIR")
+    if not base:
+        raise OSError("There is no folder to keep machine code in.")
+    folder = Path(base) / f"{source.name}-{made_of(source)}-{os.getuid()}"
+    for one in (folder.parent, folder):
+        one.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = folder.stat()
+    if found.st_uid != os.getuid() or found.st_mode & 0o022:
+        raise OSError(f"Somebody else may write to {folder}.")
+    return folder
 
 
 @cache
 def made_of(folder: Path) -> str:
-    """A name for all that the loops of a folder are made of.
+    """A name for all that the loops of a folder are made of, and for the processor they are for."""
+    from llvmlite import binding  # noqa: PLC0415
 
-    numba compares the file of a loop itself, and not those of the loops and numbers it uses.
-    """
-    digest = sha256(f"{version('numba')} {version('llvmlite')}".encode())
+    machine = f"{binding.get_host_cpu_name()} {binding.get_host_cpu_features().flatten()}"
+    digest = sha256(f"{version('numba')} {version('llvmlite')} {machine}".encode())
     for source in sorted({*folder.glob("*.py"), *Path(__file__).parent.rglob("*.py")}):
         digest.update(source.name.encode() + source.read_bytes())
     return digest.hexdigest()[:16]
 
 
-class _Place(InTreeCacheLocator):
-    """Where the code of a file's loops is kept."""
+@cache
+def _engine() -> Any:
+    from llvmlite import binding  # noqa: PLC0415
 
-    def __init__(self, loop: Callable[..., object], file: str) -> None:
-        super().__init__(loop, file)  # type: ignore[no-untyped-call]
-        base = os.environ.get("NUMBA_CACHE_DIR")
-        if not base:
-            raise OSError("There is no folder to keep machine code in.")
-        source = Path(file).parent
-        folder = Path(base) / f"{source.name}-{made_of(source)}-{os.getuid()}"
-        for one in (folder.parent, folder):
-            one.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = folder.stat()
-        if found.st_uid != os.getuid() or found.st_mode & 0o022:
-            raise OSError(f"Somebody else may write to {folder}.")
-        self._cache_path = str(folder)
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    machine = binding.Target.from_default_triple().create_target_machine(jit=True)
+    return binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
 
 
-class _Parts(CompileResultCacheImpl):
-    _locator_classes = [_Place]  # noqa: RUF012 -- As numba has it.
+def _callable(code: _Code) -> Callable[..., int]:
+    """The function of an object file, which stays loaded as long as the process lives."""
+    from llvmlite import binding  # noqa: PLC0415
+
+    engine = _engine()
+    engine.add_object_file(binding.ObjectFileRef.from_data(code.object))
+    engine.finalize_object()
+    return CFUNCTYPE(c_int)(engine.get_function_address(code.name))
 
 
-class _Kept(FunctionCache):
-    """Code in files; one that cannot be read or written is as one that is not there."""
+def _made(loop: Callable[..., object], kinds: tuple[_Kind, ...]) -> _Code:
+    """Compile a loop."""
+    import numba  # noqa: PLC0415
+    from numba.extending import register_jitable  # noqa: PLC0415
 
-    _impl_class = _Parts
+    while _parts:
+        register_jitable(**_OPTIONS)(_parts.pop())
+    made = numba.njit(**_OPTIONS)(loop)
+    types = tuple(map(_numba_type, kinds))
+    made.compile(types)
+    result = made.overloads[types]
+    assert result.signature.return_type in (numba.int64, numba.none), result.signature
+    declared = (one.name for one in result.library._final_module.functions if one.is_declaration)
+    unknown = {name for name in declared if not name.startswith("llvm.")} - _FOUND_IN_EVERY_PROCESS
+    assert not unknown, unknown
+    return _Code(result.fndesc.llvm_func_name, result.library._get_compiled_object())
 
-    def load_overload(self, sig: object, target_context: object) -> object:
-        """The code for arguments of these kinds, without what would be needed to compile it."""
-        # That is to get ready for compiling, and takes most of the time of loading.
-        with self._guard_against_spurious_io_errors():
-            return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
-        return None
 
-    @contextmanager
-    def _guard_against_spurious_io_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except Exception:  # noqa: BLE001 -- What is read from a broken file may raise anything.
-            with suppress(OSError):
-                self.flush()  # type: ignore[no-untyped-call]
+def _numba_type(kind: _Kind) -> Any:
+    """What numba calls a kind of arguments."""
+    from numba import types  # noqa: PLC0415
+    from numba.np.numpy_support import from_dtype  # noqa: PLC0415
+
+    if isinstance(kind, _ArrayKind):
+        dtype = from_dtype(kind.dtype)
+        layout: Any = kind.layout
+        return types.Array(dtype, kind.ndim, layout, readonly=not kind.writeable)
+    if isinstance(kind, _TupleKind):
+        kinds: Any = types.BaseTuple
+        return kinds.from_types(tuple(map(_numba_type, kind.kinds)), kind.of)
+    return types.boolean if kind is bool else types.int64

@@ -47,7 +47,7 @@ from schemas.derived.pandera_schemas import SchemaBroken
 from schemas.field import Reference, Table
 from schemas.tables import EXTRACTS
 
-WORTH_LOADED, WORTH_MADE = 64, 1024
+WORTH_LOADED, WORTH_MADE = 8, 1024
 """Times `Limits.strict_bytes`: less is validated before compiled loops would be loaded; or made,
 where none were made yet, as in each run of a producer's own CI."""
 

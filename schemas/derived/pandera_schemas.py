@@ -5,6 +5,7 @@ row verdicts. A row that fails here is a fault of the program, not of the delive
 """
 
 import os
+import sys
 from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
@@ -16,14 +17,19 @@ from schemas.field import Table
 from schemas.frame_types import frame_columns, millionth_columns
 from schemas.row_rules import row_rules
 
-# pandera reads variables when it is imported, and by some of them it checks less, or nothing.
+# pandera reads variables when it is imported, and by some of them it checks less, or nothing. Where
+# hypothesis is installed it loads that, which takes longer than to validate many a delivery.
 _hidden = {name: os.environ.pop(name) for name in [*os.environ] if name.startswith("PANDERA_")}
+_loaded = sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
 
 import pandera.polars as pa  # noqa: E402
+from pandera.backends.polars import builtin_checks  # noqa: E402, F401
 from pandera.config import ValidationDepth, config_context  # noqa: E402
 from pandera.errors import SchemaErrors  # noqa: E402
 
 os.environ.update(_hidden)
+if _loaded is None:
+    del sys.modules["hypothesis"]
 
 
 class BrokenRule(NamedTuple):

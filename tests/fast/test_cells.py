@@ -1,15 +1,20 @@
 """The compiled readers against the strict ones: never a value the strict one would not give."""
 
+from collections.abc import Callable
 from decimal import Decimal
+from typing import TypeVar
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
-from flows.steps.fast.cells import Bytes, read_decimal, read_integer, read_moment
+from flows.steps.fast import cells
+from flows.steps.fast.cells import Bytes
 from schemas.cells import reading
 from schemas.cells.reading import Moment, Number
+from schemas.compiled import compiled
 from schemas.field import Kind
 from tests.examples import examples
 
@@ -33,6 +38,43 @@ TIMES = st.builds(
 )
 GOOD_TIMES = st.datetimes().map(lambda moment: moment.replace(microsecond=0).isoformat() + "+01:45")
 CELL = st.one_of(HOSTILE, NUMBERS, TIMES, GOOD_TIMES)
+Told = NDArray[np.int64]
+Said = TypeVar("Said", bound=tuple[int, ...])
+
+
+@compiled
+def _integer(text: Bytes, start: int, stop: int, told: Told) -> None:
+    told[0], told[1], told[2] = cells.read_integer(text, start, stop)
+
+
+@compiled
+def _decimal(text: Bytes, start: int, stop: int, told: Told) -> None:
+    told[0], told[1], told[2], told[3] = cells.read_decimal(text, start, stop)
+
+
+@compiled
+def _moment(text: Bytes, start: int, stop: int, told: Told) -> None:
+    told[0], told[1], told[2] = cells.read_moment(text, start, stop)
+
+
+def compiled_and_plain(
+    loop: Callable[[Bytes, int, int, Told], None], plain: Callable[[Bytes, int, int], Said]
+) -> Callable[[Bytes, int, int], Said]:
+    """A reader as machine code, of which each answer is that of its own source."""
+
+    def read(text: Bytes, start: int, stop: int) -> Said:
+        told = np.empty(4, np.int64)
+        loop(text, start, stop, told)
+        said = plain(text, start, stop)
+        assert [*said] == told[: len(said)].tolist()
+        return said
+
+    return read
+
+
+read_integer = compiled_and_plain(_integer, cells.read_integer)
+read_decimal = compiled_and_plain(_decimal, cells.read_decimal)
+read_moment = compiled_and_plain(_moment, cells.read_moment)
 
 
 def placed(cell: str, before: str = "", behind: str = ",0") -> tuple[Bytes, int, int]:

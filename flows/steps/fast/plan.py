@@ -45,7 +45,7 @@ class Plan:
     @property
     def left_columns(self) -> NDArray[np.int64]:
         """The columns that fields which are left are made of."""
-        return np.unique([place for of in self.left.values() for place in of]).astype(np.int64)
+        return np.array(sorted({place for of in self.left.values() for place in of}), np.int64)
 
 
 def plan_of(

@@ -25,7 +25,7 @@ from flows.steps.fast.written import (
     without_blanks,
 )
 from schemas.cells.reading import MINUTE
-from schemas.compiled import compiled
+from schemas.compiled import compiled, part
 
 Places = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -147,7 +147,7 @@ def read_records(
     return count
 
 
-@compiled
+@part
 def _is_again(text: Bytes, begin: int, end: int, last: Places, field: int) -> bool:
     """Whether a cell is the one before, as the day of a line of a table: it is read once."""
     before = last[field, _BEGIN]
@@ -159,7 +159,7 @@ def _is_again(text: Bytes, begin: int, end: int, last: Places, field: int) -> bo
     return True
 
 
-@compiled
+@part
 def _read_bare(text: Bytes, begin: int, end: int, how: HowRead) -> tuple[int, int, bool]:
     """A field from a cell in the service document's own form, and nothing else."""
     if how.form == _INTEGER:
@@ -172,7 +172,7 @@ def _read_bare(text: Bytes, begin: int, end: int, how: HowRead) -> tuple[int, in
     return value - offset * MINUTE if how.instant else value, offset, known
 
 
-@compiled
+@part
 def _find_cells(
     text: Bytes, at: int, stop: int, signs: tuple[int, int], begins: Places, ends: Places
 ) -> bool:
@@ -204,7 +204,7 @@ def _find_cells(
     return at == stop
 
 
-@compiled
+@part
 def _cut_cells(
     text: Bytes, at: int, stop: int, ranges: Places, begins: Places, ends: Places
 ) -> bool:
@@ -223,7 +223,7 @@ def _cut_cells(
     return True
 
 
-@compiled
+@part
 def _cell(text: Bytes, begins: Places, ends: Places, book: Book, how: HowRead) -> tuple[int, int]:
     """Where the cell of the one column is that a field is made of; it is empty if it is none."""
     column = book.columns[how.first_column]
@@ -235,7 +235,7 @@ def _cell(text: Bytes, begins: Places, ends: Places, book: Book, how: HowRead) -
     return begin, end
 
 
-@compiled
+@part
 def _join(text: Bytes, begins: Places, ends: Places, book: Book, how: HowRead, room: Bytes) -> int:
     """Write the cells of several columns into `room` as one; returns its size, or `_UNTOLD`."""
     size, numbers = 0, 0
@@ -267,7 +267,7 @@ def _join(text: Bytes, begins: Places, ends: Places, book: Book, how: HowRead, r
     return size
 
 
-@compiled
+@part
 def _read_text(
     text: Bytes, begin: int, end: int, book: Book, how: HowRead, told: Places
 ) -> tuple[int, int, bool, bool]:
