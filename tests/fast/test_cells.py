@@ -54,7 +54,7 @@ def _decimal(text: Bytes, start: int, stop: int, told: Told) -> None:
 
 @compiled
 def _moment(text: Bytes, start: int, stop: int, told: Told) -> None:
-    told[0], told[1], told[2] = cells.read_moment(text, start, stop)
+    told[0], told[1], told[2], told[3] = cells.read_moment(text, start, stop)
 
 
 def compiled_and_plain(
@@ -130,8 +130,9 @@ def test_decimals(cell: str) -> None:
 @example(cell="20 6-01-15T10:30:00+02:00")
 @example(cell="2026-01-15T10:30:00+0 :15")
 def test_moments(cell: str) -> None:
-    wall, offset, known = read_moment(*placed(cell))
-    if known:
+    text, start, stop = placed(cell)
+    end, wall, offset, known = read_moment(text, start, stop)
+    if known and end == stop:
         moment = reading.read_moment(cell, offset_required=True)
         assert isinstance(moment, Moment)
         assert (np.datetime64(wall, "us").item(), offset) == (moment.wall, moment.offset)
@@ -140,7 +141,7 @@ def test_moments(cell: str) -> None:
 def test_every_day_is_the_calendars() -> None:
     days = np.arange("0002-01-01", "9999-01-01", dtype="M8[D]")
     for day in [*days[::97], *days[:800], *days[-800:]]:
-        wall, _, known = read_moment(*placed(f"{day}T00:00:00Z"))
+        _, wall, _, known = read_moment(*placed(f"{day}T00:00:00Z"))
         assert known
         assert np.datetime64(wall, "us") == day
 
@@ -163,4 +164,7 @@ def test_what_is_written_most_is_known(before: str, behind: str) -> None:
         "2026-01-15T10:30:00+02:00",
         "2026-01-15T10:30:00-09:30",
     ]:
-        assert read_moment(*placed(moment, before, behind))[2]
+        text, start, stop = placed(moment, before, behind)
+        end, *_, known = read_moment(text, start, stop)
+        assert known
+        assert end == stop

@@ -82,42 +82,34 @@ def read_fraction(text: Bytes, start: int, stop: int) -> tuple[int, int, bool]:
 
 
 @part
-def read_moment(text: Bytes, start: int, stop: int) -> tuple[int, int, bool]:
-    """`2026-01-15T10:30:00Z` or `+02:00`, an offset of quarters of an hour, and nothing else.
+def read_moment(text: Bytes, start: int, stop: int) -> tuple[int, int, int, bool]:
+    """`2026-01-15T10:30:00Z` or `+02:00`, an offset of quarters of an hour.
 
-    Returns the wall clock in microseconds from 1970, the minutes it is ahead of UTC, whether known.
+    Returns where it ends, the wall clock in microseconds from 1970, the minutes it is ahead of UTC,
+    whether known.
     """
-    length = stop - start
-    if length not in (_WITH_Z, _WITH_OFFSET):
-        return 0, 0, False
+    if stop - start < _WITH_Z:
+        return start, 0, 0, False
     if not (
         byte_at(text, start + 4) == byte_at(text, start + 7) == _MINUS
         and byte_at(text, start + 10) == _T
         and byte_at(text, start + 13) == byte_at(text, start + 16) == _COLON
     ):
-        return 0, 0, False
+        return start, 0, 0, False
     year = pair(text, start) * 100 + pair(text, start + 2)
     month, day = pair(text, start + 5), pair(text, start + 8)
     hour, minute = pair(text, start + 11), pair(text, start + 14)
     wall, known = wall_clock(year, month, day, hour, minute, pair(text, start + 17))
-    if not known:
-        return 0, 0, False
-    offset, sign = 0, byte_at(text, start + 19)
-    if length == _WITH_Z:
-        if sign != _Z:
-            return 0, 0, False
-    else:
-        hours, minutes = pair(text, start + 20), pair(text, start + 23)
-        offset = hours * 60 + minutes
-        if byte_at(text, start + 22) != _COLON or hours < 0 or not 0 <= minutes < 60:
-            return 0, 0, False
-        if minutes % _QUARTER != 0 or offset > MAX_OFFSET_MINUTES:
-            return 0, 0, False
-        if sign == _MINUS:
-            offset = -offset
-        elif sign != _PLUS:
-            return 0, 0, False
-    return wall, offset, True
+    sign = byte_at(text, start + 19)
+    if sign == _Z:
+        return start + _WITH_Z, wall, 0, known
+    if stop - start < _WITH_OFFSET or sign not in (_PLUS, _MINUS):
+        return start, 0, 0, False
+    hours, minutes = pair(text, start + 20), pair(text, start + 23)
+    offset = hours * 60 + minutes
+    known = known and byte_at(text, start + 22) == _COLON and hours >= 0 and 0 <= minutes < 60
+    known = known and minutes % _QUARTER == 0 and offset <= MAX_OFFSET_MINUTES
+    return start + _WITH_OFFSET, wall, -offset if sign == _MINUS else offset, known
 
 
 @part

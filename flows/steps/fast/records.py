@@ -100,9 +100,13 @@ def read_records(
     """
     begins, ends, _, _, told, last = room
     values, beside, given, left_begins, left_ends = read
+    plain = len(ranges) == 0 and _is_plain(how, len(begins))
     count = 0
     for record in range(len(start)):
         if not fast[record]:
+            continue
+        if plain and _read_plain(text, start[record], stop[record], signs[0], how, read, count):
+            count += 1
             continue
         known = (
             _cut_cells(text, start[record], stop[record], ranges, begins, ends)
@@ -115,7 +119,8 @@ def read_records(
             value, more, there, known = 0, 0, True, False
             if of.bare:
                 begin, end = begins[of.column], ends[of.column]
-                value, more, known = _read_bare(text, begin, end, of)
+                at, value, more, known = _read_bare(text, begin, end, of)
+                known = known and at == end
             of_one = of.beyond_column - of.first_column == 1
             column = book.columns[of.first_column] if of_one else 0
             if not known and of_one and _is_again(text, begins[column], ends[column], last, field):
@@ -160,16 +165,47 @@ def _is_again(text: Bytes, begin: int, end: int, last: Places, field: int) -> bo
 
 
 @part
-def _read_bare(text: Bytes, begin: int, end: int, how: HowRead) -> tuple[int, int, bool]:
-    """A field from a cell in the service document's own form, and nothing else."""
+def _is_plain(how: Sequence[HowRead], width: int) -> bool:
+    """Whether each column is a field in the service document's own form, as most files have it."""
+    for field in range(len(how)):
+        if not how[field].bare or how[field].column != field:
+            return False
+    return len(how) == width
+
+
+@part
+def _read_plain(
+    text: Bytes, at: int, stop: int, delimiter: int, how: Sequence[HowRead], read: Read, count: int
+) -> bool:
+    """Read a record cell by cell; whether each of them is empty or in that form, without quotes."""
+    for field in range(len(how)):
+        of = how[field]
+        if field > 0:
+            if at == stop or byte_at(text, at) != delimiter:
+                return False
+            at += 1
+        there = at < stop and byte_at(text, at) != delimiter
+        value, more, known = of.default, of.default_beside, True
+        if there:
+            at, value, more, known = _read_bare(text, at, stop, of)
+        if not known:
+            return False
+        read.values[field, count] = value
+        read.beside[field, count] = more
+        read.given[field, count] = there or of.default_given
+    return at == stop
+
+
+@part
+def _read_bare(text: Bytes, begin: int, stop: int, how: HowRead) -> tuple[int, int, int, bool]:
+    """A field in the service document's own form: where it ends, and what `_read_text` says."""
     if how.form == _INTEGER:
-        at, value, known = read_integer(text, begin, end)
-        return value, 0, known and at == end and value <= how.largest
+        at, value, known = read_integer(text, begin, stop)
+        return at, value, 0, known and value <= how.largest
     if how.form == _DECIMAL:
-        at, value, scale, known = read_decimal(text, begin, end)
-        return value, scale, known and at == end
-    value, offset, known = read_moment(text, begin, end)
-    return value - offset * MINUTE if how.instant else value, offset, known
+        return read_decimal(text, begin, stop)
+    at, value, offset, known = read_moment(text, begin, stop)
+    return at, value - offset * MINUTE if how.instant else value, offset, known
 
 
 @part
@@ -297,7 +333,8 @@ def _read_text(
         return value, scale, True, known
     offset = how.offset
     if form == _MOMENT:
-        value, offset, known = read_moment(text, begin, end)
+        at, value, offset, known = read_moment(text, begin, end)
+        known = known and at == end
     elif form == _LAID_OUT:
         value, known = read_laid_out(text, begin, end, book, how, told)
     else:
