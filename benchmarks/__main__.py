@@ -53,8 +53,13 @@ SCRIPTS = (
            "", "--records 5000 --breaks 500 --rounds 2", writes=False),
     Script("scale", "One delivery over several workers", "scale/run.py",
            "--rows 1000000 --workers 0 2", "--rows 20000 --workers 0"),
+    Script("bad rows", "What bad rows cost", "bad_rows/run.py",
+           "--rows 300000 --percents 0 10 100 --commands check import",
+           "--rows 1000 --percents 0 100 --commands check"),
+    Script("commands", "Commands that read the ledger, and small files", "commands/run.py",
+           "--rounds 3", "--rounds 1 --files 20"),
     Script("growth", "How time and memory grow", "growth/run.py",
-           "--rows 1000 10000 100000 1000000 10000000 --bad 0 0.01 0.1 1",
+           "--rows 1000 10000 100000 1000000 10000000 --bad 0 0.1 0.5",
            "--rows 1000 10000 --bad 0 0.1"),
 )  # fmt: skip
 

@@ -109,7 +109,12 @@ def _file(feed: str, folder: Path, rows: int) -> tuple[Path, Profile]:
                 file.write(f"{one[:first]}{id_}{one[end:]}\n".encode(content.encoding))
             file.write(text[len(text) if header.footer is None else header.footer.start :])
         return path, profile
-    records = [row for row in csv.reader(io.StringIO(body), **header.dialect.signs) if row]
+    reader = csv.reader(io.StringIO(body), **header.dialect.signs)
+    lines_of = dict((header.body_line + reader.line_num - 1, row) for row in reader if row)  # noqa: C402
+    records = [*lines_of.values()]
+    chunks = read_chunks(content, header, first_place(header), Limits().block_bytes)
+    numbers = {number for chunk in chunks for number in chunk.records.first_line.tolist()}
+    is_record = [number in numbers for number in lines_of]
     if header.unpivot:
         height = rows // len(header.unpivot.labels)
         days = (FIRST + timedelta(days=number) for number in range(height))
@@ -127,9 +132,10 @@ def _file(feed: str, folder: Path, rows: int) -> tuple[Path, Profile]:
         for number in range(rows):
             row = records[number % len(records)]
             row = row.copy()
-            if place is not None:
+            changed = is_record[number % len(records)]
+            if changed and place is not None:
                 row[place] = str(10_000_000 + number)
-            if times:
+            if changed and times:
                 at, form = times
                 row[at] = (FIRST + timedelta(seconds=7 * number)).strftime(form)
             writer.writerow(row)
