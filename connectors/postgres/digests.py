@@ -64,22 +64,21 @@ def keep_digests(
     Call it inside the transaction that ends it.
     """
     for table in tables:
-        connection.execute(
-            sql.SQL(
+        # Read first: of a statement that writes, the server reads with one process alone.
+        found = connection.execute(_digests_of(table), {"batches": [batch_id]}).fetchall()
+        with connection.cursor() as cursor:
+            cursor.executemany(
                 "INSERT INTO receipt (batch_id, extract_id, stage, chunk, first_record, "
                 "last_record, sha256, counts, totals, epoch, written_at) "
-                "SELECT %(batch)s, id, %(stage)s, 0, first, last, %(form)s || total, "
-                "json_build_object('rows', rows)::text, '{{}}', %(epoch)s, now() "
-                "FROM ({}) d (id, rows, total, first, last)"
-            ).format(_digests_of(table)),
-            {
-                "batches": [batch_id],
-                "batch": batch_id,
-                "stage": KEEP + table.name,
-                "form": f"{_form(table)} ",
-                "epoch": epoch,
-            },
-        )
+                "VALUES (%s, %s, %s, 0, %s, %s, %s, %s, '{}', %s, now())",
+                [
+                    (
+                        *(batch_id, extract, KEEP + table.name, first, last),
+                        *(f"{_form(table)} {total}", json.dumps({"rows": rows}), epoch),
+                    )
+                    for extract, rows, total, first, last in found
+                ],
+            )
     return {ROWS: _hash_of_receipts(connection, [batch_id]).get(batch_id, "")}
 
 
