@@ -17,7 +17,7 @@ from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from threading import RLock
+from threading import Lock
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -27,7 +27,7 @@ import numpy as np
 _OPTIONS: dict[str, Any] = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 _DIGEST = sha256().digest_size
 _FOUND_IN_EVERY_PROCESS = {"memcpy", "memmove", "memset"}
-_lock = RLock()
+_lock = Lock()
 _parts: list[Callable[..., object]] = []
 Loop = TypeVar("Loop", bound=Callable[..., object])
 
@@ -41,11 +41,16 @@ def compiled(loop: Loop) -> Loop:
     """
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
         return loop
-    made = cache(lambda kinds: _Machine(loop, kinds))
+    made: dict[tuple[_Kind, ...], _Machine] = {}
 
     @wraps(loop)
     def call(*arguments: object) -> object:
-        return made(tuple(map(_kind, arguments)))(arguments)
+        kinds = tuple(map(_kind, arguments))
+        if kinds not in made:
+            with _lock:  # Code that is loaded twice has all its names twice.
+                if kinds not in made:
+                    made[kinds] = _Machine(loop, kinds)
+        return made[kinds](arguments)
 
     return cast("Loop", call)
 
@@ -61,8 +66,7 @@ class _Machine:
 
     def __init__(self, loop: Callable[..., object], kinds: tuple["_Kind", ...]) -> None:
         self._returns = loop.__annotations__["return"] is int
-        with _lock:
-            self._call = _callable(_kept(loop, kinds))
+        self._call = _callable(_kept(loop, kinds))
 
     def __call__(self, arguments: tuple[object, ...]) -> int | None:
         returned, failed = c_int64(), c_void_p()

@@ -12,7 +12,10 @@ CHILD = """
 import os, sys
 import numpy as np
 from loops.loop import read
-value = read(np.frombuffer(b"42", np.uint8))
+from concurrent.futures import ThreadPoolExecutor
+text = np.frombuffer(b"42", np.uint8)
+with ThreadPoolExecutor(4) as threads:
+    value, = set(threads.map(read, [text] * 8))
 print(value, int("numba" not in sys.modules))
 """
 LOOP = """
