@@ -39,7 +39,7 @@ def compiled(loop: Loop) -> Loop:
     it gives it those it writes to, and numbers of 64 bits. What it uses stands in `schemas` or
     beside it. `NUMBA_DISABLE_JIT=1` leaves it as it is.
     """
-    if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in {"", "0"}:
         return loop
     made: dict[tuple[_Kind, ...], _Machine] = {}
 

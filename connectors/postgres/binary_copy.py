@@ -38,7 +38,8 @@ class Texts(NamedTuple):
 
 
 _NOWHERE = np.empty(0, np.int64)
-_NO_TEXTS = Texts(np.empty(0, np.uint8), _NOWHERE, _NOWHERE)
+# As that of a chunk is, which cannot be written to: of other arrays the loop is compiled anew.
+_NO_TEXTS = Texts(np.frombuffer(b"", np.uint8), _NOWHERE, _NOWHERE)
 
 
 def has_fixed_width(table: Table) -> bool:
