@@ -131,6 +131,9 @@ class Bench:
 
 def written(figures: Sequence[Figure], percents: Sequence[int]) -> Iterator[str]:
     """The tables of all cases: CPU seconds, client and server together, and peak memory."""
+    yield "CPU seconds, client and server together, and peak memory, by the share of bad rows."
+    yield "`times clean` is the CPU of each further share over that of the first."
+    yield ""
     for command in dict.fromkeys(one["command"] for one in figures):
         shares = " | ".join(f"{percent} %" for percent in percents)
         yield f"| `{command}` | {shares} | times clean |"

@@ -171,6 +171,10 @@ def run(root: Path, home: Path, *arguments: str, may: Sequence[int] = (0,)) -> R
 def written(found: dict[str, dict[str, list[Run]]], files: int) -> Iterator[str]:
     """The medians of all runs, and what a small file costs above its rows."""
     trees = list(dict.fromkeys(tree for runs in found.values() for tree in runs))
+    yield "Medians. CPU is that of the command, and of the server where the command starts it."
+    yield f"`many` is {files:,} files of {ROWS} payments, `one` a file with the same rows; their"
+    yield "difference, by file, is what a small file costs above its rows."
+    yield ""
     yield "| command | " + " | ".join(f"{one}: wall s | CPU s" for one in trees) + " |"
     yield "|---|" + "---|---|" * len(trees)
     for name, runs in found.items():

@@ -8,7 +8,6 @@ after the desk was started for it; the others are warm. CPU is that of the desk 
 """
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -96,11 +95,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "selected": "&".join(f"break={one}" for one in ids[:20]),
     }
     pages = {name: path.format(**words) for name, path in PAGES.items() if name in asked.only}
+    codes = ", ".join(
+        f"{code} {count:,}" for code, count in breaks["code"].value_counts().iter_rows()
+    )
     found, warmed, peak = _measured(place, home, pages, run.id, asked.rounds)
+    print(
+        "Milliseconds from the request to the whole page. Cold: the first request after the desk "
+        "was started for it. After a decision: the first one after breaks were decided about. "
+        "Median and p95: later ones. CPU is the desk's alone, without the database.\n"
+    )
     print(_table(found))
     print(
         f"\n{asked.records:,} records, {breaks.height:,} breaks, {asked.rounds} warm rounds; "
-        f"{json.dumps(dict(breaks['code'].value_counts().iter_rows()))}; the desk had {peak} MiB "
+        f"{codes}; the desk had {peak} MiB "
         f"at the most; Home {WAIT} s after the start {warmed:.0f} ms; "
         f"load {os.getloadavg()[0]:.1f}."
     )

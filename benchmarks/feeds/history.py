@@ -57,7 +57,10 @@ def main() -> int:
             "one day more": ("ecb-daily", _daily(folder / "b.csv", rates, last[0])),
             "history with it": ("ecb-history", _history(folder / "c.zip", rates, days)),
         }
-        print(f"{asked.days:,} days, {CURRENCIES} currencies\n")
+        print(
+            f"{asked.days:,} days, {CURRENCIES} currencies, one file after the other. The home is "
+            "new: the first import also sets up the server and compiles the loops.\n"
+        )
         print("| file | bytes | rates | inserted | unchanged | wall s | CPU s |\n|" + "---|" * 7)
         for name, (feed, path) in files.items():
             print(_imported(name, folder, feed, path), flush=True)

@@ -65,8 +65,14 @@ def main() -> int:
                 sizes[feed] = path.stat().st_size
                 cpu, records[feed] = _read(path, profile)
                 took[feed].append(cpu)
-    print(f"{asked.rounds} rounds")
-    print("\n| feed | records | MiB | CPU s | times plain, by byte | by record |\n|" + "---|" * 6)
+    print(
+        "CPU seconds from the bytes to rows that are ready for COPY, without a database, medians "
+        f"of {asked.rounds} rounds. `times plain` is that CPU over the CPU of plain payments."
+    )
+    print(
+        "\n| feed | records | MiB | CPU s | times plain, for a byte | for a record |\n|"
+        + "---|" * 6
+    )
     for feed in feeds:
         cpu, plain = (statistics.median(took[one][1:]) for one in (feed, PLAIN))
         by = (cpu / of[feed] / (plain / of[PLAIN]) for of in (sizes, records))

@@ -142,8 +142,14 @@ def _run(step: Step, environment: dict[str, str], server: Server) -> Figures:
 
 def _page(figures: list[Figures]) -> str:
     heads = ("command", "rows", "bad", "wall s", "client CPU s", "server CPU s", "peak MiB",
-             "others' CPU s", "CPU for 10 x the rows")  # fmt: skip
-    lines = ["## Growth", "", f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+             "others' CPU s", "CPU / CPU of a tenth")  # fmt: skip
+    lines = [
+        "The last column is the CPU of a delivery over that of one with a tenth of its rows: "
+        "10 is growth in step with the rows, less is better.",
+        "",
+        f"| {' | '.join(heads)} |",
+        "|---" * len(heads) + "|",
+    ]
     steps = list(dict.fromkeys(one["step"] for one in figures))
     for one in sorted(figures, key=lambda one: (steps.index(one["step"]), one["bad"], one["rows"])):
         same = [o for o in figures if (o["step"], o["bad"]) == (one["step"], one["bad"])]

@@ -33,7 +33,7 @@ def markdown(rows: int, runs: Runs, machine: Mapping[str, Any]) -> str:
     """The whole report of one size."""
     middle = medians(runs)
     sections = [
-        [f"## {rows:,} rows"],
+        [f"# {rows:,} rows"],
         [f"- {key}: {value}" for key, value in machine.items()],
         list(_loading(rows, runs, middle)),
         list(_stages(runs)),
@@ -46,6 +46,11 @@ def _loading(rows: int, runs: Runs, middle: Medians) -> Iterator[str]:
     measured = [case for case in LOADING if case.name in middle]
     if not measured:
         return
+    yield (
+        "`wall / X`: how many times longer than X a case takes. `dlt wall / wall`: how many times "
+        "quicker than dlt it is. Rows that are there already are held against their own upsert."
+    )
+    yield ""
     yield (
         "| case | runs | wall s (least - most) | rows/s | client CPU s | server CPU s "
         r"| peak MiB | others' CPU s | wall / `\copy` keyed | wall / `\copy` + ON CONFLICT "
@@ -71,20 +76,26 @@ def _stages(runs: Runs) -> Iterator[str]:
     measured = [case for case in LOADING if runs.get(case.name) and "parts" in runs[case.name][0]]
     if not measured:
         return
-    yield "| by stage | stage | wall s | client CPU s | server CPU s |"
+    yield "The same by stage. `finish`, the recount and the report, is not in the wall above."
+    yield "`load` of ours is the loading of compiled loops, of dlt the filling of the table."
+    yield ""
+    yield "| case | stage | wall s | client CPU s | server CPU s |"
     yield "|" + "---|" * 5
     for case in measured:
         found = parts(runs[case.name])
-        for name, cost in found.items():
-            yield _line(case.title, name, *(f"{cost[figure]:.2f}" for figure in FIGURES[:3]))
+        for number, (name, cost) in enumerate(found.items()):
+            title = "" if number else case.title
+            yield _line(title, name, *(f"{cost[figure]:.2f}" for figure in FIGURES[:3]))
         total = [sum(cost[figure] for cost in found.values()) for figure in FIGURES[:3]]
-        yield _line(case.title, "all", *(f"{seconds:.2f}" for seconds in total))
+        yield _line("", "all", *(f"{seconds:.2f}" for seconds in total))
 
 
 def _reading(rows: int, runs: Runs, middle: Medians) -> Iterator[str]:
     measured = [case for case in READING if case.name in middle]
     if not measured:
         return
+    yield "Reading without a database. The last two columns are the CPU over that of the two peers."
+    yield ""
     yield (
         "| reading alone | runs | wall s (least - most) | CPU s | CPU s per million "
         "| peak MiB | others' CPU s | CPU / polars scan | CPU / DuckDB |"

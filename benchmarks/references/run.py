@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
@@ -117,20 +118,24 @@ def run_case(cache: Path, rates: Path, payments: int, count: int, share: str, pl
         if row is None or row[0] != dangling:
             raise SystemExit(f"{payments} payments, {share}: {row} noted, {dangling} expected")
     shutil.rmtree(home, ignore_errors=True)
-    print(f"{place:9} {payments:>9,} {share:5} {seconds:8.2f} s", flush=True)
+    print(f"{place:9} {payments:>9,} {share:5} {seconds:8.2f} s", file=sys.stderr, flush=True)
     return round(seconds, 2)
 
 
-def written(figures: list[dict[str, object]]) -> Iterator[str]:
+def written(figures: list[dict[str, Any]]) -> Iterator[str]:
     """The table of all cases, seconds of each."""
     shares = list(dict.fromkeys(str(one["dangling"]) for one in figures))
+    yield "Wall seconds of the stage that settles keys and references, one run each. A dangling"
+    yield "payment names a rate that does not exist."
+    yield ""
     yield "| rates in the | payments | " + " | ".join(f"{one} dangling, s" for one in shares) + " |"
     yield "|---|---|" + "---|" * len(shares)
-    rows: dict[tuple[object, object], list[object]] = {}
+    rows: dict[tuple[object, object], list[float]] = {}
     for one in figures:
         rows.setdefault((one["rates"], one["payments"]), []).append(one["seconds"])
     for (place, payments), seconds in rows.items():
-        yield f"| {place} | {payments:,} | " + " | ".join(map(str, seconds)) + " |"
+        cells = " | ".join(f"{one:.2f}" for one in seconds)
+        yield f"| {place} | {payments:,} | {cells} |"
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cases = []
     for workers in asked.workers:
         cases.append({"workers": workers, **run_case(cache, folder / "payments.csv", workers)})
-        print(json.dumps(cases[-1]), flush=True)
+        print(json.dumps(cases[-1]), file=sys.stderr, flush=True)
     table = "\n".join(written(cases))
     asked.out.mkdir(parents=True, exist_ok=True)
     (asked.out / f"scale-{asked.rows}.json").write_text(json.dumps(cases, indent=1))
@@ -217,6 +217,9 @@ def report_hash(folder: Path) -> str:
 def written(cases: Sequence[Case]) -> list[str]:
     """The cases as a table."""
     lines = [
+        "Seconds by state are those since the state before it. The last two columns are hashes of "
+        "what was left behind: the same in each line, or the script fails.",
+        "",
         "| Dask workers | wall s | by state reached | run CPU s | workers CPU s | server CPU s "
         "| others' CPU s | peak MiB run, workers | report | database |",
         "|---|---|---|---|---|---|---|---|---|---|",
