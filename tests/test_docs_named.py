@@ -1,4 +1,4 @@
-"""What the pages name is there: commands, options, settings, events, states."""
+"""What the pages name is there: commands, options, settings, other pages and their headings."""
 
 import ast
 import io
@@ -14,6 +14,7 @@ from flows.__main__ import COMMANDS, main
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+LINKING = sorted({*PAGES, *ROOT.glob("*.md"), *(ROOT / "benchmarks").rglob("*.md")})
 SPAN = re.compile(r"`(recon [^`]+)`|^(recon [^#\n]+)", re.MULTILINE)
 PARTS = ("acceptance", "archive", "breaks", "profile", "records", "sign", "audit", "user")
 """Commands with commands of their own."""
@@ -88,3 +89,21 @@ def test_every_setting_of_a_page_is_read_somewhere(page: Path) -> None:
     for name in set(re.findall(r"\bRECON_[A-Z][A-Z_]*[A-Z]\b", page.read_text())):
         ending = re.sub(r"^RECON_(LIMIT_|SERVICE_)?", "", name)
         assert name in SOURCE or f'"{ending}"' in SOURCE or f" {ending.lower()}: " in SOURCE, name
+
+
+def headings(page: Path) -> set[str]:
+    """As a link names them."""
+    lines = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    titles = [re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", line).lower() for line in lines]
+    return {re.sub(r"[^\w -]", "", title).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", LINKING, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+        if "://" in link:
+            continue
+        path, _, heading = link.partition("#")
+        target = page.parent / path if path else page
+        assert target.exists(), link
+        assert not heading or target.suffix != ".md" or heading in headings(target), link
