@@ -20,6 +20,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.summary import summary
+
 ROOT = Path(__file__).resolve().parents[1]
 COLUMNS = """\
 Only figures of one table compare: they were taken in turn, on the same machine.
@@ -30,7 +32,8 @@ Only figures of one table compare: they were taken in turn, on the same machine.
 | client CPU s | user and system, of the process that is measured and its children |
 | server CPU s | of all processes of the PostgreSQL server |
 | peak MiB | the most resident memory of the client's process |
-| others' CPU s | of the rest of the machine meanwhile; where it is large, wall says little |"""
+| others' CPU s | of the rest of the machine meanwhile; where it is large, wall says little |
+"""
 
 
 class Script(NamedTuple):
@@ -108,14 +111,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = _parser().parse_args(arguments)
     scripts = [one for one in SCRIPTS if not asked.only or one.name in asked.only]
     asked.out.mkdir(parents=True, exist_ok=True)
-    parts, failed = [_head(scripts, trial=asked.trial)], []
+    begun = time.time()
+    head, parts, failed = _head(scripts, trial=asked.trial), [], []
     for script in scripts:
         done, seconds = _run(script, asked)
         if done.returncode:
             failed.append(script.name)
         parts.append(_part(script, done, seconds, asked))
+        page = [head, summary(asked.out, begun), COLUMNS, *parts]
         # What is there stays, whatever becomes of the rest.
-        (asked.out / "README.md").write_text("\n".join(parts), encoding="utf-8")
+        (asked.out / "README.md").write_text("\n".join(filter(None, page)), encoding="utf-8")
     print(f"{asked.out / 'README.md'} is written. Failed: {', '.join(failed) or 'none'}.")
     return 1 if failed else 0
 
@@ -154,8 +159,6 @@ Python {platform.python_version()}, load before {load}. \
 `benchmarks/README.md` says what each case is.
 
 {parts}
-
-{COLUMNS}
 """
 
 
