@@ -51,7 +51,7 @@ def propose_command(
     from flows.stages.reconcile.acceptance_rules import propose_rule
 
     terms = RuleTerms("", code, currency, each, total, until, reason, record, tenant)
-    with workspace(quiet=True) as place:
+    with workspace("acceptance propose", quiet=True) as place:
         number = propose_rule(place, run, terms, by)
     said = f"Rule {number} is proposed. Somebody else puts it in force: "
     return answer(json, {"rule": number}, f"{said}`recon acceptance approve {number}`.")
@@ -71,7 +71,7 @@ def approve_command(
     """
     from flows.stages.reconcile.acceptance_rules import approve_rule
 
-    with workspace(quiet=True) as place:
+    with workspace("acceptance approve", quiet=True) as place:
         approve_rule(place, number, by=by, reason=reason)
     said = f"Rule {number} is in force: the next reconciliation of its scope uses it."
     return answer(json, {"rule": number, "state": "in force"}, said)
@@ -85,7 +85,7 @@ def withdraw_command(number: Number, *, reason: Reason, by: By = None, json: Jso
     """
     from flows.stages.reconcile.acceptance_rules import withdraw_rule
 
-    with workspace(quiet=True) as place:
+    with workspace("acceptance withdraw", quiet=True) as place:
         withdraw_rule(place, number, by=by, reason=reason)
     said = f"Rule {number} is withdrawn."
     return answer(json, {"rule": number, "state": "withdrawn"}, said)
@@ -100,7 +100,7 @@ def list_command(*, json: Json = False) -> int:
     from flows.stages.reconcile.acceptance_rules import list_rules
     from flows.stages.reconcile.as_of import today
 
-    with workspace(quiet=True) as place:
+    with workspace("acceptance list", quiet=True) as place:
         rules = list_rules(place)
     now = today(place.settings.time_zone)
     if json:

@@ -53,7 +53,7 @@ def status_command(
     from flows.report.next_step import next_step, told_repaired
 
     with (
-        workspace(quiet=True, say_held=False) as place,
+        workspace("status", quiet=True, say_held=False) as place,
         place.database.connect() as connection,
     ):
         why = why_held(connection, place.settings.home)
@@ -138,7 +138,7 @@ def row_command(
             if line is None
             else "Give one of --line and --record."
         )
-    with workspace(quiet=True) as place, place.database.connect() as connection:
+    with workspace("row", quiet=True) as place, place.database.connect() as connection:
         found = locate(place, connection, batch, file, Spot(line, record))
         texts = RowTexts(place, connection, [batch])
         rows = [
@@ -219,7 +219,7 @@ def rejects_command(
     from flows.commands.console import out as console
     from flows.stages.rows.rejects import attempts_after, repaired_elsewhere, write_rejects
 
-    with workspace(quiet=True) as place:
+    with workspace("rejects", quiet=True) as place:
         later = attempts_after(place, batch)
         written = write_rejects(place, batch, out, with_secrets=with_secrets, elsewhere=later)
         elsewhere = repaired_elsewhere(later)
@@ -250,7 +250,7 @@ def rerun_command(
     from flows.stages.rewind import rewind_batch
     from flows.stages.sequence import run_batch
 
-    with workspace(quiet=json) as place:
+    with workspace("rerun", quiet=json) as place:
         if from_start:
             rewind_batch(place, batch)
         ended = run_batch(place, batch)
@@ -272,7 +272,7 @@ def release_command(
     """
     from flows.stages.sequence import release_batch
 
-    with workspace(quiet=json) as place:
+    with workspace("release", quiet=json) as place:
         ended = release_batch(place, batch, by=by, reason=reason)
     show_ended(ended, place.settings.reports, as_json=json, verbose=verbose)
     return ended.exit_code
@@ -285,7 +285,7 @@ def discard_command(batch: Batch, *, reason: Reason, by: By = None) -> int:
     """
     from flows.stages.sequence import discard_batch
 
-    with workspace(quiet=True) as place:
+    with workspace("discard", quiet=True) as place:
         discard_batch(place, batch, by=by, reason=reason)
     out().print(f"Batch {batch} is discarded; nothing of it was applied.")
     return 0
@@ -311,7 +311,7 @@ def undo_command(
     """
     from flows.stages.undo import undo_and_tell
 
-    with workspace(quiet=True) as place:
+    with workspace("undo", quiet=True) as place:
         undone = undo_and_tell(place, batch, by=by, reason=reason, over_changes=over_changes)
     for line in undone.lines:
         out().print(line)

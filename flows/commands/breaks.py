@@ -83,7 +83,7 @@ def list_command(
     """
     from flows.stages.reconcile.breaks import list_breaks
 
-    with workspace(quiet=True) as place:
+    with workspace("breaks list", quiet=True) as place:
         found, breaks = list_breaks(place, run, which.chosen(ids))
     lines = [_facts(row) for row in breaks.iter_rows(named=True)]
     if json:
@@ -255,7 +255,7 @@ def _decide(
     from flows.stages.reconcile.breaks import decide_breaks
 
     decision = Decision(what, reason, by, until, side, owner, up_to)
-    with workspace(quiet=True) as place:
+    with workspace(f"breaks {what}", quiet=True) as place:
         decided = decide_breaks(place, run, chosen, decision)
     _show_decided(decided, as_json=json)
     return 0

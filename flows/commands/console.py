@@ -206,13 +206,18 @@ def show_progress(*, quiet: bool) -> "Iterator[Tell]":
 
 
 @contextmanager
-def workspace(*, quiet: bool = False, say_held: bool = True) -> "Iterator[Workspace]":
-    """The workspace of this command, its database opened and migrated.
+def workspace(
+    command: str | None = None, *, quiet: bool = False, say_held: bool = True
+) -> "Iterator[Workspace]":
+    """The workspace of a command of `schemas.guards.commands`, its database opened and migrated.
 
-    Pushes that are held are said on standard error, unless the command says so itself.
+    Raises StatementRefused where the account of the database may not run it. None: what the command
+    may do is a right of whoever is logged in, and not of that account. Pushes that are held are
+    said on standard error, unless the command says so itself.
     """
     # They import SQLAlchemy and Alembic, which `--help` need not wait for.
     from connectors.files.currencies import read_currencies
+    from connectors.postgres.command_rights import refuse_without_right
     from connectors.postgres.database import open_database
     from connectors.postgres.push.gate import told_where_sent
     from flows.stages.workspace import Workspace
@@ -220,12 +225,14 @@ def workspace(*, quiet: bool = False, say_held: bool = True) -> "Iterator[Worksp
     settings = read_settings()
     read_currencies(settings.currencies)  # Not after the work, when a report is written.
 
-    def say(connection: "psycopg.Connection") -> None:
+    def ask(connection: "psycopg.Connection") -> None:
+        if command is not None:
+            refuse_without_right(connection, command)
         held = told_where_sent(connection, settings.home) if say_held else None
         if held:
             sys.stderr.write(f"recon: {held}\n")
 
-    database = open_database(settings, say).as_login(_token(settings.login_file))
+    database = open_database(settings, ask).as_login(_token(settings.login_file))
     with show_progress(quiet=quiet) as progress, _show_waits():
         yield Workspace(settings, database, progress)
 

@@ -111,7 +111,7 @@ def import_command(
         push=push or None,
     )
     feed = replace(feed, change_records=change_records)
-    with workspace(quiet=json) as place:
+    with workspace("import", quiet=json) as place:
         ended = import_delivery(place, paths, feed, record=record, corrects=corrects)
     show_ended(ended, place.settings.reports, as_json=json, verbose=verbose)
     return ended.exit_code

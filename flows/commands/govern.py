@@ -43,7 +43,7 @@ def prepare_command(
     """
     from flows.stages.reconcile.sign import prepare
 
-    with workspace(quiet=True) as place:
+    with workspace("sign prepare", quiet=True) as place:
         return _signed(prepare(place, run, by=by, comment=comment), Role.PREPARED, as_json=json)
 
 
@@ -74,7 +74,7 @@ def approve_command(
     """
     from flows.stages.reconcile.sign import approve
 
-    with workspace(quiet=True) as place:
+    with workspace("sign approve", quiet=True) as place:
         signed = approve(
             place, run, by=by, comment=comment,
             accept_changes=accept_changes, accept_restated=accept_restated,
@@ -109,7 +109,7 @@ def verify_command(
     from flows.stages.witness_proof import check_witnesses
 
     places = witness_places("--witness", witness)
-    with workspace(quiet=True) as place, place.database.connect() as connection:
+    with workspace("audit verify", quiet=True) as place, place.database.connect() as connection:
         proof = verify(connection, noted)
         witnessed = check_witnesses(place, connection, places)
     events = quantity(proof.events, "event")
@@ -174,7 +174,7 @@ def witness_command(*, json: Json = False) -> int:
     from connectors.errors import SettingsError
     from flows.stages.witness import sign_head
 
-    with workspace(quiet=True) as place, place.database.connect() as connection:
+    with workspace("audit witness", quiet=True) as place, place.database.connect() as connection:
         if not place.settings.audit.witness:
             raise SettingsError(
                 "No place is set to give witnesses to. Set RECON_AUDIT_WITNESS to a file, a folder "
@@ -233,7 +233,7 @@ def events_command(
     """
     from connectors.postgres.audit import list_events
 
-    with workspace(quiet=True) as place, place.database.connect() as connection:
+    with workspace("audit list", quiet=True) as place, place.database.connect() as connection:
         entries = list_events(connection, most, what=what)
     if json:
         print_json({"events": [asdict(one) for one in entries]})

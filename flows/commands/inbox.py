@@ -50,7 +50,7 @@ def watch_command(
     from flows.stages.inbox import Watch, import_here
 
     feed = load_profile(profile) if profile else DEFAULT
-    with workspace(quiet=json) as place:
+    with workspace("watch", quiet=json) as place:
         watch = Watch(
             place,
             Inbox((inbox or place.settings.home / "inbox").resolve()),
@@ -96,7 +96,7 @@ def housekeeping_command(
     from flows.stages.archive import verify_archive
     from flows.stages.retention import Retention, sweep
 
-    with workspace(quiet=True) as place:
+    with workspace("housekeeping", quiet=True) as place:
         swept = sweep(
             place,
             Retention(archive_days, report_days),
@@ -133,7 +133,7 @@ def verify_command(*, json: Json = False) -> int:
     """
     from flows.stages.archive import verify_archive
 
-    with workspace(quiet=json) as place:
+    with workspace("archive verify", quiet=json) as place:
         proof = verify_archive(place)
     if json:
         print_json(proof.as_json())

@@ -28,7 +28,7 @@ def job_command(
     """
     from flows.stages.jobs.work import do_job
 
-    with workspace(quiet=True, say_held=False) as place:
+    with workspace("job", quiet=True, say_held=False) as place:
         # Whoever types this, or whose machine this is, is not who asked.
         done = do_job(place.as_login(None), number)
     out().print(done.said)
@@ -56,7 +56,7 @@ def jobs_command(
     """
     from connectors.postgres.jobs import list_jobs
 
-    with workspace(quiet=True, say_held=False) as place:
+    with workspace("jobs --watch" if watch else "jobs", quiet=True, say_held=False) as place:
         while watch:
             do_ordered(place.as_login(None))
             if once:

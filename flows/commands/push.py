@@ -64,7 +64,7 @@ def push_command(
     from flows.stages.push import not_sent, not_sent_text
     from flows.stages.sequence import push_batch
 
-    with workspace(quiet=json, say_held=False) as place:
+    with workspace("push", quiet=json, say_held=False) as place:
         if batch is None:
             with place.database.connect() as connection:
                 repeatable = place.settings.service.idempotent
@@ -107,7 +107,7 @@ def sends_command(
     from flows.stages.chosen_sends import ChosenSends, sends_of
 
     chosen = ChosenSends(rows, operation, state)
-    with workspace(quiet=True, say_held=False) as place:
+    with workspace("sends", quiet=True, say_held=False) as place:
         with place.database.connect() as connection:
             why = why_held(connection, place.settings.home)
         if json:
@@ -153,7 +153,7 @@ def resolve_command(
 
     if not rows and operation is None and not state:
         raise SettingsError("Say which rows: --row FILE:line:LINE, --operation or --state.")
-    with workspace(quiet=json) as place:
+    with workspace("resolve", quiet=json) as place:
         resolved = resolve(
             place, batch, ChosenSends(rows, operation, state), as_, by=by, reason=reason
         )
@@ -186,7 +186,7 @@ def pull_command(
     """
     from flows.stages.pull import pull
 
-    with workspace(quiet=json) as place:
+    with workspace("pull", quiet=json) as place:
         if compare:
             return _compare(place, as_json=json)
         pulled = pull(place, listing)
@@ -221,7 +221,7 @@ def restored_command(
     """
     from flows.stages.restored import go_on_after_restore
 
-    with workspace(quiet=True, say_held=False) as place:
+    with workspace("restored", quiet=True, say_held=False) as place:
         rows = go_on_after_restore(place, unsent=unsent.value, by=by, reason=reason)
     if json:
         print_json({"unsent": unsent.value, "in_doubt": rows})

@@ -69,7 +69,7 @@ def reconcile_command(
     from flows.stages.reconcile.sources import Scope
 
     read = read_rules(rules)
-    with workspace(quiet=json) as place:
+    with workspace("reconcile", quiet=json) as place:
         day = as_of or today(place.settings.time_zone)
         scope = Scope(batch, feed, tenant)
         unread = pull_compared(place, scope).unread if pull else {}
@@ -98,7 +98,7 @@ def show_command(run: Run = None, *, json: Json = False) -> int:
     """
     from flows.stages.reconcile.shown import shown
 
-    with workspace(quiet=True) as place:
+    with workspace("report", quiet=True) as place:
         found = shown(place, run)
     if json:
         print_json(found.as_json())
@@ -118,7 +118,7 @@ def mail_command(run: Run = None, *, json: Json = False) -> int:
     """
     from flows.stages.reconcile.mail import mail_report
 
-    with workspace(quiet=True) as place:
+    with workspace("report mail", quiet=True) as place:
         found, mailed = mail_report(place, run)
     if json:
         told = {"reconciliation": found.id, "sent": mailed.sent, "failed": mailed.failed}

@@ -103,7 +103,7 @@ FAULTS: dict[Fault, str] = {
     there_is_no_schema_and_the_role_may_make_none: "'recon' is not there",
     it_is_read_only: "`ALTER ROLE postgres SET default_transaction_read_only = off`",
     the_role_may_nothing: "permission denied for schema recon",
-    the_role_may_only_read: "lacks a right: permission denied",
+    the_role_may_only_read: "lacks a right: `recon import` takes recon_merger",
     the_role_may_not_log_in: "not permitted to log in",
     nobody_may_connect_any_more: "too many connections for role",
 }

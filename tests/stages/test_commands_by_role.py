@@ -16,90 +16,155 @@ from psycopg import sql
 
 from connectors.errors import ReconError
 from connectors.files.profile import DEFAULT
+from connectors.postgres.command_rights import refuse_without_right
 from connectors.postgres.jobs import order_job
 from connectors.sandbox import Sandbox, SandboxOptions, User
 from flows.__main__ import COMMANDS, build_app
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
+from schemas.guards.commands import BEGUN, HOLDERS, ROLE_OF, marking_function
 from schemas.guards.roles import CONTROLLER, LOADER, MERGER, READER, statements
 from schemas.jobs import JobKind
 from tests.stages.payments import line, write
 
 ROLES = (LOADER, MERGER, READER, CONTROLLER)
-L, M, C, R = (frozenset({role}) for role in (LOADER, MERGER, CONTROLLER, READER))
-ROWS, ALL = L | M, L | M | C | R
 
-WHO = {
-    # command -> the roles it works as; every other role is told that it lacks a right
-    "status": ALL,
-    "jobs": ALL,
-    "breaks list": ALL,
-    "report": ALL,
-    "audit list": ALL,
-    "audit verify": ALL,
-    "audit witness": ALL,
-    "archive verify": ROWS,
-    "sends 1": ROWS,
-    "row 1 first.csv --line 3": ROWS,
-    "rejects 1 --out {home}/rejects": ROWS,
-    "housekeeping --remove": ROWS,
-    "import {home}/new.csv": M,
-    "watch {home}/watched --once --settle 0": M,
-    "rerun 4": ROWS,
-    "job 1": ROWS,
-    "release 2 --reason agreed": M,
-    "discard 3 --reason wrong": ROWS,
-    "undo 4 --reason wrong": M,
-    "push 1": M,
-    "restored --unsent unsent --reason moved": M,
-    "resolve 1 --as resend --reason no --state refused": M,
-    "pull avatars": ROWS,
-    "breaks assign --state open --owner ann": C,
-    "breaks propose --state open --until 2030-01-01 --reason agreed": C,
-    "breaks comment --state open --text asked": C,
-    "breaks accept --state open --until 2030-01-01 --reason agreed": C,
-    "breaks reopen --state accepted --reason wrong": C,
-    "breaks resolve --state open --at source --reason fixed": C,
-    "sign prepare": C,
-    "compare {url}&table=recon.payment {url}&table=recon.payment --key Id,TenantsId": ALL,
-    "reconcile --as-of 2026-07-01 --batch 1": M,
-}
+LINES = (
+    # Every command of `ROLE_OF`, in an order in which each finds what it needs.
+    "status",
+    "jobs",
+    "breaks list",
+    "report",
+    "audit list",
+    "audit verify",
+    "audit witness",
+    "acceptance list",
+    "archive verify",
+    "sends 1",
+    "row 1 first.csv --line 3",
+    "rejects 1 --out {home}/rejects",
+    "housekeeping",
+    "housekeeping --remove",
+    "import {home}/new.csv",
+    "watch {home}/watched --once --settle 0",
+    "rerun 4",
+    "job 1",
+    "jobs --watch --once",
+    "release 2 --reason agreed",
+    "discard 3 --reason wrong",
+    "undo 4 --reason wrong",
+    "push 1",
+    "restored --unsent unsent --reason moved",
+    "resolve 1 --as resend --reason no --state refused",
+    "pull avatars",
+    "breaks assign --state open --owner ann",
+    "breaks propose --state open --until 2030-01-01 --reason agreed",
+    "breaks comment --state open --text asked",
+    "breaks accept --state open --until 2030-01-01 --reason agreed",
+    "breaks reopen --state accepted --reason wrong",
+    "breaks resolve --state open --at source --reason fixed",
+    "acceptance propose --code AMOUNT --currency 978 --each 1 --total 2 --until 2030-01-01 "
+    "--reason agreed",
+    "acceptance approve 1",
+    "acceptance withdraw 1 --reason agreed",
+    "sign prepare",
+    "sign approve",
+    "compare {url}&table=recon.payment {url}&table=recon.payment --key Id,TenantsId",
+    "report mail",
+    "reconcile --as-of 2026-07-01 --batch 1",
+)
 ELSEWHERE = {"check", "profile", "demo", "fields", "sandbox", "up", "down", "deploy"} | {
-    "login", "logout", "whoami", "user", "desk", "acceptance", "records"
+    "login", "logout", "whoami", "user", "desk", "records"
 }  # fmt: skip
 """Commands that ask no database, or one of their own, or whose right is an account's."""
 
 
+def named(line: str) -> str:
+    """The command of the table that a line runs."""
+    return max((one for one in ROLE_OF if f"{line} ".startswith(f"{one} ")), key=len)
+
+
 def test_no_command_is_left_out() -> None:
-    assert {command.split()[0] for command in WHO} | ELSEWHERE == set(COMMANDS)
+    assert {command.split()[0] for command in ROLE_OF} | ELSEWHERE == set(COMMANDS)
+    assert {named(line) for line in LINES} == set(ROLE_OF)
 
 
 def test_the_documentation_says_exactly_this_table() -> None:
     text = (Path(__file__).parents[2] / "docs" / "production.md").read_text()
-    told = {
+    said = {
         row[0].strip("`"): tuple(cell == "yes" for cell in row[1:])
-        for row in re.findall(r"^\| (`[a-z ]+`) \|" + r" (yes|no) \|" * 4 + "$", text, re.MULTILINE)
+        for row in re.findall(
+            r"^\| (`[a-z -]+`) \|" + r" (yes|no) \|" * 4 + "$", text, re.MULTILINE
+        )
     }
-    groups = {"archive", "audit", "breaks", "sign"}
-    ours = {
-        " ".join(words[: 2 if words[0] in groups else 1]): tuple(role in who for role in ROLES)
-        for words, who in ((command.split(), who) for command, who in WHO.items())
+    assert said == {
+        command: tuple(one in HOLDERS[role] for one in ROLES) for command, role in ROLE_OF.items()
     }
-    assert told == ours
+
+
+def test_a_role_is_refused_what_the_table_does_not_give_it(
+    granted: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asked before anything is done, so that no batch has to be there."""
+    for role in ROLES:
+        with member(granted, role, monkeypatch) as url:
+            user = url.partition("//")[2].partition("@")[0]
+            for line in LINES:
+                command = named(line)
+                least = ROLE_OF[command]
+                if role in HOLDERS[least] or role in HOLDERS[BEGUN.get(command, least)]:
+                    continue
+                code, said = run(line.format(home=granted.settings.home, url=url).split())
+                told = f"The role {user} lacks a right: `recon {command}` takes {least}."
+                assert (code, said[: len(told)]) == (2, told), line
+                assert said.endswith("Nothing was changed."), line
+
+
+def test_who_owns_the_schema_may_run_each_command(granted: Workspace) -> None:
+    """Also where nobody is a superuser, or a member of a role."""
+    owner = f"owner_{uuid.uuid4().hex[:8]}"
+    url = str(granted.settings.database_url)
+    with psycopg.connect(url, autocommit=True) as connection:
+        for statement in (
+            "CREATE ROLE {} LOGIN",
+            "ALTER SCHEMA recon OWNER TO {}",
+            *(
+                f"ALTER FUNCTION recon.{marking_function(role)} OWNER TO {{}}"
+                for role in (LOADER, MERGER, CONTROLLER)
+            ),
+        ):
+            connection.execute(sql.SQL(statement).format(sql.Identifier(owner)))
+        try:
+            with psycopg.connect(url.replace("//postgres:@", f"//{owner}@")) as theirs:
+                for command in ROLE_OF:
+                    refuse_without_right(theirs, command)
+        finally:
+            connection.execute(
+                sql.SQL("REASSIGN OWNED BY {} TO postgres").format(sql.Identifier(owner))
+            )
+            connection.execute(sql.SQL("DROP OWNED BY {}").format(sql.Identifier(owner)))
+            connection.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(owner)))
 
 
 @pytest.fixture
-def state(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
-    """One batch in every state that a command asks for, a service, and a reconciliation."""
-    url, home = str(workspace.settings.database_url), workspace.settings.home
-    with psycopg.connect(url, autocommit=True) as owner:
+def granted(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    """A database that the roles are granted on, and nothing in it."""
+    with psycopg.connect(str(workspace.settings.database_url), autocommit=True) as owner:
         for statement in statements():
             owner.execute(statement)  # type: ignore[call-overload]
+    monkeypatch.setenv("RECON_HOME", str(workspace.settings.home))
+    monkeypatch.setenv("RECON_DATABASE_URL", str(workspace.settings.database_url))
+    return workspace
+
+
+@pytest.fixture
+def state(granted: Workspace, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
+    """One batch in every state that a command asks for, a service, and a reconciliation."""
+    workspace, url = granted, str(granted.settings.database_url)
+    home = workspace.settings.home
     options = SandboxOptions(port=0, users=(User("demo", "demo", ("Client", "Admin", "Partner")),))
     with Sandbox(options, url).running() as service:
         for name, value in {
-            "HOME": str(home),
-            "DATABASE_URL": url,
             "SERVICE_URL": service,
             "SERVICE_USER": "demo",
             "SERVICE_PASSWORD": "demo",
@@ -157,13 +222,14 @@ def test_each_command_as(role: str, state: Workspace, monkeypatch: pytest.Monkey
     wrong = []
     with member(state, role, monkeypatch) as url:
         user = url.partition("//")[2].partition("@")[0]
-        for command, roles in WHO.items():
+        for command in LINES:
             words = [one.format(home=state.settings.home, url=url) for one in command.split()]
             code, said = run(words)
             denied = "lacks a right" in said or "permission denied" in said
             if os.environ.get("SHOW"):
                 print(f"{role:18} {command:60} {code} {said.strip()[-160:]!r}")
-            if denied == (role in roles) or (denied and user not in said):
+            may = role in HOLDERS[ROLE_OF[named(command)]]
+            if denied == may or (denied and user not in said):
                 wrong.append((command, code, said[-300:]))
     assert wrong == []
 

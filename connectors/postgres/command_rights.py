@@ -1,0 +1,35 @@
+"""Whether the account of the database may run a command, asked before anything of it is done."""
+
+import psycopg
+
+from connectors.errors import StatementRefused
+from schemas.derived.sql_names import SCHEMA
+from schemas.guards.commands import BEGUN, ROLE_OF, marking_function
+from schemas.guards.roles import READER
+
+
+def refuse_without_right(connection: psycopg.Connection, command: str) -> None:
+    """Raise StatementRefused where the command takes a role that this account has not.
+
+    Rights are asked for and not members: the owner of the schema, who has the rights of all roles,
+    is a member of none. Whoever can read may run what only reads; the database says who cannot.
+    """
+    whole = ROLE_OF[command]
+    role = BEGUN.get(command, whole)
+    if role == READER or _has_rights_of(connection, role):
+        return
+    checked = f", or of {role} to take rows as far as the check" if role != whole else ""
+    raise StatementRefused(
+        f"The role {connection.info.user} lacks a right: `recon {command}` takes {whole}. Connect "
+        f"as a member of {whole}{checked}; docs/production.md lists what each role may. Nothing "
+        "was changed."
+    )
+
+
+def _has_rights_of(connection: psycopg.Connection, role: str) -> bool:
+    found = connection.execute(
+        "SELECT bool_or(has_function_privilege(oid, 'EXECUTE')) FROM pg_proc "
+        "WHERE pronamespace = to_regnamespace(%s) AND proname = %s",
+        [SCHEMA, marking_function(role)],
+    ).fetchone()
+    return bool(found and found[0])
