@@ -4,6 +4,7 @@ import ipaddress
 import math
 import os
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
@@ -209,6 +210,11 @@ class Settings:
 
 def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     """The settings of this process; raises SettingsError for a value that cannot be used."""
+    if (encoding := sys.getfilesystemencoding()) != "utf-8":
+        raise SettingsError(
+            f"Python takes names of files for {encoding} here, and they are kept as UTF-8. Unset "
+            "PYTHONUTF8 or set it to 1, without -X utf8=0."
+        )
     home = environment.get("RECON_HOME") or ".recon"
     url = environment.get("RECON_DATABASE_URL") or None
     if url is not None:

@@ -7,6 +7,7 @@ Exit codes are a contract: 0 reconciled, 1 breaks, rejects or a decision needed,
 import os
 import sys
 from contextlib import redirect_stdout, suppress
+from io import TextIOWrapper
 from typing import Any, NoReturn, TextIO, cast
 
 import cyclopts
@@ -15,6 +16,7 @@ from flows.commands.stopping import stop_when_told, stopping
 
 COULD_NOT_RUN = 2
 INTERRUPTED = 130
+UTF8, UTF8_MODE = "utf-8", "PYTHONUTF8"
 
 GROUPS = {
     "Deliveries": {
@@ -139,6 +141,9 @@ class Output:
 
     def __init__(self, stream: TextIO | None) -> None:
         self.stream = stream or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+        if isinstance(stream, TextIOWrapper) and stream.encoding.lower() != UTF8:
+            # A sign that this terminal or file has not is shown by its number, as errors are.
+            stream.reconfigure(errors="backslashreplace")
 
     def write(self, text: str) -> int:
         """Write, unless the reader has left."""
@@ -171,6 +176,7 @@ def main(arguments: list[str] | None = None) -> None:
 
     given = sys.argv[1:] if arguments is None else arguments
     if arguments is None:
+        _begin_again_in_utf8()
         from connectors.files.atomic import keep_private  # noqa: PLC0415
 
         keep_private()
@@ -207,6 +213,17 @@ def main(arguments: list[str] | None = None) -> None:
         tell_of_fault(error, command)
         sys.exit(COULD_NOT_RUN)
     sys.exit(code or 0)
+
+
+def _begin_again_in_utf8() -> None:
+    """Have Python read names of files as UTF-8, whatever the locale: so they are kept.
+
+    It can only begin with that, and does so by itself where nobody forbids it. So do the processes
+    that this one starts.
+    """
+    if sys.getfilesystemencoding() != UTF8 and os.environ.get(UTF8_MODE) != "1":
+        os.environ[UTF8_MODE] = "1"
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 -- what runs.
 
 
 def _say_stopped(command: str) -> NoReturn:

@@ -451,3 +451,36 @@ def test_a_home_folder_that_nobody_knows_is_told(name: str) -> None:
         match=f"{name}='~nobody-of-this-name/x': ~nobody-of-this-name has no home folder",
     ):
         read_settings({name: "~nobody-of-this-name/x"})
+
+
+@pytest.mark.long(but=("read as they are",))
+@pytest.mark.parametrize(
+    ("flags", "environment", "told"),
+    [
+        pytest.param((), {"PYTHONUTF8": "0"}, "Zürich.csv: payment, 1 row", id="read as they are"),
+        pytest.param(
+            ("-X", "utf8=0"), {}, "recon: Python takes names of files for ascii", id="named refusal"
+        ),
+        pytest.param(
+            (),
+            {"PYTHONIOENCODING": "ascii"},
+            r"Z\xfcrich.csv: payment, 1 row",
+            id="shown as it can",
+        ),
+    ],
+)
+def test_names_of_files_are_utf8_whatever_the_locale(
+    tmp_path: Path, flags: tuple[str, ...], environment: dict[str, str], told: str
+) -> None:
+    """A name that was read as bytes would be kept as another one, which nobody finds again."""
+    (tmp_path / "Ö").mkdir()
+    path = write(tmp_path / "Ö" / "Zürich.csv", line(1))
+    locale = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "RECON_HOME": str(tmp_path / "Höme")}
+    run = subprocess.run(
+        [sys.executable, *flags, "-m", "flows", "check", path],
+        env=dict(os.environ) | locale | environment,
+        cwd=Path(__file__).parents[1],
+        capture_output=True,
+        check=False,
+    )
+    assert told in (run.stdout + run.stderr).decode()
