@@ -51,6 +51,7 @@ class DeliveredPlace(NamedTuple):
     """Where a row is that repairs another one, is repaired by it, or wrote the same record."""
 
     batch_id: int
+    extract_id: int
     file: str
     record_number: int
     line: int
@@ -75,7 +76,10 @@ def read_name(name: str) -> tuple[int, int] | None:
 def repairs_of(
     connection: psycopg.Connection, batch_id: int, extract_id: int, record_number: int
 ) -> list[DeliveredPlace]:
-    """The rows that came to repair a row, in the order they came, whatever became of them."""
+    """The rows that came to repair a row, in the order they came, whatever became of them.
+
+    Of rows that name none they are those by which it was corrected.
+    """
     batches = connection.execute(
         "SELECT id FROM batch WHERE corrects = %s AND id > corrects ORDER BY id", [batch_id]
     ).fetchall()
@@ -88,7 +92,41 @@ def repairs_of(
                 batch_span(connection, correction) | {"name": f"{extract_id}:{record_number}"},
             ).fetchall()
             places += [place_of(connection, correction, *row) for row in rows]
+    places += _repairs_by_key(connection, extract_id, record_number)
     return [place for place in places if place is not None]
+
+
+def taken_in_for(connection: psycopg.Connection, row: DeliveredPlace) -> DeliveredPlace | None:
+    """The row that was taken in for a corrected one: its repair, or that one's in its turn."""
+    repairs = repairs_of(connection, row.batch_id, row.extract_id, row.record_number)
+    last = max((one for one in repairs if one.state in REPAIRING), default=None)
+    return taken_in_for(connection, last) if last and last.state == CORRECTED else last
+
+
+def _repairs_by_key(
+    connection: psycopg.Connection, extract_id: int, record_number: int
+) -> Iterator[DeliveredPlace | None]:
+    found = connection.execute(
+        f"""SELECT (error_data::json -> 0 -> 'Meta' ->> 'batch')::int FROM outcome
+        WHERE extract_id = %s AND record_number = %s AND verdict = '{CORRECTED}'
+            AND error_data IS NOT NULL""",
+        [extract_id, record_number],
+    ).fetchone()
+    if found is None:
+        return
+    for table in staged_tables(connection, found[0]):
+        if not table.key:
+            continue
+        same = " AND ".join(f"w.{quoted(key)} = s.{quoted(key)}" for key in key_columns(table))
+        rows = connection.execute(
+            f"""SELECT s.extract_id, s.record_number FROM {staged_name(table)} s {told_joins(table)}
+            JOIN {staged_name(table)} w ON {same}
+            WHERE w.extract_id = %(extract)s AND w.record_number = %(record)s
+                AND {of_batch("s")} AND s.parent IS NULL AND {STATE} IN ({listed(SETTLING)})
+            ORDER BY 1, 2""",
+            batch_span(connection, found[0]) | {"extract": extract_id, "record": record_number},
+        ).fetchall()
+        yield from (place_of(connection, found[0], *row) for row in rows)
 
 
 def place_of(
@@ -101,7 +139,7 @@ def place_of(
         "WHERE s.batch_id = %s AND s.extract_id = %s AND s.record_number = %s",
         [batch_id, extract_id, record_number],
     ).fetchone()
-    return DeliveredPlace(batch_id, row[0], record_number, *row[1:]) if row else None
+    return DeliveredPlace(batch_id, extract_id, row[0], record_number, *row[1:]) if row else None
 
 
 def _corrects(connection: psycopg.Connection, batch_id: int) -> int | None:

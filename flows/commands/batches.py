@@ -21,7 +21,6 @@ from flows.commands.console import (
 )
 from flows.commands.deliver import Json, Verbose, show_ended
 from schemas.counting import agree, grouped, quantity
-from schemas.reasons import remedies
 from schemas.tables import EXTRACTS
 
 if TYPE_CHECKING:
@@ -141,11 +140,9 @@ def row_command(
     with workspace("row", quiet=True) as place, place.database.connect() as connection:
         found = locate(place, connection, batch, file, Spot(line, record))
         texts = RowTexts(place, connection, [batch])
-        rows = [
-            {**texts.fill(row._asdict()), **_other_rows(connection, row), "next": _remedies(row)}
-            for row in found
-        ]
-        for told in rows:
+        rows = [{**texts.fill(row._asdict()), **_other_rows(connection, row)} for row in found]
+        for row, told in zip(found, rows, strict=True):
+            told["next"] = _next(connection, row)
             if told["data"] is None and told["raw"] is None:
                 told["next"] += texts.why_removed(told["extract_id"])
         fields = [
@@ -173,20 +170,39 @@ def row_command(
     return 0
 
 
-def _remedies(row: Any) -> list[str]:
+def _next(connection: "psycopg.Connection", row: Any) -> list[str]:
     """What to do about the errors of a row."""
-    return remedies(error["ErrorCode"] for error in loads(row.error_data or "[]"))
+    from connectors.postgres.attempts import AttemptRow, later_attempts
+    from connectors.postgres.ledger import find_batch
+    from flows.report.next_step import next_of_row
+
+    if not row.error_data:
+        return []
+    place = AttemptRow(row.batch_id, row.extract_id, row.record_number)
+    later = later_attempts(connection, row.batch_id).get(place)
+    return next_of_row(loads(row.error_data), find_batch(connection, row.batch_id).state, later)
 
 
 def _other_rows(connection: "psycopg.Connection", row: Any) -> dict[str, Any]:
     """Who else wrote its record last, the row that this one repairs, and those that repair it."""
-    from connectors.postgres.corrections import matched_by_key, repaired_row, repairs_of
+    from connectors.postgres.corrections import (
+        matched_by_key,
+        place_of,
+        repaired_row,
+        repairs_of,
+        taken_in_for,
+    )
     from connectors.postgres.record_rows import RowPlace, other_writer
 
     repaired = repaired_row(connection, row.batch_id, row.parent) if row.parent else None
     repairs = repairs_of(connection, row.batch_id, row.extract_id, row.record_number)
     place = RowPlace(row.extract_id, row.record_number)
-    writer = other_writer(connection, EXTRACTS[row.record], place)
+    table, here = EXTRACTS[row.record], place_of(connection, row.batch_id, *place)
+    writer = other_writer(connection, table, place)
+    if writer is None and here and (taken := taken_in_for(connection, here)):
+        # What was said of it stands in another row, perhaps under another key.
+        instead = RowPlace(taken.extract_id, taken.record_number)
+        writer = other_writer(connection, table, instead) or taken
     return {
         "last_written_by": writer and writer._asdict(),
         "repairs": repaired and repaired._asdict(),

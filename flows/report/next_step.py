@@ -1,14 +1,16 @@
-"""What somebody has to do next about a batch: one answer for lists, pages and messages."""
+"""What is to be done next about a batch, or a row: one answer for lists, pages and messages."""
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
+from connectors.postgres.attempts import REJECTED, REPAIRED, WAITING, Later
 from connectors.postgres.ledger import ENDED, State
 from connectors.postgres.overview import BatchSummary
 from flows.steps.batch_report import PUSH_LEFT, BatchReport
 from schemas.counting import agree, quantity
 from schemas.derived.views import SEND_ERRORS
+from schemas.reasons import remedies
 
 
 class Left(NamedTuple):
@@ -113,3 +115,25 @@ def commands(batch_id: int, left: Left, *, held: bool = False) -> str:
         files = agree(left.files, "the refused file", quantity(left.files, "refused file"))
         steps.append(f"deliver {files} anew")
     return "; ".join(steps)
+
+
+_LATER = {
+    REPAIRED: "Nothing: batch {batch} has its repair.",
+    REJECTED: "Correct it in batch {batch}, where it was delivered again and is in error.",
+    WAITING: "Wait for batch {batch}, which has its repair and has not come to its end.",
+}
+
+
+def next_of_row(
+    errors: Iterable[Mapping[str, Any]], state: State, later: Later | None
+) -> list[str]:
+    """What to do about the errors of a row, as ErrorData has them; empty: nothing.
+
+    `state` is that of its batch, `later` what became of the row in another one.
+    """
+    steps = remedies(str(error["ErrorCode"]) for error in errors)
+    if not steps:
+        return []
+    if state in (State.UNDONE, State.DISCARDED):
+        return [f"Import its file again: of a batch that was {state} no row is corrected."]
+    return [_LATER[later.state].format(batch=later.batch_id)] if later else steps

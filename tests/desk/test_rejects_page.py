@@ -10,6 +10,7 @@ from zipfile import ZipFile
 import pytest
 
 from connectors.files.profile import DEFAULT
+from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.steps.secrets import HIDDEN
@@ -58,6 +59,18 @@ def test_the_files_to_correct_are_a_delivery(
     assert "1 row not written: repaired by batch 2." in page.text
     assert page.open("/batches/1/rejects.zip").status == 404
     assert "no rows with errors left to correct" in page.text
+
+
+def test_a_row_that_was_delivered_again_is_corrected_where_it_is_in_error(
+    workspace: Workspace, browser: New, tmp_path: Path
+) -> None:
+    bring(workspace, tmp_path / "a.csv", line(1, amount="x"))
+    (repair,) = write_rejects(workspace, 1, tmp_path / "out", with_secrets=False)
+    import_delivery(workspace, [str(repair)], DEFAULT, corrects=1)
+    page = browser().open("/batches/1/rejects")
+    assert "Correct it in batch 2" in page.text
+    assert REASONS["Number"].remedy not in page.text
+    assert REASONS["Number"].remedy in page.open("/batches/2/rejects").text
 
 
 @pytest.mark.long

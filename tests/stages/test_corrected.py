@@ -492,11 +492,13 @@ def test_a_row_names_its_repair_and_the_repair_names_its_row(
     correct({2: line(2, amount="10"), 9: line(9)})
     with workspace.database.connect() as connection:
         assert repairs_of(connection, 1, 1, 2) == [
-            DeliveredPlace(2, "repair-1.csv", 1, 2, "rejected"),
-            DeliveredPlace(3, "repair-2.csv", 1, 2, "inserted"),
+            DeliveredPlace(2, 2, "repair-1.csv", 1, 2, "rejected"),
+            DeliveredPlace(3, 3, "repair-2.csv", 1, 2, "inserted"),
         ]
         assert repairs_of(connection, 1, 1, 1) == []
-        assert repaired_row(connection, 3, "1:2") == DeliveredPlace(1, "a.csv", 2, 3, "corrected")
+        assert repaired_row(connection, 3, "1:2") == DeliveredPlace(
+            1, 1, "a.csv", 2, 3, "corrected"
+        )
         # A name that leads nowhere, or is none, or is of a batch this one does not correct.
         for batch, name in ((3, "1:9"), (3, "x"), (3, "2:1"), (1, "1:2")):
             assert repaired_row(connection, batch, name) is None

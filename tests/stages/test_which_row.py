@@ -13,7 +13,10 @@ from flows.__main__ import main
 from flows.stages.receive import receive
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import import_delivery
+from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
+from schemas.reasons import REASONS
+from tests.stages.payments import HEADER as PAYMENTS
 from tests.stages.payments import line, write
 
 HEADER = "TenantsId,Name,Gender,AgeGroup,Style,ImageUrl,EthnicGroup\n"
@@ -217,9 +220,58 @@ def test_a_row_names_the_one_that_wrote_its_record_since(
     import_delivery(workspace, [write(tmp_path / "second.csv", line(1, amount="11"))], DEFAULT)
     third = write(tmp_path / "third.csv", line(1, amount="11"), line(3))
     import_delivery(workspace, [third], DEFAULT)
-    second = {"batch_id": 2, "file": "second.csv", "record_number": 1, "line": 2}
+    second = {"batch_id": 2, "extract_id": 2, "file": "second.csv", "record_number": 1, "line": 2}
     told = second | {"state": "updated"}
     assert (last_writer(1, "first.csv"), last_writer(2, "second.csv")) == (told, None)
     assert last_writer(3, "third.csv") == told  # It changed nothing.
     _, out, _ = recon("row", "1", "first.csv", "--line", "2")
     assert "last_written_by  batch 2, updated: recon row 2 second.csv --line 2" in out
+
+
+def test_what_to_do_about_a_row_is_what_is_left_to_do(
+    workspace: Workspace, recon: Any, tmp_path: Path
+) -> None:
+    """Told once more what was wrong, somebody would correct it a second time."""
+    remedy = REASONS["Number"].remedy
+
+    def deliver(file: str, *rows: str, names: str = "ReconRow,", **terms: Any) -> Any:
+        path = tmp_path / file
+        path.write_text("\n".join([names + PAYMENTS, *rows]) + "\n")
+        return import_delivery(workspace, [str(path)], DEFAULT, **terms)
+
+    def told(batch: int, file: str, at: int) -> tuple[list[str], str | None]:
+        out = json.loads(recon("row", str(batch), file, "--line", str(at), "--json")[1])
+        writer = out["last_written_by"]
+        return out["next"], writer and f"{writer['file']}:{writer['line']}"
+
+    wrong = (line(1, amount="one"), line(2, amount="two"), line(3, amount="three"))
+    deliver("first.csv", *wrong, names="")
+    assert [told(1, "first.csv", at) for at in (2, 3, 4)] == [([remedy], None)] * 3
+
+    deliver("second.csv", f"1:1,{line(1)}", f"1:2,{wrong[1]}", corrects=1)
+    nothing = ["Nothing: batch 2 has its repair."]
+    assert told(1, "first.csv", 2) == (nothing, "second.csv:2")
+    again = "Correct it in batch 2, where it was delivered again and is in error."
+    assert told(1, "first.csv", 3) == ([again], None)
+    assert told(2, "second.csv", 3) == ([remedy], None)
+
+    # The repair has a key of its own, and is of the repair that was in error; the other is by key.
+    deliver("third.csv", f"2:2,{line(22)}", corrects=2)
+    deliver("by-key.csv", line(3), names="", corrects=1)
+    nothing = ["Nothing: batch 3 has its repair."]
+    assert told(1, "first.csv", 3) == (nothing, "third.csv:2")
+    assert told(2, "second.csv", 3) == (nothing, "third.csv:2")
+    assert told(1, "first.csv", 4) == (["Nothing: batch 4 has its repair."], "by-key.csv:2")
+    out = recon("row", "1", "first.csv", "--line", "4")[1]
+    assert "repaired_by  batch 4, inserted: recon row 4 by-key.csv --line 2" in out
+
+    deliver("since.csv", line(1, amount="99"), names="")
+    assert told(1, "first.csv", 2)[1] == "since.csv:2"
+
+    undo_batch(workspace, 3, by=None, reason="test")
+    assert told(1, "first.csv", 3) == ([again], None)
+    deliver("alone.csv", line(7, amount="x"), names="")
+    undo_batch(workspace, 6, by=None, reason="test")
+    assert told(6, "alone.csv", 2)[0] == [
+        "Import its file again: of a batch that was undone no row is corrected."
+    ]

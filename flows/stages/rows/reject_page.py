@@ -13,12 +13,12 @@ import psycopg
 from connectors.postgres import ledger
 from connectors.postgres.attempts import AttemptRow, Later
 from connectors.postgres.findings import RejectedRow, rejected_rows
+from flows.report.next_step import next_of_row
 from flows.stages.check import tables_of
 from flows.stages.rows.texts import RowTexts
 from flows.stages.workspace import Workspace
 from flows.steps.secrets import shown_record
 from schemas.field import Table
-from schemas.reasons import remedies
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,7 @@ def list_rejects(
     after: tuple[int, int] = (0, 0),
 ) -> list[ShownReject]:
     """So many rows with errors of a batch behind the one of this extract and record number."""
+    batch = ledger.find_batch(connection, batch_id)
     found: list[list[_Found]] = []
     for table in tables_of(ledger.list_receipts(connection, batch_id, "stage")):
         rows = rejected_rows(connection, table, batch_id, most=most, after=after)
@@ -57,7 +58,7 @@ def list_rejects(
     names = {one.id: one.name for one in ledger.list_extracts(connection, batch_id)}
     place = attrgetter("extract_id", "record_number")
     return [
-        _shown(one.table, row, names[row.extract_id], elsewhere, batch_id)
+        _shown(one.table, row, names[row.extract_id], elsewhere, batch)
         for one in islice(merge(*found, key=place), most)
         for row in texts.filled([one.row])
     ]
@@ -72,8 +73,13 @@ class _Found:
 
 
 def _shown(
-    table: Table, row: RejectedRow, file: str, elsewhere: Mapping[AttemptRow, Later], batch_id: int
+    table: Table,
+    row: RejectedRow,
+    file: str,
+    elsewhere: Mapping[AttemptRow, Later],
+    batch: ledger.Batch,
 ) -> ShownReject:
+    later = elsewhere.get(AttemptRow(batch.id, row.extract_id, row.record_number))
     errors = tuple(json.loads(row.error_data))
     text = row.data or row.raw or ""
     return ShownReject(
@@ -84,6 +90,6 @@ def _shown(
         table.title,
         shown_record(table, text) if text else "",
         errors,
-        tuple(remedies(error["ErrorCode"] for error in errors)),
-        elsewhere.get(AttemptRow(batch_id, row.extract_id, row.record_number)),
+        tuple(next_of_row(errors, batch.state, later)),
+        later,
     )
