@@ -166,6 +166,19 @@ SERVE = (
 )
 
 
+def test_a_server_outlives_who_started_it_where_others_need_it(own: Path) -> None:
+    Postmaster(own).stop()
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", SERVE, str(own)],
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == ""
+    assert Postmaster(own).listens(), "this process needs it"
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("mask", [0o022, 0o000])
 def test_a_long_path_is_no_open_door(tmp_path: Path, mask: int) -> None:

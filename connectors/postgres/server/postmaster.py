@@ -40,9 +40,6 @@ LONGEST_SOCKET = 100
 START_SECONDS = STOP_SECONDS = 60
 PAUSE_SECONDS = 0.02
 
-_started: dict[Path, subprocess.Popen[bytes]] = {}
-"""Servers this process is the parent of: their end has to be looked at."""
-
 
 class Postmaster:
     """The server of one data folder; the caller keeps others from doing the same meanwhile."""
@@ -89,7 +86,6 @@ class Postmaster:
         """Start the server unless it runs; what a dead one left behind does not block it."""
         if os.geteuid() == 0 and self.folder.stat().st_uid == 0:
             give(self.folder, server_user())  # A copy that root brought back.
-        _forget_ended(self.folder)
         if self.listens() and self._answers():
             return
         # It may also have been ending when it was asked.
@@ -140,19 +136,22 @@ class Postmaster:
         _replace(self.folder / "pg_hba.conf", told)
 
     def _launch(self) -> None:
-        # The server and each of its processes hold this lock as long as they live.
+        """Begin the server, as nobody's child: it outlives this process where others need it.
+
+        It and each of its processes hold the lock as long as they live.
+        """
         with (
             open_private(self._living) as living,
             open_private(self.log, append=True, follow=False) as log,
         ):
             fcntl.flock(living, fcntl.LOCK_EX)
             os.fchown(log.fileno(), *owner_of(self.folder))
-            _started[self.folder] = subprocess.Popen(
+            subprocess.run(
                 [
-                    program("postgres", self.folder),
+                    program("pg_ctl", self.folder),
+                    *("start", "--silent", "--no-wait"),
                     *("-D", as_seen_inside(self.folder)),
-                    *("-k", "."),
-                    *("-h", ""),
+                    *("-o", "-k . -h ''"),
                 ],
                 **identity(self.folder),
                 stdin=subprocess.DEVNULL,
@@ -160,6 +159,7 @@ class Postmaster:
                 stderr=log,
                 start_new_session=True,  # Ctrl-C is for us, not for it.
                 pass_fds=[living.fileno()],
+                check=False,  # Its log says why.
             )
 
     def _answers(self) -> bool:
@@ -169,8 +169,7 @@ class Postmaster:
             try:
                 psycopg.connect(self.uri(), connect_timeout=START_SECONDS).close()
             except psycopg.OperationalError as error:
-                process = _started.get(self.folder)
-                if process.poll() is not None if process else not self.listens():
+                if not self._is_alive():
                     return False
                 if time.monotonic() > deadline:
                     raise DatabaseUnusable(
@@ -210,14 +209,8 @@ class Postmaster:
                     "that hangs. Stop it there; nothing was changed."
                 )
             time.sleep(PAUSE_SECONDS)
-        child = _started.pop(self.folder, None)
-        if child is not None:
-            child.wait(STOP_SECONDS)
 
     def _is_alive(self) -> bool:
-        child = _started.get(self.folder)
-        if child is not None and child.poll() is None:
-            return True
         with suppress(FileNotFoundError), self._living.open("rb") as living:
             try:
                 fcntl.flock(living, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -279,11 +272,6 @@ def _remove_empty(path: Path) -> None:
         path.rmdir()
     except OSError:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path)) from None
-
-
-def _forget_ended(folder: Path) -> None:
-    if (child := _started.get(folder)) is not None and child.poll() is not None:
-        del _started[folder]
 
 
 class _Peer:
