@@ -11,7 +11,7 @@ from connectors.postgres.ledger import State
 from flows.tasks import batch as tasks
 from flows.tasks.approval import decide
 from flows.tasks.attempts import begun_again
-from flows.tasks.batch import Manifest
+from flows.tasks.batch import BatchStatus
 from flows.tasks.delivery import Delivery, OverBudget
 from flows.tasks.hooks import HOOKS
 from flows.tasks.run_names import called
@@ -38,7 +38,7 @@ def import_batch(delivery: Delivery) -> RunState[Any]:
     return end_state(run_stages(received, delivery.over_budget))
 
 
-def run_stages(received: Manifest, over_budget: OverBudget = "ask") -> Manifest:
+def run_stages(received: BatchStatus, over_budget: OverBudget = "ask") -> BatchStatus:
     """Take a batch from where it is to its end, or to the decision that it waits for."""
     # Every row is kept verbatim with its place and verdict; nothing can be lost after this.
     staged = tasks.stage_rows(received)
@@ -58,7 +58,9 @@ def run_stages(received: Manifest, over_budget: OverBudget = "ask") -> Manifest:
     return tasks.report_batch(applied)
 
 
-def receive_again_if_taken_back(received: Manifest, again: Callable[[], Manifest]) -> Manifest:
+def receive_again_if_taken_back(
+    received: BatchStatus, again: Callable[[], BatchStatus]
+) -> BatchStatus:
     """The batch that a run goes on with: on a Retry a new one, where it was discarded or undone.
 
     A run that was only suspended keeps to its batch, whatever became of it in the meantime.
@@ -68,7 +70,7 @@ def receive_again_if_taken_back(received: Manifest, again: Callable[[], Manifest
 
 
 def run_import(delivery: Delivery) -> RunState[Any]:
-    """Run the flow here and now; its end state, with the last manifest where it completed."""
+    """Run the flow here and now; its end state, with the last status where it completed."""
     # A run of seconds needs no heartbeat, and Prefect waits a second for the end of each.
     with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
         return import_batch(delivery, return_state=True)

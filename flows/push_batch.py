@@ -22,7 +22,7 @@ from flows.tasks import batch as tasks
 from flows.tasks import rerun as rerun_tasks
 from flows.tasks.artifacts import publish_table
 from flows.tasks.attempts import FROM_LEDGER
-from flows.tasks.batch import Manifest
+from flows.tasks.batch import BatchStatus
 from flows.tasks.holding import held, open_workspace
 from flows.tasks.hooks import HOOKS
 from flows.tasks.missed_runs import overtaken
@@ -85,7 +85,7 @@ def waiting() -> list[int]:
 
 
 @task(name="push batch", task_run_name="push batch {batch.batch_id}", **FROM_LEDGER)
-def push_rows(batch: Manifest, *, max_rows: int | None, rate: float | None) -> Manifest:
+def push_rows(batch: BatchStatus, *, max_rows: int | None, rate: float | None) -> BatchStatus:
     """Name the service if need be, and send; a service that is down is told, with the way on."""
     # Held for writing even when it has ended: rows of it may be unsent again.
     with held(batch.batch_id, State.MERGED) as (workspace, lease):
@@ -124,7 +124,7 @@ def _publish(batches: Sequence[int], stopped: str | None) -> None:
     )
 
 
-def _end_state(ended: Sequence[Manifest]) -> RunState[Any]:
+def _end_state(ended: Sequence[BatchStatus]) -> RunState[Any]:
     data = [batch.model_dump(mode="json") for batch in ended]
     if ended and ended[-1].stopped:
         return Failed(message=ended[-1].stopped)

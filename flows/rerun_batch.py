@@ -12,7 +12,7 @@ from flows.report.changes import changes_table
 from flows.tasks import batch as tasks
 from flows.tasks import rerun as rerun_tasks
 from flows.tasks.artifacts import publish_table
-from flows.tasks.batch import Manifest
+from flows.tasks.batch import BatchStatus
 from flows.tasks.delivery import BareAddress, OverBudget
 from flows.tasks.hooks import HOOKS
 from flows.tasks.run_names import called
@@ -54,7 +54,7 @@ def rerun_batch(
     before = {batch_id: rerun_tasks.count_rows(batch_id)}
     if only == "failed rows":
 
-        def receive(*, anew: bool = False) -> Manifest:
+        def receive(*, anew: bool = False) -> BatchStatus:
             task = rerun_tasks.receive_correction.with_options(refresh_cache=anew)
             return task(batch_id, corrected_file)
 

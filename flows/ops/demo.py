@@ -29,7 +29,7 @@ from schemas.operations import PUSHES
 from schemas.tables import EXTRACTS
 
 if TYPE_CHECKING:
-    from flows.tasks.batch import Manifest
+    from flows.tasks.batch import BatchStatus
 
 FEED = "demo"
 """A feed of its own: a sample that was imported by hand before is taken again."""
@@ -194,10 +194,10 @@ class _Story:
         self.show = show
         self.chapter = 0
 
-    def deliver(self, name: str, about: str, corrects: int | None = None) -> "Manifest":
+    def deliver(self, name: str, about: str, corrects: int | None = None) -> "BatchStatus":
         """Import one sample; raises the ReconError of a run that failed."""
         from flows.import_batch import run_import  # noqa: PLC0415 -- the same.
-        from flows.tasks.batch import Manifest  # noqa: PLC0415 -- the same.
+        from flows.tasks.batch import BatchStatus  # noqa: PLC0415 -- the same.
         from flows.tasks.delivery import Delivery  # noqa: PLC0415 -- imports Prefect.
 
         self._begin(f"{name}: {about}")
@@ -210,15 +210,15 @@ class _Story:
         )
         state = run_import(delivery)
         seconds = time.monotonic() - started
-        manifest = Manifest.model_validate(state.result())
-        if manifest.known:
-            self.show(f"   {manifest.known}")
-        counted = ", ".join(f"{count:,} {verdict}" for verdict, count in manifest.rows.items())
-        self.show(f"   batch {manifest.batch_id}: {state.name} in {seconds:.1f} s")
-        self.show(f"   {quantity(sum(manifest.rows.values()), 'row', grouped)}: {counted}")
-        self.show(f"   at the service: {self._at_service(manifest.batch_id)}")
-        self.show(f"   report: {manifest.folder}/report.html")
-        return manifest
+        status = BatchStatus.model_validate(state.result())
+        if status.known:
+            self.show(f"   {status.known}")
+        counted = ", ".join(f"{count:,} {verdict}" for verdict, count in status.rows.items())
+        self.show(f"   batch {status.batch_id}: {state.name} in {seconds:.1f} s")
+        self.show(f"   {quantity(sum(status.rows.values()), 'row', grouped)}: {counted}")
+        self.show(f"   at the service: {self._at_service(status.batch_id)}")
+        self.show(f"   report: {status.folder}/report.html")
+        return status
 
     def pull(self, about: str) -> int:
         """Read every listing as one batch, and give its number; raises as `deliver`."""

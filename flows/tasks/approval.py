@@ -8,7 +8,7 @@ from prefect.input import RunInput
 from pydantic import BeforeValidator, Field
 
 from flows.tasks import batch as tasks
-from flows.tasks.batch import Manifest
+from flows.tasks.batch import BatchStatus
 from flows.tasks.delivery import EARLIER, OverBudget
 from flows.tasks.hooks import tell_held, who
 
@@ -47,7 +47,7 @@ class Approval(RunInput):
     )
 
 
-def decide(held: Manifest, over_budget: OverBudget) -> Manifest:
+def decide(held: BatchStatus, over_budget: OverBudget) -> BatchStatus:
     """Settle a batch that is held as the request says; asked means that the run is suspended.
 
     A run that nobody can answer, because it belongs to no deployment, leaves the batch held.

@@ -1,9 +1,9 @@
 """The stages of a batch as Prefect tasks, in the order a row lives through them.
 
-A task takes and returns a manifest: numbers and paths, never rows. What it did is in the ledger,
-so a task that runs again, in a retry or in another run, goes on where the ledger ends. That is why
-only the first one is remembered by Prefect: a retry must go on with the batch it opened, even when
-the inbox has been emptied since.
+A task takes and returns the status of the batch: numbers and paths, never rows. What it did is in
+the ledger, so a task that runs again, in a retry or in another run, goes on where the ledger ends.
+That is why only the first one is remembered by Prefect: a retry must go on with the batch it
+opened, even when the inbox has been emptied since.
 """
 
 import hashlib
@@ -51,7 +51,7 @@ NO_REJECTS = [{"Reason": "none", "Rows": "0"}]
 """A table without a line has no columns either; the UI takes those from the first line."""
 
 
-class Manifest(BaseModel):
+class BatchStatus(BaseModel):
     """Where a batch is after a stage, small enough to be kept as JSON."""
 
     model_config = ConfigDict(frozen=True)
@@ -79,6 +79,10 @@ class Manifest(BaseModel):
     """The commands that settle what is left; empty: nothing is, or the batch has not ended."""
 
 
+Manifest = BatchStatus
+"""By this name runs of earlier versions have kept theirs, which a Retry of them reads."""
+
+
 def _once_in_a_run(context: TaskRunContext, parameters: dict[str, Any]) -> str | None:
     run = context.task_run.flow_run_id
     asked = json.dumps(parameters, sort_keys=True, default=str).encode()
@@ -95,7 +99,7 @@ REMEMBERED: dict[str, Any] = {
 
 
 @task(name="receive files", task_run_name="receive files", **REMEMBERED)
-def receive_files(delivery: Delivery) -> Manifest:
+def receive_files(delivery: Delivery) -> BatchStatus:
     """Archive the delivered files and open a batch, or find the one that took them before.
 
     Where the files are another content by now than an inbox took, the run stops.
@@ -125,7 +129,7 @@ def received_from(
     record: str | None,
     corrects: int | None,
     content_id: str | None = None,
-) -> Manifest:
+) -> BatchStatus:
     """Receive a delivery for this run; what was said of its files goes to the run's page."""
     log = get_run_logger()
     received = receive(
@@ -142,7 +146,7 @@ def received_from(
     return opened.model_copy(update={"known": known})
 
 
-def opened_now(workspace: Workspace, batch_id: int) -> Manifest:
+def opened_now(workspace: Workspace, batch_id: int) -> BatchStatus:
     """A batch as it is, with the note that this run works on it."""
     with workspace.database.connect() as connection:
         batch = ledger.find_batch(connection, batch_id)
@@ -150,7 +154,7 @@ def opened_now(workspace: Workspace, batch_id: int) -> Manifest:
         if context is not None and context.flow_run is not None:
             note_run(connection, batch.id, context.flow_run)
         refused = _refused(connection, batch.id)
-        return Manifest(
+        return BatchStatus(
             batch_id=batch.id,
             state=batch.state,
             refused=refused,
@@ -159,14 +163,14 @@ def opened_now(workspace: Workspace, batch_id: int) -> Manifest:
         )
 
 
-def state_of(batch: Manifest) -> State:
+def state_of(batch: BatchStatus) -> State:
     """What the ledger says of a batch now."""
     with open_workspace().database.connect() as connection:
         return ledger.find_batch(connection, batch.batch_id).state
 
 
 @task(name="stage rows", task_run_name="stage rows of batch {batch.batch_id}", **FROM_LEDGER)
-def stage_rows(batch: Manifest) -> Manifest:
+def stage_rows(batch: BatchStatus) -> BatchStatus:
     """Keep every row verbatim with its position and verdict; nothing can be lost after this.
 
     A run that is begun again goes on only with what was delivered.
@@ -180,7 +184,7 @@ def stage_rows(batch: Manifest) -> Manifest:
 
 
 @task(name="check rows", task_run_name="check rows of batch {batch.batch_id}", **FROM_LEDGER)
-def check_rows(batch: Manifest) -> Manifest:
+def check_rows(batch: BatchStatus) -> BatchStatus:
     """Settle repeated keys and references; over its error budget the batch is held."""
     with held(batch.batch_id, batch.state) as (workspace, lease):
         check(workspace, lease)
@@ -188,7 +192,7 @@ def check_rows(batch: Manifest) -> Manifest:
 
 
 @task(name="describe hold", task_run_name="say why batch {batch.batch_id} is held", **FROM_LEDGER)
-def describe_hold(batch: Manifest) -> str:
+def describe_hold(batch: BatchStatus) -> str:
     """What is wrong with a held batch, as the form of its decision shows it."""
     with held(batch.batch_id, batch.state) as (workspace, lease):
         report = build_report(workspace, lease.connection, lease.batch_id)
@@ -197,8 +201,8 @@ def describe_hold(batch: Manifest) -> str:
 
 @task(name="settle hold", task_run_name="{decision} batch {batch.batch_id}", **FROM_LEDGER)
 def settle_hold(
-    batch: Manifest, decision: Literal["release", "discard"], *, by: str, reason: str
-) -> Manifest:
+    batch: BatchStatus, decision: Literal["release", "discard"], *, by: str, reason: str
+) -> BatchStatus:
     """Do what was decided about a held batch; who and why goes to the audit trail."""
     with held(batch.batch_id, batch.state) as (workspace, lease):
         if ledger.find_batch(lease.connection, lease.batch_id).state is State.HELD:
@@ -211,7 +215,7 @@ def settle_hold(
 
 
 @task(name="apply rows", task_run_name="apply rows of batch {batch.batch_id}", **FROM_LEDGER)
-def apply_rows(batch: Manifest) -> Manifest:
+def apply_rows(batch: BatchStatus) -> BatchStatus:
     """Bring the clean rows into the database, each once; a held batch is left alone."""
     with held(batch.batch_id, batch.state) as (workspace, lease):
         apply(workspace, lease)
@@ -220,7 +224,7 @@ def apply_rows(batch: Manifest) -> Manifest:
 
 
 @task(name="push rows", task_run_name="push rows of batch {batch.batch_id}", **FROM_LEDGER)
-def push_rows(batch: Manifest) -> Manifest:
+def push_rows(batch: BatchStatus) -> BatchStatus:
     """Send what is unsent to the service; a service that is down is told, with the way on."""
     with held(batch.batch_id, batch.state) as (workspace, lease):
         stopped = push_reported(lambda: push(workspace, lease))
@@ -238,7 +242,7 @@ def push_reported(send: Callable[[], None]) -> str | None:
 
 
 @task(name="report batch", task_run_name="report batch {batch.batch_id}", **FROM_LEDGER)
-def report_batch(batch: Manifest) -> Manifest:
+def report_batch(batch: BatchStatus) -> BatchStatus:
     """Recount everything, end the batch, write the report files and the artifacts.
 
     Raises ConservationError when the figures do not tie, after the report was written.
@@ -285,8 +289,8 @@ def _publish(lease: Lease, report: BatchReport, folder: Path, stopped: str | Non
     publish_table(rejects, key="rejects", about=show, batches=batches)
 
 
-def _told(lease: Lease, batch: Manifest, rows: Mapping[str, int]) -> Manifest:
-    """The manifest after a stage, told on its run page as well."""
+def _told(lease: Lease, batch: BatchStatus, rows: Mapping[str, int]) -> BatchStatus:
+    """The status after a stage, told on its run page as well."""
     now = ledger.find_batch(lease.connection, lease.batch_id)
     counted = ", ".join(f"{count} {state}" for state, count in rows.items())
     told = f"Batch {now.id} is {now.state.replace('_', ' ')}"

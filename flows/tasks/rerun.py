@@ -14,12 +14,12 @@ from flows.stages.rewind import rewind
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import refuse_if_taken_back
 from flows.tasks.attempts import FROM_LEDGER
-from flows.tasks.batch import REMEMBERED, Manifest, opened_now, received_from
+from flows.tasks.batch import REMEMBERED, BatchStatus, opened_now, received_from
 from flows.tasks.holding import open_workspace
 
 
 @task(name="receive correction", task_run_name="receive correction", **REMEMBERED)
-def receive_correction(batch_id: int, corrected_file: str | None) -> Manifest:
+def receive_correction(batch_id: int, corrected_file: str | None) -> BatchStatus:
     """Open a batch of the failed rows of another one, corrected or as they were delivered.
 
     It is read, bound and judged on the terms of the batch it corrects.
@@ -37,7 +37,7 @@ def receive_correction(batch_id: int, corrected_file: str | None) -> Manifest:
 
 
 @task(name="open batch", task_run_name="open batch {batch_id}", **FROM_LEDGER)
-def open_batch(batch_id: int, *, from_the_start: bool = False) -> Manifest:
+def open_batch(batch_id: int, *, from_the_start: bool = False) -> BatchStatus:
     """Find a batch to go on with; from the start forgets its rows, while nothing is applied.
 
     Raises BatchUnknown, BatchStateError for a batch that cannot go on, and EvidenceBroken where a

@@ -12,7 +12,7 @@ from prefect.states import Completed, Failed
 
 from connectors.errors import BatchStateError
 from connectors.postgres.ledger import State
-from flows.tasks.batch import Manifest
+from flows.tasks.batch import BatchStatus
 from flows.tasks.hooks import HELD
 from schemas.counting import agree, quantity
 
@@ -21,7 +21,7 @@ WITH_ERRORS = "CompletedWithErrors"
 REJECTED = "Rejected"
 
 
-def end_state(batch: Manifest) -> RunState[Any]:
+def end_state(batch: BatchStatus) -> RunState[Any]:
     """The state a run ends in; raises BatchStateError for a batch that is at no such end."""
     data = batch.model_dump(mode="json")
     if batch.stopped:
@@ -58,7 +58,7 @@ def end_state(batch: Manifest) -> RunState[Any]:
             )
 
 
-def counted(batch: Manifest) -> str:
+def counted(batch: BatchStatus) -> str:
     """The batch in one sentence: rows, errors, files refused."""
     rows = quantity(sum(batch.rows.values()), "row")
     errors = f"{batch.errors} of {rows} {agree(batch.errors, 'carries', 'carry')} HasError"

@@ -283,14 +283,14 @@ def test_the_run_page_tells_the_life_of_the_rows(tmp_path: Path) -> None:
 def test_results_are_json_even_where_all_are_kept(tmp_path: Path, prefect_home: Path) -> None:
     from prefect.settings import PREFECT_RESULTS_PERSIST_BY_DEFAULT, temporary_settings
 
-    from flows.tasks.batch import Manifest
+    from flows.tasks.batch import BatchStatus
 
     before = result_files(prefect_home)
     with temporary_settings({PREFECT_RESULTS_PERSIST_BY_DEFAULT: True}):
         state = run(write(tmp_path / "a.csv", line(1)))
     results = list(kept_results(prefect_home, before))
     assert results
-    assert all(set(one.get("data", one)) == set(Manifest.model_fields) for one in results)
+    assert all(set(one.get("data", one)) == set(BatchStatus.model_fields) for one in results)
     folder = prefect_home / "storage" / "recon" / "receive-files"
     (path,) = (folder / str(state.state_details.flow_run_id)).iterdir()
     assert path.is_file()

@@ -28,10 +28,10 @@ ENDS = [
 def test_a_batch_ends_its_run_by_a_name_operators_can_filter_by(
     state: State, facts: dict[str, Any], kind: str, name: str
 ) -> None:
-    from flows.tasks.batch import Manifest
+    from flows.tasks.batch import BatchStatus
     from flows.tasks.states import end_state
 
-    end = end_state(Manifest(batch_id=3, state=state, rows={"inserted": 4}, **facts))
+    end = end_state(BatchStatus(batch_id=3, state=state, rows={"inserted": 4}, **facts))
     assert (end.type.value, end.name) == (kind, name)
     assert "Batch 3: " in str(end.message)
     assert ("Next: " in str(end.message)) == (name in ("CompletedWithErrors", "Held"))
@@ -42,10 +42,10 @@ def test_a_batch_ends_its_run_by_a_name_operators_can_filter_by(
     [("recon push 3", "Next: recon push 3."), ("", "Next: read the report in /reports.")],
 )
 def test_the_message_names_the_next_step(known: str, told: str) -> None:
-    from flows.tasks.batch import Manifest
+    from flows.tasks.batch import BatchStatus
     from flows.tasks.states import end_state
 
-    batch = Manifest(
+    batch = BatchStatus(
         batch_id=3,
         state=State.COMPLETE_WITH_ERRORS,
         rows={"inserted": 1},
@@ -57,11 +57,11 @@ def test_the_message_names_the_next_step(known: str, told: str) -> None:
 
 @pytest.mark.parametrize("state", [one for one in State if one not in {end[0] for end in ENDS}])
 def test_a_batch_at_no_end_fails_its_run(state: State) -> None:
-    from flows.tasks.batch import Manifest
+    from flows.tasks.batch import BatchStatus
     from flows.tasks.states import end_state
 
     with pytest.raises(BatchStateError, match=r"recon rerun 3|Import its files again"):
-        end_state(Manifest(batch_id=3, state=state))
+        end_state(BatchStatus(batch_id=3, state=state))
 
 
 def test_every_flow_of_a_batch_has_the_hooks_as_a_worker_calls_them() -> None:
@@ -169,3 +169,15 @@ def test_a_run_that_was_cancelled_is_told_by_the_name_the_docs_give(
         ("run cancelled",),
     ]
     assert {"held", "cancelled"} <= set(automations.BATCH_ENDS)
+
+
+def test_what_runs_of_earlier_versions_have_kept_is_read() -> None:
+    """A Retry goes on with the batch that the run had opened before the upgrade."""
+    from prefect.serializers import JSONSerializer
+
+    from flows.tasks.batch import BatchStatus
+
+    kept = JSONSerializer().dumps(BatchStatus(batch_id=3, state="merged", rows={"inserted": 4}))
+    assert b"flows.tasks.batch.BatchStatus" in kept
+    before = kept.replace(b"BatchStatus", b"Manifest")
+    assert JSONSerializer().loads(before) == JSONSerializer().loads(kept)
