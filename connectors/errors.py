@@ -3,6 +3,7 @@
 ReconError                 shown to the user as text, exit code 2
 ├── ExtractRefused         a file that cannot be read; the rest of the delivery goes on
 ├── DeliveryError          a path that is no delivery at all
+├── ListingUnusable        a file that a sandbox is to serve, and that holds no such records
 ├── ProfileError           a feed profile that cannot be used
 ├── RulesError             a rule file that cannot be used: file, line, and what is allowed
 ├── SidesRefused           two sides that cannot be compared
@@ -64,6 +65,10 @@ class ExtractRefused(ReconError):
 
 class DeliveryError(ReconError):
     """A path that does not exist or names no file at all."""
+
+
+class ListingUnusable(ReconError):
+    """A file that a sandbox is to serve as a listing: which record of it is none, and why."""
 
 
 class ProfileError(ReconError):

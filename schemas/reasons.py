@@ -333,9 +333,9 @@ REFUSALS = _by_code(
         "Name every column once.",
     ),
     Reason(
-        "malformed_csv",
-        "not readable as CSV",
-        "record borders cannot be determined: {detail}",
+        "malformed_header",
+        "header not readable",
+        "the header cannot be divided into names: {detail}",
         "Check delimiter and quoting, or state them in a feed profile.",
     ),
     Reason(

@@ -82,7 +82,7 @@ def first_record(
     It begins on the line of that number, or below it. Of several rows that make up the names, those
     of one column are joined by a blank.
 
-    Raises ExtractRefused: malformed_csv where no dialect divides it into cells, missing_header,
+    Raises ExtractRefused: malformed_header where no dialect divides it into cells, missing_header,
     empty_file, bad_encoding, too_large.
     """
     for head, final in heads(content, limits):
@@ -111,7 +111,7 @@ def first_record(
             return best
         if fault not in (UNFINISHED, NOT_DIVIDED) or final:
             detail = "a quote is never closed" if fault == UNFINISHED else fault
-            raise refused("malformed_csv", content.name, line=blank + 1, detail=detail)
+            raise refused("malformed_header", content.name, line=blank + 1, detail=detail)
     detail = f"no header ends within {quantity(limits.record_bytes, 'byte')}"
     raise refused("too_large", content.name, line=1, detail=detail)
 
@@ -124,7 +124,7 @@ def _separated(content: Content, dialects: Sequence[Dialect], sign: bytes) -> li
             f"the file says that its delimiter is {sign.decode()!r}, and the feed profile that it "
             f"is {' or '.join(repr(one.delimiter.decode()) for one in dialects)}"
         )
-        raise refused("malformed_csv", content.name, line=1, detail=detail)
+        raise refused("malformed_header", content.name, line=1, detail=detail)
     return [replace(dialects[0], delimiter=sign)]
 
 

@@ -104,7 +104,7 @@ def read_header(
     """Read the header and recognise the record; None leaves a choice to the profile or the header.
 
     Raises ExtractRefused: missing_header, text_before_header, commented_header, missing_column,
-    duplicate_column, inconsistent_columns, malformed_csv, bad_encoding, too_large, empty_file.
+    duplicate_column, inconsistent_columns, malformed_header, bad_encoding, too_large, empty_file.
     """
     profile = profile or DEFAULT
     if content.workbook:

@@ -22,7 +22,7 @@ PRIVATE = re.compile(
     r"@|://|sig|token|key|secret|passw|pwd|credential|auth|login|jwt|sas", re.IGNORECASE
 )
 """What is not quoted of a line that nobody knows the columns of."""
-LOOKED_FOR = ("missing_header", "missing_column", "malformed_csv", "empty_file")
+LOOKED_FOR = ("missing_header", "missing_column", "malformed_header", "empty_file")
 """Codes of refusals that another line may explain."""
 
 

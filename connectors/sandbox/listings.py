@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from connectors.errors import ExtractRefused
+from connectors.errors import ListingUnusable
 from connectors.sandbox.binding import read_cells, read_members
 from connectors.sandbox.bodies import BadBody, Cells, read_csv, read_json
 from connectors.sandbox.options import SandboxOptions
@@ -19,12 +19,12 @@ _CELL = re.compile(r'(?:"([^"]*+(?:""[^"]*+)*+)"|([^",\r\n][^,\r\n]*+)|)(,|\r?\n
 def read_listing(options: SandboxOptions, table: Table, path: Path) -> Iterator[Record]:
     """The records of a file; nothing between two commas is null, two quotes are an empty text.
 
-    A datetime keeps its `Z`, offset or lack of both. Raises ExtractRefused.
+    A datetime keeps its `Z`, offset or lack of both. Raises ListingUnusable.
     """
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as problem:
-        raise ExtractRefused("no_data", f"{path} cannot be read: {problem}") from problem
+        raise ListingUnusable(f"{path} cannot be read: {problem}") from problem
     reader = Reader(options, as_written=True)
     if text.lstrip()[:1] in ("[", "{"):
         yield from _objects(reader, table, text, path)
@@ -32,32 +32,29 @@ def read_listing(options: SandboxOptions, table: Table, path: Path) -> Iterator[
     rows = _rows(text, path)
     known = {column.lower() for column in table.columns}
     if rows and not known & rows[0].keys():
-        raise ExtractRefused(
-            "missing_header",
-            f"{path}: no column of {table.name}. Its header is {','.join(table.columns)}.",
-            line=1,
+        raise ListingUnusable(
+            f"{path}: no column of {table.name}. Its header is {','.join(table.columns)}."
         )
     for number, row in enumerate(rows, 1):
         try:
             yield read_cells(reader, table, row)
         except BadBody:
             message = f"{path}: record {number} has a cell that is no value of its column."
-            raise ExtractRefused("malformed_csv", message) from None
+            raise ListingUnusable(message) from None
 
 
 def _objects(reader: Reader, table: Table, text: str, path: Path) -> Iterator[Record]:
     try:
         tree = read_json(text, strict=True)
     except (BadBody, RecursionError):
-        raise ExtractRefused("no_data", f"{path}: it is no whole JSON.") from None
+        raise ListingUnusable(f"{path}: it is no whole JSON.") from None
     listed: Sequence[Tree] = tree if isinstance(tree, list) else [tree]
     known = {column.lower() for column in table.columns}
     for number, member in enumerate(listed, 1):
         if not isinstance(member, dict) or (
             member and not known & {name.lower() for name in member}
         ):
-            raise ExtractRefused(
-                "missing_header",
+            raise ListingUnusable(
                 f"{path}: record {number} has no field of {table.name}. "
                 f"Its fields are {', '.join(table.columns)}.",
             )
@@ -65,7 +62,7 @@ def _objects(reader: Reader, table: Table, text: str, path: Path) -> Iterator[Re
             yield read_members(reader, table, member, strict=True)
         except BadBody:
             message = f"{path}: record {number} has a member that is no value of its field."
-            raise ExtractRefused("no_data", message) from None
+            raise ListingUnusable(message) from None
 
 
 def _rows(text: str, path: Path) -> list[Cells]:
@@ -76,7 +73,7 @@ def _rows(text: str, path: Path) -> list[Cells]:
         return read_csv(text, trimmed=True)
     except BadBody:
         message = f"{path}: a row has more cells than the header."
-        raise ExtractRefused("malformed_csv", message) from None
+        raise ListingUnusable(message) from None
 
 
 def _answered(text: str) -> list[Cells] | None:

@@ -54,7 +54,7 @@ class Sandbox:
     def load(self, record: str, csv_path: Path) -> int:
         """Add the rows of a listing (a table name such as `avatar`); gives their number.
 
-        The sandbox must be running. Raises SettingsError, ExtractRefused.
+        The sandbox must be running. Raises SettingsError, ListingUnusable.
         """
         if record not in RECORDS:
             raise SettingsError(f"{record!r} is no record of the sandbox: {', '.join(RECORDS)}.")

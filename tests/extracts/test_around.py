@@ -103,10 +103,10 @@ def test_names_of_several_rows_are_joined(tmp_path: Path) -> None:
     [
         (HEADER + ROWS, {"header_line": 9}, "missing_header", "line 9: .*has 3 lines, and no text"),
         (HEADER + ROWS, {"header_line": 2}, "missing_header", "line 2: the first record is data"),
-        ("sep=;\n" + HEADER, {"delimiter": ","}, "malformed_csv", "says .* is ';', .* is ','"),
+        ("sep=;\n" + HEADER, {"delimiter": ","}, "malformed_header", "says .* is ';', .* is ','"),
         ("x\ny\n", {"header_line": "found"}, "missing_column", "line 1: required columns"),
         ("x\n" + HEADER, {}, "text_before_header", "or say header_line in a feed profile"),
-        ("Zahlung;Betrag\n", {"header_lines": 2}, "malformed_csv", "never closed"),
+        ("Zahlung;Betrag\n", {"header_lines": 2}, "malformed_header", "never closed"),
         (f"#{HEADER}{ROWS}", HASHES, "commented_header", "line 1: .* begins with '#', as comments"),
         (f"# 1\n# {HEADER}{ROWS}", HASHES, "commented_header", "line 2: this is the header"),
         (f"#{HEADER}", HASHES, "commented_header", "names in the feed profile.* or take comment"),

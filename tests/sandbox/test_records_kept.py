@@ -6,7 +6,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from connectors.errors import ExtractRefused, SettingsError
+from connectors.errors import ListingUnusable, SettingsError
 from connectors.sandbox import Sandbox
 from tests.sandbox.caller import Caller, basic
 from tests.sandbox.conftest import Host, running
@@ -104,13 +104,13 @@ def test_a_listing_is_loaded_as_the_service_writes_it(
 
 
 REFUSED = [
-    ("avatar", "Nome\nx\n", ExtractRefused, "no column of avatar"),
-    ("avatar", "TenantsId\nx\n", ExtractRefused, "record 1 "),
-    ("avatar", "TenantsId\n1,2\n", ExtractRefused, "more cells than the header"),
-    ("avatar", '[{"TenantsId":1},', ExtractRefused, "no whole JSON"),
-    ("avatar", '[{"TenantsId":"x"}]', ExtractRefused, "record 1 "),
-    ("avatar", '[{"Nome":"x"}]', ExtractRefused, "record 1 has no field of avatar"),
-    ("avatar", "[1]", ExtractRefused, "record 1 has no field of avatar"),
+    ("avatar", "Nome\nx\n", ListingUnusable, "no column of avatar"),
+    ("avatar", "TenantsId\nx\n", ListingUnusable, "record 1 "),
+    ("avatar", "TenantsId\n1,2\n", ListingUnusable, "more cells than the header"),
+    ("avatar", '[{"TenantsId":1},', ListingUnusable, "no whole JSON"),
+    ("avatar", '[{"TenantsId":"x"}]', ListingUnusable, "record 1 "),
+    ("avatar", '[{"Nome":"x"}]', ListingUnusable, "record 1 has no field of avatar"),
+    ("avatar", "[1]", ListingUnusable, "record 1 has no field of avatar"),
     ("nothing", "", SettingsError, "'nothing' is no record"),
 ]
 
@@ -122,7 +122,7 @@ def test_a_listing_that_cannot_be_loaded(
     (tmp_path / "listing.csv").write_text(text)
     with pytest.raises(error, match=message):
         host.sandbox.load(record, tmp_path / "listing.csv")
-    with pytest.raises(ExtractRefused, match="cannot be read"):
+    with pytest.raises(ListingUnusable, match="cannot be read"):
         host.sandbox.load("avatar", tmp_path / "missing.csv")
 
 
