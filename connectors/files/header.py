@@ -16,7 +16,7 @@ from connectors.files.first_record import (
     of_text,
 )
 from connectors.files.footer import ExtractFooter, read_footer
-from connectors.files.header_elsewhere import LOOKED_FOR, check_elsewhere, line_of_header
+from connectors.files.header_elsewhere import LOOKED_FOR, HeaderSearch
 from connectors.files.header_names import HeaderNames, known_names, last_named
 from connectors.files.positions import DELIMITER, QUOTE, CellRanges, in_order, positions_of
 from connectors.files.profile import DEFAULT, Profile, written_of
@@ -115,7 +115,8 @@ def read_header(
     except ExtractRefused as refusal:
         if refusal.code in LOOKED_FOR:
             dialects = candidates(content, dialect, profile, limits)
-            check_elsewhere(content, refusal, dialects, table, profile, limits)
+            search = HeaderSearch(content, dialects, table, profile, limits)
+            search.check_elsewhere(refusal)
         raise
 
 
@@ -160,7 +161,7 @@ def _read_header(
             dialects,
             limits,
             known_names(profile),
-            line=line_of_header(content, dialects, table, profile, limits),
+            line=HeaderSearch(content, dialects, table, profile, limits).line(),
             rows=profile.header_lines,
         )
         named = last_named(line.names)

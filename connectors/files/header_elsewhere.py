@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
 
 from connectors.errors import ExtractRefused
@@ -26,101 +27,81 @@ LOOKED_FOR = ("missing_header", "missing_column", "malformed_header", "empty_fil
 """Codes of refusals that another line may explain."""
 
 
-def line_of_header(
-    content: Content,
-    dialects: Sequence[Dialect],
-    table: Table | None,
-    profile: Profile,
-    limits: Limits,
-) -> int:
-    """Number of the line at which the header is looked for."""
-    if profile.header_line != FOUND:
-        return int(profile.header_line)
-    for number, line in _but_comments(_numbered(content, limits), profile):
-        for dialect in dialects:
-            if _reading(content.name, number, cells(line, dialect), profile).whole(table):
-                return number
-    return 1
+@dataclass(frozen=True, slots=True)
+class HeaderSearch:
+    """Where the header of a file is looked for, and as what."""
 
+    content: Content
+    dialects: Sequence[Dialect]
+    table: Table | None
+    """The record kind that it has to be of; None: any."""
+    profile: Profile
+    limits: Limits
 
-def check_elsewhere(
-    content: Content,
-    refusal: ExtractRefused,
-    dialects: list[Dialect],
-    table: Table | None,
-    profile: Profile,
-    limits: Limits,
-) -> None:
-    """Raise `commented_header` or `text_before_header` where one of them explains a refusal."""
-    none_there = refusal.code in ("missing_header", "empty_file")
-    if none_there or profile.header_line == FOUND:
-        _check_commented(content, dialects, table, profile, limits)
-    if refusal.code != "empty_file":
-        _check_text_before(content, refusal, dialects, table, profile, limits)
+    def line(self) -> int:
+        """Number of the line at which the header is looked for."""
+        if self.profile.header_line != FOUND:
+            return int(self.profile.header_line)
+        for number, line in self._but_comments():
+            for dialect in self.dialects:
+                if self._names(number, line, dialect).whole(self.table):
+                    return number
+        return 1
 
+    def check_elsewhere(self, refusal: ExtractRefused) -> None:
+        """Raise `commented_header` or `text_before_header` where one of them explains a refusal."""
+        none_there = refusal.code in ("missing_header", "empty_file")
+        if none_there or self.profile.header_line == FOUND:
+            self._check_commented()
+        if refusal.code != "empty_file":
+            self._check_text_before(refusal)
 
-def _check_commented(
-    content: Content,
-    dialects: list[Dialect],
-    table: Table | None,
-    profile: Profile,
-    limits: Limits,
-) -> None:
-    """Raise `commented_header` where a header begins as comments do, with its name or before it."""
-    for number, line in _numbered(content, limits):
-        for sign in filter(line.startswith, profile.comment):
-            for dialect, text in product(dialects, (line, line.removeprefix(sign))):
-                if _reading(content.name, number, cells(text, dialect), profile).whole(table):
-                    raise refused("commented_header", content.name, line=number, comment=repr(sign))
+    def _check_commented(self) -> None:
+        """Raise `commented_header` where a header begins as a comment, in its name or before it."""
+        name = self.content.name
+        for number, line in self._numbered():
+            for sign in filter(line.startswith, self.profile.comment):
+                for dialect, text in product(self.dialects, (line, line.removeprefix(sign))):
+                    if self._names(number, text, dialect).whole(self.table):
+                        raise refused("commented_header", name, line=number, comment=repr(sign))
 
+    def _check_text_before(self, refusal: ExtractRefused) -> None:
+        """Raise `text_before_header` where the first record is none, and one below is a header."""
+        numbered = self._but_comments((refusal.line or 1) - 1)
+        first: list[HeaderNames] = []
+        for number, line in numbered:
+            for dialect in self.dialects:
+                names = self._names(number, line, dialect)
+                if number == numbered[0][0]:
+                    first.append(names)
+                    if 2 * names.known() >= len(names.names):
+                        return
+                elif found := names.whole(self.table):
+                    text = numbered[0][1].strip()
+                    # With as many cells as the header it may be a record, with a secret in it.
+                    alike = any(len(one.names) == len(names.names) for one in first)
+                    quotable = not (found.unquotable or alike or PRIVATE.search(text))
+                    reads = f"It reads {shown(text, 60)!r}." if quotable else ""
+                    raise refused(
+                        "text_before_header",
+                        self.content.name,
+                        line=refusal.line,
+                        found=reads,
+                        header=number,
+                        of=found.name,
+                    ) from refusal
 
-def _check_text_before(
-    content: Content,
-    refusal: ExtractRefused,
-    dialects: list[Dialect],
-    table: Table | None,
-    profile: Profile,
-    limits: Limits,
-) -> None:
-    """Raise `text_before_header` where the first record is none, and one below is a header."""
-    begins = (refusal.line or 1) - 1
-    numbered = _but_comments(_numbered(content, limits, begins), profile)
-    first: list[HeaderNames] = []
-    for number, line in numbered:
-        for dialect in dialects:
-            reading = _reading(content.name, number, cells(line, dialect), profile)
-            if number == numbered[0][0]:
-                first.append(reading)
-                if 2 * reading.known() >= len(reading.names):
-                    return
-            elif found := reading.whole(table):
-                text = numbered[0][1].strip()
-                # With as many cells as the header it may be a record, and that may hold a secret.
-                alike = any(len(one.names) == len(reading.names) for one in first)
-                quotable = not (found.unquotable or alike or PRIVATE.search(text))
-                reads = f"It reads {shown(text, 60)!r}." if quotable else ""
-                raise refused(
-                    "text_before_header",
-                    content.name,
-                    line=refusal.line,
-                    found=reads,
-                    header=number,
-                    of=found.name,
-                ) from refusal
+    def _numbered(self, above: int = 0) -> list[tuple[int, str]]:
+        """The lines that are looked at behind so many others, as text, with their numbers."""
+        head, _ = next(heads(self.content, self.limits))
+        lines = [line.decode(self.content.encoding, "replace") for line in head.splitlines()]
+        return [*enumerate(lines, 1)][above : above + LINES_LOOKED_AT]
 
+    def _but_comments(self, above: int = 0) -> list[tuple[int, str]]:
+        return [one for one in self._numbered(above) if not one[1].startswith(self.profile.comment)]
 
-def _numbered(content: Content, limits: Limits, above: int = 0) -> list[tuple[int, str]]:
-    """The lines that are looked at behind so many others, as text, with their numbers."""
-    head, _ = next(heads(content, limits))
-    lines = [line.decode(content.encoding, "replace") for line in head.splitlines()]
-    return [*enumerate(lines, 1)][above : above + LINES_LOOKED_AT]
-
-
-def _but_comments(numbered: list[tuple[int, str]], profile: Profile) -> list[tuple[int, str]]:
-    return [one for one in numbered if not one[1].startswith(profile.comment)]
-
-
-def _reading(extract: str, line: int, names: tuple[str, ...], profile: Profile) -> HeaderNames:
-    """The names of what may be a header."""
-    names = record_columns(names, unpivot_of(names, profile), profile)
-    return HeaderNames(extract, line, names, profile)
+    def _names(self, number: int, line: str, dialect: Dialect) -> HeaderNames:
+        """The names of what may be a header."""
+        names = cells(line, dialect)
+        names = record_columns(names, unpivot_of(names, self.profile), self.profile)
+        return HeaderNames(self.content.name, number, names, self.profile)
