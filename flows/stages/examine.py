@@ -3,7 +3,8 @@
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,18 +12,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from connectors.errors import CleanRowsBroken
-from connectors.files.archive import store_all
 from connectors.files.chunk import Chunk
 from connectors.files.content import open_content
-from connectors.files.delivery import find_extracts
-from connectors.files.manifest import incomplete, read_manifests
+from connectors.files.manifest import incomplete
 from connectors.files.profile import Profile
 from connectors.files.reader import first_place, read_chunks
 from connectors.settings import Settings
 from flows.stages.currency_names import Names, currency_names
 from flows.stages.delivery_rows import DeliveryRows
-from flows.stages.kept import headers_of
-from flows.stages.opened import Opened, open_stored
+from flows.stages.opened import Opened, each_opened
 from flows.stages.small_files import (
     SMALL_BYTES,
     SmallFile,
@@ -69,29 +67,23 @@ def examine(
     whose deliveries are complete in themselves they are errors. `look` is given every file while
     its content is there. All rejects are counted; of each file the first `most` are kept, or all.
     """
-    delivery = find_extracts(paths, settings.limits)
-    statement = read_manifests(delivery)
-    unlike_manifest = {gap.name: gap.refusal for gap in statement.gaps}
     with tempfile.TemporaryDirectory(prefix="recon-check-") as folder:
         rows = DeliveryRows(profile.duplicate == "last_wins", settings.limits.check_bytes)
         run = _Examination(settings, profile, most, rows)
-        headers = headers_of(profile, settings)
-        archived = store_all(delivery.sources, Path(folder), settings.limits, lasting=False)
-        for number, (source, stored) in enumerate(archived):
-            progress("check", number, len(delivery.sources))
-            entry = statement.entries.get(source.name)
-            opened = open_stored(
-                source.name, stored, settings, profile, headers, record, entry=entry
-            )
+        for opened in each_opened(
+            settings,
+            paths,
+            profile,
+            (record,),
+            archive=Path(folder),
+            lasting=False,
+            progress=partial(progress, "check"),
+        ):
             if look:
                 look(opened)
-            unlike = unlike_manifest.pop(source.name, None)
-            run.take(replace(opened, refusal=unlike) if unlike and not opened.refusal else opened)
+            run.take(opened)
         run.read_waiting()
         run.settle()
-    for name, refusal in unlike_manifest.items():
-        run.take(Opened(name, refusal=refusal))
-    progress("check", len(delivery.sources), len(delivery.sources))
     return run.verdicts
 
 

@@ -1,8 +1,10 @@
 """Open: the files of a delivery are archived, and their headers are read."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 
 from connectors.errors import ExtractRefused
 from connectors.files.archive import Stored, store_all
@@ -51,29 +53,54 @@ def open_delivery(
     Each file is of the kind `record`; None: of the kind `likely`, such as that of the batch which
     is corrected, if its header allows that, else of the one that its header says.
     """
-    settings = workspace.settings
+    opened = []
+    for one in each_opened(
+        workspace.settings,
+        paths,
+        profile,
+        (record or likely, record),
+        archive=workspace.settings.archive,
+        progress=partial(workspace.progress, "receive"),
+    ):
+        _log(one)
+        reach("open")
+        opened.append(one)
+    return opened
+
+
+def each_opened(
+    settings: Settings,
+    paths: Sequence[str],
+    profile: Profile,
+    kinds: Sequence[str | None],
+    *,
+    archive: Path,
+    lasting: bool = True,
+    progress: Callable[[int, int | None], None],
+) -> Iterator[Opened]:
+    """The files of a delivery in the order of their names, then what is listed and not delivered.
+
+    Each is of the first of `kinds` that its header allows; None: of the one that its header says.
+    Its content is in the folder `archive`, where it has to be `lasting` once this comes to its end.
+    """
     delivery = find_extracts(paths, settings.limits)
     statement = read_manifests(delivery)
     unlike_manifest = {gap.name: gap.refusal for gap in statement.gaps}
-    opened = []
     headers = headers_of(profile, settings)
-    archived = store_all(delivery.sources, settings.archive, settings.limits)
+    archived = store_all(delivery.sources, archive, settings.limits, lasting=lasting)
     for number, (source, stored) in enumerate(archived):
-        workspace.progress("receive", number, len(delivery.sources))
+        progress(number, len(delivery.sources))
         entry = statement.entries.get(source.name)
-        kind = record or likely
-        one = open_stored(source.name, stored, settings, profile, headers, kind, entry=entry)
-        if one.refusal and kind != record:
-            other = open_stored(source.name, stored, settings, profile, headers, None, entry=entry)
+        first, *others = dict.fromkeys(kinds)
+        one = _open_stored(source.name, stored, settings, profile, headers, first, entry=entry)
+        for kind in others if one.refusal else ():
+            other = _open_stored(source.name, stored, settings, profile, headers, kind, entry=entry)
             one = one if other.refusal else other
         unlike = unlike_manifest.pop(source.name, None)
-        opened.append(replace(one, refusal=unlike) if unlike and not one.refusal else one)
-        _log(opened[-1])
-        reach("open")
-    # What is left was listed, and not delivered.
-    opened += [Opened(name, refusal=refusal) for name, refusal in unlike_manifest.items()]
-    workspace.progress("receive", len(delivery.sources), len(delivery.sources))
-    return opened
+        yield replace(one, refusal=unlike) if unlike and not one.refusal else one
+    for name, refusal in unlike_manifest.items():
+        yield Opened(name, refusal=refusal)
+    progress(len(delivery.sources), len(delivery.sources))
 
 
 def _log(opened: Opened) -> None:
@@ -90,7 +117,7 @@ def _log(opened: Opened) -> None:
         )
 
 
-def open_stored(
+def _open_stored(
     name: str,
     stored: Stored | ExtractRefused,
     settings: Settings,

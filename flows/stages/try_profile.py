@@ -103,8 +103,7 @@ def try_profile(
         looked.append(_tried(opened, profile, settings, rows))
 
     verdicts = examine(settings, [path], profile, record=record, look=look)
-    (tried,) = looked
-    # A manifest in the same archive may name others.
+    tried = looked[0]  # Others are named by a manifest in the same archive, and not there.
     return replace(tried, verdict=next(one for one in verdicts if one.name == tried.verdict.name))
 
 
