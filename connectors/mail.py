@@ -13,8 +13,8 @@ from email.headerregistry import Address
 from email.message import EmailMessage
 from enum import StrEnum
 
+from connectors.addresses import is_loopback
 from connectors.errors import MailRefused, MailUnusable, SettingsError
-from connectors.settings import is_loopback
 
 WAIT_SECONDS = 20.0
 """For each answer of the server."""

@@ -1,16 +1,20 @@
 """Settings from the environment, typed; an error names the variable and its value."""
 
-import ipaddress
 import math
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
-from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from connectors.addresses import (
+    check_database_address,
+    check_service_address,
+    read_path,
+    witness_places,
+)
 from connectors.errors import SettingsError
 from schemas.operations import OPERATIONS
 from schemas.tables import OWN
@@ -142,7 +146,7 @@ class ServiceSettings:
 
     def __post_init__(self) -> None:
         if self.url is not None:
-            _check_url(self.url)
+            check_service_address(self.url)
         if self.format not in ("csv", "json"):
             raise SettingsError(f"RECON_SERVICE_FORMAT={self.format!r} is neither csv nor json.")
         read_zone("RECON_SERVICE_ZONE", self.zone)
@@ -150,9 +154,6 @@ class ServiceSettings:
             raise SettingsError(
                 f"RECON_SERVICE_HEALTH_PATH={self.health_path!r} is no path such as /auth."
             )
-
-
-WITNESS_STORES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "file", "memory")
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,13 +221,13 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     if url is not None:
         check_database_address("RECON_DATABASE_URL", url, "unset it for the embedded one")
     currencies = environment.get("RECON_CURRENCIES") or None
-    folder = _path("RECON_HOME", home).resolve()
+    folder = read_path("RECON_HOME", home).resolve()
     check_own_kinds()
     return Settings(
         home=folder,
         database_url=url,
         limits=_limits(environment),
-        currencies=_path("RECON_CURRENCIES", currencies) if currencies else None,
+        currencies=read_path("RECON_CURRENCIES", currencies) if currencies else None,
         service=read_service_settings(environment),
         time_zone=read_zone("RECON_TIME_ZONE", environment.get("RECON_TIME_ZONE") or "UTC"),
         login_file=_login_file(environment),
@@ -243,11 +244,11 @@ def check_own_kinds() -> None:
 def _audit(home: Path, environment: Mapping[str, str]) -> AuditSettings:
     """By default the key is in the home: outside of the database, private, and on every worker."""
     named = environment.get("RECON_AUDIT_KEY")
-    key = _path("RECON_AUDIT_KEY", named).resolve() if named else home / "audit-key.pem"
+    key = read_path("RECON_AUDIT_KEY", named).resolve() if named else home / "audit-key.pem"
     public = environment.get("RECON_AUDIT_PUBLIC_KEY")
     return AuditSettings(
         key=key,
-        public_key=_path("RECON_AUDIT_PUBLIC_KEY", public).resolve()
+        public_key=read_path("RECON_AUDIT_PUBLIC_KEY", public).resolve()
         if public
         else key.with_name(f"{key.stem}.pub.pem"),
         public_key_named=bool(public),
@@ -257,95 +258,13 @@ def _audit(home: Path, environment: Mapping[str, str]) -> AuditSettings:
     )
 
 
-def witness_places(name: str, addresses: Iterable[str]) -> tuple[str, ...]:
-    """Places of witnesses as they are opened, each once; raises SettingsError for what is none."""
-    found = [_witness_place(name, one.strip()) for one in addresses if one.strip()]
-    return tuple(dict.fromkeys(found))
-
-
-def _witness_place(name: str, address: str) -> str:
-    scheme, separator, _ = address.partition("://")
-    if not separator:
-        return str(_path(name, address).absolute())
-    try:
-        parts = urlsplit(address)
-        host, signed_in, _ = parts.hostname or "", parts.username is not None, parts.port
-    except ValueError:
-        host, signed_in, scheme = "", False, ""
-    if signed_in:
-        raise SettingsError(
-            f"{name} holds an address with a user or password. Leave them out; a store reads its "
-            "own settings, and a webhook may have a key in its path."
-        )
-    if scheme in WITNESS_STORES:
-        return address
-    if scheme in ("http", "https") and host and (scheme == "https" or is_loopback(host)):
-        return address
-    if scheme == "http" and host:
-        raise SettingsError(f"{name}: http://{host} is read by everybody on the way; use https.")
-    raise SettingsError(
-        f"{name} names a place that is none. Use the path of a file, https://HOST/PATH, or "
-        f"a folder of a store: {', '.join(f'{one}://' for one in WITNESS_STORES[:-1])}."
-    )
-
-
 def _login_file(environment: Mapping[str, str]) -> Path | None:
     if named := environment.get("RECON_LOGIN_FILE"):
-        return _path("RECON_LOGIN_FILE", named)
+        return read_path("RECON_LOGIN_FILE", named)
     try:
         return Path("~/.config/recon/login").expanduser()
     except RuntimeError:
         return None  # A user without a home folder, as in a container.
-
-
-def _path(name: str, text: str) -> Path:
-    """The path a setting names, `~` as the home folder it stands for; raises SettingsError."""
-    try:
-        return Path(text).expanduser()
-    except RuntimeError:
-        raise SettingsError(
-            f"{name}={text!r}: {text.partition('/')[0]} has no home folder. Write the whole "
-            "path, or ./~NAME for a folder of that name."
-        ) from None
-
-
-def check_database_address(name: str, url: str, otherwise: str) -> None:
-    """Raise SettingsError, without a part of the address, for what is none of a PostgreSQL."""
-    if not url.startswith(("postgresql://", "postgres://", "postgresql+")) or "://" not in url:
-        raise SettingsError(
-            f"{name} does not name a PostgreSQL database. "
-            f"Use postgresql://USER:PASSWORD@HOST/DATABASE, or {otherwise}."
-        )
-    if problem := address_problem(url):
-        raise SettingsError(f"{name} cannot be read: {problem}.")
-
-
-def address_problem(url: str) -> str | None:
-    """What keeps a database's address from being read; no part of a password is ever in it.
-
-    Readers disagree about a password with bare signs in it, and name what they take for the host.
-    """
-    user, at, place = url.split("://", 1)[1].rpartition("@")
-    before_query = url.partition("?")[0]
-    if re.search("%(?![0-9A-Fa-f]{2})|%00", user + before_query):
-        return "a % in it is not followed by the two digits of a sign; write % itself as %25"
-    if not (user + before_query).isprintable() or " " in user + before_query:
-        return "it holds a blank or a sign that cannot be printed; write a blank as %20"
-    if at and any(sign in user for sign in "@/?#[]"):
-        return "a sign in its user or password has a meaning; write @ as %40, / as %2F, ? as %3F"
-    try:
-        urlsplit(f"//{place}").port  # noqa: B018 (reading it is the test)
-    except ValueError:
-        return "its host or port is none; write HOST:PORT, the port a number"
-    return None
-
-
-def is_loopback(host: str) -> bool:
-    """Whether the host is this machine, by an address that no other one reaches."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _limits(environment: Mapping[str, str]) -> Limits:
@@ -383,7 +302,7 @@ def _service_value(name: str, setting: str, kind: object, text: str) -> object:
     if setting == "operations":
         return _operation_names(name, text)
     if setting == "ca_file":
-        return _path(name, text)
+        return read_path(name, text)
     if kind is bool:
         if text.lower() not in ("true", "false"):
             raise SettingsError(f"{name}={text!r} is neither true nor false.")
@@ -414,22 +333,3 @@ def _operation_names(name: str, text: str) -> dict[str, str]:
                 "with the name of the host behind an equals sign."
             )
     return {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
-
-
-def _check_url(url: str) -> None:
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        parts, port = urlsplit(""), None
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-        raise SettingsError(
-            "RECON_SERVICE_URL does not name a service. Use https://HOST or https://HOST/PATH."
-        )
-    if parts.username is not None or parts.query or parts.fragment:
-        raise SettingsError(
-            "RECON_SERVICE_URL holds more than a place: user and password go into "
-            "RECON_SERVICE_USER and RECON_SERVICE_PASSWORD, and a query cannot be given."
-        )
-    if not url.isascii() or any(ord(mark) <= 32 for mark in url):
-        raise SettingsError("RECON_SERVICE_URL has blanks or marks that a URL cannot hold.")

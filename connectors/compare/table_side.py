@@ -11,12 +11,12 @@ import polars as pl
 import psycopg
 from psycopg import sql
 
+from connectors.addresses import address_problem
 from connectors.compare.sides import Side, first_line, spill
 from connectors.errors import SidesRefused
 from connectors.files.atomic import private_folder
 from connectors.postgres.addresses import CONNECT_SECONDS, NO_CONNECTION, why_no_connection
 from connectors.postgres.database import STATEMENT_SECONDS, WORK_MEMORY
-from connectors.settings import address_problem
 from schemas.cells.readings import Column, Reading, column
 from schemas.frame_types import Dtype
 

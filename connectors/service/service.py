@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
+from connectors.addresses import is_loopback
 from connectors.errors import SettingsError
 from connectors.service.classify import Classifier
 from connectors.service.contract import Answer, Request
@@ -19,7 +20,7 @@ from connectors.service.outgoing import Outgoing
 from connectors.service.pace import Backoff, Breaker, Pace
 from connectors.service.sending import Sending
 from connectors.service.signing import sign_in
-from connectors.settings import ServiceSettings, is_loopback
+from connectors.settings import ServiceSettings
 from schemas.operations import Operation
 
 log = logging.getLogger("recon.service")

@@ -18,8 +18,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from connectors.addresses import address_problem
 from connectors.errors import SettingsError
-from connectors.settings import address_problem, read_settings
+from connectors.settings import read_settings
 
 if TYPE_CHECKING:
     import psycopg

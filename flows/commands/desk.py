@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from connectors.addresses import is_loopback
 from connectors.errors import SettingsError
-from connectors.settings import is_loopback
 from flows.commands.console import PORT, out, workspace
 from flows.commands.stopping import told_to_stop
 

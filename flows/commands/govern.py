@@ -104,8 +104,8 @@ def verify_command(
     Exit code 0: the chain holds, and so does every witness that is set; 1: the first broken link,
     each witness that does not fit, and what could not be given or checked are named.
     """
+    from connectors.addresses import witness_places
     from connectors.postgres.audit import verify
-    from connectors.settings import witness_places
     from flows.stages.witness_proof import check_witnesses
 
     places = witness_places("--witness", witness)

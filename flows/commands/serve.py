@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from connectors.addresses import check_database_address
 from connectors.errors import SettingsError
-from connectors.settings import check_database_address, read_settings
+from connectors.settings import read_settings
 from flows.commands.console import PORT, out, refuse_password
 from flows.commands.stopping import told_to_stop
 from schemas.counting import quantity

@@ -22,6 +22,7 @@ import httpx
 import psutil  # type: ignore[import-untyped]
 import psycopg
 
+from connectors.addresses import is_loopback
 from connectors.desk_settings import read_desk_settings
 from connectors.errors import ReconError, SettingsError
 from connectors.files.atomic import open_private, private_folder, write_file
@@ -30,7 +31,7 @@ from connectors.postgres.database import database_url, embedded_folder, open_dat
 from connectors.postgres.push.gate import told_where_sent
 from connectors.postgres.server.embedded import answers, embedded_url
 from connectors.sandbox import Sandbox, SandboxOptions
-from connectors.settings import Settings, is_loopback
+from connectors.settings import Settings
 from flows.desk.app import Desk
 from flows.desk.jobs import start_here
 from flows.desk.server import DeskServer

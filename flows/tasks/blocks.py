@@ -13,14 +13,10 @@ from prefect.context import FlowRunContext, TaskRunContext
 from prefect.exceptions import ObjectNotFound
 from pydantic import ConfigDict, Field, SecretStr, model_validator
 
+from connectors.addresses import check_database_address
 from connectors.errors import SettingsError
 from connectors.service.credentials import Credentials, Scheme, read_credentials
-from connectors.settings import (
-    ServiceSettings,
-    Settings,
-    check_database_address,
-    read_settings,
-)
+from connectors.settings import ServiceSettings, Settings, read_settings
 
 TARGET = "target"
 """Name of the TargetDatabase a run looks for."""

@@ -15,6 +15,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from psycopg import sql
 
+from connectors.addresses import check_database_address
 from connectors.compare import table_side
 from connectors.errors import DatabaseUnusable, ReconError
 from connectors.files.profile import DEFAULT
@@ -24,7 +25,7 @@ from connectors.postgres.migrations import DERIVED_HASH
 from connectors.postgres.migrations.revise import changed_keys
 from connectors.postgres.revisions import MIGRATIONS, revisions
 from connectors.sandbox import Sandbox, SandboxOptions
-from connectors.settings import Settings, check_database_address, read_settings
+from connectors.settings import Settings, read_settings
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from schemas.derived.json_text import canonical_json

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from connectors.addresses import is_loopback
 from connectors.files.atomic import open_private, private_folder, write_file
-from connectors.settings import is_loopback
 from flows.__main__ import build_app
 from tests.examples import in_long
 from tests.stages.payments import line, write

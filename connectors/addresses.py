@@ -1,0 +1,116 @@
+"""Addresses that settings and options name, as they are read: what each may be, and why not.
+
+Errors name the setting; of an address that may hold a password they show no part.
+"""
+
+import ipaddress
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from connectors.errors import SettingsError
+
+WITNESS_STORES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "file", "memory")
+
+
+def read_path(name: str, text: str) -> Path:
+    """The path a setting names, `~` as the home folder it stands for; raises SettingsError."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise SettingsError(
+            f"{name}={text!r}: {text.partition('/')[0]} has no home folder. Write the whole "
+            "path, or ./~NAME for a folder of that name."
+        ) from None
+
+
+def check_database_address(name: str, url: str, otherwise: str) -> None:
+    """Raise SettingsError, without a part of the address, for what is none of a PostgreSQL."""
+    if not url.startswith(("postgresql://", "postgres://", "postgresql+")) or "://" not in url:
+        raise SettingsError(
+            f"{name} does not name a PostgreSQL database. "
+            f"Use postgresql://USER:PASSWORD@HOST/DATABASE, or {otherwise}."
+        )
+    if problem := address_problem(url):
+        raise SettingsError(f"{name} cannot be read: {problem}.")
+
+
+def address_problem(url: str) -> str | None:
+    """What keeps a database's address from being read; no part of a password is ever in it.
+
+    Readers disagree about a password with bare signs in it, and name what they take for the host.
+    """
+    user, at, place = url.split("://", 1)[1].rpartition("@")
+    before_query = url.partition("?")[0]
+    if re.search("%(?![0-9A-Fa-f]{2})|%00", user + before_query):
+        return "a % in it is not followed by the two digits of a sign; write % itself as %25"
+    if not (user + before_query).isprintable() or " " in user + before_query:
+        return "it holds a blank or a sign that cannot be printed; write a blank as %20"
+    if at and any(sign in user for sign in "@/?#[]"):
+        return "a sign in its user or password has a meaning; write @ as %40, / as %2F, ? as %3F"
+    try:
+        urlsplit(f"//{place}").port  # noqa: B018 (reading it is the test)
+    except ValueError:
+        return "its host or port is none; write HOST:PORT, the port a number"
+    return None
+
+
+def check_service_address(url: str) -> None:
+    """Raise SettingsError for what is no base URL of a service, or holds more than a place."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        parts, port = urlsplit(""), None
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        raise SettingsError(
+            "RECON_SERVICE_URL does not name a service. Use https://HOST or https://HOST/PATH."
+        )
+    if parts.username is not None or parts.query or parts.fragment:
+        raise SettingsError(
+            "RECON_SERVICE_URL holds more than a place: user and password go into "
+            "RECON_SERVICE_USER and RECON_SERVICE_PASSWORD, and a query cannot be given."
+        )
+    if not url.isascii() or any(ord(mark) <= 32 for mark in url):
+        raise SettingsError("RECON_SERVICE_URL has blanks or marks that a URL cannot hold.")
+
+
+def witness_places(name: str, addresses: Iterable[str]) -> tuple[str, ...]:
+    """Places of witnesses as they are opened, each once; raises SettingsError for what is none."""
+    found = [_witness_place(name, one.strip()) for one in addresses if one.strip()]
+    return tuple(dict.fromkeys(found))
+
+
+def _witness_place(name: str, address: str) -> str:
+    scheme, separator, _ = address.partition("://")
+    if not separator:
+        return str(read_path(name, address).absolute())
+    try:
+        parts = urlsplit(address)
+        host, signed_in, _ = parts.hostname or "", parts.username is not None, parts.port
+    except ValueError:
+        host, signed_in, scheme = "", False, ""
+    if signed_in:
+        raise SettingsError(
+            f"{name} holds an address with a user or password. Leave them out; a store reads its "
+            "own settings, and a webhook may have a key in its path."
+        )
+    if scheme in WITNESS_STORES:
+        return address
+    if scheme in ("http", "https") and host and (scheme == "https" or is_loopback(host)):
+        return address
+    if scheme == "http" and host:
+        raise SettingsError(f"{name}: http://{host} is read by everybody on the way; use https.")
+    raise SettingsError(
+        f"{name} names a place that is none. Use the path of a file, https://HOST/PATH, or "
+        f"a folder of a store: {', '.join(f'{one}://' for one in WITNESS_STORES[:-1])}."
+    )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether the host is this machine, by an address that no other one reaches."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
