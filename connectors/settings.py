@@ -267,6 +267,12 @@ def _login_file(environment: Mapping[str, str]) -> Path | None:
         return None  # A user without a home folder, as in a container.
 
 
+def is_limit(name: str, value: object) -> bool:
+    """Whether it is a value that the limit of this name may have."""
+    (limit,) = (one for one in fields(Limits) if one.name == name)
+    return type(value) is int and floor_of(limit) <= value <= MOST
+
+
 def _limits(environment: Mapping[str, str]) -> Limits:
     chosen: dict[str, int] = {}
     for limit in fields(Limits):
@@ -275,9 +281,9 @@ def _limits(environment: Mapping[str, str]) -> Limits:
         if text is None:
             continue
         number = _digits(text)
-        least = floor_of(limit)
-        if number is None or not least <= number <= MOST:
-            raise SettingsError(f"{name}={text!r} is not a whole number from {least} to {MOST}.")
+        if number is None or not is_limit(limit.name, number):
+            allowed = f"from {floor_of(limit)} to {MOST}"
+            raise SettingsError(f"{name}={text!r} is not a whole number {allowed}.")
         chosen[limit.name] = number
     return Limits(**chosen)
 

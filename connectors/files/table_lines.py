@@ -41,7 +41,7 @@ def lines_of_table(lines: Chunk, unpivot: Unpivot, strict_bytes: int) -> TableLi
     return _LinesByByte(lines, text, unpivot)
 
 
-def _quoted(cell: pl.Expr, dialect: Dialect) -> pl.Expr:
+def _cell_text(cell: pl.Expr, dialect: Dialect) -> pl.Expr:
     """A cell as the file separates and quotes it; null is a bare empty one."""
     delimiter, quote = dialect.delimiter.decode(), dialect.quote.decode()
     return (
@@ -67,15 +67,15 @@ class _LinesByCell:
 
     def write(self, first: int, beyond: int) -> Utf8:
         cells = self._cells[first:beyond].with_row_index("line")
-        kept = [_quoted(pl.col(str(place)), self._dialect) for place in self._unpivot.kept]
+        kept = [_cell_text(pl.col(str(place)), self._dialect) for place in self._unpivot.kept]
         parts = [
             cells.filter(self._makes(place)).select(
                 "line",
                 pl.lit(column, pl.Int32).alias("column"),
                 pl.concat_str(
                     *kept,
-                    _quoted(pl.lit(label), self._dialect),
-                    _quoted(pl.col(str(place)), self._dialect),
+                    _cell_text(pl.lit(label), self._dialect),
+                    _cell_text(pl.col(str(place)), self._dialect),
                     separator=self._dialect.delimiter.decode(),
                 ).alias("text"),
             )
@@ -107,7 +107,7 @@ class _LinesByByte:
         self._text = np.frombuffer(of.text, np.uint8)
         self._start, self._end = of.start[is_sound], of.end[is_sound]
         names = pl.select(
-            _quoted(pl.lit(pl.Series([label for _, label in unpivot.labels])), lines.dialect)
+            _cell_text(pl.lit(pl.Series([label for _, label in unpivot.labels])), lines.dialect)
         ).to_series()
         self._shape = TableShape(
             ord(lines.dialect.delimiter),

@@ -6,14 +6,14 @@ the settings of whoever reads it.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from connectors.files.currencies import read_currencies
 from connectors.files.header import Header
 from connectors.files.profile import Profile
-from connectors.settings import Limits, Settings
+from connectors.settings import Limits, Settings, is_limit
 
 CURRENCIES, LIMITS = "currencies", "limits"
 DECIDING = ("columns", "field_bytes", "look_ahead_bytes", "record_bytes")
@@ -56,19 +56,26 @@ def broken_settings(kept: object) -> str:
     """What of kept settings is none that was ever kept; empty: nothing."""
     if not isinstance(kept, dict):
         return f"kept_settings = {json.dumps(kept)}"
-    for name in (CURRENCIES, LIMITS):
+    for name, is_sound in _SOUND.items():
         if not isinstance(of := kept.get(name, {}), dict):
             return f"{name} = {json.dumps(of)}"
         for key, value in of.items():
-            sound = type(value) is int and value > 0 if name == LIMITS else isinstance(value, str)
-            if not sound and (name != LIMITS or key in DECIDING):
+            if not is_sound(key, value):
                 return f"{name}.{key} = {json.dumps(value)}"
     return ""
 
 
+_SOUND: Mapping[str, Callable[[str, object], bool]] = {
+    CURRENCIES: lambda _, code: isinstance(code, str),
+    # One that this version does not know stops it elsewhere.
+    LIMITS: lambda name, value: name not in DECIDING or is_limit(name, value),
+}
+"""What is kept of settings -> whether a value of it is one that they may have."""
+
+
 def unknown_settings(kept: Mapping[str, Any]) -> list[str]:
     """Kept settings that this version does not know, so that it would not go by them."""
-    names = {*kept} - {CURRENCIES, LIMITS} | {*kept.get(LIMITS, {})} - {*DECIDING}
+    names = {*kept} - {*_SOUND} | {*kept.get(LIMITS, {})} - {*DECIDING}
     return sorted(names)
 
 

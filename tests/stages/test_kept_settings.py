@@ -253,6 +253,7 @@ def test_a_setting_that_this_version_does_not_know_stops_it(
         ({"limits": 5}, "limits = 5"),
         ({"limits": {"columns": "many"}}, 'limits.columns = "many"'),
         ({"limits": {"record_bytes": 0}}, "limits.record_bytes = 0"),
+        ({"limits": {"record_bytes": 2**51}}, f"limits.record_bytes = {2**51}"),
         ({"currencies": ["EUR"]}, 'currencies = ["EUR"]'),
         ({"currencies": {"978": 1}}, "currencies.978 = 1"),
     ],
