@@ -14,7 +14,8 @@ from schemas.field import Table
 from schemas.guards.roles import LOADER, READER, grants_of
 from schemas.guards.tenants import policies_of
 from schemas.own_changes import Asks, Change, changes
-from schemas.own_tables import FOLDER, definition_of, table_of
+from schemas.own_definition import definition_of, table_of
+from schemas.own_tables import FOLDER
 from schemas.tables import OWN
 
 ROWS = "staged_row"

@@ -54,7 +54,7 @@ def export_command(
     from connectors.files.atomic import write_file
     from connectors.postgres.database import kinds_there
     from connectors.settings import read_settings
-    from schemas.own_tables import toml_of
+    from schemas.own_definition import toml_of
 
     texts = {
         folder / f"{name}.toml": toml_of(table)

@@ -7,16 +7,14 @@ from pathlib import Path
 import pytest
 
 from schemas.field import Kind
+from schemas.own_definition import definition_of, table_of, toml_of
 from schemas.own_tables import (
     FIELD_KEYS,
     REFERENCE_KEYS,
     TABLE_KEYS,
     TEMPORARY,
-    definition_of,
     own_folder,
     read_own_tables,
-    table_of,
-    toml_of,
 )
 from schemas.tables import DOCUMENTED
 from tests.records.test_own_kinds import REFUND
