@@ -11,7 +11,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from connectors.postgres.accounts import who
-from connectors.postgres.ledger import detail_text, write_trail
+from connectors.postgres.trail import detail_text, write_trail
 from schemas.derived.sql_names import SCHEMA
 from schemas.guards.acceptance_rules import RULE_APPROVED, RULE_EVENTS, RULE_WITHDRAWN
 from schemas.guards.decisions import RULE_PROPOSED

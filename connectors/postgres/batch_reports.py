@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import psycopg
 
-from connectors.postgres import ledger
+from connectors.postgres.trail import add_event
 
 WRITTEN, REMOVED = "report written", "report removed"
 RENDERINGS = ("report.html", "report.txt")
@@ -28,13 +28,13 @@ def note_written(connection: psycopg.Connection, batch_id: int, hashes: Mapping[
     last = noted_reports(connection, batch_id)
     if not last or last[0].removed or last[0].hashes != hashes:
         detail = {"sha256": dict(hashes)}
-        ledger.add_event(connection, WRITTEN, batch_id=batch_id, detail=detail)
+        add_event(connection, WRITTEN, batch_id=batch_id, detail=detail)
 
 
 def note_removed(connection: psycopg.Connection, batch_id: int) -> None:
     """Write down that a report is about to be removed: one that is missing else was lost."""
     if noted_reports(connection, batch_id):
-        ledger.add_event(connection, REMOVED, batch_id=batch_id)
+        add_event(connection, REMOVED, batch_id=batch_id)
 
 
 def noted_reports(connection: psycopg.Connection, batch_id: int | None = None) -> list[Noted]:

@@ -12,7 +12,7 @@ import psycopg
 from connectors.postgres.accounts import who
 from connectors.postgres.break_digests import decisions_hash
 from connectors.postgres.copy_out import copied
-from connectors.postgres.ledger import detail_text, write_trail
+from connectors.postgres.trail import detail_text, write_trail
 from schemas.field import Kind, Table
 from schemas.frame_types import AMOUNT, Dtype, frame_columns
 from schemas.guards.decisions import DECIDED

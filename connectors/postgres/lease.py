@@ -10,7 +10,8 @@ import psycopg
 
 from connectors.errors import BatchHeldElsewhere, BatchStateError, BatchUnknown
 from connectors.postgres.heartbeat import Heartbeat, lease_name, renewed, take, when_free, who_holds
-from connectors.postgres.ledger import ENDED, Receipt, State, add_event, clues_text
+from connectors.postgres.ledger import ENDED, Receipt, State, clues_text
+from connectors.postgres.trail import add_event
 from connectors.process import whoami
 from schemas.guards.leases import Held
 

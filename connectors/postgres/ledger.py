@@ -1,4 +1,4 @@
-"""The ledger: batches, extracts, receipts, leases and the audit trail; the truth about a batch.
+"""The ledger: batches, extracts and receipts; the truth about a batch.
 
 Prefect's state never is. Every write of a run goes through `Lease.transaction`, which checks that
 the run still holds its batch: a run that was frozen and taken over writes nothing any more.
@@ -17,8 +17,7 @@ from psycopg.rows import class_row, dict_row
 
 from connectors.errors import BatchUnknown, ExtractRefused
 from connectors.forms import form_of_code
-from connectors.process import whoami
-from schemas.derived.sql_names import SCHEMA
+from connectors.postgres.trail import add_event
 
 RUN_BEGAN = "run began"
 """What a run of Prefect says in the trail of each batch that it works on."""
@@ -161,26 +160,6 @@ def contents_are_back(connection: psycopg.Connection, contents: Iterable[str]) -
     connection.execute(
         "UPDATE extract SET cleared_at = NULL WHERE sha256 = ANY(%s) AND cleared_at IS NOT NULL",
         [list(contents)],
-    )
-
-
-def last_event(connection: psycopg.Connection, *, of_batches: bool = False) -> int:
-    """The number of the newest event of the audit trail, or of those about a batch; 0: none."""
-    row = connection.execute(
-        "SELECT coalesce(max(id), 0) FROM event WHERE NOT %s OR batch_id IS NOT NULL", [of_batches]
-    ).fetchone()
-    assert row is not None
-    return int(row[0])
-
-
-def is_event_since(connection: psycopg.Connection, event: int, what: str, batch_id: int) -> bool:
-    """Whether this was said of a batch after another event."""
-    return (
-        connection.execute(
-            "SELECT 1 FROM event WHERE id > %s AND what = %s AND batch_id = %s LIMIT 1",
-            [event, what, batch_id],
-        ).fetchone()
-        is not None
     )
 
 
@@ -379,34 +358,3 @@ def withdraw_receipts(
     connection.execute(
         "DELETE FROM outcome WHERE extract_id = %s AND record_number >= %s", [extract_id, record]
     )
-
-
-def add_event(
-    connection: psycopg.Connection,
-    what: str,
-    *,
-    batch_id: int | None = None,
-    by: str | None = None,
-    reason: str | None = None,
-    detail: Mapping[str, object] | None = None,
-) -> int:
-    """Add to the audit trail, which chains it on commit; nothing is ever taken from it."""
-    return write_trail(
-        connection, "add_event", batch_id, what, by or whoami(), reason, detail_text(detail)
-    )
-
-
-def write_trail(connection: psycopg.Connection, function: str, *values: object) -> int:
-    """Call one of the functions of `schemas.guards.trail_functions`; gives the id of the event.
-
-    The database stamps the time and the account; `by` is a note beside it.
-    """
-    marks = ", ".join(["%s"] * len(values))
-    row = connection.execute(f"SELECT {SCHEMA}.{function}({marks})", values).fetchone()
-    assert row is not None
-    return int(row[0])
-
-
-def detail_text(detail: Mapping[str, object] | None) -> str | None:
-    """What an event says beside its reason, as it is kept."""
-    return None if detail is None else json.dumps(detail, sort_keys=True)

@@ -15,7 +15,7 @@ from psycopg.rows import class_row
 
 from connectors.errors import ReconciliationUnknown, ScopeHeldElsewhere
 from connectors.postgres.heartbeat import Taken, end_if_idle, holder_text, renewed, take
-from connectors.postgres.ledger import detail_text, write_trail
+from connectors.postgres.trail import detail_text, write_trail
 from connectors.process import whoami
 from schemas.counting import quantity
 from schemas.guards.leases import Held

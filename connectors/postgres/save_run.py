@@ -10,9 +10,9 @@ from psycopg import sql
 from connectors.postgres.binary_copy import pieces
 from connectors.postgres.break_digests import breaks_hash
 from connectors.postgres.database import COPY_BYTES
-from connectors.postgres.ledger import detail_text, write_trail
 from connectors.postgres.reconciliations import Reconciliation, find_run, latest_run, scope_hash
 from connectors.postgres.staging import copy_text
+from connectors.postgres.trail import detail_text, write_trail
 from connectors.process import whoami
 from schemas.ledger import BREAK_STATE
 

@@ -7,8 +7,8 @@ from datetime import date, datetime
 import psycopg
 from psycopg.rows import class_row
 
-from connectors.postgres.ledger import detail_text, write_trail
 from connectors.postgres.reconciliations import Reconciliation
+from connectors.postgres.trail import detail_text, write_trail
 from schemas.guards.accounts import NOT_ALLOWED
 from schemas.guards.decisions import SIGNED
 from schemas.life import Role

@@ -19,10 +19,11 @@ import psycopg
 
 from connectors.errors import ReconError
 from connectors.postgres.breaks import decided_after, newest_decision, proposals_on
-from connectors.postgres.ledger import ENDED, Batch, State, last_event
+from connectors.postgres.ledger import ENDED, Batch, State
 from connectors.postgres.overview import BatchSummary
 from connectors.postgres.reconciliations import Reconciliation, latest_runs
 from connectors.postgres.signatures import newest_signature, why_interested
+from connectors.postgres.trail import last_event
 from flows.desk.review import Review, review_of
 from flows.desk.trend import TrendPoint, trend_point
 from flows.stages.finish import build_report

@@ -16,6 +16,7 @@ from connectors.postgres import ledger
 from connectors.postgres.batch_reports import FILES, Noted, noted_reports
 from connectors.postgres.reconciliations import list_runs
 from connectors.postgres.retention import Expected, expected_contents
+from connectors.postgres.trail import add_event
 from flows.stages.reconcile.report_files import check_files
 from flows.stages.workspace import Workspace
 from schemas.counting import agree, grouped, quantity
@@ -145,11 +146,11 @@ def _record(
         for batch_id in one.batches:
             detail = {"path": one.path, "found": one.found}
             what = "report differs" if _is_report(one) else "kept content differs"
-            ledger.add_event(connection, what, batch_id=batch_id, detail=detail)
+            add_event(connection, what, batch_id=batch_id, detail=detail)
     counts = {"contents": contents, "reports": reports, "differ": len(mismatches)}
     if unhashed:
         counts["unhashed"] = unhashed
-    ledger.add_event(connection, "archive verified", detail=counts)
+    add_event(connection, "archive verified", detail=counts)
 
 
 def _is_report(one: Mismatch) -> bool:

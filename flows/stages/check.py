@@ -25,6 +25,7 @@ from connectors.postgres.findings import note_left_out, note_no_records
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Receipt, State
 from connectors.postgres.recount import recount
+from connectors.postgres.trail import add_event
 from connectors.recovery import reach
 from flows.stages.kept import prove_batch
 from flows.stages.stated import tied_in_batch
@@ -246,5 +247,5 @@ def _leave_hold(lease: Lease, state: State, what: str, by: str | None, reason: s
     if batch.state is not State.HELD:
         raise BatchStateError(not_held(batch))
     with lease.transaction() as connection:
-        ledger.add_event(connection, what, batch_id=batch.id, by=by, reason=reason)
+        add_event(connection, what, batch_id=batch.id, by=by, reason=reason)
         lease.set_state(state)

@@ -22,8 +22,8 @@ from psycopg.rows import dict_row
 from connectors.errors import ServiceUnusable, SettingsError
 from connectors.files.atomic import write_file
 from connectors.files.profile import Profile
-from connectors.postgres import ledger
 from connectors.postgres.listings import ASKED, KEPT, PULLED, clock
+from connectors.postgres.trail import add_event
 from connectors.recovery import reach
 from connectors.service import Listing, Service, open_service, read_credentials
 from flows.stages.reconcile.sources import Scope
@@ -129,7 +129,7 @@ def _pull(
             return None
         ended = import_delivery(workspace, [folder], PROFILE)
     with workspace.database.connect() as connection:
-        ledger.add_event(
+        add_event(
             connection,
             PULLED,
             batch_id=ended.batch.id,

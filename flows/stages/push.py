@@ -35,6 +35,7 @@ from connectors.postgres.push.window import (
     reopen_doubtful,
     supersede,
 )
+from connectors.postgres.trail import add_event
 from connectors.recovery import reach
 from connectors.service import (
     Answer,
@@ -137,9 +138,7 @@ def ask_for_service(workspace: Workspace, lease: Lease) -> None:
             connection.execute(
                 "UPDATE batch SET service = %s WHERE id = %s", [service, lease.batch_id]
             )
-            ledger.add_event(
-                connection, "push asked for", batch_id=batch.id, detail={"service": service}
-            )
+            add_event(connection, "push asked for", batch_id=batch.id, detail={"service": service})
             lease.set_state(State.MERGED)
     elif batch.state in ledger.ENDED:
         repeatable = workspace.settings.service.idempotent

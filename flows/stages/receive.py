@@ -18,6 +18,7 @@ from connectors.postgres.heartbeat import in_turn
 from connectors.postgres.ledger import Extract, State
 from connectors.postgres.push.gate import note_birth
 from connectors.postgres.resume import resumed
+from connectors.postgres.trail import add_event, is_event_since, last_event
 from flows.stages.kept_settings import with_settings
 from flows.stages.opened import Opened, open_delivery
 from flows.stages.terms import other_terms, secret_constants, stored_profile, terms_of_correction
@@ -175,7 +176,7 @@ class _Before:
             for one in opened
             if one.stored is not None and (why := self._why(one.stored, missing)) is not None
         ]
-        self._event = ledger.last_event(connection) if self._wrong else 0
+        self._event = last_event(connection) if self._wrong else 0
 
     @staticmethod
     def _why(stored: Stored, missing: Collection[str]) -> str | None:
@@ -185,10 +186,10 @@ class _Before:
 
     def told(self, connection: psycopg.Connection, batch_id: int) -> tuple[str, ...]:
         """Write down what was put right, once; gives it in words."""
-        if self._wrong and not ledger.is_event_since(connection, self._event, PUT_BACK, batch_id):
+        if self._wrong and not is_event_since(connection, self._event, PUT_BACK, batch_id):
             for one, sha256, why in self._wrong:
                 detail = {"name": one.name, "sha256": sha256, "found": why}
-                ledger.add_event(connection, PUT_BACK, batch_id=batch_id, detail=detail)
+                add_event(connection, PUT_BACK, batch_id=batch_id, detail=detail)
                 log.warning("%s: its kept copy was not as delivered (%s), put back", one.name, why)
         return tuple(
             f"{one.name}: the copy in the archive was not what was delivered ({why}); the bytes "
@@ -241,7 +242,7 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
     )
     ledger.add_secret_constants(connection, batch_id, secret_constants(profile))
     ledger.add_extracts(connection, [_extract(batch_id, one) for one in fresh])
-    ledger.add_event(connection, f"batch {State.RECEIVED.value}", batch_id=batch_id)
+    add_event(connection, f"batch {State.RECEIVED.value}", batch_id=batch_id)
     return Received(batch_id, True, False, tuple(messages))
 
 

@@ -12,6 +12,7 @@ from connectors.postgres.push.sends import (
     SendDecision,
     decide,
 )
+from connectors.postgres.trail import add_event
 from connectors.recovery import reach
 from flows.stages.chosen_sends import ChosenSends, selection_of
 from flows.stages.finish import finish
@@ -65,7 +66,7 @@ def resolve(
                     f"{expected} were looked at: some have moved since. Look again; nothing was "
                     "changed."
                 )
-            ledger.add_event(
+            add_event(
                 connection,
                 "resolve",
                 batch_id=batch_id,

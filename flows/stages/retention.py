@@ -12,7 +12,6 @@ import psycopg
 
 from connectors.files.archive import hold_archive
 from connectors.files.uploads import uploads_folder
-from connectors.postgres import ledger
 from connectors.postgres.batch_reports import note_removed
 from connectors.postgres.retention import (
     Unneeded,
@@ -27,6 +26,7 @@ from connectors.postgres.retention import (
     unneeded_deliveries,
     unneeded_reports,
 )
+from connectors.postgres.trail import add_event
 from connectors.recovery import reach
 from flows.stages.workspace import Workspace
 from schemas.counting import grouped, quantity
@@ -74,7 +74,7 @@ def sweep(
     if not dry_run:
         # Before anything is removed: whoever may not write the trail removes nothing.
         with workspace.database.connect() as connection:
-            ledger.add_event(connection, "housekeeping begins")
+            add_event(connection, "housekeeping begins")
     swept = [
         _swept(workspace, what, found, dry_run=dry_run)
         for what, found in _unneeded(workspace, retention, now, inbox, results)
@@ -82,7 +82,7 @@ def sweep(
     if not dry_run:
         with workspace.database.connect() as connection:
             detail = {one.what: {"number": one.number, "bytes": one.bytes} for one in swept}
-            ledger.add_event(connection, "housekeeping", detail=detail)
+            add_event(connection, "housekeeping", detail=detail)
     return swept
 
 

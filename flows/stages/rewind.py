@@ -5,6 +5,7 @@ from connectors.postgres import ledger
 from connectors.postgres.lease import Lease, hold_batch
 from connectors.postgres.ledger import State
 from connectors.postgres.staging import withdraw_staged
+from connectors.postgres.trail import add_event
 from connectors.recovery import reach
 from flows.stages.check import staged_tables
 from flows.stages.kept import prove_batch
@@ -40,7 +41,7 @@ def rewind(lease: Lease) -> None:
                 withdraw_staged(connection, table, extract.id)
         for told in ("outcome", "note", "receipt"):
             connection.execute(f"DELETE FROM {told} WHERE batch_id = %s", [batch.id])
-        ledger.add_event(connection, "rewound", batch_id=batch.id)
+        add_event(connection, "rewound", batch_id=batch.id)
         lease.set_state(State.RECEIVED)
         reach("rewind")
 

@@ -15,6 +15,7 @@ from connectors.postgres.ledger import State
 from connectors.postgres.push.plan import may_reopen, reopen_restored
 from connectors.postgres.push.sends import left_at_service
 from connectors.postgres.resume import resumed
+from connectors.postgres.trail import add_event
 from connectors.postgres.undo import changed_by_hand, refuse_if_touched, take_back, undone_by
 from connectors.recovery import reach
 from flows.stages.check import staged_tables, tables_of
@@ -165,7 +166,7 @@ def _take_back(
             detail[REOPENED] = {one: [before[one], after[one]] for one in others}
         if faults:
             detail["kept_files"] = [str(fault) for fault in faults]
-        event = ledger.add_event(
+        event = add_event(
             connection, "undo", batch_id=batch_id, by=by, reason=reason, detail=detail
         )
         tried[event] = dict(counts)

@@ -17,6 +17,7 @@ from prefect.flows import FlowStateHook
 
 from connectors.postgres import ledger
 from connectors.postgres.database import open_database
+from connectors.postgres.trail import add_event
 from connectors.process import whoami
 from flows.tasks.blocks import run_settings
 
@@ -157,7 +158,7 @@ def _batches_of(connection: psycopg.Connection, flow_run: FlowRun) -> list[int]:
 
 def _add(connection: psycopg.Connection, what: str, batch_id: int, flow_run: FlowRun) -> None:
     detail = {"run": str(flow_run.id), "name": flow_run.name, "attempt": flow_run.run_count}
-    ledger.add_event(connection, what, batch_id=batch_id, by=who(flow_run), detail=detail)
+    add_event(connection, what, batch_id=batch_id, by=who(flow_run), detail=detail)
 
 
 def _spelled(name: str) -> str:

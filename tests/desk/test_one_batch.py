@@ -8,7 +8,8 @@ import pytest
 
 from connectors.desk_settings import DeskSettings
 from connectors.files.profile import DEFAULT
-from connectors.postgres.ledger import RUN_BEGAN, add_event
+from connectors.postgres.ledger import RUN_BEGAN
+from connectors.postgres.trail import add_event
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from tests.accounts.people import ANNA, TESSA, add

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from connectors.postgres.ledger import add_event
+from connectors.postgres.trail import add_event
 from flows.stages.workspace import Workspace
 from tests.accounts.people import ANNA, TESSA, add
 from tests.desk.browser import Browser

@@ -10,7 +10,8 @@ from connectors.errors import ReconError
 from connectors.postgres.audit import list_events, verify
 from connectors.postgres.database import Database
 from connectors.postgres.lease import hold_batch
-from connectors.postgres.ledger import State, add_batch, add_event
+from connectors.postgres.ledger import State, add_batch
+from connectors.postgres.trail import add_event
 from flows.stages.workspace import Workspace
 from schemas.guards.trail_rules import APPEND_ONLY, GENESIS, TRIGGERS
 from schemas.ledger import LEDGER

@@ -18,7 +18,7 @@ import fsspec
 import pytest
 
 from connectors.postgres.audit import verify
-from connectors.postgres.ledger import add_event
+from connectors.postgres.trail import add_event
 from connectors.settings import SettingsError, read_settings
 from connectors.witness import places
 from flows.stages.workspace import Workspace

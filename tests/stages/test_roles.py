@@ -12,8 +12,8 @@ from psycopg import sql
 from connectors.errors import ReconError
 from connectors.files.profile import DEFAULT
 from connectors.postgres.database import open_database
-from connectors.postgres.ledger import add_event
 from connectors.postgres.push.gate import pass_gate, why_held
+from connectors.postgres.trail import add_event
 from connectors.settings import Settings
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.sign import prepare

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import psycopg
 
-from connectors.postgres.ledger import add_event
 from connectors.postgres.push.gate import IN_DOUBT
 from connectors.postgres.push.window import unanswered_error
+from connectors.postgres.trail import add_event
 from schemas.operations import PUSHES
 
 _POSTS = tuple(one for one in PUSHES.values() if not one.keyed)

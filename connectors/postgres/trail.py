@@ -1,0 +1,63 @@
+"""The audit trail as it is written: an event is added by a function of the owner of the schema.
+
+The database stamps when and by which account; nothing is ever taken from the trail.
+"""
+
+import json
+from collections.abc import Mapping
+
+import psycopg
+
+from connectors.process import whoami
+from schemas.derived.sql_names import SCHEMA
+
+
+def add_event(
+    connection: psycopg.Connection,
+    what: str,
+    *,
+    batch_id: int | None = None,
+    by: str | None = None,
+    reason: str | None = None,
+    detail: Mapping[str, object] | None = None,
+) -> int:
+    """Add to the audit trail, which chains it on commit; nothing is ever taken from it."""
+    return write_trail(
+        connection, "add_event", batch_id, what, by or whoami(), reason, detail_text(detail)
+    )
+
+
+def write_trail(connection: psycopg.Connection, function: str, *values: object) -> int:
+    """Call one of the functions of `schemas.guards.trail_functions`; gives the id of the event.
+
+    The database stamps the time and the account; `by` is a note beside it.
+    """
+    marks = ", ".join(["%s"] * len(values))
+    row = connection.execute(f"SELECT {SCHEMA}.{function}({marks})", values).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def detail_text(detail: Mapping[str, object] | None) -> str | None:
+    """What an event says beside its reason, as it is kept."""
+    return None if detail is None else json.dumps(detail, sort_keys=True)
+
+
+def last_event(connection: psycopg.Connection, *, of_batches: bool = False) -> int:
+    """The number of the newest event of the audit trail, or of those about a batch; 0: none."""
+    row = connection.execute(
+        "SELECT coalesce(max(id), 0) FROM event WHERE NOT %s OR batch_id IS NOT NULL", [of_batches]
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def is_event_since(connection: psycopg.Connection, event: int, what: str, batch_id: int) -> bool:
+    """Whether this was said of a batch after another event."""
+    return (
+        connection.execute(
+            "SELECT 1 FROM event WHERE id > %s AND what = %s AND batch_id = %s LIMIT 1",
+            [event, what, batch_id],
+        ).fetchone()
+        is not None
+    )
