@@ -55,13 +55,9 @@ def up_command(
 
     Example: `recon up`, then open http://127.0.0.1:4200
     """
-    from flows.ops.laptop import (
-        UpOptions,
-        refuse_open_doors,
-        refuse_other_terms,
-        run,
-    )
+    from flows.ops.laptop import run
     from flows.ops.running import find
+    from flows.ops.up_options import UpOptions, refuse_open_doors, refuse_other_terms
 
     settings = read_settings()
     given = {
@@ -203,8 +199,8 @@ def _detached(settings: Settings, options: list[str]) -> int:
 
 def _displayed_if_up(settings: Settings) -> bool:
     """Say what is up here; False: nothing is, or not yet."""
-    from flows.ops.laptop import describe, show_held
-    from flows.ops.running import find
+    from flows.ops.laptop import show_held
+    from flows.ops.running import describe, find
 
     running = find(settings.home / "up")
     if running is None or not running.process.alive():

@@ -8,13 +8,12 @@ import base64
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -22,9 +21,8 @@ import httpx
 import psutil  # type: ignore[import-untyped]
 import psycopg
 
-from connectors.addresses import is_loopback
 from connectors.desk_settings import read_desk_settings
-from connectors.errors import ReconError, SettingsError
+from connectors.errors import ReconError
 from connectors.files.atomic import open_private, private_folder, write_file
 from connectors.oidc import Provider
 from connectors.postgres.database import database_url, embedded_folder, open_database
@@ -36,7 +34,18 @@ from flows.desk.app import Desk
 from flows.desk.jobs import start_here
 from flows.desk.server import DeskServer
 from flows.ops.demo import SANDBOX_USER, load_listings
-from flows.ops.running import Running, alone, children_of, end, find, log_tail, note, stop_all
+from flows.ops.running import (
+    Running,
+    alone,
+    children_of,
+    describe,
+    end,
+    find,
+    log_tail,
+    note,
+    stop_all,
+)
+from flows.ops.up_options import UpOptions, refuse_open_doors, refuse_taken_port
 from flows.ops.whose_server import holder_of, login_header, who_answers
 from flows.stages.workspace import Workspace
 
@@ -50,23 +59,6 @@ HEARTBEAT_SECONDS = "30"
 """How often a run says that it lives; the automation for silent runs goes by it."""
 
 Show = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class UpOptions:
-    """How the machine is set up."""
-
-    host: str = "127.0.0.1"
-    port: int = 4200
-    sandbox_port: int = 8080
-    desk_port: int = 8300
-    pages: str = "v1"
-    """Which of Prefect's two user interfaces: v2 asks an outside address for its configuration."""
-
-    @property
-    def address(self) -> str:
-        """Where clients on this machine find the Prefect server."""
-        return f"http://{'127.0.0.1' if self.host in ('0.0.0.0', '::') else self.host}:{self.port}"  # noqa: S104
 
 
 def run(settings: Settings, choice: UpOptions, show: Show) -> int:
@@ -95,71 +87,6 @@ def run(settings: Settings, choice: UpOptions, show: Show) -> int:
     return 0
 
 
-def refuse_open_doors(choice: UpOptions, login: str | None) -> None:
-    """Raise SettingsError for a server others could reach without a login."""
-    if login is not None and not all(login.partition(":")):
-        # The text is not shown: it holds a password.
-        raise SettingsError("RECON_UP_AUTH must be NAME:PASSWORD.")
-    if not is_loopback(choice.host) and login is None:
-        raise SettingsError(
-            f"--host {choice.host} can be reached from other machines, and whoever reaches the "
-            "server may run anything. Set RECON_UP_AUTH=NAME:PASSWORD, or stay on 127.0.0.1."
-        )
-
-
-def refuse_other_terms(running: Running | None, asked: Mapping[str, object]) -> None:
-    """Raise SettingsError where it is up on other terms than are asked for now."""
-    if running is None or not running.process.alive():
-        return
-    other = [
-        f"--{name.replace('_', '-')} {value} (it is {running.terms[name]})"
-        for name, value in asked.items()
-        if name in running.terms and running.terms[name] != str(value)
-    ]
-    if other:
-        raise SettingsError(
-            f"recon is up already, otherwise than asked for: {', '.join(other)}. Nothing was "
-            f"changed. `recon down` stops it first.\n{describe(running)}"
-        )
-
-
-def refuse_taken_port(choice: UpOptions, login: str | None) -> None:
-    """Raise SettingsError where somebody answers at the address; nothing of theirs is touched."""
-    answering = who_answers(choice.address, login)
-    if answering is None and not _is_listened_to(choice):
-        return
-    who = f"{answering or 'something that says nothing'}{holder_of(choice.port)}"
-    raise SettingsError(
-        f"Port {choice.port} is already in use by {who}. It is not what `recon up` started in this "
-        "RECON_HOME, so it was left alone; nothing was started and nothing registered. Take "
-        f"another port: recon up --port {choice.port + 1}. To register with that server instead: "
-        f"PREFECT_API_URL={choice.address}/api recon deploy"
-    )
-
-
-def _is_listened_to(choice: UpOptions) -> bool:
-    place = urlsplit(choice.address)
-    with suppress(OSError), socket.create_connection((place.hostname, place.port), timeout=5):
-        return True
-    return False
-
-
-def describe(running: Running | None) -> str:
-    """What runs where, for a person."""
-    if running is None:
-        return "recon up is just starting here; ask again in a moment."
-    lines = [
-        f"recon is up (process {running.process.pid}):",
-        *([f"  desk     {running.desk}    (reports to review and sign)"] if running.desk else []),
-        f"  pages    {running.prefect}",
-        f"  API      {running.prefect}/api    (export PREFECT_API_URL=...)",
-        f"  service  {running.sandbox}    ({_about_sandbox()})",
-        f"  inbox    {running.inbox}",
-        f"  logs     {running.logs}",
-    ]
-    return "\n".join(lines)
-
-
 def show_held(settings: Settings, show: Show) -> None:
     """Say that the runs started here send nothing, where that is so."""
 
@@ -169,12 +96,6 @@ def show_held(settings: Settings, show: Show) -> None:
             show(held)
 
     open_database(settings, say)
-
-
-def _about_sandbox() -> str:
-    if "RECON_SERVICE_URL" in os.environ:
-        return "the sandbox; runs push to RECON_SERVICE_URL instead"
-    return "the sandbox, user demo, password demo"
 
 
 def _start(

@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -141,3 +142,25 @@ def log_tail(path: Path) -> str:
         lines = path.read_text(errors="replace").strip().splitlines()
         return "\n" + "\n".join(lines[-LINES_SHOWN:])
     return "(no log was written)"
+
+
+def describe(running: Running | None) -> str:
+    """What runs where, for a person."""
+    if running is None:
+        return "recon up is just starting here; ask again in a moment."
+    lines = [
+        f"recon is up (process {running.process.pid}):",
+        *([f"  desk     {running.desk}    (reports to review and sign)"] if running.desk else []),
+        f"  pages    {running.prefect}",
+        f"  API      {running.prefect}/api    (export PREFECT_API_URL=...)",
+        f"  service  {running.sandbox}    ({_about_sandbox()})",
+        f"  inbox    {running.inbox}",
+        f"  logs     {running.logs}",
+    ]
+    return "\n".join(lines)
+
+
+def _about_sandbox() -> str:
+    if "RECON_SERVICE_URL" in os.environ:
+        return "the sandbox; runs push to RECON_SERVICE_URL instead"
+    return "the sandbox, user demo, password demo"

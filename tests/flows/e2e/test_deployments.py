@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from connectors.errors import SettingsError
-from flows.ops.laptop import UpOptions, refuse_open_doors
+from flows.ops.up_options import UpOptions, refuse_open_doors
 
 ROOT = Path(__file__).parents[3]
 

@@ -14,8 +14,9 @@ import pytest
 
 from connectors.sandbox import Sandbox, SandboxOptions, User
 from connectors.settings import read_settings
-from flows.ops.laptop import UpOptions, prefect_environment
+from flows.ops.laptop import prefect_environment
 from flows.ops.running import children_of
+from flows.ops.up_options import UpOptions
 from tests.flows.e2e.conftest import CANARY
 from tests.flows.e2e.machine import ENDS, Machine, free_port
 from tests.stages.payments import line, write
