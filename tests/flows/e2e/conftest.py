@@ -22,8 +22,11 @@ def environment() -> None:
 
 @pytest.fixture(scope="package")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
-    """Up for all stories; its end is the story of Ctrl-C: nothing may be left running."""
-    home = tmp_path_factory.mktemp("machine") / "home"
+    """Up for all stories; its end is the story of Ctrl-C: nothing may be left running.
+
+    Its home has a name that each part of it has to take as it is.
+    """
+    home = tmp_path_factory.mktemp("machine") / "Büro 50%25, $HOME #1"
     notices: list[bytes] = []
     with webhook(notices) as url:
         one = Machine(home, notices, RECON_NOTIFY_URL=f"{url}/{CANARY}")
