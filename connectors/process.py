@@ -1,10 +1,32 @@
-"""What this process is called where others have to know who it is."""
+"""What this process is called where others have to know who it is, and those that outlive it."""
 
 import getpass
 import os
 import socket
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from typing import IO
 
 
 def whoami() -> str:
     """User, host and process, for leases, locked files and the audit trail."""
     return f"{getpass.getuser()}@{socket.gethostname()} pid {os.getpid()}"
+
+
+def start_apart(
+    command: Sequence[str], environment: Mapping[str, str], output: IO[bytes] | None = None
+) -> subprocess.Popen[bytes]:
+    """Start a process that outlives this one, with what it says in a file, or nowhere."""
+    told = subprocess.DEVNULL if output is None else output
+    child = subprocess.Popen(
+        command,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=told,
+        stderr=told,
+        start_new_session=True,
+    )
+    # Somebody has to hear of its end, or it stays in the list of processes.
+    threading.Thread(target=child.wait, name=f"process {child.pid}", daemon=True).start()
+    return child

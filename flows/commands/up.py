@@ -3,7 +3,6 @@
 import os
 import shlex
 import signal
-import subprocess
 import sys
 import time
 from typing import Annotated, Literal
@@ -171,6 +170,7 @@ def _say(line: str) -> None:
 
 def _detached(settings: Settings, options: list[str]) -> int:
     from connectors.files.atomic import open_private, private_folder
+    from connectors.process import start_apart
     from flows.ops.running import log_tail
 
     if _displayed_if_up(settings):
@@ -179,13 +179,10 @@ def _detached(settings: Settings, options: list[str]) -> int:
     private_folder(folder)
     log = folder / "up.log"
     with open_private(log) as file:
-        started = subprocess.Popen(
+        started = start_apart(
             [sys.executable, "-m", "flows", "up", *options],
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            env=os.environ | {"RECON_HOME": str(settings.home)},
+            os.environ | {"RECON_HOME": str(settings.home)},
+            file,
         )
     deadline = time.monotonic() + DETACH_SECONDS
     while time.monotonic() < deadline:

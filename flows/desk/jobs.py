@@ -6,14 +6,13 @@ where the account of the desk may do it, or a worker that has an account of its 
 
 import logging
 import os
-import subprocess
 import sys
-import threading
 from collections.abc import Mapping
 from typing import Any
 
 from connectors.errors import AccountRefused, ReconError
 from connectors.postgres.jobs import may_do_jobs, order_again, order_job
+from connectors.process import start_apart
 from flows.desk.forms import refuse_nameless
 from flows.desk.visit import Visit
 from flows.stages.jobs.arguments import check_arguments
@@ -74,13 +73,4 @@ def start_here(
     given = {**environment, "RECON_HOME": str(settings.home)}
     if settings.database_url:
         given["RECON_DATABASE_URL"] = settings.database_url
-    child = subprocess.Popen(
-        [sys.executable, "-m", "flows", "job", str(number)],
-        env=given,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    # Somebody has to hear of its end, or it stays in the list of processes.
-    threading.Thread(target=child.wait, name=f"job {number}", daemon=True).start()
+    start_apart([sys.executable, "-m", "flows", "job", str(number)], given)
