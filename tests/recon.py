@@ -128,7 +128,15 @@ def _forker() -> "tuple[socket.socket, subprocess.Popen[bytes]]":
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
         )
+    atexit.register(_end, ours, process, os.getpid())
     return ours, process
+
+
+def _end(ours: socket.socket, process: "subprocess.Popen[bytes]", owner: int) -> None:
+    if os.getpid() == owner:  # And not a copy of the process that has it.
+        ours.close()
+        process.kill()
+        process.wait()
 
 
 def _serve(requests: socket.socket) -> None:
