@@ -14,12 +14,14 @@ import numpy as np
 import polars as pl
 
 from connectors.files.bitmask import Bytes, Flags, Places
-from connectors.files.carried_columns import CarriedColumns, Said, behind
-from connectors.files.chunk import Chunk, Utf8
+from connectors.files.carried_columns import CarriedColumns, Said, behind, groups_of_lines
+from connectors.files.chunk import Chunk
 from connectors.files.comments import NO_COMMENTS
 from connectors.files.dialect import Dialect, RecordFault
+from connectors.files.linear_patterns import Groups
 from connectors.files.parts import in_parts
 from connectors.files.positions import DELIMITER, QUOTE
+from connectors.files.utf8 import Utf8
 
 _NO_TEXT = re.compile("[\udc80-\udcff]")
 """Bytes that are no sign of their encoding."""
@@ -83,13 +85,13 @@ def carrying(
     """
     said = columns.above
     for chunk in before:
-        for at, line in _skipped(chunk):
+        for at, groups in _skipped(chunk):
             if chunk.start.byte + at < begin:
-                said = behind(said, line, columns.names, chunk.dialect)
+                said = behind(said, groups, columns.names)
     for chunk in chunks:
         changes, cells = list[int](), [said]
-        for at, line in _skipped(chunk):
-            said = behind(said, line, columns.names, chunk.dialect)
+        for at, groups in _skipped(chunk):
+            said = behind(said, groups, columns.names)
             if said != cells[-1]:
                 changes.append(at)
                 cells.append(said)
@@ -104,11 +106,11 @@ def carrying(
             yield _with_tails(chunk.part(first, beyond), tails, of[first:beyond])
 
 
-def _skipped(chunk: Chunk) -> Iterator[tuple[int, bytes]]:
-    """The lines of a chunk that are no records: where in it, and their text."""
-    comments = chunk.records.comments
-    for start, end in zip(comments.start.tolist(), comments.end.tolist(), strict=True):
-        yield start, chunk.block[start:end]
+def _skipped(chunk: Chunk) -> Iterator[tuple[int, Groups | None]]:
+    """The lines of a chunk that are no records: where in it, and what they say."""
+    starts, ends = (at.tolist() for at in chunk.records.comments[:2])
+    lines = [chunk.block[start:end] for start, end in zip(starts, ends, strict=True)]
+    return zip(starts, groups_of_lines(lines, chunk.dialect), strict=True)
 
 
 def _tail(said: Said, dialect: Dialect) -> tuple[bytes, RecordFault]:

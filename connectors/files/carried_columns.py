@@ -4,7 +4,6 @@ A group of `skip_lines` that has a name is one: the number of an account that st
 records, or the customer in the heading of a group.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -12,6 +11,7 @@ from itertools import chain
 from connectors.files.content import Content
 from connectors.files.dialect import Dialect
 from connectors.files.first_record import first_lines
+from connectors.files.linear_patterns import Groups, decoded, group_names, groups_of
 from connectors.files.profile import Profile
 from connectors.files.unpivot import Unpivot, record_names
 from connectors.settings import Limits
@@ -29,22 +29,24 @@ class CarriedColumns:
     """What the lines above the header say."""
 
 
-def behind(said: Said, line: bytes, names: Sequence[str], dialect: Dialect) -> Said:
-    """What is said behind a line, which is given without its end."""
-    match = dialect.fitting(line)
-    if match is None:
+def groups_of_lines(lines: Sequence[bytes], dialect: Dialect) -> list[Groups | None]:
+    """What each of these lines says, which are given without their ends; None: nothing."""
+    return groups_of([decoded(line, dialect.encoding) for line in lines], dialect.skip_lines)
+
+
+def behind(said: Said, groups: Groups | None, names: Sequence[str]) -> Said:
+    """What is said behind a line that says this."""
+    if groups is None:
         return said
-    texts = match.groupdict()
     return tuple(
-        texts[name] or None if name in texts else before
+        groups[name] or None if name in groups else before
         for name, before in zip(names, said, strict=True)
     )
 
 
 def carried_names(profile: Profile) -> tuple[str, ...]:
     """The columns that patterns of lines name, in their order."""
-    groups = (re.compile(one).groupindex for one in profile.skip_lines)
-    return tuple(dict.fromkeys(chain.from_iterable(groups)))
+    return tuple(dict.fromkeys(chain.from_iterable(map(group_names, profile.skip_lines))))
 
 
 def record_columns(
@@ -63,6 +65,7 @@ def carried_columns(
     if not names:
         return None
     said: Said = (None,) * len(names)
-    for line in first_lines(content, limits, above):
-        said = behind(said, line.rstrip(b"\r\n"), names, dialect)
+    lines = [line.rstrip(b"\r\n") for line in first_lines(content, limits, above)]
+    for groups in groups_of_lines(lines, dialect):
+        said = behind(said, groups, names)
     return CarriedColumns(names, said)

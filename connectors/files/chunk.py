@@ -6,23 +6,22 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
 import polars as pl
 
 from connectors.files.bitmask import Flags, Places
 from connectors.files.dialect import Dialect, RecordFault
-from connectors.files.encodings import utf8_sizes
 from connectors.files.escaped_cells import escaped_cells
 from connectors.files.plain_records import beside_csv
 from connectors.files.record_cells import cells_of
 from connectors.files.records import Records, conserved, sound
 from connectors.files.shadow import covered
 from connectors.files.skipped_lines import NO_LINES, SkippedLines
+from connectors.files.utf8 import LAST_ASCII, Utf8, as_utf8
 
 MARK = codecs.BOM_UTF8
-LAST_ASCII = 127
 FEW = 8
 """Up to one record in so many, single records are cheaper to cut out than all of them."""
 
@@ -37,14 +36,6 @@ class Place:
     """Number of the next record; the first one after the header is 1."""
     inside: bool = False
     """Within a line that is longer than a record may be."""
-
-
-class Utf8(NamedTuple):
-    """Records as UTF-8, and where each of them begins and ends in it."""
-
-    text: bytes
-    start: Places
-    end: Places
 
 
 @dataclass(frozen=True)
@@ -203,21 +194,11 @@ class Chunk:
         return frame
 
     @cached_property
-    def utf8(self) -> "Utf8 | None":
+    def utf8(self) -> Utf8 | None:
         """All records as UTF-8, where a byte of the file is a sign; None: of no such encoding."""
-        records, encoding = self.records, self.dialect.encoding
+        records = self.records
         settled = self.block[: records.consumed]
-        if encoding == "utf-8" or settled.isascii():
-            return Utf8(self.block, records.start, records.end)
-        sizes = utf8_sizes(encoding)
-        if sizes is None:
-            return None
-        text = np.frombuffer(settled, np.uint8)
-        wide = np.flatnonzero(text > LAST_ASCII)
-        more = np.frombuffer(sizes, np.uint8)[text[wide]] - 1
-        grown = np.append(0, np.cumsum(more, dtype=np.int64))
-        start, end = (at + grown[np.searchsorted(wide, at)] for at in (records.start, records.end))
-        return Utf8(settled.decode(encoding, "replace").encode(), start, end)
+        return as_utf8(settled, records.start, records.end, self.dialect.encoding)
 
     def positions(self) -> pl.DataFrame:
         """Of all records: number, first and last line, byte range, text, and bytes if no text."""

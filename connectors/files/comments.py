@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 
 from connectors.files.bitmask import Bytes, Flags, Places
 from connectors.files.dialect import Dialect
-from connectors.files.line_heads import may_fit
+from connectors.files.linear_patterns import as_series, decoded, fitting
 from connectors.files.lines import CARRIAGE_RETURN, LINE_FEED, PhysicalLines
 from connectors.files.readings import Readings
+from connectors.files.utf8 import as_utf8
+
+_REPLACED = "\ufffd"
 
 
 class CommentLines(NamedTuple):
@@ -55,13 +60,23 @@ def may_be_comments(text: Bytes, lines: PhysicalLines, dialect: Dialect, oversiz
 def _no_records(text: Bytes, start: Places, end: Places, dialect: Dialect) -> Flags:
     """Which of these lines begin as comments do, or fit a pattern."""
     found = _begin(text, start, end, dialect)
-    if dialect.skip_lines:
-        data = text.tobytes()
-        asked = np.flatnonzero(~found & (end > start))
-        asked = asked[may_fit(text, start[asked], end[asked], dialect.skip_lines)]
-        places = zip(start[asked].tolist(), end[asked].tolist(), strict=True)
-        found[asked] = [dialect.fitting(data[first:last]) is not None for first, last in places]
+    asked = np.flatnonzero(~found & (end > start))
+    if dialect.skip_lines and len(asked):
+        texts = cut_out(text.tobytes(), start[asked], end[asked], dialect.encoding)
+        found[asked] = fitting(texts, dialect.skip_lines).to_numpy()
     return found
+
+
+def cut_out(text: bytes, start: Places, end: Places, encoding: str) -> pl.Series:
+    """Lines of a block for patterns, as `as_series` makes them of their texts."""
+    utf8 = as_utf8(text, start, end, encoding)
+    if utf8 is not None and (encoding == "utf-8" or _REPLACED.encode() not in utf8.text):
+        begin, length = pl.Series(utf8.start), pl.Series(utf8.end - utf8.start)
+        cut = pl.lit(utf8.text).bin.slice(begin, length)
+        with suppress(pl.exceptions.ComputeError):  # Some of it is no text.
+            return pl.select(cut.cast(pl.String)).to_series()
+    places = zip(start.tolist(), end.tolist(), strict=True)
+    return as_series([decoded(text[first:last], encoding) for first, last in places])
 
 
 def _begin(text: Bytes, start: Places, end: Places, dialect: Dialect) -> Flags:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cache
 from typing import TypedDict
 
 from connectors.files.encodings import contains_ascii, stands_alone
@@ -85,19 +83,6 @@ class Dialect:
         """Whether some lines are no record."""
         return bool(self.comment or self.skip_lines)
 
-    def is_skipped(self, line: bytes) -> bool:
-        """The same of a line without its end that may be no record for another reason too."""
-        return self.begins_comment(line) or self.fitting(line) is not None
-
-    def fitting(self, line: bytes) -> re.Match[str] | None:
-        """How a line, without its end, fits the first pattern of `skip_lines` that it fits.
-
-        Bytes that are no text are lone surrogates.
-        """
-        text = line.decode(self.encoding, "surrogateescape")
-        found = (pattern.fullmatch(text) for pattern in _compiled(self.skip_lines))
-        return next(filter(None, found), None)
-
     @property
     def guard(self) -> Guard:
         """What keeps a spreadsheet from running a text that is written so."""
@@ -128,11 +113,6 @@ def dialect_within(
         comment=tuple(one.encode() for one in comment),
         skip_lines=tuple(skip_lines),
     )
-
-
-@cache
-def _compiled(patterns: tuple[str, ...]) -> list[re.Pattern[str]]:
-    return [re.compile(one) for one in patterns]
 
 
 class RecordFault(IntEnum):

@@ -1,7 +1,6 @@
 """The lines behind the last record that are none, and the totals that stand there."""
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import islice, takewhile
@@ -13,6 +12,7 @@ from connectors.errors import ExtractRefused
 from connectors.files.blocks import blocks
 from connectors.files.content import Content, refused, shown
 from connectors.files.dialect import Dialect
+from connectors.files.linear_patterns import Groups, as_series, decoded, fitting, groups_of
 from connectors.files.manifest import ALL, ManifestEntry, total_of
 from connectors.files.profile import ROWS, Profile, number_form, written_of
 from connectors.files.shadow import shadow
@@ -44,11 +44,9 @@ def read_footer(
     """
     if not profile.footer:
         return None
-    below = (
-        line
-        for line in _from_the_end(content, body_start)
-        if not _is_comment(content, profile, dialect, line)
-    )
+    every = [*_from_the_end(content, body_start)]
+    comments = _are_comments(content, profile, dialect, every)
+    below = (line for line, comment in zip(every, comments, strict=True) if not comment)
     behind = [*islice(below, len(profile.footer))]
     # The last line of a text in quotes has their end: it is of a record, whatever it says.
     lines = [*takewhile(lambda line: not _has_open_quote(line, dialect), behind)][::-1]
@@ -57,8 +55,8 @@ def read_footer(
         if pattern not in found:
             raise _refused(content, f"no line at its end fits the pattern {shown(pattern)!r}")
     start, said = lines[0].start, dict[str, str]()
-    for match in found.values():
-        for name, text in match.groupdict().items():
+    for groups in found.values():
+        for name, text in groups.items():
             if text is not None and said.setdefault(name, text) != text:
                 raise _refused(content, f"its footer states {name} twice: {said[name]!r}, {text!r}")
     numbers = {name: _number(content, profile, name, text) for name, text in said.items()}
@@ -115,15 +113,24 @@ def _has_open_quote(line: _Line, dialect: Dialect) -> bool:
     return shadow(line.text, dialect).count(dialect.quote) % 2 == 1
 
 
-def _is_comment(content: Content, profile: Profile, dialect: Dialect, line: _Line) -> bool:
-    """Whether a line is neither of a record nor of the footer, whose lines may begin as it does.
+def _are_comments(
+    content: Content, profile: Profile, dialect: Dialect, lines: Sequence[_Line]
+) -> Iterable[bool]:
+    """Which lines are neither of a record nor of the footer, whose lines may begin as they do.
 
     One with a quote that is open may be the end of a text, and is not passed over.
     """
-    if not dialect.is_skipped(line.text.rstrip(b"\r\n")) or _has_open_quote(line, dialect):
-        return False
-    text = _decoded(content, line)
-    return not any(re.fullmatch(pattern, text) for pattern in profile.footer)
+    if not dialect.skips:
+        return [False] * len(lines)
+    whole = [decoded(line.text.rstrip(b"\r\n"), dialect.encoding) for line in lines]
+    skipped = fitting(as_series(whole), dialect.skip_lines)
+    of_footer = fitting(as_series([_decoded(content, line) for line in lines]), profile.footer)
+    return (
+        (fits or dialect.begins_comment(line.text))
+        and not own
+        and not _has_open_quote(line, dialect)
+        for line, fits, own in zip(lines, skipped, of_footer, strict=True)
+    )
 
 
 def _tail(content: Content, body_start: int) -> tuple[int, bytes]:
@@ -140,27 +147,27 @@ def _decoded(content: Content, line: _Line) -> str:
     return line.text.decode(content.encoding, "replace").strip()
 
 
-def _by_pattern(patterns: Sequence[str], lines: Sequence[str]) -> dict[str, re.Match[str]]:
-    """A line of its own for each pattern, as far as there is one.
+def _by_pattern(patterns: Sequence[str], lines: Sequence[str]) -> dict[str, Groups]:
+    """What a line of its own says for each pattern, as far as there is one.
 
     A line that several patterns fit is given to the one that no other line is left for.
     """
-    taken: dict[int, re.Match[str]] = {}
+    held = {pattern: groups_of(lines, [pattern]) for pattern in patterns}
+    taken: dict[int, str] = {}
 
     def take(pattern: str, asked: set[int]) -> bool:
-        for place, line in enumerate(lines):
-            match = re.fullmatch(pattern, line)
-            if match is None or place in asked:
+        for place, groups in enumerate(held[pattern]):
+            if groups is None or place in asked:
                 continue
             asked.add(place)
-            if place not in taken or take(taken[place].re.pattern, asked):
-                taken[place] = match
+            if place not in taken or take(taken[place], asked):
+                taken[place] = pattern
                 return True
         return False
 
     for pattern in patterns:
         take(pattern, set())
-    return {match.re.pattern: match for _, match in sorted(taken.items())}
+    return {pattern: held[pattern][place] or {} for place, pattern in sorted(taken.items())}
 
 
 def _number(content: Content, profile: Profile, name: str, text: str) -> Decimal:

@@ -1,6 +1,5 @@
 """What the keys of a feed profile say together: whatever cannot be meant is refused."""
 
-import re
 from collections.abc import Iterable, Sequence
 from functools import partial
 
@@ -8,6 +7,7 @@ from connectors.errors import ProfileError
 from connectors.files.carried_columns import carried_names
 from connectors.files.content import shown
 from connectors.files.first_record import DELIMITERS, folded
+from connectors.files.linear_patterns import group_names
 from connectors.files.positions import overlapping
 from connectors.files.profile import DEFAULT, ROWS, Profile, key_of, number_form, written_of
 from connectors.files.profile_forms import check_written
@@ -145,7 +145,7 @@ def _check_around(profile: Profile) -> None:
     tables = [EXTRACTS[profile.record]] if profile.record else [*EXTRACTS.values()]
     amounts = [name for table in tables for name in table.amounts]
     for line in profile.footer:
-        for name in re.compile(line).groupindex:
+        for name in group_names(line):
             if name == ROWS and profile.unpivots:
                 raise ProfileError(
                     f"footer: the group rows of {shown(line)!r} would not tie, because a line "

@@ -12,6 +12,7 @@ from connectors.errors import ProfileError
 from connectors.files.content import RECODED, canonical_encoding, shown
 from connectors.files.dialect import NO_QUOTE
 from connectors.files.encodings import can_be_divided
+from connectors.files.linear_patterns import check_pattern, fitting
 from connectors.files.positions import range_of
 from connectors.files.profile_values import (
     Reader,
@@ -147,11 +148,8 @@ def _lines(such_as: str) -> Reader:
 
 def _patterns(key: str, lines: list[str]) -> tuple[str, ...]:
     for line in lines:
-        try:
-            pattern = re.compile(line)
-        except re.error as error:
-            raise ProfileError(f"{key}: {shown(line)!r} is no pattern: {error}.") from None
-        if pattern.fullmatch(""):
+        check_pattern(key, line)
+        if fitting(pl.Series([""]), [line]).any():
             raise ProfileError(
                 f"{key}: {shown(line)!r} fits an empty line. Say what it begins with."
             )
@@ -191,14 +189,10 @@ def _scale(key: str, value: object) -> str:
 
 def _part(key: str, value: object) -> str:
     text = text_of(key, value)
-    try:
-        groups = pl.select(pl.lit("").str.extract_groups(text)).item()
-    except pl.exceptions.PolarsError as error:
-        why = str(error).splitlines()[-1]
-        raise ProfileError(f"{key} = {shown(text)!r} is no pattern: {shown(why)}.") from None
-    if len(groups) != 1:
+    groups = check_pattern(key, text)
+    if groups != 1:
         raise ProfileError(
-            f"{key} = {shown(text)!r} has {quantity(len(groups), 'group')}. Put the part that is "
+            f"{key} = {shown(text)!r} has {quantity(groups, 'group')}. Put the part that is "
             "meant, and nothing else, into round brackets; (?:...) groups without being a part."
         )
     return text

@@ -9,9 +9,10 @@ import numpy as np
 import polars as pl
 
 from connectors.files.bitmask import Places
-from connectors.files.chunk import Chunk, Utf8
+from connectors.files.chunk import Chunk
 from connectors.files.dialect import Dialect, RecordFault
 from connectors.files.unpivot import Unpivot
+from connectors.files.utf8 import Utf8
 from schemas.cells.numbers import AROUND
 
 

@@ -12,13 +12,14 @@ import numpy as np
 import polars as pl
 
 from connectors.files.bitmask import Flags, Places
-from connectors.files.chunk import Chunk, Place, Utf8, read_cells
+from connectors.files.chunk import Chunk, Place, read_cells
 from connectors.files.dialect import RecordFault
 from connectors.files.parts import in_parts
 from connectors.files.records import Records, conserved, sound
 from connectors.files.skipped_lines import NO_LINES, SkippedLines, of_lines
 from connectors.files.table_lines import lines_of_table
 from connectors.files.unpivot import Unpivot
+from connectors.files.utf8 import Utf8
 
 NOTHING = Utf8(b"", np.empty(0, np.int64), np.empty(0, np.int64))
 _ROW_BYTES = 32

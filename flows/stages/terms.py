@@ -10,8 +10,9 @@ from typing import Any
 
 import psycopg
 
-from connectors.errors import BatchStateError, CorrectionError
+from connectors.errors import BatchStateError, CorrectionError, ProfileError
 from connectors.files.content import shown
+from connectors.files.linear_patterns import check_pattern
 from connectors.files.profile import DEFAULT, Profile
 from connectors.postgres import ledger
 from connectors.postgres.ledger import Batch, State
@@ -54,7 +55,17 @@ def restored_profile(batch: Batch) -> Profile:
     lists = [values, *values.get("fields", {}).values(), *(values.get(one, {}) for one in named)]
     for of in lists:  # JSON has no tuples.
         of |= {name: tuple(one) for name, one in of.items() if isinstance(one, list)}
-    return Profile(**values)
+    profile = Profile(**values)
+    try:
+        for key in ("skip_lines", "footer"):
+            for pattern in getattr(profile, key):
+                check_pattern(key, pattern)
+    except ProfileError as error:
+        raise BatchStateError(
+            f"Batch {batch.id} was opened by another version of recon, with a pattern that this "
+            f"one does not read. {error} Go on with that version. Nothing was changed."
+        ) from None
+    return profile
 
 
 def terms_of_correction(

@@ -243,6 +243,18 @@ def test_a_setting_that_this_version_does_not_know_stops_it(
         run_batch(workspace, 1)
 
 
+def test_a_pattern_that_this_version_does_not_read_stops_it(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    received_under(workspace, tmp_path / "a.csv", {})
+    with workspace.database.connect() as connection:
+        profile = json.loads(ledger.find_batch(connection, 1).profile) | {"footer": ["(?!a).*"]}
+        connection.execute("UPDATE batch SET profile = %s", [json.dumps(profile)])
+    said = r"a pattern that this one does not read\. footer: '\(\?!a\)\.\*' is no pattern: look-"
+    with pytest.raises(BatchStateError, match=said):
+        run_batch(workspace, 1)
+
+
 @pytest.mark.long(
     but=("None-kept_settings = null", "kept1-limits = 5", 'kept2-limits.columns = "many"')
 )

@@ -272,7 +272,7 @@ def test_a_lookup_that_says_nothing_sure_is_refused(
         ("PaidAmount", {"from": ["A", " a"]}, "from = .* are not one or more columns, each"),
         ("PaidAmount", {"from": "A"}, "from = 'A' is not a list of texts"),
         ("PaidAmount", {"join": " "}, "PaidAmount.join is for several columns"),
-        ("PaidAmount", {"part": "("}, "part = '.' is no pattern"),
+        ("PaidAmount", {"part": "("}, "part: '.' is no pattern"),
         ("PaidAmount", {"part": "x"}, "has 0 groups. Put the part"),
         ("PaidAmount", {"part": "(x)(y)"}, "has 2 groups. Put the part"),
         ("PaidAmount", {"map": {}}, "PaidAmount.map is empty"),
