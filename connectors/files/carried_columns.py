@@ -6,7 +6,6 @@ records, or the customer in the heading of a group.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 from connectors.files.content import Content
 from connectors.files.dialect import Dialect
@@ -44,24 +43,19 @@ def behind(said: Said, groups: Groups | None, names: Sequence[str]) -> Said:
     )
 
 
-def carried_names(profile: Profile) -> tuple[str, ...]:
-    """The columns that patterns of lines name, in their order."""
-    return tuple(dict.fromkeys(chain.from_iterable(map(group_names, profile.skip_lines))))
-
-
 def record_columns(
     names: Sequence[str], unpivot: Unpivot | None, profile: Profile
 ) -> tuple[str, ...]:
     """The names above the cells of a record, those of lines above it behind those of its own."""
     own = record_names(names, unpivot, profile) if unpivot else names
-    return (*own, *carried_names(profile))
+    return (*own, *group_names(profile.skip_lines))
 
 
 def carried_columns(
     content: Content, profile: Profile, dialect: Dialect, limits: Limits, *, above: int
 ) -> CarriedColumns | None:
     """The columns that stand in lines above the records; so many lines are above all of them."""
-    names = carried_names(profile)
+    names = group_names(profile.skip_lines)
     if not names:
         return None
     said: Said = (None,) * len(names)

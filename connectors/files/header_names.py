@@ -12,6 +12,7 @@ from typing import NamedTuple, cast
 from connectors.errors import ExtractRefused
 from connectors.files.content import refused, shown
 from connectors.files.first_record import folded
+from connectors.files.linear_patterns import group_names
 from connectors.files.profile import Profile
 from schemas.counting import agree
 from schemas.field import Table
@@ -134,7 +135,8 @@ class HeaderNames:
         fields = tuple(by_name.get(folded(name)) for name in self.names)
         known = self._beside()
         if twice := self._twice(fields, known):
-            raise self._refused("duplicate_column", columns=", ".join(twice))
+            found = self._also_above(fields, twice)
+            raise self._refused("duplicate_column", columns=", ".join(twice), found=found)
         constant = [name for name in fields if name in self.profile.constants]
         if constant:
             found = "They are columns here and constants of the feed profile as well."
@@ -190,6 +192,22 @@ class HeaderNames:
             *(name for name, count in of_fields if count > 1),
             *(names[name] for name, count in counts.items() if count > 1 and name in known),
         ]
+
+    def _also_above(self, fields: Sequence[str | None], twice: Sequence[str]) -> str:
+        """What of this stands in lines above the records too."""
+        groups = {folded(name): name for name in group_names(self.profile.skip_lines)}
+        named = zip(map(folded, self.names), fields, strict=True)
+        both = {
+            groups[one]
+            for one, of in named
+            if one in groups and {one, of} & {*twice, *map(folded, twice)}
+        }
+        if not both:
+            return ""
+        return (
+            f"The file has such a column, and skip_lines of the feed profile names a group so: "
+            f"{listed(sorted(both))}. Call the group otherwise."
+        )
 
     def place_of(self, own: str) -> int | None:
         """Where a column of our own is."""

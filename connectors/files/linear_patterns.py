@@ -7,6 +7,7 @@ a pattern that asks for one is refused when the profile is read.
 
 from collections.abc import Mapping, Sequence
 from functools import cache, reduce
+from itertools import chain
 from operator import or_
 
 import polars as pl
@@ -34,9 +35,10 @@ _INSTEAD = {
 """By what the engine says of a pattern: what to write instead."""
 
 
-def group_names(pattern: str) -> tuple[str, ...]:
-    """The groups of a pattern that have a name, in their order."""
-    return tuple(name for name in _groups(pattern) if not name.isdigit())
+def group_names(patterns: Sequence[str]) -> tuple[str, ...]:
+    """The groups of patterns that have a name, in their order."""
+    names = dict.fromkeys(chain.from_iterable(map(_groups, patterns)))
+    return tuple(name for name in names if not name.isdigit())
 
 
 def check_pattern(key: str, pattern: str) -> int:
@@ -81,7 +83,7 @@ def groups_of(texts: Sequence[str], patterns: Sequence[str]) -> list[Groups | No
     for pattern in reversed(patterns):
         fit = asked.str.contains(_whole(pattern)).arg_true()
         held = asked.gather(fit).str.extract_groups(_whole(pattern))
-        names = group_names(pattern)
+        names = group_names([pattern])
         for at, groups in zip(fit.to_list(), held.to_list(), strict=True):
             own = {name: groups[name] for name in names}
             found[at] = own if plain[at] == texts[at] else _with_bytes(own)

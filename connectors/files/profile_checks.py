@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from connectors.errors import ProfileError
-from connectors.files.carried_columns import carried_names
 from connectors.files.content import shown
 from connectors.files.first_record import DELIMITERS, folded
 from connectors.files.linear_patterns import group_names
@@ -145,7 +144,7 @@ def _check_around(profile: Profile) -> None:
     tables = [EXTRACTS[profile.record]] if profile.record else [*EXTRACTS.values()]
     amounts = [name for table in tables for name in table.amounts]
     for line in profile.footer:
-        for name in group_names(line):
+        for name in group_names([line]):
             if name == ROWS and profile.unpivots:
                 raise ProfileError(
                     f"footer: the group rows of {shown(line)!r} would not tie, because a line "
@@ -261,7 +260,7 @@ def _refuse_beside(profile: Profile, key: str, others: Iterable[str]) -> None:
 
 def _check_carried(profile: Profile) -> None:
     """Refuse columns of other lines that no record can have."""
-    carried = carried_names(profile)
+    carried = group_names(profile.skip_lines)
     own = [*OWN_COLUMNS, *profile.names, *profile.positions]
     for place, name in enumerate(carried):
         if folded(name) in map(folded, (*own, *carried[:place])):

@@ -11,7 +11,6 @@ from connectors.errors import ExtractRefused, ProfileError
 from connectors.files.cells import split_cells
 from connectors.files.content import open_content
 from connectors.files.header import read_header
-from connectors.files.profile import Profile
 from connectors.files.profile_file import load_profile, read_profile
 from connectors.files.reader import first_place, read_chunks
 from connectors.postgres.ledger import State
@@ -283,12 +282,22 @@ def test_the_fields_of_its_line_are_counted_alone(workspace: Workspace, tmp_path
     assert many.endswith("It has 4 fields instead of 3.")
 
 
-def test_a_column_of_a_file_may_not_be_called_like_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("column", "group", "twice"),
+    [("account", "Account", "account"), ("debtsid", "DebtsId", "DebtsId")],
+)
+def test_a_column_of_a_file_may_not_be_called_like_it(
+    tmp_path: Path, column: str, group: str, twice: str
+) -> None:
     path = tmp_path / "statement.csv"
-    path.write_text("Zahlung;Betrag;account\n1;1;a\n")
-    profile: Profile = read_profile({**SHAPE, "header_line": 1})
-    with pytest.raises(ExtractRefused, match="account"):
-        read_header(open_content(path), None, None, profile, Limits())
+    path.write_text(f"Zahlung;Betrag;{column}\n1;1;a\n")
+    fields = SHAPE["fields"] if group == "Account" else {}
+    keys = {"skip_lines": [f"Konto (?P<{group}>.*)"], "header_line": 1, "fields": fields}
+    said = (
+        f"more than once: .*{twice}. The file has such a column, and .* a group so: {group}. Call"
+    )
+    with pytest.raises(ExtractRefused, match=said):
+        read_header(open_content(path), None, None, read_profile({**SHAPE, **keys}), Limits())
 
 
 @pytest.mark.parametrize(
