@@ -193,7 +193,7 @@ def _held_because(
     lease: Lease, tables: list[Table], receipts: Iterable[Receipt], profile: Profile
 ) -> str | None:
     """Why somebody has to decide: a file cannot be proven, or there are too many errors."""
-    reasons = [*_unproven(lease, receipts, profile), _over_budget(lease, tables, profile)]
+    reasons = [*_unproven(lease, receipts, profile), _over_budget(lease, tables, receipts, profile)]
     return "; ".join(filter(None, reasons)) or None
 
 
@@ -206,17 +206,23 @@ def _unproven(lease: Lease, receipts: Iterable[Receipt], profile: Profile) -> It
                 yield f"{extract.name} cannot be proven to be whole: {tied.unproven}"
 
 
-def _over_budget(lease: Lease, tables: list[Table], profile: Profile) -> str | None:
+def _over_budget(
+    lease: Lease, tables: list[Table], receipts: Iterable[Receipt], profile: Profile
+) -> str | None:
     if (profile.budget_errors, profile.budget_rate, profile.budget_read) == (None, None, None):
         return None
     rows: Counter[str] = Counter()
+    skipped = 0
     for table in tables:
+        for clue in (VALUELESS, COMMENTS):
+            skipped += sum(one.lines for one in _no_records(receipts, table, clue).values())
         for one in recount(lease.connection, table, lease.batch_id):
             rows[one.state] += one.rows
     return over_budget(
         rows.total(),
         sum(rows[state] for state in ERRORS),
         rows[EXCLUDED],
+        skipped,
         most_errors=profile.budget_errors,
         highest_rate=profile.budget_rate,
         least_read=profile.budget_read,

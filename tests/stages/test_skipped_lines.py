@@ -195,3 +195,20 @@ def test_lines_of_a_file_without_a_record_are_told(
     assert rows(told) == [("Comment", "2", 3)]
     assert import_delivery(narrow, [str(path)], profile).batch.id == batch.id
     assert rows(told) == [("Comment", "2", 3)]
+
+
+@pytest.mark.parametrize(("least", "held"), [(None, False), (0.0, False), (0.01, True)])
+def test_a_batch_of_such_lines_alone_is_not_read(
+    workspace: Workspace, tmp_path: Path, least: float | None, held: bool
+) -> None:
+    path = tmp_path / "payments.csv"
+    path.write_text(f"{HEADER}\nPage 1\n\nPage 2\n")
+    profile = read_profile({"feed": "list", "skip_lines": [r"Page \d"]})
+    batch = import_delivery(workspace, [str(path)], replace(profile, budget_read=least)).batch
+    assert (batch.state is State.HELD) == held
+    assert batch.held_because == (
+        "there is no row: 2 lines behind the header are no record, as the feed profile says; at "
+        "least 1.00% have to be read"
+        if held
+        else None
+    )

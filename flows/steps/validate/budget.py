@@ -7,17 +7,27 @@ def over_budget(
     rows: int,
     errors: int,
     excluded: int = 0,
+    skipped: int = 0,
     *,
     most_errors: int | None,
     highest_rate: float | None,
     least_read: float | None = None,
 ) -> str | None:
-    """Why a batch has to be held, with both numbers; None when it is inside its budget."""
+    """Why a batch has to be held, with both numbers; None when it is inside its budget.
+
+    `skipped` lines are no rows; where there is none, nothing of what was delivered was read.
+    """
     have = f"{errors} of {quantity(rows, 'row')} {agree(errors, 'has', 'have')} errors"
     if most_errors is not None and errors > most_errors:
         return f"{have}; the budget allows {quantity(most_errors, 'row')}"
     if highest_rate is not None and rows and errors > highest_rate * rows:
         return f"{have} ({errors / rows:.2%}); the budget allows {highest_rate:.2%}"
+    if least_read and not rows and skipped:
+        lines = f"{quantity(skipped, 'line')} behind the header {agree(skipped, 'is', 'are')}"
+        return (
+            f"there is no row: {lines} no record, as the feed profile says; "
+            f"at least {least_read:.2%} have to be read"
+        )
     read = rows - errors - excluded
     if least_read is not None and rows and read < least_read * rows:
         return (
