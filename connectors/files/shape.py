@@ -10,6 +10,8 @@ from typing import NamedTuple
 from connectors.files.dialect import Dialect, RecordFault
 from connectors.files.first_record import DELIMITERS, SEPARATOR
 from connectors.files.header_names import DATA_CELL
+from connectors.files.line_kinds import LineKind, is_rule, line_kinds
+from connectors.files.linear_patterns import as_series, fitting
 from connectors.files.record_cells import cells_of
 from connectors.files.records import split
 
@@ -76,6 +78,8 @@ class Shape:
     """Records with more or fewer cells than the others, or with quotes out of place."""
     behind: tuple[str, ...]
     """Lines at the end that can be no records, the first one first."""
+    kinds: tuple[LineKind, ...]
+    """Lines between the records that can be none."""
     unnamed: int = 0
     """Cells that records have behind those of the header; below 0: how many they have too few."""
 
@@ -84,8 +88,11 @@ class Shape:
         return [row[place].strip() for row in self.rows if row[place].strip()]
 
 
-def shape_of(text: str, end: str | None = None) -> Shape:
-    """The shape of a text, or of its beginning where `end` is the end of it."""
+def shape_of(text: str, end: str | None = None, *, of_workbook: bool = False) -> Shape:
+    """The shape of a text, or of its beginning where `end` is the end of it.
+
+    In one that was made of a workbook each line is a row.
+    """
     said = SEPARATOR.fullmatch(_LINE_END.split(text, maxsplit=1)[0].encode())
     first = _first_lines(text)
     delimiter = said[1].decode() if said else max(DELIMITERS, key=lambda sign: _fit(first, sign))
@@ -98,15 +105,18 @@ def shape_of(text: str, end: str | None = None) -> Shape:
     last = body if end is None else _records(end, delimiter)[1:]
     foot = _behind(last, width, [] if end is None else _rows(body, width))
     behind = {record.text for record in foot}
-    rows = [one for one in _rows(body, width) if one.text not in behind]
+    body = [one for one in body if one.text not in behind and not one.text.startswith(COMMENT)]
+    above = records[: header.below]
+    kinds = () if of_workbook else _kinds(above, body, width, delimiter)
+    body = _without(kinds, body)
+    rows = _rows(body, width)
     if end is not None:
-        body += [one._replace(line=0) for one in last[-BEHIND:]]
+        ending = [one._replace(line=0) for one in last[-BEHIND:] if one.text not in behind]
+        body += _without(kinds, ending)
     odd = {
         one.text: one
         for one in reversed(body)
-        if (len(one.cells) != width or not one.sound)
-        and one.text not in behind
-        and not one.text.startswith(COMMENT)
+        if (len(one.cells) != width or not one.sound) and not one.text.startswith(COMMENT)
     }
     unnamed = width - len(header.names)
     names = header.names + ("",) * unnamed
@@ -122,6 +132,7 @@ def shape_of(text: str, end: str | None = None) -> Shape:
         tuple(row.cells + ("",) * -unnamed for row in rows),
         tuple(reversed(odd.values())),
         tuple(record.text for record in foot),
+        kinds,
         unnamed * header.headed,
     )
 
@@ -248,6 +259,29 @@ def _may_be_header(record: TextRecord, width: int) -> bool:
 
 def _rows(records: Sequence[TextRecord], width: int) -> list[TextRecord]:
     return [one for one in records if one.sound and len(one.cells) == width and one.filled]
+
+
+def _kinds(
+    above: Sequence[TextRecord], body: Sequence[TextRecord], width: int, delimiter: str
+) -> tuple[LineKind, ...]:
+    """The kinds of lines below a header that are no records; it is the last of those above."""
+    *over, header = above or [TextRecord(0, "", (), sound=False)]
+    plain = [one for one in _rows(body, width) if one.text != header.text and not is_rule(one.text)]
+    # Where most records begin with a number, a word is no beginning of one.
+    numbered = [one for one in plain if not any(map(str.isalpha, one.cells[0]))]
+    usual = numbered if len(numbered) * 2 > len(plain) else plain
+    doubt = [] if usual is plain else [one for one in plain if len([*_signs(one, usual)]) > 1]
+    rows = {one.text for one in plain} - {one.text for one in doubt}
+    lines = [one.text for one in body if one.text not in rows and not _LINE_END.search(one.text)]
+    texts = [one.text for one in over]
+    return line_kinds(header.text, texts, lines, [*rows], header.cells, delimiter)
+
+
+def _without(kinds: Sequence[LineKind], records: Sequence[TextRecord]) -> list[TextRecord]:
+    """The records that are of none of these kinds."""
+    texts = as_series([one.text for one in records])
+    none = fitting(texts, [kind.pattern for kind in kinds])
+    return [one for one, is_none in zip(records, none, strict=True) if not is_none]
 
 
 def _behind(

@@ -61,6 +61,21 @@ def odd_lines(shape: Shape) -> Iterator[str]:
         yield f'#   {broken:,} with quotes out of place; quote = "none" where they are text'
 
 
+def skipped_lines(shape: Shape) -> Iterator[str]:
+    """What can be no records between the others."""
+    if not shape.kinds:
+        return
+    lines = quantity(sum(kind.lines for kind in shape.kinds), "line", grouped)
+    patterns = ", ".join(_pattern(kind.pattern) for kind in shape.kinds)
+    yield f"# ? skip_lines = [{patterns}]  # {lines} between rows"
+    for name in (kind.name for kind in shape.kinds if kind.name):
+        yield f"#   {name} becomes a column of the rows below; where it is none, write .* for it"
+
+
+def _pattern(text: str) -> str:
+    return f"'{text}'" if "'" not in text and text.isprintable() else quoted(text)
+
+
 def footer_lines(shape: Shape) -> Iterator[str]:
     for line in shape.behind:
         yield f"# Behind the records: {shown(line, 100)}"

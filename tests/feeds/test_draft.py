@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connectors.errors import DeliveryError, ExtractRefused
+from connectors.files.dialect import Dialect, RecordFault
 from connectors.files.profile import Profile, number_form, written_of
 from connectors.files.profile_file import read_profile
 from connectors.files.shape import shape_of
@@ -27,6 +28,7 @@ from flows.steps.draft import DAYS, NumberSigns, TimesFound, times_of
 from schemas.cells.numbers import exact_number
 from schemas.toml_text import read_toml
 from tests.examples import examples, in_long
+from tests.extracts.cut_records import read as read_records
 from tests.feeds.test_gallery import FEEDS, GALLERY, file_of
 from tests.governance.conftest import recon as recon  # noqa: PLC0414 -- the fixture.
 
@@ -509,6 +511,51 @@ def test_only_what_can_be_no_record_is_offered_as_a_footer(
     rows = RECORDS.partition("\n")[2]
     shape = shape_of(RECORDS + rows, "of a cut line\n" + rows * 4 + end)
     assert (shape.behind, [one.text for one in shape.odd]) == (tuple(behind), [odd] * bool(odd))
+
+
+ROWS = "4713;5,00;03.11.2026;c\n4714;6,00;03.11.2026;\n"
+ACCOUNT = "#   Account becomes a column of the rows below; where it is none, write .* for it"
+BETWEEN = [
+    # lines above the header and between the rows, what is said of them
+    ("Account: 1\n", "Account: 2\n", ["'Account: *(?P<Account>.*)'", "1 line", ACCOUNT]),
+    ("", "Account: 2\nAccount: A3\n", ["'Account: *(?P<Account>.*)'", "2 lines", ACCOUNT]),
+    ("", "Text: 2\nText: 3\n", [r"'Text: \d+'", "2 lines"]),
+    ("", "Account;2;;\nAccount;3;;\n", ["'Account;(?P<Account>[^;]*).*'", "2 lines", ACCOUNT]),
+    ("", "No;Paid;On;Text\n", ["'No;Paid;On;Text'", "1 line"]),
+    ("Page 1 (of 2)\n", "Page 2 (of 2)\n", [r"'Page \d+ \(of \d+\)'", "1 line"]),
+    ("", "It's 4 B\nIt's 5 A\n", ['"It\'s.*"', "2 lines"]),
+    ("", "----\n-;---;-\n", [r"'[\-;]+'", "2 lines"]),
+    # What may be a record, or its beginning, is left to whoever decides.
+    ("", "4720;7,00\n4721;8,00\n", []),
+    ("", "N/A;7,00;03.11.2026;c\nN/A;8,00;03.11.2026;c\n", []),
+    ("", "Account: 2\n", []),
+    ("", "x;-;-;-\n", []),
+    ("", '4730;7,00;03.11.2026;"Account: 1\nAccount: 2\nAccount: 3"\n', []),
+]
+
+
+@pytest.mark.parametrize(("above", "between", "said"), BETWEEN)
+def test_lines_of_other_kinds_are_told_by_patterns(
+    tmp_path: Path, above: str, between: str, said: list[str]
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(above + RECORDS + between + ROWS)
+    lines = drafted(str(path))[0].splitlines()
+    told = [line for line in lines if line.startswith(("# ? skip_lines", "#   Account"))]
+    wanted = [f"# ? skip_lines = [{said[0]}]  # {said[1]} between rows", *said[2:]] if said else []
+    assert told == wanted
+    # So read, every line below the header is one of these, or a row.
+    patterns = [kind.pattern for kind in shape_of(above + RECORDS + between + ROWS).kinds]
+    profile = read_profile({"feed": "x", "skip_lines": patterns})
+    body = RECORDS.partition("\n")[2] + (between if said else "") + ROWS
+    dialect = Dialect(b";", skip_lines=profile.skip_lines)
+    found, _ = read_records(body.encode(), 4, dialect)
+    assert [one.fault for one in found] == [RecordFault.NONE] * 4
+
+
+def test_a_workbook_has_no_lines_of_other_kinds() -> None:
+    text = RECORDS + "Account: 2,,\n" * 2 + ROWS
+    assert (len(shape_of(text).kinds), shape_of(text, of_workbook=True).kinds) == (1, ())
 
 
 @given(st.data())
