@@ -7,7 +7,7 @@ these cells, its place that of the line.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Self
 
 import numpy as np
@@ -25,8 +25,8 @@ from connectors.files.utf8 import Utf8
 
 _NO_TEXT = re.compile("[\udc80-\udcff]")
 """Bytes that are no sign of their encoding."""
-_FEW = 20
-"""Up to so many records with the same cells are written one by one."""
+_FEW = 200
+"""Up to so many records with the same cells, as a rule, are written one by one."""
 
 
 @dataclass(frozen=True)
@@ -89,17 +89,17 @@ def carrying(
             if chunk.start.byte + at < begin:
                 said = behind(said, groups, columns.names)
     for chunk in chunks:
-        changes, cells = list[int](), [said]
+        lines, number, numbers = list[int](), [0], {said: 0}
         for at, groups in _skipped(chunk):
             said = behind(said, groups, columns.names)
-            if said != cells[-1]:
-                changes.append(at)
-                cells.append(said)
-        tails = [_tail(one, chunk.dialect) for one in cells]
+            lines.append(at)
+            number.append(numbers.setdefault(said, len(numbers)))
+        tails = [_tail(one, chunk.dialect) for one in numbers]
         sizes = np.array([len(text) for text, _ in tails], np.int64)
         records = chunk.records
         # By record: which of the tails it has.
-        of = np.searchsorted(np.array(changes, np.int64), records.start, "right")
+        above = np.searchsorted(np.array(lines, np.int64), records.start, "right")
+        of = np.array(number, np.int64)[above]
         if not len(records):
             yield chunk
         for first, beyond in in_parts(records.end - records.start + sizes[of], most):
@@ -171,9 +171,13 @@ def _with_each_tail(lines: Chunk, tails: Sequence[bytes], of: Places) -> Iterato
     """The texts of records with their tails: at once of those that only one line end parts."""
     block, start, end = lines.block, lines.records.start, lines.records.end
     new = np.flatnonzero(of[1:] != of[:-1]) + 1
+    if len(of) < _FEW * len(new):
+        each = zip(start.tolist(), end.tolist(), of.tolist(), strict=True)
+        yield from chain.from_iterable((block[a:b], tails[n]) for a, b, n in each)
+        return
     for first, beyond in pairwise([0, *new.tolist(), len(start)]):
         tail, piece = tails[of[first]], block[start[first] : end[beyond - 1]]
-        line_end = block[end[first] : start[first + 1]] if beyond - first > _FEW else b""
+        line_end = block[end[first] : start[first + 1]] if beyond - first > 1 else b""
         ends = end[first : beyond - 1, None] + np.arange(len(line_end))
         if (
             0 < len(line_end) <= len(b"\r\n")
