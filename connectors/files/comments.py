@@ -16,6 +16,8 @@ from connectors.files.readings import Readings
 from connectors.files.utf8 import as_utf8
 
 _REPLACED = "\ufffd"
+FEW = 50
+"""Up to so many lines are cut out one by one."""
 
 
 class CommentLines(NamedTuple):
@@ -69,7 +71,7 @@ def _no_records(text: Bytes, start: Places, end: Places, dialect: Dialect) -> Fl
 
 def cut_out(text: bytes, start: Places, end: Places, encoding: str) -> pl.Series:
     """Lines of a block for patterns, as `as_series` makes them of their texts."""
-    utf8 = as_utf8(text, start, end, encoding)
+    utf8 = as_utf8(text, start, end, encoding) if len(start) > FEW else None
     if utf8 is not None and (encoding == "utf-8" or _REPLACED.encode() not in utf8.text):
         begin, length = pl.Series(utf8.start), pl.Series(utf8.end - utf8.start)
         cut = pl.lit(utf8.text).bin.slice(begin, length)

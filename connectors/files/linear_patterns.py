@@ -68,7 +68,7 @@ def _whole(pattern: str) -> str:
 
 def fitting(texts: pl.Series, patterns: Sequence[str]) -> pl.Series:
     """Which of these texts one of the patterns fits, as a whole."""
-    none = pl.repeat(False, len(texts), eager=True)
+    none = pl.Series([False]).new_from_index(0, len(texts))
     return reduce(or_, (texts.str.contains(_whole(one)) for one in patterns), none)
 
 
@@ -78,6 +78,8 @@ def groups_of(texts: Sequence[str], patterns: Sequence[str]) -> list[Groups | No
     In texts and groups a byte that is no text is a lone surrogate.
     """
     found: list[Groups | None] = [None] * len(texts)
+    if not texts:
+        return found
     asked = as_series(texts)
     plain = asked.to_list()
     for pattern in reversed(patterns):

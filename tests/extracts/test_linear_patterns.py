@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from connectors.errors import ProfileError
-from connectors.files.comments import cut_out
+from connectors.files.comments import FEW, cut_out
 from connectors.files.linear_patterns import as_series, decoded, fitting, groups_of
 from connectors.files.profile_file import load_profile, read_profile
 from connectors.settings import Settings
@@ -85,12 +85,15 @@ def line(chance: random.Random, encoding: str) -> bytes:
 def test_lines_of_a_block_are_what_each_is_by_itself(seed: int, encoding: str) -> None:
     """And what `re` has them fit, where both engines know a pattern."""
     chance = random.Random(f"{seed} {encoding}")
-    lines = [line(chance, encoding) for _ in range(100)]
+    lines = [line(chance, encoding) for _ in range(2 * FEW)]
     ends = np.cumsum([len(one) + 1 for one in lines]) - 1
     starts = ends - [len(one) for one in lines]
     texts = [decoded(one, encoding) for one in lines]
-    cut = cut_out(b"\n".join(lines), starts, ends, encoding)
+    block = b"\n".join(lines)
+    cut = cut_out(block, starts, ends, encoding)
     assert cut.to_list() == as_series(texts).to_list()
+    few = cut_out(block, starts[:FEW], ends[:FEW], encoding)
+    assert few.to_list() == cut.to_list()[:FEW]
     for _ in range(50):
         patterns = [drawn(chance), drawn(chance)]
         try:
