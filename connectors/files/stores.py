@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import compress
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Protocol, cast
 
@@ -163,7 +164,28 @@ class ObjectStore:
         ]
 
     def matching(self, pattern: str) -> list[str]:
-        return [self._full(name) for name in sorted(self._ask("glob", pattern))]
+        """What fsspec's `glob` finds, which goes on and on where a name has several stars."""
+        import polars as pl  # noqa: PLC0415
+        from fsspec.utils import glob_translate  # type: ignore[import-untyped]  # noqa: PLC0415
+
+        from connectors.files.linear_patterns import fitting  # noqa: PLC0415
+
+        own: str = self._files._strip_protocol(pattern)
+        before = own[: next((at for at, sign in enumerate(own) if sign in "*?["), None)]
+        if before == own:
+            return []
+        root = before[: before.rfind("/") + 1]
+        depth = None if "**" in own else own.count("/") - root.count("/") + 1
+        found = self._ask("find", root, maxdepth=depth, withdirs=True, detail=True)
+        of_folders = "/" if own.endswith("/**") else ""
+        names = [
+            f"{name}{of_folders}" if info["type"] == "directory" else name
+            for name, info in found.items()
+        ]
+        with store_errors():
+            wanted = glob_translate(own).removesuffix(r"\Z")
+            fits = fitting(pl.Series(names, dtype=pl.String), [wanted])
+        return sorted(map(self._full, compress(found, fits)))
 
     def open(self, location: str) -> BinaryIO:
         return cast("BinaryIO", self._ask("open", location, mode="rb"))

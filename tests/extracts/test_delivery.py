@@ -7,6 +7,7 @@ import pytest
 
 from connectors.errors import DeliveryError
 from connectors.files.delivery import OpenedDelivery, find_extracts, open_source
+from connectors.files.stores import ObjectStore
 from connectors.settings import Limits
 
 LIMITS = Limits(archive_members=20)
@@ -252,6 +253,9 @@ def test_a_store_without_its_package_says_what_to_install() -> None:
         find_extracts(["s3://bucket/a.csv"], LIMITS)
 
 
+PATTERNS = ["in/*", "in/**", "in/d*/**", "**/*.csv", "*/*", "in/[a-d]*", "in/[!a]?*.*", "in/*.*v*"]
+
+
 def test_object_store(tmp_path: Path) -> None:
     files = fsspec.filesystem("memory")
     pack(tmp_path / "z.zip", "m.csv", "manifest.json")
@@ -272,6 +276,12 @@ def test_object_store(tmp_path: Path) -> None:
             with open_source(source) as file:
                 assert file.read() == TEXT
         assert names(find_extracts(["memory://in/*/*.csv"], LIMITS)) == ["b.csv"]
+        for pattern in PATTERNS:
+            found = ObjectStore("memory").matching(f"memory://{pattern}")
+            assert [one.removeprefix("memory://") for one in found] == files.glob(f"/{pattern}")
+        files.pipe(f"/in/{'a' * 500}", TEXT)
+        with pytest.raises(DeliveryError, match="a pattern must match at least one file"):
+            find_extracts([f"memory://in/{'*a' * 30}*b"], LIMITS)
         files.pipe("/in/late.csv", TEXT)
         assert "late.csv" in names(find_extracts(["memory://in"], LIMITS))
     finally:
