@@ -28,7 +28,7 @@ EXTRACT = Extract(1, 1, "payments.csv", None, None, None, None, None, None, None
 CACHE = Path.home() / ".cache" / "recon-benchmarks"
 WAYS = {
     "first run: numba loaded, code made": "0",
-    "second run: numba loaded, code found": "0",
+    "second run: code found, without numba": "0",
     "compiled": "0",
     "strict": str(MOST),
 }
