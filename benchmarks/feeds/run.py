@@ -31,7 +31,7 @@ from connectors.files.reader import first_place, read_chunks  # noqa: E402
 from connectors.postgres.ledger import Extract  # noqa: E402
 from connectors.settings import Limits  # noqa: E402
 from flows.stages.write_out import write_out  # noqa: E402
-from flows.steps.validate.chunk import EXCLUDED, READY  # noqa: E402
+from flows.steps.validate.states import EXCLUDED, READY  # noqa: E402
 from schemas.cells.counted_times import EPOCHS  # noqa: E402
 from tests.stages.payments import HEADER, line  # noqa: E402
 

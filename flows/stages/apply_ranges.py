@@ -11,7 +11,7 @@ from connectors.postgres.ledger import Receipt, by_extract
 from connectors.postgres.ranges import Range, WholeExtracts
 from connectors.settings import Settings
 from flows.stages.side_by_side import LANES
-from flows.steps.validate.chunk import READY
+from flows.steps.validate.states import READY
 from schemas.field import Table
 
 ROWS_AT_ONCE = 1_000_000

@@ -34,8 +34,8 @@ from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
 from flows.steps.order import by_dependency
 from flows.steps.validate.budget import over_budget
-from flows.steps.validate.chunk import COMMENTS, EXCLUDED, READY, VALUELESS
 from flows.steps.validate.key_filter import Known, gather
+from flows.steps.validate.states import COMMENTS, EXCLUDED, READY, VALUELESS
 from schemas.counting import agree, grouped, quantity
 from schemas.derived.sql_names import staged_name
 from schemas.derived.views import ERRORS

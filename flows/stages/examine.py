@@ -36,11 +36,12 @@ from flows.stages.validate_chunk import validate_chunk
 from flows.stages.verdicts import ROW, FileVerdict, Rejects
 from flows.stages.workspace import Progress, keep_compiled, silent
 from flows.steps.secrets import shown_records
-from flows.steps.validate.chunk import EXCLUDED, READY, Validated
+from flows.steps.validate.chunk import Validated
 from flows.steps.validate.frame_totals import totals_of_millionths
 from flows.steps.validate.references import CODE, Unsettled, reference_errors
 from flows.steps.validate.repeats import conflict_errors, extract_of, record_of
 from flows.steps.validate.rows import PIECE
+from flows.steps.validate.states import EXCLUDED, READY
 from schemas.derived.pandera_schemas import SchemaBroken
 from schemas.field import Reference, Table
 from schemas.tables import EXTRACTS

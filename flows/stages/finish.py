@@ -42,7 +42,7 @@ from flows.steps.batch_report import (
 from flows.steps.chain import build_chain
 from flows.steps.pushed import build_pushed
 from flows.steps.totals import Totals, add
-from flows.steps.validate.chunk import EXCLUDED
+from flows.steps.validate.states import EXCLUDED
 from schemas.derived.sql_names import staged_name
 from schemas.derived.views import ERRORS
 from schemas.field import Table

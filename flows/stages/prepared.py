@@ -24,9 +24,10 @@ from connectors.settings import Limits, Settings
 from flows.stages.chunk_ranges import STAGE
 from flows.stages.currency_names import Names
 from flows.stages.write_out import write_out
-from flows.steps.validate.chunk import COMMENTS, EXCLUDED, VALUELESS, Validated
+from flows.steps.validate.chunk import Validated
 from flows.steps.validate.key_filter import At, KeyFilter
 from flows.steps.validate.omitted_secrets import FindRepaired
+from flows.steps.validate.states import COMMENTS, EXCLUDED, VALUELESS
 from schemas.derived.pandera_schemas import SchemaBroken
 from schemas.tables import EXTRACTS
 

@@ -44,10 +44,11 @@ from flows.stages.small_files import (
 from flows.stages.split_chunk import keeps_texts
 from flows.stages.terms import with_secrets
 from flows.stages.workspace import Workspace
-from flows.steps.validate.chunk import READY, Validated
+from flows.steps.validate.chunk import Validated
 from flows.steps.validate.frame_totals import totals_by_extract
 from flows.steps.validate.key_filter import KeyFilter, looked_at
 from flows.steps.validate.omitted_secrets import FindRepaired
+from flows.steps.validate.states import READY
 from schemas.derived.pandera_schemas import SchemaBroken
 from schemas.tables import EXTRACTS
 

@@ -13,7 +13,7 @@ from connectors.files.profile import Profile
 from connectors.postgres.ledger import Extract, Receipt
 from connectors.postgres.staging import count_unread
 from flows.steps.totals import Totals, add
-from flows.steps.validate.chunk import EXCLUDED
+from flows.steps.validate.states import EXCLUDED
 from schemas.counting import agree, quantity
 from schemas.field import Table
 from schemas.tables import EXTRACTS

@@ -21,11 +21,12 @@ from flows.stages.currency_names import NO_NAMES, Names
 from flows.stages.split_chunk import SplitChunk, is_compact, keeps_texts, split_chunk
 from flows.stages.validate_chunk import validate_chunk
 from flows.steps.totals import Totals
-from flows.steps.validate.chunk import READY, Validated
+from flows.steps.validate.chunk import Validated
 from flows.steps.validate.frame_totals import totals_of_millionths
 from flows.steps.validate.key_filter import looked_at
 from flows.steps.validate.omitted_secrets import FindRepaired
 from flows.steps.validate.rows import StagedRows
+from flows.steps.validate.states import READY
 from schemas.derived.sql_names import target_columns
 from schemas.field import Table
 from schemas.kinds import SCALE

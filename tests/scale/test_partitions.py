@@ -18,8 +18,8 @@ from flows.stages.partitions import Partition, partitions, stage_in_partitions, 
 from flows.stages.sequence import import_delivery, run_batch
 from flows.stages.stage import stage
 from flows.stages.workspace import Workspace
-from flows.steps.validate.chunk import READY
 from flows.steps.validate.key_filter import Known, gather
+from flows.steps.validate.states import READY
 from tests.examples import ALL, in_long
 from tests.scale.conftest import NewWorkspace
 from tests.scale.workers import import_in_partitions, left_behind, processes, received

@@ -16,15 +16,10 @@ from flows.steps.validate.normalise import Writing, normalise
 from flows.steps.validate.omitted_secrets import PARENT, Repaired, fill_secrets
 from flows.steps.validate.other_currency import NOT_NAMED, NamedCurrencies
 from flows.steps.validate.rows import Positions, StagedRows, all_rows, identities, staged_rows
+from flows.steps.validate.states import EXCLUDED, READY, REJECTED, SUPERSEDED
 from schemas.derived.pandera_schemas import validate
 from schemas.field import Table
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
-
-READY, REJECTED, SUPERSEDED, EXCLUDED = "ready", "rejected", "superseded", "excluded"
-COMMENTS = "comments"
-"""What tells of lines that are no record, as the feed says of them."""
-VALUELESS = "valueless"
-"""What tells of lines that become no record."""
 
 
 @dataclass(slots=True)
