@@ -66,11 +66,11 @@ def in_parts(sources: Sources, parts: int) -> tuple[Sources, int]:
 def told(result: JoinResult) -> tuple[object, ...]:
     """All of a result that there is an order in, or that is counted."""
     return (
-        result.rates.lines,
-        result.plans.lines,
-        result.debts.lines,
-        result.batches.lines,
-        result.tolerances.lines,
+        result.rates,
+        result.plans,
+        result.debts,
+        result.batches,
+        result.tolerances,
         result.changed_since,
     )
 

@@ -278,7 +278,7 @@ def _carried(
         sources=cut.kept,
         rules=asked.rules,
         as_of=asked.as_of,
-        tolerated=judgement.tolerances.rows,
+        tolerated=judgement.tolerated,
     )
     return carried, max((through, *decisions["id"]))
 

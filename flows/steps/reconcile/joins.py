@@ -6,14 +6,14 @@ from datetime import date
 
 import polars as pl
 
-from flows.steps.breaks.frame import gather, no_breaks
+from flows.steps.breaks.frame import gather
 from flows.steps.breaks.make import Annex, together
 from flows.steps.breaks.money import of_debts
 from flows.steps.breaks.tolerated import TOLERATED_SCHEMA, ToleranceLine, reconcile_tolerated
 from flows.steps.frames.parts import Keep, Load, held, parts_of, whole
 from flows.steps.frames.sources import Sources, no_records, record_schema
 from flows.steps.frames.statuses import STATUS
-from flows.steps.reconcile.allotment import PlanAnnex
+from flows.steps.reconcile.allotment import PlanAnnex, PlanLine
 from flows.steps.reconcile.batches import BatchLine, reconcile_batches
 from flows.steps.reconcile.cut_off import Cut
 from flows.steps.reconcile.debts import DebtLine, debt_lines, reconcile_debts, roll_up
@@ -46,11 +46,13 @@ class JoinResult:
     """
     breaks: pl.DataFrame
     """Every break with its id, as `frame.gather` gives them."""
-    rates: Annex[RateLine]
-    plans: PlanAnnex
-    debts: Annex[DebtLine]
-    batches: Annex[BatchLine]
-    tolerances: Annex[ToleranceLine]
+    rates: tuple[RateLine, ...]
+    plans: tuple[PlanLine, ...]
+    debts: tuple[DebtLine, ...]
+    batches: tuple[BatchLine, ...]
+    tolerances: tuple[ToleranceLine, ...]
+    tolerated: pl.DataFrame
+    """Every difference that a rule let pass, as `TOLERATED_SCHEMA`."""
     changed_since: int
     """Records that differ from what was signed."""
 
@@ -107,16 +109,16 @@ def reconcile_sources(
     sides = (sources.database, sources.extract)
     breaks = of_debts(breaks, [load for side in sides for load in parts_of(side, PAYMENT.name)])
     since = changed.select("record", "tenant", "key").n_unique()
-    # The breaks of each are among all of them, and may be a million.
-    nothing = no_breaks()
+    # Of annexes the lines alone: their frames may have a row for each debt, or each break again.
     return JoinResult(
         {record: each.statuses for record, each in zip(records, matched, strict=True)},
         breaks,
-        replace(rated, breaks=nothing),
-        replace(planned, breaks=nothing),
-        replace(debts, breaks=nothing),
-        replace(batches, breaks=nothing),
-        replace(tolerances, breaks=nothing),
+        rated.lines,
+        planned.lines,
+        debts.lines,
+        batches.lines,
+        tolerances.lines,
+        tolerances.rows,
         since,
     )
 
@@ -235,7 +237,7 @@ def _reconcile_debts(
     invoices = _target(INVOICE_FILE, sources)
     filed: Annex[DebtLine] = reconcile_documents(rolled, invoices, sources.extract)
     breaks = together([owed, filed.breaks] if "documents" in rules.references else [owed])
-    return Annex(breaks, debt_lines(rolled, asks, filed.rows, breaks), rolled)
+    return Annex(breaks, debt_lines(rolled, asks, filed.rows, breaks))
 
 
 def _changed(sources: Sources, cut: Cut) -> pl.DataFrame:
