@@ -93,7 +93,7 @@ def test_parts_change_nothing(workspace: Workspace) -> None:
             cut_parts = cut_off(parted, day)
             assert cut_parts.lines == cut.lines
             other = reconcile_sources(
-                cut_parts.kept, rules, day, service=False, cut=cut_parts, keep=keeper()
+                cut_parts.kept, rules, day, service=False, cut=cut_parts, keep=keeper(0)
             )
             assert other.breaks.equals(first.breaks)
             assert told(other) == told(first)
@@ -167,16 +167,21 @@ def test_ranges_have_every_row_once_and_what_is_equal_together(
 
 
 def test_frames_that_are_kept_take_few_files_however_many_they_are() -> None:
-    keep, before = keeper(), len([*Path("/proc/self/fd").iterdir()])
+    keep, before = keeper(0), len([*Path("/proc/self/fd").iterdir()])
     loads = [keep(pl.DataFrame({"a": [number], f"b{number}": "x"})) for number in range(300)]
     assert len([*Path("/proc/self/fd").iterdir()]) < before + 90
     for number in (0, 299, 7):
         assert loads[number]().rows() == [(number, "x")]
 
 
+def test_small_frames_stay_in_memory_up_to_a_sum() -> None:
+    one, keep = pl.DataFrame({"a": [1]}), keeper(20)
+    assert [keep(one)() is one for _ in range(4)] == [True, True, False, False]
+
+
 def test_some_columns_of_a_part_come_with_the_texts_beside_them() -> None:
     rows = pl.DataFrame({"a": [1], "b": [2], f"b{BEYOND}": ["x"], f"c{BEYOND}": ["y"]})
-    for load in (held(rows), keeper()(rows), filtered(keeper()(rows), pl.Series([True]))):
+    for load in (held(rows), keeper(0)(rows), filtered(keeper(0)(rows), pl.Series([True]))):
         assert columns_of(load, ("b", "none")).equals(rows.select("b", f"b{BEYOND}"))
         assert load().equals(rows)
 

@@ -12,6 +12,7 @@ from itertools import chain, count, islice
 
 import polars as pl
 
+from connectors.settings import MIB
 from flows.stages.frame_file import FrameFile
 from flows.steps.frames.parts import Keep, KeptFrame, Load, held
 from flows.steps.match.pairing import maybe_repeated
@@ -20,10 +21,12 @@ from schemas.field import Kind, Table
 from schemas.tables import INSERT_BATCH_DATA
 
 _NUMBERS = (Kind.INTEGER, Kind.INTEGER64)
-_IN_MEMORY = 1
+_NONE = 1
 """Byte: of what is large nothing stays."""
 _OWN_FILES = 64
 """A frame that has a file of its own is read in a third of the time; a process may have 1,024."""
+_SMALL = MIB
+"""Bytes of small frames that may stay in memory, where they are there sooner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +92,26 @@ def one_second_key(table: Table, side: pl.DataFrame) -> bool:
 
 def put_aside(ranges: Ranges, rows: pl.DataFrame) -> Sequence[Load]:
     """Put the rows of a side into files; what reads each range of them."""
-    keep, nothing = keeper(), held(rows.clear())
+    keep, nothing = keeper(0), held(rows.clear())
     loads = {part: keep(some) for part, some in ranges.split(rows)}
     return [loads.get(part, nothing) for part in range(len(ranges))]
 
 
-def keeper() -> Keep:
-    """Puts frames into files: some into one of its own each, the others all into one."""
-    shared, numbers = FrameFile(_IN_MEMORY), count()
+def keeper(in_memory: int = _SMALL) -> Keep:
+    """Puts frames into files: some into one of its own each, the others all into one.
+
+    Those that are no more than so many bytes together stay in memory.
+    """
+    shared, numbers, left = FrameFile(_NONE), count(), in_memory
 
     def keep(rows: pl.DataFrame) -> Load:
+        nonlocal left
+        size = int(rows.estimated_size())
+        if size <= left:
+            left -= size
+            return held(rows)
         number = next(numbers)
-        file = FrameFile(_IN_MEMORY) if number < _OWN_FILES else shared
+        file = FrameFile(_NONE) if number < _OWN_FILES else shared
         file.add(rows, number)
         return KeptFrame(rows.columns, partial(_read, file, number))
 
@@ -112,7 +123,7 @@ def kept_parts(parts: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
     first, *others = islice(parts := iter(parts), 2)
     if not others:
         return iter((first,))
-    file = FrameFile(_IN_MEMORY, "lz4")
+    file = FrameFile(_NONE, "lz4")
     for part in chain((first, *others), parts):
         file.add(part)
     return file.frames()

@@ -9,7 +9,7 @@ from connectors.postgres import sources as truths
 from connectors.postgres.ledger import Extract
 from connectors.postgres.lost_references import lost_references
 from flows.stages.reconcile.listings import of_scope
-from flows.stages.reconcile.put_aside import Ranges, one_second_key, put_aside, ranges
+from flows.stages.reconcile.put_aside import Ranges, keeper, one_second_key, put_aside, ranges
 from flows.stages.reconcile.tied import Found, found_in
 from flows.steps.frames.parts import Load, held, whole
 from flows.steps.reconcile.countable import addable, adds_up, no_numbers, of_batches
@@ -38,6 +38,7 @@ class SideFrames:
         self.narrow = narrow
         self.broken = broken
         self.at_once = at_once
+        self.keep = keeper()
         self.extract: dict[str, Sequence[Load]] = {}
         self.database: dict[str, Sequence[Load]] = {}
         self.answers: dict[str, pl.DataFrame] = {}
@@ -96,7 +97,8 @@ class SideFrames:
         self._tell(table, unfit, large + no_numbers(table, expected, found))
         of_key = self._ranges(table, *sorted((expected, found), key=pl.DataFrame.estimated_size))
         if of_key is None:
-            self.extract[table.name], self.database[table.name] = (held(expected),), (held(found),)
+            self.extract[table.name] = (self.keep(expected),)
+            self.database[table.name] = (self.keep(found),)
         else:
             self._add_parts(table, of_key, put_aside(of_key, expected), found)
 
@@ -137,7 +139,7 @@ class SideFrames:
         (mine,), large = addable(table, mine)
         self._tell(table, truth.unfit, large + no_numbers(table, mine))
         of_key = self.ranges.get(table.name)
-        self.listed[table.name] = (held(mine),) if of_key is None else put_aside(of_key, mine)
+        self.listed[table.name] = (self.keep(mine),) if of_key is None else put_aside(of_key, mine)
 
     def _tell(self, table: Table, unfit: int, large: int) -> None:
         # A required amount that is null here is a PRECISION break, or is held as it is.

@@ -16,7 +16,7 @@ import polars as pl
 from flows.steps.breaks.make import money
 from flows.steps.breaks.match_breaks import line_key
 from flows.steps.frames.beyond import beyond_of, exact_sum, unreadable_of
-from flows.steps.frames.parts import Load, PartedSide, filtered, held, parts_of, with_parts
+from flows.steps.frames.parts import Load, PartedSide, filtered, parts_of, with_parts
 from flows.steps.frames.sources import Sources
 from flows.steps.match.pairing import key_frame
 from flows.steps.reconcile.eligibility import OWN
@@ -95,8 +95,8 @@ def cut_off(sources: Sources, as_of: date) -> Cut:
         for side, late in _late_parts(table, sources, as_of).items():
             if any(one.any() for one in late):
                 loads = parts_of(_frames(sources, side), record)
-                kept[side][record] = _filtered(loads, [~one for one in late])
-                after[side][record] = _filtered(loads, late)
+                kept[side][record] = _some(loads, [~one for one in late])
+                after[side][record] = _some(loads, late)
     signed = _signed(sources, as_of)
     if not any(after.values()):
         return Cut(replace(sources, signed=signed))
@@ -135,10 +135,8 @@ def _there(table: Table, part: Sources) -> dict[str, pl.DataFrame]:
     }
 
 
-def _filtered(loads: Sequence[Load], rows: Sequence[pl.Series]) -> list[Load]:
-    """Some rows of each part; of what is in one part at once, of several when they are read."""
-    if len(loads) == 1:
-        return [held(loads[0]().filter(rows[0]))]
+def _some(loads: Sequence[Load], rows: Sequence[pl.Series]) -> list[Load]:
+    """Some rows of each part, when it is read."""
     return [filtered(load, mine) for load, mine in zip(loads, rows, strict=True)]
 
 

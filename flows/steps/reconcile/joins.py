@@ -64,12 +64,12 @@ def reconcile_sources(
     *,
     service: bool,
     cut: Cut | None = None,
-    keep: Keep = held,
+    keep: Keep | None = None,
 ) -> JoinResult:
     """Join everything with everything it belongs to; `service`: whether sending was asked for.
 
     `cut` has what is dated after `as_of`: records refer to it, and nothing is said of it. `keep`
-    puts aside what became of the records of kinds that come in parts.
+    puts aside what became of records; without it that is made of the sources when it is asked for.
     """
     cut = cut or Cut(sources)
     records = [record for record in EXTRACTS if record in {*sources.extract, *sources.database}]
@@ -133,17 +133,15 @@ class _Matched:
 
 
 def _match(
-    table: Table, sources: Sources, rules: Rules, as_of: date, *, service: bool, keep: Keep
+    table: Table, sources: Sources, rules: Rules, as_of: date, *, service: bool, keep: Keep | None
 ) -> _Matched:
     statuses: list[Load] = []
     breaks, tolerated = [], []
-    several = sources.number_of_parts(table.name) > 1
     for part in sources.parts(table.name):
         matched = match(table, _by_data(table, part), rules, as_of, service)
         if table is INSERT_BATCH_DATA and table.name not in sources.listings:
             matched = _not_listed(matched)
-        # Of one part the sources are there anyway, and its statuses are made of them when needed.
-        statuses.append(keep(matched.statuses) if several else matched.lines.whole)
+        statuses.append(matched.lines.whole if keep is None else keep(matched.statuses))
         breaks.append(matched.breaks)
         tolerated.append(matched.tolerated)
         del part, matched  # Before the next one is read.
