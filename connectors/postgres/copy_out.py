@@ -43,16 +43,34 @@ def together(blocks: list[pl.DataFrame]) -> pl.DataFrame:
     Columns are of one piece each: what is gathered from them later takes half the time. One that
     has no value at all is a single null.
     """
-    names, height = blocks[0].columns, sum(block.height for block in blocks)
-    columns: list[pl.Series] = []
-    nothing: list[pl.Expr] = []
-    for name in names:
-        parts = [block.drop_in_place(name) for block in blocks]
-        if columns and sum(part.null_count() for part in parts) == height:
-            nothing.append(pl.lit(None, parts[0].dtype).alias(name))
-        else:
-            columns.append(pl.concat(parts, rechunk=True))
-    return pl.DataFrame(columns).with_columns(nothing).select(names)
+    names, empty = blocks[0].columns, _without_values(blocks)
+    columns = [
+        pl.concat([block.drop_in_place(name) for block in blocks], rechunk=True)
+        for name in names
+        if name not in empty
+    ]
+    return pl.DataFrame(columns).with_columns(**empty).select(names)
+
+
+def in_pieces(blocks: list[pl.DataFrame]) -> pl.DataFrame:
+    """The blocks as one frame of pieces, which takes no more memory than they do.
+
+    What is the same in all rows of all of them is there once. A query over all of its columns
+    makes one piece of each of them first; to take slices or columns of it does not.
+    """
+    empty = _without_values(blocks)
+    return pl.concat([block.with_columns(**empty) for block in blocks], rechunk=False)
+
+
+def _without_values(blocks: list[pl.DataFrame]) -> dict[str, pl.Expr]:
+    """Columns without a value in any of the blocks, but the first one, and what they all are."""
+    nulls = pl.concat([block.null_count() for block in blocks]).sum().row(0, named=True)
+    height = sum(block.height for block in blocks)
+    return {
+        name: pl.lit(None, dtype)
+        for name, dtype in [*blocks[0].schema.items()][1:]
+        if nulls[name] == height
+    }
 
 
 def _blocks(

@@ -4,13 +4,13 @@ Money arrives as exact decimals; an amount that does not fit them arrives as the
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 
 import polars as pl
 import psycopg
 
-from connectors.postgres.copy_out import copied, together
+from connectors.postgres.copy_out import copied, in_pieces
 from connectors.postgres.page_columns import WantedRows, paged
 from connectors.postgres.push.plan import TWIN
 from schemas.amounts import BEYOND, UNREADABLE, spelled
@@ -27,6 +27,7 @@ class SourceRows:
     """One source of one record kind."""
 
     rows: pl.DataFrame
+    """In the pieces in which they were read: whoever goes through them often makes one of these."""
     unfit: int
     """Rows with an amount beyond 20 digits before the point or 18 behind it.
 
@@ -43,6 +44,7 @@ def extract_rows(
 ) -> SourceRows:
     """E: the staged rows of some batches with their end states; rejected ones have null fields.
 
+    They come as they lie there; `by_row` has them in their order.
     `places` names the files: columns `extract_id` and `file`. `others` see what the connection
     sees (`one_moment.others_at_it`), and read some of the rows.
     """
@@ -63,22 +65,23 @@ def extract_rows(
         name + UNREADABLE: (_unreadable(table.by_name[name], "s"), pl.String())
         for name in table.amounts
     }
-    # They lie in this order, nearly always; the server would write all of them out to sort them.
     truth = _read((connection, *others), table, "s", staged, source, place | unread)
-    truth = replace(truth, rows=_in_order(truth.rows))
     file = pl.col("extract_id").replace_strict(
         places["extract_id"], places["file"], default=None, return_dtype=WORD
     )
-    read = [name for name in unread if truth.rows[name].null_count() == truth.rows.height]
-    return SourceRows(truth.rows.drop(read).with_columns(file.alias("file")), truth.unfit)
+    rows = _without_empty(truth.rows, unread)
+    return SourceRows(rows.hstack(rows.select(file.alias("file"))), truth.unfit)
 
 
-def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows by extract and record number."""
+def by_row(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows of an extract by extract and record number, each column of one piece.
+
+    The server would write all of them out to sort them, and here they are sorted some at a time.
+    """
     extract, row = pl.col("extract_id"), pl.col("row")
     after = extract.diff() > 0, (extract.diff() == 0) & (row.diff() > 0)
-    in_order = rows.select(pl.any_horizontal(after).fill_null(value=True).all()).item()
-    return rows if in_order else rows.sort("extract_id", "row")
+    sorted_ones = rows.select(pl.any_horizontal(after).fill_null(value=True).all()).item()
+    return rows.rechunk() if sorted_ones else rows.sort("extract_id", "row")
 
 
 def _staged(
@@ -242,17 +245,23 @@ def _read(
         for part in paged(connections, relation, alias, whole, source, by_rows)
     ]
     types = {name: dtype for name, (_, dtype) in wanted.items()}
-    frame = together(parts) if parts else pl.DataFrame(schema=types)
+    frame = in_pieces(parts) if parts else pl.DataFrame(schema=types)
     connection.execute("SET LOCAL max_parallel_workers_per_gather TO DEFAULT")
     connection.execute("SET LOCAL jit TO DEFAULT")
-    there = [name for name in texts if frame[name].null_count() < frame.height]
-    unfit = frame.select(pl.any_horizontal(pl.col(there).is_not_null()).sum()) if there else None
-    return SourceRows(
-        frame.drop(name for name in texts if name not in there).with_columns(
-            pl.col(there).map_elements(_spelled, return_dtype=pl.String)
-        ),
-        0 if unfit is None else int(unfit.item()),
-    )
+    frame = _without_empty(frame, texts)
+    there = [name for name in texts if name in frame.columns]
+    if not there:
+        return SourceRows(frame, 0)
+    unfit = frame.select(pl.any_horizontal(pl.col(there).is_not_null()).sum()).item()
+    told = pl.col(there).map_elements(_spelled, return_dtype=pl.String)
+    return SourceRows(frame.with_columns(told), int(unfit))
+
+
+def _without_empty(rows: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
+    """The rows without those of some columns that have no value."""
+    nulls = rows.null_count().row(0, named=True)
+    empty = {name for name in names if nulls[name] == rows.height}
+    return rows[[name for name in rows.columns if name not in empty]]
 
 
 def _whole_columns(table: Table, alias: str) -> dict[str, tuple[str, Dtype]]:

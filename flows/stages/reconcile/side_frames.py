@@ -8,6 +8,7 @@ import psycopg
 from connectors.postgres import sources as truths
 from connectors.postgres.ledger import Extract
 from connectors.postgres.lost_references import lost_references
+from connectors.postgres.sources import by_row
 from flows.stages.reconcile.listings import of_scope
 from flows.stages.reconcile.put_aside import Ranges, keeper, one_second_key, put_aside, ranges
 from flows.stages.reconcile.tied import Found, found_in
@@ -59,7 +60,7 @@ class SideFrames:
         of_key = None if self.narrow else self._ranges(table, expected)
         told = no_numbers(table, expected)
         # What is large is put aside before the other side is read.
-        aside = (held(expected),) if of_key is None else put_aside(of_key, expected)
+        aside = (held(expected),) if of_key is None else put_aside(of_key, expected, by_row)
         del expected
         there = truths.database_rows(self.connection, table, self.others)
         found, unfit = self._of_tenants(there.rows), unfit + there.unfit
@@ -97,10 +98,10 @@ class SideFrames:
         self._tell(table, unfit, large + no_numbers(table, expected, found))
         of_key = self._ranges(table, *sorted((expected, found), key=pl.DataFrame.estimated_size))
         if of_key is None:
-            self.extract[table.name] = (self.keep(expected),)
-            self.database[table.name] = (self.keep(found),)
+            self.extract[table.name] = (self.keep(by_row(expected)),)
+            self.database[table.name] = (self.keep(found.rechunk()),)
         else:
-            self._add_parts(table, of_key, put_aside(of_key, expected), found)
+            self._add_parts(table, of_key, put_aside(of_key, expected, by_row), found)
 
     def _add_parts(
         self, table: Table, of_key: Ranges, expected: Sequence[Load], found: pl.DataFrame
@@ -139,7 +140,9 @@ class SideFrames:
         (mine,), large = addable(table, mine)
         self._tell(table, truth.unfit, large + no_numbers(table, mine))
         of_key = self.ranges.get(table.name)
-        self.listed[table.name] = (self.keep(mine),) if of_key is None else put_aside(of_key, mine)
+        self.listed[table.name] = (
+            (self.keep(by_row(mine)),) if of_key is None else put_aside(of_key, mine, by_row)
+        )
 
     def _tell(self, table: Table, unfit: int, large: int) -> None:
         # A required amount that is null here is a PRECISION break, or is held as it is.

@@ -44,7 +44,8 @@ def found_in(table: Table, rows: pl.DataFrame) -> Found:
     for (extract, _), totals in totals_by(table, rows.lazy(), by).items():
         sums.setdefault(extract, []).append(totals)
     states: dict[int, dict[str, int]] = {}
-    for extract, state, count in rows.group_by("extract_id", "state").len().iter_rows():
+    ends = rows[["extract_id", "state"]].group_by("extract_id", "state").len()
+    for extract, state, count in ends.iter_rows():
         states.setdefault(extract, {})[str(state)] = count
     return {(one, table.name): (add(sums[one]), states.get(one, {})) for one in sums}
 
