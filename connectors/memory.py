@@ -20,8 +20,9 @@ _KEPT = 64 * MIB
 """Free memory at the end of a heap that is not given back: that of a chunk or two."""
 _RETURNED = 4 * MIB
 """Arrays from this size on have pages of their own where they are given back."""
-_POLARS = "muzzy_decay_ms:0"
-"""What jemalloc is told: pages are given back when they are freed, and not only said to be free."""
+_POLARS = "narenas:1,muzzy_decay_ms:0"
+"""What jemalloc is told: what one thread has freed serves the others, as of the C library; and what
+nobody wants any more is given back, and not only said to be free."""
 
 
 @cache
