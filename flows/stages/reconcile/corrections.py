@@ -28,7 +28,7 @@ from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.lifecycle import is_open
 from flows.steps.breaks.match_breaks import line_key
-from flows.steps.frames.parts import Load, parts_of
+from flows.steps.frames.parts import Load, columns_of, parts_of
 from schemas.breaks import BREAKS, BreakClass
 from schemas.field import Table
 from schemas.frame_types import WORD
@@ -154,7 +154,7 @@ def _wanted(
         if mine.is_empty():
             continue
         loads = parts_of(gathered.sources.extract, record)
-        parts = [_behind(load(), mine, proven).with_columns(part=n) for n, load in enumerate(loads)]
+        parts = [_behind(load, mine, proven).with_columns(part=n) for n, load in enumerate(loads)]
         rows = pl.concat(parts)
         several = rows["id"].is_duplicated()
         if several.any():
@@ -165,10 +165,11 @@ def _wanted(
             yield (record, int(str(batch))), part
 
 
-def _behind(frame: pl.DataFrame, breaks: pl.DataFrame, proven: pl.Expr) -> pl.DataFrame:
-    """The rows of a frame that some breaks name the place of, and their number there (`at`)."""
+def _behind(load: Load, breaks: pl.DataFrame, proven: pl.Expr) -> pl.DataFrame:
+    """The rows of a part that some breaks name the place of, and their number there (`at`)."""
     place = ["file", "line", "batch_id"]
-    there = frame.select(*place, "extract_id", "row").with_row_index("at").filter(proven)
+    rows = columns_of(load, [*place, "extract_id", "row"])
+    there = rows.with_row_index("at").filter(proven)
     return there.join(breaks, on=place, how="inner")
 
 

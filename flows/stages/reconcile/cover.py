@@ -15,7 +15,7 @@ from flows.stages.reconcile.sign import last_sign_off
 from flows.stages.reconcile.since_signed import changes_since, signed_acceptances
 from flows.stages.reconcile.sources import Gathered, Scope
 from flows.stages.workspace import Workspace
-from flows.steps.frames.parts import parts_of
+from flows.steps.frames.parts import columns_of, parts_of
 from flows.steps.reconcile.conclusion import Facts
 from flows.steps.reconcile.cut_off import Cut
 from flows.steps.reconcile.joins import JoinResult
@@ -120,7 +120,8 @@ def _rows_of(side: Mapping[str, pl.DataFrame]) -> Counter[tuple[str, int]]:
     rows: Counter[tuple[str, int]] = Counter()
     for record in side:
         for load in parts_of(side, record):
-            for extract, count in load().group_by("extract_id").len().iter_rows():
+            writers = columns_of(load, ["extract_id"]).to_series()
+            for extract, count in writers.value_counts().iter_rows():
                 rows[record, extract] += count
     return rows
 

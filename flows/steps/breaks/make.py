@@ -11,7 +11,7 @@ import polars as pl
 
 from flows.steps.breaks.frame import BREAK_SCHEMA, no_breaks, numbered
 from flows.steps.frames.beyond import money_text, unsigned
-from flows.steps.frames.parts import parts_of
+from flows.steps.frames.parts import columns_of, parts_of
 from flows.steps.totals import plain
 from schemas.amounts import BEYOND
 from schemas.breaks import BREAKS
@@ -120,7 +120,7 @@ def _placed(breaks: pl.DataFrame, places: Mapping[str, pl.DataFrame]) -> pl.Data
     for (record,), told in breaks.select("record", *_WRITER).group_by("record"):
         own = told["row"].drop_nulls().unique()
         for load in parts_of(places, str(record)) if own.len() else ():
-            near = load().lazy().filter(pl.col("row").is_in(own.implode()))
+            near = columns_of(load, _PLACED).lazy().filter(pl.col("row").is_in(own.implode()))
             parts.append(near.select(pl.lit(record).alias("record"), *place).collect())
     on = ["record", *_WRITER]
     found = pl.concat(parts).unique(on, keep="first", maintain_order=True)
