@@ -15,7 +15,8 @@ from typing import NamedTuple
 import psycopg
 from psycopg import sql
 
-from connectors.postgres.ledger import batch_span
+from connectors.postgres.lease import Lease
+from connectors.postgres.ledger import Receipt, batch_span
 from schemas.derived.sql_names import SCHEMA, staged_columns, staged_name
 from schemas.derived.views import CORRECTED, of_batch
 from schemas.field import Table
@@ -56,30 +57,30 @@ def row_digests(connection: psycopg.Connection, table: Table, batches: Collectio
     return {(one, table.name): Digest(rows, total) for one, rows, total, *_ in found}
 
 
-def keep_digests(
-    connection: psycopg.Connection, tables: Iterable[Table], batch_id: int, epoch: int
-) -> dict[str, object]:
-    """Write the receipts of what is staged of a batch; what the event says that ends the stage.
+def keep_digests(lease: Lease, tables: Iterable[Table]) -> dict[str, object]:
+    """Write the receipts of what is staged of its batch; what the event says that ends the stage.
 
     Call it inside the transaction that ends it.
     """
     for table in tables:
         # Read first: of a statement that writes, the server reads with one process alone.
-        found = connection.execute(_digests_of(table), {"batches": [batch_id]}).fetchall()
-        with connection.cursor() as cursor:
-            cursor.executemany(
-                "INSERT INTO receipt (batch_id, extract_id, stage, chunk, first_record, "
-                "last_record, sha256, counts, totals, epoch, written_at) "
-                "VALUES (%s, %s, %s, 0, %s, %s, %s, %s, '{}', %s, now())",
-                [
-                    (
-                        *(batch_id, extract, KEEP + table.name, first, last),
-                        *(f"{_form(table)} {total}", json.dumps({"rows": rows}), epoch),
-                    )
-                    for extract, rows, total, first, last in found
-                ],
+        found = lease.connection.execute(_digests_of(table), {"batches": [lease.batch_id]})
+        lease.add_receipts(
+            Receipt(
+                batch_id=lease.batch_id,
+                extract_id=extract,
+                stage=KEEP + table.name,
+                chunk=0,
+                first_record=first,
+                last_record=last,
+                counts={"rows": rows},
+                totals={},
+                sha256=f"{_form(table)} {total}",
             )
-    return {ROWS: _hash_of_receipts(connection, [batch_id]).get(batch_id, "")}
+            for extract, rows, total, first, last in found.fetchall()
+        )
+    receipts = _hash_of_receipts(lease.connection, [lease.batch_id])
+    return {ROWS: receipts.get(lease.batch_id, "")}
 
 
 def kept_digests(connection: psycopg.Connection, batches: Collection[int]) -> Digests:

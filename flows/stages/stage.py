@@ -77,8 +77,8 @@ def stage(workspace: Workspace, lease: Lease) -> None:
                 key_filter.forget()
         done += sum(extract.bytes or 0 for extract in group)
     workspace.progress(STAGE, total, total)
-    with lease.transaction() as connection:
-        kept = keep_digests(connection, staged_tables(lease), batch.id, lease.epoch)
+    with lease.transaction():
+        kept = keep_digests(lease, staged_tables(lease))
         lease.set_state(State.STAGED, detail=kept)
     reach("stage")
 
