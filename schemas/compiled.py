@@ -55,7 +55,7 @@ def compiled(loop: Loop) -> Loop:
     return cast("Loop", call)
 
 
-def part(of: Loop) -> Loop:
+def loop_part(of: Loop) -> Loop:
     """A part of compiled loops, which is compiled with each of them; to Python it is as it is."""
     _parts.append(of)
     return of
@@ -157,8 +157,13 @@ def _read(path: Path) -> _Code | None:
 def _write(path: Path, code: _Code) -> None:
     whole = code.name.encode() + b"\n" + code.object
     with NamedTemporaryFile(dir=path.parent, prefix=".new-", delete=False) as file:
-        file.write(sha256(whole).digest() + whole)
-    Path(file.name).replace(path)
+        try:
+            file.write(sha256(whole).digest() + whole)
+            file.flush()
+            Path(file.name).replace(path)
+        except OSError:
+            Path(file.name).unlink()
+            raise
 
 
 def _folder(source: Path) -> Path:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from connectors.files.bitmask import Bytes, Places
-from schemas.compiled import compiled, part
+from schemas.compiled import compiled, loop_part
 
 _BLANK, _TAB, _LINE_FEED = ord(" "), ord("\t"), ord("\n")
 
@@ -81,7 +81,7 @@ def write_records(
     return at
 
 
-@part
+@loop_part
 def _find_ends(text: Bytes, start: int, stop: int, shape: TableShape) -> None:
     """Where the cells of a line end: at a delimiter, the last one at the end of the line."""
     column = 0
@@ -92,12 +92,12 @@ def _find_ends(text: Bytes, start: int, stop: int, shape: TableShape) -> None:
     shape.ends[column] = stop
 
 
-@part
+@loop_part
 def _begin(start: int, column: int, shape: TableShape) -> int:
     return shape.ends[column - 1] + 1 if column > 0 else start
 
 
-@part
+@loop_part
 def _has_value(text: Bytes, start: int, column: int, shape: TableShape) -> bool:
     """Whether a cell makes a record: it is not empty, and none of the texts for nothing."""
     begin, end = _begin(start, column, shape), shape.ends[column]
@@ -121,7 +121,7 @@ def _has_value(text: Bytes, start: int, column: int, shape: TableShape) -> bool:
     return True
 
 
-@part
+@loop_part
 def _copy(source: Bytes, begin: int, end: int, out: Bytes, at: int) -> int:
     for place in range(begin, end):
         out[np.uint64(at)] = source[np.uint64(place)]
@@ -129,7 +129,7 @@ def _copy(source: Bytes, begin: int, end: int, out: Bytes, at: int) -> int:
     return at
 
 
-@part
+@loop_part
 def _write(out: Bytes, at: int, sign: int) -> int:
     out[np.uint64(at)] = sign
     return at + 1

@@ -38,7 +38,7 @@ class Texts(NamedTuple):
 
 
 _NOWHERE = np.empty(0, np.int64)
-# As that of a chunk is, which cannot be written to: of other arrays the loop is compiled anew.
+# Read-only, as the text of a chunk is: for another kind of array the loop is compiled again.
 _NO_TEXTS = Texts(np.frombuffer(b"", np.uint8), _NOWHERE, _NOWHERE)
 
 

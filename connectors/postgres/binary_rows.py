@@ -8,7 +8,7 @@ Source: PostgreSQL, COPY, "Binary Format"; `numeric_send` in numeric.c for amoun
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.compiled import compiled, part
+from schemas.compiled import compiled, loop_part
 
 _COUNT, _LENGTH = 2, 4
 """Bytes of the number of columns, and of a value's length."""
@@ -72,7 +72,7 @@ def write_rows(
     return at
 
 
-@part
+@loop_part
 def _write(out: NDArray[np.uint8], at: int, size: int, value: int) -> int:
     """Write an integer of so many bytes; returns where the next one goes."""
     whole = int(value)
@@ -82,7 +82,7 @@ def _write(out: NDArray[np.uint8], at: int, size: int, value: int) -> int:
     return at + size
 
 
-@part
+@loop_part
 def _write_numeric(out: NDArray[np.uint8], at: int, micro: int, scale: int) -> int:
     """Write an amount: its groups of digits, the weight of the first, sign, scale as delivered."""
     whole, part = abs(micro) // _MICRO, abs(micro) % _MICRO

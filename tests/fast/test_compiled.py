@@ -27,9 +27,9 @@ def read(text) -> int:
     return factor() * len(text)
 """
 BESIDE = """
-from schemas.compiled import part
+from schemas.compiled import loop_part
 
-@part
+@loop_part
 def factor():
     return {}
 """
@@ -125,6 +125,17 @@ def test_files_that_are_cut_are_made_again(left: int, loops: Path, tmp_path: Pat
     code.write_bytes(code.read_bytes()[:left])
     assert run(loops, kept) == (10, 0)
     assert run(loops, kept) == (10, 1)
+
+
+@pytest.mark.long
+def test_code_that_cannot_be_kept_leaves_nothing(loops: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    assert run(loops, kept) == (10, 0)
+    (code,) = kept.glob("*/*.o")
+    code.unlink()
+    code.mkdir()
+    assert run(loops, kept) == (10, 0)
+    assert [*code.parent.iterdir()] == [code]
 
 
 @pytest.mark.long

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from schemas.amounts import MICRO_DIGITS, MOST_SCALE
 from schemas.cells.reading import MAX_OFFSET_MINUTES
-from schemas.compiled import part
+from schemas.compiled import loop_part
 
 Bytes = NDArray[np.uint8]
 
@@ -27,13 +27,13 @@ POWERS = 10 ** np.arange(MICRO_DIGITS, -1, -1)
 """By digits behind the point: what makes millionths of them."""
 
 
-@part
+@loop_part
 def byte_at(text: Bytes, at: int) -> int:
     """A byte. Of an index that has no sign nobody asks whether it counts from the end."""
     return int(text[np.uint64(at)])
 
 
-@part
+@loop_part
 def read_integer(text: Bytes, start: int, stop: int) -> tuple[int, int, bool]:
     """`5`, `0012`; not `+5`, ` 5`, `5.0`: where it ends, its value, whether it is known."""
     value, at = 0, start
@@ -48,7 +48,7 @@ def read_integer(text: Bytes, start: int, stop: int) -> tuple[int, int, bool]:
     return at, value, start < at <= start + _MOST_DIGITS
 
 
-@part
+@loop_part
 def read_decimal(text: Bytes, start: int, stop: int) -> tuple[int, int, int, bool]:
     """`5`, `-12.50`: where it ends, its millionths, its digits behind the point, whether known."""
     negative = start < stop and byte_at(text, start) == _MINUS
@@ -65,7 +65,7 @@ def read_decimal(text: Bytes, start: int, stop: int) -> tuple[int, int, int, boo
     return end, -micro if negative else micro, scale, True
 
 
-@part
+@loop_part
 def read_fraction(text: Bytes, start: int, stop: int) -> tuple[int, int, bool]:
     """Digits behind a point, of which those beyond millionths are zeros, as databases write them.
 
@@ -81,7 +81,7 @@ def read_fraction(text: Bytes, start: int, stop: int) -> tuple[int, int, bool]:
     return end, part, known
 
 
-@part
+@loop_part
 def read_moment(text: Bytes, start: int, stop: int) -> tuple[int, int, int, bool]:
     """`2026-01-15T10:30:00Z` or `+02:00`, an offset of quarters of an hour.
 
@@ -112,7 +112,7 @@ def read_moment(text: Bytes, start: int, stop: int) -> tuple[int, int, int, bool
     return start + _WITH_OFFSET, wall, -offset if sign == _MINUS else offset, known
 
 
-@part
+@loop_part
 def wall_clock(
     year: int, month: int, day: int, hour: int, minute: int, second: int
 ) -> tuple[int, bool]:
@@ -127,7 +127,7 @@ def wall_clock(
     return (((days * 24 + hour) * 60 + minute) * 60 + second) * MICRO, True
 
 
-@part
+@loop_part
 def pair(text: Bytes, at: int) -> int:
     """Two digits as a number."""
     tens, ones = byte_at(text, at) - _ZERO, byte_at(text, at + 1) - _ZERO
@@ -136,7 +136,7 @@ def pair(text: Bytes, at: int) -> int:
     return _NO_DIGITS
 
 
-@part
+@loop_part
 def _month_days(year: int, month: int) -> int:
     if month == 2:
         leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
@@ -144,7 +144,7 @@ def _month_days(year: int, month: int) -> int:
     return 30 if month in (4, 6, 9, 11) else 31
 
 
-@part
+@loop_part
 def _days(year: int, month: int) -> int:
     """Days from 1970 to the first of a month.
 

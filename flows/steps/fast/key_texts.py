@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schemas.amounts import MICRO_DIGITS
-from schemas.compiled import compiled, part
+from schemas.compiled import compiled, loop_part
 
 _Bytes = NDArray[np.uint8]
 _ZERO, _POINT, _PLUS, _MINUS, _COLON, _T, _E = (ord(sign) for sign in "0.+-:TE")
@@ -82,7 +82,7 @@ def room_for_digits() -> NDArray[np.int64]:
     return np.empty(_ROOM, np.int64)
 
 
-@part
+@loop_part
 def _again(out: _Bytes, begin: int, end: int, at: int) -> int:
     for place in range(begin, end):
         out[np.uint64(at)] = out[np.uint64(place)]
@@ -90,7 +90,7 @@ def _again(out: _Bytes, begin: int, end: int, at: int) -> int:
     return at
 
 
-@part
+@loop_part
 def _value(out: _Bytes, at: int, value: int, said: int, digits: NDArray[np.int64]) -> int:
     if said == _INTEGER:
         if value < 0:
@@ -111,7 +111,7 @@ def _value(out: _Bytes, at: int, value: int, said: int, digits: NDArray[np.int64
     return at
 
 
-@part
+@loop_part
 def _amount(out: _Bytes, at: int, value: int, digits: NDArray[np.int64]) -> int:
     """As Python writes a decimal that ends in no zero: `1500` is `1.5E+3`."""
     if value < 0:
@@ -141,7 +141,7 @@ def _amount(out: _Bytes, at: int, value: int, digits: NDArray[np.int64]) -> int:
     return at
 
 
-@part
+@loop_part
 def _time(out: _Bytes, at: int, value: int) -> int:
     """`2026-01-15T10:30:00`, with six digits of a second where it is no whole one.
 
@@ -168,7 +168,7 @@ def _time(out: _Bytes, at: int, value: int) -> int:
     return at
 
 
-@part
+@loop_part
 def _split(value: int, digits: NDArray[np.int64]) -> int:
     """The digits of a number that is not above 0, the first one first; returns their count."""
     count, rest = 1, value // -10
@@ -181,19 +181,19 @@ def _split(value: int, digits: NDArray[np.int64]) -> int:
     return count
 
 
-@part
+@loop_part
 def _digits(out: _Bytes, at: int, digits: NDArray[np.int64], first: int, beyond: int) -> int:
     for place in range(first, beyond):
         at = _sign(out, at, _ZERO + digits[place])
     return at
 
 
-@part
+@loop_part
 def _pair(out: _Bytes, at: int, value: int) -> int:
     return _sign(out, _sign(out, at, _ZERO + value // 10), _ZERO + value % 10)
 
 
-@part
+@loop_part
 def _sign(out: _Bytes, at: int, sign: int) -> int:
     out[np.uint64(at)] = sign
     return at + 1

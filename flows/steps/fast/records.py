@@ -25,7 +25,7 @@ from flows.steps.fast.written import (
     without_blanks,
 )
 from schemas.cells.reading import MINUTE
-from schemas.compiled import compiled, part
+from schemas.compiled import compiled, loop_part
 
 Places = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -152,7 +152,7 @@ def read_records(
     return count
 
 
-@part
+@loop_part
 def _is_again(text: Bytes, begin: int, end: int, last: Places, field: int) -> bool:
     """Whether a cell is the one before, as the day of a line of a table: it is read once."""
     before = last[field, _BEGIN]
@@ -164,7 +164,7 @@ def _is_again(text: Bytes, begin: int, end: int, last: Places, field: int) -> bo
     return True
 
 
-@part
+@loop_part
 def _is_plain(how: Sequence[HowRead], width: int) -> bool:
     """Whether each column is a field in the service document's own form, as most files have it."""
     for field in range(len(how)):
@@ -173,7 +173,7 @@ def _is_plain(how: Sequence[HowRead], width: int) -> bool:
     return len(how) == width
 
 
-@part
+@loop_part
 def _read_plain(
     text: Bytes, at: int, stop: int, delimiter: int, how: Sequence[HowRead], read: Read, count: int
 ) -> bool:
@@ -196,7 +196,7 @@ def _read_plain(
     return at == stop
 
 
-@part
+@loop_part
 def _read_bare(text: Bytes, begin: int, stop: int, how: HowRead) -> tuple[int, int, int, bool]:
     """A field in the service document's own form: where it ends, and what `_read_text` says."""
     if how.form == _INTEGER:
@@ -208,7 +208,7 @@ def _read_bare(text: Bytes, begin: int, stop: int, how: HowRead) -> tuple[int, i
     return at, value - offset * MINUTE if how.instant else value, offset, known
 
 
-@part
+@loop_part
 def _find_cells(
     text: Bytes, at: int, stop: int, signs: tuple[int, int], begins: Places, ends: Places
 ) -> bool:
@@ -240,7 +240,7 @@ def _find_cells(
     return at == stop
 
 
-@part
+@loop_part
 def _cut_cells(
     text: Bytes, at: int, stop: int, ranges: Places, begins: Places, ends: Places
 ) -> bool:
@@ -259,7 +259,7 @@ def _cut_cells(
     return True
 
 
-@part
+@loop_part
 def _cell(text: Bytes, begins: Places, ends: Places, book: Book, how: HowRead) -> tuple[int, int]:
     """Where the cell of the one column is that a field is made of; it is empty if it is none."""
     column = book.columns[how.first_column]
@@ -271,7 +271,7 @@ def _cell(text: Bytes, begins: Places, ends: Places, book: Book, how: HowRead) -
     return begin, end
 
 
-@part
+@loop_part
 def _join(text: Bytes, begins: Places, ends: Places, book: Book, how: HowRead, room: Bytes) -> int:
     """Write the cells of several columns into `room` as one; returns its size, or `_UNTOLD`."""
     size, numbers = 0, 0
@@ -303,7 +303,7 @@ def _join(text: Bytes, begins: Places, ends: Places, book: Book, how: HowRead, r
     return size
 
 
-@part
+@loop_part
 def _read_text(
     text: Bytes, begin: int, end: int, book: Book, how: HowRead, told: Places
 ) -> tuple[int, int, bool, bool]:

@@ -7,7 +7,7 @@ Source: FIPS 180-4, section 6.2.2.
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.compiled import compiled, part
+from schemas.compiled import compiled, loop_part
 
 _WORD = 0xFFFFFFFF
 _BLOCK = 64
@@ -80,13 +80,13 @@ def _hash(
             out[one] = (high << 31 | low >> 1) >> (63 - bits)
 
 
-@part
+@loop_part
 def _blocks(size: int) -> int:
     """Behind a text there is a bit, and at the end of its last block how long it was."""
     return (size + 8) // _BLOCK + 1
 
 
-@part
+@loop_part
 def _fill(
     text: NDArray[np.uint8], begin: int, size: int, block: int, words: _Words, lane: int
 ) -> None:
@@ -108,7 +108,7 @@ def _fill(
         words[14, lane], words[15, lane] = size >> 29, size << 3 & _WORD
 
 
-@part
+@loop_part
 def _mix(words: _Words, state: _Words) -> None:
     """What a block makes of the first eight words of `state` is written to the other eight."""
     lanes = words.shape[1]
@@ -136,7 +136,7 @@ def _mix(words: _Words, state: _Words) -> None:
             state[h + 8, lane] = _U32(more + less)
 
 
-@part
+@loop_part
 def _next_word(words: _Words, own: int, far: int, near: int, middle: int) -> None:
     for lane in range(words.shape[1]):
         one, two = words[far, lane], words[near, lane]
@@ -145,6 +145,6 @@ def _next_word(words: _Words, own: int, far: int, near: int, middle: int) -> Non
         words[own, lane] = _U32(words[own, lane] + words[middle, lane] + more)
 
 
-@part
+@loop_part
 def _turn(word: np.uint32, bits: int) -> np.uint32:
     return _U32(_U32(word >> _U32(bits)) | _U32(word << _U32(32 - bits)))

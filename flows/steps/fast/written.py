@@ -19,7 +19,7 @@ from flows.steps.fast.cells import (
 from flows.steps.fast.forms import SHORT, Book, HowRead, TimePart
 from schemas.amounts import MICRO_DIGITS
 from schemas.cells.numbers import LAST_GROUP
-from schemas.compiled import part
+from schemas.compiled import loop_part
 
 _ZERO, _BLANK, _TAB = ord("0"), ord(" "), ord("\t")
 _MOST_WHOLE_DIGITS = 8
@@ -40,7 +40,7 @@ _PIVOT = 69
 _YEAR, _SHORT_YEAR, _MONTH, _MONTH_NAME, _DAY, _HOUR, _MINUTE, _SECOND = map(int, TimePart)
 
 
-@part
+@loop_part
 def without_blanks(text: Bytes, start: int, stop: int) -> tuple[int, int]:
     """Where a cell is without the blanks around it."""
     while start < stop and byte_at(text, start) in (_BLANK, _TAB):
@@ -50,7 +50,7 @@ def without_blanks(text: Bytes, start: int, stop: int) -> tuple[int, int]:
     return start, stop
 
 
-@part
+@loop_part
 def has_digit(text: Bytes, start: int, stop: int) -> bool:
     for at in range(start, stop):
         if 0 <= byte_at(text, at) - _ZERO <= 9:
@@ -58,7 +58,7 @@ def has_digit(text: Bytes, start: int, stop: int) -> bool:
     return False
 
 
-@part
+@loop_part
 def is_word(text: Bytes, start: int, stop: int, book: Book, word: int) -> bool:
     first = book.words[word].start
     if book.words[word].stop - first != stop - start:
@@ -69,7 +69,7 @@ def is_word(text: Bytes, start: int, stop: int, book: Book, word: int) -> bool:
     return True
 
 
-@part
+@loop_part
 def one_of(text: Bytes, start: int, stop: int, book: Book, first: int, beyond: int) -> bool:
     for word in range(first, beyond):
         if is_word(text, start, stop, book, word):
@@ -77,7 +77,7 @@ def one_of(text: Bytes, start: int, stop: int, book: Book, first: int, beyond: i
     return False
 
 
-@part
+@loop_part
 def read_word(text: Bytes, start: int, stop: int, book: Book, how: HowRead) -> tuple[int, bool]:
     """What a word stands for, whether it is one; they stand in the order of their bytes."""
     low, high = how.first_word, how.beyond_word
@@ -103,7 +103,7 @@ def read_word(text: Bytes, start: int, stop: int, book: Book, how: HowRead) -> t
     return 0, False
 
 
-@part
+@loop_part
 def find_behind(text: Bytes, start: int, stop: int, book: Book, how: HowRead) -> tuple[int, int]:
     """Where the first digits are that stand behind a word in a text; nowhere, if not certain."""
     word = book.words[how.first_word]
@@ -127,7 +127,7 @@ def find_behind(text: Bytes, start: int, stop: int, book: Book, how: HowRead) ->
     return start, start
 
 
-@part
+@loop_part
 def read_amount(
     text: Bytes, start: int, stop: int, book: Book, how: HowRead
 ) -> tuple[int, int, bool]:
@@ -169,7 +169,7 @@ def read_amount(
     return sign * (whole * POWERS[0] + part), scale, sign != 0
 
 
-@part
+@loop_part
 def _next_group(text: Bytes, at: int, stop: int, book: Book, how: HowRead) -> tuple[int, int]:
     """Where the digits begin and end that follow a sign between groups; nowhere, if none do."""
     for word in range(how.first_group, how.beyond_group):
@@ -182,7 +182,7 @@ def _next_group(text: Bytes, at: int, stop: int, book: Book, how: HowRead) -> tu
     return at, at
 
 
-@part
+@loop_part
 def _sign(
     text: Bytes, start: int, first: int, last: int, stop: int, book: Book, how: HowRead
 ) -> int:
@@ -193,7 +193,7 @@ def _sign(
     return 0
 
 
-@part
+@loop_part
 def read_laid_out(
     text: Bytes, at: int, stop: int, book: Book, how: HowRead, told: NDArray[np.int64]
 ) -> tuple[int, bool]:
@@ -230,7 +230,7 @@ def read_laid_out(
     return wall, known and at == stop
 
 
-@part
+@loop_part
 def _month(text: Bytes, at: int) -> int:
     """Which of the twelve English names three letters begin; 0: none."""
     name = 0
@@ -242,7 +242,7 @@ def _month(text: Bytes, at: int) -> int:
     return 0
 
 
-@part
+@loop_part
 def read_count(text: Bytes, start: int, stop: int, how: HowRead) -> tuple[int, bool]:
     """A time as a number of steps: its wall clock, whether it is known."""
     at, whole, known = read_integer(text, start, stop)
