@@ -116,17 +116,17 @@ def _file(feed: str, folder: Path, rows: int) -> tuple[Path, Profile]:
             file.write(text[len(text) if header.footer is None else header.footer.start :])
         return path, profile
     reader = csv.reader(io.StringIO(body), **header.dialect.signs)
-    lines_of = dict((header.body_line + reader.line_num - 1, row) for row in reader if row)  # noqa: C402
-    records = [*lines_of.values()]
-    chunks = read_chunks(content, header, first_place(header), Limits().block_bytes)
-    numbers = {number for chunk in chunks for number in chunk.records.first_line.tolist()}
-    is_record = [number in numbers for number in lines_of]
+    numbered = [(header.body_line + reader.line_num - 1, row) for row in reader if row]
+    records = [row for _, row in numbered]
     if header.unpivot:
         height = rows // len(header.unpivot.labels)
         days = (FIRST + timedelta(days=number) for number in range(height))
         lines = (",".join([f"{day:%Y-%m-%d}", *records[0][1:]]) for day in days)
         path.write_bytes(text[: header.body_start] + "\n".join(lines).encode())
         return path, profile
+    chunks = read_chunks(content, header, first_place(header), Limits().block_bytes)
+    found = {number for chunk in chunks for number in chunk.records.first_line.tolist()}
+    is_record = [number in found for number, _ in numbered]
     # A number that is made of more than its cell stays as it is: reading does not ask for others.
     own = "Id" in header.fields and "Id" not in profile.fields
     place = header.fields.index("Id") if own else None

@@ -22,14 +22,7 @@ from connectors.files.shape import Shape, shape_of
 from connectors.files.workbook import check_workbook
 from connectors.settings import Settings
 from flows.stages.draft_examples import currency_lines, example_lines
-from flows.stages.draft_shape import (
-    footer_lines,
-    header_lines,
-    odd_lines,
-    quoted,
-    separator_lines,
-    skipped_lines,
-)
+from flows.stages.draft_shape import footer_lines, header_lines, odd_lines, quoted, text_lines
 from flows.steps.draft import (
     NOTHING,
     Between,
@@ -87,7 +80,7 @@ def draft_profile(
     end = _text(last, encoding) if size > LOOKED_AT else None
     shape = shape_of(begin, end, of_workbook=content.workbook)
     table = EXTRACTS[record] if record else None
-    separators = () if content.workbook else (*separator_lines(begin, shape), *skipped_lines(shape))
+    separators = () if content.workbook else tuple(text_lines(begin, shape))
     drafted = _Draft(feed, shape, table, sheet, separators)
     return "\n".join(drafted.lines(source.name, told)) + "\n"
 

@@ -61,7 +61,7 @@ def odd_lines(shape: Shape) -> Iterator[str]:
         yield f'#   {broken:,} with quotes out of place; quote = "none" where they are text'
 
 
-def skipped_lines(shape: Shape) -> Iterator[str]:
+def _skipped_lines(shape: Shape) -> Iterator[str]:
     """What can be no records between the others."""
     if not shape.kinds:
         return
@@ -83,7 +83,13 @@ def footer_lines(shape: Shape) -> Iterator[str]:
         yield "# ? footer = ['...']  # a pattern for each of these lines, totals in groups"
 
 
-def separator_lines(text: str, shape: Shape) -> Iterator[str]:
+def text_lines(text: str, shape: Shape) -> Iterator[str]:
+    """What divides a text into cells, and which of its lines are no records."""
+    yield from _separator_lines(text, shape)
+    yield from _skipped_lines(shape)
+
+
+def _separator_lines(text: str, shape: Shape) -> Iterator[str]:
     """What stands between cells, and may beside them, which only who sends them knows."""
     lines = re.split(r"\r\n|\r|\n", text)
     if not shape.divided:

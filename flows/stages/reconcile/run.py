@@ -173,12 +173,7 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
         reach("gathered")
         workspace.progress("reconcile", 1, 3)
         judgement = reconcile_sources(
-            cut.kept,
-            asked.rules,
-            asked.as_of,
-            service=gathered.service,
-            cut=cut,
-            keep=keeper(),
+            cut.kept, asked.rules, asked.as_of, service=gathered.service, cut=cut, keep=keeper()
         )
         previous = latest_run(connection, scope)
         carried, decided_through = _carried(
