@@ -24,6 +24,13 @@ DECIDED_BY: Mapping[tuple[str, str], str] = {
     ("*", "undone"): "undo",
 }
 """State before and after -> the event that is written before; `*` is any."""
+COMES_AFTER: Mapping[str, Sequence[str]] = {
+    FIRST: ("staged", "checked", "held"),
+    "staged": (FIRST,),
+    "checked": ("staged", "held"),
+}
+"""State of a batch of which nothing is applied -> those that it may come after, so that none leads
+around a decision."""
 ENDS = ("discarded", "undone")
 """States that nothing leads out of."""
 OF_MERGER: Sequence[str] = (
@@ -69,6 +76,13 @@ def _decided() -> str:
     )
 
 
+def _out_of_turn() -> str:
+    return " OR ".join(
+        f"NEW.state = '{after}' AND OLD.state NOT IN ({listed([*before, after])})"
+        for after, before in COMES_AFTER.items()
+    )
+
+
 STATES: tuple[str, ...] = (
     f"""CREATE OR REPLACE FUNCTION {SCHEMA}.batch_state_checked() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -89,6 +103,9 @@ STATES: tuple[str, ...] = (
         END IF;
         IF OLD.state IN ({listed(ENDS)}) THEN
             RAISE EXCEPTION 'batch % is %, which is an end', OLD.id, OLD.state;
+        END IF;
+        IF {_out_of_turn()} THEN
+            RAISE EXCEPTION 'batch % is %, and does not become %', OLD.id, OLD.state, NEW.state;
         END IF;
         IF NEW.state IN ({listed(APPLIED_STATES)}) AND {lacks_merger()}
             AND NOT (NEW.feed = '{LISTING_FEED}' AND NEW.state IN ({listed(MERGED_STATES)}))

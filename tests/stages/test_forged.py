@@ -274,6 +274,14 @@ def test_a_loader_decides_about_no_batch(acting: As, workspace: Workspace, tmp_p
         for state in ("checked", "received", "discarded", "complete", "merged", "undone"):
             with pytest.raises(psycopg.Error, match=r"no event .* says who|applies no rows"):
                 connection.execute("UPDATE batch SET state = %s", [state])
+        # No other state leads around the decision.
+        with pytest.raises(psycopg.Error, match="is held, and does not become staged"):
+            connection.execute("UPDATE batch SET state = 'staged'")
+        for state in ("received", "staged", "checked"):
+            with connection.transaction(force_rollback=True):
+                connection.execute("UPDATE batch SET state = 'failed'")
+                with pytest.raises(psycopg.Error, match=f"is failed, and does not become {state}"):
+                    connection.execute("UPDATE batch SET state = %s", [state])
         # A listing is read to its end by whoever may load, so that nothing becomes one.
         with pytest.raises(psycopg.Error, match="and stays so"):
             connection.execute("UPDATE batch SET feed = %s, state = 'complete'", [LISTING_FEED])
