@@ -1,5 +1,6 @@
 """A reconciliation by parts of the keys says what one of everything at once says."""
 
+import resource
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -172,6 +173,18 @@ def test_frames_that_are_kept_take_few_files_however_many_they_are() -> None:
     assert len([*Path("/proc/self/fd").iterdir()]) < before + 90
     for number in (0, 299, 7):
         assert loads[number]().rows() == [(number, "x")]
+
+
+def test_sides_of_many_kinds_take_no_more_files_than_there_may_be() -> None:
+    _, most = limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    there = len([*Path("/proc/self/fd").iterdir()])
+    resource.setrlimit(resource.RLIMIT_NOFILE, (there + 100, most))
+    try:
+        keepers = [keeper(0) for _ in range(5)]
+        loads = [keep(pl.DataFrame({"a": [at]})) for keep in keepers for at in range(64)]
+        assert [load().item() for load in loads] == [*range(64)] * 5
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 def test_small_frames_stay_in_memory_up_to_a_sum() -> None:

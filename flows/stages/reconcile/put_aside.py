@@ -12,6 +12,7 @@ from itertools import chain, count, islice
 
 import polars as pl
 
+from connectors.files.open_files import most_open
 from connectors.settings import MIB
 from flows.stages.frame_file import FrameFile
 from flows.steps.frames.parts import Change, Keep, KeptFrame, Load, held
@@ -24,7 +25,7 @@ _NUMBERS = (Kind.INTEGER, Kind.INTEGER64)
 _NONE = 1
 """Byte: of what is large nothing stays."""
 _OWN_FILES = 64
-"""A frame that has a file of its own is read in a third of the time; a process may have 1,024."""
+"""Frames with a file of their own, read in a third of the time; fewer where few may be open."""
 _SLICE = 65_536
 """Rows of a large frame that are looked at together."""
 _SMALL = MIB
@@ -124,7 +125,8 @@ def keeper(in_memory: int = _SMALL) -> Keep:
             left -= size
             return held(rows)
         number = next(numbers)
-        file = FrameFile(_NONE) if number < _OWN_FILES else shared
+        own = number < _OWN_FILES and number < most_open(_OWN_FILES)
+        file = FrameFile(_NONE) if own else shared
         file.add(rows, number)
         return KeptFrame(rows.columns, partial(_read, file, number))
 
