@@ -95,6 +95,10 @@ RATE_CASES: list[tuple[str, str, list[dict[str, Any]], Rules]] = [
     ("", "", [rate(5, 4, 1.001), rate(6, 4, 1.0, **between(840, 978))], RULES),
     ("RATE_INVERSE", "6/1",
      [rate(5, 4, 1.0010000000000001), rate(6, 4, 1.0, **between(840, 978))], RULES),
+    # The product is less than 1 by one in its thirtieth digit.
+    ("RATE_INVERSE", "6/1",
+     [rate(5, 4, 1.000000000000001), rate(6, 4, 0.999999999999999, **between(840, 978))],
+     Rules(rates=Rates(inverse_tolerance=Decimal(0)))),
     ("RATE_TRIANGLE", "7/1",
      [rate(5, 4, 2.0, **between(1, 2)), rate(6, 4, 3.0, **between(2, 3)),
       rate(7, 4, 6.1, **between(1, 3))], RULES),

@@ -14,6 +14,7 @@ from flows.steps.breaks.make import exact, joined, key_text, make_breaks, rate_t
 from flows.steps.frames.rate_series import PAIR, series
 from flows.steps.rules.calendar import business_days
 from flows.steps.rules.rules import Rules
+from schemas.amounts import EXACT
 from schemas.tables import CURRENCY_RATE
 
 RECORD = CURRENCY_RATE.name
@@ -80,11 +81,12 @@ def _inverses(sound: pl.DataFrame, bound: Decimal) -> pl.DataFrame:
     product = pl.col("ExchangeRate") * pl.col("back")
     near = both.filter((product - 1).abs() > float(bound) - _SLACK)
     products = [
-        exact(rate) * exact(back) for rate, back in near.select("ExchangeRate", "back").iter_rows()
+        EXACT.multiply(exact(rate), exact(back))
+        for rate, back in near.select("ExchangeRate", "back").iter_rows()
     ]
     off = near.with_columns(
         pl.Series("product", [format(product, "f") for product in products], pl.String),
-    ).filter(pl.Series([abs(product - 1) > bound for product in products], dtype=pl.Boolean))
+    ).filter(pl.Series([_is_off(product, bound) for product in products], dtype=pl.Boolean))
     return _rate_break(
         "RATE_INVERSE",
         off,
@@ -195,7 +197,11 @@ def _open_triangles(sides: pl.DataFrame, bound: Decimal) -> pl.DataFrame:
     return near.with_columns(
         pl.Series("product", shown, pl.String),
         joined(pl.col("id_ab"), pl.col("id_bc"), pl.col("id_ac"), by=", ").alias("others"),
-    ).filter(pl.Series([abs(product - 1) > bound for product in products], dtype=pl.Boolean))
+    ).filter(pl.Series([_is_off(product, bound) for product in products], dtype=pl.Boolean))
+
+
+def _is_off(product: Decimal | Fraction, bound: Decimal) -> bool:
+    return abs(Fraction(product) - 1) > bound
 
 
 def _fraction(rate: float, up: bool) -> Fraction:
