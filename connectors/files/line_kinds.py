@@ -61,15 +61,12 @@ def line_kinds(
     over = [head[0].rstrip() for head in map(_HEAD.match, above) if head]
     signs = _MEANT_WITHIN.sub(r"\\\g<0>", "".join(sorted({*"".join(rules)})))
     taken = {*map(folded, names)}
-    kinds = [
-        *[LineKind(_literal(header), again)] * bool(again),
-        *(
-            _kind(head, of, delimiter, taken)
-            for head, of in heads.items()
-            if len(of) + over.count(head) >= SEVERAL
-        ),
-        *[LineKind(f"[{signs}]+", len(rules))] * bool(rules),
-    ]
+    kinds = [LineKind(_literal(header), again)] * bool(again)
+    for begin, of in heads.items():
+        if len(of) + over.count(begin) >= SEVERAL:
+            kinds.append(_kind(begin, of, delimiter, taken))
+            taken.add(folded(kinds[-1].name))
+    kinds += [LineKind(f"[{signs}]+", len(rules))] * bool(rules)
     records = as_series(rows)
     return tuple(
         one

@@ -520,6 +520,12 @@ BETWEEN = [
     ("Account: 1\n", "Account: 2\n", ["'Account: *(?P<Account>.*)'", "1 line", ACCOUNT]),
     ("", "Account: 2\nAccount: A3\n", ["'Account: *(?P<Account>.*)'", "2 lines", ACCOUNT]),
     ("", "Text: 2\nText: 3\n", [r"'Text: \d+'", "2 lines"]),
+    # Of two kinds with one name the first says it: what is below it is no other one.
+    (
+        "",
+        "Account: 2\nEnd of account: 5\n" * 2,
+        [r"'Account: *(?P<Account>.*)', 'End of account: \d+'", "4 lines", ACCOUNT],
+    ),
     ("", "Account;2;;\nAccount;3;;\n", ["'Account;(?P<Account>[^;]*).*'", "2 lines", ACCOUNT]),
     ("", "No;Paid;On;Text\n", ["'No;Paid;On;Text'", "1 line"]),
     ("Page 1 (of 2)\n", "Page 2 (of 2)\n", [r"'Page \d+ \(of \d+\)'", "1 line"]),
