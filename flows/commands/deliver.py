@@ -119,7 +119,7 @@ def import_command(
 
 def show_ended(ended: "Ended", reports: Path, *, as_json: bool, verbose: bool = False) -> None:
     """Tell what became of a batch and where its report is."""
-    from flows.report.next_step import commands, left_of
+    from flows.report.next_step import commands, decisions, left_of
     from flows.report.text import render_text, verdict_of
 
     folder = reports / f"batch-{ended.batch.id}"
@@ -154,7 +154,7 @@ def show_ended(ended: "Ended", reports: Path, *, as_json: bool, verbose: bool = 
     console.print(f"batch {ended.batch.id}: {ended.batch.state.replace('_', ' ')}")
     if ended.batch.held_because:
         console.print(f"held: {ended.batch.held_because}")
-        console.print(f"next: recon release {ended.batch.id} --reason '...', or recon discard")
+        console.print(f"next: {decisions(ended.batch.id)}")
     elif todo := commands(ended.batch.id, left_of(ended.report)):
         console.print(f"next: {todo}")
     console.print(f"report: {folder / 'report.html'}")

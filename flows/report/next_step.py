@@ -32,8 +32,7 @@ def next_step(line: BatchSummary, *, held: bool = False) -> str:
     left = _left(line)
     match line.state:
         case State.HELD:
-            release = f"recon release {line.id} --reason ..."
-            return f"{release}, or recon discard {line.id} --reason ..."
+            return decisions(line.id)
         case State.FAILED:
             return f"read the report; recon rerun {line.id} recounts"
         case State.COMPLETE | State.COMPLETE_WITH_ERRORS:
@@ -43,6 +42,11 @@ def next_step(line: BatchSummary, *, held: bool = False) -> str:
         case state if state not in ENDED:
             return f"recon rerun {line.id}"
     return ""
+
+
+def decisions(batch_id: int) -> str:
+    """The commands that decide about a batch which is held."""
+    return f"recon release {batch_id} --reason ..., or recon discard {batch_id} --reason ..."
 
 
 def next_in_words(line: BatchSummary) -> str:

@@ -12,6 +12,7 @@ from prefect.states import Completed, Failed
 
 from connectors.errors import BatchStateError
 from connectors.postgres.ledger import State
+from flows.report.next_step import decisions
 from flows.tasks.batch import BatchStatus
 from flows.tasks.hooks import HELD
 from schemas.counting import agree, quantity
@@ -37,9 +38,8 @@ def end_state(batch: BatchStatus) -> RunState[Any]:
             return Completed(name=WITH_ERRORS, message=told, data=data)
         case State.HELD:
             todo = (
-                f"Nothing is applied: {batch.held_because}. Next: Retry asks again, "
-                f"recon release {batch.batch_id} --reason '...' applies the clean rows, "
-                "recon discard ends the batch."
+                f"Nothing is applied: {batch.held_because}. Next: Retry asks again; or "
+                f"{decisions(batch.batch_id)}."
             )
             # Returned and not raised: no retry of a flow would change what a person has to decide.
             return Failed(name=HELD, message=f"{counted(batch)}. {todo}")

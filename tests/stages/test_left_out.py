@@ -16,6 +16,7 @@ from connectors.files.profile import Profile
 from connectors.files.profile_file import read_profile
 from connectors.postgres.ledger import State
 from connectors.settings import Limits
+from flows.commands.deliver import show_ended
 from flows.stages.check import MOST_NAMED, OTHERS
 from flows.stages.examine import examine
 from flows.stages.reconcile.rules import read_rules
@@ -169,12 +170,19 @@ def test_what_is_left_out_is_not_compared(workspace: Workspace, tmp_path: Path) 
 
 @pytest.mark.parametrize(("least", "held"), [(None, False), (0.25, False), (0.26, True)])
 def test_a_batch_of_which_too_little_is_read_is_held(
-    workspace: Workspace, tmp_path: Path, least: float | None, held: bool
+    workspace: Workspace,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    least: float | None,
+    held: bool,
 ) -> None:
-    batch = imported(workspace, tmp_path, replace(PROFILE, budget_read=least)).batch
-    assert (batch.state is State.HELD) == held
+    ended = imported(workspace, tmp_path, replace(PROFILE, budget_read=least))
+    assert (ended.batch.state is State.HELD) == held
     if held:
-        assert batch.held_because == (
+        show_ended(ended, tmp_path, as_json=False)
+        next_step = "next: recon release 1 --reason ..., or recon discard 1 --reason ..."
+        assert next_step in capsys.readouterr().out.splitlines()
+        assert ended.batch.held_because == (
             "2 of 8 rows are read (25.00%), 2 have errors and 4 are left out by the feed profile; "
             "at least 26.00% have to be read"
         )
