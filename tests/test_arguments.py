@@ -12,6 +12,8 @@ WRONG = [
     (["row", "x", "a.csv"], 'BATCH takes a whole number, not "x".'),
     (["import", "--max-errors", "ten"], '--max-errors takes a whole number, not "ten".'),
     (["import", "a", "--max-error-rate", "few"], '--max-error-rate takes a number, not "few".'),
+    (["acceptance", "approve", "9" * 20], "Must be from"),
+    (["acceptance", "withdraw", "9" * 20, "--reason", "r"], "Must be from"),
     (["staus"], 'Did you mean "status"?'),
     (["status", "--foo"], "Unknown option: --foo."),
     (["sandbox", "--style", "foo"], 'Choose from: "pascal-5", "camel-core".'),
@@ -29,3 +31,19 @@ def test_one_line_says_what_is_wrong_and_where_to_read(
     assert line.startswith("recon: ")
     assert told in line
     assert " --help` shows what it takes." in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options"),
+    [
+        (["row", "1", "a.csv", "--line", "1", "--record", "1"], "--line and --record"),
+        (["user", "limit", "--above", "5", "--none"], "--above and --none"),
+        (["user", "change", "ann", "--tenant", "7", "--all-tenants"], "--tenant and --all-tenants"),
+    ],
+)
+def test_of_two_options_that_contradict_none_counts(
+    arguments: list[str], options: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert (ended.value.code, capsys.readouterr().err) == (2, f"recon: Give one of {options}.\n")

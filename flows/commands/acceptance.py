@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 acceptance_command = App(
     name="acceptance", help="Rules of acceptance: propose, approve, withdraw and list them."
 )
-Number = Annotated[int, Parameter(help="Number of the rule, as `recon acceptance list` has it.")]
+Number = Annotated[
+    int,
+    Parameter(help="Number of the rule, as `recon acceptance list` has it.", validator=ANY_ID),
+]
 
 
 @acceptance_command.command(name="propose")

@@ -127,12 +127,7 @@ def add_command(
 
     Example: `recon user add anna.meyer --full-name "Anna Meyer" --role preparer`
     """
-    from connectors.postgres.accounts import (
-        Account,
-        keep_account,
-        list_accounts,
-        set_password,
-    )
+    from connectors.postgres.accounts import Account, keep_account, list_accounts, set_password
     from flows.stages.witness import witnessed
 
     account = Account(name, full_name, tuple(dict.fromkeys(role)), tenant, subject)
@@ -193,6 +188,8 @@ def change_command(
 
     Example: `recon user change anna.meyer --role preparer --role approver`
     """
+    if tenant and all_tenants:
+        raise SettingsError("Give one of --tenant and --all-tenants.")
 
     def changed(account: "Account") -> "Account":
         return replace(
@@ -336,6 +333,8 @@ def limit_command(
     from connectors.postgres.accounts import keep_limit, list_limits
     from flows.stages.witness import witnessed
 
+    if none and above is not None:
+        raise SettingsError("Give one of --above and --none.")
     with workspace(quiet=True, say_held=False) as place, place.database.connect() as connection:
         if none or above is not None:
             with witnessed(place, connection):
