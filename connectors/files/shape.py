@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from io import StringIO
 from typing import NamedTuple
 
 from connectors.files.dialect import Dialect, RecordFault
@@ -170,7 +171,7 @@ def _record(line: int, text: str, delimiter: str, *, sound: bool = True) -> Text
     if len(delimiter) > 1:
         cells = [cell or "" for cell in cells_of(text, Dialect(delimiter.encode()))]
     else:
-        cells = next(csv.reader(text.splitlines(keepends=True), delimiter=delimiter), [])
+        cells = next(csv.reader(StringIO(text, newline=""), delimiter=delimiter), [])
     return TextRecord(line, text, tuple(cells), sound)
 
 

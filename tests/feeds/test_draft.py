@@ -564,6 +564,12 @@ def test_a_workbook_has_no_lines_of_other_kinds() -> None:
     assert (len(shape_of(text).kinds), shape_of(text, of_workbook=True).kinds) == (1, ())
 
 
+@pytest.mark.parametrize("sign", ["\u2028", "\x0b", "\x0c", "\x1c", "\x85"])
+def test_a_sign_that_ends_no_line_of_a_file_is_text(sign: str) -> None:
+    shape = shape_of(f"{RECORDS}{sign}4713;5,00;03.11.2026;a{sign}b\n")
+    assert (shape.odd, shape.rows[-1]) == ((), (f"{sign}4713", "5,00", "03.11.2026", f"a{sign}b"))
+
+
 @given(st.data())
 def test_an_odd_row_hides_neither_the_header_nor_the_delimiter(data: st.DataObject) -> None:
     width, unnamed = data.draw(st.integers(2, 5)), data.draw(st.integers(0, 1))
