@@ -98,7 +98,7 @@ STATES: tuple[str, ...] = (
             END IF;
             RETURN NEW;
         END IF;
-        IF NEW.feed <> OLD.feed THEN
+        IF (NEW.id, NEW.feed) IS DISTINCT FROM (OLD.id, OLD.feed) THEN
             RAISE EXCEPTION 'batch % is of feed %, and stays so', OLD.id, OLD.feed;
         END IF;
         IF OLD.state IN ({listed(ENDS)}) THEN

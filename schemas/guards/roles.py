@@ -98,7 +98,9 @@ MAY_CALL: Mapping[str, tuple[str, ...]] = {
     "sees_job": (LOADER, READER),
 }
 """Function of the trail or of leases -> who may call it; the others nobody may."""
-LOADED = ("batch", "extract", "receipt", "outcome", "note", "secret_constant")
+ENTERED = ("batch", "extract")
+"""What a loader adds and changes, and nobody takes away: another one would have its number."""
+LOADED = (*ENTERED, "receipt", "outcome", "note", "secret_constant")
 """What a loader writes beside the staged rows."""
 _COLUMNS = table_columns()
 _STAGED_NAMES = tuple(map(staged_name, EXTRACTS.values()))
@@ -132,6 +134,7 @@ def statements() -> Iterator[str]:
         yield _read(name, _COLUMNS[name], columns, LOADER)
     loaded = (*LOADED, *_STAGED_NAMES)
     yield _write(LOADER, loaded)
+    yield f"REVOKE DELETE ON {_tables(ENTERED)} FROM {LOADER}"
     # Without fresh statistics the planner takes a million staged rows for a handful.
     yield (
         "DO $$ BEGIN IF current_setting('server_version_num')::int >= 170000 THEN "

@@ -282,6 +282,10 @@ def test_a_loader_decides_about_no_batch(acting: As, workspace: Workspace, tmp_p
                 connection.execute("UPDATE batch SET state = 'failed'")
                 with pytest.raises(psycopg.Error, match=f"is failed, and does not become {state}"):
                     connection.execute("UPDATE batch SET state = %s", [state])
+        # Nor does another batch take its number.
+        for away in ("DELETE FROM batch", "UPDATE batch SET id = 7", "DELETE FROM extract"):
+            with pytest.raises(psycopg.Error, match=r"permission denied|batch 1 .* stays so"):
+                connection.execute(away)
         # A listing is read to its end by whoever may load, so that nothing becomes one.
         with pytest.raises(psycopg.Error, match="and stays so"):
             connection.execute("UPDATE batch SET feed = %s, state = 'complete'", [LISTING_FEED])

@@ -7,7 +7,7 @@ revision = "0023"
 down_revision = "0022"
 branch_labels = None
 depends_on = None
-derived = "888b64288d55643ea437b640932304b84f48a5f2069468fba9c0838a1789110c"
+derived = "3b683f1b2fc0cea728734ca4ff864ef6d34d82f12308a983e23c77dac61d9010"
 
 
 def upgrade() -> None:
