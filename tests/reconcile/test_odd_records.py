@@ -42,7 +42,7 @@ def everything(
     plans = reconcile_plans(details, payments, RULES, AS_OF)
     owed = reconcile_debts(rolled, plans.planned, RULES)
     filed = reconcile_documents(rolled, invoices)
-    rated = reconcile_rates((held(payments),), rates, RULES, AS_OF)
+    rated = reconcile_rates((held(payments),), rates, RULES)
     batches = reconcile_batches(sent, listed)
     found = [owed, filed.breaks, plans.breaks, rated.breaks, batches.breaks]
     debt_lines(rolled, plans.planned, filed.rows, pl.concat([owed, filed.breaks]))

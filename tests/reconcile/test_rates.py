@@ -1,6 +1,6 @@
 """Exchange rates: one minimal case per code, and beside it a neighbour that raises nothing."""
 
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -18,7 +18,6 @@ from schemas.tables import CURRENCY_RATE, PAYMENT
 from tests.examples import examples
 from tests.reconcile.records import database, extract
 
-AS_OF = date(2026, 3, 31)
 RULES = Rules(rates=Rates(daily=True))
 
 
@@ -42,7 +41,7 @@ def judged(
     payments: list[dict[str, Any]], rates: list[dict[str, Any]], rules: Rules = RULES
 ) -> Annex[Any]:
     return reconcile_rates(
-        (held(extract(PAYMENT, *payments)),), database(CURRENCY_RATE, *rates), rules, AS_OF
+        (held(extract(PAYMENT, *payments)),), database(CURRENCY_RATE, *rates), rules
     )
 
 
@@ -260,7 +259,7 @@ def test_against_a_slow_reading_of_the_rules(
 ) -> None:
     """Each payment looks for its rate by itself, with loops in place of joins."""
     extracted, known = extract(PAYMENT, *payments), database(CURRENCY_RATE, *rates)
-    annex = reconcile_rates((held(extracted),), known, RULES, AS_OF)
+    annex = reconcile_rates((held(extracted),), known, RULES)
     own = annex.breaks.filter(record="payment").filter(pl.col("code") != "TENANT_CROSS")
     expected = {
         (code, f"{payment['Id']}/{payment['TenantsId']}")
@@ -271,7 +270,7 @@ def test_against_a_slow_reading_of_the_rules(
     assert own.height == len(expected)
     named = sum(any(r["Id"] == p["CurrencyRatesId"] for r in rates) for p in payments)
     assert sum(line.payments for line in annex.lines) == named
-    again = reconcile_rates((held(extracted.reverse()),), known.reverse(), RULES, AS_OF)
+    again = reconcile_rates((held(extracted.reverse()),), known.reverse(), RULES)
     assert gather([again.breaks]).equals(gather([annex.breaks]))
     assert again.lines == annex.lines
 

@@ -44,9 +44,9 @@ _WIDE = Context(prec=800)
 _MILLIONTH = Decimal("0.000001")
 """To what a quotient is rounded."""
 USE = ("CurrencyRatesId", "TenantsId", "CurrenciesId", "day")
+"""Payments alike in these use one rate alike."""
 _USED = (*USE, "PaymentDate", "PaymentDate" + OFFSET, "PaidAmount")
 """Columns of payments that say which rates they use."""
-"""Payments alike in these use one rate alike."""
 FLAGS = (
     "RATE_MISSING",
     "RATE_TENANT",
@@ -84,7 +84,6 @@ def reconcile_rates(
     payments: Sequence[Load],
     rates: pl.DataFrame,
     rules: Rules,
-    as_of: date,
     places: Mapping[str, pl.DataFrame] = NOWHERE,
     later: pl.DataFrame | None = None,
 ) -> Annex[RateLine]:
@@ -95,7 +94,6 @@ def reconcile_rates(
     are the rates after the cut-off: a payment that names one of them names a rate of the future; of
     these rates themselves nothing is said.
     """
-    del as_of
     # A rate with a hole cannot be used: what names it is as if it were not there.
     rates = rates.drop_nulls(CURRENCY_RATE.columns)
     known = rates if later is None else pl.concat([rates, later.drop_nulls(CURRENCY_RATE.columns)])

@@ -137,7 +137,7 @@ def judged(rules: Rules) -> pl.DataFrame:
     plans = reconcile_plans(_details(), payments, rules, _DAY)
     return together(
         [
-            reconcile_rates((held(payments),), _rates(), rules, _DAY).breaks,
+            reconcile_rates((held(payments),), _rates(), rules).breaks,
             plans.breaks,
             reconcile_debts(rolled, plans.planned, rules),
             reconcile_documents(rolled, _invoices()).breaks,
