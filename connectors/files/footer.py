@@ -179,7 +179,7 @@ def _number(content: Content, profile: Profile, name: str, text: str) -> Decimal
     if form != NumberForm():
         plain = pl.select(form.plain(pl.lit(plain))).item()
     number = exact_number(plain.removesuffix("."))
-    if number is None or (name == ROWS and (number % 1 or number < 0)):
+    if number is None or (name == ROWS and (number < 0 or number != number.to_integral_value())):
         what = "no count of rows" if name == ROWS else f"no number: {form.said}"
         raise _refused(content, f"its footer states {name} as {shown(text, 60)!r}, which is {what}")
     return number

@@ -313,6 +313,9 @@ def test_a_count_of_rows_is_no_share(tmp_path: Path) -> None:
     header, _ = read(tmp_path, HEADER + ROWS + "1.002 Buchungen;;\n", profile)
     assert header.footer is not None
     assert header.footer.rows == 1002
+    header, _ = read(tmp_path, f"{HEADER}{'1' * 30} Buchungen;;\n", bank(footer=[COUNT]))
+    assert header.footer is not None
+    assert header.footer.rows == int("1" * 30), "which the rows of no file are"
 
 
 def test_the_last_record_ends_where_the_footer_begins_whatever_the_blocks(tmp_path: Path) -> None:
