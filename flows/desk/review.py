@@ -4,7 +4,7 @@ Every figure is of breaks that `filters.BreakSearch` finds again, so that a page
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
@@ -20,6 +20,7 @@ from flows.stages.reconcile.sign import what_waits
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.lifecycle import is_open
 from flows.steps.breaks.money import Sums, currency_text, sums_by
+from flows.steps.frames.beyond import exact_sum
 from schemas.breaks import BREAKS
 from schemas.life import BreakState
 
@@ -187,17 +188,21 @@ def facts_of(place: Workspace, run: Reconciliation) -> ReportFacts:
     folder = place.settings.reports / run.folder
     try:
         told: Any = json.loads((folder / TOTALS).read_bytes())
-        unexplained: dict[str, Decimal] = {}
-        for one in told.get("proofs", ()):
-            currency = str(one["currency"]) or NONE
-            more = abs(Decimal(one["unexplained"]))
-            unexplained[currency] = unexplained.get(currency, Decimal(0)) + more
         return ReportFacts(
             causes={str(one["id"]): str(one["title"]) for one in told.get("causes", ())},
             inputs=tuple(told["cover"].get("inputs", ())),
             because=tuple(map(str, told["cover"].get("because", ()))),
-            unexplained=unexplained,
+            unexplained=unexplained_of(told.get("proofs", ())),
             files=tuple(name for name in REPORTS if (folder / name).is_file()),
         )
     except (OSError, ValueError, TypeError, KeyError, ArithmeticError, AttributeError):
         return ReportFacts()
+
+
+def unexplained_of(proofs: Iterable[Mapping[str, Any]]) -> dict[str, Decimal]:
+    """By currency, or NONE, what proofs leave unexplained, as the files of a run have them."""
+    amounts: dict[str, list[Decimal]] = {}
+    for one in proofs:
+        size = Decimal(one["unexplained"]).copy_abs()
+        amounts.setdefault(str(one["currency"]) or NONE, []).append(size)
+    return {currency: exact_sum(every) for currency, every in amounts.items()}

@@ -94,7 +94,7 @@ def money(report: ReconciliationReport) -> ReportTable:
     for currency in sorted(currencies, key=lambda key: (len(key), key)):
         head = currency_label(report, currency)
         unexplained = exact_sum(
-            abs(one.unexplained) for one in report.proofs if one.currency == currency
+            one.unexplained.copy_abs() for one in report.proofs if one.currency == currency
         )
         if currency in compared:
             rows.append(

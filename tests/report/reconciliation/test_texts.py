@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import pytest
 
+from flows.desk.review import unexplained_of
 from flows.report.reconciled.after import after, after_cut_off
 from flows.report.reconciled.annexes import causes
 from flows.report.reconciled.first_page import money, top_causes
@@ -18,6 +19,7 @@ from flows.report.reconciled.verdicts import word_of
 from flows.report.reconciled.words import with_unreadable
 from flows.report.spelling import MINUS
 from flows.steps.reconcile.reported_breaks import Breaks
+from schemas.amounts import EXACT
 from tests.report.reconciliation.sample import REPORTS, everything, many
 
 
@@ -165,6 +167,18 @@ def test_what_has_no_money_shows_no_zero() -> None:
     assert "0.00" not in told.split("MONEY PER CURRENCY")[1].split("CAUSES OF")[0]
     assert [row.cells[2:] for row in roll_forward(bare).rows][-1] == (0, None, None)
     assert "0.00" not in render_html(bare).split('id="roll-forward"')[1].split("<section>")[0]
+
+
+LONG = Decimal("12345678901234567890.123456789012345678")
+
+
+def test_what_is_unexplained_is_told_to_its_last_digit() -> None:
+    report = everything()
+    (proof,) = report.proofs[:1]
+    odd = replace(report, proofs=(replace(proof, unexplained=LONG.copy_negate()),))
+    assert [row.cells[3] for row in money(odd).rows if row.cells[1] == "unexplained"] == [LONG]
+    told = {"currency": proof.currency, "unexplained": f"-{LONG}"}
+    assert unexplained_of([told, told]) == {proof.currency: EXACT.add(LONG, LONG)}
 
 
 def test_the_break_of_a_debt_says_its_tenant() -> None:
