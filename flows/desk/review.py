@@ -18,7 +18,7 @@ from flows.stages.reconcile.breaks import STATES
 from flows.stages.reconcile.rules import TOTALS
 from flows.stages.reconcile.sign import what_waits
 from flows.stages.workspace import Workspace
-from flows.steps.breaks.lifecycle import is_open
+from flows.steps.breaks.carried_states import is_open
 from flows.steps.breaks.money import Sums, currency_text, sums_by
 from flows.steps.frames.beyond import exact_sum
 from schemas.breaks import BREAKS

@@ -25,8 +25,9 @@ from flows.stages.reconcile.rules import TOTALS
 from flows.stages.reconcile.sign import RECORDS
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.aside import resolved_sides
+from flows.steps.breaks.carried_states import is_open
 from flows.steps.breaks.frame import BREAK_SCHEMA, gather
-from flows.steps.breaks.lifecycle import carry, is_open
+from flows.steps.breaks.lifecycle import carry
 from flows.steps.breaks.saved import to_saved
 from flows.steps.reconcile.roll_forward import roll_forward
 from flows.steps.reconcile.signed import pack_records

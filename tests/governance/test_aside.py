@@ -18,13 +18,13 @@ from flows.stages.reconcile.sources import Scope
 from flows.stages.sequence import import_delivery
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
-from flows.steps.breaks.lifecycle import ASIDE, RULES
+from flows.steps.breaks.carried_states import RULES
 from flows.steps.reconcile.break_lines import aside_lines
 from flows.steps.rules.canonical import rules_hash
 from flows.steps.rules.file import read_rules_text
 from flows.steps.rules.rules import Rules
 from flows.steps.totals import plain
-from schemas.life import Choice
+from schemas.life import ASIDE, Choice
 from tests.governance.runs import tamper
 from tests.stages.payments import line, write
 

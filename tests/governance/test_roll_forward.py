@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flows.steps.breaks.carried_states import is_open
 from flows.steps.breaks.frame import BREAK_SCHEMA, gather
-from flows.steps.breaks.lifecycle import CARRIED, DECISIONS, carry, is_open
+from flows.steps.breaks.lifecycle import CARRIED, DECISIONS, carry
 from flows.steps.breaks.saved import from_saved, to_saved
 from flows.steps.reconcile.roll_forward import RollForward, accepted_forward, roll_forward
 from schemas.life import BreakState

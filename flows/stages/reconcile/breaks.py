@@ -36,7 +36,9 @@ from flows.steps.breaks.acceptance import (
     name_of,
     outgrown,
 )
-from flows.steps.breaks.lifecycle import counted_alone, is_open, nothing_before, standing_now
+from flows.steps.breaks.carried_states import is_open
+from flows.steps.breaks.counted import counted_alone
+from flows.steps.breaks.lifecycle import nothing_before, standing_now
 from flows.steps.breaks.money import COUNTED, Sums, sum_money
 from flows.steps.breaks.saved import from_saved, with_causes, with_seen
 from flows.steps.frames.beyond import largest_first
@@ -139,7 +141,7 @@ def breaks_now(
 ) -> pl.DataFrame:
     """The breaks of a run with what was decided on it since, and what each adds to totals.
 
-    See `lifecycle.standing_now` and `lifecycle.counted_alone`. `ids`: these alone. `left` is what
+    See `lifecycle.standing_now` and `counted.counted_alone`. `ids`: these alone. `left` is what
     `breaks_left_by` gave before, of the same breaks; columns beyond those are kept.
     """
     decisions = decisions_since(connection, run.scope_hash, run.decided_through, ids)

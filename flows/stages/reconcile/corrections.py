@@ -26,7 +26,7 @@ from flows.stages.rows.rejects import rewritten
 from flows.stages.rows.texts import RowTexts
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
-from flows.steps.breaks.lifecycle import is_open
+from flows.steps.breaks.carried_states import is_open
 from flows.steps.breaks.match_breaks import line_key
 from flows.steps.frames.parts import Load, columns_of, parts_of
 from schemas.breaks import BREAKS, BreakClass

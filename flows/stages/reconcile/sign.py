@@ -38,7 +38,7 @@ from flows.stages.reconcile.since_signed import to_accept
 from flows.stages.reconcile.sources import Scope
 from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
-from flows.steps.breaks.lifecycle import is_open
+from flows.steps.breaks.carried_states import is_open
 from flows.steps.breaks.severity import severities
 from flows.steps.reconcile.changes import HASH, method_rows
 from flows.steps.reconcile.report import Changes, SignatureLine, SignOff

@@ -20,7 +20,7 @@ from flows.stages.reconcile.setting_changes import setting_changes
 from flows.stages.reconcile.sources import Scope
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.acceptance import accepted_terms
-from flows.steps.breaks.lifecycle import RULES, is_aside, is_open
+from flows.steps.breaks.carried_states import RULES, is_aside, is_open
 from flows.steps.reconcile.changes import accepted_by, rule_changes
 from flows.steps.reconcile.report import AsideLine, Changes
 from schemas.counting import quantity

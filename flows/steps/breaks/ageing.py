@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import polars as pl
 
-from flows.steps.breaks.lifecycle import is_open
+from flows.steps.breaks.carried_states import is_open
 from flows.steps.breaks.money import BASIS, COUNTED, COUNTED_BEYOND, counted
 from flows.steps.frames.beyond import exact_sum
 from flows.steps.rules.calendar import business_ages, calendar_ages

@@ -13,7 +13,8 @@ from datetime import date
 
 import polars as pl
 
-from flows.steps.breaks.lifecycle import CHANGED, RULES, SOURCE
+from flows.steps.breaks.carried_states import RULES, SOURCE
+from flows.steps.breaks.lifecycle import CHANGED
 from flows.steps.frames.sources import Sources
 from flows.steps.rules.canonical import rules_hash
 from flows.steps.rules.rules import Rules

@@ -1,27 +1,19 @@
 """The life of breaks from run to run: state, acceptance, owner, and what became of those gone."""
 
 from datetime import date
-from functools import cache
 
 import polars as pl
 
 from flows.steps.breaks.acceptance import BOUND, SEEN, holds
+from flows.steps.breaks.carried_states import BEFORE, is_aside
+from flows.steps.breaks.counted import with_counts
 from flows.steps.breaks.frame import BREAK_SCHEMA
-from flows.steps.breaks.money import (
-    BASIS,
-    COUNTED,
-    COUNTED_BEYOND,
-    COUNTED_BY,
-    basis,
-    with_counted,
-)
-from flows.steps.frames.light import light, looked_up, without
+from flows.steps.frames.light import light, looked_up
 from schemas.frame_types import Dtype, frame_schema
 from schemas.ledger import DECISION
 from schemas.life import (
     ASIDE,
     BESIDE,
-    OPEN,
     RESOLVED,
     SIDES,
     STILL_THERE,
@@ -37,8 +29,6 @@ LOOKED: dict[str, Dtype] = {
     "aside_because": pl.String(),
 }
 """By which rules and as of which day a break was found last, and why it is set aside, if it is."""
-RULES, SOURCE = "rules", "source"
-"""What sets a break aside: other rules, or less to look at."""
 NEITHER = "-"
 """In place of the letter of a side: the break is gone, and neither side changed."""
 CHANGED: dict[str, Dtype] = {
@@ -68,8 +58,6 @@ CARRIED: dict[str, Dtype] = {
 DECISIONS: dict[str, Dtype] = frame_schema(DECISION)
 """What was decided since that run, as the ledger has it; a higher id was decided later."""
 
-BEFORE = "_before"
-"""Suffix: as the run before left it."""
 REMEMBERED: dict[str, Dtype] = {
     f"{name}{BEFORE}": CARRIED[name] for name in ("state", "currency", "amount")
 }
@@ -137,45 +125,6 @@ def carry(
             if name not in there
         )
     return with_counts(light(together.select(_life(as_of) + _extra(breaks))), before)
-
-
-def with_counts(carried: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
-    """Carried breaks with what they add to totals now, and what they added before (`COUNTED`).
-
-    What is set aside is counted by itself: it takes no money from a break that is open.
-    """
-    resolved = pl.col("state").is_in(RESOLVED)
-    there = [
-        without(breaks, resolved).select(
-            "id", "state", *(name for name in COUNTED_BY), pl.lit(when).alias("when")
-        )
-        for breaks, when in ((carried, ""), (before, BEFORE))
-        if breaks.height or not when
-    ]
-    counted = with_counted(pl.concat(there), pl.concat_str("when", is_aside().cast(pl.String)))
-    now, was = (without(counted, pl.col("when") != when) for when in ("", BEFORE))
-    was = was.select("id", pl.col(BASIS, COUNTED, COUNTED_BEYOND).name.suffix(BEFORE))
-    # Those that count now are in the order of all.
-    there_now = ~resolved
-    at = carried.select(pl.when(there_now).then(there_now.cum_sum() - 1)).to_series()
-    both = looked_up(carried.with_columns(now.select(COUNTED, COUNTED_BEYOND)[at]), was)
-    return light(both).with_columns(
-        basis(),
-        *(
-            pl.when(resolved).then(name + BEFORE).otherwise(name).alias(name)
-            for name in (COUNTED, COUNTED_BEYOND)
-        ),
-    )
-
-
-def counted_alone(left: pl.DataFrame) -> pl.DataFrame:
-    """Breaks as a run left them, with what each adds to totals; those resolved add nothing.
-
-    No decision changes that: none resolves a break, or sets one aside, which only a run can do.
-    """
-    there = left.filter(~pl.col("state").is_in(RESOLVED)).select("id", "state", *BREAK_SCHEMA)
-    counted = with_counted(there, is_aside()).select("id", COUNTED, COUNTED_BEYOND)
-    return left.join(counted, on="id", how="left", maintain_order="left").with_columns(basis())
 
 
 def standing_now(before: pl.DataFrame, decisions: pl.DataFrame, as_of: date) -> pl.DataFrame:
@@ -385,24 +334,3 @@ def _terms_kept() -> list[pl.Expr]:
 def _extra(breaks: pl.DataFrame) -> list[pl.Expr]:
     known = {*CARRIED, *REMEMBERED}
     return [pl.col(name) for name in breaks.columns if name not in known]
-
-
-@cache
-def is_open() -> pl.Expr:
-    """Whether a carried break asks for action."""
-    return pl.col("state").is_in(OPEN)
-
-
-@cache
-def is_aside() -> pl.Expr:
-    """Whether a carried break was not found because the run looked less far."""
-    return pl.col("state").is_in(ASIDE)
-
-
-def is_unseen() -> pl.Expr:
-    """Whether a source of a carried break is not there, and nobody has accepted it as it was."""
-    return (
-        is_aside()
-        & (pl.col("aside_by") != RULES).fill_null(value=True)
-        & (pl.col("accepted_by").is_null())
-    )

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import polars as pl
 
 from flows.steps.breaks.acceptance import BOUND, SEEN
-from flows.steps.breaks.lifecycle import BEFORE, CARRIED, REMEMBERED
+from flows.steps.breaks.carried_states import BEFORE
+from flows.steps.breaks.lifecycle import CARRIED, REMEMBERED
 from flows.steps.breaks.money import BASIS, COUNTED, COUNTED_BEYOND
 from flows.steps.frames.light import light
 from schemas.ledger import BREAK_STATE

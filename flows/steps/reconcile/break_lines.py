@@ -10,7 +10,7 @@ from flows.steps.breaks.acceptance import (
     both_values,
     name_of,
 )
-from flows.steps.breaks.lifecycle import RULES, is_aside
+from flows.steps.breaks.carried_states import RULES, is_aside
 from flows.steps.breaks.make import LINES
 from flows.steps.frames.beyond import largest_first, number_of, parted
 from flows.steps.reconcile.report import AgainLine, AsideLine, OutgrownLine

@@ -8,8 +8,8 @@ import polars as pl
 
 from flows.steps.breaks.acceptance import outgrown
 from flows.steps.breaks.ageing import ageing
+from flows.steps.breaks.carried_states import is_open, is_unseen
 from flows.steps.breaks.causes import CauseLine
-from flows.steps.breaks.lifecycle import is_open, is_unseen
 from flows.steps.breaks.match_breaks import line_key
 from flows.steps.frames.light import without
 from flows.steps.frames.parts import Load

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from flows.steps.breaks.lifecycle import BEFORE
+from flows.steps.breaks.carried_states import BEFORE
 from flows.steps.breaks.money import BASIS, Sums, counted
 from flows.steps.reconcile.totals import ProofLine
 from schemas.life import ASIDE, OPEN, RESOLVED, BreakState
