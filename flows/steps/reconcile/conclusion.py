@@ -105,9 +105,9 @@ class _Kind:
 
 
 def _kind(
-    table: Table, sources: Sources, statuses: Sequence[Load], accepted: pl.Series, rules: Rules
+    table: Table, sources: Sources, statuses: Sequence[Load], accepted: pl.DataFrame, rules: Rules
 ) -> _Kind:
-    """`accepted` are the keys of the records whose breaks are all accepted."""
+    """`accepted` are the records whose breaks are all accepted, as `accepted_keys` gives them."""
     sides, days, tenants = [], [], []
     counts = pl.DataFrame(schema={"status": STATUS, "rule": WORD, "len": pl.UInt32})
     unproven = sources.unproven.get(table.name)
@@ -134,29 +134,38 @@ def _kind(
 
 
 def accepted_keys(carried: pl.DataFrame) -> pl.DataFrame:
-    """`record` and `key` of the records of which every break is accepted."""
+    """`record`, `tenant` and `key` of the records of which every break is accepted.
+
+    Breaks of a debt are about payments too, and told by what may be the key of another tenant's.
+    """
     there = carried.filter(~pl.col("state").is_in(RESOLVED))
     accepted = there.filter(pl.col("state") == BreakState.ACCEPTED)
     settled = accepted.join(
         there.filter(is_open()), on=["record", "tenant", "key"], how="anti", nulls_equal=True
     )
-    return settled.select("record", "key").unique()
+    return settled.select("record", "tenant", "key").unique()
 
 
 def with_accepted(
-    table: Table, statuses: pl.DataFrame, keys: pl.Series, unproven: pl.DataFrame | None
+    table: Table, statuses: pl.DataFrame, accepted: pl.DataFrame, unproven: pl.DataFrame | None
 ) -> pl.DataFrame:
-    """Statuses in which a record with one of these keys is MATCHED_MANUAL.
+    """Statuses in which a record that is accepted, by `tenant` and `key`, is MATCHED_MANUAL.
 
     An `unproven` one is not: nothing is known of it but what somebody may have written there.
     """
-    if not keys.len():
+    if accepted.is_empty():
         return statuses
-    manual = statuses["status"].is_in(ACCEPTABLE) & line_key(table, statuses).is_in(keys.implode())
+    manual = statuses["status"].is_in(ACCEPTABLE)
     if unproven is not None:
         manual &= ~are_among(statuses, unproven)
+    rows = manual.arg_true()
+    lines = statuses[rows]
+    named = lines.select("tenant", line_key(table, lines), rows.alias("at"))
+    on = ["tenant", "key"]
+    there = named.join(accepted.select(on), on=on, how="semi", nulls_equal=True)
+    none = pl.Series([False]).new_from_index(0, statuses.height)
     accepted_one = pl.lit(Status.MATCHED_MANUAL.value, STATUS)
-    status = pl.when(manual).then(accepted_one).otherwise("status")
+    status = pl.when(none.scatter(there["at"], True)).then(accepted_one).otherwise("status")
     return statuses.with_columns(status.alias("status"))
 
 
@@ -182,7 +191,7 @@ def conclude(
             EXTRACTS[record],
             sources,
             each,
-            accepted_ones.filter(pl.col("record") == record)["key"],
+            accepted_ones.filter(pl.col("record") == record),
             rules,
         )
         for record, each in judgement.statuses.items()
