@@ -24,7 +24,7 @@ RUN_BEGAN = "run began"
 
 
 class State(StrEnum):
-    """Where a batch is; the last five are ends."""
+    """Where a batch is; those of `ENDED` are ends."""
 
     RECEIVED = "received"
     STAGED = "staged"
