@@ -144,21 +144,33 @@ def _file_name(loop: Callable[..., object], kinds: tuple[_Kind, ...]) -> str:
 
 
 def _read(path: Path) -> _Code | None:
-    """Kept code; None: there is none, or not as it was written."""
-    with suppress(FileNotFoundError):
-        whole = path.read_bytes()
+    """Kept code; None: there is none, or not as it was written there.
+
+    Raises OSError where somebody else may have put it there.
+    """
+    # A link leads to what is not kept here, and a pipe is not waited for.
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    with suppress(FileNotFoundError), os.fdopen(os.open(path, flags), "rb") as file:
+        _refuse_shared(os.fstat(file.fileno()), path)
+        whole = file.read()
         digest, rest = whole[:_DIGEST], whole[_DIGEST:]
-        if sha256(rest).digest() == digest:
+        if _digest(path, rest) == digest:
             name, _, code = rest.partition(b"\n")
             return _Code(name.decode(), code)
     return None
+
+
+def _digest(path: Path, whole: bytes) -> bytes:
+    """The digest of code at its place: elsewhere it is that of another loop or version."""
+    place = f"{path.parent.name}/{path.name}\n"
+    return sha256(place.encode() + whole).digest()
 
 
 def _write(path: Path, code: _Code) -> None:
     whole = code.name.encode() + b"\n" + code.object
     with NamedTemporaryFile(dir=path.parent, prefix=".new-", delete=False) as file:
         try:
-            file.write(sha256(whole).digest() + whole)
+            file.write(_digest(path, whole) + whole)
             file.flush()
             Path(file.name).replace(path)
         except OSError:
@@ -174,10 +186,13 @@ def _folder(source: Path) -> Path:
     folder = Path(base) / f"{source.name}-{made_of(source)}-{os.getuid()}"
     for one in (folder.parent, folder):
         one.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = folder.stat()
-    if found.st_uid != os.getuid() or found.st_mode & 0o022:
-        raise OSError(f"Somebody else may write to {folder}.")
+    _refuse_shared(folder.stat(), folder)
     return folder
+
+
+def _refuse_shared(found: os.stat_result, path: Path) -> None:
+    if found.st_uid != os.getuid() or found.st_mode & 0o022:
+        raise OSError(f"Somebody else may write to {path}.")
 
 
 @cache

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -136,6 +137,47 @@ def test_code_that_cannot_be_kept_leaves_nothing(loops: Path, tmp_path: Path) ->
     code.mkdir()
     assert run(loops, kept) == (10, 0)
     assert [*code.parent.iterdir()] == [code]
+
+
+@pytest.mark.long
+def test_code_of_another_version_is_not_run(loops: Path, tmp_path: Path) -> None:
+    """Whole, and as it was written, but not here."""
+    kept = tmp_path / "kept"
+    assert run(loops, kept) == (10, 0)
+    (before,) = kept.iterdir()
+    (loops / "beside.py").write_text(BESIDE.format(7))
+    assert run(loops, kept) == (14, 0)
+    (after,) = set(kept.iterdir()) - {before}
+    for code in before.iterdir():
+        code.replace(after / code.name)
+    assert run(loops, kept) == (14, 0)
+    assert run(loops, kept) == (14, 1)
+
+
+def link(code: Path) -> None:
+    code.symlink_to(code.rename(code.parents[2] / "elsewhere.o"))
+
+
+def pipe(code: Path) -> None:
+    code.unlink()
+    os.mkfifo(code)
+
+
+def open_to_others(code: Path) -> None:
+    code.chmod(0o666)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("bend", [link, pipe, open_to_others])
+def test_what_others_may_have_put_there_is_made_again(
+    bend: Callable[[Path], None], loops: Path, tmp_path: Path
+) -> None:
+    kept = tmp_path / "kept"
+    assert run(loops, kept) == (10, 0)
+    (code,) = kept.glob("*/*.o")
+    bend(code)
+    assert run(loops, kept) == (10, 0)
+    assert run(loops, kept) == (10, 1)
 
 
 @pytest.mark.long
