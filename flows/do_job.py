@@ -8,7 +8,7 @@ from prefect.context import FlowRunContext
 from prefect.states import Completed, Failed
 from pydantic import Field
 
-from connectors.errors import JobHeldElsewhere, JobRefused, ReconError
+from connectors.errors import JobHeldElsewhere, JobRefused, ReconError, StatementRefused
 from connectors.files.uploads import upload_paths
 from connectors.postgres.jobs import Job
 from flows.import_batch import import_batch
@@ -51,7 +51,7 @@ def do_job(job: Annotated[int, Field(ge=1)]) -> RunState[Any]:
         done = do_alone(open_workspace(), job, _by_flows, str(run.id) if run else None)
     except JobHeldElsewhere as busy:
         return Completed(name=SKIPPED, message=str(busy))
-    except JobRefused as refused:
+    except (JobRefused, StatementRefused) as refused:
         return Failed(message=str(refused))
     if done.exit_code >= COULD_NOT_RUN:
         # Returned and not raised: nothing of it would be other in a retry.

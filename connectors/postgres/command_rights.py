@@ -11,19 +11,28 @@ from schemas.guards.roles import READER
 def refuse_without_right(connection: psycopg.Connection, command: str) -> None:
     """Raise StatementRefused where the command takes a role that this account has not.
 
-    Rights are asked for and not members: the owner of the schema, who has the rights of all roles,
-    is a member of none. Whoever can read may run what only reads; the database says who cannot.
+    Whoever can read may run what only reads; the database says who cannot.
     """
+    if may_run(connection, command):
+        return
     whole = ROLE_OF[command]
     role = BEGUN.get(command, whole)
-    if role == READER or _has_rights_of(connection, role):
-        return
     checked = f", or of {role} to take rows as far as the check" if role != whole else ""
     raise StatementRefused(
         f"The role {connection.info.user} lacks a right: `recon {command}` takes {whole}. Connect "
         f"as a member of {whole}{checked}; docs/production.md lists what each role may. Nothing "
         "was changed."
     )
+
+
+def may_run(connection: psycopg.Connection, command: str) -> bool:
+    """Whether this account has the rights of the role that a command takes, or may begin it.
+
+    Rights are asked for and not members: the owner of the schema, who has the rights of all roles,
+    is a member of none.
+    """
+    role = BEGUN.get(command, ROLE_OF[command])
+    return role == READER or _has_rights_of(connection, role)
 
 
 def _has_rights_of(connection: psycopg.Connection, role: str) -> bool:

@@ -12,8 +12,10 @@ from psycopg.rows import dict_row
 
 from connectors.errors import JobHeldElsewhere, JobRefused, JobUnknown
 from connectors.postgres.accounts import who
+from connectors.postgres.command_rights import may_run
 from connectors.postgres.heartbeat import holder_text, renewed, take
 from schemas.derived.sql_names import SCHEMA
+from schemas.guards.commands import command_of
 from schemas.guards.leases import Held
 from schemas.jobs import COULD_NOT_RUN, JobKind, JobState
 
@@ -106,11 +108,10 @@ def jobs_of_batch(connection: psycopg.Connection, batch_id: int, most: int) -> l
 
 
 def ordered_jobs(connection: psycopg.Connection) -> list[int]:
-    """Jobs that nobody has taken, the oldest first."""
-    rows = connection.execute(
-        "SELECT id FROM job WHERE state = %s ORDER BY id", [JobState.ORDERED]
-    ).fetchall()
-    return [int(number) for (number,) in rows]
+    """Jobs that nobody has taken and this account may do, the oldest first."""
+    jobs = _jobs(connection, "WHERE j.state = %s ORDER BY j.id", [JobState.ORDERED])
+    may = {kind: may_run(connection, command_of(kind)) for kind in {job.kind for job in jobs}}
+    return [job.id for job in jobs if may[job.kind]]
 
 
 def may_do_jobs(connection: psycopg.Connection) -> bool:

@@ -6,6 +6,7 @@ Of the roles that may do a thing it names the least one.
 from collections.abc import Mapping
 
 from schemas.guards.roles import CONTROLLER, LOADER, MAY_CALL, MERGER, READER
+from schemas.jobs import JobKind
 
 HOLDERS: Mapping[str, tuple[str, ...]] = {
     READER: (LOADER, MERGER, READER, CONTROLLER),
@@ -60,6 +61,11 @@ ROLE_OF: Mapping[str, str] = {
 """Command -> the least role that does all of it."""
 BEGUN = {"import": LOADER, "watch": LOADER}
 """Commands that a lesser role takes as far as the check: another process applies the rows."""
+
+
+def command_of(job: JobKind) -> str:
+    """The command that does the same as a job."""
+    return "import" if job is JobKind.CORRECT else job.value
 
 
 def marking_function(role: str) -> str:

@@ -174,7 +174,8 @@ def role_for(kind: str, name: str) -> str | None:
             return CONTROLLER
         return MERGER if name in (SAVED, *OF_MERGER) else None
     if kind == "function":
-        return next(iter(MAY_CALL.get(name, ())), OWNER)
+        may = MAY_CALL.get(name, ())
+        return READER if READER in may else next(iter(may), OWNER)
     if name in (*TARGET_NAMES, *_merged()):
         return MERGER
     if name in GATE:

@@ -18,20 +18,31 @@ from connectors.errors import (
     JobHeldElsewhere,
     JobRefused,
     ReconError,
+    StatementRefused,
 )
 from connectors.files.profile import DEFAULT
 from connectors.files.profile_file import with_terms
 from connectors.files.uploads import MOST_FILES, Upload, uploads_folder
 from connectors.postgres.accounts import Account, keep_account
 from connectors.postgres.audit import verify
-from connectors.postgres.jobs import Job, find_job, hold_job, list_jobs, order_again, order_job
+from connectors.postgres.jobs import (
+    Job,
+    find_job,
+    hold_job,
+    list_jobs,
+    order_again,
+    order_job,
+    ordered_jobs,
+)
 from flows.stages.jobs.arguments import ARGUMENTS, check_arguments
 from flows.stages.jobs.work import Done, do_as_asked, do_job
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from schemas.accounts import AccountRole
+from schemas.guards.roles import LOADER, MERGER
 from schemas.jobs import COULD_NOT_RUN, JobKind, JobState
 from tests.accounts.people import ADA, ANNA, BO, CLEO, OTTO, add, logged_in
+from tests.stages.conftest import As
 from tests.stages.payments import HEADER, line, write
 
 TOM = Account("tom", "Tom Reyes", (AccountRole.OPERATOR,), tenants=(7,))
@@ -311,6 +322,33 @@ def test_a_job_is_asked_again_who_ordered_it_when_it_is_taken(
     assert do_job(workspace, number).said == "Nothing is unsent."
     with workspace.database.connect() as connection:
         assert verify(connection).broken is None
+
+
+@pytest.mark.long(but=("undo-arguments0",))
+@pytest.mark.parametrize(
+    ("kind", "arguments"),
+    [
+        (JobKind.UNDO, {"batch": 1, "reason": "wrong month"}),
+        (JobKind.RECONCILE, {}),
+        (JobKind.PUSH, {"batch": 1}),
+    ],
+)
+def test_a_job_waits_for_whose_account_may_do_it(
+    workspace: Workspace, acting: As, tmp_path: Path, kind: JobKind, arguments: dict[str, Any]
+) -> None:
+    """It ended as failed when the wrong worker was the first to look."""
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT)
+    number = ordered(workspace, kind, **arguments)
+    loader, merger = acting(LOADER), acting(MERGER)
+    with pytest.raises(StatementRefused, match=f"`recon {kind}` takes recon_merger"):
+        do_job(loader, number)
+    with loader.database.connect() as connection:
+        assert ordered_jobs(connection) == []
+    with merger.database.connect() as connection:
+        assert ordered_jobs(connection) == [number]
+    assert seen(workspace, number).state is JobState.ORDERED
+    do_job(merger, number)
+    assert seen(workspace, number).state is JobState.ENDED
 
 
 def test_a_job_of_nobody_is_not_done_once_there_are_accounts(workspace: Workspace) -> None:

@@ -100,13 +100,13 @@ def test_a_loader_writes_no_target(acting: As, table: str) -> None:
 
 def test_who_lacks_a_right_is_told_the_least_role_that_has_it(acting: As, rows: Any) -> None:
     acting(READER)
-    writers = (LOADER, MERGER, CONTROLLER, DESK)
+    roles = (READER, LOADER, MERGER, CONTROLLER, DESK)
 
     def least(kind: str, name: str, right: str) -> str:
         at = f"'{SCHEMA}.{name}'::{'regclass' if kind == 'table' else 'regproc'}"
-        asked = (f"has_{kind}_privilege('{role}', {at}, '{right}')" for role in writers)
+        asked = (f"has_{kind}_privilege('{role}', {at}, '{right}')" for role in roles)
         (held,) = rows(f"SELECT {', '.join(asked)}")
-        return next((role for role, may in zip(writers, held, strict=True) if may), OWNER)
+        return next((role for role, may in zip(roles, held, strict=True) if may), OWNER)
 
     for name in (*TARGETS, *LEDGER_TABLES, *(table.name for table in STAGED.values())):
         assert role_for("table", name) == least("table", name, "INSERT"), name

@@ -15,7 +15,8 @@ from connectors.errors import JobRefused, ReconError
 from connectors.files.profile import DEFAULT
 from connectors.files.profile_file import with_terms
 from connectors.files.uploads import drop_upload, upload_paths
-from connectors.postgres.jobs import Job, done_for, end_job, hold_job
+from connectors.postgres.command_rights import refuse_without_right
+from connectors.postgres.jobs import Job, done_for, end_job, find_job, hold_job
 from connectors.postgres.push.sends import SendDecision, waiting_batches
 from connectors.postgres.reconciliations import find_run, run_of_event
 from connectors.postgres.resume import resumed
@@ -46,6 +47,7 @@ from flows.stages.undo import undo_and_tell
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules
 from schemas.counting import grouped, quantity
+from schemas.guards.commands import command_of
 from schemas.guards.trail_functions import SAVED
 from schemas.jobs import COULD_NOT_RUN
 from schemas.life import RECONCILED
@@ -73,22 +75,30 @@ def do_job(
 ) -> Done:
     """Do one job, alone, and write down what came of it; raises JobUnknown and JobHeldElsewhere.
 
-    What its work refuses is what came of it. Anything else is a fault of the program, and raised.
+    Raises StatementRefused where the account of the database may not do it: the job waits for one
+    that may. What its work refuses is what came of it. Anything else is a fault of the program, and
+    raised.
     """
-    with workspace.database.connect() as connection, hold_job(connection, number, flow_run) as job:
-        try:
-            done = (work or do_as_asked)(workspace.for_job(number), job)
-        except ReconError as error:
-            done = Done(error.exit_code, str(error))
-        except Exception as error:
-            name = type(error).__name__
-            fault = f"A fault of the program, {name}; its log has the places. See what is there."
-            _end(workspace, connection, number, Done(COULD_NOT_RUN, fault))
-            raise
-        _end(workspace, connection, number, done)
-        if done.exit_code < COULD_NOT_RUN and (upload := job.arguments.get("upload")):
-            drop_upload(workspace.settings, str(upload))
-        return done
+    with workspace.database.connect() as connection:
+        refuse_without_right(connection, command_of(find_job(connection, number).kind))
+        with hold_job(connection, number, flow_run) as job:
+            return _do_held(workspace, connection, job, work or do_as_asked)
+
+
+def _do_held(workspace: Workspace, held: psycopg.Connection, job: Job, work: Work) -> Done:
+    try:
+        done = work(workspace.for_job(job.id), job)
+    except ReconError as error:
+        done = Done(error.exit_code, str(error))
+    except Exception as error:
+        name = type(error).__name__
+        fault = f"A fault of the program, {name}; its log has the places. See what is there."
+        _end(workspace, held, job.id, Done(COULD_NOT_RUN, fault))
+        raise
+    _end(workspace, held, job.id, done)
+    if done.exit_code < COULD_NOT_RUN and (upload := job.arguments.get("upload")):
+        drop_upload(workspace.settings, str(upload))
+    return done
 
 
 def _end(workspace: Workspace, held: psycopg.Connection, number: int, done: Done) -> None:
