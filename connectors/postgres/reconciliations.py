@@ -194,10 +194,10 @@ def latest_runs(connection: psycopg.Connection) -> list[Reconciliation]:
 
 
 def rules_text_of(connection: psycopg.Connection, rules_hash: str) -> str | None:
-    """The rules with this hash, as any run of this version kept them."""
+    """The rules with this hash, as any run of this version kept them: a text that has it."""
     row = connection.execute(
-        "SELECT rules_text FROM reconciliation "
-        "WHERE rules_hash = %s AND rules_text IS NOT NULL LIMIT 1",
+        "SELECT rules_text FROM reconciliation WHERE rules_hash = %s "
+        "AND encode(sha256(convert_to(rules_text, 'UTF8')), 'hex') = rules_hash LIMIT 1",
         [rules_hash],
     ).fetchone()
     return None if row is None else str(row[0])

@@ -54,6 +54,22 @@ def test_rules_that_no_totals_tell_are_unknown(workspace: Workspace) -> None:
         assert rules_of(workspace, connection, HASH) is None
 
 
+def test_rules_that_were_altered_in_the_database_are_none(workspace: Workspace) -> None:
+    """They are those of another run by the same rules, or of its totals."""
+    totals, _ = (_totals(workspace, key) for key in "ab")
+    kept = f"rules_hash = '{HASH}', rules_text = '{TEXT}'"
+    tamper(workspace, "reconciliation", f"UPDATE reconciliation SET {kept}")
+    told = []
+    with workspace.database.connect() as connection:
+        for run in (1, 2):
+            looser = f"UPDATE reconciliation SET rules_text = '# looser' WHERE id = {run}"
+            tamper(workspace, "reconciliation", looser)
+            told.append(text_of(workspace, connection, HASH))
+        _write(totals, json.dumps({"cover": {"rules_text": TEXT}}).encode())
+        told.append(text_of(workspace, connection, HASH))
+    assert told == [TEXT, None, TEXT]
+
+
 def _totals(workspace: Workspace, key: str) -> Path:
     """The totals of a run as an earlier version saved it."""
     return workspace.settings.reports / reconcile(workspace, found(key)).folder / TOTALS
