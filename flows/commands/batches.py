@@ -193,16 +193,20 @@ def _other_rows(connection: "psycopg.Connection", row: Any) -> dict[str, Any]:
         taken_in_for,
     )
     from connectors.postgres.record_rows import RowPlace, other_writer
+    from schemas.derived.views import CORRECTED, WRITTEN
 
     repaired = repaired_row(connection, row.batch_id, row.parent) if row.parent else None
     repairs = repairs_of(connection, row.batch_id, row.extract_id, row.record_number)
     place = RowPlace(row.extract_id, row.record_number)
     table, here = EXTRACTS[row.record], place_of(connection, row.batch_id, *place)
     writer = other_writer(connection, table, place)
-    if writer is None and here and (taken := taken_in_for(connection, here)):
+    taken = taken_in_for(connection, here) if here and here.state == CORRECTED else None
+    if writer is None and taken is not None:
         # What was said of it stands in another row, perhaps under another key.
         instead = RowPlace(taken.extract_id, taken.record_number)
-        writer = other_writer(connection, table, instead) or taken
+        writer = other_writer(connection, table, instead)
+        if writer is None and taken.state in WRITTEN:
+            writer = taken
     return {
         "last_written_by": writer and writer._asdict(),
         "repairs": repaired and repaired._asdict(),

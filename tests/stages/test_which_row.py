@@ -228,6 +228,31 @@ def test_a_row_names_the_one_that_wrote_its_record_since(
     assert "last_written_by  batch 2, updated: recon row 2 second.csv --line 2" in out
 
 
+def test_only_what_wrote_a_record_is_told_as_its_writer(
+    workspace: Workspace, recon: Any, tmp_path: Path
+) -> None:
+    """What was taken in for a row may have written nothing, or another record."""
+
+    def deliver(file: str, *rows: str, names: str = "", **terms: Any) -> Any:
+        path = tmp_path / file
+        path.write_text("\n".join([names + PAYMENTS, *rows]) + "\n")
+        return import_delivery(workspace, [str(path)], DEFAULT, **terms)
+
+    def writer(file: str, at: int) -> str | None:
+        out = json.loads(recon("row", "1", file, "--line", str(at), "--json")[1])
+        told = out["last_written_by"]
+        return told and f"{told['file']}, {told['state']}"
+
+    deliver("first.csv", line(1), line(2, amount="ten"))
+    deliver("newer.csv", line(2, day=9))
+    repairs = (f"1:1,{line(5)}", f"1:2,{line(2, day=1)}")
+    deliver("older.csv", *repairs, names="ReconRow,", corrects=1)
+    assert writer("first.csv", 2) is None, "its record is as it wrote it"
+    assert writer("first.csv", 3) == "newer.csv, inserted"
+    undo_batch(workspace, 2, by=None, reason="test")
+    assert writer("first.csv", 3) is None, "there is no such record"
+
+
 def test_what_to_do_about_a_row_is_what_is_left_to_do(
     workspace: Workspace, recon: Any, tmp_path: Path
 ) -> None:
