@@ -1,11 +1,13 @@
 """What the audit trail holds of the ledger: a hash of it in the event that ends a stage.
 
-Files, receipts and outcomes of a batch are complete when its rows are applied, and stay so. What
+The feed profile of a batch is said when it is received, before a row is read by it. Files, receipts
+and outcomes of a batch are complete when its rows are applied, and stay so. What
 the service answered is complete when the batch ends; whoever changes it later (a push, a
 decision about rows in doubt, the undo of a later batch) says the hash as it was before, so that
 nothing can be altered in between.
 """
 
+import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,11 +24,14 @@ from schemas.guards.ledger_digests import ANSWERS, FILES, OUTCOMES, RECEIPTS, TA
 from schemas.guards.trail_rules import Event
 
 LEDGER = (FILES, RECEIPTS, OUTCOMES)
+PROFILE = "profile"
+"""Of the detail of the event by which a batch was received: the hash of its feed profile."""
 BEFORE, REOPENED = "answers_before", "reopened"
 """Of the detail of an event: the answers as they were, and those of other batches."""
 UNDO, RESTORED = "undo", "restored"
 _ENDS = {PREFIX + state for state in ENDED}
 _BEGUN = {PREFIX + state for state in (State.RECEIVED, State.STAGED, State.CHECKED)}
+_RECEIVED = PREFIX + State.RECEIVED
 _HELD = PREFIX + State.HELD
 _FINAL = {PREFIX + state for state in (*APPLIED_STATES, State.FAILED)}
 MOST_TOLD = 20
@@ -35,6 +40,24 @@ MOST_TOLD = 20
 def ledger_detail(connection: psycopg.Connection, batch_id: int) -> dict[str, object]:
     """What the event says that ends a stage; call it inside the transaction that ends it."""
     return {what: _digest(connection, batch_id, what) for what in LEDGER}
+
+
+def profile_detail(profile: str) -> dict[str, object]:
+    """What the event says by which a batch is received."""
+    return {PROFILE: hashlib.sha256(profile.encode()).hexdigest()}
+
+
+def is_profile_altered(connection: psycopg.Connection, batch_id: int) -> bool:
+    """Whether the feed profile of a batch is another than it was received with.
+
+    What an earlier version received says nothing of it.
+    """
+    row = connection.execute(
+        "SELECT b.profile, e.detail::json ->> %s FROM event e JOIN batch b ON b.id = e.batch_id "
+        "WHERE e.batch_id = %s AND e.what = %s ORDER BY e.id LIMIT 1",
+        [PROFILE, batch_id, _RECEIVED],
+    ).fetchone()
+    return row is not None and row[1] is not None and profile_detail(row[0])[PROFILE] != row[1]
 
 
 def answers_detail(
@@ -57,6 +80,7 @@ class _BatchSaid:
 
     ledger: dict[str, tuple[int, str]] = field(default_factory=dict)
     """What -> link that says so, and the hash."""
+    profile: tuple[int, str] | None = None
     answers: tuple[int, str] | None = None
     came_to: str = ""
     reopened: bool = False
@@ -95,7 +119,23 @@ def check_evidence(
             for _, what, position, said in of_batch
             if found[number, what] != said
         ]
+    faults += _profile_faults(connection, known)
     return LedgerProof(tuple(faults), tuple(_unchecked(known)))
+
+
+def _profile_faults(
+    connection: psycopg.Connection, known: Mapping[int, _BatchSaid]
+) -> Iterator[str]:
+    said = {number: one.profile for number, one in sorted(known.items()) if one.profile}
+    rows = connection.execute(
+        "SELECT id, encode(sha256(convert_to(profile, 'UTF8')), 'hex') FROM batch "
+        "WHERE id = ANY(%s)",
+        [[*said]],
+    ).fetchall()
+    found: dict[int, str] = dict(rows)
+    for number, (position, profile) in said.items():
+        if found.get(number) != profile:
+            yield f"batch {number}: its feed profile (table batch) is not what link {position} says"
 
 
 _NAMES = {
@@ -130,6 +170,8 @@ def _follow(known: dict[int, _BatchSaid], position: int, event: Event) -> Iterat
 
 def _came_to(one: _BatchSaid, position: int, what: str, said: Mapping[str, Any]) -> None:
     """A stage of the batch has ended, or begins again."""
+    if not one.came_to and PROFILE in said:
+        one.profile = (position, str(said[PROFILE]))
     if what in _BEGUN and one.came_to not in _FINAL:
         one.ledger = {}
     for part in LEDGER:

@@ -20,6 +20,7 @@ from connectors.files.header import Header
 from connectors.files.known_headers import KnownHeaders
 from connectors.files.profile import Profile
 from connectors.postgres import ledger
+from connectors.postgres.evidence import is_profile_altered
 from connectors.postgres.ledger import Extract
 from connectors.settings import Settings
 from flows.stages.kept_settings import limits_of
@@ -112,7 +113,18 @@ def prove_row(
 
 def prove_batch(workspace: Workspace, connection: psycopg.Connection, batch_id: int) -> None:
     """Hash everything that is kept of a batch; raises EvidenceBroken for the first that differs."""
+    prove_profile(connection, batch_id)
     prove_extracts(workspace, ledger.list_extracts(connection, batch_id))
+
+
+def prove_profile(connection: psycopg.Connection, batch_id: int) -> None:
+    """Raise EvidenceBroken where a batch is to be read otherwise than it was received."""
+    if is_profile_altered(connection, batch_id):
+        raise EvidenceBroken(
+            f"The feed profile of batch {batch_id} (table batch, column profile) is not the one "
+            "that it was received with: somebody altered it in the database. Nothing was read by "
+            "it. Put back what stood there; or undo the batch and import its files again."
+        )
 
 
 def prove_extracts(workspace: Workspace, extracts: Iterable[Extract]) -> None:

@@ -14,6 +14,7 @@ from connectors.files.evidence import MISSING
 from connectors.files.manifest import entry_text
 from connectors.files.profile import Profile
 from connectors.postgres import ledger
+from connectors.postgres.evidence import profile_detail
 from connectors.postgres.heartbeat import in_turn
 from connectors.postgres.ledger import Extract, State
 from connectors.postgres.push.gate import note_birth
@@ -232,17 +233,19 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
     if earlier and not fresh:
         batch = batches[max(earlier)]
         return Received(batch.id, False, batch.state in ledger.ENDED, tuple(messages))
+    terms = stored_profile(profile)
     batch_id = ledger.add_batch(
         connection,
         content_id=content_id or "",
         feed=profile.feed,
-        profile=stored_profile(profile),
+        profile=terms,
         corrects=delivery.corrects,
         service=delivery.service,
     )
     ledger.add_secret_constants(connection, batch_id, secret_constants(profile))
     ledger.add_extracts(connection, [_extract(batch_id, one) for one in fresh])
-    add_event(connection, f"batch {State.RECEIVED.value}", batch_id=batch_id)
+    detail = profile_detail(terms)
+    add_event(connection, f"batch {State.RECEIVED.value}", batch_id=batch_id, detail=detail)
     return Received(batch_id, True, False, tuple(messages))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from connectors.errors import EvidenceBroken
 from connectors.files.profile import DEFAULT
 from connectors.postgres.audit import VerifiedTrail, verify
 from connectors.postgres.push.sends import SendDecision
@@ -123,6 +124,26 @@ def test_a_batch_that_is_held_keeps_what_was_read_of_it(
     assert "batch 1: the outcomes of its rows (table outcome)" in told
     discard_batch(workspace, 1, **SAID)
     assert proof(workspace).broken == told
+
+
+OTHERWISE = """UPDATE batch SET profile = replace(profile, '"decimal": "."', '"decimal": ","')"""
+
+
+def test_a_batch_is_read_by_the_profile_that_it_was_received_with(
+    workspace: Workspace, recon: Any, tmp_path: Path
+) -> None:
+    """Whoever loads may write the table of batches; an event of later does not make it good."""
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1), line(2, amount="x"))], TIGHT)
+    told = "batch 1: its feed profile (table batch) is not what link 1 says"
+    assert told in altered(workspace, OTHERWISE)
+    for again in (rewind_batch, run_batch):
+        with pytest.raises(EvidenceBroken, match=r"profile of batch 1 .* is not the one that it"):
+            again(workspace, 1)
+    code, out, said = recon("row", "1", "a.csv", "--line", "2")
+    assert (code, out) == (2, "")
+    assert "The feed profile of batch 1" in said
+    discard_batch(workspace, 1, **SAID)
+    assert told in (proof(workspace).broken or "")
 
 
 @pytest.mark.long

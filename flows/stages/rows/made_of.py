@@ -10,7 +10,7 @@ from connectors.files.header import Header
 from connectors.files.profile import Profile
 from connectors.postgres import ledger
 from connectors.postgres.findings import is_broken
-from flows.stages.kept import is_cleared, open_archived
+from flows.stages.kept import is_cleared, open_archived, prove_profile
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
 from flows.stages.writing import plain_cells
@@ -85,6 +85,7 @@ def made_fields(
         return []
     if is_cleared(workspace, extract):
         return []
+    prove_profile(connection, batch.id)
     profile = restored_profile(batch)
     _, header = open_archived(workspace, extract, profile)
     cells = split_cells(text, header)
