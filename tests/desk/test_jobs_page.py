@@ -276,6 +276,7 @@ def test_a_desk_that_loads_nothing_orders_and_somebody_else_does_it(
     page = Browser(desk_as(controller))
     upload(page, ("a.csv", csv(line(1))), by="Otto")
     assert "It waits for a process to take it" in page.text
+    assert "whose database account may <code>recon import</code>" in page.answer.text
     assert 'hx-trigger="every 1s"' in page.answer.text
     page.client.close()
 

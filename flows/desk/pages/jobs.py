@@ -11,6 +11,7 @@ from connectors.postgres.jobs import Job, find_job, list_jobs
 from flows.desk.forms import LARGEST, read_whole
 from flows.desk.jobs import order, start_again
 from flows.desk.visit import Visit
+from schemas.guards.commands import command_of
 from schemas.jobs import JobKind
 
 ON_A_PAGE, FEW = 50, 10
@@ -58,6 +59,7 @@ def show_one(visit: Visit) -> Response:
         "job.html.jinja",
         job=job,
         about=told(job),
+        command=command_of(job.kind),
         batches=batches,
         flow_run=link if job.flow_run else "",
     )
