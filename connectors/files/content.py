@@ -162,7 +162,7 @@ def _content(
         if (size - len(mark)) % 2:
             raise refused("bad_encoding", shown_name, encoding=f"{delivered} (odd number of bytes)")
         return Content(path, shown_name, "utf-8", delivered, len(mark), size)
-    if not mark and (guess := _unmarked_utf16(head)):
+    if not mark and (guess := unmarked_utf16(head)):
         raise refused("bad_encoding", shown_name, encoding=f"{delivered}; it looks like {guess}")
     text = delivered if delivered not in RECODED else "utf-8"
     return Content(path, shown_name, text, delivered, len(mark), size)
@@ -187,7 +187,7 @@ def foreign_format(head: bytes) -> str | None:
     if head[257:262] == b"ustar":
         return "a tar archive"
     mark, marked = byte_order_mark(head)
-    encoding = marked or _unmarked_utf16(head)
+    encoding = marked or unmarked_utf16(head)
     if encoding is None or encoding == "utf-8":
         begin = head[len(mark) :].lstrip()[:1].decode("latin-1")
     else:
@@ -235,7 +235,7 @@ def shown(text: str, length: int = 200) -> str:
     return printable if len(printable) <= length else f"{printable[:length]}..."
 
 
-def _unmarked_utf16(head: bytes) -> str | None:
+def unmarked_utf16(head: bytes) -> str | None:
     """UTF-16 without a mark shows as a NUL in every second byte of its Latin letters."""
     head = _first_line(head)
     pairs = len(head) // 2

@@ -5,11 +5,12 @@ page, of a group, a sum below it.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from connectors.files.first_record import DELIMITERS, folded
-from connectors.files.linear_patterns import as_series, fitting
+from connectors.files.headings import Heading, heading
+from connectors.files.linear_patterns import as_series, fitting, literal
 
 SEVERAL = 2
 """Lines that begin alike, from which on they are of a kind."""
@@ -17,11 +18,12 @@ LONGEST = 1000
 """Signs of a pattern that somebody may read."""
 _HEAD = re.compile(rf"\W*[^\W\d_][^\d:={re.escape(''.join(DELIMITERS))}]*[:=]?")
 """What a line begins with, up to its first digit, its first sign between cells, or a colon."""
-_WORD = re.compile(r"[^\W\d_]\w*")
-_MEANT = re.compile(r"[\\.+*?()|\[\]{}^$]")
 _MEANT_WITHIN = re.compile(r"[\\\[\]^&~-]")
-"""Signs that mean something in a pattern, and within brackets."""
+"""Signs that mean something within the brackets of a pattern."""
 _DIGITS = re.compile(r"[0-9]+")
+_AMOUNT = re.compile(r"[0-9][.,][0-9]")
+"""What is within a number that may be shorter, longer or below zero on another line."""
+_END = re.compile(r"[\r\n]")
 _OF_RULES = "-=_*~"
 
 
@@ -30,8 +32,8 @@ class LineKind(NamedTuple):
 
     pattern: str
     lines: int
-    name: str = ""
-    """Of the group of the pattern that has what stands behind the head; empty: it has none."""
+    names: tuple[str, ...] = ()
+    """Of the groups of the pattern that have what such a line says of the records below it."""
 
 
 def is_rule(line: str) -> bool:
@@ -43,31 +45,39 @@ def line_kinds(
     header: str,
     above: Sequence[str],
     lines: Sequence[str],
-    rows: Sequence[str],
+    rows: Collection[str],
     names: Sequence[str],
     delimiter: str,
 ) -> tuple[LineKind, ...]:
-    """The kinds of these lines that a pattern tells, which no row fits.
+    """The kinds of lines that a pattern tells, which none of these rows fits.
 
-    `above` are the lines over the header, and `names` what no group can be called.
+    `above` are the lines over the header, `lines` all below it, and `names` what no group can be
+    called.
     """
-    rules, heads = list[str](), dict[str, list[str]]()
-    again = lines.count(header)
-    for line in lines:
-        if is_rule(line):
-            rules.append(line)
-        elif line != header and (head := _HEAD.match(line)):
-            heads.setdefault(head[0].rstrip(), []).append(line)
-    over = [head[0].rstrip() for head in map(_HEAD.match, above) if head]
+    rules, heads = list[str](), dict[str, list[int]]()
+    places = [at for at, line in enumerate(lines) if line in rows]
+    others = [at for at, line in enumerate(lines) if line not in rows and not _END.search(line)]
+    again = sum(lines[at] == header for at in others)
+    for at in others:
+        if is_rule(lines[at]):
+            rules.append(lines[at])
+        elif lines[at] != header and (head := _head(lines[at])):
+            heads.setdefault(head, []).append(at)
     signs = _MEANT_WITHIN.sub(r"\\\g<0>", "".join(sorted({*"".join(rules)})))
     taken = {*map(folded, names)}
-    kinds = [LineKind(_literal(header), again)] * bool(again)
-    for begin, of in heads.items():
-        if len(of) + over.count(begin) >= SEVERAL:
-            kinds.append(_kind(begin, of, delimiter, taken))
-            taken.add(folded(kinds[-1].name))
+    kinds = [LineKind(literal(header), again)] * bool(again)
+    for head, of in heads.items():
+        over = [line for line in above if _head(line) == head]
+        if len(over) + len(of) < SEVERAL:
+            continue
+        found = [lines[at] for at in of]
+        # What is first below a row, and last above none, is a sum.
+        is_sum = not over and bool(places) and of[0] > places[0] and of[-1] > places[-1]
+        says = None if is_sum else heading(head, [*over, *found], delimiter, taken)
+        pattern, groups = says or Heading(_alike(head, found), ())
+        kinds.append(LineKind(pattern, len(found), groups))
     kinds += [LineKind(f"[{signs}]+", len(rules))] * bool(rules)
-    records = as_series(rows)
+    records = as_series([*rows])
     return tuple(
         one
         for one in kinds
@@ -75,22 +85,14 @@ def line_kinds(
     )
 
 
-def _kind(head: str, lines: Sequence[str], delimiter: str, taken: set[str]) -> LineKind:
-    """A kind of lines with one head, of which no name is taken that a group has."""
-    word = _WORD.findall(head)[-1]
-    named = word.isascii() and folded(word) not in taken and len(delimiter) == 1
-    if head[-1] in ":=" and named:
-        return LineKind(rf"{_literal(head)} *(?P<{word}>.*)", len(lines), word)
-    behind = {line[len(head) :] for line in lines}
-    if named and all(one.startswith(delimiter) for one in behind):
-        sign = _literal(delimiter)
-        pattern = rf"{_literal(head)}{sign}(?P<{word}>[^{sign}]*).*"
-        return LineKind(pattern, len(lines), word)
-    parts = {tuple(_DIGITS.split(one)) for one in lines}
-    alike = r"\d+".join(map(_literal, min(parts))) if len(parts) == 1 else f"{_literal(head)}.*"
-    return LineKind(alike, len(lines))
+def _head(line: str) -> str:
+    found = _HEAD.match(line)
+    return found[0].rstrip() if found else ""
 
 
-def _literal(text: str) -> str:
-    """A pattern that fits just this text."""
-    return _MEANT.sub(r"\\\g<0>", text)
+def _alike(head: str, lines: Sequence[str]) -> str:
+    """A pattern of lines with one head: whole numbers in it differ, or all that is behind it."""
+    parts = {tuple(_DIGITS.split(line)) for line in lines}
+    if len(parts) == 1 and not any(map(_AMOUNT.search, lines)):
+        return r"\d+".join(map(literal, min(parts)))
+    return f"{literal(head)}.*"

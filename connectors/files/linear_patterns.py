@@ -5,6 +5,7 @@ its time grows with the text and nothing else. It has no look-around and no refe
 a pattern that asks for one is refused when the profile is read.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache, reduce
 from itertools import chain
@@ -20,6 +21,8 @@ Groups = Mapping[str, str | None]
 _STANDS_FOR = {0xDC00 + byte: 0xF700 + byte for byte in range(128, 256)}
 """A byte that is no text, by its lone surrogate: polars has a sign for private use instead."""
 _IS_BYTE = {sign: surrogate for surrogate, sign in _STANDS_FOR.items()}
+_MEANT = re.compile(r"[\\.+*?()|\[\]{}^$]")
+"""Signs that mean something in a pattern."""
 _INSTEAD = {
     "look-around": "Say what stands there, such as [^;]* for all up to a semicolon; several "
     "patterns, or (one|other), for several kinds of text.",
@@ -33,6 +36,11 @@ _INSTEAD = {
     "size limit": "Repeat less often, or smaller classes: [0-9] for \\d, [A-Za-z0-9_] for \\w.",
 }
 """By what the engine says of a pattern: what to write instead."""
+
+
+def literal(text: str) -> str:
+    """A pattern that fits just this text."""
+    return _MEANT.sub(r"\\\g<0>", text)
 
 
 def group_names(patterns: Sequence[str]) -> tuple[str, ...]:

@@ -52,6 +52,11 @@ class TextRecord(NamedTuple):
     """Whether its cells can be told apart."""
 
     @property
+    def begin(self) -> str:
+        """The first of its cells that holds anything."""
+        return next(filter(str.strip, self.cells), "")
+
+    @property
     def filled(self) -> int:
         """How many of its cells hold anything."""
         return sum(1 for cell in self.cells if cell.strip())
@@ -105,11 +110,15 @@ def shape_of(text: str, end: str | None = None, *, of_workbook: bool = False) ->
     body = records[header.below :]
     last = body if end is None else _records(end, delimiter)[1:]
     foot = _behind(last, width, [] if end is None else _rows(body, width))
-    behind = {record.text for record in foot}
-    body = [one for one in body if one.text not in behind and not one.text.startswith(COMMENT)]
+    body = _but(foot, body)
     above = records[: header.below]
     kinds = () if of_workbook else _kinds(above, body, width, delimiter)
     body = _without(kinds, body)
+    # What is no row hides where the last one is.
+    sound = [] if end is None else _rows(body, width)
+    foot = foot or _behind(_without(kinds, last), width, sound)
+    body = _but(foot, body)
+    behind = {record.text for record in foot}
     rows = _rows(body, width)
     if end is not None:
         ending = [one._replace(line=0) for one in last[-BEHIND:] if one.text not in behind]
@@ -211,7 +220,7 @@ def _header(records: Sequence[TextRecord], width: int) -> _Header:
 
     Where there is none, it is the first of them, as far as that does not begin as a record does.
     """
-    found = next((at for at, one in enumerate(records) if _is_header(one, width)), None)
+    found = _first_header(records, width)
     if found is None:
         found = _other_header(records, width)
     if found is not None:
@@ -230,6 +239,15 @@ def _header(records: Sequence[TextRecord], width: int) -> _Header:
     line = records[at].line
     names = numbered(width) if is_record else tuple(told)
     return _Header(line, False, names, at + (not is_record))
+
+
+def _first_header(records: Sequence[TextRecord], width: int) -> int | None:
+    """Where the first header is; of several one that is printed anew, and so is no heading."""
+    places = [at for at, one in enumerate(records) if _is_header(one, width)]
+    times = Counter(records[at].text for at in places)
+    again = [at for at in places if times[records[at].text] > 1]
+    few = len(places) * 2 <= sum(len(one.cells) == width for one in records)
+    return next(iter(again if again and few else places), None)
 
 
 def _other_header(records: Sequence[TextRecord], width: int) -> int | None:
@@ -251,6 +269,7 @@ def _is_header(record: TextRecord, width: int | None = None) -> bool:
         and len(record.cells) == (width or len(record.cells))
         and len(told) * 2 > len(record.cells)
         and not any(map(DATA_CELL.match, told))
+        and not is_rule(record.text)
     )
 
 
@@ -269,13 +288,23 @@ def _kinds(
     *over, header = above or [TextRecord(0, "", (), sound=False)]
     plain = [one for one in _rows(body, width) if one.text != header.text and not is_rule(one.text)]
     # Where most records begin with a number, a word is no beginning of one.
-    numbered = [one for one in plain if not any(map(str.isalpha, one.cells[0]))]
+    numbered = [one for one in plain if not any(map(str.isalpha, one.begin))]
     usual = numbered if len(numbered) * 2 > len(plain) else plain
-    doubt = [] if usual is plain else [one for one in plain if len([*_signs(one, usual)]) > 1]
+    doubt = [] if usual is plain else [one for one in plain if _is_no_row(one, usual)]
     rows = {one.text for one in plain} - {one.text for one in doubt}
-    lines = [one.text for one in body if one.text not in rows and not _LINE_END.search(one.text)]
-    texts = [one.text for one in over]
-    return line_kinds(header.text, texts, lines, [*rows], header.cells, delimiter)
+    lines = [one.text for one in body]
+    return line_kinds(header.text, [one.text for one in over], lines, rows, header.cells, delimiter)
+
+
+def _but(foot: Sequence[TextRecord], records: Sequence[TextRecord]) -> list[TextRecord]:
+    """The records that are neither a footer nor a comment."""
+    behind = {one.text for one in foot}
+    return [one for one in records if one.text not in behind and not one.text.startswith(COMMENT)]
+
+
+def _is_no_row(record: TextRecord, rows: Sequence[TextRecord]) -> bool:
+    """Whether two signs say so, or two cells of another sort than those of all rows."""
+    return len([*_signs(record, rows)]) > 1 or len([*_of_another_sort(record, rows)]) > 1
 
 
 def _without(kinds: Sequence[LineKind], records: Sequence[TextRecord]) -> list[TextRecord]:
@@ -313,11 +342,17 @@ def _signs(record: TextRecord, rows: Sequence[TextRecord]) -> Iterator[str]:
         yield "a word"
     if record.filled < min(row.filled for row in rows):
         yield "empty cells"
-    if len(rows) < SEVERAL:
-        return
-    columns = zip(*(row.cells for row in rows), strict=True)
-    if any(map(_is_of_another_sort, record.cells, columns)):
+    if any(_of_another_sort(record, rows)):
         yield "another sort"
+
+
+def _of_another_sort(record: TextRecord, rows: Sequence[TextRecord]) -> Iterator[str]:
+    """Its cells that are of another sort than those of all rows in their columns."""
+    if len(rows) >= SEVERAL:
+        columns = zip(*(row.cells for row in rows), strict=True)
+        for cell, column in zip(record.cells, columns, strict=False):
+            if _is_of_another_sort(cell, column):
+                yield cell
 
 
 def _is_of_another_sort(cell: str, column: Sequence[str]) -> bool:

@@ -21,6 +21,7 @@ from connectors.files.profile_file import read_profile
 from connectors.files.shape import Shape, shape_of
 from connectors.files.workbook import check_workbook
 from connectors.settings import Settings
+from flows.stages.draft_encoding import encoding_of
 from flows.stages.draft_examples import currency_lines, example_lines
 from flows.stages.draft_shape import footer_lines, header_lines, odd_lines, quoted, text_lines
 from flows.steps.draft import (
@@ -64,18 +65,17 @@ def draft_profile(
     source = find_extract(path, settings.limits)
     with tempfile.TemporaryDirectory(prefix="recon-draft-") as folder:
         stored = store(source, Path(folder), settings.limits, lasting=False)
-        content = open_content(stored.path, name=source.name, sheet=sheet)
-        text = b""
+        with stored.path.open("rb") as file:
+            head = file.read(LOOKED_AT)
+            file.seek(max(0, stored.bytes - LOOKED_AT))
+            last, size = file.read(), stored.bytes
+        encoding, told = encoding_of(head)
+        content = open_content(stored.path, encoding, name=source.name, sheet=sheet)
         if content.workbook:
             check_workbook(content, settings.limits)
             text = b"".join(blocks(content, 0, LOOKED_AT))
             head, last, size = text[:LOOKED_AT], text[-LOOKED_AT:], len(text)
-        else:
-            with stored.path.open("rb") as file:
-                head = file.read(LOOKED_AT)
-                file.seek(max(0, stored.bytes - LOOKED_AT))
-                last, size = file.read(), stored.bytes
-    encoding, told = _encoding(head)
+            encoding, told = "utf-8", ()
     begin = _text(head, encoding)
     end = _text(last, encoding) if size > LOOKED_AT else None
     shape = shape_of(begin, end, of_workbook=content.workbook)
@@ -83,21 +83,6 @@ def draft_profile(
     separators = () if content.workbook else tuple(text_lines(begin, shape))
     drafted = _Draft(feed, shape, table, sheet, separators)
     return "\n".join(drafted.lines(source.name, told)) + "\n"
-
-
-def _encoding(head: bytes) -> tuple[str, str | None]:
-    """The encoding of a text, and the line of the profile that says so."""
-    _, marked = byte_order_mark(head)
-    if marked:
-        return marked, None
-    try:
-        head[: head.rfind(b"\n") + 1 or None].decode()
-    except UnicodeDecodeError as error:
-        near = head[max(0, error.start - 10) : error.start + 10].decode("cp1252", "replace")
-        return "cp1252", (
-            f'encoding = "cp1252"  # ? It is not UTF-8. Is this right: {shown(near, 60)}'
-        )
-    return "utf-8", None
 
 
 def _text(part: bytes, encoding: str) -> str:
@@ -115,7 +100,7 @@ class _Draft:
     separators: tuple[str, ...]
     """What is said of the signs of a text; a workbook has none."""
 
-    def lines(self, name: str, encoding: str | None) -> Iterator[str]:
+    def lines(self, name: str, encoding: Iterable[str]) -> Iterator[str]:
         shape = self.shape
         looked_at = quantity(len(shape.rows), "row", grouped)
         yield f"# Drafted from {shown(name, 100)}, the first {looked_at} of it."
@@ -128,8 +113,7 @@ class _Draft:
         )
         if self.sheet:
             yield f"sheet = {quoted(self.sheet)}"
-        if encoding:
-            yield encoding
+        yield from encoding
         yield from header_lines(shape)
         yield from self.separators
         yield from odd_lines(shape)

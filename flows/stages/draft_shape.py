@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 from connectors.files.content import shown
 from connectors.files.shape import COMMENT, Shape, numbered
@@ -10,6 +11,8 @@ from schemas.counting import agree, grouped, quantity
 
 ESCAPE = re.compile(r'\\"|(?:^|[,;|\t])\\N(?:[,;|\t]|$)')
 """What MySQL and PostgreSQL write where they escape."""
+FEW = 10
+"""Where no more than one in so many cells has blanks around it, they are of its text."""
 OTHERS = 3
 """Lines that are named beside the header."""
 
@@ -68,7 +71,7 @@ def _skipped_lines(shape: Shape) -> Iterator[str]:
     lines = quantity(sum(kind.lines for kind in shape.kinds), "line", grouped)
     patterns = ", ".join(_pattern(kind.pattern) for kind in shape.kinds)
     yield f"# ? skip_lines = [{patterns}]  # {lines} between rows"
-    for name in (kind.name for kind in shape.kinds if kind.name):
+    for name in dict.fromkeys(chain.from_iterable(kind.names for kind in shape.kinds)):
         yield f"#   {name} becomes a column of the rows below; where it is none, write .* for it"
 
 
@@ -93,9 +96,15 @@ def _separator_lines(text: str, shape: Shape) -> Iterator[str]:
     """What stands between cells, and may beside them, which only who sends them knows."""
     lines = re.split(r"\r\n|\r|\n", text)
     if not shape.divided:
-        yield f"# ? delimiter = {quoted(shape.delimiter)}  # no sign divides most of its lines"
+        sign = quoted(shape.delimiter)
+        yield f"# ? delimiter = {sign}  # no sign divides most of its lines; or [positions]"
     elif not shape.stated:
         yield f"delimiter = {quoted(shape.delimiter)}"
+    cells = [cell for row in shape.rows for cell in row if cell.strip()]
+    padded = sum(cell != cell.strip() for cell in cells)
+    if padded * FEW > len(cells):
+        have = agree(padded, "has", "have")
+        yield f'# ? blanks = "dropped"  # {quantity(padded, "cell", grouped)} {have} blanks around'
     comments = sum(line.startswith(COMMENT) for line in lines)
     escapes = sum(bool(ESCAPE.search(line)) for line in lines)
     if comments:

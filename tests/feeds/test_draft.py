@@ -439,9 +439,10 @@ SIGNS = [
     ("A;B\nId;Paid\n1;2.50\n", ["# ? header_line = 1 or 2  # " + BOTH]),
     # A header has up to five rows: what goes on like that is a list of texts.
     ("A;B\n" + "a;b\n" * 5 + "1;2.50\n", ['delimiter = ";"']),
+    ("No|Paid\n 1| 2.50\n 2|30.50\n", ['# ? blanks = "dropped"  # 3 cells have blanks around']),
     ("7;a\n8;b\n", ['# ? names = ["Column 1", "Column 2"]', '# ? "Column 1" = ""  # such as 7']),
     ("Bank\n7;a\n8;b\n", ["# ? first_line = 2"]),
-    ("Id\n1\n2\n", ['# ? delimiter = ","  # no sign divides most of its lines']),
+    ("Id\n1\n2\n", ['# ? delimiter = ","  # no sign divides most of its lines; or [positions]']),
     # Decimal commas divide as many lines, a title another number of cells.
     ("Datum;Betrag, EUR;Text\na;4,50;x\na;5,50;x;y\n", ['delimiter = ";"']),
     ("Name;City\n1;Smith, John\n2;Ray, Ann, Dr\n", ['delimiter = ";"']),
@@ -467,7 +468,7 @@ def test_a_draft_says_what_stands_beside_the_cells(
         [
             one
             for one in some
-            if re.match(r"# \? (comment|escape|unnamed_columns|header_line) =", one)
+            if re.match(r"# \? (blanks|comment|escape|unnamed_columns|header_line) =", one)
         ]
         for some in (lines, said)
     ]
@@ -527,6 +528,34 @@ BETWEEN = [
         [r"'Account: *(?P<Account>.*)', 'End of account: \d+'", "4 lines", ACCOUNT],
     ),
     ("", "Account;2;;\nAccount;3;;\n", ["'Account;(?P<Account>[^;]*).*'", "2 lines", ACCOUNT]),
+    (
+        "",
+        "Account;2;Currency;EUR\nAccount;3;Currency;EUR\n",
+        ["'Account;(?P<Account>[^;]*);Currency;(?P<Currency>[^;]*).*'", "2 lines", ACCOUNT],
+    ),
+    (
+        "",
+        "Account: 2 Currency: EUR\nAccount: 3 Currency: USD\n",
+        ["'Account: *(?P<Account>.*?) *Currency: *(?P<Currency>.*)'", "2 lines", ACCOUNT],
+    ),
+    (
+        "",
+        '"Account: 2"\n"Account: 3"\n',
+        ['\'"Account: *(?P<Account>[^"]*)".*\'', "2 lines", ACCOUNT],
+    ),
+    (
+        "",
+        "Account: 2;;;\nAccount: 3;;;\n",
+        ["'Account: *(?P<Account>[^;]*).*'", "2 lines", ACCOUNT],
+    ),
+    (
+        "",
+        "Account  47 A\nAccount  51 B\n",
+        [r"'Account\s+(?P<Account>[0-9]+).*'", "2 lines", ACCOUNT],
+    ),
+    # A sum below rows says nothing of those behind it, and may be longer on another page.
+    ("", "Sum;;5,00;\nSum;;6,00;\n", ["'Sum.*'", "2 lines"]),
+    ("", "Sum of 2: 5,00\nSum of 3: 6,00\n", ["'Sum of.*'", "2 lines"]),
     ("", "No;Paid;On;Text\n", ["'No;Paid;On;Text'", "1 line"]),
     ("Page 1 (of 2)\n", "Page 2 (of 2)\n", [r"'Page \d+ \(of \d+\)'", "1 line"]),
     ("", "It's 4 B\nIt's 5 A\n", ['"It\'s.*"', "2 lines"]),
@@ -557,6 +586,66 @@ def test_lines_of_other_kinds_are_told_by_patterns(
     dialect = Dialect(b";", skip_lines=profile.skip_lines)
     found, _ = read_records(body.encode(), 4, dialect)
     assert [one.fault for one in found] == [RecordFault.NONE] * 4
+
+
+ENCODED = [
+    # what a file is written in, its header, the lines of the draft about that
+    ("utf-8", "Nr;Empfänger", []),
+    ("utf-16", "Nr;Empfänger", []),
+    ("utf-16-be", "Nr;Empfänger", ['encoding = "utf-16-be"  # ? It looks like it, and no']),
+    (
+        "cp1252",
+        "Nr;Empfänger",
+        ['encoding = "cp1252"  # ? It is not UTF-8. Is this right: Nr;Empf'],
+    ),
+    # What has signs of two bytes may be in several encodings, and only a reader knows the words.
+    ("cp932", "番号;日付", ['encoding = "cp932"  # ? It is not UTF-8. Is this right: 番号;日']),
+    ("gbk", "编号;日期", ['#   or "gbk": 编号;日期']),
+    ("cp949", "번호;날짜", ['#   or "cp949": 번호;날짜', '#   or "cp1252": ¹øÈ£;³¯Â¥']),
+    ("cp950", "號碼;日期", ['#   or "cp950": 號碼;日']),
+]
+
+
+@pytest.mark.parametrize(("encoding", "header", "said"), ENCODED)
+def test_a_draft_names_the_encodings_that_a_text_can_be_in(
+    tmp_path: Path, encoding: str, header: str, said: list[str]
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(f"{header}\n1;2026-11-01\n2;2026-11-02\n".encode(encoding))
+    lines = drafted(str(path))[0].splitlines()
+    told = [line for line in lines if line.startswith(("encoding", '#   or "'))]
+    assert bool(told) == bool(said)
+    assert [any(line.startswith(one) for line in told) for one in said] == [True] * len(said)
+
+
+HEADING = "Konto;DE02;Währung;EUR\n"
+HEADERS = [
+    # a text whose heading may be a header too, and what is said of its header
+    (HEADING + RECORDS, ["# ? header_line = 1 or 2"]),
+    (HEADING + RECORDS + HEADING.replace("2", "3") + RECORDS, ["header_line = 2"]),
+    # Words alone are rows as well, also those that are there twice.
+    ("Name;City\nSmith;Rome\nRay;Paris\nSmith;Rome\n", []),
+    # A rule is no row of names.
+    (RECORDS.replace("\n", "\n-----;----;--;-----\n", 1), []),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), HEADERS)
+def test_a_header_that_is_printed_anew_is_the_header(
+    tmp_path: Path, text: str, said: list[str]
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    lines = drafted(str(path))[0].splitlines()
+    told = [line.partition("  #")[0] for line in lines if "header_line =" in line]
+    assert told == said
+
+
+def test_lines_of_other_kinds_hide_no_footer() -> None:
+    page = HEADING + RECORDS + ROWS + "Summe;5,00;;\n"
+    shape = shape_of(page + page.replace("2;W", "3;W") + "Gesamt;10,00;;\n8 Buchungen;;;\n")
+    assert shape.behind == ("Gesamt;10,00;;", "8 Buchungen;;;")
+    assert [kind.names for kind in shape.kinds] == [(), (), ("Konto", "Währung")]
 
 
 def test_a_workbook_has_no_lines_of_other_kinds() -> None:
