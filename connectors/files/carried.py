@@ -35,6 +35,8 @@ class CarryingChunk(Chunk):
 
     written: Chunk | None = None
     """The same records as they are with these cells, in a text of their own."""
+    own_fault: Bytes | None = None
+    """What is wrong with the record of each line, without these cells."""
 
     @property
     def _with_cells(self) -> Chunk:
@@ -43,7 +45,15 @@ class CarryingChunk(Chunk):
 
     def only(self, chosen: Flags) -> Self:
         """Some of the records, where they are."""
-        return replace(super().only(chosen), written=self._with_cells.only(chosen))
+        assert self.own_fault is not None
+        written, own_fault = self._with_cells.only(chosen), self.own_fault[chosen]
+        return replace(super().only(chosen), written=written, own_fault=own_fault)
+
+    @property
+    def faulty_above(self) -> Flags:
+        """The records whose fault is that of one of these cells."""
+        found: Flags = self.records.fault != self.own_fault
+        return found
 
     @property
     def utf8(self) -> Utf8 | None:
@@ -164,6 +174,7 @@ def _with_tails(
         lines.start,
         lines.dialect,
         written=replace(lines, block=text, records=written),
+        own_fault=lines.records.fault,
     )
 
 

@@ -134,6 +134,11 @@ class Chunk:
         names = pl.Series([None, *(fault.code for fault in RecordFault if fault)], dtype=pl.String)
         return names.gather(self.records.fault)
 
+    @property
+    def faulty_above(self) -> Flags:
+        """The records whose fault is that of a cell which a line above them says."""
+        return np.zeros(self.height, np.bool_)
+
     @cached_property
     def beside_csv(self) -> Flags:
         """The records that a reader of plain CSV may read in another way than the feed means."""

@@ -143,7 +143,10 @@ class HeaderNames:
             columns = ", ".join(filter(None, constant))
             raise self._refused("duplicate_column", columns=columns, found=found)
         if absent := self._absent(table, fields):
-            found = "The feed profile names them. Take out of it what the files do not have."
+            found = (
+                f"The feed profile names them, and there are {listed(self.names)}. Take out of it "
+                "what the files do not have."
+            )
             raise self._refused("missing_column", columns=listed(absent), found=found)
         if missing := self._missing(table):
             raise self._missing_column(table, missing, recognised=False)
@@ -158,6 +161,9 @@ class HeaderNames:
         ]
         if unknown and self.profile.unknown_columns == "refuse":
             found = f"The record is {table.name}, its fields are {', '.join(table.columns)}."
+            groups = [one for one in unknown if one in group_names(self.profile.skip_lines)]
+            if groups:
+                found += f" Groups of skip_lines are columns: {listed(groups)}."
             raise self._refused("inconsistent_columns", columns=listed(unknown), found=found)
         return fields
 

@@ -5,7 +5,7 @@ colon (`Account: 4711 Currency: EUR`), or is the number behind a name (`Customer
 """
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, MutableMapping, Sequence
 from itertools import pairwise, takewhile
 from typing import NamedTuple
 
@@ -29,15 +29,20 @@ class Heading(NamedTuple):
 
 
 def heading(
-    head: str, lines: Sequence[str], delimiter: str, taken: Collection[str]
+    head: str,
+    lines: Sequence[str],
+    delimiter: str,
+    taken: Collection[str],
+    spelled: MutableMapping[str, str],
 ) -> Heading | None:
     """What these lines say, which begin with one head; None: nothing that can be told.
 
-    `taken` are folded names that no group can have.
+    `taken` are folded names that no group can have; `spelled` are those of other lines, as they are
+    written there.
     """
     if len(delimiter) > 1:
         return None
-    groups = _Groups(taken)
+    groups = _Groups(taken, spelled)
     pattern = _of_cells(lines, delimiter, groups) or _of_number(head, lines, groups)
     if pattern is None or not fitting(as_series(lines), [pattern]).all():
         return None
@@ -47,8 +52,9 @@ def heading(
 class _Groups:
     """The groups of one pattern, each with a name of its own."""
 
-    def __init__(self, taken: Collection[str]) -> None:
+    def __init__(self, taken: Collection[str], spelled: MutableMapping[str, str]) -> None:
         self.taken = {*taken}
+        self.spelled = spelled
         self.names: list[str] = []
 
     def named(self, word: str, text: str) -> str:
@@ -56,6 +62,7 @@ class _Groups:
         if not word.isidentifier() or folded(word) in self.taken:
             return text
         self.taken.add(folded(word))
+        word = self.spelled.setdefault(folded(word), word)
         self.names.append(word)
         return f"(?P<{word}>{text})"
 

@@ -64,7 +64,7 @@ def line_kinds(
         elif lines[at] != header and (head := _head(lines[at])):
             heads.setdefault(head, []).append(at)
     signs = _MEANT_WITHIN.sub(r"\\\g<0>", "".join(sorted({*"".join(rules)})))
-    taken = {*map(folded, names)}
+    taken, spelled = {*map(folded, names)}, dict[str, str]()
     kinds = [LineKind(literal(header), again)] * bool(again)
     for head, of in heads.items():
         over = [line for line in above if _head(line) == head]
@@ -73,7 +73,7 @@ def line_kinds(
         found = [lines[at] for at in of]
         # What is first below a row, and last above none, is a sum.
         is_sum = not over and bool(places) and of[0] > places[0] and of[-1] > places[-1]
-        says = None if is_sum else heading(head, [*over, *found], delimiter, taken)
+        says = None if is_sum else heading(head, [*over, *found], delimiter, taken, spelled)
         pattern, groups = says or Heading(_alike(head, found), ())
         kinds.append(LineKind(pattern, len(found), groups))
     kinds += [LineKind(f"[{signs}]+", len(rules))] * bool(rules)

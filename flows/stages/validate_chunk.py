@@ -1,5 +1,6 @@
 """Validate a chunk: the records of a chunk by the profile of their feed."""
 
+import numpy as np
 import polars as pl
 
 from connectors.files.cells import as_delivered
@@ -32,7 +33,6 @@ def validate_chunk(
     `names`: what the currencies of records are called, as `currency_names` gives it.
     """
     cells = as_delivered(chunk.cells(header.width), header)
-    of_lines = header.positions is None and header.unpivot is None
     return validate_rows(
         header.table,
         cells,
@@ -48,16 +48,22 @@ def validate_chunk(
         unwrapped=not profile.compare_only,
         repaired=_repaired(header, cells, repaired),
         excluded=Exclusions(profile.leave_out, profile.keep_only).of(cells, header.names),
-        details=_details(chunk, header) if of_lines and any(chunk.records.fault) else None,
+        details=_details(chunk, header) if any(chunk.records.fault) else None,
         named=named_currencies(chunk, header, profile, names),
     )
 
 
-def _details(chunk: Chunk, header: Header) -> pl.Series:
+def _details(chunk: Chunk, header: Header) -> pl.Series | None:
+    if header.unpivot:
+        return None
+    above = np.flatnonzero(chunk.faulty_above).tolist()
+    if header.positions:
+        counted = pl.repeat(None, chunk.height, dtype=pl.Int64, eager=True)
+        return broken_details(counted, header.width, 0, {}, above)
     carried = header.width - header.line_width
     divided = divided_records(chunk, header.line_width)
     counted = fields_counted(chunk) - carried  # It is the line that lacks fields, or has more.
-    return broken_details(counted, header.line_width, header.unnamed, divided)
+    return broken_details(counted, header.line_width, header.unnamed, divided, above)
 
 
 def _repaired(header: Header, cells: pl.DataFrame, find: FindRepaired | None) -> Repaired | None:

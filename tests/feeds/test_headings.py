@@ -32,7 +32,7 @@ def test_each_value_is_in_the_group_that_its_label_names(
     labels = LABELS[:count]
     said = [[*zip(labels, data.draw(st.tuples(*[VALUES] * count)), strict=True)] for _ in range(3)]
     lines = [write(pairs, delimiter, quote) for pairs in said]
-    found = heading("Account", lines, delimiter, ())
+    found = heading("Account", lines, delimiter, (), {})
     assert found is not None
     assert found.names == labels
     assert groups_of(lines, [found.pattern]) == [dict(pairs) for pairs in said]
@@ -40,5 +40,11 @@ def test_each_value_is_in_the_group_that_its_label_names(
 
 def test_the_words_before_a_colon_are_no_part_of_the_value_in_front() -> None:
     lines = ["Account No.: 1  Account Name: Ann", "Account No.: 2  Account Name: Bob"]
-    found = heading("Account No.:", lines, ";", ())
+    found = heading("Account No.:", lines, ";", (), {})
     assert found is None or groups_of(lines, [found.pattern])[0] == {"Name": "Ann"}
+
+
+def test_a_name_is_spelled_as_in_the_lines_before() -> None:
+    spelled: dict[str, str] = {}
+    both = [heading(f"{one}:", [f"{one}: 1"], ";", (), spelled) for one in ("Konto", "KONTO")]
+    assert [found and found.names for found in both] == [("Konto",), ("Konto",)]

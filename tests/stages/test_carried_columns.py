@@ -258,6 +258,33 @@ def test_a_value_that_could_be_in_no_record_is_in_none(
     assert [one for chunk in chunks for one in chunk.codes] == [code, code, None]
 
 
+@pytest.mark.parametrize("keys", [{"delimiter": ";"}, {"positions": {"Zahlung": "1-1"}}])
+def test_a_row_says_that_its_fault_is_in_a_line_above(
+    workspace: Workspace, tmp_path: Path, keys: dict[str, object]
+) -> None:
+    path = tmp_path / "statement.csv"
+    path.write_bytes(b"Zahlung\nKonto 2\x81\n1\n\x81\nKonto 3\n3\n")
+    fixed = {"names": ["Zahlung"]} if "delimiter" in keys else {}
+    profile = read_profile(
+        {
+            **keys,
+            **fixed,
+            "feed": "x",
+            "record": "payment",
+            "first_line": 2,
+            "skip_lines": ["Konto (?P<DebtsId>.*)"],
+            "columns": {"Zahlung": "Id"},
+            "constants": {"TenantsId": 7, "ActionsId": 1, "CurrencyRatesId": 9, "CurrenciesId": 978}
+            | {"PaidAmount": "1.00", "DiscountAmount": "0.00", "PaymentDate": "2026-11-01T00:00Z"},
+        }
+    )
+    (verdict,) = examine(workspace.settings, [str(path)], profile)
+    said = {one.line: one.errors[0]["Message"] for one in verdict.rejects}
+    ends = "It is in what a line above says of the records below it (skip_lines)."
+    # What is wrong with the line itself is the first to mend.
+    assert [(line, text.endswith(ends)) for line, text in said.items()] == [(3, True), (4, False)]
+
+
 def test_a_record_that_fails_does_not_take_in_the_line_above_others(
     workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -296,6 +323,28 @@ def test_a_column_of_a_file_may_not_be_called_like_it(
     said = (
         f"more than once: .*{twice}. The file has such a column, and .* a group so: {group}. Call"
     )
+    with pytest.raises(ExtractRefused, match=said):
+        read_header(open_content(path), None, None, read_profile({**SHAPE, **keys}), Limits())
+
+
+@pytest.mark.parametrize(
+    ("group", "unknown", "said"),
+    [
+        # a group with a slip, and one that no field is made of
+        ("Acount", "ignore", "missing: Account. .* there are Zahlung, Betrag, Text, Acount. Take"),
+        (
+            "Account>.)(?P<Other",
+            "refuse",
+            "Text, Other. .* Groups of skip_lines are columns: Other.",
+        ),
+    ],
+)
+def test_a_column_that_nothing_is_made_of_is_told_as_a_group(
+    tmp_path: Path, group: str, unknown: str, said: str
+) -> None:
+    path = tmp_path / "statement.csv"
+    path.write_text("Zahlung;Betrag;Text\n1;1;a\n")
+    keys = {"skip_lines": [f"Konto (?P<{group}>.*)"], "header_line": 1, "unknown_columns": unknown}
     with pytest.raises(ExtractRefused, match=said):
         read_header(open_content(path), None, None, read_profile({**SHAPE, **keys}), Limits())
 
