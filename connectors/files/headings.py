@@ -59,7 +59,7 @@ class _Groups:
 
     def named(self, word: str, text: str) -> str:
         """A group for what a pattern fits, or that pattern where the word can be no name."""
-        if not word.isidentifier() or folded(word) in self.taken:
+        if not (_WORD.fullmatch(word) and word.isidentifier()) or folded(word) in self.taken:
             return text
         self.taken.add(folded(word))
         word = self.spelled.setdefault(folded(word), word)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from connectors.files.first_record import DELIMITERS, folded
 from connectors.files.headings import Heading, heading
 from connectors.files.linear_patterns import as_series, fitting, literal
+from schemas.own_columns import OWN_COLUMNS
 
 SEVERAL = 2
 """Lines that begin alike, from which on they are of a kind."""
@@ -64,7 +65,7 @@ def line_kinds(
         elif lines[at] != header and (head := _head(lines[at])):
             heads.setdefault(head, []).append(at)
     signs = _MEANT_WITHIN.sub(r"\\\g<0>", "".join(sorted({*"".join(rules)})))
-    taken, spelled = {*map(folded, names)}, dict[str, str]()
+    taken, spelled = {*map(folded, (*OWN_COLUMNS, *names))}, dict[str, str]()
     kinds = [LineKind(literal(header), again)] * bool(again)
     for head, of in heads.items():
         over = [line for line in above if _head(line) == head]
@@ -81,7 +82,9 @@ def line_kinds(
     return tuple(
         one
         for one in kinds
-        if len(one.pattern) <= LONGEST and not fitting(records, [one.pattern]).any()
+        if len(one.pattern) <= LONGEST
+        and "\0" not in one.pattern
+        and not fitting(records, [one.pattern]).any()
     )
 
 

@@ -556,6 +556,10 @@ BETWEEN = [
     # A sum below rows says nothing of those behind it, and may be longer on another page.
     ("", "Sum;;5,00;\nSum;;6,00;\n", ["'Sum.*'", "2 lines"]),
     ("", "Sum of 2: 5,00\nSum of 3: 6,00\n", ["'Sum of.*'", "2 lines"]),
+    # What no group can be called, and no pattern can have.
+    ("", "हिन्दी 47 a\nहिन्दी 51 b\n", ["'हिन्दी.*'", "2 lines"]),
+    ("", "ReconRow: 4\nReconRow: 5\n", [r"'ReconRow: \d+'", "2 lines"]),
+    ("", "a\0b;4\na\0b;5\n", []),
     ("", "No;Paid;On;Text\n", ["'No;Paid;On;Text'", "1 line"]),
     ("Page 1 (of 2)\n", "Page 2 (of 2)\n", [r"'Page \d+ \(of \d+\)'", "1 line"]),
     ("", "It's 4 B\nIt's 5 A\n", ['"It\'s.*"', "2 lines"]),
