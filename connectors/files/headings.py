@@ -14,7 +14,7 @@ from connectors.files.linear_patterns import as_series, fitting, literal
 
 QUOTE = '"'
 _WORD = re.compile(r"[^\W\d_]\w*")
-_LABEL = re.compile(r"([^\W\d_]\w*[:=])")
+_LABEL = re.compile(r"((?<!\w)[^\W\d_]\w*[:=])")
 """A word that names what stands behind it."""
 _NUMBER = re.compile(r"\s+([0-9]+)(?![0-9.,/:-])")
 _FIRST_PAGES = (0, 1, 2)
