@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
 from itertools import chain
@@ -67,14 +67,17 @@ class HeaderNames:
         return table
 
     def check_is_header(self, table: Table | None) -> None:
-        known = self.known()
-        data = sum(1 for name in self.names if DATA_CELL.match(name))
-        if data > known or not any(self.names):
+        # What lines above say is in the profile, and makes no line a header.
+        above = len(group_names(self.profile.skip_lines))
+        own = replace(self, names=self.names[: len(self.names) - above])
+        known = own.known()
+        data = sum(1 for name in own.names if DATA_CELL.match(name))
+        if data > known or not any(own.names):
             raise self._refused("missing_header")
         if known == 0:
             # What is no header may be a record with secrets: only near misses are shown.
             columns = ", ".join(self._missing(table)) if table else "all"
-            raise self._refused("missing_column", columns=columns, found=self._near_misses())
+            raise self._refused("missing_column", columns=columns, found=own._near_misses())
 
     def recognised(self, table: Table | None) -> Recognised:
         """The record and the fields of a header, after every check that concerns its names.

@@ -327,6 +327,18 @@ def test_a_column_of_a_file_may_not_be_called_like_it(
         read_header(open_content(path), None, None, read_profile({**SHAPE, **keys}), Limits())
 
 
+@pytest.mark.parametrize("keys", [{}, {"record": "payment", "columns": {"Nr": "Id"}}])
+def test_a_record_is_no_header_by_what_a_line_above_says(
+    tmp_path: Path, keys: dict[str, object]
+) -> None:
+    path = tmp_path / "statement.csv"
+    path.write_text("geheim;a;b\ngeheim;c;d\n")
+    stated = {"feed": "x", "delimiter": ";", "skip_lines": ["Konto (?P<DebtsId>.*)"], **keys}
+    with pytest.raises(ExtractRefused, match="None of the 3 columns is a field") as refusal:
+        read_header(open_content(path), None, None, read_profile(stated), Limits())
+    assert "geheim" not in str(refusal.value)
+
+
 @pytest.mark.parametrize(
     ("group", "unknown", "said"),
     [
