@@ -3,9 +3,11 @@
 Money arrives as exact decimals; an amount that does not fit them arrives as the text it has.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
+from typing import TypeAlias
 
 import polars as pl
 import psycopg
@@ -20,6 +22,8 @@ from schemas.field import Field, Kind, Table
 from schemas.frame_types import AMOUNT, WORD, Dtype
 from schemas.kinds import OFFSET
 from schemas.reasons import NOT_SHOWN
+
+Rows: TypeAlias = "Generator[SourceRows, None, None]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +45,12 @@ def extract_rows(
     batches: Sequence[int],
     places: pl.DataFrame,
     others: Sequence[psycopg.Connection] = (),
-) -> SourceRows:
+    at_once: int | None = None,
+) -> Rows:
     """E: the staged rows of some batches with their end states; rejected ones have null fields.
 
-    They come as they lie there; `by_row` has them in their order.
+    They come as they lie there, about `at_once` bytes at a time or all of them; `by_row` has them
+    in their order. The connections are not free until all have come, or nobody reads on (`close`).
     `places` names the files: columns `extract_id` and `file`. `others` see what the connection
     sees (`one_moment.others_at_it`), and read some of the rows.
     """
@@ -65,12 +71,16 @@ def extract_rows(
         name + UNREADABLE: (_unreadable(table.by_name[name], "s"), pl.String())
         for name in table.amounts
     }
-    truth = _read((connection, *others), table, "s", staged, source, place | unread)
     file = pl.col("extract_id").replace_strict(
         places["extract_id"], places["file"], default=None, return_dtype=WORD
     )
-    rows = _without_empty(truth.rows, unread)
-    return SourceRows(rows.hstack(rows.select(file.alias("file"))), truth.unfit)
+
+    def named(truth: SourceRows) -> SourceRows:
+        rows = _without_empty(truth.rows, unread)
+        return SourceRows(rows.hstack(rows.select(file.alias("file"))), truth.unfit)
+
+    connections = (connection, *others)
+    yield from map(named, _read(connections, table, "s", staged, source, place | unread, at_once))
 
 
 def by_row(rows: pl.DataFrame) -> pl.DataFrame:
@@ -153,11 +163,14 @@ def without_text(
 
 
 def database_rows(
-    connection: psycopg.Connection, table: Table, others: Sequence[psycopg.Connection] = ()
-) -> SourceRows:
+    connection: psycopg.Connection,
+    table: Table,
+    others: Sequence[psycopg.Connection] = (),
+    at_once: int | None = None,
+) -> Rows:
     """D: the rows of the target as they are now, with the staged row that last wrote each.
 
-    `others` as for `extract_rows`.
+    `others` and `at_once` as for `extract_rows`.
     """
     place: dict[str, tuple[str, Dtype]] = {
         "row": ("t.record_number", pl.Int64()),
@@ -169,7 +182,7 @@ def database_rows(
     def source(_: psycopg.Connection, pages: str) -> WantedRows:
         return WantedRows(f"{target} t WHERE {pages}")
 
-    return _read((connection, *others), table, "t", target, source, place)
+    return _read((connection, *others), table, "t", target, source, place, at_once)
 
 
 def answers(connection: psycopg.Connection, operation: str, batches: Sequence[int]) -> pl.DataFrame:
@@ -214,8 +227,9 @@ def _read(
     relation: str,
     source: Callable[[psycopg.Connection, str], WantedRows | None],
     place: Mapping[str, tuple[str, Dtype]],
-) -> SourceRows:
-    """The rows that `source` has of some pages of `relation`, of all its pages.
+    at_once: int | None,
+) -> Rows:
+    """The rows that `source` has of some pages of `relation`, of all its pages; once at least.
 
     They are read by columns, and only those on pages with an amount that no exact column holds are
     read row by row, which is the slower way: what that amount is has to be told.
@@ -240,21 +254,50 @@ def _read(
     # One statement is asked for each part; to compile it takes longer than to do it.
     connection.execute("SET LOCAL jit = off")
     nothing = [pl.lit(None, dtype).alias(name) for name, (_, dtype) in texts.items()]
-    parts = [
+    parts = (
         part if part.width > len(whole) else part.with_columns(nothing)
         for part in paged(connections, relation, alias, whole, source, by_rows)
-    ]
+    )
     types = {name: dtype for name, (_, dtype) in wanted.items()}
-    frame = in_pieces(parts) if parts else pl.DataFrame(schema=types)
+    # A loop would hold what it has given away until the next rows are there.
+    yield from map(partial(_spelled_beyond, [*texts]), _together(parts, types, at_once))
     connection.execute("SET LOCAL max_parallel_workers_per_gather TO DEFAULT")
     connection.execute("SET LOCAL jit TO DEFAULT")
-    frame = _without_empty(frame, texts)
-    there = [name for name in texts if name in frame.columns]
+
+
+def _together(
+    parts: Iterable[pl.DataFrame], types: Mapping[str, Dtype], at_once: int | None
+) -> Iterator[pl.DataFrame]:
+    """The parts of about so many bytes as one frame; one without rows where there are none."""
+    waiting: list[pl.DataFrame] = []
+    size, number = 0, 0
+    for part in parts:
+        waiting.append(part)
+        size += int(part.estimated_size())
+        if at_once is not None and size >= at_once:
+            yield _given(waiting)
+            size, number = 0, number + 1
+    if waiting:
+        yield _given(waiting)
+    elif not number:
+        yield pl.DataFrame(schema=types)
+
+
+def _given(waiting: list[pl.DataFrame]) -> pl.DataFrame:
+    rows = in_pieces(waiting)
+    waiting.clear()
+    return rows
+
+
+def _spelled_beyond(texts: Sequence[str], rows: pl.DataFrame) -> SourceRows:
+    """The rows with the texts of what no exact column holds, where there are any."""
+    rows = _without_empty(rows, texts)
+    there = [name for name in texts if name in rows.columns]
     if not there:
-        return SourceRows(frame, 0)
-    unfit = frame.select(pl.any_horizontal(pl.col(there).is_not_null()).sum()).item()
+        return SourceRows(rows, 0)
+    unfit = rows.select(pl.any_horizontal(pl.col(there).is_not_null()).sum()).item()
     told = pl.col(there).map_elements(_spelled, return_dtype=pl.String)
-    return SourceRows(frame.with_columns(told), int(unfit))
+    return SourceRows(rows.with_columns(told), int(unfit))
 
 
 def _without_empty(rows: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from random import Random
 
 import polars as pl
 import psycopg
@@ -17,8 +18,9 @@ from hypothesis import strategies as st
 from connectors.files.profile import DEFAULT
 from connectors.postgres.breaks import breaks_of
 from connectors.postgres.database import open_database
-from flows.stages.reconcile.put_aside import keeper, put_aside, ranges
+from flows.stages.reconcile.put_aside import has_ranges, keeper, put_aside, ranges
 from flows.stages.reconcile.rules import read_rules
+from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.sources import Scope, gather_sources
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
@@ -35,10 +37,12 @@ from flows.steps.frames.sources import Sources
 from flows.steps.reconcile.cut_off import cut_off
 from flows.steps.reconcile.joins import JoinResult, reconcile_sources
 from flows.steps.reconcile.signed import pack_records
+from flows.steps.rules.rules import Rules
 from schemas.amounts import BEYOND
 from schemas.tables import EXTRACTS, PAYMENT
 from tests.reconcile.records import extract
 from tests.reconcile.scenario import FOLDER, told_at
+from tests.stages.payments import line, write
 
 AS_OF = date(2026, 3, 9)
 PARTS = (2, 64)
@@ -55,12 +59,15 @@ def in_parts(sources: Sources, parts: int) -> tuple[Sources, int]:
     for record, table in EXTRACTS.items():
         there = [side for side in sides.values() if record in side]
         frames = [whole(side[record]) for side in there]
-        of_key = ranges(table, pl.concat(frames, how="diagonal"), parts) if frames else None
-        if of_key is None or record in ("invoice_file", "currency_rate"):
+        if not frames or not has_ranges(table) or record in ("invoice_file", "currency_rate"):
+            continue
+        numbers = pl.concat([frame[table.identity[0]] for frame in frames])
+        of_key = ranges(table, numbers, parts)
+        if of_key is None:
             continue
         made = max(made, len(of_key))
         for side, frame in zip(there, frames, strict=True):
-            side[record] = tuple(put_aside(of_key, frame))
+            side[record] = tuple(put_aside(of_key, (frame,)))
     return replace(sources, **{name: PartedSide(side) for name, side in sides.items()}), made
 
 
@@ -144,6 +151,54 @@ def test_reports_and_ledger_are_the_same(
         assert theirs.equals(mine)
 
 
+BENT = """
+    UPDATE payment SET "PaidAmount" = 11 WHERE "Id" % 97 = 0;
+    UPDATE payment SET "DiscountAmount" = 1e21 WHERE "Id" = 1500;
+    DELETE FROM payment WHERE "Id" % 101 = 0;
+    INSERT INTO payment SELECT (p).* FROM (
+        SELECT jsonb_populate_record(p, '{"Id": 9000000000}') AS p FROM payment p WHERE "Id" = 2) p
+"""
+
+
+@pytest.mark.parametrize(
+    "sums",
+    [
+        pytest.param("", id="in-ranges"),
+        # Amounts that do not add up are looked at side by side, and then there are no ranges.
+        pytest.param("""UPDATE payment SET "PaidAmount" = 9e19 WHERE "Id" % 2 = 0""", id="whole"),
+    ],
+)
+def test_sides_that_are_never_held_say_what_those_say_that_are(
+    workspace: Workspace, sums: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page at a time: in no order, in error, altered, repeated, gone and there alone."""
+    lines = [line(number, amount="1.x" if number % 89 == 0 else "10.5") for number in range(3000)]
+    Random(5).shuffle(lines)
+    deliveries = [write(tmp_path / "a.csv", *lines), write(tmp_path / "b.csv", *lines[:400])]
+    found = []
+    for at_once, pages in ((workspace.settings.limits.reconcile_bytes, 512), (2048, 1)):
+        monkeypatch.setattr("connectors.postgres.page_columns.PAGES", pages)
+        with psycopg.connect(workspace.settings.database_url, autocommit=True) as connection:
+            connection.execute(EMPTY)
+        limits = replace(workspace.settings.limits, reconcile_bytes=at_once)
+        settings = replace(
+            workspace.settings, home=(tmp_path / str(pages)).resolve(), limits=limits
+        )
+        place = Workspace(settings, open_database(settings))
+        for delivery in deliveries:
+            import_delivery(place, [delivery], DEFAULT)
+        with place.database.connect() as connection:
+            connection.execute(BENT)
+            connection.execute(sums)  # type: ignore[call-overload]
+        done = reconcile(place, Asked(Scope(), date(2026, 1, 31), Rules(references=())))
+        with place.database.connect() as connection:
+            found.append((done.run.report_hash, breaks_of(connection, done.run.id)))
+    (mine, breaks), (others, other_breaks) = found
+    assert breaks.height > 90
+    assert other_breaks.equals(breaks)
+    assert others == mine
+
+
 @given(
     st.lists(st.one_of(st.none(), st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1))),
     st.integers(2, 9),
@@ -152,19 +207,19 @@ def test_ranges_have_every_row_once_and_what_is_equal_together(
     numbers: list[int | None], parts: int
 ) -> None:
     rows = extract(PAYMENT, *({"Id": number} for number in numbers))
-    of_key = ranges(PAYMENT, rows, parts)
+    of_key = ranges(PAYMENT, rows["Id"], parts)
     known = {number for number in numbers if number is not None}
     if of_key is None:
         assert len(known) < 2 or len(numbers) < parts
         return
     assert len(of_key) <= parts
-    found = [load()["Id"].to_list() for load in put_aside(of_key, rows)]
+    found = [load()["Id"].to_list() for load in put_aside(of_key, (rows,))]
     # Nulls come last, as they do where records are put in order.
     ordered = sorted((n is None, n or 0) for n in numbers)
     assert [one for part in found for one in sorted((n is None, n or 0) for n in part)] == ordered
     for number in known:
         assert sum(number in part for part in found) == 1
-    assert whole(put_aside(of_key, rows))["row"].sort().equals(rows["row"])
+    assert whole(put_aside(of_key, (rows,)))["row"].sort().equals(rows["row"])
 
 
 def test_frames_that_are_kept_take_few_files_however_many_they_are() -> None:

@@ -15,16 +15,29 @@ from polars.testing import assert_frame_equal
 
 from connectors.errors import DatabaseLost
 from connectors.files.profile import DEFAULT
-from connectors.postgres import page_columns
+from connectors.postgres import page_columns, sources
 from connectors.postgres.one_moment import one_moment, others_at_it
 from connectors.postgres.page_columns import texts_fit
-from connectors.postgres.sources import database_rows, extract_rows
+from connectors.postgres.sources import SourceRows
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.steps.frames.sources import LINEAGE, PLACE, record_schema
 from schemas.tables import EXTRACTS, TABLES
 from tests.faults.waits import until
 from tests.stages.payments import line, write
+
+
+def database_rows(*asked: Any) -> SourceRows:
+    """All of them at once."""
+    (truth,) = sources.database_rows(*asked)
+    return truth
+
+
+def extract_rows(*asked: Any) -> SourceRows:
+    """All of them at once."""
+    (truth,) = sources.extract_rows(*asked)
+    return truth
+
 
 HOSTILE = 'tab\there, "quotes", back\\slash, \\N, \\t, line\nend, \r, é, '
 

@@ -16,8 +16,6 @@ from connectors.files.open_files import most_open
 from connectors.settings import MIB
 from flows.stages.frame_file import FrameFile
 from flows.steps.frames.parts import Change, Keep, KeptFrame, Load, held
-from flows.steps.match.pairing import maybe_repeated
-from flows.steps.reconcile.second_keys import second_key_parts
 from schemas.field import Kind, Table
 from schemas.tables import INSERT_BATCH_DATA
 
@@ -68,47 +66,65 @@ def _some(rows: pl.DataFrame, wanted: pl.Series) -> pl.DataFrame:
     )
 
 
-def ranges(table: Table, side: pl.DataFrame, parts: int) -> Ranges | None:
-    """Ranges that part the records of a side about evenly; None where these stay whole.
+def has_ranges(table: Table) -> bool:
+    """Whether the records of a kind can be parted.
 
-    Whole stay kinds whose key does not begin with a number, and those of which a row in error is
-    told by its place alone.
+    Not those of kinds whose key does not begin with a number, and of which a row in error is told
+    by its place alone.
     """
-    column = table.identity[0]
     first = table.delivered[0]
-    if (
-        parts < 2
-        or first.name != column
-        or first.kind not in _NUMBERS
-        or column == table.tenant
-        or table.unquotable
-        or table is INSERT_BATCH_DATA
-    ):
+    return (
+        first.name == table.identity[0] != table.tenant
+        and first.kind in _NUMBERS
+        and not table.unquotable
+        and table is not INSERT_BATCH_DATA
+    )
+
+
+def ranges(table: Table, numbers: pl.Series, parts: int) -> Ranges | None:
+    """Ranges that part records about evenly, by their first numbers; None where they stay whole."""
+    if parts < 2 or not has_ranges(table):
         return None
-    numbers = side[column].drop_nulls().sort()
+    numbers = numbers.drop_nulls().sort()
     if numbers.is_empty():
         return None
     places = [numbers.len() * part // parts for part in range(1, parts)]
     bounds = numbers.gather(places).unique(maintain_order=True)
-    return Ranges(column, bounds) if bounds.len() else None
-
-
-def one_second_key(table: Table, side: pl.DataFrame) -> bool:
-    """Whether no two records of a side can share a second key, which ranges would part."""
-    parts = second_key_parts(table)
-    return not parts or maybe_repeated(side.select(parts)) is None
+    return Ranges(table.identity[0], bounds) if bounds.len() else None
 
 
 def put_aside(
-    ranges: Ranges, rows: pl.DataFrame, arranged: Change = pl.DataFrame.rechunk
+    ranges: Ranges, frames: Iterable[pl.DataFrame], arranged: Change = pl.DataFrame.rechunk
 ) -> Sequence[Load]:
     """Put the rows of a side into files, those of each range `arranged`; what reads each range.
 
-    Of one piece each: what is gathered from it later takes half the time.
+    Of one piece each: what is gathered from it later takes half the time. Rows that come as several
+    frames go through a file of their own first, and are never there together.
     """
-    keep, nothing = keeper(0), held(rows.clear())
-    loads = {part: keep(arranged(some)) for part, some in ranges.split(rows)}
-    return [loads.get(part, nothing) for part in range(len(ranges))]
+    nothing, parted = _parted(ranges, iter(frames))
+    keep = keeper(0)
+    loads = {part: keep(arranged(some)) for part, some in parted}
+    return [loads.get(part, held(nothing)) for part in range(len(ranges))]
+
+
+def _parted(
+    ranges: Ranges, frames: Iterator[pl.DataFrame]
+) -> tuple[pl.DataFrame, Iterator[tuple[int, pl.DataFrame]]]:
+    """A frame without rows, and those of each range that has some, all with the same columns."""
+    begun = [*islice(frames, 2)]
+    nothing = begun[0].clear()
+    if len(begun) == 1:
+        return nothing, ranges.split(begun[0])
+    file = FrameFile(_NONE)
+    while begun:
+        rows = begun.pop(0)
+        nothing = pl.concat([nothing, rows.clear()], how="diagonal")
+        for part, some in ranges.split(rows):
+            file.add(some, part)
+        begun += islice(frames, 1)
+    return nothing, (
+        (part, pl.concat([nothing, *file.frames(part)], how="diagonal")) for part in file.parts
+    )
 
 
 def keeper(in_memory: int = _SMALL) -> Keep:

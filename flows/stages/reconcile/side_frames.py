@@ -1,6 +1,9 @@
 """Both sides of every record kind as they are read: what counts of them, large ones put aside."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
 
 import polars as pl
 import psycopg
@@ -8,15 +11,20 @@ import psycopg
 from connectors.postgres import sources as truths
 from connectors.postgres.ledger import Extract
 from connectors.postgres.lost_references import lost_references
-from connectors.postgres.sources import by_row
+from connectors.postgres.side_sizes import bytes_of_sides, sampled_numbers
+from connectors.postgres.sources import SourceRows, by_row
+from flows.stages.reconcile.arrived import Arrived
 from flows.stages.reconcile.listings import of_scope
-from flows.stages.reconcile.put_aside import Ranges, keeper, one_second_key, put_aside, ranges
-from flows.stages.reconcile.tied import Found, found_in
-from flows.steps.frames.parts import Load, held, whole
-from flows.steps.reconcile.countable import addable, adds_up, no_numbers, of_batches
+from flows.stages.reconcile.put_aside import Ranges, has_ranges, keeper, put_aside, ranges
+from flows.stages.reconcile.tied import Found, add_found, found_in
+from flows.steps.frames.parts import Change, Load, held, whole
+from flows.steps.reconcile.countable import addable, no_numbers, of_batches
 from schemas.field import Table
 from schemas.operations import PUSHES
 from schemas.tables import DOCUMENTED, EXTRACTS
+
+_HELD = 4
+"""Times what is reconciled at once: sides up to so many bytes are held while they are read."""
 
 
 class SideFrames:
@@ -55,33 +63,56 @@ class SideFrames:
     def add(
         self, record: str, batches: Sequence[int], places: pl.DataFrame, *, service: bool
     ) -> None:
-        table = EXTRACTS[record]
-        expected, unfit = self._delivered(table, batches, places)
-        of_key = None if self.narrow else self._ranges(table, expected)
-        told = no_numbers(table, expected)
-        # What is large is put aside before the other side is read.
-        aside = (held(expected),) if of_key is None else put_aside(of_key, expected, by_row)
-        del expected
-        there = truths.database_rows(self.connection, table, self.others)
-        found, unfit = self._of_tenants(there.rows), unfit + there.unfit
-        del there
-        if of_key is None or not _in_parts(table, found):
-            self._add_whole(table, whole(aside), found, batches, unfit)
+        table, expected, found = (
+            EXTRACTS[record],
+            Arrived(EXTRACTS[record]),
+            Arrived(EXTRACTS[record]),
+        )
+        of_key = self._ranges_ahead(table)
+        at_once = None if of_key is None else self.at_once
+        with closing(self._extract_rows(table, batches, places, at_once)) as truth:
+            delivered: Iterator[pl.DataFrame] = map(
+                partial(self._delivered, table, expected), truth
+            )
+            if of_key is None:
+                (rows,) = delivered
+                of_key = None if self.narrow else self._ranges(table, rows)
+                delivered = iter((rows,))
+                del rows
+            # What is large is put aside before the other side is read.
+            aside = _aside(of_key, delivered, by_row)
+        with closing(truths.database_rows(self.connection, table, self.others, at_once)) as truth:
+            there = _aside(of_key, map(partial(self._there, found), truth))
+        unfit = expected.unfit + found.unfit
+        if of_key is not None and expected.in_parts and found.in_parts:
+            self._tell(table, unfit, expected.no_numbers + found.no_numbers)
+            self.ranges[record] = of_key
+            self.extract[record], self.database[record] = aside, there
         else:
-            self._tell(table, unfit, told + no_numbers(table, found))
-            self._add_parts(table, of_key, aside, found)
+            self._add_whole(table, whole(aside), whole(there), batches, unfit)
         if record not in DOCUMENTED and table.references:
             self.lost[record] = lost_references(self.connection, table)
         if service and record in PUSHES:
             self.answers[record] = truths.answers(self.connection, PUSHES[record].name, batches)
 
-    def _delivered(
-        self, table: Table, batches: Sequence[int], places: pl.DataFrame
-    ) -> tuple[pl.DataFrame, int]:
-        truth = truths.extract_rows(self.connection, table, batches, places, self.others)
-        self.found |= found_in(table, truth.rows)
+    def _extract_rows(
+        self,
+        table: Table,
+        batches: Sequence[int],
+        places: pl.DataFrame,
+        at_once: int | None,
+    ) -> truths.Rows:
+        return truths.extract_rows(self.connection, table, batches, places, self.others, at_once)
+
+    def _delivered(self, table: Table, arrived: Arrived, truth: SourceRows) -> pl.DataFrame:
+        add_found(self.found, found_in(table, truth.rows))
         self._add_unshown(table, truth.rows)
-        return self._of_tenants(truth.rows), truth.unfit
+        return self._there(arrived, truth)
+
+    def _there(self, arrived: Arrived, truth: SourceRows) -> pl.DataFrame:
+        rows = self._of_tenants(truth.rows)
+        arrived.add(rows, truth.unfit)
+        return rows
 
     def _add_whole(
         self,
@@ -101,13 +132,22 @@ class SideFrames:
             self.extract[table.name] = (self.keep(by_row(expected)),)
             self.database[table.name] = (self.keep(found.rechunk()),)
         else:
-            self._add_parts(table, of_key, put_aside(of_key, expected, by_row), found)
+            self.ranges[table.name] = of_key
+            self.extract[table.name] = put_aside(of_key, (expected,), by_row)
+            self.database[table.name] = put_aside(of_key, (found,))
 
-    def _add_parts(
-        self, table: Table, of_key: Ranges, expected: Sequence[Load], found: pl.DataFrame
-    ) -> None:
-        self.ranges[table.name] = of_key
-        self.extract[table.name], self.database[table.name] = expected, put_aside(of_key, found)
+    def _ranges_ahead(self, table: Table) -> Ranges | None:
+        """Ranges of a kind that is too large to be held while it is read, by some of its numbers.
+
+        None where it is not; of some batches what counts is known when all of it is there.
+        """
+        if self.narrow or not has_ranges(table):
+            return None
+        size = bytes_of_sides(self.connection, table)
+        if size <= _HELD * self.at_once:
+            return None
+        numbers = sampled_numbers(self.connection, table, table.identity[0])
+        return ranges(table, numbers, -(-2 * size // self.at_once))
 
     def _ranges(self, table: Table, *sides: pl.DataFrame) -> Ranges | None:
         """Ranges of a kind that is large, by its last side; None where it is to stay whole.
@@ -117,7 +157,8 @@ class SideFrames:
         size = sum(side.estimated_size() for side in sides) * 2 // len(sides)
         if not all(_in_parts(table, side) for side in sides):
             return None
-        return ranges(table, sides[-1], -(-int(size) // self.at_once))
+        numbers = sides[-1][table.identity[0]]
+        return ranges(table, numbers, -(-int(size) // self.at_once))
 
     def _add_unshown(self, table: Table, rows: pl.DataFrame) -> None:
         """Rows of an extract that cannot be proven and whose text is nowhere else."""
@@ -126,23 +167,34 @@ class SideFrames:
         told = truths.without_text(self.connection, table, self.broken)
         if told.height:
             self.unproven[table.name] = told
-            self.unshown |= found_in(table, rows.join(told, on=told.columns, how="semi"))
+            unshown = rows.join(told, on=told.columns, how="semi")
+            add_found(self.unshown, found_in(table, unshown))
 
     def add_listing(self, listing: Extract, places: pl.DataFrame, batches: Sequence[int]) -> None:
         assert listing.record is not None
         table = EXTRACTS[listing.record]
-        truth = truths.extract_rows(self.connection, table, [listing.batch_id], places, self.others)
-        mine = self._of_tenants(truth.rows.filter(pl.col("extract_id") == listing.id))
+        of_key, arrived = self.ranges.get(table.name), Arrived(table)
+        at_once = None if of_key is None else self.at_once
+        with closing(self._extract_rows(table, [listing.batch_id], places, at_once)) as truth:
+            aside = _aside(of_key, map(partial(self._of_listing, listing, arrived), truth), by_row)
+        if of_key is not None and arrived.in_parts:
+            self._tell(table, arrived.unfit, arrived.no_numbers)
+            self.listed[table.name] = aside
+            return
+        mine = whole(aside)
         if self.narrow:
             own = (self.extract, self.database)
             sides = [whole(of[table.name]) for of in own if table.name in of]
             mine = of_scope(self.connection, table, mine, sides, batches)
         (mine,), large = addable(table, mine)
-        self._tell(table, truth.unfit, large + no_numbers(table, mine))
-        of_key = self.ranges.get(table.name)
+        self._tell(table, arrived.unfit, large + no_numbers(table, mine))
         self.listed[table.name] = (
-            (self.keep(by_row(mine)),) if of_key is None else put_aside(of_key, mine, by_row)
+            (self.keep(by_row(mine)),) if of_key is None else put_aside(of_key, (mine,), by_row)
         )
+
+    def _of_listing(self, listing: Extract, arrived: Arrived, truth: SourceRows) -> pl.DataFrame:
+        of_it = truth.rows.filter(pl.col("extract_id") == listing.id)
+        return self._there(arrived, replace(truth, rows=of_it))
 
     def _tell(self, table: Table, unfit: int, large: int) -> None:
         # A required amount that is null here is a PRECISION break, or is held as it is.
@@ -158,6 +210,14 @@ class SideFrames:
         return rows.filter(pl.col("TenantsId").is_in(self.tenants) | pl.col("TenantsId").is_null())
 
 
+def _aside(
+    of_key: Ranges | None, frames: Iterator[pl.DataFrame], arranged: Change = pl.DataFrame.rechunk
+) -> Sequence[Load]:
+    """What reads the rows of a side: of each range, or all of them, which come as one frame."""
+    return (held(next(frames)),) if of_key is None else put_aside(of_key, frames, arranged)
+
+
 def _in_parts(table: Table, side: pl.DataFrame) -> bool:
-    """Whether nothing of a side has to be looked at as a whole."""
-    return adds_up(table, side) and one_second_key(table, side)
+    arrived = Arrived(table)
+    arrived.add(side)
+    return arrived.in_parts

@@ -50,6 +50,14 @@ def found_in(table: Table, rows: pl.DataFrame) -> Found:
     return {(one, table.name): (add(sums[one]), states.get(one, {})) for one in sums}
 
 
+def add_found(found: Found, more: Found) -> None:
+    """Add what other rows come to."""
+    for of, (totals, states) in more.items():
+        before, counts = found.get(of, (Totals(), {}))
+        both = {name: counts.get(name, 0) + states.get(name, 0) for name in {**counts, **states}}
+        found[of] = before + totals, both
+
+
 def untied(
     connection: psycopg.Connection,
     tables: Mapping[str, Table],

@@ -37,9 +37,15 @@ def no_numbers(table: Table, *sides: pl.DataFrame) -> int:
     )
 
 
-def adds_up(table: Table, side: pl.DataFrame) -> bool:
-    """Whether the amounts of a side, and any others of which this is so, can be added up."""
-    return all(_small(side, name) for name in table.amounts)
+def add_up(most: float) -> bool:
+    """Whether amounts that come to no more than this can be added up, in any groups of them."""
+    return most < MOST_ADDED
+
+
+def most_added(rows: pl.DataFrame, name: str) -> float:
+    """What the amounts of a field come to at most, whatever their signs."""
+    most = float(_most(rows[name])) * rows.height
+    return most if add_up(most) else float(rows[name].cast(pl.Float64).abs().sum())
 
 
 def addable(table: Table, *sides: pl.DataFrame) -> tuple[list[pl.DataFrame], int]:
@@ -50,7 +56,7 @@ def addable(table: Table, *sides: pl.DataFrame) -> tuple[list[pl.DataFrame], int
     """
     frames, left_out = list(sides), 0
     for name in table.amounts:
-        if all(_small(frame, name) for frame in frames):
+        if all(add_up(most_added(frame, name)) for frame in frames):
             continue
         sizes = [frame[name].cast(pl.Float64).abs() for frame in frames]
         most = MOST_ADDED / max(frame.height for frame in frames)
@@ -63,12 +69,6 @@ def addable(table: Table, *sides: pl.DataFrame) -> tuple[list[pl.DataFrame], int
             kept = pl.when(~over).then(name).alias(name)
             frames[number] = frame.with_columns(told.alias(name + BEYOND), kept)
     return frames, left_out
-
-
-def _small(frame: pl.DataFrame, name: str) -> bool:
-    if _most(frame[name]) * frame.height < MOST_ADDED:
-        return True
-    return bool(frame[name].cast(pl.Float64).abs().sum() < MOST_ADDED)
 
 
 def _most(amounts: pl.Series) -> Decimal:

@@ -1,0 +1,45 @@
+"""How large the sides of a record kind are, and some of their numbers, before they are read."""
+
+import polars as pl
+import psycopg
+
+from connectors.settings import MIB
+from schemas.derived.sql_names import SCHEMA, staged_name
+from schemas.derived.views import quoted
+from schemas.field import Table
+
+_SAMPLED = 8 * MIB
+"""Bytes of a table on disk: some 40,000 payments."""
+
+
+def sampled_numbers(connection: psycopg.Connection, table: Table, column: str) -> pl.Series:
+    """Some of the numbers that a column has, of what is staged and of the target alike.
+
+    All of them where there are few. The server picks pages, and always the same ones.
+    """
+    relations = [f"{SCHEMA}.{staged_name(table)}", f"{SCHEMA}.{table.name}"]
+    most = max(1, *(_bytes_of(connection, relation) for relation in relations))
+    share = min(100.0, 100 * _SAMPLED / most)
+    numbers: list[pl.Series] = []
+    for relation in relations:
+        rows = connection.execute(
+            f"SELECT {quoted(column)} FROM {relation} TABLESAMPLE SYSTEM ({share}) REPEATABLE (1) "
+            f"WHERE {quoted(column)} IS NOT NULL"
+        )
+        numbers.append(pl.Series([number for (number,) in rows], dtype=pl.Int64()))
+    return pl.concat(numbers)
+
+
+def bytes_of_sides(connection: psycopg.Connection, table: Table) -> int:
+    """About how many bytes of memory the larger side of a record kind takes.
+
+    Staged rows take twice as many on disk: their text is beside the values.
+    """
+    staged = _bytes_of(connection, f"{SCHEMA}.{staged_name(table)}")
+    return max(staged // 2, _bytes_of(connection, f"{SCHEMA}.{table.name}"))
+
+
+def _bytes_of(connection: psycopg.Connection, relation: str) -> int:
+    found = connection.execute("SELECT pg_table_size(%s::regclass)", [relation]).fetchone()
+    assert found is not None
+    return int(found[0])
