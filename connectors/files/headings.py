@@ -37,8 +37,8 @@ def heading(
 ) -> Heading | None:
     """What these lines say, which begin with one head; None: nothing that can be told.
 
-    `taken` are folded names that no group can have; `spelled` are those of other lines, as they are
-    written there.
+    `taken` are folded names that no group can have; `spelled` are those of lines that begin alike,
+    as they are written there.
     """
     if len(delimiter) > 1:
         return None

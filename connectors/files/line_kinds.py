@@ -65,7 +65,7 @@ def line_kinds(
         elif lines[at] != header and (head := _head(lines[at])):
             heads.setdefault(head, []).append(at)
     signs = _MEANT_WITHIN.sub(r"\\\g<0>", "".join(sorted({*"".join(rules)})))
-    taken, spelled = {*map(folded, (*OWN_COLUMNS, *names))}, dict[str, str]()
+    taken, said = {*map(folded, (*OWN_COLUMNS, *names))}, dict[str, dict[str, str]]()
     kinds = [LineKind(literal(header), again)] * bool(again)
     for head, of in heads.items():
         over = [line for line in above if _head(line) == head]
@@ -74,7 +74,11 @@ def line_kinds(
         found = [lines[at] for at in of]
         # What is first below a row, and last above none, is a sum.
         is_sum = not over and bool(places) and of[0] > places[0] and of[-1] > places[-1]
-        says = None if is_sum else heading(head, [*over, *found], delimiter, taken, spelled)
+        # What one kind of lines says no other one says, but one with the same head.
+        spelled = said.setdefault(folded(head), {})
+        by_others = taken - spelled.keys()
+        says = None if is_sum else heading(head, [*over, *found], delimiter, by_others, spelled)
+        taken.update(spelled)
         pattern, groups = says or Heading(_alike(head, found), ())
         kinds.append(LineKind(pattern, len(found), groups))
     kinds += [LineKind(f"[{signs}]+", len(rules))] * bool(rules)
