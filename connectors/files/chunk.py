@@ -19,11 +19,13 @@ from connectors.files.record_cells import cells_of
 from connectors.files.records import Records, conserved, sound
 from connectors.files.shadow import covered
 from connectors.files.skipped_lines import NO_LINES, SkippedLines
-from connectors.files.utf8 import LAST_ASCII, Utf8, as_utf8
+from connectors.files.utf8 import Utf8, as_utf8
 
 MARK = codecs.BOM_UTF8
 FEW = 8
-"""Up to one record in so many, single records are cheaper to cut out than all of them."""
+"""Up to one byte in so many, single records are cheaper to cut out than all of them."""
+APART = 8192
+"""From so many bytes for each record on, each is looked at rather than all bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,11 +227,8 @@ class Chunk:
 
     def texts(self, rows: Sequence[int]) -> pl.DataFrame:
         """Of these records: text, and bytes if no text."""
-        if len(rows) > self.height // FEW:
-            return pl.DataFrame([self._texts(), self._raw()])[rows]
-        data = [self._text_of(row) for row in rows]
-        raw = [None if self._is_text(row) else self._bytes(row).hex() for row in rows]
-        return pl.DataFrame({"data": data, "raw": raw}, {"data": pl.String, "raw": pl.String})
+        some = replace(self, records=self.records.only(np.asarray(rows, np.intp)))
+        return pl.DataFrame([some._texts(), some._raw()])
 
     def _texts(self) -> pl.Series:
         settled = self.block[: self.records.consumed]
@@ -267,13 +266,13 @@ class Chunk:
         records = self.records
         # A record's fault is its first one: bytes that are no text may hide behind another.
         broken = np.flatnonzero(records.fault)
-        settled = self.block[: records.consumed]
-        if not len(broken) or (settled.isascii() and b"\0" not in settled):
-            return broken[:0]
-        text = np.frombuffer(settled, np.uint8)
-        odd = np.flatnonzero((text == 0) | (text > LAST_ASCII))
-        first, beyond = (np.searchsorted(odd, at[broken]) for at in (records.start, records.end))
-        found = [row for row in broken[first < beyond].tolist() if not self._is_text(row)]
+        if len(broken) > records.consumed // APART:
+            # As a number with a sign, NUL or a byte beyond ASCII is not above zero.
+            odd = np.flatnonzero(np.frombuffer(self.block, np.int8, records.consumed) <= 0)
+            ends = records.start[broken], records.end[broken]
+            first, beyond = (np.searchsorted(odd, at) for at in ends)
+            broken = broken[first < beyond]
+        found = [row for row in broken.tolist() if not self._is_text(row)]
         return np.array(found, np.int64)
 
     def _raw(self) -> pl.Series:

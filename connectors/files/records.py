@@ -30,8 +30,8 @@ from connectors.files.shadow import covered, covered_width, loose_end, shadow
 from connectors.files.stray_escapes import stray_escapes
 
 NUL = 0
-DECODED_AT_ONCE = 4096
-FEW_RUNS = 4  # Records per run from which joining slices beats masking bytes.
+DECODED_AT_ONCE = 512
+FEW_RUNS = 256  # Bytes per run from which joining slices beats masking bytes.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,7 +140,7 @@ def sound(block: bytes | memoryview, records: Records) -> bytes:
     first, last = start[run_starts], end[np.append(run_starts[1:], True)] + 1
     if fed and len(first) == 1 and last[0] - first[0] == len(data):
         return data
-    if len(first) < len(start) // FEW_RUNS:
+    if len(first) < len(data) // FEW_RUNS:
         view = memoryview(data)
         kept = b"".join([view[a:b] for a, b in zip(first.tolist(), last.tolist(), strict=True)])
     else:
