@@ -29,6 +29,8 @@ from schemas.kinds import EXACT, OFFSET
 from schemas.row_rules import row_rules
 
 KEPT = "kept"
+FEW = 200
+"""Up to so many texts of a kind, each of them is read by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +175,7 @@ def _why_unread(
     of_kind: dict[Kind, slice] = {}
     for (of, _), span in zip(left, spans, strict=True):
         of_kind[of.kind] = slice(of_kind.get(of.kind, span).start, span.stop)
-    why = pl.concat([why_unread(kind, texts[span]) for kind, span in of_kind.items()])
+    why = pl.concat([_why_at_once(kind, texts[span]) for kind, span in of_kind.items()])
     unsure = why[CODE].is_null().to_numpy()
     codes, details = why[CODE], why[DETAIL]
     kept = empty_texts(len(texts))
@@ -196,6 +198,13 @@ def _why_unread(
             for name, column in ((DETAIL, details), (KEPT, kept))
         )
     return pl.DataFrame({CODE: codes, DETAIL: details, KEPT: kept}), typed
+
+
+def _why_at_once(kind: Kind, texts: pl.Series) -> pl.DataFrame:
+    """As `why_unread`; of few texts nothing, which are read one by one for less."""
+    if len(texts) > FEW:
+        return why_unread(kind, texts)
+    return pl.DataFrame({CODE: empty_texts(len(texts)), DETAIL: empty_texts(len(texts))})
 
 
 def _read_each(of: Field, texts: pl.Series) -> list[Value | Unread]:
