@@ -39,6 +39,7 @@ from flows.steps.validate.check import check  # noqa: E402
 from flows.steps.validate.frame_totals import totals_by_state, totals_of_millionths  # noqa: E402
 from flows.steps.validate.normalise import normalise  # noqa: E402
 from flows.steps.validate.rows import Positions, all_rows, identities, staged_rows  # noqa: E402
+from flows.steps.validate.states import READY, REJECTED  # noqa: E402
 from schemas.derived.pandera_schemas import validate  # noqa: E402
 
 STEPS = {
@@ -137,12 +138,12 @@ def profile_chunk(profile: Profile, chunk: Chunk, header: Header, *, validate_al
         full = all_rows(checked, Positions(positions, chunk.codes))
         identity = identities(table, full.typed, 1, full.positions["record_number"])
         staged = staged_rows(table, 1, 1, full, identity)
-        rejected = pl.repeat(False, full.typed.height, eager=True).scatter(full.errors.rows, True)
+        states = pl.repeat(READY, full.typed.height, dtype=pl.String, eager=True)
+        states = states.scatter(full.errors.rows, REJECTED)
     with profile.step("pandera"):
-        lines = full.positions["first_line"].filter(~rejected)
-        validate(table, full.typed.filter(~rejected), lines)
+        ready = states == READY
+        validate(table, full.typed.filter(ready), full.positions["first_line"].filter(ready))
     with profile.step("totals"):
-        states = {"rejected": rejected, "ready": ~rejected} if full.errors else {"ready": ~rejected}
         totals_by_state(table, full.typed, identity, states)
     with profile.step("copy"):
         for _ in copy_staged(table, staged.frame, staged.pieces).parts():

@@ -45,7 +45,7 @@ from flows.stages.split_chunk import keeps_texts
 from flows.stages.terms import with_secrets
 from flows.stages.workspace import Workspace
 from flows.steps.validate.chunk import Validated
-from flows.steps.validate.frame_totals import totals_by_extract
+from flows.steps.validate.frame_totals import totals_by
 from flows.steps.validate.key_filter import KeyFilter, looked_at
 from flows.steps.validate.omitted_secrets import FindRepaired
 from flows.steps.validate.states import READY
@@ -197,7 +197,7 @@ def _validated_together(waiting: Sequence[ReadChunk], profile: Profile) -> _Clea
         if not found.files:
             continue
         table, places = files[0].header.table, found.rows["extract_id"].alias(_PLACE)
-        totals = totals_by_extract(table, found.rows)
+        totals = totals_by(table, found.rows, "extract_id")
         for place, _, chunk in found.files:
             extract, _, number, _, _ = waiting[place]
             states = {table.name: {READY: totals[place]}}

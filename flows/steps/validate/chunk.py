@@ -151,25 +151,23 @@ class _Staging:
         if positions.frame.is_empty():
             return
         rows = all_rows(checked, positions)
-        numbers = rows.positions["record_number"]
-        rejected = pl.repeat(False, rows.typed.height, eager=True).scatter(rows.errors.rows, True)
-        excluded = numbers.is_in(self.validated.excluded)
-        ready = ~(rejected | excluded)
-        clean, lines = rows.typed, rows.positions["first_line"]
-        if not ready.all():
-            clean, lines = clean.filter(ready), lines.filter(ready)
-        validate(table, clean, lines)
+        numbers, lines = rows.positions["record_number"], rows.positions["first_line"]
+        states = pl.repeat(READY, rows.typed.height, dtype=pl.String, eager=True)
+        states = states.scatter(rows.errors.rows, REJECTED)
+        if self.validated.excluded:
+            left_out = numbers.is_in(self.validated.excluded).arg_true()
+            states = states.scatter(left_out, EXCLUDED)
+        ready = states == READY
+        if ready.any():
+            validate(table, rows.typed.filter(ready), lines.filter(ready))
         identity = identities(table, rows.typed, self.extract_id, numbers)
         self.validated.rows[table.name] = staged_rows(
             table, self.batch_id, self.extract_id, rows, identity
         )
         if rows.errors:
-            lines = rows.positions["first_line"]
             self.validated.reasons[table.name] = rows.errors.counted(numbers, lines)
-        states = {REJECTED: rejected} if rows.errors else {}
-        states |= {EXCLUDED: excluded} if self.validated.excluded else {}
-        states[READY] = ready
-        self.validated.totals[table.name] = totals_by_state(table, rows.typed, identity, states)
+        totals = totals_by_state(table, rows.typed, identity, states)
+        self.validated.totals[table.name] = {READY: Totals()} | totals
 
 
 def _validate_inner(

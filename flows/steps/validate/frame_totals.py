@@ -1,7 +1,8 @@
 """The control totals of frames of typed rows."""
 
-from collections.abc import Mapping
+from collections import Counter, defaultdict
 from decimal import Decimal
+from typing import Any
 
 import polars as pl
 
@@ -14,22 +15,18 @@ from schemas.kinds import EXACT
 
 _SAFE_CHARACTERS = 17
 """A plain decimal this short fits Decimal(38, 18) without rounding."""
-_ALL, _EXTRACT = "all", "extract_id"
+_STATE, _CURRENCY = "state", "currency"
 
 
 def totals_by_state(
-    table: Table, typed: pl.DataFrame, identity: pl.Series, states: Mapping[str, pl.Series]
+    table: Table, typed: pl.DataFrame, identity: pl.Series, states: pl.Series
 ) -> dict[str, Totals]:
-    """The control totals of typed rows by state, each a mask; unreadable values are left out."""
-    amounts = [name + EXACT for name in table.amounts]
-    key = [] if key_columns(table) == (IDENTITY,) else [table.key[0]]
-    currency = [table.currency] if table.currency else []
-    counted = identity.to_frame().with_columns(typed[name] for name in (*key, *currency, *amounts))
-    totals = {}
-    for state, mask in states.items():
-        rows = counted.filter(mask)
-        totals[state] = Totals(rows.height, _keys(table, rows), _amounts(table, rows).get(0, {}))
-    return totals
+    """The control totals of typed rows by the state of each; unreadable values are left out."""
+    names = [] if key_columns(table) == (IDENTITY,) else [table.key[0]]
+    names += [table.currency] if table.currency else []
+    columns = [typed[name] for name in names]
+    columns += [typed[name + EXACT].alias(name) for name in table.amounts]
+    return totals_by(table, pl.DataFrame([identity, states.alias(_STATE), *columns]), _STATE)
 
 
 def totals_of_millionths(table: Table, rows: pl.DataFrame) -> Totals:
@@ -42,11 +39,7 @@ def totals_of_millionths(table: Table, rows: pl.DataFrame) -> Totals:
         for currency, *found in sums.iter_rows():
             values = (Decimal(value).scaleb(-MICRO_DIGITS, EXACT_SUMS) for value in found)
             amounts[str(currency)] = dict(zip(table.amounts, values, strict=True))
-    return Totals(rows.height, _keys(table, rows), amounts)
-
-
-def _keys(table: Table, typed: pl.DataFrame) -> int:
-    return int(typed.select(_key_sum(table)).item() or 0)
+    return Totals(rows.height, int(rows.select(_key_sum(table)).item() or 0), amounts)
 
 
 def _key_sum(table: Table) -> pl.Expr:
@@ -56,48 +49,36 @@ def _key_sum(table: Table) -> pl.Expr:
     return key.cast(pl.Int128).sum()
 
 
-def totals_by_extract(table: Table, rows: pl.DataFrame) -> dict[int, Totals]:
-    """The control totals of staged rows, none of which has an error, by their extract."""
-    exact = {name: name + EXACT for name in table.amounts}
-    counted = rows.group_by(_EXTRACT).agg(pl.len(), _key_sum(table).alias("keys"))
-    amounts = _amounts(table, rows.rename(exact), _EXTRACT)
-    return {
-        extract: Totals(height, int(keys), amounts.get(extract, {}))
-        for extract, height, keys in counted.iter_rows()
-    }
-
-
-def _amounts(
-    table: Table, typed: pl.DataFrame, by: str = _ALL
-) -> dict[int, dict[str, dict[str, Decimal]]]:
-    """By what is in a column, the sums of amounts by their currency."""
-    if not table.amounts or typed.is_empty():
-        return {}
-    assert table.currency is not None
-    assert all(table.by_name[name].kind is Kind.DOUBLE for name in table.amounts)
-    exact = [pl.col(name + EXACT) for name in table.amounts]
-    short = [
-        (text.str.len_bytes() <= _SAFE_CHARACTERS) | text.str.contains(MILLIONTHS) for text in exact
-    ]
-    of = pl.lit(0).alias(_ALL) if by == _ALL else pl.col(by)
-    currency = pl.col(table.currency).cast(pl.String).fill_null(NO_CURRENCY).alias("currency")
-    sums = (
-        typed.lazy()
-        .group_by(of, currency)
-        .agg(
-            pl.when(fits).then(text).cast(AMOUNT).sum().name.keep()
-            for text, fits in zip(exact, short, strict=True)
-        )
-        .collect()
+def totals_by(table: Table, rows: pl.DataFrame, by: str) -> dict[Any, Totals]:
+    """The control totals of staged rows by what is in a column, which is never null."""
+    names, currency = table.amounts, pl.lit(NO_CURRENCY)
+    if names:
+        assert table.currency is not None
+        assert all(table.by_name[name].kind is Kind.DOUBLE for name in names)
+        currency = pl.col(table.currency).cast(pl.String).fill_null(NO_CURRENCY)
+    fits = rows.select(
+        (pl.col(name).str.len_bytes() <= _SAFE_CHARACTERS) | pl.col(name).str.contains(MILLIONTHS)
+        for name in names
     )
-    result: dict[int, dict[str, dict[str, Decimal]]] = {}
-    for row in sums.iter_rows(named=True):
-        result.setdefault(row[by], {})[row["currency"]] = {
-            name: row[name + EXACT] or Decimal(0) for name in table.amounts
-        }
-    for name, text, fits in zip(table.amounts, exact, short, strict=True):
-        long = typed.filter(~fits).select(of, currency, text)
-        for whose, kind, digits in long.iter_rows():
-            amounts = result[whose][kind]
-            amounts[name] = EXACT_SUMS.add(amounts[name], Decimal(digits))
-    return result
+    short = (pl.when(fits[name]).then(name).cast(AMOUNT).alias(name) for name in names)
+    told = rows.with_columns(currency.alias(_CURRENCY), *short)
+    beyond = defaultdict[tuple[Any, str, str], Decimal](Decimal)
+    for name in names:
+        if not fits[name].all():
+            long = told.select(by, _CURRENCY).with_columns(rows[name]).filter(~fits[name])
+            for of, kind, digits in long.iter_rows():
+                beyond[of, kind, name] = EXACT_SUMS.add(beyond[of, kind, name], Decimal(digits))
+    sums = told.group_by(by, _CURRENCY).agg(
+        pl.len(), _key_sum(table).alias("keys"), pl.col(names).sum()
+    )
+    heights, keys = Counter[Any](), Counter[Any]()
+    amounts = defaultdict[Any, dict[str, dict[str, Decimal]]](dict)
+    for of, kind, height, key, *found in sums.iter_rows():
+        heights[of] += height
+        keys[of] += int(key or 0)
+        if names:
+            amounts[of][kind] = {
+                name: EXACT_SUMS.add(value or Decimal(0), beyond.get((of, kind, name), Decimal(0)))
+                for name, value in zip(names, found, strict=True)
+            }
+    return {of: Totals(height, keys[of], amounts[of]) for of, height in heights.items()}
