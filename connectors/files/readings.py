@@ -25,6 +25,9 @@ from connectors.files.bitmask import (
 from connectors.files.dialect import Dialect
 from connectors.files.lines import CARRIAGE_RETURN, LINE_FEED, PhysicalLines
 
+FEW_QUOTES = 8
+"""With no more than one quote in so many lines, those with one are read apart from the others."""
+
 
 class Readings(NamedTuple):
     """What strict reading from the start of each line comes to, for all lines of the block.
@@ -57,6 +60,78 @@ def read_plain(text: Bytes, lines: PhysicalLines, dialect: Dialect) -> Readings:
 def read_quoted(
     text: Bytes, lines: PhysicalLines, width: int, dialect: Dialect, *, final: bool, endless: bool
 ) -> Readings:
+    start, stop, complete, size = lines.start, lines.stop, lines.complete, lines.size
+    fields, stray_at, ends_at, crossing, closing, closes = _followed(text, lines, dialect)
+
+    # A quote may close far behind the limits: what it holds is one record, if too large a one.
+    sound, ended = stray_at == NEVER, ends_at != NEVER
+    reach = np.minimum(ends_at, size) - start
+    closes_on = np.arange(len(start))
+    closes_on[crossing] = closes
+    closes_on[~(sound & ended & (reach <= dialect.look_ahead_bytes))] = -1
+    # Of all lines that end in the block, only the last odd one can still be open at its end.
+    sound[closing[-1:]] &= not endless
+    unclosed = sound & ~ended & (reach <= dialect.look_ahead_bytes) & (not final)
+
+    # Only a record within the limits speaks for reading anew where it begins.
+    fits: Flags = sound & (reach <= dialect.max_record_bytes)
+    for at in np.flatnonzero(fits & (reach > dialect.max_field_bytes)).tolist():
+        record = text[start[at] : start[at] + reach[at]]
+        fits[at] = not has_large_field(record, dialect, quoted_only=True)
+    undecided = fits & ~ended & (not final)
+    rivals = np.flatnonzero((fits & ended & (fields == width) & (stop > start)) | undecided)
+    suspects = crossing[: np.searchsorted(crossing, complete)]
+    return Readings(fields, stray_at, closes_on, suspects, unclosed, rivals, undecided)
+
+
+class _Followed(NamedTuple):
+    """Lines read up to where their quotes are closed.
+
+    `ends_at` is where the reading of a line ends, NEVER if nothing closes it. The `crossing` lines
+    leave a quote open, which `closes` on a line, or -1; `closing` are all lines that may close one.
+    """
+
+    fields: Places
+    stray_at: Places
+    ends_at: Places
+    crossing: Places
+    closing: Places
+    closes: Places
+
+
+def _followed(text: Bytes, lines: PhysicalLines, dialect: Dialect) -> _Followed:
+    few = np.count_nonzero(text == ord(dialect.quote)) * FEW_QUOTES <= len(lines.start)
+    return (_followed_apart if few else _followed_all)(text, lines, dialect)
+
+
+def _followed_apart(text: Bytes, lines: PhysicalLines, dialect: Dialect) -> _Followed:
+    """Read the lines with a quote as if there were no others, and put them back between those."""
+    quotes = np.flatnonzero(text == ord(dialect.quote))
+    row = np.unique(np.searchsorted(lines.start, quotes, "right") - 1)
+    begin, beyond = lines.start[row], lines.after[row]
+    pairs = zip(begin.tolist(), beyond.tolist(), strict=True)
+    near = np.frombuffer(b"".join([text.data[a:b] for a, b in pairs]), np.uint8)
+    moved = begin - (np.cumsum(beyond - begin) - (beyond - begin))
+    complete = int(np.searchsorted(row, lines.complete))
+    some = PhysicalLines(
+        begin - moved, lines.stop[row] - moved, beyond - moved, complete, len(near)
+    )
+    found = _followed_all(near, some, dialect)
+
+    def put_back(places: Places) -> Places:
+        holder = np.searchsorted(some.start, places, "right") - 1
+        return np.where(places == NEVER, NEVER, places + moved[holder])
+
+    fields, stray_at = read_plain(text, lines, dialect).fields, np.full(len(lines.start), NEVER)
+    ends_at = lines.stop.copy()
+    ends_at[lines.complete :] = NEVER
+    fields[row], stray_at[row] = found.fields, put_back(found.stray_at)
+    ends_at[row] = put_back(found.ends_at)
+    closes = np.append(row, -1)[found.closes]
+    return _Followed(fields, stray_at, ends_at, row[found.crossing], row[found.closing], closes)
+
+
+def _followed_all(text: Bytes, lines: PhysicalLines, dialect: Dialect) -> _Followed:
     start, stop, after, complete, size = lines
     masks = _masks(text, lines, dialect)
     outer, inner = Tally(masks.delimiter & ~masks.inside), Tally(masks.delimiter & masks.inside)
@@ -79,26 +154,7 @@ def read_quoted(
     stray_at[stray_at > ends_at] = NEVER
     fields[crossing] += inner.before(np.minimum(ends_at[crossing], size))
     fields[crossing] -= inner.before(after[crossing])
-
-    # A quote may close far behind the limits: what it holds is one record, if too large a one.
-    sound, ended = stray_at == NEVER, ends_at != NEVER
-    reach = np.minimum(ends_at, size) - start
-    closes_on = np.arange(len(start))
-    closes_on[crossing] = closes
-    closes_on[~(sound & ended & (reach <= dialect.look_ahead_bytes))] = -1
-    # Of all lines that end in the block, only the last odd one can still be open at its end.
-    sound[closing[-1:]] &= not endless
-    unclosed = sound & ~ended & (reach <= dialect.look_ahead_bytes) & (not final)
-
-    # Only a record within the limits speaks for reading anew where it begins.
-    fits: Flags = sound & (reach <= dialect.max_record_bytes)
-    for at in np.flatnonzero(fits & (reach > dialect.max_field_bytes)).tolist():
-        record = text[start[at] : start[at] + reach[at]]
-        fits[at] = not has_large_field(record, dialect, quoted_only=True)
-    undecided = fits & ~ended & (not final)
-    rivals = np.flatnonzero((fits & ended & (fields == width) & (stop > start)) | undecided)
-    suspects = crossing[: np.searchsorted(crossing, complete)]
-    return Readings(fields, stray_at, closes_on, suspects, unclosed, rivals, undecided)
+    return _Followed(fields, stray_at, ends_at, crossing, closing, closes)
 
 
 class _Masks(NamedTuple):

@@ -1,13 +1,16 @@
 import csv
 import io
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
+from connectors.files import readings
 from connectors.files.chunk import _slow_cells
 from connectors.files.dialect import Dialect
+from connectors.files.lines import physical_lines
 from tests.examples import examples
 from tests.extracts import slow_records
 from tests.extracts.cut_records import chunked, read
@@ -60,6 +63,21 @@ dialects = st.builds(
     st.sampled_from(SKIPPED),
 )
 cuts = st.lists(st.integers(0, 20), max_size=150)
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(texts, st.booleans(), st.booleans())
+def test_lines_with_a_quote_are_read_apart_as_among_all(
+    data: bytes, final: bool, blanks_dropped: bool
+) -> None:
+    text, dialect = np.frombuffer(data, np.uint8), Dialect(blanks_dropped=blanks_dropped)
+    lines = physical_lines(text, final=final, returns=b"\r" in data)
+    each = zip(
+        readings._followed_apart(text, lines, dialect),
+        readings._followed_all(text, lines, dialect),
+        strict=True,
+    )
+    assert all(np.array_equal(apart, among_all) for apart, among_all in each)
 
 
 @pytest.mark.long
