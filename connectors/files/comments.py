@@ -32,6 +32,14 @@ class CommentLines(NamedTuple):
         there = (begin <= self.start) & (self.start < end)
         return CommentLines(self.start[there] - begin, self.end[there] - begin, self.line[there])
 
+    def followed_by(self, more: CommentLines, there: int) -> CommentLines:
+        """These, and those of what begins at a place behind them."""
+        return CommentLines(
+            np.concatenate([self.start, more.start + there]),
+            np.concatenate([self.end, more.end + there]),
+            np.concatenate([self.line, more.line]),
+        )
+
     def within(self, text: Bytes, dialect: Dialect) -> bool:
         """Prove from the bytes that each of them is one line, and no record."""
         size = self.end - self.start

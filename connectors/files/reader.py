@@ -131,9 +131,11 @@ def _settled(pieces: Pieces, width: int, dialect: Dialect, place: Place) -> Iter
         if chunk.records.waits:
             # Whether to wait is decided at once, whatever else the block holds: so a run that goes
             # on here cuts the same chunks.
-            size = pieces.record_size(rest[chunk.records.consumed :], dialect)
+            left = rest[chunk.records.consumed :]
+            size = pieces.record_size(left, dialect)
             if size is None:
-                chunk = _chunk(rest, width, dialect, place, final=final, endless=True)
+                more = _chunk(left, width, dialect, chunk.end, final=final, endless=True)
+                chunk = replace(chunk, records=chunk.records.followed_by(more.records))
             else:
                 wanted = size
         if chunk.records.consumed:

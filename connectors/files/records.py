@@ -69,6 +69,22 @@ class Records:
             fault=self.fault[chosen],
         )
 
+    def followed_by(self, more: Records) -> Records:
+        """These, and those of what follows what they consumed of the block."""
+        there = self.consumed
+        return Records(
+            np.concatenate([self.start, more.start + there]),
+            np.concatenate([self.end, more.end + there]),
+            np.concatenate([self.first_line, more.first_line]),
+            np.concatenate([self.last_line, more.last_line]),
+            np.concatenate([self.fault, more.fault]),
+            there + more.consumed,
+            self.lines + more.lines,
+            more.inside,
+            more.waits,
+            self.comments.followed_by(more.comments, there),
+        )
+
 
 def split(
     block: bytes | memoryview,
