@@ -184,7 +184,7 @@ class Chunk:
         return pl.DataFrame(rows, schema, orient="row")
 
     def _csv_cells(self, records: Records, width: int) -> pl.DataFrame:
-        text = sound(self.block[: self.records.consumed], records)
+        text = sound(self.block, records)
         if self.dialect.encoding != "utf-8":
             text = text.decode(self.dialect.encoding).encode()
         signs = covered(self.dialect)
@@ -203,9 +203,10 @@ class Chunk:
     @cached_property
     def utf8(self) -> Utf8 | None:
         """All records as UTF-8, where a byte of the file is a sign; None: of no such encoding."""
-        records = self.records
-        settled = self.block[: records.consumed]
-        return as_utf8(settled, records.start, records.end, self.dialect.encoding)
+        records, encoding = self.records, self.dialect.encoding
+        # What is behind the records is not read; to be without it, they would be copied.
+        text = self.block if encoding == "utf-8" else self.block[: records.consumed]
+        return as_utf8(text, records.start, records.end, encoding)
 
     def positions(self) -> pl.DataFrame:
         """Of all records: number, first and last line, byte range, text, and bytes if no text."""
@@ -231,9 +232,9 @@ class Chunk:
         return pl.DataFrame([some._texts(), some._raw()])
 
     def _texts(self) -> pl.Series:
-        settled = self.block[: self.records.consumed]
-        encoding, none = self.dialect.encoding, self._no_text
+        size, encoding, none = self.records.consumed, self.dialect.encoding, self._no_text
         if self._is_a_line_each and not len(none):
+            settled = self.block[:size]
             text = settled if encoding == "utf-8" else settled.decode(encoding).encode()
             text = text.replace(b"\r\n", b"\n") if b"\r" in text else text
             if b"\r" not in text:
@@ -243,10 +244,10 @@ class Chunk:
         begin = pl.Series("begin", self.records.start)
         length = pl.Series("length", self.records.end) - begin
         # Places are of the bytes as they were delivered.
-        if encoding != "utf-8" or length.sum() * FEW < len(settled):
+        if encoding != "utf-8" or length.sum() * FEW < size:
             return self._decoded_texts()
         length = length.scatter(none, 0)
-        cut = pl.lit(settled).bin.slice(begin.cast(pl.Int64), length.cast(pl.Int64))
+        cut = pl.lit(self.block[:size]).bin.slice(begin.cast(pl.Int64), length.cast(pl.Int64))
         texts = pl.select(cut.cast(pl.String).alias("data")).to_series()
         return texts.scatter(none, [self._text_of(row) for row in none.tolist()])
 
@@ -257,7 +258,9 @@ class Chunk:
         return np.array_equal(self.records.first_line, lines)
 
     def _decoded_texts(self) -> pl.Series:
-        texts = [self._text_of(row) for row in range(self.height)]
+        block, encoding = self.block, self.dialect.encoding
+        places = zip(self.records.start.tolist(), self.records.end.tolist(), strict=True)
+        texts = [_shown(block[begin:end], encoding) for begin, end in places]
         return pl.Series("data", texts, dtype=pl.String)
 
     @cached_property
