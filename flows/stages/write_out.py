@@ -92,8 +92,9 @@ def write_out(
         left = staged
         if binary:
             short = clean & plain_rows(of, rows) & ~rows["record_number"].is_in(validated.excluded)
-            exact.append(in_millionths(of, rows.filter(short)))
-            left = staged.only(~short)
+            if short.any():
+                exact.append(in_millionths(of, rows.filter(short)))
+                left = staged.only(~short)
             places = left.frame["record_number"] - chunk.start.record
             left = replace(left, frame=left.frame.with_columns(chunk.texts(places.to_list())))
         if not kept:

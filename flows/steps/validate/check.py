@@ -31,6 +31,16 @@ from schemas.row_rules import row_rules
 KEPT = "kept"
 FEW = 200
 """Up to so many texts of a kind, each of them is read by itself."""
+_TEXT, _GIVEN = pl.col("text"), pl.col("given")
+# A remark behind the delivered text says more than the text alone.
+_REMARKED = ((_TEXT != _GIVEN) & _TEXT.str.starts_with(_GIVEN)).fill_null(value=False)
+_TOLD = (
+    pl.col(CODE).fill_null(""),
+    pl.when(~_REMARKED).then(DETAIL).alias(DETAIL),
+    pl.col(KEPT),
+    pl.when(_REMARKED | _GIVEN.is_null()).then(_TEXT).otherwise(_GIVEN).alias("quoted"),
+)
+"""Of cells that are no value, as `_why_unread` gives them: the reason, and what it quotes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,19 +133,7 @@ def _read_strictly(
     ends = np.cumsum([len(rows) for _, rows in left]).tolist()
     spans = [slice(end - len(rows), end) for end, (_, rows) in zip(ends, left, strict=True)]
     why, typed = _why_unread(left, spans, texts, typed)
-    # A remark behind the delivered text says more than the text alone.
-    told = why.with_columns(texts.alias("text"), given.alias("given")).with_columns(
-        ((pl.col("text") != pl.col("given")) & pl.col("text").str.starts_with(pl.col("given")))
-        .fill_null(value=False)
-        .alias("remarked")
-    )
-    plain = pl.col("remarked") | pl.col("given").is_null()
-    told = told.select(
-        pl.col(CODE).fill_null(""),
-        pl.when(~pl.col("remarked")).then(DETAIL).alias(DETAIL),
-        KEPT,
-        pl.when(plain).then("text").otherwise("given").alias("quoted"),
-    )
+    told = why.with_columns(texts.alias("text"), given.alias("given")).select(_TOLD)
     codes = sorted(code for code in told[CODE].unique().to_list() if code)
     masks = [(code, (told[CODE] == code).to_numpy()) for code in codes]
     unread: dict[str, list[OfField]] = {}
