@@ -31,7 +31,7 @@ from connectors.files.stray_escapes import stray_escapes
 
 NUL = 0
 DECODED_AT_ONCE = 512
-FEW_RUNS = 256  # Bytes per run from which joining slices beats masking bytes.
+FEW_RUNS = 1024  # Bytes per run from which joining slices beats masking bytes.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
