@@ -43,9 +43,11 @@ def stands_alone(encoding: str, sign: bytes) -> bool:
 def utf8_sizes(encoding: str) -> bytes | None:
     """How many bytes the sign of each byte has as UTF-8; None: a sign may have several bytes."""
     signs = [bytes([byte]).decode(encoding, "replace") for byte in range(256)]
-    pairs = bytes(chain(*product(range(256), repeat=2)))
-    if pairs.decode(encoding, "replace") != "".join(signs[byte] for byte in pairs):
-        return None
+    # A sign of several bytes, if there is any, has a high one, which is found soonest from above.
+    for lead in reversed(range(256)):
+        pairs = bytes(chain(*product((lead,), range(256))))
+        if pairs.decode(encoding, "replace") != "".join(signs[byte] for byte in pairs):
+            return None
     return bytes(len(sign.encode()) for sign in signs)
 
 
