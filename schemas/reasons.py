@@ -195,6 +195,13 @@ REASONS = _by_code(
         "Take it over as `recon rejects` wrote it, or leave it empty for a row that repairs none.",
     ),
     Reason(
+        "RepairedTwice",
+        "one of several keys for one repaired row",
+        "{row} repairs the same row ('{field}' {value}) with another key.",
+        "Deliver one of them: a row is one record. One that is a record of its own comes without a "
+        "name in that column.",
+    ),
+    Reason(
         "KeyOfAnother",
         "key of another row of the corrected delivery",
         "{row} has the same key ({value}) with other content, and is not the row that this one "

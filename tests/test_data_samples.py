@@ -37,6 +37,7 @@ NOT_BY_FILES = {
     "TenantNotBound",
     "KeyCollision",
     "RepairsNothing",
+    "RepairedTwice",
     "KeyOfAnother",
     "RecordOfAnother",
     "LeftOut",

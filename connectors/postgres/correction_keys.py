@@ -2,9 +2,10 @@
 
 Like `batch_keys`, outcomes are only added here. A row repairs a row of the batch that its batch
 corrects, and it does not become another one: a key typed wrong must not write over a good record.
+Nor do several make several records of one.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import psycopg
 
@@ -16,7 +17,7 @@ from connectors.postgres.attempts import (
 )
 from connectors.postgres.batch_keys import error_data, key_value, ready, untold
 from connectors.postgres.corrections import staged_tables
-from connectors.postgres.ledger import State, batch_span
+from connectors.postgres.ledger import State, batch_span, find_batch
 from connectors.postgres.ranges import Range
 from schemas.derived.sql_names import TARGET_NAMES, key_columns, listed, staged_name
 from schemas.derived.views import (
@@ -35,6 +36,7 @@ from schemas.derived.views import (
 )
 from schemas.field import Table
 from schemas.own_columns import PARENT_COLUMN
+from schemas.reasons import OF_ROW
 from schemas.tables import INSERT_BATCH_DATA
 
 _COUNTS_NOT = (*ERRORS, CORRECTED, "superseded", "excluded")
@@ -56,6 +58,81 @@ def mark_strays(connection: psycopg.Connection, table: Table, batch_id: int, cor
                   AND r.extract_id || ':' || r.record_number = s.parent)) s"""
     span = {**batch_span(connection, batch_id), "corrects": corrects}
     return connection.execute(statement, span).rowcount
+
+
+def mark_repaired_twice(
+    connection: psycopg.Connection, tables: Iterable[Table], batch_id: int, corrects: int
+) -> int:
+    """Reject rows with different keys that repair the same row; returns how many.
+
+    One row is one record, and which of them it is only the sender knows. Rows of one key are left
+    to `mark_duplicates`. Of a line that could not be divided into cells nobody knows how many
+    records it was, so that any number may repair it.
+    """
+    _offer_claims(connection, tables, batch_id)
+    _lead_back(connection, corrects)
+    statement = f"""
+        WITH claimed AS (
+            SELECT *, first_value(key) OVER (PARTITION BY repaired ORDER BY place) AS first_key
+            FROM claims WHERE repaired IS NOT NULL
+        ), twice AS (
+            SELECT repaired, min(place) AS one,
+                min(place) FILTER (WHERE key <> first_key) AS other
+            FROM claimed GROUP BY repaired HAVING min(key) <> max(key)
+        )
+        INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
+        SELECT %(batch)s, extract_id, record_number, 'rejected',
+            {error_data("RepairedTwice", PARENT_COLUMN)}
+        FROM (SELECT c.extract_id, c.record_number, c.key_value, c.line,
+                  'Line ' || o.line || ' of ' || e.name AS of_row
+              FROM claimed c JOIN twice t USING (repaired)
+              JOIN claims o ON o.place = CASE WHEN c.key = c.first_key THEN t.other ELSE t.one END
+              JOIN extract e ON e.id = o.extract_id) s"""
+    return connection.execute(statement, {"batch": batch_id}).rowcount
+
+
+def _offer_claims(connection: psycopg.Connection, tables: Iterable[Table], batch_id: int) -> None:
+    """The temporary table `claims`: rows that name the one they repair, each with its key.
+
+    `named` is that name, and `repaired` the row that `_lead_back` finds.
+    """
+    connection.execute(
+        """DROP TABLE IF EXISTS pg_temp.claims;
+        CREATE TEMP TABLE claims (extract_id int, record_number bigint, place bigint, line bigint,
+            key_value text, key text, named text, repaired text) ON COMMIT DROP"""
+    )
+    for table in tables:
+        keys = ", ".join(f"s.{quoted(name)}" for name in key_columns(table))
+        connection.execute(
+            f"""INSERT INTO claims
+            SELECT s.extract_id, s.record_number, (s.extract_id::bigint << 40) + s.record_number,
+                {position("first_line")}, s.parent, '{table.name} ' || ROW({keys})::text, s.parent
+            FROM {staged_name(table)} s
+            WHERE {ready()} AND {untold()} AND btrim(s.parent) <> ''""",
+            batch_span(connection, batch_id),
+        )
+    connection.execute("ANALYZE claims")
+
+
+def _lead_back(connection: psycopg.Connection, corrects: int) -> None:
+    """Find the row that each of `claims` goes back to, over the corrections between.
+
+    The way ends below a line that had no cells: each repair of it is a row in its own right.
+    """
+    current: int | None = corrects
+    while current is not None:
+        for table in staged_tables(connection, current):
+            connection.execute(
+                f"""UPDATE claims SET repaired = named, named = s.parent
+                FROM {staged_name(table)} s
+                WHERE {of_batch("s")} AND named = s.extract_id || ':' || s.record_number
+                    AND NOT EXISTS (
+                        SELECT FROM json_array_elements(coalesce(s.error_data, '[]')::json) e
+                        WHERE e ->> 'ErrorCode' IN ({listed(OF_ROW)}))""",
+                batch_span(connection, current),
+            )
+        above = find_batch(connection, current).corrects
+        current = above if above is not None and above < current else None
 
 
 def mark_taken_keys(connection: psycopg.Connection, table: Table, batch_id: int) -> int:

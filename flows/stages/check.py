@@ -18,7 +18,12 @@ from connectors.postgres.batch_keys import (
     mark_collisions,
     mark_duplicates,
 )
-from connectors.postgres.correction_keys import mark_strays, mark_taken_keys, mark_taken_records
+from connectors.postgres.correction_keys import (
+    mark_repaired_twice,
+    mark_strays,
+    mark_taken_keys,
+    mark_taken_records,
+)
 from connectors.postgres.database import analyse
 from connectors.postgres.evidence import ledger_detail
 from connectors.postgres.findings import note_left_out, note_no_records
@@ -60,10 +65,12 @@ def check(workspace: Workspace, lease: Lease) -> None:
     with lease.transaction() as connection:
         join_by_hash(connection, only=True)
         known = _known(receipts)
+        if batch.corrects is not None:
+            _reject_strays(lease, tables, batch.corrects)
         for number, table in enumerate(tables):
             workspace.progress("check", number, len(tables))
             if batch.corrects is not None:
-                _reject_strays(lease, table, profile, batch.corrects)
+                _reject_taken(lease, table, profile)
             _check_table(lease, table, profile, known.get(table.name, Known()))
             note_left_out(connection, table, batch.id, _left_out(receipts, table))
             for clue, code in ((VALUELESS, "NoValue"), (COMMENTS, "Comment")):
@@ -132,11 +139,19 @@ def _no_records(receipts: Iterable[Receipt], table: Table, clue: str) -> dict[in
     return found
 
 
-def _reject_strays(lease: Lease, table: Table, profile: Profile, corrects: int) -> None:
-    """Reject rows that do not repair what they say they do."""
-    if strays := mark_strays(lease.connection, table, lease.batch_id, corrects):
-        told = f"{quantity(strays, 'row', grouped)} that {agree(strays, 'repairs', 'repair')}"
-        log.warning("%s: %s no row of batch %s", table.title, told, corrects)
+def _reject_strays(lease: Lease, tables: Iterable[Table], corrects: int) -> None:
+    """Reject rows that do not repair what they say they do, or not alone."""
+    for table in tables:
+        if strays := mark_strays(lease.connection, table, lease.batch_id, corrects):
+            told = f"{quantity(strays, 'row', grouped)} that {agree(strays, 'repairs', 'repair')}"
+            log.warning("%s: %s no row of batch %s", table.title, told, corrects)
+    if twice := mark_repaired_twice(lease.connection, tables, lease.batch_id, corrects):
+        rows = quantity(twice, "row", grouped)
+        log.warning("%s of several keys that repair the same rows of batch %s", rows, corrects)
+
+
+def _reject_taken(lease: Lease, table: Table, profile: Profile) -> None:
+    """Reject rows with the key of what they do not repair."""
     if profile.duplicate != "last_wins" and (
         taken := mark_taken_keys(lease.connection, table, lease.batch_id)
     ):

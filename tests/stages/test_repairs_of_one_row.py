@@ -1,0 +1,153 @@
+"""One delivered row becomes one record, however many rows of a correction say they repair it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.files.profile import DEFAULT
+from flows.stages.sequence import import_delivery
+from flows.stages.workspace import Workspace
+from tests.conftest import Once
+from tests.stages.payments import HEADER, line, write
+
+CLEAN, WRONG, TWO_IN_ONE = "1:1", "1:2", "1:3"
+"""A row without an error, one with a wrong amount, and one that lost its line end."""
+
+Deliver = Callable[..., dict[int, str]]
+
+
+@pytest.fixture
+def deliver(workspace: Workspace, rows: Any, tmp_path: Path, once: Once) -> Deliver:
+    """`deliver((WRONG, line(2)), corrects=1)` corrects a batch; what became of each row."""
+
+    def build() -> None:
+        lines = [line(1), line(2, amount="ten"), f"{line(3)},{line(4)}"]
+        import_delivery(workspace, [write(tmp_path / "a.csv", *lines)], DEFAULT)
+
+    once(build)
+
+    def correct(*repairs: tuple[str, str], corrects: int = 1) -> dict[int, str]:
+        path = tmp_path / "repairs.csv"
+        lines = [f"ReconRow,{HEADER}", *(f"{name},{text}" for name, text in repairs)]
+        path.write_text("\n".join(lines) + "\n")
+        made = import_delivery(workspace, [str(path)], DEFAULT, corrects=corrects).batch.id
+        found = rows("SELECT record_number, state FROM staged_row WHERE batch_id = %s", [made])
+        return dict(sorted(found))
+
+    return correct
+
+
+def why(rows: Any, batch: int = 2) -> list[tuple[int, str, str]]:
+    """Record number, code and message of the rows in error."""
+    found = rows(
+        "SELECT record_number, error_data::json -> 0 ->> 'ErrorCode', "
+        "error_data::json -> 0 ->> 'Message' FROM outcome "
+        "WHERE batch_id = %s AND error_data IS NOT NULL ORDER BY 1",
+        [batch],
+    )
+    return [(int(number), code, message) for number, code, message in found]
+
+
+def test_two_keys_for_one_row_are_told_of_each_other(rows: Any, deliver: Deliver) -> None:
+    """Nobody but the sender knows which of them is the record, and none is invented."""
+    states = deliver((WRONG, line(2)), (WRONG, line(9)), (WRONG, line(8)), ("", line(7)))
+    assert states == {1: "rejected", 2: "rejected", 3: "rejected", 4: "inserted"}
+    said = "Line {} of repairs.csv repairs the same row ('ReconRow' 1:2) with another key."
+    assert why(rows) == [
+        (1, "RepairedTwice", said.format(3)),
+        (2, "RepairedTwice", said.format(2)),
+        (3, "RepairedTwice", said.format(2)),
+    ]
+    assert rows("SELECT state FROM staged_row WHERE batch_id = 1 AND record_number = 2") == [
+        ("rejected",)
+    ]
+    assert rows('SELECT "Id" FROM payment ORDER BY 1') == [(1,), (7,)]
+
+
+TOGETHER: dict[str, tuple[list[tuple[str, str]], dict[int, str]]] = {
+    # name: the rows of a correction, what becomes of them
+    "the same key and content is a repeat": (
+        [(WRONG, line(2)), (WRONG, line(2))],
+        {1: "inserted", 2: "superseded"},
+    ),
+    "the same key with other content is a conflict": (
+        [(WRONG, line(2)), (WRONG, line(2, amount="7"))],
+        {1: "conflict", 2: "conflict"},
+    ),
+    "a repeat beside another key": (
+        [(WRONG, line(2)), (WRONG, line(2)), (WRONG, line(9))],
+        {1: "rejected", 2: "rejected", 3: "rejected"},
+    ),
+    "a tenant is a part of the key": (
+        [(WRONG, line(2)), (WRONG, line(2, tenant=8))],
+        {1: "rejected", 2: "rejected"},
+    ),
+    "one of the two cannot be read": (
+        [(WRONG, line(2)), (WRONG, line(9, amount="nine"))],
+        {1: "inserted", 2: "rejected"},
+    ),
+    "a row without an error is one record too": (
+        [(CLEAN, line(1, amount="7")), (CLEAN, line(9))],
+        {1: "rejected", 2: "rejected"},
+    ),
+    "a broken line may have been several records": (
+        [(TWO_IN_ONE, line(3)), (TWO_IN_ONE, line(4)), (WRONG, line(2))],
+        {1: "inserted", 2: "inserted", 3: "inserted"},
+    ),
+    "rows that name none are records of their own": (
+        [("", line(8)), ("", line(9))],
+        {1: "inserted", 2: "inserted"},
+    ),
+    "rows that name nothing are told that": (
+        [("1:99", line(8)), ("1:99", line(9))],
+        {1: "rejected", 2: "rejected"},
+    ),
+}
+
+
+@pytest.mark.long(but=("a broken line may have been several records",))
+@pytest.mark.parametrize("name", TOGETHER)
+def test_rows_that_repair_one_row(deliver: Deliver, name: str) -> None:
+    repairs, expected = TOGETHER[name]
+    assert deliver(*repairs) == expected
+
+
+@pytest.mark.long
+def test_rows_that_repair_one_row_over_another_correction(rows: Any, deliver: Deliver) -> None:
+    """Each names a row of its own, and both of these stand for the same delivered one."""
+    deliver((WRONG, line(2)), (WRONG, line(9)))
+    again = deliver(("2:1", line(2)), ("2:2", line(9)), corrects=2)
+    assert (again, {code for _, code, _ in why(rows, 3)}) == (
+        {1: "rejected", 2: "rejected"},
+        {"RepairedTwice"},
+    )
+    assert deliver(("3:2", line(9)), corrects=3) == {1: "inserted"}
+    assert rows("SELECT state FROM staged_row WHERE batch_id = 1 AND record_number = 2") == [
+        ("corrected",)
+    ]
+
+
+@pytest.mark.long
+def test_a_row_of_insert_batch_data_is_a_record_of_one_kind(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "insert_batch_data.csv"
+    path.write_text("Data,HasError,Merged,BatchId,Jsondata,ErrorData\nnothing,false,false,5,,\n")
+    import_delivery(workspace, [str(path)], DEFAULT, record="insert_batch_data")
+    payment, rate = tmp_path / "payment.csv", tmp_path / "currency_rate.csv"
+    payment.write_text(f"ReconRow,{HEADER}\n1:1,{line(2)}\n")
+    top = "ReconRow,Id,TenantsId,FromCurrenciesId,ToCurrenciesId,ExchangeRate,EffectiveDate"
+    rate.write_text(f"{top}\n1:1,2,7,1,2,1.5,2026-01-01T00:00:00\n")
+    import_delivery(workspace, [str(payment), str(rate)], DEFAULT, corrects=1)
+    assert {code for _, code, _ in why(rows)} == {"RepairedTwice"}
+    assert rows("SELECT state FROM staged_row WHERE batch_id = 2") == [("rejected",)] * 2
+
+
+@pytest.mark.long
+def test_what_a_broken_line_was_made_into_is_one_record_each(deliver: Deliver) -> None:
+    wrong = deliver((TWO_IN_ONE, line(3, amount="x")), (TWO_IN_ONE, line(4, amount="y")))
+    assert set(wrong.values()) == {"rejected"}
+    repairs = [("2:1", line(3)), ("2:2", line(4)), ("2:2", line(9))]
+    assert deliver(*repairs, corrects=2) == {1: "inserted", 2: "rejected", 3: "rejected"}
