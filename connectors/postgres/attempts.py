@@ -47,7 +47,8 @@ def later_attempts(connection: psycopg.Connection, batch_id: int) -> dict[Attemp
     """The rows in error of a batch whose repair came in a later one, whatever became of it there.
 
     What was undone or discarded is no repair. A repair that was rejected is to be repaired in its
-    own batch: the row is the same, and what was corrected of it so far is there.
+    own batch: the row is the same, and what was corrected of it so far is there. Of several in one
+    batch somebody has to choose, so none of them is later than the others.
     """
     repairs, states = _repairs(connection, batch_id)
     found = _matched_by_key(connection, batch_id)
@@ -64,7 +65,7 @@ def later_attempts(connection: psycopg.Connection, batch_id: int) -> dict[Attemp
             # One that was corrected in its turn counts as taken in, and not by its own batch.
             if settled and (states.get(row) not in REPAIRING or states.get(row) == CORRECTED):
                 found[row] = Later(max(settled).batch_id, REPAIRED)
-            elif not settled and row < last:
+            elif not settled and row.batch_id < last.batch_id:
                 state = REJECTED if states[last] in ERRORS else WAITING
                 found[row] = Later(last.batch_id, state)
     return found

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from connectors.files.profile import DEFAULT
+from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from tests.conftest import Once
@@ -64,6 +65,22 @@ def test_two_keys_for_one_row_are_told_of_each_other(rows: Any, deliver: Deliver
         ("rejected",)
     ]
     assert rows('SELECT "Id" FROM payment ORDER BY 1') == [(1,), (7,)]
+
+
+def test_all_rows_that_are_told_of_each_other_are_offered(
+    workspace: Workspace, tmp_path: Path, deliver: Deliver
+) -> None:
+    """One is to be chosen, so that all have to be seen; once one is taken in, none is left."""
+
+    def offered(batch: int, folder: str) -> list[str]:
+        written = write_rejects(workspace, batch, tmp_path / folder, with_secrets=False)
+        texts = (text for path in written for text in path.read_text().splitlines()[1:])
+        return [text.split(",")[0] for text in texts]
+
+    deliver((WRONG, line(2)), (WRONG, line(9)))
+    assert (offered(1, "a"), offered(2, "b")) == ([TWO_IN_ONE], ["2:1", "2:2"])
+    deliver(("2:1", line(2)), corrects=2)
+    assert (offered(1, "c"), offered(2, "d")) == ([TWO_IN_ONE], [])
 
 
 TOGETHER: dict[str, tuple[list[tuple[str, str]], dict[int, str]]] = {
