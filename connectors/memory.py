@@ -14,10 +14,10 @@ from connectors.settings import MIB
 
 # Source: malloc.h of the GNU C library, mallopt(3).
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
-_OWN_PAGES = 32 * MIB
-"""Arrays from this size on have pages of their own; more is not accepted."""
-_KEPT = 64 * MIB
-"""Free memory at the end of a heap that is not given back: that of a chunk or two."""
+_OWN_PAGES = 16 * MIB
+"""Arrays from this size on have pages of their own: nothing of a chunk is so large."""
+_KEPT = 4 * MIB
+"""Free memory at the end of a heap that is not given back. What is free within it is kept."""
 _RETURNED = 4 * MIB
 """Arrays from this size on have pages of their own where they are given back."""
 _POLARS = "narenas:1,muzzy_decay_ms:0"
