@@ -32,7 +32,7 @@ def broken_details(
     counts = counted.unique().drop_nulls()
     said = [f"It has {quantity(count, 'field')} instead of {width}{behind}." for count in counts]
     fields = counted.replace_strict(counts, said, default=None, return_dtype=pl.String)
-    if not divided:
+    if not divided and not above:
         return fields
     lines = pl.repeat(None, len(counted), dtype=pl.String, eager=True).scatter(
         [*divided], [_DIVIDED.format(*between) for between in divided.values()]
