@@ -74,7 +74,7 @@ def mark_repaired_twice(
     statement = f"""
         WITH claimed AS (
             SELECT *, first_value(key) OVER (PARTITION BY repaired ORDER BY place) AS first_key
-            FROM claims WHERE repaired IS NOT NULL
+            FROM repair_claims WHERE repaired IS NOT NULL
         ), twice AS (
             SELECT repaired, min(place) AS one,
                 min(place) FILTER (WHERE key <> first_key) AS other
@@ -86,36 +86,37 @@ def mark_repaired_twice(
         FROM (SELECT c.extract_id, c.record_number, c.key_value, c.line,
                   'Line ' || o.line || ' of ' || e.name AS of_row
               FROM claimed c JOIN twice t USING (repaired)
-              JOIN claims o ON o.place = CASE WHEN c.key = c.first_key THEN t.other ELSE t.one END
+              JOIN repair_claims o
+                ON o.place = CASE WHEN c.key = c.first_key THEN t.other ELSE t.one END
               JOIN extract e ON e.id = o.extract_id) s"""
     return connection.execute(statement, {"batch": batch_id}).rowcount
 
 
 def _offer_claims(connection: psycopg.Connection, tables: Iterable[Table], batch_id: int) -> None:
-    """The temporary table `claims`: rows that name the one they repair, each with its key.
+    """The temporary table `repair_claims`: rows that name the one they repair, each with its key.
 
     `named` is that name, and `repaired` the row that `_lead_back` finds.
     """
     connection.execute(
-        """DROP TABLE IF EXISTS pg_temp.claims;
-        CREATE TEMP TABLE claims (extract_id int, record_number bigint, place bigint, line bigint,
-            key_value text, key text, named text, repaired text) ON COMMIT DROP"""
+        """DROP TABLE IF EXISTS pg_temp.repair_claims;
+        CREATE TEMP TABLE repair_claims (extract_id int, record_number bigint, place bigint,
+            line bigint, key_value text, key text, named text, repaired text) ON COMMIT DROP"""
     )
     for table in tables:
         keys = ", ".join(f"s.{quoted(name)}" for name in key_columns(table))
         connection.execute(
-            f"""INSERT INTO claims
+            f"""INSERT INTO repair_claims
             SELECT s.extract_id, s.record_number, (s.extract_id::bigint << 40) + s.record_number,
                 {position("first_line")}, s.parent, '{table.name} ' || ROW({keys})::text, s.parent
             FROM {staged_name(table)} s
             WHERE {ready()} AND {untold()} AND btrim(s.parent) <> ''""",
             batch_span(connection, batch_id),
         )
-    connection.execute("ANALYZE claims")
+    connection.execute("ANALYZE repair_claims")
 
 
 def _lead_back(connection: psycopg.Connection, corrects: int) -> None:
-    """Find the row that each of `claims` goes back to, over the corrections between.
+    """Find the row that each of `repair_claims` goes back to, over the corrections between.
 
     The way ends below a line that had no cells: each repair of it is a row in its own right.
     """
@@ -123,7 +124,7 @@ def _lead_back(connection: psycopg.Connection, corrects: int) -> None:
     while current is not None:
         for table in staged_tables(connection, current):
             connection.execute(
-                f"""UPDATE claims SET repaired = named, named = s.parent
+                f"""UPDATE repair_claims SET repaired = named, named = s.parent
                 FROM {staged_name(table)} s
                 WHERE {of_batch("s")} AND named = s.extract_id || ':' || s.record_number
                     AND NOT EXISTS (
