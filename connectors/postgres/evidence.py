@@ -1,10 +1,10 @@
 """What the audit trail holds of the ledger: a hash of it in the event that ends a stage.
 
 The feed profile of a batch is said when it is received, before a row is read by it. Files, receipts
-and outcomes of a batch are complete when its rows are applied, and stay so. What
-the service answered is complete when the batch ends; whoever changes it later (a push, a
-decision about rows in doubt, the undo of a later batch) says the hash as it was before, so that
-nothing can be altered in between.
+and outcomes of a batch are complete when its rows are applied, and stay so. What the service
+answered is complete when the batch ends; whoever changes it later (a push, a decision about rows in
+doubt, the undo of a later batch) says the hash as it was before, so that nothing can be altered in
+between.
 """
 
 import hashlib
@@ -26,6 +26,8 @@ from schemas.guards.trail_rules import Event
 LEDGER = (FILES, RECEIPTS, OUTCOMES)
 PROFILE = "profile"
 """Of the detail of the event by which a batch was received: the hash of its feed profile."""
+_PROFILE_HASH = "encode(sha256(convert_to(profile, 'UTF8')), 'hex')"
+"""The same of the profile that the table `batch` has."""
 BEFORE, REOPENED = "answers_before", "reopened"
 """Of the detail of an event: the answers as they were, and those of other batches."""
 UNDO, RESTORED = "undo", "restored"
@@ -53,11 +55,12 @@ def is_profile_altered(connection: psycopg.Connection, batch_id: int) -> bool:
     What an earlier version received says nothing of it.
     """
     row = connection.execute(
-        "SELECT b.profile, e.detail::json ->> %s FROM event e JOIN batch b ON b.id = e.batch_id "
+        f"SELECT e.detail::json ->> '{PROFILE}' <> {_PROFILE_HASH} "
+        "FROM event e JOIN batch ON batch.id = e.batch_id "
         "WHERE e.batch_id = %s AND e.what = %s ORDER BY e.id LIMIT 1",
-        [PROFILE, batch_id, _RECEIVED],
+        [batch_id, _RECEIVED],
     ).fetchone()
-    return row is not None and row[1] is not None and profile_detail(row[0])[PROFILE] != row[1]
+    return row is not None and bool(row[0])
 
 
 def answers_detail(
@@ -128,9 +131,7 @@ def _profile_faults(
 ) -> Iterator[str]:
     said = {number: one.profile for number, one in sorted(known.items()) if one.profile}
     rows = connection.execute(
-        "SELECT id, encode(sha256(convert_to(profile, 'UTF8')), 'hex') FROM batch "
-        "WHERE id = ANY(%s)",
-        [[*said]],
+        f"SELECT id, {_PROFILE_HASH} FROM batch WHERE id = ANY(%s)", [[*said]]
     ).fetchall()
     found: dict[int, str] = dict(rows)
     for number, (position, profile) in said.items():
