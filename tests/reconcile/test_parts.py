@@ -1,6 +1,7 @@
 """A reconciliation by parts of the keys says what one of everything at once says."""
 
 import resource
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -161,32 +162,41 @@ BENT = """
 
 
 @pytest.mark.parametrize(
-    "sums",
+    ("sums", "lost"),
     [
-        pytest.param("", id="in-ranges"),
+        pytest.param("", False, id="in-ranges"),
         # Amounts that do not add up are looked at side by side, and then there are no ranges.
-        pytest.param("""UPDATE payment SET "PaidAmount" = 9e19 WHERE "Id" % 2 = 0""", id="whole"),
+        pytest.param(
+            """UPDATE payment SET "PaidAmount" = 9e19 WHERE "Id" % 2 = 0""", False, id="whole"
+        ),
+        # Of rows kept by reference the file that they refer to is gone.
+        pytest.param("", True, id="unproven"),
     ],
 )
 def test_sides_that_are_never_held_say_what_those_say_that_are(
-    workspace: Workspace, sums: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    workspace: Workspace, sums: str, *, lost: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A page at a time: in no order, in error, altered, repeated, gone and there alone."""
     lines = [line(number, amount="1.x" if number % 89 == 0 else "10.5") for number in range(3000)]
     Random(5).shuffle(lines)
     deliveries = [write(tmp_path / "a.csv", *lines), write(tmp_path / "b.csv", *lines[:400])]
     found = []
-    for at_once, pages in ((workspace.settings.limits.reconcile_bytes, 512), (2048, 1)):
+    for at_once, pages in ((workspace.settings.limits.reconcile_bytes, 512), (16 * 1024, 1)):
         monkeypatch.setattr("connectors.postgres.page_columns.PAGES", pages)
         with psycopg.connect(workspace.settings.database_url, autocommit=True) as connection:
             connection.execute(EMPTY)
         limits = replace(workspace.settings.limits, reconcile_bytes=at_once)
-        settings = replace(
-            workspace.settings, home=(tmp_path / str(pages)).resolve(), limits=limits
-        )
+        home = (tmp_path / "home").resolve()
+        shutil.rmtree(home, ignore_errors=True)
+        settings = replace(workspace.settings, home=home, limits=limits)
         place = Workspace(settings, open_database(settings))
         for delivery in deliveries:
-            import_delivery(place, [delivery], DEFAULT)
+            import_delivery(place, [delivery], replace(DEFAULT, keep="reference"))
+        if lost:
+            largest = max(
+                place.settings.archive.glob("??/*.csv"), key=lambda kept: kept.stat().st_size
+            )
+            largest.unlink()
         with place.database.connect() as connection:
             connection.execute(BENT)
             connection.execute(sums)  # type: ignore[call-overload]
@@ -195,6 +205,7 @@ def test_sides_that_are_never_held_say_what_those_say_that_are(
             found.append((done.run.report_hash, breaks_of(connection, done.run.id)))
     (mine, breaks), (others, other_breaks) = found
     assert breaks.height > 90
+    assert ("UNPROVEN" in {one.status for one in done.report.statuses}) == lost
     assert other_breaks.equals(breaks)
     assert others == mine
 

@@ -63,11 +63,9 @@ class SideFrames:
     def add(
         self, record: str, batches: Sequence[int], places: pl.DataFrame, *, service: bool
     ) -> None:
-        table, expected, found = (
-            EXTRACTS[record],
-            Arrived(EXTRACTS[record]),
-            Arrived(EXTRACTS[record]),
-        )
+        table = EXTRACTS[record]
+        expected, found = Arrived(table), Arrived(table)
+        self._look_for_texts(table)
         of_key = self._ranges_ahead(table)
         at_once = None if of_key is None else self.at_once
         with closing(self._extract_rows(table, batches, places, at_once)) as truth:
@@ -160,14 +158,19 @@ class SideFrames:
         numbers = sides[-1][table.identity[0]]
         return ranges(table, numbers, -(-int(size) // self.at_once))
 
-    def _add_unshown(self, table: Table, rows: pl.DataFrame) -> None:
-        """Rows of an extract that cannot be proven and whose text is nowhere else."""
+    def _look_for_texts(self, table: Table) -> None:
+        """The rows of extracts that cannot be proven whose text is nowhere else."""
         if not self.broken:
             return
+        # Before the rows are read: until all of them are there, the connection is not free.
         told = truths.without_text(self.connection, table, self.broken)
         if told.height:
             self.unproven[table.name] = told
-            unshown = rows.join(told, on=told.columns, how="semi")
+
+    def _add_unshown(self, table: Table, rows: pl.DataFrame) -> None:
+        unproven = self.unproven.get(table.name)
+        if unproven is not None:
+            unshown = rows.join(unproven, on=unproven.columns, how="semi")
             add_found(self.unshown, found_in(table, unshown))
 
     def add_listing(self, listing: Extract, places: pl.DataFrame, batches: Sequence[int]) -> None:
