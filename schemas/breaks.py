@@ -86,6 +86,9 @@ class BreakCode:
     """What it is where the break names no field, if that is something else."""
     debt: bool = False
     """Whether its amount adds up the payments of a debt, and so what breaks of these say."""
+    together: bool = False
+    """Whether, where it names no side, it is about several records together: its key, that of a
+    debt or a plan, may be written like the key of another record."""
 
 
 _completeness = partial(BreakCode, group=BreakClass.COMPLETENESS)
@@ -196,6 +199,7 @@ BREAKS = _by_code(
         "two sides that belong together name different tenants",
         "Find out whose record it is before anything is paid.",
         money=Money.GROSS,
+        together=True,
     ),
     _reference(
         "REFERENCE_MISSING",
@@ -266,7 +270,12 @@ BREAKS = _by_code(
         "Collect the rest, or plan anew.",
         money=Money.DIFFERENCE,
     ),
-    _plan("PLAN_OVER", "paid more than planned", "Pay back, or plan anew.", money=Money.DIFFERENCE),
+    _plan(
+        "PLAN_OVER",
+        "paid more than planned",
+        "Pay back, or plan anew.",
+        money=Money.DIFFERENCE,
+    ),
     _plan(
         "PLAN_LATE", "paid after the planned day", "Nothing, or charge interest.", money=Money.GROSS
     ),
@@ -275,24 +284,37 @@ BREAKS = _by_code(
     _plan(
         "PLAN_DUPLICATE", "the same plan detail twice", "Withdraw one of them.", money=Money.GROSS
     ),
-    _plan("PLAN_MIXED_CCY", "one plan in several currencies", "Split the plan."),
+    _plan("PLAN_MIXED_CCY", "one plan in several currencies", "Split the plan.", together=True),
     _plan(
         "DEBT_UNDER",
         "a debt paid less than planned",
         "Collect the rest.",
         money=Money.DIFFERENCE,
         debt=True,
+        together=True,
     ),
     _plan(
-        "DEBT_OVER", "a debt paid more than planned", "Pay back.", money=Money.DIFFERENCE, debt=True
+        "DEBT_OVER",
+        "a debt paid more than planned",
+        "Pay back.",
+        money=Money.DIFFERENCE,
+        debt=True,
+        together=True,
     ),
-    _plan("DEBT_MIXED_CCY", "one debt in several currencies", "Settle its currency.", debt=True),
+    _plan(
+        "DEBT_MIXED_CCY",
+        "one debt in several currencies",
+        "Settle its currency.",
+        debt=True,
+        together=True,
+    ),
     _plan(
         "DISCOUNT_GT_PAID",
         "more discount than payment",
         "Confirm the discount.",
         money=Money.GROSS,
         debt=True,
+        together=True,
     ),
     _document("INV_DUPLICATE", "one invoice file under two numbers", "Withdraw one of them."),
     _document(
@@ -301,9 +323,15 @@ BREAKS = _by_code(
         "Add the invoice file.",
         money=Money.GROSS,
         debt=True,
+        together=True,
     ),
     _document("INV_UNPAID", "an invoice file without a payment", "Collect it."),
-    _document("INV_MULTI", "several invoice files for one debt", "Name the one that counts."),
+    _document(
+        "INV_MULTI",
+        "several invoice files for one debt",
+        "Name the one that counts.",
+        together=True,
+    ),
     _document(
         "INV_TENANT", "the invoice file belongs to another tenant", "Find out whose debt it is."
     ),
@@ -317,7 +345,7 @@ BREAKS = _by_code(
     _batch("BATCH_ERROR_UNSET", "ErrorData without HasError", "Read ErrorData."),
     _batch("BATCH_JSON_UNREADABLE", "Jsondata that is no record", "Deliver again."),
     _batch("BATCH_JSON_DIFFERS", "Jsondata says other than Data", "Find which counts."),
-    _batch("BATCH_COUNT", "counts that do not tie to our rejects", "Run it again."),
+    _batch("BATCH_COUNT", "counts that do not tie to our rejects", "Run it again.", together=True),
     _governance(
         "CHANGED_AFTER_SIGNOFF",
         "a signed record has changed since",
@@ -335,6 +363,7 @@ BREAKS = _by_code(
         "more was waved through than the rules allow",
         "Look at the differences inside tolerance, or agree on another limit.",
         money=Money.DIFFERENCE,
+        together=True,
     ),
 )
 """Every break code, in the order reports explain them.

@@ -13,6 +13,7 @@ from flows.steps.breaks.saved import from_saved, to_saved
 from flows.steps.breaks.tolerated import TOLERATED_SCHEMA
 from flows.steps.frames.sources import Sources
 from flows.steps.rules.rules import Rules
+from schemas.breaks import BREAKS
 from schemas.life import STILL_THERE, BreakState, Choice, Standing
 from tests.governance.runs import found, ids
 
@@ -203,6 +204,20 @@ def test_a_key_that_ends_like_a_number_of_ours_is_whole() -> None:
     assert dict(sides.iter_rows()) == {
         "7/3/tone #1": "E", "7/3/tone": "D", "7/3/tone#2": "D", "7/3/other#2": "E"
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("code", [code for code, of in BREAKS.items() if of.together])
+def test_a_debt_or_plan_is_not_the_record_whose_key_is_written_like_its_own(code: str) -> None:
+    """Debt 5 in currency 7 and payment 5 of tenant 7 are both written `5/7`."""
+    breaks = pl.concat([found("5/7", code=code, side=""), found("5/7", code=code, side="E")])
+    before = carry(breaks, nothing_before(), NOBODY, changed(), DAY)
+    newest = pl.DataFrame(
+        {"record": ["payment"], "key": ["5/7"], "batch_id": [6]},
+        schema_overrides={"batch_id": pl.Int32},
+    )
+    sides = resolved_sides(before, newest).join(before, on="id")
+    told = sides.select(pl.col("side_right"), "side")
+    assert dict(told.iter_rows()) == {"": "D", "E": "E"}
 
 
 def test_what_could_not_be_looked_at_is_not_resolved() -> None:

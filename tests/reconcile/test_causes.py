@@ -151,6 +151,9 @@ def test_breaks_of_one_hour() -> None:
     ).with_columns(pl.col("at").str.to_datetime())
     causes = found(*breaks, moments=lambda _: moments)
     assert titles(causes) == [("Payment: rejected by the check in the hour of 2026-01-02 03:00", 3)]
+    # A debt has no hour, also where its key is written like that of a payment.
+    debts = [plain(number, "DISCOUNT_GT_PAID") for number in (1, 2, 3)]
+    assert titles(found(*debts, moments=lambda _: moments)) == []
 
 
 RATES = database(CURRENCY_RATE, rate(5, 4, 1.25), rate(6, 5, 1.3), rate(7, 6, 4.2971))

@@ -15,6 +15,7 @@ import polars as pl
 
 from flows.steps.breaks.carried_states import RULES, SOURCE
 from flows.steps.breaks.lifecycle import CHANGED
+from flows.steps.breaks.make import about_one_record
 from flows.steps.frames.sources import Sources
 from flows.steps.rules.canonical import rules_hash
 from flows.steps.rules.rules import Rules
@@ -101,15 +102,17 @@ def resolved_sides(gone: pl.DataFrame, newest: pl.DataFrame) -> pl.DataFrame:
 
 
 def with_own(breaks: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-    """Breaks with `own`, the key of the record they are about: rows that share one are numbered.
+    """Breaks with `own`, the key of the record they are about; null: they are about several.
 
-    `known` has record and key of records: a key that ends like a number of ours is whole as it is.
+    Rows that share a key are numbered; `known` has record and key of records: a key that ends like
+    a number of ours is whole as it is.
     """
     there = known.select("record", "key").unique().with_columns(__whole=True)
     number = pl.col("key").str.replace("#[0-9]+$", "")
     return (
         breaks.join(there, on=["record", "key"], how="left", maintain_order="left")
         .with_columns(pl.when("__whole").then("key").otherwise(number).alias("own"))
+        .with_columns(pl.when(about_one_record()).then("own").alias("own"))
         .drop("__whole")
     )
 

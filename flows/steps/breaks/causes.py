@@ -17,7 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from flows.steps.breaks.conversions import conversions
-from flows.steps.breaks.make import LINES, joined, money
+from flows.steps.breaks.make import LINES, about_one_record, joined, money
 from flows.steps.breaks.match_breaks import line_key
 from flows.steps.breaks.money import BASIS, COUNTED, COUNTED_BEYOND, counted, with_counted
 from flows.steps.breaks.patterns import (
@@ -223,7 +223,8 @@ def _places(breaks: pl.DataFrame, moments: Moments | None) -> Iterator[Candidate
     if moments is None:
         return
     hours = (
-        breaks.select(AT, "code", "record", "key")
+        breaks.filter(about_one_record())
+        .select(AT, "code", "record", "key")
         .join(
             moments(breaks).unique(["record", "key"]), on=["record", "key"], maintain_order="left"
         )

@@ -29,10 +29,16 @@ PLACE = ("file", "line", "batch_id", "extract_id", "row")
 NOWHERE: Mapping[str, pl.DataFrame] = MappingProxyType({})
 """No extract rows to look places up in."""
 _PLACE, _WRITER = PLACE[:3], PLACE[3:]
+_TOGETHER = [code for code, of in BREAKS.items() if of.together]
 _NOTHING = {
     name: pl.lit("" if name == "note" else None, dtype).alias(name)
     for name, dtype in BREAK_SCHEMA.items()
 }
+
+
+def about_one_record() -> pl.Expr:
+    """Whether the key of a break is that of a record, and not of several that belong together."""
+    return ~(pl.col("code").is_in(_TOGETHER) & (pl.col("side").fill_null("") == ""))
 
 
 @dataclass(frozen=True)
