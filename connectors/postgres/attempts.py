@@ -1,9 +1,12 @@
 """Attempts: a row in error that was delivered again, in error too, is one reject and not two.
 
 It belongs to the delivery that brought it last. Once one attempt was taken in, none is left.
+
+A line that could not be divided into cells may have been several records: the rows of one batch
+that repair it are a record each, and none of them is an attempt at another.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import psycopg
@@ -18,6 +21,7 @@ from schemas.derived.views import (
     REPAIRING,
     STATE,
     at_places,
+    is_undivided,
     of_batch,
     told_joins,
 )
@@ -53,21 +57,22 @@ def later_attempts(connection: psycopg.Connection, batch_id: int) -> dict[Attemp
     repairs, states = _repairs(connection, batch_id)
     found = _matched_by_key(connection, batch_id)
     attempts = _attempts(repairs)
-    # A repair may name a row that is in no error, or one that is not there.
-    named = _states(connection, [first for first in attempts if first.batch_id == batch_id])
-    in_error = {row for row, state in named.items() if state in (*ERRORS, CORRECTED)}
+    told = _told(connection, attempts)
     for first, rows in attempts.items():
-        settled = [row for row in rows if states[row] in REPAIRING]
-        last = max(rows)
+        records = _records(first, rows, repairs, told)
+        settled = _latest(first, [row for row in rows if states[row] in REPAIRING], records)
+        last = _latest(first, rows, records)
+        # A repair may name a row that is in no error, or one that is not there.
+        in_error = first in told and told[first].state in (*ERRORS, CORRECTED)
         for row in (first, *rows):
-            if row.batch_id != batch_id or (row == first and row not in in_error):
+            if row.batch_id != batch_id or (row == first and not in_error):
                 continue
+            by, later = settled[row], last[row]
             # One that was corrected in its turn counts as taken in, and not by its own batch.
-            if settled and (states.get(row) not in REPAIRING or states.get(row) == CORRECTED):
-                found[row] = Later(max(settled).batch_id, REPAIRED)
-            elif not settled and row.batch_id < last.batch_id:
-                state = REJECTED if states[last] in ERRORS else WAITING
-                found[row] = Later(last.batch_id, state)
+            if by and (states.get(row) not in REPAIRING or states.get(row) == CORRECTED):
+                found[row] = Later(by.batch_id, REPAIRED)
+            elif not by and later and row.batch_id < later.batch_id:
+                found[row] = Later(later.batch_id, REJECTED if states[later] in ERRORS else WAITING)
     return found
 
 
@@ -182,19 +187,29 @@ def delivered_again(
         [list(batches), list(batches)],
     ).fetchall()
     repairs: dict[AttemptRow, AttemptRow] = {}
+    states: dict[AttemptRow, str] = {}
     for batch_id, corrected in corrections:
         for row, parent, state in _named_repairs(connection, batch_id):
-            if state in ERRORS and (place := read_name(parent)):
+            if place := read_name(parent):
                 repairs[row] = AttemptRow(corrected, *place)
-    attempts = _attempts(repairs)
-    states = _states(connection, attempts)
+                states[row] = state
+    in_error = {row: of for row, of in repairs.items() if states[row] in ERRORS}
+    every, attempts = _attempts(repairs), _attempts(in_error)
+    told = _told(connection, attempts)
     again: set[AttemptRow] = set()
     for first, rows in attempts.items():
-        if states.get(first) == CORRECTED:
-            again.update(rows)
+        if first not in told or not told[first].undivided:
+            records = dict.fromkeys(rows, first)
+            taken_in = {*rows} if first in told and told[first].state == CORRECTED else set()
         else:
-            several = [first, *rows] if states.get(first) in ERRORS else rows
-            again.update(sorted(several)[:-1])
+            records = _records(first, every[first], repairs, told)
+            settled = [row for row in every[first] if states[row] in REPAIRING]
+            by = _latest(first, settled, records)
+            taken_in = {row for row in rows if by[row]}
+        last = _latest(first, rows, records)
+        again.update(row for row in rows if row in taken_in or row != last[row])
+        if first in told and told[first].state in ERRORS:
+            again.add(first)
     return frozenset(again)
 
 
@@ -212,22 +227,75 @@ def _named_repairs(
             yield AttemptRow(batch_id, extract_id, number), parent, state
 
 
-def _states(connection: psycopg.Connection, rows: Collection[AttemptRow]) -> dict[AttemptRow, str]:
-    found: dict[AttemptRow, str] = {}
+class _Told(NamedTuple):
+    """What is told of a row that others repair."""
+
+    state: str
+    undivided: bool
+    """Whether it is a line without cells."""
+
+
+def _told(connection: psycopg.Connection, rows: Collection[AttemptRow]) -> dict[AttemptRow, _Told]:
+    found: dict[AttemptRow, _Told] = {}
     for batch_id in sorted({row.batch_id for row in rows}):
         mine = [row for row in rows if row.batch_id == batch_id]
         for table in staged_tables(connection, batch_id):
-            found |= _states_of(connection, table, batch_id, mine)
+            found |= _told_of(connection, table, batch_id, mine)
     return found
 
 
-def _states_of(
+def _told_of(
     connection: psycopg.Connection, table: Table, batch_id: int, rows: Collection[AttemptRow]
-) -> dict[AttemptRow, str]:
+) -> dict[AttemptRow, _Told]:
     lines = connection.execute(
-        f"""SELECT s.extract_id, s.record_number, {STATE}
+        f"""SELECT s.extract_id, s.record_number, {STATE}, {is_undivided("s")}
         FROM {staged_name(table)} s {told_joins(table)}
         {AT_PLACES} WHERE {of_batch("s")}""",
         batch_span(connection, batch_id) | at_places(row[1:] for row in rows),
     )
-    return {AttemptRow(batch_id, extract, number): state for extract, number, state in lines}
+    return {
+        AttemptRow(batch_id, extract, number): _Told(state, undivided)
+        for extract, number, state, undivided in lines
+    }
+
+
+def _records(
+    first: AttemptRow,
+    rows: Iterable[AttemptRow],
+    repairs: Mapping[AttemptRow, AttemptRow],
+    told: Mapping[AttemptRow, _Told],
+) -> dict[AttemptRow, AttemptRow]:
+    """By attempt at a row: the record that it is one at, as the first attempt at that.
+
+    It is the row itself, but for a line without cells.
+    """
+    if first not in told or not told[first].undivided:
+        return dict.fromkeys(rows, first)
+    records: dict[AttemptRow, AttemptRow] = {}
+    for row in sorted(rows):  # A row repairs one of a batch before its own.
+        records[row] = row if repairs[row] == first else records[repairs[row]]
+    return records
+
+
+def _latest(
+    first: AttemptRow,
+    some: Iterable[AttemptRow],
+    records: Mapping[AttemptRow, AttemptRow],
+) -> dict[AttemptRow, AttemptRow | None]:
+    """By attempt at a row, and of the row: the latest of some attempts that is one at its record.
+
+    So are those that a later batch made of a line without cells: it made its records anew.
+    """
+    of_record: dict[AttemptRow, AttemptRow] = {}
+    of_batch: dict[int, AttemptRow] = {}
+    for row in sorted(some):
+        of_record[records[row]] = of_batch[records[row].batch_id] = row
+    found: dict[AttemptRow, AttemptRow | None] = {first: max(of_batch.values(), default=None)}
+    anew = {
+        batch: max((row for later, row in of_batch.items() if later > batch), default=None)
+        for batch in {record.batch_id for record in records.values()}
+    }
+    for row, record in records.items():
+        rows = (of_record.get(record), anew[record.batch_id])
+        found[row] = max(filter(None, rows), default=None)
+    return found

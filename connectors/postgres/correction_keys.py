@@ -26,6 +26,7 @@ from schemas.derived.views import (
     ERRORS,
     STATE,
     at_places,
+    is_undivided,
     joined,
     json_expression,
     of_batch,
@@ -36,7 +37,6 @@ from schemas.derived.views import (
 )
 from schemas.field import Table
 from schemas.own_columns import PARENT_COLUMN
-from schemas.reasons import OF_ROW
 from schemas.tables import INSERT_BATCH_DATA
 
 _COUNTS_NOT = (*ERRORS, CORRECTED, "superseded", "excluded")
@@ -127,9 +127,7 @@ def _lead_back(connection: psycopg.Connection, corrects: int) -> None:
                 f"""UPDATE repair_claims SET repaired = named, named = s.parent
                 FROM {staged_name(table)} s
                 WHERE {of_batch("s")} AND named = s.extract_id || ':' || s.record_number
-                    AND NOT EXISTS (
-                        SELECT FROM json_array_elements(coalesce(s.error_data, '[]')::json) e
-                        WHERE e ->> 'ErrorCode' IN ({listed(OF_ROW)}))""",
+                    AND NOT {is_undivided("s")}""",
                 batch_span(connection, current),
             )
         above = find_batch(connection, current).corrects

@@ -12,6 +12,7 @@ from schemas.field import Field, Kind, Table
 from schemas.kinds import OFFSET
 from schemas.ledger import POSITION
 from schemas.operations import PUSHES
+from schemas.reasons import OF_ROW
 from schemas.tables import DOCUMENTED, EXTRACTS
 
 APPLIED = ("inserted", "updated", "unchanged")
@@ -51,6 +52,15 @@ def of_batch(alias: str) -> str:
     it every batch would read the rows of all batches before it.
     """
     return f"{alias}.batch_id = %(batch)s AND {alias}.extract_id BETWEEN %(low)s AND %(high)s"
+
+
+def is_undivided(alias: str) -> str:
+    """SQL that tells a staged row that is a line without cells: it may have been several records.
+
+    Nothing of such a line could be read, so that what its check says of it stands in the row.
+    """
+    return f"""EXISTS (SELECT FROM json_array_elements(coalesce({alias}.error_data, '[]')::json) e
+        WHERE e ->> 'ErrorCode' IN ({listed(OF_ROW)}))"""
 
 
 AT_PLACES = """JOIN unnest(%(extracts)s::int[], %(numbers)s::bigint[])

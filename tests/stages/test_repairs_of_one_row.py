@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
 from connectors.files.profile import DEFAULT
+from connectors.postgres.attempts import AttemptRow, delivered_again, standing_batches
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
@@ -17,6 +19,7 @@ CLEAN, WRONG, TWO_IN_ONE = "1:1", "1:2", "1:3"
 """A row without an error, one with a wrong amount, and one that lost its line end."""
 
 Deliver = Callable[..., dict[int, str]]
+Offered = Callable[[int], list[str]]
 
 
 @pytest.fixture
@@ -38,6 +41,19 @@ def deliver(workspace: Workspace, rows: Any, tmp_path: Path, once: Once) -> Deli
         return dict(sorted(found))
 
     return correct
+
+
+@pytest.fixture
+def offered(workspace: Workspace, tmp_path: Path) -> Offered:
+    """`offered(2)`: the rows that rejects of a batch offer, by the names repairs have for them."""
+
+    def names(batch: int) -> list[str]:
+        with TemporaryDirectory(dir=tmp_path) as folder:
+            written = write_rejects(workspace, batch, Path(folder), with_secrets=False)
+            texts = [text for path in written for text in path.read_text().splitlines()[1:]]
+        return [text.split(",")[0] for text in texts]
+
+    return names
 
 
 def why(rows: Any, batch: int = 2) -> list[tuple[int, str, str]]:
@@ -68,19 +84,14 @@ def test_two_keys_for_one_row_are_told_of_each_other(rows: Any, deliver: Deliver
 
 
 def test_all_rows_that_are_told_of_each_other_are_offered(
-    workspace: Workspace, tmp_path: Path, deliver: Deliver
+    offered: Offered, deliver: Deliver
 ) -> None:
     """One is to be chosen, so that all have to be seen; once one is taken in, none is left."""
 
-    def offered(batch: int, folder: str) -> list[str]:
-        written = write_rejects(workspace, batch, tmp_path / folder, with_secrets=False)
-        texts = (text for path in written for text in path.read_text().splitlines()[1:])
-        return [text.split(",")[0] for text in texts]
-
     deliver((WRONG, line(2)), (WRONG, line(9)))
-    assert (offered(1, "a"), offered(2, "b")) == ([TWO_IN_ONE], ["2:1", "2:2"])
+    assert (offered(1), offered(2)) == ([TWO_IN_ONE], ["2:1", "2:2"])
     deliver(("2:1", line(2)), corrects=2)
-    assert (offered(1, "c"), offered(2, "d")) == ([TWO_IN_ONE], [])
+    assert (offered(1), offered(2)) == ([TWO_IN_ONE], [])
 
 
 TOGETHER: dict[str, tuple[list[tuple[str, str]], dict[int, str]]] = {
@@ -168,3 +179,37 @@ def test_what_a_broken_line_was_made_into_is_one_record_each(deliver: Deliver) -
     assert set(wrong.values()) == {"rejected"}
     repairs = [("2:1", line(3)), ("2:2", line(4)), ("2:2", line(9))]
     assert deliver(*repairs, corrects=2) == {1: "inserted", 2: "rejected", 3: "rejected"}
+
+
+def test_one_of_the_records_of_a_broken_line_may_be_left(
+    workspace: Workspace, offered: Offered, deliver: Deliver
+) -> None:
+    """Of two rows made of one line the second is in error again: it is no attempt at the first."""
+
+    def counted() -> list[int]:
+        with workspace.database.connect() as connection:
+            again = delivered_again(connection, standing_batches(connection, 1))
+            left = connection.execute(
+                "SELECT batch_id, extract_id, record_number FROM staged_row "
+                "WHERE state = 'rejected' AND batch_id = ANY(%s)",
+                [standing_batches(connection, 1)],
+            )
+            return sorted(batch for batch, *place in left if AttemptRow(batch, *place) not in again)
+
+    deliver((TWO_IN_ONE, line(3)), (TWO_IN_ONE, line(4, amount="four")))
+    assert (offered(1), offered(2), counted()) == ([WRONG], ["2:2"], [1, 2])
+    deliver(("2:2", line(4, amount="4x")), corrects=2)
+    assert (offered(1), offered(2), offered(3)) == ([WRONG], [], ["3:1"])
+    assert counted() == [1, 3]
+    deliver(("3:1", line(4)), corrects=3)
+    assert (offered(2), offered(3), counted()) == ([], [], [1])
+
+
+@pytest.mark.long
+def test_a_later_correction_makes_the_records_of_a_broken_line_anew(
+    offered: Offered, deliver: Deliver
+) -> None:
+    deliver((TWO_IN_ONE, line(3, amount="x")), (TWO_IN_ONE, line(4, amount="y")))
+    assert (offered(1), offered(2)) == ([WRONG], ["2:1", "2:2"])
+    deliver((TWO_IN_ONE, line(3)), (TWO_IN_ONE, line(4, amount="z")))
+    assert (offered(1), offered(2), offered(3)) == ([WRONG], [], ["3:2"])
