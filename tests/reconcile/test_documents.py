@@ -5,9 +5,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from flows.steps.frames.parts import held
 from flows.steps.reconcile.debts import roll_up
-from flows.steps.reconcile.documents import reconcile_documents
+from flows.steps.reconcile.documents import cover, reconcile_documents
 from schemas.tables import INVOICE_FILE, PAYMENT
 from tests.reconcile.records import database, extract
 
@@ -39,14 +38,14 @@ CASES: list[tuple[list[tuple[str, str]], Rows, Rows]] = [
 
 @pytest.mark.parametrize(("breaks", "payments", "files"), CASES)
 def test_documents(breaks: list[tuple[str, str]], payments: Rows, files: Rows) -> None:
-    rolled = roll_up((held(extract(PAYMENT, *payments)),))
-    found = reconcile_documents(rolled, database(INVOICE_FILE, *files)).breaks
+    rolled = roll_up(extract(PAYMENT, *payments))
+    found = reconcile_documents([cover(rolled, database(INVOICE_FILE, *files))])
     assert sorted(found.select("code", "key").iter_rows()) == breaks
 
 
 def test_of_several_tenants_that_have_the_debt_the_least_is_named() -> None:
-    rolled = roll_up((held(extract(PAYMENT, {"TenantsId": 3}, {"TenantsId": 1})),))
-    found = reconcile_documents(rolled, database(INVOICE_FILE, {"TenantsId": 2})).breaks
+    rolled = roll_up(extract(PAYMENT, {"TenantsId": 3}, {"TenantsId": 1}))
+    found = reconcile_documents([cover(rolled, database(INVOICE_FILE, {"TenantsId": 2}))])
     told = found.filter(pl.col("code") == "INV_TENANT").select("expected", "found").rows()
     assert told == [("1", "2")]
 
@@ -58,8 +57,8 @@ def test_the_money_without_a_file_is_that_of_a_debt_in_one_currency() -> None:
         {"Id": 2, "DebtsId": 2},
         {"Id": 3, "DebtsId": 2, "CurrenciesId": 1},
     )
-    rolled = roll_up((held(payments),))
-    found = reconcile_documents(rolled, database(INVOICE_FILE)).breaks
+    rolled = roll_up(payments)
+    found = reconcile_documents([cover(rolled, database(INVOICE_FILE))])
     assert [
         (row["key"], row["currency"], row["amount"]) for row in found.sort("key").to_dicts()
     ] == [

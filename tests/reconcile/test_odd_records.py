@@ -14,8 +14,7 @@ from flows.steps.breaks.severity import severities
 from flows.steps.frames.parts import held
 from flows.steps.reconcile import self_test as planted
 from flows.steps.reconcile.batches import reconcile_batches
-from flows.steps.reconcile.debts import debt_lines, reconcile_debts, roll_up
-from flows.steps.reconcile.documents import reconcile_documents
+from flows.steps.reconcile.debt_ranges import reconcile_all_debts
 from flows.steps.reconcile.plans import reconcile_plans
 from flows.steps.reconcile.rates import reconcile_rates
 from flows.steps.rules.rules import Budget, Direction, Plans, Rates, Rules
@@ -38,14 +37,11 @@ def everything(
     listed: pl.DataFrame,
 ) -> pl.DataFrame:
     """All joins over all frames, with their annexes; the breaks with their ids."""
-    rolled = roll_up((held(payments),))
     plans = reconcile_plans(details, payments, RULES, AS_OF)
-    owed = reconcile_debts(rolled, plans.planned, RULES)
-    filed = reconcile_documents(rolled, invoices)
+    debts = reconcile_all_debts((held(payments),), plans, (held(invoices),), RULES)
     rated = reconcile_rates((held(payments),), rates, RULES)
     batches = reconcile_batches(sent, listed)
-    found = [owed, filed.breaks, plans.breaks, rated.breaks, batches.breaks]
-    debt_lines(rolled, plans.planned, filed.rows, pl.concat([owed, filed.breaks]))
+    found = [debts.breaks, plans.breaks, rated.breaks, batches.breaks]
     breaks = gather(found)
     assert breaks.height == sum(frame.height for frame in found)
     assert severities(breaks, RULES, AS_OF).null_count() == 0

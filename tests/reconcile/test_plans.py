@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flows.steps.breaks.frame import gather
-from flows.steps.frames.parts import held
 from flows.steps.reconcile.allotment import PlanAnnex
-from flows.steps.reconcile.debts import debt_lines, reconcile_debts, roll_up
-from flows.steps.reconcile.documents import reconcile_documents
+from flows.steps.reconcile.debts import debt_lines, reconcile_debts, roll_up, shown_debts
+from flows.steps.reconcile.documents import cover
 from flows.steps.reconcile.plans import reconcile_plans
 from flows.steps.rules.rules import Discount, Plans, Rules
 from schemas.tables import INVOICE_FILE, PAYMENT, PAYMENT_PLAN_DETAIL
@@ -213,18 +212,18 @@ def test_debts(
     payments: list[dict[str, Any]],
     rules: Rules,
 ) -> None:
-    rolled = roll_up((held(extract(PAYMENT, *payments)),))
+    rolled = roll_up(extract(PAYMENT, *payments))
     asked = judged(details, payments, rules).planned
     assert told(reconcile_debts(rolled, asked, rules)) == ([(code, key)] if code else [])
 
 
 def test_the_debt_annex_has_every_debt_by_currency() -> None:
     payments = [paid(1), paid(2), paid(3, CurrenciesId=USD), paid(4, DebtsId=71)]
-    rolled = roll_up((held(extract(PAYMENT, *payments)),))
+    rolled = roll_up(extract(PAYMENT, *payments))
     asked = judged([planned(1, amount="25")], payments).planned
     breaks = reconcile_debts(rolled, asked, RULES)
     files = database(INVOICE_FILE, {"Id": 1}, {"Id": 2}, {"Id": 3, "DebtsId": 99})
-    lines = debt_lines(rolled, asked, reconcile_documents(rolled, files).rows, breaks)
+    lines = debt_lines([shown_debts(rolled, asked, cover(rolled, files).counts, breaks)])
     both = ("DEBT_MIXED_CCY", "DEBT_UNDER")
     assert [
         (
@@ -251,16 +250,17 @@ def test_of_very_many_debts_those_with_breaks_and_the_largest_are_lines(
     """As they are with all debts beside them."""
     payments = [paid(number, amount=str(number), DebtsId=number) for number in range(1, 41)]
     every = extract(PAYMENT, *payments, paid(41, amount="0.50", DebtsId=2))
-    rolled = roll_up((held(every),))
+    rolled = roll_up(every)
     details = [planned(number, amount=amount) for number, amount in ((3, "99"), (39, "39"))]
     asked = judged(details, payments).planned
     breaks = reconcile_debts(rolled, asked, RULES)
     files = database(INVOICE_FILE, {"Id": 1, "DebtsId": 40}, {"Id": 2, "DebtsId": 99})
-    of_files = reconcile_documents(rolled, files).rows
-    every = {line.debt: line for line in debt_lines(rolled, asked, of_files, breaks)}
+    beside = asked, cover(rolled, files).counts, breaks
+    every = {line.debt: line for line in debt_lines([shown_debts(rolled, *beside)])}
     assert len(every) == 41
     monkeypatch.setattr("flows.steps.reconcile.debts.LINES", 3)
-    assert debt_lines(rolled, asked, of_files, breaks) == (every["3"], every["39"], every["40"])
+    shown = debt_lines([shown_debts(rolled, *beside)])
+    assert shown == (every["3"], every["39"], every["40"])
 
 
 cents = st.integers(-500, 2000).map(lambda n: Decimal(n) / 100)

@@ -6,7 +6,6 @@ Ranges, not hashes: numbers that lie close together are paired without a join
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain, count, islice
 
@@ -16,6 +15,7 @@ from connectors.files.open_files import most_open
 from connectors.settings import MIB
 from flows.stages.frame_file import FrameFile
 from flows.steps.frames.parts import Change, Keep, KeptFrame, Load, held
+from flows.steps.frames.ranges import Ranges, even_ranges
 from schemas.field import Kind, Table
 from schemas.tables import INSERT_BATCH_DATA
 
@@ -24,46 +24,8 @@ _NONE = 1
 """Byte: of what is large nothing stays."""
 _OWN_FILES = 64
 """Frames with a file of their own, read in a third of the time; fewer where few may be open."""
-_SLICE = 65_536
-"""Rows of a large frame that are looked at together."""
 _SMALL = MIB
 """Bytes of small frames that may stay in memory, where they are there sooner."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ranges:
-    """Ranges of the first number of a key; what lacks it belongs to the last one."""
-
-    column: str
-    bounds: pl.Series
-    """The first number of each range but the first, ascending."""
-
-    def __len__(self) -> int:
-        return self.bounds.len() + 1
-
-    def split(self, rows: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
-        """The rows of each range that has some, in their order; one range after the other."""
-        number = pl.lit(self.bounds).search_sorted(pl.col(self.column), side="right")
-        last = self.bounds.len()
-        parts = rows.select(
-            pl.when(pl.col(self.column).is_null()).then(last).otherwise(number).alias("part")
-        ).to_series()
-        if parts.is_sorted():
-            for part, length in parts.rle().struct.unnest().select("value", "len").iter_rows():
-                yield part, rows.head(length)
-                rows = rows.slice(length)
-        else:
-            for part in parts.unique().sort():
-                yield part, _some(rows, parts == part)
-
-
-def _some(rows: pl.DataFrame, wanted: pl.Series) -> pl.DataFrame:
-    """Some rows of a large frame in pieces, of which a filter would make one piece first."""
-    slices = rows.iter_slices(_SLICE)
-    return pl.concat(
-        (some.filter(wanted.slice(number * _SLICE, _SLICE)) for number, some in enumerate(slices)),
-        rechunk=False,
-    )
 
 
 def has_ranges(table: Table) -> bool:
@@ -85,12 +47,8 @@ def ranges(table: Table, numbers: pl.Series, parts: int) -> Ranges | None:
     """Ranges that part records about evenly, by their first numbers; None where they stay whole."""
     if parts < 2 or not has_ranges(table):
         return None
-    numbers = numbers.drop_nulls().sort()
-    if numbers.is_empty():
-        return None
-    places = [numbers.len() * part // parts for part in range(1, parts)]
-    bounds = numbers.gather(places).unique(maintain_order=True)
-    return Ranges(table.identity[0], bounds) if bounds.len() else None
+    of_key = even_ranges(table.identity[0], numbers, parts)
+    return of_key if len(of_key) > 1 else None
 
 
 def put_aside(

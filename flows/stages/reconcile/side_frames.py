@@ -15,9 +15,10 @@ from connectors.postgres.side_sizes import bytes_of_sides, sampled_numbers
 from connectors.postgres.sources import SourceRows, by_row
 from flows.stages.reconcile.arrived import Arrived
 from flows.stages.reconcile.listings import of_scope
-from flows.stages.reconcile.put_aside import Ranges, has_ranges, keeper, put_aside, ranges
+from flows.stages.reconcile.put_aside import has_ranges, keeper, put_aside, ranges
 from flows.stages.reconcile.tied import Found, add_found, found_in
 from flows.steps.frames.parts import Change, Load, held, whole
+from flows.steps.frames.ranges import Ranges
 from flows.steps.reconcile.countable import addable, no_numbers, of_batches
 from schemas.field import Table
 from schemas.operations import PUSHES

@@ -23,7 +23,6 @@ from flows.steps.breaks.make import (
 )
 from flows.steps.frames import beyond
 from flows.steps.frames.beyond import beyond_of, exact_sum, money_text, sums_beyond
-from flows.steps.frames.parts import Load, columns_of, whole
 from flows.steps.match.packing import grouped
 from flows.steps.match.pairing import maybe_repeated
 from flows.steps.rules.rules import Discount, Rules
@@ -32,9 +31,10 @@ from schemas.kinds import OFFSET
 from schemas.tables import PAYMENT
 
 DEBT = ("tenant", "debt")
+_LINE = [*DEBT, "currency"]
 _BY = {"TenantsId": "tenant", "DebtsId": "debt", "CurrenciesId": "currency"}
 """Columns of payments that say to which debt and in which currency they are."""
-_OWED = (*_BY, "PaidAmount", "DiscountAmount", "PaymentDate", "PaymentDate" + OFFSET)
+OWED = (*_BY, "PaidAmount", "DiscountAmount", "PaymentDate", "PaymentDate" + OFFSET)
 """Columns of payments that a debt is rolled up from."""
 
 
@@ -53,25 +53,8 @@ class DebtLine:
     flags: tuple[str, ...]
 
 
-def roll_up(payments: Sequence[Load]) -> pl.DataFrame:
-    """Payments by tenant, debt and currency: how many, paid, discount, and the last day.
-
-    `payments` are the parts they come in.
-    """
-    if len(payments) == 1:
-        return _rolled(payments[0]())
-    parts = []
-    for load in payments:
-        part = columns_of(load, _OWED)
-        if beyond_of(part, ["PaidAmount", "DiscountAmount"]):
-            return _rolled(whole(payments))
-        parts.append(_rolled(part))
-    by = {name: name for name in _BY.values()}
-    sums = [pl.col("payments", "paid", "discount").sum(), pl.col("day").max()]
-    return grouped(pl.concat(parts), by, sums).cast({"payments": pl.UInt32})
-
-
-def _rolled(payments: pl.DataFrame) -> pl.DataFrame:
+def roll_up(payments: pl.DataFrame) -> pl.DataFrame:
+    """Payments by tenant, debt and currency: how many, paid, discount, and the last day."""
     sums = [
         pl.len().alias("payments"),
         pl.col("PaidAmount").sum().alias("paid"),
@@ -83,6 +66,13 @@ def _rolled(payments: pl.DataFrame) -> pl.DataFrame:
         if beyond_of(payments, [name]):
             rolled = _with_beyond(rolled, payments, _BY, name, held)
     return rolled
+
+
+def rolled_together(rolled: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """What some payments were rolled up to and what others were, as one: of exact amounts."""
+    by = {name: name for name in _BY.values()}
+    sums = [pl.col("payments", "paid", "discount").sum(), pl.col("day").max()]
+    return grouped(pl.concat(rolled), by, sums).cast({"payments": pl.UInt32})
 
 
 def _with_beyond(
@@ -195,21 +185,28 @@ def _discounts(rolled: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def debt_lines(
+def shown_debts(
     rolled: pl.DataFrame, planned: pl.DataFrame, invoices: pl.DataFrame, breaks: pl.DataFrame
-) -> tuple[DebtLine, ...]:
-    """One line per debt and currency; those with breaks and the largest where there are many.
+) -> pl.DataFrame:
+    """A row per debt and currency; those with breaks and the largest where there are many.
 
-    `invoices` counts the files of a debt (the rows of `documents.reconcile_documents`); a debt that
-    has files or a plan but no payment is a line too.
+    `invoices` counts the files of a debt (`documents.Coverage`); a debt that has files or a plan
+    but no payment is a row too.
     """
     flags = _flags(breaks)
-    rows = debt_rows(*_within_reach(rolled, planned, invoices, flags), flags)
-    order = ["tenant", "debt", "currency"]
+    return _shown(debt_rows(*_within_reach(rolled, planned, invoices, flags), flags))
+
+
+def _shown(rows: pl.DataFrame) -> pl.DataFrame:
     if rows.height > LINES:
         flagged = pl.col("flags").list.len() > 0
-        rows = rows.sort(flagged, "paid", *order, descending=[True, True, False, False, False])
+        rows = rows.sort(flagged, "paid", *_LINE, descending=[True, True, False, False, False])
         rows = rows.head(LINES)
+    return rows.sort(_LINE, nulls_last=True)
+
+
+def debt_lines(shown: Sequence[pl.DataFrame]) -> tuple[DebtLine, ...]:
+    """The lines of debts that are shown of each range of them; as many as are shown of all."""
     return tuple(
         DebtLine(
             debt=str(row["debt"]),
@@ -222,21 +219,24 @@ def debt_lines(
             invoices=row["invoices"],
             flags=tuple(row["flags"]),
         )
-        for row in rows.sort(order, nulls_last=True).iter_rows(named=True)
+        for row in _shown(pl.concat(shown, how="diagonal")).iter_rows(named=True)
     )
 
 
 def _within_reach(
     rolled: pl.DataFrame, planned: pl.DataFrame, invoices: pl.DataFrame, flags: pl.DataFrame
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """Of very many debts those that can be among the lines shown, all of them of fewer."""
+    """Of very many debts those that can be among the rows shown, all of them of fewer."""
     if rolled.height <= LINES:
         return rolled, planned, invoices
     large = rolled.filter(pl.col("paid") >= rolled["paid"].top_k(LINES).min())
-    largest = large.sort("paid", *DEBT, descending=[True, False, False]).head(LINES)
-    flagged = rolled.join(flags, on=DEBT, how="semi")
-    other = flags.sort(DEBT).head(LINES)
-    near = pl.concat([side.select(DEBT) for side in (largest, flagged, other)])
+    largest = large.sort("paid", *_LINE, descending=[True, False, False, False]).head(LINES)
+    some = [largest, rolled.join(flags, on=DEBT, how="semi"), flags.sort(DEBT).head(LINES)]
+    if (largest["paid"] <= 0).any():
+        # Nothing was paid of these either.
+        without = pl.concat([side.select(DEBT) for side in (planned, invoices)]).unique()
+        some.append(without.join(rolled, on=DEBT, how="anti").sort(DEBT).head(LINES))
+    near = pl.concat([side.select(DEBT) for side in some])
     return tuple(side.join(near, on=DEBT, how="semi") for side in (rolled, planned, invoices))  # type: ignore[return-value]
 
 
@@ -244,8 +244,7 @@ def debt_rows(
     rolled: pl.DataFrame, planned: pl.DataFrame, invoices: pl.DataFrame, flags: pl.DataFrame
 ) -> pl.DataFrame:
     """Debts by currency with what is planned, the number of their files, and their flags."""
-    line = [*DEBT, "currency"]
-    rows = rolled.join(planned, on=line, how="full", nulls_equal=True, coalesce=True)
+    rows = rolled.join(planned, on=_LINE, how="full", nulls_equal=True, coalesce=True)
     unpaid = invoices.join(rows, on=DEBT, how="anti").select(DEBT)
     return (
         pl.concat([rows, unpaid], how="diagonal")

@@ -3,14 +3,14 @@
 An invoice file has no amount, so this is about coverage only.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import polars as pl
 
 from flows.steps.breaks.make import (
     NOWHERE,
     PLACE,
-    Annex,
     key_text,
     make_breaks,
     number_duplicates,
@@ -19,21 +19,30 @@ from flows.steps.breaks.make import (
 from flows.steps.frames.beyond import beyond_of
 from flows.steps.match.packing import grouped
 from flows.steps.match.pairing import pair
-from flows.steps.reconcile.debts import DEBT, DebtLine
+from flows.steps.reconcile.debts import DEBT
 from flows.steps.reconcile.order import in_order
 from flows.steps.reconcile.tenants import crossings
 from schemas.amounts import BEYOND
 from schemas.tables import INVOICE_FILE, PAYMENT
 
 
-def reconcile_documents(
-    rolled: pl.DataFrame, invoices: pl.DataFrame, places: Mapping[str, pl.DataFrame] = NOWHERE
-) -> Annex[DebtLine]:
-    """The breaks of J8; `rolled` as `debts.roll_up` gives it.
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Some debts beside their invoice files."""
 
-    The rows of the annex count the files of each debt (tenant, debt, invoices); its lines are those
-    of `debts.debt_lines`. A file whose debt was paid under other tenants only is INV_TENANT, and
-    that debt then has its file: it is not INV_NONE too.
+    breaks: list[pl.DataFrame]
+    """Those that are about one debt or one file, not numbered yet."""
+    strange: pl.DataFrame
+    """Files of debts that were paid under other tenants only."""
+    counts: pl.DataFrame
+    """How many files each debt has: tenant, debt, invoices."""
+
+
+def cover(rolled: pl.DataFrame, invoices: pl.DataFrame) -> Coverage:
+    """Hold debts, as `debts.roll_up` gives them, against all of their invoice files.
+
+    A file whose debt was paid under other tenants only is INV_TENANT, and that debt then has its
+    file: it is not INV_NONE too.
     """
     files = invoices.with_columns(
         pl.col("TenantsId").alias("tenant"), pl.col("DebtsId").alias("debt")
@@ -52,22 +61,28 @@ def reconcile_documents(
     strange = strays.join(abroad, on="debt", how="inner", maintain_order="left")
     unpaid = strays.join(abroad, on="debt", how="anti", maintain_order="left")
     without = rolled.filter(both.partner.is_null()).join(strange, on="debt", how="anti")
-    breaks = number_duplicates(
-        [
-            _none(without),
-            _file_break("INV_UNPAID", unpaid),
-            _file_break(
-                "INV_TENANT",
-                strange,
-                expected=text(pl.col("other")),
-                found=text(pl.col("tenant")),
-            ),
-            _several(files, counts),
-            crossings(INVOICE_FILE.name, "DebtsId", _across(strange)),
-        ],
-        places,
-    )
-    return Annex(breaks, (), counts)
+    breaks = [
+        _none(without),
+        _file_break("INV_UNPAID", unpaid),
+        _file_break(
+            "INV_TENANT",
+            strange,
+            expected=text(pl.col("other")),
+            found=text(pl.col("tenant")),
+        ),
+        _several(files, counts),
+    ]
+    return Coverage(breaks, strange, counts)
+
+
+def reconcile_documents(
+    covered: Sequence[Coverage], places: Mapping[str, pl.DataFrame] = NOWHERE
+) -> pl.DataFrame:
+    """The breaks of J8, of all ranges of debts."""
+    across = pl.concat([_across(one.strange) for one in covered])
+    breaks = [frame for one in covered for frame in one.breaks]
+    crossed = crossings(INVOICE_FILE.name, "DebtsId", across)
+    return number_duplicates([*breaks, crossed], places)
 
 
 def _none(without: pl.DataFrame) -> pl.DataFrame:

@@ -16,8 +16,8 @@ from flows.steps.frames.statuses import STATUS
 from flows.steps.reconcile.allotment import PlanAnnex, PlanLine
 from flows.steps.reconcile.batches import BatchLine, reconcile_batches
 from flows.steps.reconcile.cut_off import Cut
-from flows.steps.reconcile.debts import DebtLine, debt_lines, reconcile_debts, roll_up
-from flows.steps.reconcile.documents import reconcile_documents
+from flows.steps.reconcile.debt_ranges import reconcile_all_debts
+from flows.steps.reconcile.debts import DebtLine
 from flows.steps.reconcile.order import in_order
 from flows.steps.reconcile.plans import of_plans, reconcile_plans
 from flows.steps.reconcile.rates import RateLine, reconcile_rates
@@ -77,7 +77,7 @@ def reconcile_sources(
         _match(EXTRACTS[record], sources, rules, as_of, service=service, keep=keep)
         for record in records
     ]
-    rated, planned, debts = _between(sources, rules, as_of, cut)
+    rated, planned, debts = _between(sources, rules, as_of, cut, keep)
     asked = rules.references
     batches: Annex[BatchLine] = Annex()
     sent = sources.extract.get(INSERT_BATCH_DATA.name)
@@ -154,7 +154,7 @@ def joined_break_ids(sources: Sources, rules: Rules, as_of: date, cut: Cut) -> p
 
 
 def _between(
-    sources: Sources, rules: Rules, as_of: date, cut: Cut
+    sources: Sources, rules: Rules, as_of: date, cut: Cut, keep: Keep | None = None
 ) -> tuple[Annex[RateLine], PlanAnnex, Annex[DebtLine]]:
     payments = _target_parts(PAYMENT, sources)
     places = sources.extract
@@ -183,7 +183,9 @@ def _between(
             later_details=in_order(_DETAIL, later_ones) if later_ones.height else None,
             later_payments=paid_later if paid_later.height else None,
         )
-    return rated, planned, _reconcile_debts(payments, sources, planned, rules)
+    invoices = _target_parts(INVOICE_FILE, sources)
+    debts = reconcile_all_debts(payments, planned, invoices, rules, places, keep or held)
+    return rated, planned, debts
 
 
 _DETAIL = PAYMENT_PLAN_DETAIL
@@ -222,19 +224,6 @@ def _target(table: Table, sources: Sources) -> pl.DataFrame:
 def _target_parts(table: Table, sources: Sources) -> Sequence[Load]:
     sides = (parts_of(side, table.name) for side in (sources.database, sources.listings))
     return next((loads for loads in sides if loads), (held(no_records(table)),))
-
-
-def _reconcile_debts(
-    payments: Sequence[Load], sources: Sources, planned: PlanAnnex, rules: Rules
-) -> Annex[DebtLine]:
-    """J8 and J9: every debt by its payments, its plan and its invoice files."""
-    rolled = roll_up(payments)
-    asks = planned.planned if "plans" in rules.references else PlanAnnex().planned
-    owed = reconcile_debts(rolled, asks, rules) if "plans" in rules.references else together([])
-    invoices = _target(INVOICE_FILE, sources)
-    filed: Annex[DebtLine] = reconcile_documents(rolled, invoices, sources.extract)
-    breaks = together([owed, filed.breaks] if "documents" in rules.references else [owed])
-    return Annex(breaks, debt_lines(rolled, asks, filed.rows, breaks))
 
 
 def _changed(sources: Sources, cut: Cut) -> pl.DataFrame:

@@ -16,8 +16,7 @@ from flows.steps.breaks.tolerated import reconcile_tolerated
 from flows.steps.frames.parts import held
 from flows.steps.frames.sources import record_schema
 from flows.steps.reconcile.batches import reconcile_batches
-from flows.steps.reconcile.debts import reconcile_debts, roll_up
-from flows.steps.reconcile.documents import reconcile_documents
+from flows.steps.reconcile.debt_ranges import reconcile_all_debts
 from flows.steps.reconcile.plans import reconcile_plans
 from flows.steps.reconcile.rates import reconcile_rates
 from flows.steps.rules.rules import Budget, Discount, Plans, Rates, Rules
@@ -133,14 +132,12 @@ def verdict(found: pl.DataFrame) -> SelfTest:
 def judged(rules: Rules) -> pl.DataFrame:
     """The breaks of the planted records."""
     payments = _payments()
-    rolled = roll_up((held(payments),))
     plans = reconcile_plans(_details(), payments, rules, _DAY)
     return together(
         [
             reconcile_rates((held(payments),), _rates(), rules).breaks,
             plans.breaks,
-            reconcile_debts(rolled, plans.planned, rules),
-            reconcile_documents(rolled, _invoices()).breaks,
+            reconcile_all_debts((held(payments),), plans, (held(_invoices()),), rules).breaks,
             reconcile_batches(*_batches()).breaks,
             reconcile_tolerated(_tolerated(), rules).breaks,
         ]

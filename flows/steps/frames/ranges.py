@@ -1,0 +1,52 @@
+"""Ranges of numbers, by which the rows of large frames are parted."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+_SLICE = 65_536
+"""Rows of a large frame that are looked at together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """Ranges of a column of numbers; what lacks a number belongs to the last one."""
+
+    column: str
+    bounds: pl.Series
+    """The first number of each range but the first, ascending."""
+
+    def __len__(self) -> int:
+        return self.bounds.len() + 1
+
+    def split(self, rows: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
+        """The rows of each range that has some, in their order; one range after the other."""
+        number = pl.lit(self.bounds).search_sorted(pl.col(self.column), side="right")
+        last = self.bounds.len()
+        parts = rows.select(
+            pl.when(pl.col(self.column).is_null()).then(last).otherwise(number).alias("part")
+        ).to_series()
+        if parts.is_sorted():
+            for part, length in parts.rle().struct.unnest().select("value", "len").iter_rows():
+                yield part, rows.head(length)
+                rows = rows.slice(length)
+        else:
+            for part in parts.unique().sort():
+                yield part, _some(rows, parts == part)
+
+
+def _some(rows: pl.DataFrame, wanted: pl.Series) -> pl.DataFrame:
+    """Some rows of a large frame in pieces, of which a filter would make one piece first."""
+    slices = rows.iter_slices(_SLICE)
+    return pl.concat(
+        (some.filter(wanted.slice(number * _SLICE, _SLICE)) for number, some in enumerate(slices)),
+        rechunk=False,
+    )
+
+
+def even_ranges(column: str, numbers: pl.Series, parts: int) -> Ranges:
+    """At most so many ranges that part rows about evenly, by some of their numbers."""
+    numbers = numbers.drop_nulls().sort()
+    places = [numbers.len() * part // parts for part in range(1, parts)] if numbers.len() else []
+    return Ranges(column, numbers.gather(places).unique(maintain_order=True))

@@ -1,0 +1,117 @@
+"""J8 and J9 over all debts: some of them at a time, each with all that belongs to it.
+
+Nearly every payment may be of a debt of its own, so that debts take as much memory as payments.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+import polars as pl
+
+from flows.steps.breaks.make import NOWHERE, Annex, number_duplicates, together
+from flows.steps.frames.beyond import beyond_of
+from flows.steps.frames.parts import Keep, Load, columns_of, held, whole
+from flows.steps.frames.ranges import Ranges, even_ranges
+from flows.steps.reconcile.allotment import PlanAnnex
+from flows.steps.reconcile.debts import (
+    OWED,
+    DebtLine,
+    debt_lines,
+    reconcile_debts,
+    roll_up,
+    rolled_together,
+    shown_debts,
+)
+from flows.steps.reconcile.documents import Coverage, cover, reconcile_documents
+from flows.steps.rules.rules import Rules
+
+_SAMPLED = 1_000
+"""Debts of each part of the payments that say where the ranges are."""
+
+
+def reconcile_all_debts(
+    payments: Sequence[Load],
+    planned: PlanAnnex,
+    invoices: Sequence[Load],
+    rules: Rules,
+    places: Mapping[str, pl.DataFrame] = NOWHERE,
+    keep: Keep = held,
+) -> Annex[DebtLine]:
+    """Every debt by its payments, its plan and its invoice files.
+
+    In as many ranges as payments have parts; `keep` puts aside what belongs to each of them.
+    """
+    asks = planned.planned if "plans" in rules.references else PlanAnnex().planned
+    owed: list[pl.DataFrame] = []
+    covered: list[Coverage] = []
+    shown: list[pl.DataFrame] = []
+    for rolled, asked, files in _ranges(payments, asks, invoices, keep):
+        coverage = cover(rolled, files)
+        breaks = [reconcile_debts(rolled, asked, rules)] if "plans" in rules.references else []
+        owed += breaks
+        if "documents" in rules.references:
+            breaks += coverage.breaks
+            covered.append(coverage)
+        shown.append(shown_debts(rolled, asked, coverage.counts, together(breaks)))
+    found = reconcile_documents(covered, places) if covered else together([])
+    return Annex(together([number_duplicates(owed), found]), debt_lines(shown))
+
+
+def _ranges(
+    payments: Sequence[Load], planned: pl.DataFrame, invoices: Sequence[Load], keep: Keep
+) -> Iterator[tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]]:
+    """What payments are rolled up to, what is planned, and the invoice files, range by range."""
+    of_debt = _by_debt(payments) if _add_up(payments) else None
+    if of_debt is None:
+        yield roll_up(whole(payments)), planned, whole(invoices)
+        return
+    rolled = (roll_up(columns_of(load, OWED)) for load in payments)
+    files = (load() for load in invoices)
+    sides = (
+        _aside(of_debt, rolled, rolled_together, keep),
+        _aside(of_debt, (planned,), pl.concat, held),
+        _aside(replace(of_debt, column="DebtsId"), files, pl.concat, keep),
+    )
+    for loads in zip(*sides, strict=True):
+        some, asked, beside = (load() for load in loads)
+        yield some, asked, beside
+
+
+def _add_up(payments: Sequence[Load]) -> bool:
+    """Whether payments are in parts, and what they come to is the sum of what these come to."""
+    amounts = ("PaidAmount", "DiscountAmount")
+    return len(payments) > 1 and not any(
+        beyond_of(columns_of(load, amounts), amounts) for load in payments
+    )
+
+
+def _by_debt(payments: Sequence[Load]) -> Ranges:
+    numbers = []
+    for load in payments:
+        debts = columns_of(load, ("DebtsId",))["DebtsId"].drop_nulls().sort()
+        numbers.append(debts.gather_every(max(1, debts.len() // _SAMPLED)))
+    return even_ranges("debt", pl.concat(numbers), len(payments))
+
+
+def _aside(
+    ranges: Ranges,
+    frames: Iterable[pl.DataFrame],
+    join: Callable[[Sequence[pl.DataFrame]], pl.DataFrame],
+    keep: Keep,
+) -> Sequence[Load]:
+    """Put frames aside by ranges; what reads each range, of which the pieces are one frame then."""
+    pieces: list[list[Load]] = [[] for _ in range(len(ranges))]
+    nothing: pl.DataFrame | None = None
+    for frame in frames:
+        nothing = frame.clear()
+        for number, some in ranges.split(frame):
+            pieces[number].append(keep(some))
+    assert nothing is not None
+    return [partial(_joined, join, loads) if loads else held(nothing) for loads in pieces]
+
+
+def _joined(
+    join: Callable[[Sequence[pl.DataFrame]], pl.DataFrame], loads: Sequence[Load]
+) -> pl.DataFrame:
+    return join([load() for load in loads])
