@@ -68,13 +68,6 @@ def cells_left_out(text: str, header: Header, places: Collection[int]) -> str:
     return header.dialect.delimiter.decode().join(shown)
 
 
-def write_rows(header: Header, lines: Sequence[RewrittenLine]) -> bytes:
-    """A file of these rows, which is itself a delivery; all of them have the same own columns."""
-    content = io.BytesIO()
-    write_lines(header, list(lines[0].own), lambda: lines, content)
-    return content.getvalue()
-
-
 def write_lines(
     header: Header,
     own: Sequence[str],
@@ -82,7 +75,7 @@ def write_lines(
     file: IO[bytes],
     frames: Callable[[], Iterable[pl.DataFrame]] | None = None,
 ) -> None:
-    """Write such rows as they come; `own` names their own columns.
+    """Write a file of rows as they come, which is itself a delivery; `own` names their own columns.
 
     They are asked for once more where one of them needs a sign: then every row says whether it has
     one, and the header does so before them. `frames` are the same rows, their own columns and TEXT,

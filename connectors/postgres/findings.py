@@ -63,6 +63,8 @@ class RejectedRow(NamedTuple):
     data: str | None
     raw: str | None
     error_data: str
+    record: str
+    """The kind it was staged as: that of its file, or of what is inside."""
 
 
 def findings(connection: psycopg.Connection, table: Table, batch_id: int) -> list[Finding]:
@@ -130,26 +132,31 @@ def _counted(connection: psycopg.Connection, table: Table, batch_id: int) -> lis
 
 def rejected_rows(
     connection: psycopg.Connection,
-    table: Table,
+    tables: Iterable[Table],
     batch_id: int,
     *,
     most: int | None = None,
     after: tuple[int, int] = (0, 0),
 ) -> Iterator[RejectedRow]:
-    """The rows of one record kind that carry HasError, in the order they were delivered.
+    """The rows of some record kinds that carry HasError, in the order they were delivered.
 
     `after` is the extract and record number of the last one that is not wanted.
     """
     limit = "" if most is None else f"LIMIT {int(most)}"
+    every = " UNION ALL ".join(_rejected(table, limit) for table in tables)
+    if not every:
+        return
     with connection.cursor(row_factory=class_row(RejectedRow)) as cursor:
         yield from cursor.stream(
-            f"""SELECT extract_id, record_number, first_line, last_line, byte_start, byte_end,
-                data, raw, error_data
-            FROM ({_erroneous(table)}) r
-            WHERE (extract_id, record_number) > (%(extract)s, %(number)s)
-            ORDER BY extract_id, record_number {limit}""",
+            f"SELECT * FROM ({every}) r ORDER BY extract_id, record_number {limit}",
             batch_span(connection, batch_id) | {"extract": after[0], "number": after[1]},
         )
+
+
+def _rejected(table: Table, limit: str) -> str:
+    return f"""(SELECT *, '{table.name}' AS record FROM ({_erroneous(table)}) e
+        WHERE (extract_id, record_number) > (%(extract)s, %(number)s)
+        ORDER BY extract_id, record_number {limit})"""
 
 
 def rows_at(
@@ -170,7 +177,7 @@ def rows_at(
             asked = [number for _, number in near]
             yield from cursor.execute(
                 f"""SELECT {_PLACED}, s.data, s.raw,
-                    coalesce(s.error_data, '[]') AS error_data
+                    coalesce(s.error_data, '[]') AS error_data, '{table.name}' AS record
                 FROM {staged_name(table)} s {AT_PLACES}
                 WHERE {of_batch("s")} AND s.record_number BETWEEN %(first)s AND %(last)s
                 ORDER BY s.extract_id, s.record_number""",

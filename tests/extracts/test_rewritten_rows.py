@@ -14,7 +14,6 @@ from connectors.files.rewriting import (
     RewrittenLine,
     needs_nothing,
     write_lines,
-    write_rows,
 )
 from tests.extracts.test_header import PAYMENT, read
 
@@ -51,7 +50,6 @@ def test_frames_of_rows_are_written_as_rows_are(texts: list[str], tmp_path: Path
     assert written(header, texts, *frames) == written(header, texts)
     signed = b"ReconQuoted" in written(header, texts)
     assert signed == any("=1+1" in text for text in texts)
-    assert written(header, texts) == write_rows(header, [RewrittenLine(OWN, t) for t in texts])
 
 
 def test_a_row_whose_text_is_elsewhere_makes_all_of_them_be_written_one_by_one(

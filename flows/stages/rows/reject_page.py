@@ -3,9 +3,6 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from heapq import merge
-from itertools import islice
-from operator import attrgetter
 from typing import Any
 
 import psycopg
@@ -18,7 +15,7 @@ from flows.stages.check import tables_of
 from flows.stages.rows.texts import RowTexts
 from flows.stages.workspace import Workspace
 from flows.steps.secrets import shown_record
-from schemas.field import Table
+from schemas.tables import EXTRACTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,30 +47,14 @@ def list_rejects(
 ) -> list[ShownReject]:
     """So many rows with errors of a batch behind the one of this extract and record number."""
     batch = ledger.find_batch(connection, batch_id)
-    found: list[list[_Found]] = []
-    for table in tables_of(ledger.list_receipts(connection, batch_id, "stage")):
-        rows = rejected_rows(connection, table, batch_id, most=most, after=after)
-        found.append([_Found(row.extract_id, row.record_number, table, row) for row in rows])
+    tables = tables_of(ledger.list_receipts(connection, batch_id, "stage"))
+    found = [*rejected_rows(connection, tables, batch_id, most=most, after=after)]
     texts = RowTexts(workspace, connection, [batch_id])
     names = {one.id: one.name for one in ledger.list_extracts(connection, batch_id)}
-    place = attrgetter("extract_id", "record_number")
-    return [
-        _shown(one.table, row, names[row.extract_id], elsewhere, batch)
-        for one in islice(merge(*found, key=place), most)
-        for row in texts.filled([one.row])
-    ]
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    extract_id: int
-    record_number: int
-    table: Table
-    row: RejectedRow
+    return [_shown(row, names[row.extract_id], elsewhere, batch) for row in texts.filled(found)]
 
 
 def _shown(
-    table: Table,
     row: RejectedRow,
     file: str,
     elsewhere: Mapping[AttemptRow, Later],
@@ -81,7 +62,7 @@ def _shown(
 ) -> ShownReject:
     later = elsewhere.get(AttemptRow(batch.id, row.extract_id, row.record_number))
     errors = tuple(json.loads(row.error_data))
-    text = row.data or row.raw or ""
+    text, table = row.data or row.raw or "", EXTRACTS[row.record]
     return ShownReject(
         row.extract_id,
         row.record_number,

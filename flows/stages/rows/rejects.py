@@ -6,13 +6,17 @@ in a text file beside them.
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import groupby, islice
+from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO
 
+import polars as pl
 import psycopg
 
-from connectors.files.atomic import named, write_file
+from connectors.files.atomic import named, write_files
 from connectors.files.cells import split_cells
 from connectors.files.header import Header
 from connectors.files.rewriting import (
@@ -20,7 +24,7 @@ from connectors.files.rewriting import (
     as_one_cell,
     cells_left_out,
     delivered_text,
-    write_rows,
+    write_lines,
 )
 from connectors.postgres import ledger
 from connectors.postgres.attempts import (
@@ -34,9 +38,11 @@ from connectors.postgres.attempts import (
 from connectors.postgres.findings import RejectedRow, is_broken, rejected_rows, wrong_fields
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Extract
+from connectors.settings import MIB
 from flows.report.decision import ROWS_SHOWN, FirstReject
 from flows.report.spelling import visible
 from flows.stages.check import staged_tables, tables_of
+from flows.stages.frame_file import FrameFile
 from flows.stages.kept import open_archived, prove_extracts
 from flows.stages.rows.spots import Spot, show_command
 from flows.stages.rows.texts import RowTexts
@@ -46,15 +52,24 @@ from flows.steps.validate.omitted_secrets import in_place
 from schemas.counting import grouped, quantity
 from schemas.field import Table
 from schemas.own_columns import PARENT_COLUMN
+from schemas.tables import EXTRACTS
 
 EXPLANATION = "what-is-wrong.txt"
-
-
-class Rejected(NamedTuple):
-    """A row with errors, and the record kind it was staged as."""
-
-    table: Table
-    row: RejectedRow
+_AT_ONCE = 4096
+"""Rows that are put aside together."""
+_ROW = {
+    "extract_id": pl.Int32(),
+    "record_number": pl.Int64(),
+    "first_line": pl.Int64(),
+    "last_line": pl.Int64(),
+    "byte_start": pl.Int64(),
+    "byte_end": pl.Int64(),
+    "data": pl.String(),
+    "raw": pl.String(),
+    "error_data": pl.String(),
+    "record": pl.String(),
+}
+"""The columns of a RejectedRow."""
 
 
 def attempts_after(workspace: Workspace, batch_id: int) -> Mapping[AttemptRow, Later]:
@@ -78,30 +93,28 @@ def write_rejects(
     are left out: they would be repaired twice. Who knows them already gives them (`elsewhere`).
     """
     written: dict[Path, int] = {}
-    told: list[str] = []
     with workspace.database.connect() as connection:
         batch = ledger.find_batch(connection, batch_id)
         profile = restored_profile(batch)
         texts = RowTexts(workspace, connection, [batch_id])
         if elsewhere is None:
             elsewhere = later_attempts(connection, batch_id)
-        rows = _by_extract(connection, batch_id, texts, elsewhere.keys())
-        for extract in ledger.list_extracts(connection, batch_id):
-            found = rows.get(extract.id)
-            if not found:
-                continue
+        rows, counts = _aside(connection, batch_id, texts, elsewhere.keys())
+        extracts = [
+            extract for extract in ledger.list_extracts(connection, batch_id) if counts[extract.id]
+        ]
+        for extract in extracts:
             prove_extracts(workspace, [extract])
             _, header = open_archived(workspace, extract, profile)
             stem = Path(extract.name).name.split(".")[0]
             path = folder / named(stem, f"-batch-{batch_id}.csv")
             if path in written:
                 path = folder / named(stem, f"-batch-{batch_id}-{extract.id}.csv")
-            lines = _lines(extract, header, found, with_secrets=with_secrets)
-            write_file(path, write_rows(header, lines))
-            written[path] = len(found)
-            told += _told(extract, found)
+            lines = partial(_lines, rows, extract, header, with_secrets=with_secrets)
+            write_files(folder, {path.name: partial(write_lines, header, [PARENT_COLUMN], lines)})
+            written[path] = counts[extract.id]
     if written:
-        write_file(folder / EXPLANATION, ("\n".join(told) + "\n").encode())
+        write_files(folder, {EXPLANATION: partial(_write_told, rows, extracts)})
     return written
 
 
@@ -112,7 +125,7 @@ def first_rejects(lease: Lease, most: int = ROWS_SHOWN) -> list[FirstReject]:
     return [
         FirstReject(names[row.extract_id], row.first_line, row.record_number, row.error_data)
         for table in staged_tables(lease)
-        for row in rejected_rows(lease.connection, table, lease.batch_id, most=most)
+        for row in rejected_rows(lease.connection, [table], lease.batch_id, most=most)
     ][:most]
 
 
@@ -142,31 +155,38 @@ def _rows(count: int) -> str:
     return quantity(count, "row", grouped)
 
 
-def _by_extract(
+def _aside(
     connection: psycopg.Connection,
     batch_id: int,
     texts: RowTexts,
     elsewhere: Collection[AttemptRow],
-) -> dict[int, dict[int, Rejected]]:
-    rows: dict[int, dict[int, Rejected]] = {}
-    for table in tables_of(ledger.list_receipts(connection, batch_id, "stage")):
-        for row in texts.filled(rejected_rows(connection, table, batch_id)):
-            if AttemptRow(batch_id, row.extract_id, row.record_number) in elsewhere:
-                continue
-            rows.setdefault(row.extract_id, {})[row.record_number] = Rejected(table, row)
-    return rows
+) -> tuple[FrameFile, Counter[int]]:
+    """The rows with errors by extract, in a file where they are many; and how many each has."""
+    tables = tables_of(ledger.list_receipts(connection, batch_id, "stage"))
+    rows = (
+        row
+        for row in texts.filled(rejected_rows(connection, tables, batch_id))
+        if AttemptRow(batch_id, row.extract_id, row.record_number) not in elsewhere
+    )
+    aside, counts = FrameFile(MIB, "lz4"), Counter[int]()
+    for extract_id, mine in groupby(rows, attrgetter("extract_id")):
+        while part := [*islice(mine, _AT_ONCE)]:
+            aside.add(pl.DataFrame(part, _ROW, orient="row"), extract_id)
+            counts[extract_id] += len(part)
+    return aside, counts
+
+
+def _rows_of(rows: FrameFile, extract: Extract) -> Iterator[RejectedRow]:
+    for frame in rows.frames(extract.id):
+        yield from map(RejectedRow._make, frame.iter_rows())
 
 
 def _lines(
-    extract: Extract, header: Header, rows: Mapping[int, Rejected], *, with_secrets: bool
-) -> list[RewrittenLine]:
-    return [
-        RewrittenLine(
-            {PARENT_COLUMN: f"{extract.id}:{number}"},
-            rewritten(one.table, one.row, header, with_secrets=with_secrets),
-        )
-        for number, one in sorted(rows.items())
-    ]
+    rows: FrameFile, extract: Extract, header: Header, *, with_secrets: bool
+) -> Iterator[RewrittenLine]:
+    for row in _rows_of(rows, extract):
+        text = rewritten(EXTRACTS[row.record], row, header, with_secrets=with_secrets)
+        yield RewrittenLine({PARENT_COLUMN: f"{extract.id}:{row.record_number}"}, text)
 
 
 def rewritten(table: Table, row: RejectedRow, header: Header, *, with_secrets: bool) -> str:
@@ -196,10 +216,16 @@ def _left_out(row: RejectedRow, header: Header) -> Collection[int]:
     return [place for place in every if header.fields[place] in {None, *header.table.secrets}]
 
 
-def _told(extract: Extract, rows: Mapping[int, Rejected]) -> Iterator[str]:
+def _write_told(rows: FrameFile, extracts: Sequence[Extract], file: IO[bytes]) -> None:
+    told = (line for extract in extracts for line in _told(extract, _rows_of(rows, extract)))
+    file.writelines(f"{line}\n".encode() for line in told)
+
+
+def _told(extract: Extract, rows: Iterable[RejectedRow]) -> Iterator[str]:
     """Each row by its place in the delivered file, with the command that shows it."""
-    for number, (_, row) in sorted(rows.items()):
-        name = visible(extract.name)
+    name = visible(extract.name)
+    for row in rows:
+        number = row.record_number
         yield f"{name}, line {row.first_line}, record {number} (ReconRow {extract.id}:{number})"
         for error in json.loads(row.error_data):
             yield f"    {error['ErrorCode']}: {' '.join(error['Message'].split())}"
