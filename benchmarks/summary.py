@@ -1,7 +1,8 @@
 """The first table of the page: ours beside its peers, out of what scripts leave as JSON."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from operator import itemgetter
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -22,18 +23,27 @@ class Line(NamedTuple):
     """Can name the `rows` of the results."""
     results: str
     """Name of their file, as a pattern."""
-    figure: str
+    figure: Callable[[Mapping[str, Any]], float]
+    """Of a run of a case."""
     shown: str
     """How a figure is written."""
     cases: dict[str, str]
     """Name -> case, ours first."""
 
 
-IMPORT = ("import-*.json", "wall", "{:.2f} s")
-PUSH = ("push.json", "rate", "{:,.0f}/s")
-COMPARE = ("reconcile-*.json", "wall", "{:.2f} s")
+def _reported(run: Mapping[str, Any]) -> float:
+    """Wall, with the recount and the report of whoever makes them."""
+    return float(run["wall"] + run.get("parts", {}).get("finish", {"wall": 0})["wall"])
+
+
+IMPORT = ("import-*.json", itemgetter("wall"), "{:.2f} s")
+PUSH = ("push.json", itemgetter("rate"), "{:,.0f}/s")
+COMPARE = ("reconcile-*.json", itemgetter("wall"), "{:.2f} s")
 LINES = (
     Line("{rows:,} payments from a file into PostgreSQL", *IMPORT,
+         {"ours": "ours_clean", "psql upsert": "copy_upsert", "dlt": "dlt_adbc"}),
+    Line("the same to the end: ours recounts all rows and writes a report",
+         "import-*.json", _reported, "{:.2f} s",
          {"ours": "ours_clean", "psql upsert": "copy_upsert", "dlt": "dlt_adbc"}),
     Line("the same rows once more", *IMPORT,
          {"ours": "ours_unchanged", "psql upsert": "copy_upsert_again"}),
@@ -68,7 +78,7 @@ def _rows(out: Path, since: float) -> Iterator[str]:
             continue
         told: dict[str, Any] = json.loads(results[0].read_text(encoding="utf-8"))
         figures = {
-            name: line.shown.format(median(run[line.figure] for run in told["runs"][case]))
+            name: line.shown.format(median(map(line.figure, told["runs"][case])))
             for name, case in line.cases.items()
             if told["runs"].get(case)
         }
