@@ -4,7 +4,6 @@ Money arrives as exact decimals; an amount that does not fit them arrives as the
 """
 
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from typing import TypeAlias
@@ -23,20 +22,12 @@ from schemas.frame_types import AMOUNT, WORD, Dtype
 from schemas.kinds import OFFSET
 from schemas.reasons import NOT_SHOWN
 
-Rows: TypeAlias = "Generator[SourceRows, None, None]"
+Rows: TypeAlias = "Generator[pl.DataFrame, None, None]"
+"""Frames in the pieces in which they were read: whoever goes through them often makes one of these.
 
-
-@dataclass(frozen=True, slots=True)
-class SourceRows:
-    """One source of one record kind."""
-
-    rows: pl.DataFrame
-    """In the pieces in which they were read: whoever goes through them often makes one of these."""
-    unfit: int
-    """Rows with an amount beyond 20 digits before the point or 18 behind it.
-
-    The amount is null there, and its text is beside it (`BEYOND`).
-    """
+An amount beyond 20 digits before the point or 18 behind it is null there, and its text is beside it
+(`BEYOND`).
+"""
 
 
 def extract_rows(
@@ -75,9 +66,9 @@ def extract_rows(
         places["extract_id"], places["file"], default=None, return_dtype=WORD
     )
 
-    def named(truth: SourceRows) -> SourceRows:
-        rows = _without_empty(truth.rows, unread)
-        return SourceRows(rows.hstack(rows.select(file.alias("file"))), truth.unfit)
+    def named(rows: pl.DataFrame) -> pl.DataFrame:
+        rows = _without_empty(rows, unread)
+        return rows.hstack(rows.select(file.alias("file")))
 
     connections = (connection, *others)
     yield from map(named, _read(connections, table, "s", staged, source, place | unread, at_once))
@@ -289,15 +280,13 @@ def _given(waiting: list[pl.DataFrame]) -> pl.DataFrame:
     return rows
 
 
-def _spelled_beyond(texts: Sequence[str], rows: pl.DataFrame) -> SourceRows:
+def _spelled_beyond(texts: Sequence[str], rows: pl.DataFrame) -> pl.DataFrame:
     """The rows with the texts of what no exact column holds, where there are any."""
     rows = _without_empty(rows, texts)
     there = [name for name in texts if name in rows.columns]
     if not there:
-        return SourceRows(rows, 0)
-    unfit = rows.select(pl.any_horizontal(pl.col(there).is_not_null()).sum()).item()
-    told = pl.col(there).map_elements(_spelled, return_dtype=pl.String)
-    return SourceRows(rows.with_columns(told), int(unfit))
+        return rows
+    return rows.with_columns(pl.col(there).map_elements(_spelled, return_dtype=pl.String))
 
 
 def _without_empty(rows: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:

@@ -199,6 +199,25 @@ def test_a_scope_of_batches_counts_a_listing_pulled_outside_of_it(
     assert because(home.run(one, three)) == []
 
 
+def test_a_scope_of_batches_is_held_against_its_own_records_in_ranges_too(home: Home) -> None:
+    """Where sides are large, what is listed is looked at in ranges as they are."""
+    top = "PaymentPlansId,PlannedDate,PlannedAmount,PlannedCurrenciesId,PaymentsId,StatusCodesId"
+
+    def details(*plans: int) -> str:
+        return "\r\n".join([top, *(f"{n},2026-01-02T00:00:00,5,978,,1" for n in plans)]) + "\r\n"
+
+    one = home.deliver("payment_plan_detail", details(*range(20)), push=False)
+    two = home.deliver("payment_plan_detail2", details(*range(10, 40)), push=False)
+    home.lists("payment_plan_detail", details(*range(1, 60)))
+    pull(home.place, ["payment_plan_details"])
+    limits = home.place.settings.limits
+    for at_once in (limits.reconcile_bytes, 64):
+        set_to = replace(limits, reconcile_bytes=at_once)
+        home.place = replace(home.place, settings=replace(home.place.settings, limits=set_to))
+        found = [codes(home.run(batch))["MISSING_IN_EXTRACT G"] for batch in (one, two)]
+        assert found == [0, 0]
+
+
 @pytest.mark.long
 def test_rows_of_a_shared_batch_id_belong_to_who_sent_them(home: Home) -> None:
     one = home.deliver("insert_batch_data", batch_rows(1, 2))

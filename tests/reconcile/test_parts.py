@@ -154,7 +154,9 @@ def test_reports_and_ledger_are_the_same(
 
 BENT = """
     UPDATE payment SET "PaidAmount" = 11 WHERE "Id" % 97 = 0;
-    UPDATE payment SET "DiscountAmount" = 1e21 WHERE "Id" = 1500;
+    UPDATE payment SET "DiscountAmount" = 1e21 WHERE "Id" = 1501;
+    UPDATE payment SET "PaidAmount" = 12 WHERE "Id" % 3 = 0;
+    UPDATE payment SET "PaidAmount" = 1e22 WHERE "Id" = 1502;
     DELETE FROM payment WHERE "Id" % 101 = 0;
     INSERT INTO payment SELECT (p).* FROM (
         SELECT jsonb_populate_record(p, '{"Id": 9000000000}') AS p FROM payment p WHERE "Id" = 2) p
@@ -181,6 +183,7 @@ def test_sides_that_are_never_held_say_what_those_say_that_are(
     Random(5).shuffle(lines)
     deliveries = [write(tmp_path / "a.csv", *lines), write(tmp_path / "b.csv", *lines[:400])]
     found = []
+    monkeypatch.setattr("flows.stages.reconcile.side_frames.STREAMED", 1)
     for at_once, pages in ((workspace.settings.limits.reconcile_bytes, 512), (16 * 1024, 1)):
         monkeypatch.setattr("connectors.postgres.page_columns.PAGES", pages)
         with psycopg.connect(workspace.settings.database_url, autocommit=True) as connection:

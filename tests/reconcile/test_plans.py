@@ -16,6 +16,7 @@ from flows.steps.reconcile.debts import debt_lines, reconcile_debts, roll_up, sh
 from flows.steps.reconcile.documents import cover
 from flows.steps.reconcile.plans import reconcile_plans
 from flows.steps.rules.rules import Discount, Plans, Rules
+from schemas.amounts import BEYOND
 from schemas.tables import INVOICE_FILE, PAYMENT, PAYMENT_PLAN_DETAIL
 from tests.examples import examples
 from tests.reconcile.records import database, extract
@@ -261,6 +262,14 @@ def test_of_very_many_debts_those_with_breaks_and_the_largest_are_lines(
     monkeypatch.setattr("flows.steps.reconcile.debts.LINES", 3)
     shown = debt_lines([shown_debts(rolled, *beside)])
     assert shown == (every["3"], every["39"], every["40"])
+    # What no exact column holds is larger than all others.
+    payments = [*payments, paid(42, DebtsId=42)]
+    texts = pl.Series("PaidAmount" + BEYOND, [*[None] * 40, "1000000000000000000000"], pl.String)
+    huge = extract(PAYMENT, *payments).with_columns(
+        pl.when(texts.is_null()).then("PaidAmount").alias("PaidAmount"), texts
+    )
+    shown = debt_lines([shown_debts(roll_up(huge), *beside)])
+    assert [line.debt for line in shown] == ["3", "40", "42"]
 
 
 cents = st.integers(-500, 2000).map(lambda n: Decimal(n) / 100)

@@ -18,22 +18,22 @@ from connectors.files.profile import DEFAULT
 from connectors.postgres import page_columns, sources
 from connectors.postgres.one_moment import one_moment, others_at_it
 from connectors.postgres.page_columns import texts_fit
-from connectors.postgres.sources import SourceRows
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.steps.frames.sources import LINEAGE, PLACE, record_schema
+from flows.steps.reconcile.countable import unfit as unfit_rows
 from schemas.tables import EXTRACTS, TABLES
 from tests.faults.waits import until
 from tests.stages.payments import line, write
 
 
-def database_rows(*asked: Any) -> SourceRows:
+def database_rows(*asked: Any) -> pl.DataFrame:
     """All of them at once."""
     (truth,) = sources.database_rows(*asked)
     return truth
 
 
-def extract_rows(*asked: Any) -> SourceRows:
+def extract_rows(*asked: Any) -> pl.DataFrame:
     """All of them at once."""
     (truth,) = sources.extract_rows(*asked)
     return truth
@@ -56,8 +56,8 @@ def test_texts_come_back_as_delivered(workspace: Workspace, rows: Any, tmp_path:
     path.write_text(f'Id,TenantsId,DebtsId,InvoiceUrl\n1,7,2,{quoted}\n2,7,2,""\n', newline="")
     batch = import_delivery(workspace, [str(path)], DEFAULT).batch.id
     with workspace.database.connect() as connection:
-        found = database_rows(connection, TABLES["invoice_file"]).rows.sort("Id")
-        expected = extract_rows(connection, TABLES["invoice_file"], [batch], places(rows)).rows
+        found = database_rows(connection, TABLES["invoice_file"]).sort("Id")
+        expected = extract_rows(connection, TABLES["invoice_file"], [batch], places(rows))
     assert found["InvoiceUrl"].to_list() == [HOSTILE, ""]
     assert expected["InvoiceUrl"].to_list() == [HOSTILE, ""]
     assert expected["file"].unique().to_list() == ["invoices.csv"]
@@ -95,8 +95,8 @@ def test_an_amount_is_exact_or_told_as_unfit(
     with workspace.database.connect() as connection:
         connection.execute('UPDATE payment SET "PaidAmount" = %s', [Decimal(delivered)])
         truth = database_rows(connection, TABLES["payment"])
-    assert truth.unfit == unfit
-    assert truth.rows["PaidAmount"].to_list() == [None if read is None else Decimal(read)]
+    assert unfit_rows(TABLES["payment"], truth) == unfit
+    assert truth["PaidAmount"].to_list() == [None if read is None else Decimal(read)]
 
 
 def test_times_keep_their_instant_and_their_offset(
@@ -104,7 +104,7 @@ def test_times_keep_their_instant_and_their_offset(
 ) -> None:
     import_delivery(workspace, [write(tmp_path / "p.csv", line(1, day=3))], DEFAULT)
     with workspace.database.connect() as connection:
-        frame = database_rows(connection, TABLES["payment"]).rows
+        frame = database_rows(connection, TABLES["payment"])
     assert frame["PaymentDate"].to_list() == [datetime(2026, 1, 3, 9, tzinfo=UTC)]
     assert frame["PaymentDate_offset"].to_list() == [60]
 
@@ -118,8 +118,8 @@ def test_many_rows_come_whole_and_in_order(
     lines = [line(number) for number in range(1, 2001)]
     batch = import_delivery(workspace, [write(tmp_path / "p.csv", *lines)], DEFAULT).batch.id
     with workspace.database.connect() as connection:
-        expected = extract_rows(connection, TABLES["payment"], [batch], places(rows)).rows
-        found = database_rows(connection, TABLES["payment"]).rows
+        expected = extract_rows(connection, TABLES["payment"], [batch], places(rows))
+        found = database_rows(connection, TABLES["payment"])
     assert expected["Id"].to_list() == [*range(1, 2001)]
     assert sorted(found["Id"]) == [*range(1, 2001)]
 
@@ -133,7 +133,7 @@ def test_rows_of_a_batch_are_read_behind_those_of_others(
         lines = [line(number) for number in range(batch * 1000, batch * 1000 + 300)]
         import_delivery(workspace, [write(tmp_path / f"{batch}.csv", *lines)], DEFAULT)
     with workspace.database.connect() as connection:
-        found = extract_rows(connection, TABLES["payment"], [2, 4], places(rows)).rows
+        found = extract_rows(connection, TABLES["payment"], [2, 4], places(rows))
     expected = [batch * 1000 + number for batch in (2, 4) for number in range(300)]
     assert sorted(found["Id"]) == expected
 
@@ -165,10 +165,9 @@ def test_rows_read_by_columns_are_those_read_one_by_one(
             for _ in by_columns_and_by_rows(monkeypatch)
         ]
     for one, other in zip(*read, strict=True):
-        assert one.unfit == other.unfit
-        assert_frame_equal(one.rows.sort("row"), other.rows.sort("row"))
-    assert read[0][0].unfit == 3
-    assert set(read[0][1].rows["state"]) == {"inserted", "rejected"}
+        assert_frame_equal(one.sort("row"), other.sort("row"))
+    assert unfit_rows(table, read[0][0]) == 3
+    assert set(read[0][1]["state"]) == {"inserted", "rejected"}
 
 
 def by_columns_and_by_rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
@@ -202,7 +201,7 @@ def test_a_reading_that_fails_halfway_leaves_the_connection_usable(
         with pytest.raises(psycopg.Error, match="infinity"), connection.transaction():
             database_rows(connection, TABLES["payment"])
         connection.execute('DELETE FROM payment WHERE "Id" = 1999')
-        assert database_rows(connection, TABLES["payment"]).rows.height == 1999
+        assert database_rows(connection, TABLES["payment"]).height == 1999
 
 
 @pytest.mark.long
@@ -224,8 +223,8 @@ def test_several_connections_read_what_one_reads(
                 assert len(others) == most
                 read.append(
                     (
-                        database_rows(connection, table, others).rows,
-                        extract_rows(connection, table, [batch], places(rows), others).rows,
+                        database_rows(connection, table, others),
+                        extract_rows(connection, table, [batch], places(rows), others),
                     )
                 )
     for one, other in zip(*read, strict=True):
@@ -280,7 +279,7 @@ def test_whoever_waits_for_a_table_stops_none_of_those_who_read(
         with others_at_it(connection, workspace.database, 1) as others:
             others[0].execute("SELECT FROM payment")
             with waiting_for(workspace, "payment"):
-                assert database_rows(connection, TABLES["payment"], others).rows.height == 1
+                assert database_rows(connection, TABLES["payment"], others).height == 1
                 # Who comes later is behind it, and is done without.
                 with others_at_it(connection, workspace.database, 1) as later:
                     assert later == []
@@ -301,8 +300,8 @@ def test_frames_have_the_columns_the_judgements_expect(workspace: Workspace, rec
     table = EXTRACTS[record]
     nowhere = pl.DataFrame(schema={"extract_id": pl.Int32, "file": pl.String})
     with workspace.database.connect() as connection:
-        found = database_rows(connection, table).rows
-        expected = extract_rows(connection, table, [], nowhere).rows
+        found = database_rows(connection, table)
+        expected = extract_rows(connection, table, [], nowhere)
     assert dict(found.schema) == record_schema(table) | LINEAGE
     assert set(expected.columns) == set(record_schema(table) | PLACE)
     assert all(expected.schema[name] == dtype for name, dtype in PLACE.items())

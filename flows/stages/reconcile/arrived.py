@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from flows.steps.reconcile.countable import add_up, most_added, no_numbers
+from flows.steps.reconcile.countable import add_up, most_added, no_numbers, unfit
 from flows.steps.reconcile.second_keys import second_key_parts
 from schemas.field import Table
 
@@ -19,9 +19,9 @@ class Arrived:
         self.no_numbers = 0
         """Amounts that cannot be added at all."""
 
-    def add(self, rows: pl.DataFrame, unfit: int = 0) -> None:
-        """More rows, so many of them with such an amount."""
-        self.unfit += unfit
+    def add(self, rows: pl.DataFrame) -> None:
+        """More rows."""
+        self.unfit += unfit(self._table, rows)
         self.no_numbers += no_numbers(self._table, rows)
         for name in self._sums:
             self._sums[name] += most_added(rows, name)

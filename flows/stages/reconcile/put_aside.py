@@ -14,6 +14,7 @@ import polars as pl
 from connectors.files.open_files import most_open
 from connectors.settings import MIB
 from flows.stages.frame_file import FrameFile
+from flows.steps.frames.beyond import texts_last
 from flows.steps.frames.parts import Change, Keep, KeptFrame, Load, held
 from flows.steps.frames.ranges import Ranges, even_ranges
 from schemas.field import Kind, Table
@@ -22,6 +23,8 @@ from schemas.tables import INSERT_BATCH_DATA
 _NUMBERS = (Kind.INTEGER, Kind.INTEGER64)
 _NONE = 1
 """Byte: of what is large nothing stays."""
+_MOST = 1024
+"""Ranges: each takes a piece of some kilobytes of each part of a side that is read."""
 _OWN_FILES = 64
 """Frames with a file of their own, read in a third of the time; fewer where few may be open."""
 _SMALL = MIB
@@ -47,7 +50,7 @@ def ranges(table: Table, numbers: pl.Series, parts: int) -> Ranges | None:
     """Ranges that part records about evenly, by their first numbers; None where they stay whole."""
     if parts < 2 or not has_ranges(table):
         return None
-    of_key = even_ranges(table.identity[0], numbers, parts)
+    of_key = even_ranges(table.identity[0], numbers, min(parts, _MOST))
     return of_key if len(of_key) > 1 else None
 
 
@@ -76,7 +79,7 @@ def _parted(
     file = FrameFile(_NONE)
     while begun:
         rows = begun.pop(0)
-        nothing = pl.concat([nothing, rows.clear()], how="diagonal")
+        nothing = texts_last(pl.concat([nothing, rows.clear()], how="diagonal"))
         for part, some in ranges.split(rows):
             file.add(some, part)
         begun += islice(frames, 1)

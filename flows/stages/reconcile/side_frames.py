@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
 from functools import partial
 
 import polars as pl
@@ -12,20 +11,24 @@ from connectors.postgres import sources as truths
 from connectors.postgres.ledger import Extract
 from connectors.postgres.lost_references import lost_references
 from connectors.postgres.side_sizes import bytes_of_sides, sampled_numbers
-from connectors.postgres.sources import SourceRows, by_row
+from connectors.postgres.sources import by_row
+from connectors.settings import MIB
 from flows.stages.reconcile.arrived import Arrived
 from flows.stages.reconcile.listings import of_scope
 from flows.stages.reconcile.put_aside import has_ranges, keeper, put_aside, ranges
 from flows.stages.reconcile.tied import Found, add_found, found_in
+from flows.steps.frames.beyond import texts_last
 from flows.steps.frames.parts import Change, Load, held, whole
 from flows.steps.frames.ranges import Ranges
-from flows.steps.reconcile.countable import addable, no_numbers, of_batches
+from flows.steps.reconcile.countable import addable, no_numbers, of_batches, unfit
 from schemas.field import Table
 from schemas.operations import PUSHES
 from schemas.tables import DOCUMENTED, EXTRACTS
 
 _HELD = 4
 """Times what is reconciled at once: sides up to so many bytes are held while they are read."""
+STREAMED = 16 * MIB
+"""Bytes of a larger side that are read at once, at least: each range has rows of most of them."""
 
 
 class SideFrames:
@@ -68,7 +71,7 @@ class SideFrames:
         expected, found = Arrived(table), Arrived(table)
         self._look_for_texts(table)
         of_key = self._ranges_ahead(table)
-        at_once = None if of_key is None else self.at_once
+        at_once = None if of_key is None else max(self.at_once, STREAMED)
         with closing(self._extract_rows(table, batches, places, at_once)) as truth:
             delivered: Iterator[pl.DataFrame] = map(
                 partial(self._delivered, table, expected), truth
@@ -82,13 +85,12 @@ class SideFrames:
             aside = _aside(of_key, delivered, by_row)
         with closing(truths.database_rows(self.connection, table, self.others, at_once)) as truth:
             there = _aside(of_key, map(partial(self._there, found), truth))
-        unfit = expected.unfit + found.unfit
         if of_key is not None and expected.in_parts and found.in_parts:
-            self._tell(table, unfit, expected.no_numbers + found.no_numbers)
+            self._tell(table, expected.unfit + found.unfit, expected.no_numbers + found.no_numbers)
             self.ranges[record] = of_key
             self.extract[record], self.database[record] = aside, there
         else:
-            self._add_whole(table, whole(aside), whole(there), batches, unfit)
+            self._add_whole(table, whole(aside), whole(there), batches)
         if record not in DOCUMENTED and table.references:
             self.lost[record] = lost_references(self.connection, table)
         if service and record in PUSHES:
@@ -103,14 +105,14 @@ class SideFrames:
     ) -> truths.Rows:
         return truths.extract_rows(self.connection, table, batches, places, self.others, at_once)
 
-    def _delivered(self, table: Table, arrived: Arrived, truth: SourceRows) -> pl.DataFrame:
-        add_found(self.found, found_in(table, truth.rows))
-        self._add_unshown(table, truth.rows)
-        return self._there(arrived, truth)
+    def _delivered(self, table: Table, arrived: Arrived, rows: pl.DataFrame) -> pl.DataFrame:
+        add_found(self.found, found_in(table, rows))
+        self._add_unshown(table, rows)
+        return self._there(arrived, rows)
 
-    def _there(self, arrived: Arrived, truth: SourceRows) -> pl.DataFrame:
-        rows = self._of_tenants(truth.rows)
-        arrived.add(rows, truth.unfit)
+    def _there(self, arrived: Arrived, rows: pl.DataFrame) -> pl.DataFrame:
+        rows = texts_last(self._of_tenants(rows))
+        arrived.add(rows)
         return rows
 
     def _add_whole(
@@ -119,13 +121,11 @@ class SideFrames:
         expected: pl.DataFrame,
         found: pl.DataFrame,
         batches: Sequence[int],
-        unfit: int,
     ) -> None:
         """Both sides of a kind, where one has to be looked at beside the other first."""
         if self.narrow:
             expected, found = of_batches(table, expected, found, batches)
-        (expected, found), large = addable(table, expected, found)
-        self._tell(table, unfit, large + no_numbers(table, expected, found))
+        expected, found = self._addable(table, expected, found)
         of_key = self._ranges(table, *sorted((expected, found), key=pl.DataFrame.estimated_size))
         if of_key is None:
             self.extract[table.name] = (self.keep(by_row(expected)),)
@@ -178,32 +178,48 @@ class SideFrames:
         assert listing.record is not None
         table = EXTRACTS[listing.record]
         of_key, arrived = self.ranges.get(table.name), Arrived(table)
-        at_once = None if of_key is None else self.at_once
+        at_once = None if of_key is None else max(self.at_once, STREAMED)
         with closing(self._extract_rows(table, [listing.batch_id], places, at_once)) as truth:
             aside = _aside(of_key, map(partial(self._of_listing, listing, arrived), truth), by_row)
-        if of_key is not None and arrived.in_parts:
-            self._tell(table, arrived.unfit, arrived.no_numbers)
-            self.listed[table.name] = aside
+        if of_key is None or not arrived.in_parts:
+            (mine,) = self._addable(table, self._of_scope(table, whole(aside), batches))
+            self.listed[table.name] = (
+                (self.keep(by_row(mine)),) if of_key is None else put_aside(of_key, (mine,), by_row)
+            )
             return
-        mine = whole(aside)
         if self.narrow:
-            own = (self.extract, self.database)
-            sides = [whole(of[table.name]) for of in own if table.name in of]
-            mine = of_scope(self.connection, table, mine, sides, batches)
-        (mine,), large = addable(table, mine)
-        self._tell(table, arrived.unfit, large + no_numbers(table, mine))
-        self.listed[table.name] = (
-            (self.keep(by_row(mine)),) if of_key is None else put_aside(of_key, (mine,), by_row)
-        )
+            arrived, parts = Arrived(table), aside
+            aside = []
+            for number, load in enumerate(parts):
+                mine = self._of_scope(table, load(), batches, number)
+                arrived.add(mine)
+                aside.append(self.keep(mine))
+        self._tell(table, arrived.unfit, arrived.no_numbers)
+        self.listed[table.name] = aside
 
-    def _of_listing(self, listing: Extract, arrived: Arrived, truth: SourceRows) -> pl.DataFrame:
-        of_it = truth.rows.filter(pl.col("extract_id") == listing.id)
-        return self._there(arrived, replace(truth, rows=of_it))
+    def _of_scope(
+        self, table: Table, listed: pl.DataFrame, batches: Sequence[int], part: int | None = None
+    ) -> pl.DataFrame:
+        """What the scope speaks of in a listing, or in a part of it."""
+        if not self.narrow:
+            return listed
+        own = (of[table.name] for of in (self.extract, self.database) if table.name in of)
+        sides = [whole(loads) if part is None else loads[part]() for loads in own]
+        return of_scope(self.connection, table, listed, sides, batches)
 
-    def _tell(self, table: Table, unfit: int, large: int) -> None:
+    def _of_listing(self, listing: Extract, arrived: Arrived, rows: pl.DataFrame) -> pl.DataFrame:
+        return self._there(arrived, rows.filter(pl.col("extract_id") == listing.id))
+
+    def _addable(self, table: Table, *sides: pl.DataFrame) -> list[pl.DataFrame]:
+        """The sides with amounts that can be added up; what is told of others is told."""
+        frames, large = addable(table, *sides)
+        self._tell(table, unfit(table, *sides), large + no_numbers(table, *frames))
+        return frames
+
+    def _tell(self, table: Table, without_column: int, large: int) -> None:
         # A required amount that is null here is a PRECISION break, or is held as it is.
         a_break = all(field.required for field in table.delivered if field.amount)
-        told = large if a_break else unfit + large
+        told = large if a_break else without_column + large
         if told:
             self.unfit[table.name] = self.unfit.get(table.name, 0) + told
 

@@ -74,6 +74,17 @@ def beyond_of(frame: pl.DataFrame | pl.LazyFrame, names: Iterable[str]) -> list[
     return [name for name in names if name + BEYOND in there]
 
 
+def texts_last(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame with the texts beside amounts behind all else, in the order of these.
+
+    Not all that is read of a side has such texts, and what has some may come first or last.
+    """
+    there = frame.columns
+    beside = (name + end for end in (UNREADABLE, BEYOND) for name in there)
+    texts = [text for text in beside if text in there]
+    return frame.select(*(name for name in frame.columns if name not in texts), *texts)
+
+
 def unreadable_of(frame: pl.DataFrame | pl.LazyFrame, names: Iterable[str]) -> list[str]:
     """Of some amounts those of which some row has one that cannot be read."""
     there = frame.collect_schema().names()

@@ -27,6 +27,10 @@ class Ranges:
         parts = rows.select(
             pl.when(pl.col(self.column).is_null()).then(last).otherwise(number).alias("part")
         ).to_series()
+        if not parts.is_sorted() and rows.height < _SLICE * len(self):
+            # Small ranges cost less to be sorted out together than each by a look at all rows.
+            order = parts.to_frame().select(pl.arg_sort_by("part", maintain_order=True)).to_series()
+            rows, parts = rows[order], parts.gather(order)
         if parts.is_sorted():
             for part, length in parts.rle().struct.unnest().select("value", "len").iter_rows():
                 yield part, rows.head(length)

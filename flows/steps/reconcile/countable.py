@@ -28,6 +28,19 @@ def counted_once(rows: pl.DataFrame, again: Collection[tuple[int, int, int]]) ->
     return marked.with_columns(state).drop("again")
 
 
+def unfit(table: Table, *sides: pl.DataFrame) -> int:
+    """How many rows have an amount that no exact column holds, whose text is beside it."""
+    return sum(
+        int(frame.select(pl.any_horizontal(texts).sum()).item())
+        for frame in sides
+        if (
+            texts := [
+                pl.col(name + BEYOND).is_not_null() for name in beyond_of(frame, table.amounts)
+            ]
+        )
+    )
+
+
 def no_numbers(table: Table, *sides: pl.DataFrame) -> int:
     """How many amounts cannot be added at all: somebody wrote a NaN or an infinity."""
     return sum(

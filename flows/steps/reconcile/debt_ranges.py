@@ -26,6 +26,10 @@ from flows.steps.reconcile.debts import (
 from flows.steps.reconcile.documents import Coverage, cover, reconcile_documents
 from flows.steps.rules.rules import Rules
 
+_MOST = 64
+"""Ranges of debts."""
+_AT_ONCE = 250_000
+"""Rows that are parted together, at least: each range has some of nearly all of them."""
 _SAMPLED = 1_000
 """Debts of each part of the payments that say where the ranges are."""
 
@@ -40,7 +44,7 @@ def reconcile_all_debts(
 ) -> Annex[DebtLine]:
     """Every debt by its payments, its plan and its invoice files.
 
-    In as many ranges as payments have parts; `keep` puts aside what belongs to each of them.
+    In as many ranges as payments have parts, up to `_MOST`; `keep` puts aside what belongs to each.
     """
     asks = planned.planned if "plans" in rules.references else PlanAnnex().planned
     owed: list[pl.DataFrame] = []
@@ -91,7 +95,7 @@ def _by_debt(payments: Sequence[Load]) -> Ranges:
     for load in payments:
         debts = columns_of(load, ("DebtsId",))["DebtsId"].drop_nulls().sort()
         numbers.append(debts.gather_every(max(1, debts.len() // _SAMPLED)))
-    return even_ranges("debt", pl.concat(numbers), len(payments))
+    return even_ranges("debt", pl.concat(numbers), min(len(payments), _MOST))
 
 
 def _aside(
@@ -103,12 +107,23 @@ def _aside(
     """Put frames aside by ranges; what reads each range, of which the pieces are one frame then."""
     pieces: list[list[Load]] = [[] for _ in range(len(ranges))]
     nothing: pl.DataFrame | None = None
-    for frame in frames:
+    for frame in _together(frames):
         nothing = frame.clear()
         for number, some in ranges.split(frame):
             pieces[number].append(keep(some))
     assert nothing is not None
     return [partial(_joined, join, loads) if loads else held(nothing) for loads in pieces]
+
+
+def _together(frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    waiting: list[pl.DataFrame] = []
+    for frame in frames:
+        waiting.append(frame)
+        if sum(one.height for one in waiting) >= _AT_ONCE:
+            yield pl.concat(waiting)
+            waiting.clear()
+    if waiting:
+        yield pl.concat(waiting)
 
 
 def _joined(

@@ -229,7 +229,9 @@ def _within_reach(
     """Of very many debts those that can be among the rows shown, all of them of fewer."""
     if rolled.height <= LINES:
         return rolled, planned, invoices
-    large = rolled.filter(pl.col("paid") >= rolled["paid"].top_k(LINES).min())
+    # What no exact column holds is null, and before all others where debts are put in order.
+    least = rolled["paid"].top_k(LINES).min()
+    large = rolled.filter((pl.col("paid") >= least).fill_null(value=True))
     largest = large.sort("paid", *_LINE, descending=[True, False, False, False]).head(LINES)
     some = [largest, rolled.join(flags, on=DEBT, how="semi"), flags.sort(DEBT).head(LINES)]
     if (largest["paid"] <= 0).any():
@@ -252,7 +254,11 @@ def debt_rows(
         .join(flags, on=DEBT, how="left")
         .with_columns(
             pl.col("payments", "invoices").fill_null(0),
-            pl.col("paid", "discount").fill_null(zero()),
+            # Of a debt with payments it is null where its text is beside it.
+            pl.when(pl.col("payments").is_null())
+            .then(zero())
+            .otherwise(pl.col("paid", "discount"))
+            .name.keep(),
             pl.col("flags").fill_null(pl.lit([], pl.List(pl.String))),
         )
     )

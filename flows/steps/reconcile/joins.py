@@ -94,9 +94,9 @@ def reconcile_sources(
     )
     changed = _changed(sources, cut)
     late = [
-        late_arrivals(EXTRACTS[record], signed, sources.database[record], sources.approved)
+        late_arrivals(EXTRACTS[record], signed, load(), sources.approved)
         for record, signed in sources.signed.items()
-        if record in sources.database
+        for load in (parts_of(sources.database, record) if sources.approved else ())
     ]
     breaks = gather(
         [
