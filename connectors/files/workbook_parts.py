@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 from connectors.errors import ExtractRefused
 from connectors.files.content import Content, refused, shown
 from connectors.files.evidence import ProvenFile
+from connectors.files.linear_patterns import Groups
 from connectors.settings import MIB
 from schemas.counting import quantity
 
@@ -25,8 +26,9 @@ TOO_LARGE = "a workbook does not hold whole numbers of this size exactly"
 TOO_EARLY = "spreadsheets disagree about days before 1900-03-01"
 NOT_READ = "this sort of cell is not read"
 _WHYS = "|".join(map(re.escape, (TOO_LARGE, TOO_EARLY, NOT_READ)))
-REMARK = rf" \((?:{_WHYS})\)$"
-"""Of a cell that is not read."""
+REMARK = rf" \((?:{_WHYS})\)"
+"""Within a cell that is not read."""
+_UNREAD_CELL = re.compile(rf"[^,]*{REMARK}")
 FAULTS = (
     *(KeyError, ValueError, TypeError, AttributeError, IndexError, EOFError, OverflowError),
     *(zipfile.BadZipFile, ElementTree.ParseError, NotImplementedError, RuntimeError),
@@ -87,6 +89,15 @@ def line_of(cells: Sequence[str]) -> bytes:
 def remarked(value: object, why: str) -> str:
     """A value that is not read, and why: a text that is rejected, whatever field it is of."""
     return f"{value} ({why})"
+
+
+def with_remarks(groups: Groups, line: str) -> Groups:
+    """What groups of a pattern hold of a line; of what is cut out of a cell that is not read, it.
+
+    So it is no number, as the cell is none.
+    """
+    unread, rest = _UNREAD_CELL.findall(line), _UNREAD_CELL.sub("", line)
+    return {name: unread[0] if text and text not in rest else text for name, text in groups.items()}
 
 
 def number_text(value: float) -> str:
