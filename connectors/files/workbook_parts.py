@@ -3,16 +3,16 @@
 import csv
 import io
 import re
-import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, NamedTuple, cast
 from xml.etree import ElementTree
 
-from connectors.errors import ExtractRefused
 from connectors.files.content import Content, refused, shown
 from connectors.files.evidence import ProvenFile
 from connectors.files.linear_patterns import Groups
+from connectors.files.unpack import is_broken_zip
 from connectors.settings import MIB
 from schemas.counting import quantity
 
@@ -29,11 +29,11 @@ _WHYS = "|".join(map(re.escape, (TOO_LARGE, TOO_EARLY, NOT_READ)))
 REMARK = rf" \((?:{_WHYS})\)"
 """Within a cell that is not read."""
 _UNREAD_CELL = re.compile(rf"[^,]*{REMARK}")
-FAULTS = (
-    *(KeyError, ValueError, TypeError, AttributeError, IndexError, EOFError, OverflowError),
-    *(zipfile.BadZipFile, ElementTree.ParseError, NotImplementedError, RuntimeError),
+_FAULTS = (
+    *(LookupError, TypeError, AttributeError, ArithmeticError),
+    *(ElementTree.ParseError, NotImplementedError, RuntimeError),
 )
-"""What the reader of workbooks raises for one that is broken."""
+"""What the reader of workbooks raises for one that is broken, beside what that of zips does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +115,16 @@ def listed_places(places: Sequence[str]) -> str:
     return f"{', '.join(places[:SHOWN])}{more}"
 
 
-def broken(content: Content, error: BaseException) -> ExtractRefused:
-    """The refusal of what the reader of workbooks cannot read."""
-    return refused("corrupt_archive", content.name, detail=f"no workbook: {shown(str(error))}")
+@contextmanager
+def broken_refused(content: Content) -> Iterator[None]:
+    """Raise ExtractRefused for what the readers of workbooks cannot read."""
+    try:
+        yield
+    except Exception as error:
+        if not (isinstance(error, _FAULTS) or is_broken_zip(error)):
+            raise
+        detail = f"no workbook: {shown(str(error))}"
+        raise refused("corrupt_archive", content.name, detail=detail) from error
 
 
 def opened(content: Content) -> BinaryIO:
