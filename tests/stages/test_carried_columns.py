@@ -1,6 +1,7 @@
 """Values that stand in a line above records: a column of all of them, up to the next such line."""
 
 import random
+import tracemalloc
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -236,6 +237,24 @@ def test_the_cells_are_those_of_a_simple_model_wherever_it_is_cut(
                 assert [one.positions().rows() for one in again] == [
                     one.positions().rows() for one in rest
                 ]
+
+
+def test_what_stands_between_two_records_costs_its_own_bytes_and_no_more(tmp_path: Path) -> None:
+    path = tmp_path / "statement.csv"
+    between = "#\n" * 20_000
+    records = "".join(f"{number};1;\n" for number in range(2, 5_000))
+    path.write_text(f"Zahlung;Betrag;Text\nKonto;DE02;\n1;1;a\n{between}{records}")
+    content = open_content(path)
+    header = read_header(content, None, None, replace(PROFILE, comment=("#",)), Limits())
+    tracemalloc.start()
+    try:
+        (chunk,) = read_chunks(content, header, first_place(header), Limits().block_bytes)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert {cells[-1] for cells in chunk.cells(header.width).rows()} == {"DE02"}
+    assert (chunk.height, chunk.comments.lines) == (4_999, 20_001)
+    assert peak < 100 * path.stat().st_size
 
 
 @pytest.mark.parametrize(
