@@ -50,6 +50,11 @@ class CarryingChunk(Chunk):
         return replace(super().only(chosen), written=written, own_fault=own_fault)
 
     @property
+    def own_lines(self) -> Chunk:
+        """The same records without these cells."""
+        return Chunk(self.block, self.records, self.start, self.dialect)
+
+    @property
     def faulty_above(self) -> Flags:
         """The records whose fault is that of one of these cells."""
         found: Flags = self.records.fault != self.own_fault

@@ -60,9 +60,8 @@ def _details(chunk: Chunk, header: Header) -> pl.Series | None:
     if header.positions:
         counted = pl.repeat(None, chunk.height, dtype=pl.Int64, eager=True)
         return broken_details(counted, header.width, 0, {}, above)
-    carried = header.width - header.line_width
     divided = divided_records(chunk, header.line_width)
-    counted = fields_counted(chunk) - carried  # It is the line that lacks fields, or has more.
+    counted = fields_counted(chunk)
     return broken_details(counted, header.line_width, header.unnamed, divided, above)
 
 

@@ -15,7 +15,7 @@ from connectors.files.header import read_header
 from connectors.files.profile_file import load_profile, read_profile
 from connectors.files.reader import first_place, read_chunks
 from connectors.postgres.ledger import State
-from connectors.settings import Limits
+from connectors.settings import Limits, Settings
 from flows.stages.examine import examine
 from flows.stages.rows.locate import Spot, locate
 from flows.stages.rows.made_of import made_fields
@@ -323,6 +323,16 @@ def test_the_fields_of_its_line_are_counted_alone(workspace: Workspace, tmp_path
     path = tmp_path / "statement.csv"
     path.write_text("Zahlung;Betrag;Text\nKonto;DE02;\n1;1\n2;1;b;c\n3;1;d\n")
     (verdict,) = examine(workspace.settings, [str(path)], PROFILE)
+    few, many = (one.errors[0]["Message"] for one in verdict.rejects)
+    assert few.endswith("It has 2 fields instead of 3.")
+    assert many.endswith("It has 4 fields instead of 3.")
+
+
+def test_an_escape_at_the_end_of_a_line_takes_no_field_from_it(tmp_path: Path) -> None:
+    path = tmp_path / "statement.csv"
+    path.write_text("Zahlung;Betrag;Text\nKonto;DE02;\n1;1\\\n2;1;C:\\Users;c\n3;1;d\n")
+    profile = replace(PROFILE, escape="\\")
+    (verdict,) = examine(Settings(tmp_path / "home"), [str(path)], profile)
     few, many = (one.errors[0]["Message"] for one in verdict.rejects)
     assert few.endswith("It has 2 fields instead of 3.")
     assert many.endswith("It has 4 fields instead of 3.")
