@@ -257,6 +257,35 @@ def test_what_stands_between_two_records_costs_its_own_bytes_and_no_more(tmp_pat
     assert peak < 100 * path.stat().st_size
 
 
+@pytest.mark.parametrize("table", [False, True], ids=["carried", "unpivoted"])
+def test_a_quote_that_closes_blocks_later_moves_no_cut_of_what_it_does_not_hold(
+    tmp_path: Path, table: bool
+) -> None:
+    """Its record fails: others begin in blocks that were held for it, and a run may go on there."""
+    unpivot = {"keep": ["Zahlung"], "name": "Text", "value": "Betrag"}
+    keys = ("feed", "record", "unknown_columns")
+    told = {name: SHAPE[name] for name in keys} | {
+        "columns": {"Zahlung": "Id"},
+        "constants": CONSTANTS | {"DebtsId": 1},
+        "unpivot": unpivot,
+        "fields": {"PaidAmount": {"from": ["Betrag"]}},
+    }
+    profile = read_profile(told | {"delimiter": ";"}) if table else PROFILE
+    path, rows = tmp_path / "statement.csv", list[str]()
+    for number in range(1, 500):
+        rows.append(f"{number};1.50;2.50\n")
+        rows += [f'{number};"open\n'] * (number % 220 == 20)
+        rows += ['close"\n'] * (number % 220 == 200)
+    path.write_text("Zahlung;Betrag;Text\n" + "Konto;DE02;\n" * (not table) + "".join(rows))
+    content = open_content(path)
+    header = read_header(content, None, None, profile, Limits())
+    chunks = [*read_chunks(content, header, first_place(header), 512)]
+    places = [(chunk.start, chunk.end) for chunk in chunks]
+    for at, (start, _) in enumerate(places):
+        again = [(one.start, one.end) for one in read_chunks(content, header, start, 512)]
+        assert again == places[at:]
+
+
 @pytest.mark.parametrize(
     ("value", "code"),
     [
