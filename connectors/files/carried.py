@@ -50,6 +50,11 @@ class CarryingChunk(Chunk):
         return replace(super().only(chosen), written=written, own_fault=own_fault)
 
     @property
+    def own_lines(self) -> Chunk:
+        """The same records without these cells."""
+        return Chunk(self.block, self.records, self.start, self.dialect)
+
+    @property
     def faulty_above(self) -> Flags:
         """The records whose fault is that of one of these cells."""
         found: Flags = self.records.fault != self.own_fault
@@ -189,11 +194,8 @@ def _with_each_tail(lines: Chunk, tails: Sequence[bytes], of: Places) -> Iterato
     for first, beyond in pairwise([0, *new.tolist(), len(start)]):
         tail, piece = tails[of[first]], block[start[first] : end[beyond - 1]]
         line_end = block[end[first] : start[first + 1]] if beyond - first > 1 else b""
-        ends = end[first : beyond - 1, None] + np.arange(len(line_end))
         if (
-            0 < len(line_end) <= len(b"\r\n")
-            and (start[first + 1 : beyond] - end[first : beyond - 1] == len(line_end)).all()
-            and (np.frombuffer(block, np.uint8)[ends] == [*line_end]).all()
+            _are_parted_by(line_end, block, end[first : beyond - 1], start[first + 1 : beyond])
             and piece.count(line_end) == beyond - first - 1
         ):
             yield piece.replace(line_end, tail)
@@ -201,6 +203,16 @@ def _with_each_tail(lines: Chunk, tails: Sequence[bytes], of: Places) -> Iterato
             places = zip(start[first:beyond].tolist(), end[first:beyond].tolist(), strict=True)
             yield tail.join(block[a:b] for a, b in places)
         yield tail
+
+
+def _are_parted_by(line_end: bytes, block: bytes, ends: Places, starts: Places) -> bool:
+    """Whether this is a line end, and alone what stands from each of these ends to its start."""
+    size = len(line_end)
+    # What stands there otherwise is of any length: it is not made an array for each record.
+    if not 0 < size <= len(b"\r\n") or (starts - ends != size).any():
+        return False
+    signs = np.frombuffer(block, np.uint8)
+    return all((signs[ends + at] == sign).all() for at, sign in enumerate(line_end))
 
 
 def _worst(one: Bytes, other: Bytes) -> Bytes:

@@ -8,8 +8,6 @@ from connectors.files.header import Header
 from connectors.files.plain_csv import is_plain_text
 from connectors.files.record_cells import cells_of
 from connectors.files.workbook_parts import REMARK
-from schemas.cells.reading import UNFIT
-from schemas.field import Kind
 from schemas.own_columns import QUOTED
 
 
@@ -33,18 +31,7 @@ def split_cells(text: str, header: Header) -> list[str]:
 
 
 def as_delivered(cells: pl.DataFrame, header: Header) -> pl.DataFrame:
-    """Cells of a chunk, of rows that say so without the signs.
-
-    A text of a sheet that is none, because its cell is not read, is marked as `UNFIT`.
-    """
-    if header.of_workbook:
-        cells = cells.with_columns(
-            pl.when(pl.col(name).str.contains(REMARK))
-            .then(pl.lit(UNFIT) + pl.col(name))
-            .otherwise(pl.col(name))
-            .alias(name)
-            for name in _texts(header)
-        )
+    """Cells of a chunk, of rows that say so without the signs."""
     if header.quoted_column is None:
         return cells
     quoted = (pl.col(str(header.quoted_column)) == QUOTED).fill_null(value=False)
@@ -55,11 +42,9 @@ def as_delivered(cells: pl.DataFrame, header: Header) -> pl.DataFrame:
     )
 
 
-def _texts(header: Header) -> set[str]:
-    """The columns that texts of the record are made of."""
-    kinds = {of.name: of.kind for of in header.table.delivered}
-    own = {place for place, of in enumerate(header.fields) if of and kinds[of] is Kind.STRING}
-    parts = {
-        place for of, some in header.sources.items() for place in some if kinds[of] is Kind.STRING
-    }
-    return {str(place) for place in own | parts}
+def unread_cells(header: Header) -> str | None:
+    """A pattern of the cells that stand for one of a sheet that is not read; None: there is none.
+
+    Rejected rows of a sheet come as CSV, and may be given back as they are.
+    """
+    return REMARK if header.of_workbook or header.parent_column is not None else None

@@ -137,6 +137,11 @@ class Chunk:
         return names.gather(self.records.fault)
 
     @property
+    def own_lines(self) -> "Chunk":
+        """The same records as their lines have them, and nothing else."""
+        return self
+
+    @property
     def faulty_above(self) -> Flags:
         """The records whose fault is that of a cell which a line above them says."""
         return np.zeros(self.height, np.bool_)

@@ -3,7 +3,6 @@
 Names found in a delivery are data. They are shown and compared, and never used as a path.
 """
 
-import errno
 import stat
 import struct
 import zipfile
@@ -16,7 +15,7 @@ from typing import BinaryIO, NamedTuple, cast
 from connectors.errors import DeliveryError
 from connectors.files.content import WORKBOOKS, shown
 from connectors.files.stores import FileStore, Sort, location_of, place_of, unreadable
-from connectors.files.unpack import PACKED
+from connectors.files.unpack import PACKED, is_broken_zip
 from connectors.settings import Limits
 from schemas.counting import quantity
 
@@ -139,16 +138,6 @@ def open_source(source: Source) -> Iterator[BinaryIO]:
             return
         with _open_member(file, source.member) as member:
             yield member
-
-
-def is_broken_zip(error: Exception) -> bool:
-    """Whether an error of the zip reader is about the archive's bytes and not about the disk.
-
-    Places outside the file and broken bzip2 data come as an OSError, others as ValueError.
-    """
-    if isinstance(error, OSError):
-        return error.errno in {None, errno.EINVAL}
-    return isinstance(error, zipfile.BadZipFile | EOFError | ValueError | struct.error)
 
 
 def _open_member(file: BinaryIO, number: int) -> BinaryIO:

@@ -16,6 +16,11 @@ NO_QUOTE = "\x01"
 _USUAL = Limits()
 
 
+def may_separate(sign: str) -> bool:
+    """Whether a sign may stand between cells, or around them: names and numbers are of others."""
+    return len(sign) == 1 and sign.isascii() and not sign.isalnum() and sign not in "\r\n\0+-."
+
+
 class CsvSigns(TypedDict):
     """What tells the cells of a record apart."""
 

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from connectors.files.chunk import Chunk
-from connectors.files.dialect import RecordFault
+from connectors.files.dialect import Dialect, RecordFault
 from connectors.files.record_cells import cells_of
 from connectors.files.shadow import covered, covered_width, shadow
 
@@ -20,17 +20,24 @@ _COUNTED = (RecordFault.TOO_FEW_FIELDS, RecordFault.TOO_MANY_FIELDS)
 
 
 def fields_counted(chunk: Chunk) -> pl.Series:
-    """How many fields each record has that has too few or too many; null for all others."""
+    """How many fields each line has that has too few or too many; null for all others."""
     dialect, rows = chunk.dialect, np.flatnonzero(np.isin(chunk.records.fault, _COUNTED))
     found = pl.repeat(None, chunk.height, dtype=pl.Int64, eager=True)
     if not len(rows):
         return found
-    texts = chunk.texts(rows.tolist())["data"]
+    texts = chunk.own_lines.texts(rows.tolist())["data"]
     counts = texts.str.count_matches(dialect.delimiter.decode(), literal=True).cast(pl.Int64) + 1
     signs = [sign.decode() for sign in (dialect.quote, dialect.escape) if sign]
     apart = texts.str.contains_any(signs).arg_true()
-    counts = counts.scatter(apart, [len(cells_of(text, dialect)) for text in texts[apart]])
+    counts = counts.scatter(apart, [_fields_of(text, dialect) for text in texts[apart]])
     return found.scatter(rows, counts)
+
+
+def _fields_of(text: str, dialect: Dialect) -> int:
+    """How many fields a record has, in which an escape may mean nothing."""
+    covers = shadow(text.encode(), dialect).decode(errors="replace")
+    empty_ones = len(dialect.delimiter) - 1  # Within each delimiter.
+    return (len(cells_of(covers, covered(dialect))) + empty_ones) // (1 + empty_ones)
 
 
 def divided_records(chunk: Chunk, width: int) -> dict[int, tuple[int, int]]:

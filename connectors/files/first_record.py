@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, islice, zip_longest
 
 from connectors.files.blocks import blocks
-from connectors.files.content import Content, refused
-from connectors.files.dialect import Dialect, dialect_within
+from connectors.files.content import Content, refused, shown
+from connectors.files.dialect import Dialect, dialect_within, may_separate
 from connectors.files.pieces import record_pattern
 from connectors.files.plain_csv import is_csv, is_plain_text
 from connectors.files.profile import Profile
 from connectors.files.record_cells import cells_of
-from connectors.files.shadow import covered, shadow
+from connectors.files.shadow import DELIMITER, covered, shadow
 from connectors.settings import Limits
 from schemas.counting import quantity
 
@@ -93,7 +93,7 @@ def first_record(
         above = line - 1
         top = _behind_comments(lines, 0, dialects[0])
         if top < len(lines) and (stated := SEPARATOR.fullmatch(lines[top])):
-            dialects, above = _separated(content, dialects, stated[1]), max(above, top + 1)
+            dialects, above = _separated(content, dialects, stated[1], top + 1), max(above, top + 1)
         blank = _behind_comments(lines, above, dialects[0])
         while blank < len(lines) and not lines[blank].strip(b" \t\r\n"):
             blank = _behind_comments(lines, blank + 1, dialects[0])
@@ -116,16 +116,30 @@ def first_record(
     raise refused("too_large", content.name, line=1, detail=detail)
 
 
-def _separated(content: Content, dialects: Sequence[Dialect], sign: bytes) -> list[Dialect]:
-    """The dialects with the delimiter that the file states itself."""
-    taken = dialects[0].quote + dialects[0].escape
-    if sign in taken or (len(dialects) == 1 and sign != dialects[0].delimiter):
-        detail = (
-            f"the file says that its delimiter is {sign.decode()!r}, and the feed profile that it "
-            f"is {' or '.join(repr(one.delimiter.decode()) for one in dialects)}"
-        )
-        raise refused("malformed_header", content.name, line=1, detail=detail)
-    return [replace(dialects[0], delimiter=sign)]
+def _separated(
+    content: Content, dialects: Sequence[Dialect], sign: bytes, line: int
+) -> list[Dialect]:
+    """The dialects with the delimiter that the file states itself, on the line of that number."""
+    feed, told = dialects[0], "and the feed profile that"
+    comment = next((one for one in feed.comment if one.startswith(sign)), None)
+    if not may_state(sign):
+        why = "which is no ASCII sign that can be one"
+    elif comment is not None:
+        why = f"{told} comments begin with {comment.decode()!r}"
+    elif sign in feed.quote + feed.escape:
+        why = f"{told} it is the quote, or an escape"
+    elif len(dialects) == 1 and sign != feed.delimiter:
+        why = f"{told} it is {' or '.join(repr(one.delimiter.decode()) for one in dialects)}"
+    else:
+        return [replace(feed, delimiter=sign)]
+    said = shown(sign.decode(content.encoding, "backslashreplace"))
+    detail = f"the file says that its delimiter is '{said}', {why}"
+    raise refused("malformed_header", content.name, line=line, detail=detail)
+
+
+def may_state(sign: bytes) -> bool:
+    """Whether a byte may be the delimiter that a file states itself."""
+    return may_separate(sign.decode("ascii", "replace")) and sign != DELIMITER
 
 
 NOT_DIVIDED = "a quote stands within a field, or is never closed"

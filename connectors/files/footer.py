@@ -16,6 +16,7 @@ from connectors.files.linear_patterns import Groups, as_series, decoded, fitting
 from connectors.files.manifest import ALL, ManifestEntry, total_of
 from connectors.files.profile import ROWS, Profile, number_form, written_of
 from connectors.files.shadow import shadow
+from connectors.files.workbook_parts import with_remarks
 from schemas.cells.numbers import NumberForm, exact_number
 
 OWN_FOOTER = "its footer"
@@ -167,7 +168,10 @@ def _by_pattern(patterns: Sequence[str], lines: Sequence[str]) -> dict[str, Grou
 
     for pattern in patterns:
         take(pattern, set())
-    return {pattern: held[pattern][place] or {} for place, pattern in sorted(taken.items())}
+    return {
+        pattern: with_remarks(held[pattern][place] or {}, lines[place])
+        for place, pattern in sorted(taken.items())
+    }
 
 
 def _number(content: Content, profile: Profile, name: str, text: str) -> Decimal:
@@ -181,7 +185,9 @@ def _number(content: Content, profile: Profile, name: str, text: str) -> Decimal
     number = exact_number(plain.removesuffix("."))
     if number is None or (name == ROWS and (number < 0 or number != number.to_integral_value())):
         what = "no count of rows" if name == ROWS else f"no number: {form.said}"
-        raise _refused(content, f"its footer states {name} as {shown(text, 60)!r}, which is {what}")
+        raise _refused(
+            content, f"its footer states {name} as {shown(text, 100)!r}, which is {what}"
+        )
     return number
 
 

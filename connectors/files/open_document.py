@@ -16,13 +16,12 @@ from connectors.files.content import Content, refused
 from connectors.files.workbook_parts import (
     DIGITS,
     EXACT_BELOW,
-    FAULTS,
     MOST_BYTES,
     NOT_READ,
     TOO_LARGE,
     SheetFacts,
     SheetRow,
-    broken,
+    broken_refused,
     chosen,
     line_of,
     listed_places,
@@ -43,7 +42,7 @@ _OFFICE, _TABLE, _TEXT, _STYLE = (
 )
 _CURRENCY = f"{_OFFICE}currency"
 _CALC = "{urn:org:documentfoundation:names:experimental:calc:xmlns:calcext:1.0}"
-_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,4})?")
 _DATE = re.compile(r"(\d{4,}-\d\d-\d\d)(T\d\d:\d\d:\d\d(?:\.\d+)?)?")
 _TIME = re.compile(r"(-?)PT(\d+)H(\d+)M(\d+)(?:[.,](\d+))?S")
 _ERROR = re.compile(r"#[A-Z/0-9]+[!?]|#N/A|Err:[0-9]+")
@@ -108,16 +107,12 @@ def is_encrypted(parts: zipfile.ZipFile) -> bool:
 
 @contextmanager
 def _reading(content: Content) -> Iterator["_Reader"]:
-    with opened(content) as file:
-        try:
-            with zipfile.ZipFile(file) as parts:
-                names, visible = _sheets(parts)
-                place = chosen(content, names, visible)
-                hidden = [name for at, name in enumerate(names) if at not in visible]
-                with parts.open(PART) as part:
-                    yield _Reader(part, place, names[place], hidden)
-        except FAULTS as error:
-            raise broken(content, error) from error
+    with opened(content) as file, broken_refused(content), zipfile.ZipFile(file) as parts:
+        names, visible = _sheets(parts)
+        place = chosen(content, names, visible)
+        hidden = [name for at, name in enumerate(names) if at not in visible]
+        with parts.open(PART) as part:
+            yield _Reader(part, place, names[place], hidden)
 
 
 def _sheets(parts: zipfile.ZipFile) -> tuple[list[str], list[int]]:

@@ -2,7 +2,7 @@
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 
 from connectors.files.dialect import Dialect
@@ -21,6 +21,10 @@ class Pieces:
         while self._next or self._read():
             piece = self._next.popleft()
             yield piece, not (self._next or self._read())
+
+    def give_back(self, blocks: Iterable[bytes]) -> None:
+        """Have what was taken of some blocks read again, before those that come next."""
+        self._next.extendleft(reversed([*blocks]))
 
     def record_size(self, begun: bytes, dialect: Dialect) -> int | None:
         """How long the record is that begins with these bytes and goes on with the next blocks.

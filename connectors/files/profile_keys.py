@@ -10,7 +10,7 @@ import polars as pl
 
 from connectors.errors import ProfileError
 from connectors.files.content import RECODED, canonical_encoding, shown
-from connectors.files.dialect import NO_QUOTE
+from connectors.files.dialect import NO_QUOTE, may_separate
 from connectors.files.encodings import can_be_divided
 from connectors.files.linear_patterns import check_pattern, fitting
 from connectors.files.positions import range_of
@@ -55,7 +55,7 @@ def _record(key: str, value: object) -> str:
 
 def _sign(key: str, value: object) -> str:
     text = text_of(key, value)
-    if len(text) != 1 or not text.isascii() or text.isalnum() or text in "\r\n\0+-.":
+    if not may_separate(text):
         raise ProfileError(
             f"{key} = {shown(text)!r} is not one ASCII sign. Allowed: a single character that is "
             'no letter, digit, line end, point, plus or minus; "\\t" is the tab.'

@@ -1,6 +1,6 @@
 """Chunks of an extract, read from a place on."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from connectors.files.blocks import blocks
@@ -121,26 +121,43 @@ def _with_records(found: Iterator[Chunk], dialect: Dialect) -> Iterator[Chunk]:
 
 def _settled(pieces: Pieces, width: int, dialect: Dialect, place: Place) -> Iterator[Chunk]:
     """What is settled of these blocks, piece by piece, also where it has no record."""
-    rest, wanted = b"", 0
+    held, wanted = list[bytes](), 0
     for block, final in pieces:
-        rest += block
-        if len(rest) < wanted and not final:
+        held.append(block)
+        size = sum(map(len, held))
+        if size < wanted and not final:
             continue
         wanted = 0
+        rest = b"".join(held)
         chunk = _chunk(rest, width, dialect, place, final=final)
         if chunk.records.waits:
             # Whether to wait is decided at once, whatever else the block holds: so a run that goes
             # on here cuts the same chunks.
             left = rest[chunk.records.consumed :]
-            size = pieces.record_size(left, dialect)
-            if size is None:
+            ahead = pieces.record_size(left, dialect)
+            if ahead is None:
                 more = _chunk(left, width, dialect, chunk.end, final=final, endless=True)
                 chunk = replace(chunk, records=chunk.records.followed_by(more.records))
             else:
-                wanted = size
-        if chunk.records.consumed:
-            rest, place = rest[chunk.records.consumed :], chunk.end
+                wanted = ahead
+        if (chunk.records.start[1:2] < size - len(block)).any():
+            # Blocks were held for a record that does not take them in. A run may go on at each of
+            # the others, and has the block alone that it begins in: so they are read here as well.
+            chunk, wanted = chunk.part(0, 1), 0
+            pieces.give_back(_behind(held, chunk.records.consumed))
+            held = []
+        elif chunk.records.consumed:
+            held = [rest[chunk.records.consumed :]]
+        place = chunk.end
         yield chunk
+
+
+def _behind(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
+    """These pieces without so many bytes at their beginning; none of them is empty."""
+    for piece in pieces:
+        if left := piece[size:]:
+            yield left
+        size = max(0, size - len(piece))
 
 
 def _chunk(

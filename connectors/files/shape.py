@@ -9,7 +9,7 @@ from io import StringIO
 from typing import NamedTuple
 
 from connectors.files.dialect import Dialect, RecordFault
-from connectors.files.first_record import DELIMITERS, SEPARATOR
+from connectors.files.first_record import DELIMITERS, SEPARATOR, may_state
 from connectors.files.header_names import DATA_CELL
 from connectors.files.line_kinds import LineKind, is_rule, line_kinds
 from connectors.files.linear_patterns import as_series, fitting
@@ -100,6 +100,7 @@ def shape_of(text: str, end: str | None = None, *, of_workbook: bool = False) ->
     In one that was made of a workbook each line is a row.
     """
     said = SEPARATOR.fullmatch(_LINE_END.split(text, maxsplit=1)[0].encode())
+    said = said if said and may_state(said[1]) else None
     first = _first_lines(text)
     delimiter = said[1].decode() if said else max(DELIMITERS, key=lambda sign: _fit(first, sign))
     if delimiter == BAR and BAR in first and not said and not _LONE_BAR.search(first):

@@ -19,9 +19,9 @@ from connectors.files.content import (
     refused,
     shown,
 )
-from connectors.files.delivery import Source, is_broken_zip, open_source
+from connectors.files.delivery import Source, open_source
 from connectors.files.stores import store_errors, unreadable
-from connectors.files.unpack import PACKED, READ_BYTES, packing_of
+from connectors.files.unpack import PACKED, READ_BYTES, is_broken_zip, packing_of
 from connectors.settings import Limits
 from schemas.counting import quantity
 

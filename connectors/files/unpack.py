@@ -6,7 +6,10 @@ anything between or behind them.
 """
 
 import bz2
+import errno
 import lzma
+import struct
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from itertools import chain
@@ -23,6 +26,7 @@ WINDOW_BYTES = 128 << 20
 SKIPPABLE = b"\x2a\x4d\x18"
 """Behind its first byte, a frame of zstd that says nothing."""
 BROKEN = (zlib.error, zstandard.ZstdError, lzma.LZMAError, EOFError)
+_BROKEN_ZIP = (*BROKEN, zipfile.BadZipFile, ValueError, struct.error)
 
 Unpacker = Callable[[bytes, Iterator[bytes]], Iterator[bytes]]
 
@@ -51,6 +55,16 @@ class _Stream(Protocol):
 def packing_of(first: bytes) -> PackedForm | None:
     """What a file is packed with that begins with these bytes; None: with nothing known here."""
     return next((one for one in PACKINGS if one.begins(first)), None)
+
+
+def is_broken_zip(error: Exception) -> bool:
+    """Whether an error of the zip reader is about the archive's bytes and not about the disk.
+
+    Places outside the file and broken bzip2 data come as an OSError.
+    """
+    if isinstance(error, OSError):
+        return error.errno in {None, errno.EINVAL}
+    return isinstance(error, _BROKEN_ZIP)
 
 
 def _gunzip(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:

@@ -48,13 +48,15 @@ def unpivot_of(names: Sequence[str], profile: Profile) -> Unpivot | None:
         return None
     field = _field_of(profile, profile.unpivot_value or "")
     written = written_of(profile, field)
+    null, dropped = tuple(written["null"]), written["blanks"] == "dropped"
+    is_usual = null == DEFAULT.null  # A bare empty cell alone.
     return Unpivot(
         width=len(names),
         kept=tuple(sorted(kept)),
         labels=tuple((place, names[place]) for place in sorted(told)),
-        null=written["null"],
-        blanks_dropped=written["blanks"] == "dropped",
-        empty_text=_is_text(profile, field) and tuple(written["null"]) == DEFAULT.null,
+        null=null,
+        blanks_dropped=dropped,
+        empty_text=_is_text(profile, field) and not dropped and (is_usual or "" not in null),
     )
 
 

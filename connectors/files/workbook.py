@@ -17,13 +17,12 @@ from connectors.files import open_document
 from connectors.files.content import HEAD_BYTES, Content, refused
 from connectors.files.number_formats import currency_of
 from connectors.files.workbook_parts import (
-    FAULTS,
     MOST_BYTES,
     NOT_READ,
     TOO_EARLY,
     SheetFacts,
     SheetRow,
-    broken,
+    broken_refused,
     chosen,
     line_of,
     listed_places,
@@ -120,18 +119,15 @@ def _sheet(content: Content) -> Iterator[tuple[Any, list[str]]]:
     # It takes longer to import than most commands to run.
     from openpyxl import load_workbook  # type: ignore[import-untyped]  # noqa: PLC0415
 
-    with opened(content) as file:
-        try:
-            book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
-            shown = [one for one in book.worksheets if one.sheet_state == "visible"]
-            names = [one.title for one in book.worksheets]
-            visible = [at for at, one in enumerate(book.worksheets) if one in shown]
-            place = chosen(content, names, visible)
-            sheet = book.worksheets[place]
-            sheet.reset_dimensions()  # Some writers state fewer rows and columns than there are.
-            yield sheet, _hidden(book.worksheets, shown)
-        except FAULTS as error:
-            raise broken(content, error) from error
+    with opened(content) as file, broken_refused(content):
+        book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
+        shown = [one for one in book.worksheets if one.sheet_state == "visible"]
+        names = [one.title for one in book.worksheets]
+        visible = [at for at, one in enumerate(book.worksheets) if one in shown]
+        place = chosen(content, names, visible)
+        sheet = book.worksheets[place]
+        sheet.reset_dimensions()  # Some writers state fewer rows and columns than there are.
+        yield sheet, _hidden(book.worksheets, shown)
 
 
 def _hidden(sheets: Any, shown: Any) -> list[str]:
@@ -220,16 +216,13 @@ def _check_size(content: Content, limits: Limits) -> bool:
 
     A part is never read further than the size that its archive states of it.
     """
-    try:
-        with opened(content) as file, zipfile.ZipFile(file) as parts:
-            members = parts.infolist()
-            defines = any(_defines_entities(parts, one) for one in members)
-            names = parts.namelist()
-            of_document = _has_parts(names, open_document.PART)
-            sealed = any(one.flag_bits & 1 for one in members)
-            sealed = sealed or (of_document and open_document.is_encrypted(parts))
-    except FAULTS as error:
-        raise broken(content, error) from error
+    with broken_refused(content), opened(content) as file, zipfile.ZipFile(file) as parts:
+        members = parts.infolist()
+        defines = any(_defines_entities(parts, one) for one in members)
+        names = parts.namelist()
+        of_document = _has_parts(names, open_document.PART)
+        sealed = any(one.flag_bits & 1 for one in members)
+        sealed = sealed or (of_document and open_document.is_encrypted(parts))
     packed = max(1, sum(one.compress_size for one in members))
     size = sum(one.file_size for one in members)
     most = min(MOST_BYTES, limits.file_bytes)

@@ -3,15 +3,16 @@
 import csv
 import io
 import re
-import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, NamedTuple, cast
 from xml.etree import ElementTree
 
-from connectors.errors import ExtractRefused
 from connectors.files.content import Content, refused, shown
 from connectors.files.evidence import ProvenFile
+from connectors.files.linear_patterns import Groups
+from connectors.files.unpack import is_broken_zip
 from connectors.settings import MIB
 from schemas.counting import quantity
 
@@ -25,13 +26,14 @@ TOO_LARGE = "a workbook does not hold whole numbers of this size exactly"
 TOO_EARLY = "spreadsheets disagree about days before 1900-03-01"
 NOT_READ = "this sort of cell is not read"
 _WHYS = "|".join(map(re.escape, (TOO_LARGE, TOO_EARLY, NOT_READ)))
-REMARK = rf" \((?:{_WHYS})\)$"
-"""Of a cell that is not read."""
-FAULTS = (
-    *(KeyError, ValueError, TypeError, AttributeError, IndexError, EOFError, OverflowError),
-    *(zipfile.BadZipFile, ElementTree.ParseError, NotImplementedError, RuntimeError),
+REMARK = rf" \((?:{_WHYS})\)"
+"""Within a cell that is not read."""
+_UNREAD_CELL = re.compile(rf"[^,]*{REMARK}")
+_FAULTS = (
+    *(LookupError, TypeError, AttributeError, ArithmeticError),
+    *(ElementTree.ParseError, NotImplementedError, RuntimeError),
 )
-"""What the reader of workbooks raises for one that is broken."""
+"""What the reader of workbooks raises for one that is broken, beside what that of zips does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,15 @@ def remarked(value: object, why: str) -> str:
     return f"{value} ({why})"
 
 
+def with_remarks(groups: Groups, line: str) -> Groups:
+    """What groups of a pattern hold of a line; of what is cut out of a cell that is not read, it.
+
+    So it is no number, as the cell is none.
+    """
+    unread, rest = _UNREAD_CELL.findall(line), _UNREAD_CELL.sub("", line)
+    return {name: unread[0] if text and text not in rest else text for name, text in groups.items()}
+
+
 def number_text(value: float) -> str:
     """A number as a spreadsheet shows it."""
     if abs(value) >= EXACT_BELOW:
@@ -104,9 +115,16 @@ def listed_places(places: Sequence[str]) -> str:
     return f"{', '.join(places[:SHOWN])}{more}"
 
 
-def broken(content: Content, error: BaseException) -> ExtractRefused:
-    """The refusal of what the reader of workbooks cannot read."""
-    return refused("corrupt_archive", content.name, detail=f"no workbook: {shown(str(error))}")
+@contextmanager
+def broken_refused(content: Content) -> Iterator[None]:
+    """Raise ExtractRefused for what the readers of workbooks cannot read."""
+    try:
+        yield
+    except Exception as error:
+        if not (isinstance(error, _FAULTS) or is_broken_zip(error)):
+            raise
+        detail = f"no workbook: {shown(str(error))}"
+        raise refused("corrupt_archive", content.name, detail=detail) from error
 
 
 def opened(content: Content) -> BinaryIO:

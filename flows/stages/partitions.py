@@ -6,7 +6,7 @@ that nothing is written any more once another run took the batch over. Chunks ar
 judged as they are without partitions: either way finishes what the other began.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextvars import copy_context
 from dataclasses import asdict, dataclass, replace
@@ -17,7 +17,7 @@ from typing import Any, Self
 import psycopg
 
 from connectors.errors import SettingsError
-from connectors.files.chunk import Place
+from connectors.files.chunk import Chunk, Place
 from connectors.files.profile import Profile
 from connectors.files.reader import read_chunks
 from connectors.postgres import ledger
@@ -153,7 +153,7 @@ def partitions(workspace: Workspace, lease: Lease, chunks: int) -> Iterator[Part
 
 
 Found = tuple[int, Place, int]
-"""Number of a chunk, where it begins, and the position behind its last byte."""
+"""Number of a chunk, where that before it ends, and the position behind its last byte."""
 
 
 def _parts(
@@ -169,17 +169,20 @@ def _parts(
     receipts = ledger.list_receipts(lease.connection, lease.batch_id, STAGE, extract.id)
     done = {receipt.chunk for receipt in receipts}
     gap = first_gap(receipts, header)
-    found: Iterator[Found] = (
-        (number, chunk.start, chunk.end.byte)
-        for number, chunk in enumerate(
-            read_chunks(content, header, gap.place, block_bytes), gap.first
-        )
-    )
+    found = _found(read_chunks(content, header, gap.place, block_bytes), gap)
     for _, group in groupby(found, key=lambda one: one[0] // chunks):
         left = [one for one in group if one[0] not in done]
         if left:
             (first, place, _), (last, _, end) = left[0], left[-1]
             yield Part(extract.id, ChunkRange(first, last + 1, place), end - place.byte)
+
+
+def _found(chunks: Iterable[Chunk], gap: ChunkRange) -> Iterator[Found]:
+    # A chunk tells of the lines between it and the one before, in which there may be no record.
+    place = gap.place
+    for number, chunk in enumerate(chunks, gap.first):
+        yield number, place, chunk.end.byte
+        place = chunk.end
 
 
 def stage_partition(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from connectors.files.cells import unread_cells
 from connectors.files.chunk import Chunk
 from connectors.files.header import Header
 from connectors.files.profile import Profile
@@ -98,7 +99,7 @@ def fast_rows(chunk: Chunk, header: Header, profile: Profile) -> FastRows | None
         header.table,
         header.fields,
         delivered,
-        writing_of(profile),
+        writing_of(profile, unread_cells(header)),
         header.sources,
         Exclusions(profile.leave_out, profile.keep_only).rules(header.names),
         tenant=profile.tenant,

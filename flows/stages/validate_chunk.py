@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 
-from connectors.files.cells import as_delivered
+from connectors.files.cells import as_delivered, unread_cells
 from connectors.files.chunk import Chunk
 from connectors.files.divided import divided_records, fields_counted
 from connectors.files.header import Header
@@ -39,7 +39,7 @@ def validate_chunk(
         header.fields,
         positions=_with_parent(chunk, cells, header) if with_texts else chunk.places(),
         faults=chunk.codes,
-        writing=writing_of(profile),
+        writing=writing_of(profile, unread_cells(header)),
         sources=header.sources,
         batch_id=batch_id,
         extract_id=extract_id,
@@ -60,9 +60,8 @@ def _details(chunk: Chunk, header: Header) -> pl.Series | None:
     if header.positions:
         counted = pl.repeat(None, chunk.height, dtype=pl.Int64, eager=True)
         return broken_details(counted, header.width, 0, {}, above)
-    carried = header.width - header.line_width
     divided = divided_records(chunk, header.line_width)
-    counted = fields_counted(chunk) - carried  # It is the line that lacks fields, or has more.
+    counted = fields_counted(chunk)
     return broken_details(counted, header.line_width, header.unnamed, divided, above)
 
 

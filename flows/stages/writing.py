@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 
+from connectors.files.cells import unread_cells
 from connectors.files.header import Header
 from connectors.files.profile import Profile, date_forms, number_form, written_of
 from flows.steps.validate.arithmetic import ColumnSum
@@ -19,18 +20,20 @@ def plain_cells(header: Header, cells: Sequence[str], profile: Profile) -> dict[
     names = [str(place) for place in range(header.width)]
     frame = pl.DataFrame([cells], schema=dict.fromkeys(names, pl.String()), orient="row")
     frame = frame.with_columns(pl.when(pl.col(name) != "").then(name) for name in names)
-    plain = normalise(header.table, frame, header.fields, writing_of(profile), header.sources)
+    writing = writing_of(profile, unread_cells(header))
+    plain = normalise(header.table, frame, header.fields, writing, header.sources)
     row = plain.row(0, named=True)
     return {name: text and text.replace(UNFIT, "") for name, text in row.items()}
 
 
-def writing_of(profile: Profile) -> Writing:
-    """How the feed of a profile writes values."""
-    fields = {name: _form(written_of(profile, name)) for name in profile.fields}
-    return Writing(_form(written_of(profile)), fields, profile.constants, profile.keys)
+def writing_of(profile: Profile, unread: str | None = None) -> Writing:
+    """How the feed of a profile writes values; `unread` is a pattern of cells that say none."""
+    fields = {name: _form(written_of(profile, name), unread) for name in profile.fields}
+    form = _form(written_of(profile), unread)
+    return Writing(form, fields, profile.constants, profile.keys)
 
 
-def _form(written: Mapping[str, Any]) -> CellForm:
+def _form(written: Mapping[str, Any], unread: str | None) -> CellForm:
     offset = offset_minutes(written["offset"])
     assert not isinstance(offset, Unread)  # The profile was refused otherwise.
     return CellForm(
@@ -46,6 +49,7 @@ def _form(written: Mapping[str, Any]) -> CellForm:
         written.get("suffix", ""),
         written.get("map"),
         written.get("default"),
+        unread,
         _sum(written),
     )
 

@@ -15,6 +15,7 @@ from connectors.files.manifest import ManifestEntry
 from connectors.files.profile import Profile
 from connectors.files.profile_file import read_profile
 from connectors.files.reader import first_place, read_chunks
+from connectors.files.shape import shape_of
 from connectors.settings import Limits
 from schemas.tables import EXTRACTS
 
@@ -87,6 +88,41 @@ def test_any_sign_may_be_stated_by_the_file(tmp_path: Path) -> None:
     text = "sep=^\n" + (HEADER + ROWS).replace(";", "^")
     header, records = read(tmp_path, text, bank())
     assert (header.dialect.delimiter, records) == (b"^", ROWS.replace(";", "^"))
+
+
+STATED = [
+    # what the file says, keys of the profile, what is said of it
+    (b"sep=\xa7\r\n", {"encoding": "cp1252"}, "'§', which is no ASCII sign that can be one"),
+    (b"sep=\xa7\r\n", {"encoding": "cp1252", "delimiter": ";"}, "'§', which is no ASCII sign"),
+    (b'"sep=\xa7"\n', {"encoding": "gbk"}, None),  # Half of a sign.
+    (b"sep=\0\n", {}, r"'\\x00', which is no ASCII sign that can be one"),
+    (b"sep=\x1f\n", {}, "which is no ASCII sign that can be one"),
+    (b"sep=.\n", {}, "'.', which is no ASCII sign that can be one"),
+    (b"sep=#\n", {"comment": "#"}, "'#', and the feed profile that comments begin with '#'"),
+    (b"# x\nsep=#\n", {"comment": ["#-", "# "]}, "line 2: .* that comments begin with '# '"),
+    (b"sep='\n", {"quote": "'"}, "and the feed profile that it is the quote"),
+    (b"sep=\\\n", {"escape": "\\"}, "it is the quote, or an escape"),
+]
+
+
+@pytest.mark.parametrize(("above", "keys", "said"), STATED)
+def test_a_sign_that_cannot_stand_between_cells_is_refused(
+    tmp_path: Path, above: bytes, keys: dict[str, object], said: str | None
+) -> None:
+    path = tmp_path / "a.csv"
+    sign = above.rstrip(b'"\r\n')[-1:]
+    path.write_bytes(above + (HEADER + ROWS).encode().replace(b";", sign))
+    profile = bank(**keys)
+    with pytest.raises(ExtractRefused) as caught:
+        read_header(open_content(path, profile.encoding), None, None, profile, Limits())
+    if said is not None:
+        assert caught.value.code == "malformed_header"
+        assert re.search(said, str(caught.value))
+
+
+@pytest.mark.parametrize("sign", ["\0", "\x1f", "."])
+def test_no_draft_takes_such_a_sign_for_the_delimiter(sign: str) -> None:
+    assert shape_of(f"sep={sign}\n{HEADER}{ROWS}").delimiter == ";"
 
 
 def test_names_of_several_rows_are_joined(tmp_path: Path) -> None:

@@ -126,6 +126,7 @@ CELLS = [
     (number("9007199254740993"), "9007199254740993 (a workbook does not hold whole numbers of "
      "this size exactly)"),
     (number("1,5"), "1,5 (this sort of cell is not read)"),
+    (number("1e9999999"), "1e9999999 (this sort of cell is not read)"),
     (number("INF"), "INF (this sort of cell is not read)"),
     (number("1" * 5_000), "1" * 5_000 + " (this sort of cell is not read)"),
     (day("1.5.2026"), "1.5.2026 (this sort of cell is not read)"),

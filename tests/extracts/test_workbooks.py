@@ -2,8 +2,10 @@
 
 import csv
 import io
+import random
 import re
 import zipfile
+from collections import Counter
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -253,6 +255,10 @@ HOSTILE = {
         ),
         "saved without their values, B2",
     ),
+    "unknown encoding": (
+        lambda path: altered(path, in_sheet(lambda part: part.replace(b"UTF-8", b"UTF-99", 1))),
+        BROKEN,
+    ),
     "no reference": (
         lambda path: altered(path, in_sheet(lambda part: part.replace(b'r="A2"', b'r="!"'))),
         BROKEN,
@@ -270,6 +276,31 @@ def test_a_hostile_workbook_is_refused_by_name(
     (verdict,) = examine(workspace.settings, [str(path)], PROFILE)
     assert verdict.refused in ("corrupt_archive", "unsupported_format", "too_large"), verdict
     assert said in (verdict.message or "")
+
+
+@pytest.mark.parametrize(
+    "method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA], ids=str
+)
+def test_a_byte_that_was_damaged_costs_its_workbook_and_no_other_file(
+    tmp_path: Path, method: int
+) -> None:
+    """Whatever byte it is: a workbook is read, or refused in words."""
+    path, chance = Path(made(tmp_path / "a.xlsx", simple)), random.Random(7)
+    with zipfile.ZipFile(path) as parts:
+        content = {name: parts.read(name) for name in parts.namelist()}
+    with zipfile.ZipFile(path, "w", method) as parts:
+        for name, part in content.items():
+            parts.writestr(name, part)
+    whole, said = path.read_bytes(), Counter[str]()
+    for _ in range(60):
+        damaged = bytearray(whole)
+        damaged[chance.randrange(len(whole))] ^= 1 << chance.randrange(8)
+        path.write_bytes(damaged)
+        try:
+            check_workbook(open_content(path), Limits())
+        except ExtractRefused as refusal:
+            said[refusal.code] += 1
+    assert said["corrupt_archive"] > 20
 
 
 @pytest.mark.parametrize("stated", ["A1", "A1:B2", "A1:Z99"])

@@ -11,6 +11,7 @@ import pytest
 
 from connectors.errors import BatchHeldElsewhere, SettingsError
 from connectors.files.profile import DEFAULT
+from connectors.files.profile_file import read_profile
 from connectors.postgres import ledger
 from connectors.postgres.lease import Lease
 from data_samples.generate import write_payments
@@ -54,6 +55,58 @@ def test_the_samples(new_workspace: NewWorkspace, block_bytes: int) -> None:
     expected = without_partitions(whole, *paths)
     import_in_partitions(shared, paths)
     assert left_behind(shared) == expected
+
+
+RATES: dict[str, Any] = {
+    "feed": "rates",
+    "record": "currency_rate",
+    "offset": "Z",
+    "null": ["", "-"],
+    "comment": "#",
+    "constants": {"TenantsId": 7, "FromCurrenciesId": 978},
+}
+TABLE = {
+    "unpivot": {"keep": ["EffectiveDate"], "name": "ToCurrenciesId", "value": "ExchangeRate"},
+    "fields": {"Id": {"key": ["EffectiveDate", "FromCurrenciesId", "ToCurrenciesId"]}},
+}
+LINES = [
+    # keys of the profile, header, a record, a line that is none, what is noted of it
+    (
+        {},
+        "Id,EffectiveDate,ToCurrenciesId,ExchangeRate",
+        "{0},2026-01-{0:02},1,2.5",
+        "#",
+        "Comment",
+    ),
+    (TABLE, "EffectiveDate,1,2", "2026-01-{0:02},2.5,-", "2026-02-01,-,-", "NoValue"),
+    (TABLE, "EffectiveDate,1,2", "2026-01-{0:02},2.5,-", "#", "Comment"),
+]
+
+
+@pytest.mark.parametrize(("keys", "header", "row", "other", "code"), LINES)
+def test_lines_of_blocks_that_have_nothing_else_are_counted(
+    new_workspace: NewWorkspace,
+    tmp_path: Path,
+    keys: dict[str, Any],
+    header: str,
+    row: str,
+    other: str,
+    code: str,
+) -> None:
+    others, path = f"{other}\n" * (600 // len(other)), tmp_path / "rates.csv"
+    path.write_text(
+        f"{header}\n{others}"
+        + "".join(f"{row.format(number)}\n{others}" for number in range(1, 10))
+    )
+    shared, profile = new_workspace(64), read_profile({**RATES, **keys})
+    with received(shared, [path], profile) as lease:
+        for partition in [*partitions(shared, lease, 2)]:
+            with shared.database.connect() as connection:
+                stage_partition(shared, connection, partition)
+        batch = lease.batch_id
+    ended = run_batch(shared, batch)
+    (noted,) = (one for one in ended.report.notes if one.code == code)
+    assert (noted.rows, noted.line) == (10 * others.count("\n"), 2)
 
 
 @pytest.mark.long

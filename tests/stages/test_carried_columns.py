@@ -1,6 +1,7 @@
 """Values that stand in a line above records: a column of all of them, up to the next such line."""
 
 import random
+import tracemalloc
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from connectors.files.header import read_header
 from connectors.files.profile_file import load_profile, read_profile
 from connectors.files.reader import first_place, read_chunks
 from connectors.postgres.ledger import State
-from connectors.settings import Limits
+from connectors.settings import Limits, Settings
 from flows.stages.examine import examine
 from flows.stages.rows.locate import Spot, locate
 from flows.stages.rows.made_of import made_fields
@@ -238,6 +239,53 @@ def test_the_cells_are_those_of_a_simple_model_wherever_it_is_cut(
                 ]
 
 
+def test_what_stands_between_two_records_costs_its_own_bytes_and_no_more(tmp_path: Path) -> None:
+    path = tmp_path / "statement.csv"
+    between = "#\n" * 20_000
+    records = "".join(f"{number};1;\n" for number in range(2, 5_000))
+    path.write_text(f"Zahlung;Betrag;Text\nKonto;DE02;\n1;1;a\n{between}{records}")
+    content = open_content(path)
+    header = read_header(content, None, None, replace(PROFILE, comment=("#",)), Limits())
+    tracemalloc.start()
+    try:
+        (chunk,) = read_chunks(content, header, first_place(header), Limits().block_bytes)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert {cells[-1] for cells in chunk.cells(header.width).rows()} == {"DE02"}
+    assert (chunk.height, chunk.comments.lines) == (4_999, 20_001)
+    assert peak < 100 * path.stat().st_size
+
+
+@pytest.mark.parametrize("table", [False, True], ids=["carried", "unpivoted"])
+def test_a_quote_that_closes_blocks_later_moves_no_cut_of_what_it_does_not_hold(
+    tmp_path: Path, table: bool
+) -> None:
+    """Its record fails: others begin in blocks that were held for it, and a run may go on there."""
+    unpivot = {"keep": ["Zahlung"], "name": "Text", "value": "Betrag"}
+    keys = ("feed", "record", "unknown_columns")
+    told = {name: SHAPE[name] for name in keys} | {
+        "columns": {"Zahlung": "Id"},
+        "constants": CONSTANTS | {"DebtsId": 1},
+        "unpivot": unpivot,
+        "fields": {"PaidAmount": {"from": ["Betrag"]}},
+    }
+    profile = read_profile(told | {"delimiter": ";"}) if table else PROFILE
+    path, rows = tmp_path / "statement.csv", list[str]()
+    for number in range(1, 500):
+        rows.append(f"{number};1.50;2.50\n")
+        rows += [f'{number};"open\n'] * (number % 220 == 20)
+        rows += ['close"\n'] * (number % 220 == 200)
+    path.write_text("Zahlung;Betrag;Text\n" + "Konto;DE02;\n" * (not table) + "".join(rows))
+    content = open_content(path)
+    header = read_header(content, None, None, profile, Limits())
+    chunks = [*read_chunks(content, header, first_place(header), 512)]
+    places = [(chunk.start, chunk.end) for chunk in chunks]
+    for at, (start, _) in enumerate(places):
+        again = [(one.start, one.end) for one in read_chunks(content, header, start, 512)]
+        assert again == places[at:]
+
+
 @pytest.mark.parametrize(
     ("value", "code"),
     [
@@ -304,6 +352,16 @@ def test_the_fields_of_its_line_are_counted_alone(workspace: Workspace, tmp_path
     path = tmp_path / "statement.csv"
     path.write_text("Zahlung;Betrag;Text\nKonto;DE02;\n1;1\n2;1;b;c\n3;1;d\n")
     (verdict,) = examine(workspace.settings, [str(path)], PROFILE)
+    few, many = (one.errors[0]["Message"] for one in verdict.rejects)
+    assert few.endswith("It has 2 fields instead of 3.")
+    assert many.endswith("It has 4 fields instead of 3.")
+
+
+def test_an_escape_at_the_end_of_a_line_takes_no_field_from_it(tmp_path: Path) -> None:
+    path = tmp_path / "statement.csv"
+    path.write_text("Zahlung;Betrag;Text\nKonto;DE02;\n1;1\\\n2;1;C:\\Users;c\n3;1;d\n")
+    profile = replace(PROFILE, escape="\\")
+    (verdict,) = examine(Settings(tmp_path / "home"), [str(path)], profile)
     few, many = (one.errors[0]["Message"] for one in verdict.rejects)
     assert few.endswith("It has 2 fields instead of 3.")
     assert many.endswith("It has 4 fields instead of 3.")

@@ -74,7 +74,13 @@ COUNTED = [
     ("1;a;2;3;4", {}, "It has 5 fields instead of 3."),
     ('1;"a;b"', {"quote": '"'}, "It has 2 fields instead of 3."),
     ("1;a\\;b", {"escape": "\\"}, "It has 2 fields instead of 3."),
+    ("1;a\\", {"escape": "\\"}, "It has 2 fields instead of 3."),
+    ("1;C:\\Users", {"escape": "\\"}, "It has 2 fields instead of 3."),
+    ("1;C:\\Users;2;3", {"escape": "\\"}, "It has 4 fields instead of 3."),
+    ("1;\\éa", {"escape": "\\"}, "It has 2 fields instead of 3."),
     ("1||a|b", {"delimiter": "||"}, "It has 2 fields instead of 3."),
+    ("1||\\Ua|b\\||c", {"delimiter": "||", "escape": "\\"}, "It has 2 fields instead of 3."),
+    ('1||"a||b"', {"delimiter": "||", "quote": '"'}, "It has 2 fields instead of 3."),
     ("1;a;2;", {"unnamed_columns": 2}, "It has 4 fields instead of 5, the last 2 without a name."),
     ("1;a;2", {"unnamed_columns": 2}, "It has 3 fields instead of 5, the last 2 without a name."),
 ]

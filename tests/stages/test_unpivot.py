@@ -33,6 +33,7 @@ from flows.stages.rows.rejects import write_rejects
 from flows.stages.rows.spots import Spot
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
+from flows.stages.writing import writing_of
 from flows.steps.validate import key_ids
 from tests.examples import examples
 
@@ -393,6 +394,47 @@ def test_an_empty_text_is_a_value_where_a_text_is_wanted(tmp_path: Path) -> None
         found[len(null)] = chunk.positions()["data"].to_list()
     assert found[1] == ['h1,1,""', "h1,2,b", "h2,1,a", 'h3,1,""']
     assert found[2] == ["h1,2,b", "h2,1,a"]
+
+
+FORMS = [
+    # record, columns of a line, the field that the cells of the others are
+    ("form_reply", "CommsGuid", "CampaignActionsRequestsId", "Comments"),
+    ("currency_rate", "EffectiveDate", "ToCurrenciesId", "ExchangeRate"),
+]
+
+
+@pytest.mark.parametrize("quoted", [False, True], ids=["bare", "quoted"])
+@pytest.mark.parametrize("blanks", ["kept", "dropped"])
+@pytest.mark.parametrize("null", [None, [""], ["-"], ["", "-"], ["", "- -"]], ids=str)
+@pytest.mark.parametrize(("record", "keep", "name", "value"), FORMS, ids=["text", "number"])
+def test_a_cell_makes_a_record_in_either_way_where_its_field_has_a_value(
+    tmp_path: Path,
+    record: str,
+    keep: str,
+    name: str,
+    value: str,
+    null: list[str] | None,
+    blanks: str,
+    quoted: bool,
+) -> None:
+    shape = {"feed": "x", "record": record, "blanks": blanks}
+    if record == "currency_rate":
+        shape |= {"constants": {"Id": 1, "TenantsId": 7, "FromCurrenciesId": 978}}
+    shape |= {"unpivot": {"keep": [keep], "name": name, "value": value}}
+    profile = read_profile(shape if null is None else {**shape, "null": null})
+    plain = ["", " ", "\t ", "-", " - ", " -", "1.5", " 1.5 ", "- -"]
+    cells = [f'"{cell}"' for cell in plain] if quoted else plain
+    text = "".join(f"k{at},{cell},{cell}\n" for at, cell in enumerate(cells))
+    content = open_content(Path(write(tmp_path, f"{keep},1,2\n{text}")))
+    header = read_header(content, None, None, profile, Limits())
+    form = writing_of(profile).form
+    given = pl.DataFrame({"cell": [None if not cell and not quoted else cell for cell in plain]})
+    made = given.select(form.made(header.table.by_name[value], [pl.col("cell")])).to_series()
+    wanted = [f"k{at}" for at in made.is_not_null().arg_true() for _ in range(2)]
+    for strict_bytes in (0, MOST):
+        chunks = read_chunks(content, header, first_place(header), 10_000, strict_bytes)
+        found = [key for chunk in chunks for key in chunk.cells(3)["0"]]
+        assert found == wanted, strict_bytes
 
 
 def test_a_check_shows_the_records_of_lines_that_contradict_each_other(tmp_path: Path) -> None:

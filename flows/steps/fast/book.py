@@ -159,7 +159,7 @@ class Bookmaker:
         how = {"largest": _largest(of.kind)}
         if form.part is None:
             return how | {"form": Form.INTEGER}
-        behind = _BEHIND_WORD.fullmatch(form.part)
+        behind = None if form.unread else _BEHIND_WORD.fullmatch(form.part)
         if behind is None or not (behind[2] or "").isascii():
             return None
         between = ord(behind[2]) if behind[2] else -1

@@ -7,14 +7,14 @@ from typing import Any
 import polars as pl
 
 from flows.steps.totals import EXACT_SUMS, NO_CURRENCY, Totals
-from schemas.amounts import MICRO_DIGITS, MILLIONTHS
+from schemas.amounts import MICRO_DIGITS
 from schemas.derived.sql_names import IDENTITY, key_columns
 from schemas.field import Kind, Table
 from schemas.frame_types import AMOUNT
 from schemas.kinds import EXACT
 
-_SAFE_CHARACTERS = 17
-"""A plain decimal this short fits Decimal(38, 18) without rounding."""
+_SAFE = r"^-?[0-9]{1,10}(\.[0-9]{1,18}0*)?$"
+"""Plain decimals that fit Decimal(38, 18) without rounding, and of which 10^10 have a sum there."""
 _STATE, _CURRENCY = "state", "currency"
 
 
@@ -56,10 +56,7 @@ def totals_by(table: Table, rows: pl.DataFrame, by: str) -> dict[Any, Totals]:
         assert table.currency is not None
         assert all(table.by_name[name].kind is Kind.DOUBLE for name in names)
         currency = pl.col(table.currency).cast(pl.String).fill_null(NO_CURRENCY)
-    fits = rows.select(
-        (pl.col(name).str.len_bytes() <= _SAFE_CHARACTERS) | pl.col(name).str.contains(MILLIONTHS)
-        for name in names
-    )
+    fits = rows.select(pl.col(name).str.contains(_SAFE) for name in names)
     short = (pl.when(fits[name]).then(name).cast(AMOUNT).alias(name) for name in names)
     told = rows.with_columns(currency.alias(_CURRENCY), *short)
     beyond = defaultdict[tuple[Any, str, str], Decimal](Decimal)

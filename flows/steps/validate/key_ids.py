@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from schemas.cells.reading import Moment, Number, Unread, read
+from schemas.cells.reading import UNFIT, Moment, Number, Unread, read
 from schemas.field import Field, Table
 
 BITS = 63
@@ -37,6 +37,8 @@ def _as_json(texts: pl.Series, of: Field) -> pl.Series:
 
 
 def _value(of: Field, text: str) -> str | None:
+    if UNFIT in text:
+        return None
     match read(of, text, _never):
         case Unread():
             return None

@@ -48,6 +48,9 @@ class CellForm:
     default: str | None = None
     """What an empty cell stands for, as the service document writes it."""
 
+    unread: str | None = None
+    """A pattern of cells that say no value, whatever they hold beside what it fits; None: none."""
+
     sum: ColumnSum | None = None
     """How its columns are added up, where it is a number that is their sum."""
 
@@ -94,9 +97,11 @@ class CellForm:
         return pl.when(~cell.is_in(sorted(null))).then(cell) if null else cell
 
     def _found(self, of: Field, text: pl.Expr) -> pl.Expr:
-        """What the text says by `part` and `map`; one that neither speaks of is marked."""
+        """What the text says by `part` and `map`; one that says nothing by them is marked."""
         part = text if self.part is None else text.str.extract(self.part, 1)
-        cell = part
+        if self.unread and (self.part is not None or of.kind is Kind.STRING):
+            part = pl.when(~text.str.contains(self.unread)).then(part)
+        cell, is_whole = part, part is text
         if self.is_completed:
             whole = pl.lit(self.prefix) + part + pl.lit(self.suffix)
             # Around nothing there is nothing to complete: it would be a value that nobody wrote.
@@ -110,9 +115,9 @@ class CellForm:
             remark = pl.lit(f" (none of those that are mapped: {listed[:SHOWN]}{more})")
             return pl.coalesce(found, text + remark)
         found = self.plain(of, cell)
-        if self.part is None:
+        if is_whole:
             return found
-        remark = pl.lit(f" (no part of it fits {self.part})")
+        remark = pl.lit("" if self.part is None else f" (no part of it fits {self.part})")
         return pl.when(part.is_not_null()).then(found).otherwise(text + remark)
 
     def plain(self, of: Field, text: pl.Expr) -> pl.Expr:
