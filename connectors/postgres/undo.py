@@ -20,6 +20,24 @@ from schemas.derived.views import (
 from schemas.field import Table
 
 
+def refuse_if_corrected(connection: psycopg.Connection, batch_id: int) -> None:
+    """Raise BatchStateError while a correction of the batch stands.
+
+    Without what it repairs, a row of it would lead back to none: the row that was delivered first
+    would be in error again beside it, and be repaired a second time, with other values.
+    """
+    row = connection.execute(
+        "SELECT max(id) FROM batch WHERE corrects = %s AND id > corrects "
+        "AND state NOT IN ('undone', 'discarded')",
+        [batch_id],
+    ).fetchone()
+    if row is not None and row[0] is not None:
+        raise BatchStateError(
+            f"Batch {batch_id} cannot be undone: batch {row[0]} corrects it. Undo batch {row[0]} "
+            "first, or discard it where it is held; nothing was changed."
+        )
+
+
 def refuse_if_touched(connection: psycopg.Connection, table: Table, batch_id: int) -> None:
     """Raise BatchStateError when a later batch has written rows of this one, or rests on them.
 
