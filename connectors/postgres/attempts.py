@@ -56,7 +56,9 @@ def later_attempts(connection: psycopg.Connection, batch_id: int) -> dict[Attemp
     """
     repairs, states = _repairs(connection, batch_id)
     found = _matched_by_key(connection, batch_id)
-    attempts = _attempts(repairs)
+    # Whoever names a good repair changes a good record: that this fails is an error of its own.
+    good = {row for row, state in states.items() if state in REPAIRING and state != CORRECTED}
+    attempts = _attempts(repairs, good)
     told = _told(connection, attempts)
     for first, rows in attempts.items():
         records = _records(first, rows, repairs, told)
@@ -154,12 +156,17 @@ def attempts_at(connection: psycopg.Connection, batch_id: int) -> Attempts:
     return Attempts(first, states)
 
 
-def _attempts(repairs: Mapping[AttemptRow, AttemptRow]) -> dict[AttemptRow, list[AttemptRow]]:
-    """The rows that were repaired first, each with all that repair it, or a repair of it."""
+def _attempts(
+    repairs: Mapping[AttemptRow, AttemptRow], ends: Collection[AttemptRow] = ()
+) -> dict[AttemptRow, list[AttemptRow]]:
+    """The rows that were repaired first, each with all that repair it, or a repair of it.
+
+    `ends`: repairs that no way leads back over.
+    """
     attempts: dict[AttemptRow, list[AttemptRow]] = {}
     for row in repairs:
-        first = row
-        while first in repairs:
+        first = repairs[row]
+        while first in repairs and first not in ends:
             first = repairs[first]
         attempts.setdefault(first, []).append(row)
     return attempts

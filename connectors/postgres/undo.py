@@ -7,12 +7,43 @@ import psycopg
 from connectors.errors import BatchStateError
 from connectors.postgres.ledger import batch_span
 from schemas.derived.sql_names import content_columns, listed, staged_name, target_columns
-from schemas.derived.views import STATE, WRITTEN, joined, of_batch, quoted, told_joins
+from schemas.derived.views import (
+    FOUND,
+    STATE,
+    WRITTEN,
+    apply_stage,
+    joined,
+    of_batch,
+    quoted,
+    told_joins,
+)
 from schemas.field import Table
 
 
+def refuse_if_corrected(connection: psycopg.Connection, batch_id: int) -> None:
+    """Raise BatchStateError while a correction of the batch stands.
+
+    Without what it repairs, a row of it would lead back to none: the row that was delivered first
+    would be in error again beside it, and be repaired a second time, with other values.
+    """
+    row = connection.execute(
+        "SELECT max(id) FROM batch WHERE corrects = %s AND id > corrects "
+        "AND state NOT IN ('undone', 'discarded')",
+        [batch_id],
+    ).fetchone()
+    if row is not None and row[0] is not None:
+        raise BatchStateError(
+            f"Batch {batch_id} cannot be undone: batch {row[0]} corrects it. Undo batch {row[0]} "
+            "first, or discard it where it is held; nothing was changed."
+        )
+
+
 def refuse_if_touched(connection: psycopg.Connection, table: Table, batch_id: int) -> None:
-    """Raise BatchStateError when a later batch has written rows that this one wrote."""
+    """Raise BatchStateError when a later batch has written rows of this one, or rests on them.
+
+    A batch rests on a row that was there already when it delivered the record too: it wrote
+    nothing, and without the row its record would be nowhere.
+    """
     row = connection.execute(
         f"""SELECT t.batch_id, count(*) FROM ({_written(table)}) s
         JOIN {table.name} t ON {joined(table)}
@@ -20,11 +51,52 @@ def refuse_if_touched(connection: psycopg.Connection, table: Table, batch_id: in
         GROUP BY 1 ORDER BY 1 DESC LIMIT 1""",
         batch_span(connection, batch_id),
     ).fetchone()
+    title = table.title.lower()
     if row is not None:
         raise BatchStateError(
             f"Batch {batch_id} cannot be undone: batch {row[0]} has since written {row[1]} of its "
-            f"{table.title.lower()} rows. Undo batch {row[0]} first; nothing was changed."
+            f"{title} rows. Undo batch {row[0]} first; nothing was changed."
         )
+    for other in _applied_since(connection, table, batch_id):
+        if found := _found_there(connection, table, batch_id, other):
+            raise BatchStateError(
+                f"Batch {batch_id} cannot be undone: batch {other} delivered {found} of its "
+                f"{title} rows too, and wrote none of them because they were there. Undo batch "
+                f"{other} first; what it delivered can be imported again afterwards. Nothing was "
+                "changed."
+            )
+
+
+def _applied_since(connection: psycopg.Connection, table: Table, batch_id: int) -> list[int]:
+    """The batches that may rest on rows of this one, the last one first."""
+    batches = connection.execute(
+        """SELECT DISTINCT r.batch_id FROM receipt r JOIN batch b ON b.id = r.batch_id
+        WHERE r.stage = %(stage)s AND r.batch_id <> %(batch)s
+            AND b.state NOT IN ('undone', 'discarded') AND r.counts::jsonb ?| %(found)s
+            AND (r.batch_id > %(batch)s OR r.written_at > (SELECT min(written_at) FROM receipt
+                WHERE batch_id = %(batch)s AND stage = %(stage)s))
+        ORDER BY 1 DESC""",
+        {"batch": batch_id, "stage": apply_stage(table), "found": list(FOUND)},
+    )
+    return [one for (one,) in batches]
+
+
+def _found_there(connection: psycopg.Connection, table: Table, batch_id: int, other: int) -> int:
+    """How many rows of another batch wrote nothing because of one that this batch wrote.
+
+    A batch may have been held while later ones were applied. The clocks of two machines differ,
+    so that of a later batch its number decides.
+    """
+    row = connection.execute(
+        f"""SELECT count(*) FROM {staged_name(table)} s {told_joins(table)}
+        JOIN {table.name} t ON {joined(table)} AND t.batch_id = %(undone)s
+        JOIN receipt w ON w.extract_id = t.extract_id AND w.stage = '{apply_stage(table)}'
+            AND t.record_number BETWEEN w.first_record AND w.last_record
+        WHERE {of_batch("s")} AND {STATE} IN ({listed(FOUND)})
+            AND (%(batch)s > %(undone)s OR r.written_at > w.written_at)""",
+        batch_span(connection, other) | {"undone": batch_id},
+    ).fetchone()
+    return row[0] if row else 0
 
 
 def changed_by_hand(connection: psycopg.Connection, table: Table, batch_id: int) -> int:

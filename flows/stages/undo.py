@@ -16,7 +16,13 @@ from connectors.postgres.push.plan import may_reopen, reopen_restored
 from connectors.postgres.push.sends import left_at_service
 from connectors.postgres.resume import resumed
 from connectors.postgres.trail import add_event
-from connectors.postgres.undo import changed_by_hand, refuse_if_touched, take_back, undone_by
+from connectors.postgres.undo import (
+    changed_by_hand,
+    refuse_if_corrected,
+    refuse_if_touched,
+    take_back,
+    undone_by,
+)
 from connectors.recovery import reach
 from flows.stages.check import staged_tables, tables_of
 from flows.stages.kept import unproven
@@ -63,6 +69,7 @@ def why_not_undone(workspace: Workspace, batch_id: int) -> str:
         tables = tables_of(ledger.list_receipts(connection, batch_id, "stage"))
         changed: dict[str, int] = {}
         try:
+            refuse_if_corrected(connection, batch_id)
             for table in tables:
                 if table is INSERT_BATCH_DATA:
                     continue
@@ -141,6 +148,7 @@ def _take_back(
     tables = [table for table in staged_tables(lease) if table is not INSERT_BATCH_DATA]
     counts: Counter[str] = Counter()
     with lease.transaction():
+        refuse_if_corrected(connection, batch_id)
         changed: dict[str, int] = {}
         for table in tables:
             lock_target(connection, table)

@@ -11,7 +11,7 @@ from flows.report.changes import Counts
 from flows.stages.finish import build_report
 from flows.stages.kept import prove_batch
 from flows.stages.rewind import rewind
-from flows.stages.rows.rejects import write_rejects
+from flows.stages.rows.rejects import waiting_correction, write_rejects
 from flows.stages.sequence import refuse_if_taken_back
 from flows.tasks.attempts import FROM_LEDGER
 from flows.tasks.batch import REMEMBERED, BatchStatus, opened_now, received_from
@@ -31,6 +31,11 @@ def receive_correction(batch_id: int, corrected_file: str | None) -> BatchStatus
         # The rows are taken in from here, and they need what they were delivered with.
         written = write_rejects(workspace, batch_id, Path(folder), with_secrets=True)
         if not written:
+            # They may wait in a batch that an earlier run opened and did not bring to its end.
+            waiting = waiting_correction(workspace, batch_id)
+            if waiting is not None:
+                get_run_logger().info("Batch %s has these rows, and goes on", waiting)
+                return open_batch.fn(waiting)
             get_run_logger().info("Batch %s has no rows with errors", batch_id)
             return open_batch.fn(batch_id)
         return received_from(workspace, [folder], DEFAULT, None, batch_id)

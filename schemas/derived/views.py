@@ -19,6 +19,8 @@ APPLIED = ("inserted", "updated", "unchanged")
 """Verdicts of a row whose record is in the database as delivered."""
 WRITTEN = ("inserted", "updated")
 """Verdicts of a row that its batch wrote into the database."""
+FOUND = ("unchanged", "stale")
+"""Verdicts of a row that its batch did not write because of what it found in the database."""
 ERRORS = ("rejected", "conflict")
 """States that make HasError."""
 CORRECTED = "corrected"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from connectors.errors import CorrectionError
+from connectors.errors import BatchStateError, CorrectionError
 from connectors.files.profile import DEFAULT
 from connectors.postgres.corrections import (
     DeliveredPlace,
@@ -20,7 +20,7 @@ from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.sources import Scope
 from flows.stages.rows.rejects import attempts_after, repaired_elsewhere, write_rejects
 from flows.stages.sequence import discard_batch, import_delivery, look, release_batch, run_batch
-from flows.stages.undo import undo_batch
+from flows.stages.undo import undo_batch, why_not_undone
 from flows.stages.workspace import Workspace
 from flows.steps.batch_report import BatchReport
 from flows.steps.rules.rules import Rules
@@ -343,12 +343,29 @@ def test_of_several_repairs_the_last_one_counts(rows: Any, correct: Any, name: s
     assert states(rows, ended.batch.id) == expected
 
 
+def test_a_batch_is_not_undone_while_a_correction_of_it_stands(
+    workspace: Workspace, rows: Any, correct: Any
+) -> None:
+    """The row would be two rejects, and be repaired twice, with other values."""
+    correct({2: line(2, amount="no")})
+    correct({1: line(2, amount="x")}, corrects=2, extract=2)
+    for batch, by in ((1, 2), (2, 3)):
+        with pytest.raises(BatchStateError, match=f"batch {by} corrects it. Undo batch {by} first"):
+            undo_batch(workspace, batch, by=None, reason="test")
+        assert f"batch {by} corrects it" in why_not_undone(workspace, batch)
+    for batch in (3, 2, 1):
+        undo_batch(workspace, batch, by=None, reason="test")
+    assert rows("SELECT count(*) FROM payment") == [(0,)]
+
+
 def test_a_repair_between_that_was_undone_still_leads_back(
     workspace: Workspace, rows: Any, correct: Any
 ) -> None:
+    """An earlier version undid what a correction stood upon."""
     correct({2: line(2, amount="no")})
     correct({1: line(2, amount="7")}, corrects=2, extract=2)
-    undo_batch(workspace, 2, by=None, reason="test")
+    with workspace.database.connect() as connection:
+        connection.execute("UPDATE batch SET state = 'undone' WHERE id = 2")
     correct({2: line(2, amount="8")})
     assert states(rows, 4) == {1: "updated"}
 

@@ -113,6 +113,21 @@ def test_the_same_row_twice_and_a_chain_count_once(workspace: Workspace, deliver
     }
 
 
+def test_a_good_repair_that_is_changed_for_the_worse_is_an_error_of_its_own(
+    workspace: Workspace, deliver: Any
+) -> None:
+    """It is counted and offered where it came: the record has not what was delivered last."""
+    deliver(1, r1_2=line(2), r1_3=line(3))
+    deliver(2, r2_1=line(2, amount="x"))
+    with workspace.database.connect() as connection:
+        assert later_attempts(connection, 3) == {}
+    assert listed(workspace) == {1: 0, 2: 0, 3: 1}
+    deliver(3, r3_1=line(2, amount="12", day=2))
+    with workspace.database.connect() as connection:
+        assert {later.state for later in later_attempts(connection, 3).values()} == {REPAIRED}
+    assert listed(workspace) == {1: 0, 2: 0, 3: 0, 4: 0}
+
+
 def status_of(workspace: Workspace) -> dict[int, str]:
     with workspace.database.connect() as connection:
         return {one.id: told_repaired(one) for one in list_overview(connection, 20)}

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -34,9 +35,13 @@ from connectors.postgres.jobs import (
     order_job,
     ordered_jobs,
 )
+from connectors.postgres.lease import hold_batch
 from flows.stages.jobs.arguments import ARGUMENTS, check_arguments
 from flows.stages.jobs.work import Done, do_as_asked, do_job
+from flows.stages.receive import receive
+from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import import_delivery
+from flows.stages.stage import stage
 from flows.stages.workspace import Workspace
 from schemas.accounts import AccountRole
 from schemas.guards.roles import LOADER, MERGER
@@ -232,6 +237,23 @@ def test_what_could_not_run_says_why_and_can_be_started_again(workspace: Workspa
     assert seen(workspace, number).state is JobState.ORDERED
     with pytest.raises(AccountRefused, match="is ordered, and is not started again"):
         again(workspace, number)
+
+
+def test_failed_rows_that_were_staged_when_the_process_was_gone_go_on(
+    workspace: Workspace, rows: Rows, tmp_path: Path
+) -> None:
+    """No row in error is left to write out: the batch that was opened for them has them."""
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1), line(2, amount="x"))], DEFAULT)
+    with TemporaryDirectory(dir=tmp_path) as folder:
+        write_rejects(workspace, 1, Path(folder), with_secrets=True)
+        made = receive(workspace, [folder], DEFAULT, corrects=1).batch_id
+    with workspace.database.connect() as connection, hold_batch(connection, made) as lease:
+        stage(workspace, lease)
+    assert rows("SELECT state FROM batch WHERE id = 2") == [("staged",)]
+    number = ordered(workspace, JobKind.CORRECT, batch=1)
+    do_job(workspace, number)
+    assert seen(workspace, number).batches == (2,)
+    assert rows("SELECT state FROM batch WHERE id = 2") == [("complete_with_errors",)]
 
 
 def test_a_fault_of_the_program_ends_the_job(workspace: Workspace) -> None:

@@ -41,7 +41,7 @@ from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.sources import Scope
 from flows.stages.resolve import resolve
 from flows.stages.rewind import rewind_batch
-from flows.stages.rows.rejects import write_rejects
+from flows.stages.rows.rejects import waiting_correction, write_rejects
 from flows.stages.sequence import Ended, import_delivery, push_batch, report_again, run_batch
 from flows.stages.undo import undo_and_tell
 from flows.stages.workspace import Workspace
@@ -157,6 +157,10 @@ def _correct(workspace: Workspace, asked: CorrectArguments) -> Done:
     with tempfile.TemporaryDirectory(prefix="recon-job-") as folder:
         # The rows are taken in from here, and they need what they were delivered with.
         if not write_rejects(workspace, asked.batch, Path(folder), with_secrets=True):
+            # They may wait in a batch that this job opened before its process was gone.
+            waiting = waiting_correction(workspace, asked.batch)
+            if waiting is not None:
+                return told(run_batch(workspace, waiting))
             return Done(0, f"Batch {asked.batch} has no rows with errors left to correct.")
         return told(import_delivery(workspace, [folder], DEFAULT, corrects=asked.batch))
 

@@ -78,6 +78,14 @@ def attempts_after(workspace: Workspace, batch_id: int) -> Mapping[AttemptRow, L
         return later_attempts(connection, batch_id)
 
 
+def waiting_correction(workspace: Workspace, batch_id: int) -> int | None:
+    """The first batch with repairs of a batch's rows in error that has not come to its end."""
+    with workspace.database.connect() as connection:
+        later = {one.batch_id for one in later_attempts(connection, batch_id).values()}
+        batches = ledger.batches_of(connection, later)
+    return next((one.id for one in batches if one.state not in ledger.ENDED), None)
+
+
 def write_rejects(
     workspace: Workspace,
     batch_id: int,

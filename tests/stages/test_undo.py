@@ -1,0 +1,76 @@
+"""What is taken back with a batch, and what stands against it: nothing else may go with it."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.errors import BatchStateError
+from connectors.files.profile import DEFAULT
+from connectors.postgres.ledger import State
+from flows.stages.sequence import import_delivery, release_batch
+from flows.stages.undo import undo_batch, why_not_undone
+from flows.stages.workspace import Workspace
+from tests.stages.payments import line, write
+
+RECORDS = 'SELECT "Id", "PaidAmount"::text, batch_id FROM payment ORDER BY 1'
+
+
+@pytest.fixture
+def take(workspace: Workspace, tmp_path: Path) -> Any:
+    """Import these payments as a batch."""
+
+    def deliver(name: str, *lines: str, **terms: Any) -> Any:
+        return import_delivery(workspace, [write(tmp_path / name, *lines)], DEFAULT, **terms)
+
+    return deliver
+
+
+def undo(workspace: Workspace, batch: int) -> dict[str, int]:
+    return undo_batch(workspace, batch, by=None, reason="test")
+
+
+@pytest.mark.parametrize(
+    "there", [line(1, day=2), line(1, amount="9", day=1)], ids=["unchanged", "stale"]
+)
+def test_what_another_batch_found_there_is_not_taken_away(
+    workspace: Workspace, rows: Any, take: Any, there: str
+) -> None:
+    """It delivered the record as well, and wrote nothing because there was nothing to write."""
+    take("a.csv", line(1, day=2), line(2))
+    take("b.csv", there, line(5))
+    before = rows(RECORDS)
+    told = "batch 2 delivered 1 of its payment rows too, .* Undo batch 2 first"
+    with pytest.raises(BatchStateError, match=told):
+        undo(workspace, 1)
+    assert "batch 2 delivered 1" in why_not_undone(workspace, 1)
+    assert rows(RECORDS) == before
+    # Both are taken back from the last one on, and what the last one delivered is imported anew.
+    assert undo(workspace, 2) == {"deleted": 1, "restored": 0}
+    assert undo(workspace, 1) == {"deleted": 2, "restored": 0}
+    assert take("b.csv", there, line(5)).new
+    assert [(key, batch) for key, _, batch in rows(RECORDS)] == [(1, 3), (5, 3)]
+
+
+def test_what_was_found_before_the_batch_wrote_it_stands_against_nothing(
+    workspace: Workspace, rows: Any, take: Any
+) -> None:
+    take("a.csv", line(1))
+    take("b.csv", line(1), line(2))
+    before = rows(RECORDS)
+    take("c.csv", line(1, amount="11", day=2))
+    assert undo(workspace, 3) == {"deleted": 0, "restored": 1}
+    assert rows(RECORDS) == before
+
+
+def test_a_batch_that_was_applied_after_a_later_one_rests_on_that(
+    workspace: Workspace, rows: Any, tmp_path: Path, take: Any
+) -> None:
+    path = write(tmp_path / "held.csv", line(1), line(2, amount="x"))
+    held = import_delivery(workspace, [path], replace(DEFAULT, budget_errors=0))
+    assert held.batch.state is State.HELD
+    take("b.csv", line(1))
+    release_batch(workspace, 1, by="ann", reason="one row is no matter")
+    with pytest.raises(BatchStateError, match="batch 1 delivered 1 of its payment rows too"):
+        undo(workspace, 2)
