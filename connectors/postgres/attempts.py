@@ -2,8 +2,8 @@
 
 It belongs to the delivery that brought it last. Once one attempt was taken in, none is left.
 
-A line that could not be divided into cells may have been several records: the rows of one batch
-that repair it are a record each, and none of them is an attempt at another.
+A line that could not be divided into cells may have been several records: each row that repairs it
+is a record of its own, and none of them is an attempt at another, in whatever batch it came.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -282,20 +282,7 @@ def _latest(
     some: Iterable[AttemptRow],
     records: Mapping[AttemptRow, AttemptRow],
 ) -> dict[AttemptRow, AttemptRow | None]:
-    """By attempt at a row, and of the row: the latest of some attempts that is one at its record.
-
-    So are those that a later batch made of a line without cells: it made its records anew.
-    """
-    of_record: dict[AttemptRow, AttemptRow] = {}
-    of_batch: dict[int, AttemptRow] = {}
-    for row in sorted(some):
-        of_record[records[row]] = of_batch[records[row].batch_id] = row
-    found: dict[AttemptRow, AttemptRow | None] = {first: max(of_batch.values(), default=None)}
-    anew = {
-        batch: max((row for later, row in of_batch.items() if later > batch), default=None)
-        for batch in {record.batch_id for record in records.values()}
-    }
-    for row, record in records.items():
-        rows = (of_record.get(record), anew[record.batch_id])
-        found[row] = max(filter(None, rows), default=None)
-    return found
+    """By attempt at a row, and of the row: the latest of some attempts at the same record."""
+    of_record = {records[row]: row for row in sorted(some)}
+    found = {row: of_record.get(record) for row, record in records.items()}
+    return found | {first: max(of_record.values(), default=None)}

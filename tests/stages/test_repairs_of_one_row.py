@@ -206,10 +206,16 @@ def test_one_of_the_records_of_a_broken_line_may_be_left(
 
 
 @pytest.mark.long
-def test_a_later_correction_makes_the_records_of_a_broken_line_anew(
+def test_no_record_of_a_broken_line_is_taken_for_another_one_of_a_later_correction(
     offered: Offered, deliver: Deliver
 ) -> None:
+    """Nobody knows which of the records each of them is, and none gets lost."""
     deliver((TWO_IN_ONE, line(3, amount="x")), (TWO_IN_ONE, line(4, amount="y")))
     assert (offered(1), offered(2)) == ([WRONG], ["2:1", "2:2"])
-    deliver((TWO_IN_ONE, line(3)), (TWO_IN_ONE, line(4, amount="z")))
-    assert (offered(1), offered(2), offered(3)) == ([WRONG], [], ["3:2"])
+    deliver((TWO_IN_ONE, line(4, amount="z")))
+    assert (offered(1), offered(2), offered(3)) == ([WRONG], ["2:1", "2:2"], ["3:1"])
+    deliver(("3:1", line(4)), corrects=3)
+    assert (offered(1), offered(2), offered(3)) == ([WRONG], ["2:1", "2:2"], [])
+    # What is the same record in the end is a repeat.
+    deliver(("2:1", line(3)), ("2:2", line(4)), corrects=2)
+    assert (offered(1), offered(2), offered(3)) == ([WRONG], [], [])
