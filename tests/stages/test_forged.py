@@ -310,6 +310,21 @@ def test_a_loader_decides_about_no_batch(acting: As, workspace: Workspace, tmp_p
     assert intact(workspace)
 
 
+def test_a_loader_lets_no_row_end_as_corrected(
+    acting: As, workspace: Workspace, tmp_path: Path
+) -> None:
+    """It would be no error any more, and nothing of the trail says how many are."""
+    twice = (line(1), line(1, amount="2"), line(2, amount="x"))
+    import_delivery(acting(MERGER), [write(tmp_path / "a.csv", *twice)], DEFAULT)
+    with acting(LOADER).database.connect() as connection:
+        for forged in (
+            "INSERT INTO outcome VALUES (1, 1, 3, 'corrected')",
+            "UPDATE outcome SET verdict = 'corrected'",
+        ):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="applies no rows"):
+                connection.execute(forged)
+
+
 @pytest.mark.long(but=("held",))
 @pytest.mark.parametrize("state", ["complete", "held", "undone"])
 def test_a_batch_that_was_moved_by_hand_is_found(

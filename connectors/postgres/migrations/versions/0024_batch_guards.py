@@ -7,7 +7,7 @@ revision = "0024"
 down_revision = "0023"
 branch_labels = None
 depends_on = None
-derived = "d3c7b335f4f3f3e7201760dbd39bfab8b67146607ea62fe142200da50d8c8e8b"
+derived = "b584a8833caa35d1c9a1a47affb8436939cbcf5bd7811e0a9c3ca19a1b392682"
 
 
 def upgrade() -> None:
