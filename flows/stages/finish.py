@@ -62,7 +62,8 @@ SETTLED = ("acknowledged", "superseded")
 def finish(workspace: Workspace, lease: Lease) -> BatchReport:
     """Recount, write the report files and end the batch; raises ConservationError after writing.
 
-    A held batch gets its report too, so that an operator can decide; it stays held.
+    A held batch gets its report too, so that an operator can decide; it stays held, also where its
+    totals do not tie.
     """
     batch = ledger.find_batch(lease.connection, lease.batch_id)
     workspace.progress("report", 0, 1)
@@ -74,7 +75,8 @@ def finish(workspace: Workspace, lease: Lease) -> BatchReport:
     reach("report")
     workspace.progress("report", 1, 1)
     if report.verdict == DOES_NOT_TIE:
-        lease.set_state(State.FAILED)
+        if batch.state in APPLIED:
+            lease.set_state(State.FAILED)
         raise ConservationError(
             f"Batch {batch.id} does not tie. {folder / 'report.html'} shows which stage differs; "
             "nothing is lost, but do not use the data before this is explained."
@@ -111,7 +113,7 @@ def build_report(
             sums[one.extract_id]["rows"] += one.rows
             sums[one.extract_id]["rejected"] += one.rows * (one.state in ERRORS)
             sums[one.extract_id][EXCLUDED] += one.rows * (one.state == EXCLUDED)
-        chains.append(_chain(table, receipts, counted))
+        chains.append(_chain(table, receipts, counted, applied=batch.state in APPLIED))
         reasons += [
             ReasonLine(
                 record=found.record,
@@ -179,12 +181,13 @@ def _recount(connection: psycopg.Connection, table: Table, batch_id: int) -> Rec
     return recount_both(connection, table, batch_id)
 
 
-def _chain(table: Table, receipts: Iterable[Receipt], counted: Recount) -> Chain:
+def _chain(table: Table, receipts: Iterable[Receipt], counted: Recount, *, applied: bool) -> Chain:
     read: dict[str, Totals] = {}
     for receipt in receipts:
         for state, shape in receipt.totals.get(table.name, {}).items():
             read[state] = read.get(state, Totals()) + Totals.from_json(shape)
-    return build_chain(table, read, _by_state(counted.staged), _by_state(counted.database))
+    staged, database = _by_state(counted.staged), _by_state(counted.database)
+    return build_chain(table, read, staged, database, applied=applied)
 
 
 def _by_state(sums: Iterable[Sum]) -> Mapping[str, Totals]:

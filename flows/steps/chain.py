@@ -13,18 +13,21 @@ def build_chain(
     read: Mapping[str, Totals],
     staged: Mapping[str, Totals],
     database: Mapping[str, Totals],
+    *,
+    applied: bool = False,
 ) -> Chain:
     """Tie what was read, what is staged, what was applied and what the database holds.
 
     `read` is what the reader added up by verdict, `staged` what the staged rows add up to by end
     state, `database` what the target holds of the rows this batch wrote. Each comes from its own
-    count, so a residual of zero is a proof and not a repetition.
+    count, so a residual of zero is a proof and not a repetition. A row that is pending explains
+    nothing once the batch is `applied`: nothing comes after it.
     """
     everything_read, everything_staged = add(read.values()), add(staged.values())
     corrected = staged.get("corrected", Totals())
     refused = _sum(staged, *ERRORS) + corrected
-    beside = _sum(staged, "superseded", "excluded", "stale", "listed", "pending")
-    applied = _sum(staged, *APPLIED)
+    waits = ("pending",) if "pending" not in staged or not applied else ()
+    beside = _sum(staged, "superseded", "excluded", "stale", "listed", *waits)
     written = _sum(staged, *WRITTEN)
     held = add(database.values())
     also = "".join(f", {state}" for state in ("excluded", "listed") if state in staged)
@@ -33,7 +36,12 @@ def build_chain(
         ("read", everything_read, "", Totals()),
         ("staged", everything_staged, "every record is kept", Totals()),
         ("without errors", everything_staged - refused, in_error, refused),
-        ("applied", applied, f"superseded, stale{also} and pending", beside),
+        (
+            "applied",
+            _sum(staged, *APPLIED),
+            " and ".join((f"superseded, stale{also}", *waits)),
+            beside,
+        ),
         ("written", written, "unchanged: the database had them", _sum(staged, "unchanged")),
         ("in the database", held, "read back by key", Totals()),
     ]

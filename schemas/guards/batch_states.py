@@ -2,7 +2,8 @@
 
 Roles that load write the table of batches themselves. So a trigger looks at each change of a state:
 a batch that was held goes on, ends or begins again only behind the event that says who decided it,
-and only those who may apply rows say that rows were applied or taken back.
+and only those who may apply rows say that rows were applied or taken back, or that one which was
+held once is checked.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,23 +15,29 @@ MERGER = "recon_merger"
 PREFIX = "batch "
 """An event of this prefix and a state tells that the batch came to that state."""
 FIRST = "received"
+HELD = "held"
 MERGED_STATES = ("merged", "complete", "complete_with_errors")
 APPLIED_STATES = (*MERGED_STATES, "undone")
 """States that only those who apply rows bring a batch to; of a listing no row is applied."""
 DECIDED_BY: Mapping[tuple[str, str], str] = {
-    ("held", "checked"): "released",
-    ("held", "discarded"): "discarded",
-    ("held", "received"): "rewound",
+    (HELD, "checked"): "released",
+    (HELD, "discarded"): "discarded",
+    ("*", FIRST): "rewound",
     ("*", "undone"): "undo",
 }
 """State before and after -> the event that is written before; `*` is any."""
 COMES_AFTER: Mapping[str, Sequence[str]] = {
-    FIRST: ("staged", "checked", "held"),
+    FIRST: ("staged", "checked", HELD),
     "staged": (FIRST,),
-    "checked": ("staged", "held"),
+    "checked": ("staged", HELD),
+    HELD: ("staged",),
+    "discarded": (HELD,),
+    "merged": ("checked", "failed", "complete", "complete_with_errors"),
+    "failed": MERGED_STATES,
+    "complete": ("merged", "failed"),
+    "complete_with_errors": ("merged", "failed"),
 }
-"""State of a batch of which nothing is applied -> those that it may come after, so that none leads
-around a decision."""
+"""State -> those that it may come after, so that none leads around a decision."""
 ENDS = ("discarded", "undone")
 """States that nothing leads out of."""
 OF_MERGER: Sequence[str] = (
@@ -113,6 +120,14 @@ STATES: tuple[str, ...] = (
             RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE =
                 'permission denied for event ' || quote_literal('{PREFIX}' || NEW.state)
                 || ': the account ' || session_user || ' applies no rows';
+        END IF;
+        -- Read again from the start, it is judged by those who may decide about it.
+        IF NEW.state = 'checked' AND {lacks_merger()} AND EXISTS (SELECT FROM {SCHEMA}.event e
+            WHERE e.batch_id = OLD.id AND e.what = '{PREFIX}{HELD}')
+        THEN
+            RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE =
+                'permission denied for event ''released'': batch ' || OLD.id
+                || ' was held, and the account ' || session_user || ' applies no rows';
         END IF;
         needed := CASE {_decided()} END;
         IF needed IS NOT NULL AND NOT EXISTS (

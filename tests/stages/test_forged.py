@@ -272,16 +272,21 @@ def test_a_loader_decides_about_no_batch(acting: As, workspace: Workspace, tmp_p
             with pytest.raises(psycopg.errors.InsufficientPrivilege, match="applies no rows"):
                 connection.execute("SELECT add_event(1, %s, 'the chief', 'ok', '{}')", [what])
         for state in ("checked", "received", "discarded", "complete", "merged", "undone"):
-            with pytest.raises(psycopg.Error, match=r"no event .* says who|applies no rows"):
+            with pytest.raises(
+                psycopg.Error, match=r"no event .* says who|does not become|applies"
+            ):
                 connection.execute("UPDATE batch SET state = %s", [state])
         # No other state leads around the decision.
-        with pytest.raises(psycopg.Error, match="is held, and does not become staged"):
-            connection.execute("UPDATE batch SET state = 'staged'")
-        for state in ("received", "staged", "checked"):
-            with connection.transaction(force_rollback=True):
-                connection.execute("UPDATE batch SET state = 'failed'")
-                with pytest.raises(psycopg.Error, match=f"is failed, and does not become {state}"):
-                    connection.execute("UPDATE batch SET state = %s", [state])
+        for state in ("staged", "failed"):
+            with pytest.raises(psycopg.Error, match=f"is held, and does not become {state}"):
+                connection.execute("UPDATE batch SET state = %s", [state])
+        # Nor does a new start: what is read again is checked by who may decide.
+        with connection.transaction(force_rollback=True):
+            connection.execute("SELECT add_event(1, 'rewound', 'x', NULL, NULL)")
+            for state in ("received", "staged"):
+                connection.execute("UPDATE batch SET state = %s", [state])
+            with pytest.raises(psycopg.Error, match=r"1 was held, .* applies no rows"):
+                connection.execute("UPDATE batch SET state = 'checked'")
         # Nor does another batch take its number.
         for away in ("DELETE FROM batch", "UPDATE batch SET id = 7", "DELETE FROM extract"):
             with pytest.raises(psycopg.Error, match=r"permission denied|batch 1 .* stays so"):
@@ -303,6 +308,21 @@ def test_a_loader_decides_about_no_batch(acting: As, workspace: Workspace, tmp_p
     with merger.database.connect() as connection, pytest.raises(psycopg.Error, match="is an end"):
         connection.execute("UPDATE batch SET state = 'checked'")
     assert intact(workspace)
+
+
+def test_a_loader_lets_no_row_end_as_corrected(
+    acting: As, workspace: Workspace, tmp_path: Path
+) -> None:
+    """It would be no error any more, and nothing of the trail says how many are."""
+    twice = (line(1), line(1, amount="2"), line(2, amount="x"))
+    import_delivery(acting(MERGER), [write(tmp_path / "a.csv", *twice)], DEFAULT)
+    with acting(LOADER).database.connect() as connection:
+        for forged in (
+            "INSERT INTO outcome VALUES (1, 1, 3, 'corrected')",
+            "UPDATE outcome SET verdict = 'corrected'",
+        ):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="applies no rows"):
+                connection.execute(forged)
 
 
 @pytest.mark.long(but=("held",))

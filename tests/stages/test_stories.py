@@ -321,6 +321,32 @@ def test_a_missing_reference_is_noted_or_rejects_as_the_feed_says(
     assert all(chain.ties for chain in rejected.report.chains)
 
 
+def test_no_batch_ends_while_rows_of_it_wait(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    """Held, it stays held; one that is said to have failed before it was applied does not end."""
+    path = write(tmp_path / "a.csv", line(1), line(2, amount="x"))
+    import_delivery(workspace, [path], replace(DEFAULT, budget_errors=0))
+    (receipt,) = rows("SELECT totals FROM receipt WHERE stage = 'stage'")
+    set_totals = "UPDATE receipt SET totals = %s WHERE stage = 'stage'"
+    with workspace.database.connect() as connection:
+        connection.execute(set_totals, [receipt[0].replace('"rows": 1', '"rows": 3')])
+        with pytest.raises(ConservationError, match="does not tie"):
+            run_batch(workspace, 1)
+        assert rows("SELECT state FROM batch") == [("held",)]
+        connection.execute(set_totals, receipt)
+        connection.execute("UPDATE batch SET state = 'failed'")
+    with pytest.raises(ConservationError, match="does not tie"):
+        run_batch(workspace, 1)
+    assert rows("SELECT state FROM batch") == [("failed",)]
+    (applied,) = (one for one in look(workspace, 1).report.chains[0].lines if one.residual.rows)
+    assert (applied.stage, applied.explained, applied.residual.rows) == (
+        "applied",
+        "superseded, stale",
+        -1,
+    )
+
+
 def test_totals_that_do_not_tie_fail_the_run_until_they_do(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
