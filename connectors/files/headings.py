@@ -109,6 +109,9 @@ def _labelled(texts: Iterable[str], anything: str, groups: _Groups) -> str | Non
         return None
     found = literal(begin)
     ends = [*map(_last_words, values[:-1]), ""]
+    if any(end and end.strip() in map(str.strip, of) for end, of in zip(ends, values, strict=True)):
+        # Nobody knows whether it is what the label before says, or a part of the one behind.
+        return None
     for label, end, (at, _) in zip(min(labels), ends, enumerate(values), strict=True):
         lazy = "?" if at < len(values) - 1 else ""
         value = groups.named(label[:-1], anything + lazy)
@@ -117,10 +120,10 @@ def _labelled(texts: Iterable[str], anything: str, groups: _Groups) -> str | Non
 
 
 def _last_words(values: Iterable[str]) -> str:
-    """The words at the end of all values, which belong to the label behind them."""
+    """The words at the end of all values, which belong to the label a blank behind them."""
     ends = [re.findall(r"\S+\s*", value)[::-1] for value in values]
     alike = takewhile(
-        lambda words: len({*words}) == 1 and words[0].strip().isalpha(), zip(*ends, strict=False)
+        lambda words: len({*words}) == 1 and words[0][:-1].isalpha(), zip(*ends, strict=False)
     )
     return "".join([words[0] for words in alike][::-1])
 

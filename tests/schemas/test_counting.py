@@ -33,9 +33,11 @@ NO_NUMBERS = {
     "flows/report/reconciled/page.html.jinja: {{ ages[loop.index0][0] }} days",
     # A command: `recon row 3 payments.csv`.
     # Which of them, and of a record kind: `Payment rows`.
-    "connectors/postgres/undo.py: table.title.lower()",
+    "connectors/postgres/undo.py: title",
     # Always some: `12 of its Payment rows`, `None of the 5 columns`, factors of two and more.
     "connectors/files/header_names.py: len(self.names)",
+    # With its noun already: `3 lines between rows`.
+    "flows/stages/draft_shape.py: lines",
     "flows/steps/breaks/patterns.py: times",
 }
 

@@ -227,7 +227,8 @@ def test_the_cells_are_those_of_a_simple_model_wherever_it_is_cut(
                 sound.append(cells)
         read = [list(row[-2:]) for chunk in chunks for row in chunk.cells(header.width).rows()]
         assert read == sound
-        for at in chance.sample(range(len(chunks)), min(2, len(chunks))):
+        with_records = [at for at, chunk in enumerate(chunks) if chunk.height]
+        for at in chance.sample(with_records, min(2, len(with_records))):
             chunk = chunks[at]
             for place, rest in ((chunk.start, chunks[at:]), (chunk.end, chunks[at + 1 :])):
                 again = [*read_chunks(content, header, place, size)]
