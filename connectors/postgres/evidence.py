@@ -63,6 +63,19 @@ def is_profile_altered(connection: psycopg.Connection, batch_id: int) -> bool:
     return row is not None and bool(row[0])
 
 
+def altered_since_held(connection: psycopg.Connection, batch_id: int) -> list[str]:
+    """What of the ledger is another than when a batch was held, since it was staged; in words."""
+    row = connection.execute(
+        """SELECT detail FROM event WHERE batch_id = %(batch)s AND what = %(held)s AND id > (
+            SELECT coalesce(max(id), 0) FROM event WHERE batch_id = %(batch)s AND what = %(staged)s)
+        ORDER BY id LIMIT 1""",
+        {"batch": batch_id, "held": _HELD, "staged": PREFIX + State.STAGED},
+    ).fetchone()
+    said = _object(row[0] if row else None)
+    there = ledger_detail(connection, batch_id)
+    return [_NAMES[what] for what in LEDGER if said.get(what, there[what]) != there[what]]
+
+
 def answers_detail(
     connection: psycopg.Connection, batch_id: int, name: str = ANSWERS
 ) -> dict[str, object]:
@@ -149,7 +162,7 @@ _NAMES = {
 
 def _follow(known: dict[int, _BatchSaid], position: int, event: Event) -> Iterator[str]:
     """Read one event; what it contradicts of those before it."""
-    said = _said(event)
+    said = _object(event.detail)
     if event.what == RESTORED:
         for one in known.values():
             one.answers = None if one.reopened else one.answers
@@ -239,9 +252,10 @@ def _counted(said: str, found: str) -> str:
     return f"there were {before}, and there are {after}"
 
 
-def _said(event: Event) -> dict[str, Any]:
+def _object(detail: str | None) -> dict[str, Any]:
+    """What an event says; nothing of what is no object."""
     try:
-        said = json.loads(event.detail or "{}")
+        said = json.loads(detail or "{}")
     except (ValueError, RecursionError):
         return {}
     return said if isinstance(said, dict) else {}

@@ -32,7 +32,7 @@ from connectors.postgres.ledger import Receipt, State
 from connectors.postgres.recount import recount
 from connectors.postgres.trail import add_event
 from connectors.recovery import reach
-from flows.stages.kept import prove_batch
+from flows.stages.kept import prove_batch, prove_held
 from flows.stages.stated import tied_in_batch
 from flows.stages.terms import restored_profile
 from flows.stages.witness import witness_trail
@@ -248,6 +248,7 @@ def release(workspace: Workspace, lease: Lease, *, by: str | None, reason: str |
     """Let a held batch go on with its clean rows; who and why is kept."""
     # Nothing is decided about content that is not what was delivered.
     prove_batch(workspace, lease.connection, lease.batch_id)
+    prove_held(lease.connection, lease.batch_id)
     _leave_hold(lease, State.CHECKED, "released", by, reason)
 
 

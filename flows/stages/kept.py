@@ -20,7 +20,7 @@ from connectors.files.header import Header
 from connectors.files.known_headers import KnownHeaders
 from connectors.files.profile import Profile
 from connectors.postgres import ledger
-from connectors.postgres.evidence import is_profile_altered
+from connectors.postgres.evidence import altered_since_held, is_profile_altered
 from connectors.postgres.ledger import Extract
 from connectors.settings import Settings
 from flows.stages.kept_settings import limits_of
@@ -124,6 +124,17 @@ def prove_profile(connection: psycopg.Connection, batch_id: int) -> None:
             f"The feed profile of batch {batch_id} (table batch, column profile) is not the one "
             "that it was received with: somebody altered it in the database. Nothing was read by "
             "it. Put back what stood there; or undo the batch and import its files again."
+        )
+
+
+def prove_held(connection: psycopg.Connection, batch_id: int) -> None:
+    """Raise EvidenceBroken where a batch is to be released as another one than was held."""
+    altered = altered_since_held(connection, batch_id)
+    if altered:
+        raise EvidenceBroken(
+            f"Since batch {batch_id} was held, somebody altered {' and '.join(altered)} in the "
+            f"database. Nothing was decided. `recon audit verify` tells more; put back what stood "
+            f"there, or `recon discard {batch_id}` and import its files again."
         )
 
 

@@ -140,8 +140,9 @@ def release_batch(workspace: Workspace, batch_id: int, *, by: str | None, reason
         refuse_unless_held(workspace, batch_id, released=released)
         with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
             if not released or ledger.find_batch(connection, batch_id).state is State.HELD:
-                release(workspace, lease, by=by, reason=reason)
+                # Before: where the answer of the database is lost, it may have been done.
                 released = True
+                release(workspace, lease, by=by, reason=reason)
             return _go_on(workspace, lease)
 
     return resumed(workspace.database, go)

@@ -59,6 +59,22 @@ def altered(workspace: Workspace, *statements: str) -> str:
     return proof(workspace).broken or ""
 
 
+def test_a_batch_is_released_as_what_was_held(workspace: Workspace, tmp_path: Path) -> None:
+    """Without its outcome a rejected row would be applied with the clean ones."""
+    lines = [line(1), line(2), line(3, amount="x")]
+    strict = replace(TIGHT, reference="reject")
+    assert import_delivery(workspace, [write(tmp_path / "a.csv", *lines)], strict).batch.state == (
+        "held"
+    )
+    taken = "DELETE FROM outcome WHERE batch_id = 1 AND record_number = 1"
+    assert "outcomes" in altered(workspace, taken)
+    for _ in range(2):
+        with pytest.raises(EvidenceBroken, match=r"altered the outcomes of its rows.*Nothing was"):
+            release_batch(workspace, 1, **SAID)
+    assert "outcomes" in (proof(workspace).broken or "")
+    discard_batch(workspace, 1, **SAID)
+
+
 @pytest.fixture
 def place(workspace: Workspace, tmp_path: Path, once: Once) -> Workspace:
     """Two batches: the second changes a row of the first, and sends twice the same key."""
