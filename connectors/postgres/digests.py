@@ -16,10 +16,11 @@ import psycopg
 from psycopg import sql
 
 from connectors.postgres.lease import Lease
-from connectors.postgres.ledger import Receipt, batch_span
+from connectors.postgres.ledger import ENDED, Receipt, State, batch_span
 from schemas.derived.sql_names import SCHEMA, staged_columns, staged_name
 from schemas.derived.views import CORRECTED, of_batch
 from schemas.field import Table
+from schemas.guards.batch_states import PREFIX
 from schemas.tables import EXTRACTS
 
 KEEP = "keep "
@@ -27,6 +28,10 @@ KEEP = "keep "
 NUMBERED = frozenset({"batch_id", "extract_id"})
 ROWS, ENDS = "rows", "ends"
 """Of the detail of an event that ends a stage."""
+_READ_ANEW = ("rewound", PREFIX + State.RECEIVED)
+_STAGED = PREFIX + State.STAGED
+_ENDS = tuple(PREFIX + state for state in (*ENDED, State.FAILED))
+"""Events that tell of the rows of a batch, and no others do, whoever wrote them."""
 
 
 class Digest(NamedTuple):
@@ -134,17 +139,23 @@ def ends_digest(connection: psycopg.Connection, batch_id: int) -> str:
 
 
 def recorded(connection: psycopg.Connection, batches: Collection[int]) -> dict[int, Recorded]:
-    """What the audit trail says of each batch since it was last read."""
+    """What the audit trail says of each batch since it was last read.
+
+    Of its rows the first word counts that was said since then, and of its end the first one at all.
+    """
     found = dict.fromkeys(batches, Recorded())
-    for batch, detail in connection.execute(
-        "SELECT batch_id, detail FROM event WHERE batch_id = ANY(%s) AND what LIKE 'batch %%' "
-        "AND detail IS NOT NULL ORDER BY id",
-        [list(batches)],
+    for batch, what, detail in connection.execute(
+        "SELECT batch_id, what, detail FROM event WHERE batch_id = ANY(%s) AND what = ANY(%s) "
+        "ORDER BY id",
+        [list(batches), [*_READ_ANEW, _STAGED, *_ENDS]],
     ):
-        told = json.loads(detail)
-        found[batch] = Recorded(
-            told.get(ROWS, found[batch].rows), told.get(ENDS, found[batch].ends)
-        )
+        told, known = json.loads(detail or "{}"), found[batch]
+        if what in _READ_ANEW:
+            found[batch] = known._replace(rows=None)
+        elif what == _STAGED and known.rows is None:
+            found[batch] = known._replace(rows=told.get(ROWS))
+        elif what in _ENDS and known.ends is None:
+            found[batch] = known._replace(ends=told.get(ENDS))
     return found
 
 

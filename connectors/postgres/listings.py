@@ -67,7 +67,8 @@ def newest_listings(connection: psycopg.Connection) -> dict[str, ListingPulled]:
         connection.execute(
             f"SELECT one.value ->> '{KEPT}', "
             f"max(coalesce((one.value ->> '{ASKED}')::timestamptz, at)) "
-            "FROM event, jsonb_each(detail::jsonb -> 'listings') AS one "
+            "FROM event, jsonb_each(CASE jsonb_typeof(detail::jsonb -> 'listings') "
+            "WHEN 'object' THEN detail::jsonb -> 'listings' END) AS one "
             f"WHERE what = '{PULLED}' AND one.value ? '{KEPT}' GROUP BY 1"
         ).fetchall()
     )

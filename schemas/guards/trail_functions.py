@@ -84,6 +84,10 @@ FUNCTIONS_OF: Mapping[str, str] = {
         work {SCHEMA}.job := {SCHEMA}.job_at_work();
         event bigint;
     BEGIN
+        -- It is read for ever, and could never be taken from the trail again.
+        IF json_typeof($5::json) <> 'object' THEN
+            RAISE EXCEPTION 'the detail of an event is a JSON object';
+        END IF;
         -- What is done for a job is done for who asked.
         INSERT INTO {SCHEMA}.event (batch_id, at, what, "by", reason, detail, account, person)
         VALUES ($1, clock_timestamp(), $2, coalesce(work.asked_by, $3), $4,

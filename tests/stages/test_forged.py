@@ -14,6 +14,7 @@ from connectors.files.profile import DEFAULT
 from connectors.postgres.audit import verify
 from connectors.postgres.break_digests import breaks_hash, decisions_hash
 from connectors.postgres.breaks import Decision
+from connectors.postgres.digests import recorded
 from connectors.postgres.heartbeat import in_turn
 from connectors.postgres.reconciliations import Reconciliation, hold_scope, scope_hash
 from connectors.postgres.save_run import DRAFTED_BREAKS
@@ -323,6 +324,30 @@ def test_a_loader_lets_no_row_end_as_corrected(
         ):
             with pytest.raises(psycopg.errors.InsufficientPrivilege, match="applies no rows"):
                 connection.execute(forged)
+
+
+@pytest.mark.parametrize("detail", ["no json", "[]", "5", "null"])
+def test_what_an_event_says_is_an_object(acting: As, detail: str) -> None:
+    """It is read for ever: a text that nobody can read would end every later reconciliation."""
+    with acting(LOADER).database.connect() as connection:
+        with pytest.raises(psycopg.Error, match=r"JSON object|invalid input syntax for type json"):
+            connection.execute("SELECT add_event(1, 'pull', 'x', NULL, %s)", [detail])
+        assert connection.execute("SELECT count(*) FROM event WHERE what = 'pull'").fetchone() == (
+            0,
+        )
+
+
+def test_no_other_event_says_what_the_rows_of_a_batch_hash_to(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT)
+    with workspace.database.connect() as connection:
+        said = recorded(connection, [1])
+        for what in ("batch noted", "batch staged", "batch complete"):
+            told = '{"rows": "other", "ends": "other"}'
+            connection.execute("SELECT add_event(1, %s, 'x', NULL, %s)", [what, told])
+        assert recorded(connection, [1]) == said
+        assert None not in said[1]
 
 
 @pytest.mark.long(but=("held",))

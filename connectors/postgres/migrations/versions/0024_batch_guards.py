@@ -7,7 +7,7 @@ revision = "0024"
 down_revision = "0023"
 branch_labels = None
 depends_on = None
-derived = "b584a8833caa35d1c9a1a47affb8436939cbcf5bd7811e0a9c3ca19a1b392682"
+derived = "ec432c97e68cf969dc3b72f196dacd9d38ad43f0a75b01e84fe6cf8a777ee3da"
 
 
 def upgrade() -> None:
