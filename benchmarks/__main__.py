@@ -93,7 +93,8 @@ SCRIPTS = (
            "scale/run.py", "--rows 1000000 --workers 0 2", "--rows 20000 --workers 0"),
     Script("bad rows", "What bad rows cost",
            "Each way in which a row can be bad, by the share of such rows. Ours only.",
-           "bad_rows/run.py", "--rows 300000 --percents 0 10 100 --commands check import",
+           "bad_rows/run.py",
+           "--rows 300000 --rounds 3 --percents 0 10 100 --commands check import",
            "--rows 1000 --percents 0 100 --commands check"),
     Script("commands", "Commands that read the ledger, and small files",
            "Each command as a process of its own, from its start to its end. Ours only.",
@@ -101,7 +102,8 @@ SCRIPTS = (
     Script("growth", "How time and memory grow",
            "Commands as a user runs them, start of the process included, over deliveries of "
            "growing size and shares of bad rows. Ours only.",
-           "growth/run.py", "--rows 1000 10000 100000 1000000 10000000 --bad 0 0.1 0.5",
+           "growth/run.py",
+           "--rows 1000 10000 100000 1000000 10000000 --bad 0 0.1 0.5 --rounds 3",
            "--rows 1000 10000 --bad 0 0.1"),
 )  # fmt: skip
 

@@ -26,6 +26,7 @@ sys.path[1:1] = [str(ROOT), str(ROOT / "benchmarks" / "import" / "cases")]
 from clock import peak_mib, server_seconds  # noqa: E402
 from deliveries import BY_NAME, WAYS, Way, write_delivery  # noqa: E402
 
+from benchmarks.rounds import middle  # noqa: E402
 from connectors.postgres.server.embedded import embedded_url  # noqa: E402
 
 LOOK_SECONDS = 0.01
@@ -38,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=300_000)
     parser.add_argument("--percents", type=int, nargs="+", default=[0, 1, 10, 100])
+    parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--only", nargs="+", choices=BY_NAME, default=list(BY_NAME))
     parser.add_argument("--commands", nargs="+", choices=COMMANDS, default=list(COMMANDS))
     parser.add_argument("--cache", type=Path, default=Path("~/.cache/recon-benchmarks"))
@@ -58,7 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 if percent == 0 and of in sound:
                     figure = sound[of] | {"way": name}
                 else:
-                    figure = bench.run(command, way, asked.rows, percent)
+                    runs = [
+                        bench.run(command, way, asked.rows, percent) for _ in range(asked.rounds)
+                    ]
+                    figure = middle(runs, _cpu)
                     print(json.dumps(figure), file=sys.stderr, flush=True)
                 if percent == 0:
                     sound[of] = figure
@@ -129,9 +134,14 @@ class Bench:
         }
 
 
+def _cpu(figure: Figure) -> float:
+    return float(figure["client"] + figure["server"])
+
+
 def written(figures: Sequence[Figure], percents: Sequence[int]) -> Iterator[str]:
     """The tables of all cases: CPU seconds, client and server together, and peak memory."""
-    yield "CPU seconds, client and server together, and peak memory, by the share of bad rows."
+    yield "CPU seconds of client and server together, median (least - most), and the most memory,"
+    yield "by the share of bad rows."
     yield "`times clean` is the CPU of each further share over that of the first."
     yield ""
     for command in dict.fromkeys(one["command"] for one in figures):
@@ -145,10 +155,11 @@ def written(figures: Sequence[Figure], percents: Sequence[int]) -> Iterator[str]
                 if (one["way"], one["command"]) == (way, command)
             }
             cells = [
-                f"{of[percent]['client'] + of[percent]['server']:.1f} s, {of[percent]['peak']} MiB"
+                f"{_cpu(of[percent]):.1f} s ({of[percent]['least']:.1f} - "
+                f"{of[percent]['most']:.1f}), {of[percent]['peak']} MiB"
                 for percent in percents
             ]
-            spent = [of[percent]["client"] + of[percent]["server"] for percent in percents]
+            spent = [_cpu(of[percent]) for percent in percents]
             times = ", ".join(f"{one / spent[0]:.2f}" for one in spent[1:])
             yield f"| {way} | {' | '.join(cells)} | {times} |"
         yield ""

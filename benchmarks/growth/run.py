@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +31,7 @@ from measure import Server  # noqa: E402
 from sides import make_sides  # noqa: E402
 
 from benchmarks.growth.pictures import picture  # noqa: E402
+from benchmarks.rounds import middle  # noqa: E402
 from benchmarks.watching import watched  # noqa: E402
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
@@ -55,8 +57,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _compile(server, cache)
     for rows in asked.rows:
         shares = asked.bad if rows <= asked.bad_up_to else asked.bad[:1]
+        rounds = asked.rounds if rows <= asked.bad_up_to else 1
         for number, share in enumerate(shares):
-            figures += _measured(server, cache, rows, share, with_sides=number == 0)
+            of_step: dict[str, list[Figures]] = {}
+            for _ in range(rounds):
+                for one in _measured(server, cache, rows, share, with_sides=number == 0):
+                    of_step.setdefault(one["step"], []).append(one)
+            figures += [middle(runs, itemgetter("cpu")) for runs in of_step.values()]
     asked.out.mkdir(parents=True, exist_ok=True)
     page = _page(figures)
     print(page)
@@ -72,7 +79,13 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, nargs="+", default=SIZES)
     parser.add_argument("--bad", type=float, nargs="+", default=(0.0,), help="shares of bad rows")
-    parser.add_argument("--bad-up-to", type=int, default=1_000_000, help="rows; of more the first")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument(
+        "--bad-up-to",
+        type=int,
+        default=1_000_000,
+        help="rows; of more the first share alone, and once",
+    )
     parser.add_argument("--cache", type=Path, default=CACHE)
     parser.add_argument("--out", type=Path, default=Path("benchmark-results"))
     return parser
@@ -144,9 +157,10 @@ def _run(step: Step, environment: dict[str, str], server: Server) -> Figures:
 
 
 def _page(figures: list[Figures]) -> str:
-    heads = ("command", "rows", "bad", "wall s", "client CPU s", "server CPU s", "peak MiB",
-             "others' CPU s", "CPU / CPU of a tenth")  # fmt: skip
+    heads = ("command", "rows", "bad", "wall s", "client CPU s", "server CPU s",
+             "both, least - most", "peak MiB", "others' CPU s", "CPU / CPU of a tenth")  # fmt: skip
     lines = [
+        "The run of median CPU of all rounds, with the largest peak of all. "
         "The last column is the CPU of a delivery over that of one with a tenth of its rows: "
         "10 is growth in step with the rows, less is better.",
         "",
@@ -160,7 +174,8 @@ def _page(figures: list[Figures]) -> str:
         growth = f"{one['cpu'] / before['cpu']:.1f}" if before and before["cpu"] else ""
         cells = (one["step"], f"{one['rows']:,}", f"{one['bad']:.0%}",
                  *("FAILED" if one["failed"] else f"{one[name]:.2f}" for name in ("wall",)),
-                 f"{one['client']:.2f}", f"{one['server']:.2f}", f"{one['peak_mib']}",
+                 f"{one['client']:.2f}", f"{one['server']:.2f}",
+                 f"{one['least']:.2f} - {one['most']:.2f}", f"{one['peak_mib']}",
                  f"{one['others']:.1f}", growth)  # fmt: skip
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
