@@ -5,7 +5,6 @@ runs and their breaks) is compared with what the event says of it.
 """
 
 import hashlib
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,6 +20,7 @@ from connectors.postgres.break_digests import breaks_hash, decisions_hash
 from connectors.postgres.evidence import EVENTS as EVIDENCE
 from connectors.postgres.evidence import check_evidence
 from connectors.postgres.ledger import State
+from connectors.postgres.trail import said_by
 from schemas.guards.accounts import ACCOUNT_FACTS, ACCOUNT_KEPT, ACCOUNT_ROW, LIMIT
 from schemas.guards.batch_states import PREFIX
 from schemas.guards.decisions import DECIDED, SIGNED
@@ -259,7 +259,7 @@ def _batches(connection: psycopg.Connection, told: Told) -> Iterator[str]:
 def _accounts(connection: psycopg.Connection, told: Told) -> Iterator[str]:
     """What an account is and may do, is what the event says that changed it last."""
     last = {
-        event.id: (position, _said(event.detail))
+        event.id: (position, said_by(event.detail))
         for what in ACCOUNT_KEPT
         for position, event in told.get(what, [])
     }
@@ -278,7 +278,7 @@ def _limits(connection: psycopg.Connection, told: Told) -> Iterator[str]:
     """Above which amount an acceptance takes two people, is what the last event of each says."""
     said: dict[str, str] = {}
     for _, event in sorted(told.get(LIMIT, []), key=itemgetter(0)):
-        detail = _said(event.detail)
+        detail = said_by(event.detail)
         said[str(detail.get("currency"))] = detail.get("above")  # type: ignore[assignment]
     there = {row["currency"]: row["above"] for row in _rows(connection, "acceptance_limit")}
     if there != {currency: above for currency, above in said.items() if above is not None}:
@@ -310,20 +310,11 @@ def _by_id(told: Told, kinds: Mapping[str, str]) -> dict[int, tuple[int | None, 
     return {
         event.id: (
             position,
-            _said(event.detail) | {"by": event.by, "reason": event.reason},
+            said_by(event.detail) | {"by": event.by, "reason": event.reason},
         )
         for what in kinds.values()
         for position, event in told.get(what, [])
     }
-
-
-def _said(detail: str | None) -> dict[str, Any]:
-    """What an event says; a text that is none of ours says nothing."""
-    try:
-        said = json.loads(detail or "{}")
-    except (ValueError, RecursionError):
-        return {}
-    return said if isinstance(said, dict) else {}
 
 
 def _rows(connection: psycopg.Connection, table: str, what: str = "*") -> list[dict[str, Any]]:

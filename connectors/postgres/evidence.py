@@ -8,7 +8,6 @@ between.
 """
 
 import hashlib
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -17,6 +16,7 @@ from typing import Any
 import psycopg
 
 from connectors.postgres.ledger import ENDED, State
+from connectors.postgres.trail import said_by
 from schemas.counting import agree, quantity
 from schemas.derived.sql_names import SCHEMA
 from schemas.guards.batch_states import APPLIED_STATES, PREFIX
@@ -71,7 +71,7 @@ def altered_since_held(connection: psycopg.Connection, batch_id: int) -> list[st
         ORDER BY id LIMIT 1""",
         {"batch": batch_id, "held": _HELD, "staged": PREFIX + State.STAGED},
     ).fetchone()
-    said = _object(row[0] if row else None)
+    said = said_by(row[0] if row else None)
     there = ledger_detail(connection, batch_id)
     return [_NAMES[what] for what in LEDGER if said.get(what, there[what]) != there[what]]
 
@@ -162,7 +162,7 @@ _NAMES = {
 
 def _follow(known: dict[int, _BatchSaid], position: int, event: Event) -> Iterator[str]:
     """Read one event; what it contradicts of those before it."""
-    said = _object(event.detail)
+    said = said_by(event.detail)
     if event.what == RESTORED:
         for one in known.values():
             one.answers = None if one.reopened else one.answers
@@ -250,15 +250,6 @@ def _counted(said: str, found: str) -> str:
     if before == after:
         return f"{quantity(int(after), 'row')} as before, and not the same"
     return f"there were {before}, and there are {after}"
-
-
-def _object(detail: str | None) -> dict[str, Any]:
-    """What an event says; nothing of what is no object."""
-    try:
-        said = json.loads(detail or "{}")
-    except (ValueError, RecursionError):
-        return {}
-    return said if isinstance(said, dict) else {}
 
 
 def _digest(connection: psycopg.Connection, batch_id: int, what: str) -> str:

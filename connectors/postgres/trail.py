@@ -5,6 +5,7 @@ The database stamps when and by which account; nothing is ever taken from the tr
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 import psycopg
 
@@ -41,6 +42,15 @@ def write_trail(connection: psycopg.Connection, function: str, *values: object) 
 def detail_text(detail: Mapping[str, object] | None) -> str | None:
     """What an event says beside its reason, as it is kept."""
     return None if detail is None else json.dumps(detail, sort_keys=True)
+
+
+def said_by(detail: str | None) -> dict[str, Any]:
+    """What the detail of an event says; a text that is no object says nothing."""
+    try:
+        said = json.loads(detail or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return said if isinstance(said, dict) else {}
 
 
 def last_event(connection: psycopg.Connection, *, of_batches: bool = False) -> int:
