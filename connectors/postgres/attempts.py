@@ -59,13 +59,14 @@ def later_attempts(connection: psycopg.Connection, batch_id: int) -> dict[Attemp
     # Whoever names a good repair changes a good record: that this fails is an error of its own.
     good = {row for row, state in states.items() if state in REPAIRING and state != CORRECTED}
     attempts = _attempts(repairs, good)
-    told = _told(connection, attempts)
+    repaired = _rows_repaired(connection, attempts)
     for first, rows in attempts.items():
-        records = _records(first, rows, repairs, told)
+        known = repaired.get(first, _NOT_THERE)
+        records = _records(first, rows, repairs, known)
         settled = _latest(first, [row for row in rows if states[row] in REPAIRING], records)
         last = _latest(first, rows, records)
         # A repair may name a row that is in no error, or one that is not there.
-        in_error = first in told and told[first].state in (*ERRORS, CORRECTED)
+        in_error = known.state in (*ERRORS, CORRECTED)
         for row in (first, *rows):
             if row.batch_id != batch_id or (row == first and not in_error):
                 continue
@@ -130,9 +131,16 @@ def _repairs(
     connection: psycopg.Connection, batch_id: int, *, taken_back: bool = False
 ) -> tuple[dict[AttemptRow, AttemptRow], dict[AttemptRow, str]]:
     """The rows that repair one of the same delivery, what each repairs, and their states."""
+    return _repairs_in(connection, _corrections(connection, batch_id, taken_back=taken_back))
+
+
+def _repairs_in(
+    connection: psycopg.Connection, corrections: Iterable[tuple[int, int]]
+) -> tuple[dict[AttemptRow, AttemptRow], dict[AttemptRow, str]]:
+    """The same of some corrections, each with the batch that it corrects."""
     repairs: dict[AttemptRow, AttemptRow] = {}
     states: dict[AttemptRow, str] = {}
-    for correction, corrected in _corrections(connection, batch_id, taken_back=taken_back):
+    for correction, corrected in corrections:
         for row, parent, state in _named_repairs(connection, correction):
             if place := read_name(parent):
                 repairs[row] = AttemptRow(corrected, *place)
@@ -193,29 +201,24 @@ def delivered_again(
         "AND corrects < id ORDER BY id",
         [list(batches), list(batches)],
     ).fetchall()
-    repairs: dict[AttemptRow, AttemptRow] = {}
-    states: dict[AttemptRow, str] = {}
-    for batch_id, corrected in corrections:
-        for row, parent, state in _named_repairs(connection, batch_id):
-            if place := read_name(parent):
-                repairs[row] = AttemptRow(corrected, *place)
-                states[row] = state
+    repairs, states = _repairs_in(connection, corrections)
     in_error = {row: of for row, of in repairs.items() if states[row] in ERRORS}
     every, attempts = _attempts(repairs), _attempts(in_error)
-    told = _told(connection, attempts)
+    repaired = _rows_repaired(connection, attempts)
     again: set[AttemptRow] = set()
     for first, rows in attempts.items():
-        if first not in told or not told[first].undivided:
-            records = dict.fromkeys(rows, first)
-            taken_in = {*rows} if first in told and told[first].state == CORRECTED else set()
-        else:
-            records = _records(first, every[first], repairs, told)
+        known = repaired.get(first, _NOT_THERE)
+        if known.undivided:
+            records = _records(first, every[first], repairs, known)
             settled = [row for row in every[first] if states[row] in REPAIRING]
             by = _latest(first, settled, records)
             taken_in = {row for row in rows if by[row]}
+        else:
+            records = _records(first, rows, repairs, known)
+            taken_in = {*rows} if known.state == CORRECTED else set()
         last = _latest(first, rows, records)
         again.update(row for row in rows if row in taken_in or row != last[row])
-        if first in told and told[first].state in ERRORS:
+        if known.state in ERRORS:
             again.add(first)
     return frozenset(again)
 
@@ -234,26 +237,32 @@ def _named_repairs(
             yield AttemptRow(batch_id, extract_id, number), parent, state
 
 
-class _Told(NamedTuple):
-    """What is told of a row that others repair."""
+class _Repaired(NamedTuple):
+    """A row that others repair."""
 
-    state: str
-    undivided: bool
+    state: str = ""
+    undivided: bool = False
     """Whether it is a line without cells."""
 
 
-def _told(connection: psycopg.Connection, rows: Collection[AttemptRow]) -> dict[AttemptRow, _Told]:
-    found: dict[AttemptRow, _Told] = {}
+_NOT_THERE = _Repaired()
+"""One that is not there."""
+
+
+def _rows_repaired(
+    connection: psycopg.Connection, rows: Collection[AttemptRow]
+) -> dict[AttemptRow, _Repaired]:
+    found: dict[AttemptRow, _Repaired] = {}
     for batch_id in sorted({row.batch_id for row in rows}):
         mine = [row for row in rows if row.batch_id == batch_id]
         for table in staged_tables(connection, batch_id):
-            found |= _told_of(connection, table, batch_id, mine)
+            found |= _rows_repaired_of(connection, table, batch_id, mine)
     return found
 
 
-def _told_of(
+def _rows_repaired_of(
     connection: psycopg.Connection, table: Table, batch_id: int, rows: Collection[AttemptRow]
-) -> dict[AttemptRow, _Told]:
+) -> dict[AttemptRow, _Repaired]:
     lines = connection.execute(
         f"""SELECT s.extract_id, s.record_number, {STATE}, {is_undivided("s")}
         FROM {staged_name(table)} s {told_joins(table)}
@@ -261,7 +270,7 @@ def _told_of(
         batch_span(connection, batch_id) | at_places(row[1:] for row in rows),
     )
     return {
-        AttemptRow(batch_id, extract, number): _Told(state, undivided)
+        AttemptRow(batch_id, extract, number): _Repaired(state, undivided)
         for extract, number, state, undivided in lines
     }
 
@@ -270,13 +279,13 @@ def _records(
     first: AttemptRow,
     rows: Iterable[AttemptRow],
     repairs: Mapping[AttemptRow, AttemptRow],
-    told: Mapping[AttemptRow, _Told],
+    repaired: _Repaired,
 ) -> dict[AttemptRow, AttemptRow]:
     """By attempt at a row: the record that it is one at, as the first attempt at that.
 
     It is the row itself, but for a line without cells.
     """
-    if first not in told or not told[first].undivided:
+    if not repaired.undivided:
         return dict.fromkeys(rows, first)
     records: dict[AttemptRow, AttemptRow] = {}
     for row in sorted(rows):  # A row repairs one of a batch before its own.
