@@ -270,12 +270,7 @@ BREAKS = _by_code(
         "Collect the rest, or plan anew.",
         money=Money.DIFFERENCE,
     ),
-    _plan(
-        "PLAN_OVER",
-        "paid more than planned",
-        "Pay back, or plan anew.",
-        money=Money.DIFFERENCE,
-    ),
+    _plan("PLAN_OVER", "paid more than planned", "Pay back, or plan anew.", money=Money.DIFFERENCE),
     _plan(
         "PLAN_LATE", "paid after the planned day", "Nothing, or charge interest.", money=Money.GROSS
     ),

@@ -71,7 +71,7 @@ class SideFrames:
         expected, found = Arrived(table), Arrived(table)
         self._look_for_texts(table)
         of_key = self._ranges_ahead(table)
-        at_once = None if of_key is None else max(self.at_once, STREAMED)
+        at_once = self._streamed(of_key)
         with closing(self._extract_rows(table, batches, places, at_once)) as truth:
             delivered: Iterator[pl.DataFrame] = map(
                 partial(self._delivered, table, expected), truth
@@ -95,6 +95,10 @@ class SideFrames:
             self.lost[record] = lost_references(self.connection, table)
         if service and record in PUSHES:
             self.answers[record] = truths.answers(self.connection, PUSHES[record].name, batches)
+
+    def _streamed(self, of_key: Ranges | None) -> int | None:
+        """How many bytes of a side are read at once; None: all of it."""
+        return None if of_key is None else max(self.at_once, STREAMED)
 
     def _extract_rows(
         self,
@@ -178,7 +182,7 @@ class SideFrames:
         assert listing.record is not None
         table = EXTRACTS[listing.record]
         of_key, arrived = self.ranges.get(table.name), Arrived(table)
-        at_once = None if of_key is None else max(self.at_once, STREAMED)
+        at_once = self._streamed(of_key)
         with closing(self._extract_rows(table, [listing.batch_id], places, at_once)) as truth:
             aside = _aside(of_key, map(partial(self._of_listing, listing, arrived), truth), by_row)
         if of_key is None or not arrived.in_parts:

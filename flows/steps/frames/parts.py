@@ -39,6 +39,11 @@ def columns_of(load: Load, names: Collection[str]) -> pl.DataFrame:
     return load.read(_asked(load.names, names))
 
 
+def names_of(load: Load) -> Sequence[str]:
+    """The columns of a part; of one that was put aside nothing is read for that."""
+    return load.names if isinstance(load, KeptFrame) else load().columns
+
+
 def _asked(there: Sequence[str], names: Collection[str]) -> list[str]:
     return [one for one in there if one.removesuffix(BEYOND).removesuffix(UNREADABLE) in names]
 

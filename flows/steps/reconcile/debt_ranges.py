@@ -10,8 +10,7 @@ from functools import partial
 import polars as pl
 
 from flows.steps.breaks.make import NOWHERE, Annex, number_duplicates, together
-from flows.steps.frames.beyond import beyond_of
-from flows.steps.frames.parts import Keep, Load, columns_of, held, whole
+from flows.steps.frames.parts import Keep, Load, columns_of, held, names_of, whole
 from flows.steps.frames.ranges import Ranges, even_ranges
 from flows.steps.reconcile.allotment import PlanAnnex
 from flows.steps.reconcile.debts import (
@@ -25,6 +24,7 @@ from flows.steps.reconcile.debts import (
 )
 from flows.steps.reconcile.documents import Coverage, cover, reconcile_documents
 from flows.steps.rules.rules import Rules
+from schemas.amounts import BEYOND
 
 _MOST = 64
 """Ranges of debts."""
@@ -84,10 +84,8 @@ def _ranges(
 
 def _add_up(payments: Sequence[Load]) -> bool:
     """Whether payments are in parts, and what they come to is the sum of what these come to."""
-    amounts = ("PaidAmount", "DiscountAmount")
-    return len(payments) > 1 and not any(
-        beyond_of(columns_of(load, amounts), amounts) for load in payments
-    )
+    texts = {"PaidAmount" + BEYOND, "DiscountAmount" + BEYOND}
+    return len(payments) > 1 and all(texts.isdisjoint(names_of(load)) for load in payments)
 
 
 def _by_debt(payments: Sequence[Load]) -> Ranges:
@@ -116,12 +114,13 @@ def _aside(
 
 
 def _together(frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    waiting: list[pl.DataFrame] = []
+    waiting, rows = list[pl.DataFrame](), 0
     for frame in frames:
         waiting.append(frame)
-        if sum(one.height for one in waiting) >= _AT_ONCE:
+        rows += frame.height
+        if rows >= _AT_ONCE:
             yield pl.concat(waiting)
-            waiting.clear()
+            waiting, rows = [], 0
     if waiting:
         yield pl.concat(waiting)
 
