@@ -1,12 +1,11 @@
 """What the audit trail says of the report files of batches, so that altered ones are noticed."""
 
-import json
 from collections.abc import Mapping
 from typing import NamedTuple
 
 import psycopg
 
-from connectors.postgres.trail import add_event
+from connectors.postgres.trail import add_event, said_by
 
 WRITTEN, REMOVED = "report written", "report removed"
 RENDERINGS = ("report.html", "report.txt")
@@ -48,7 +47,10 @@ def noted_reports(connection: psycopg.Connection, batch_id: int | None = None) -
         "AND (%(batch)s::int IS NULL OR batch_id = %(batch)s) ORDER BY batch_id, id DESC",
         {"written": WRITTEN, "removed": REMOVED, "batch": batch_id},
     )
-    return [
-        Noted(batch, json.loads(detail or "{}").get("sha256", {}), what == REMOVED)
-        for batch, detail, what in rows
-    ]
+    return [Noted(batch, _hashes(detail), what == REMOVED) for batch, detail, what in rows]
+
+
+def _hashes(detail: str | None) -> Mapping[str, str]:
+    """The hash of each file, as an event says it."""
+    said = said_by(detail).get("sha256")
+    return {name: str(one) for name, one in said.items()} if isinstance(said, dict) else {}

@@ -17,6 +17,7 @@ from psycopg import sql
 
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import ENDED, Receipt, State, batch_span
+from connectors.postgres.trail import said_by
 from schemas.derived.sql_names import SCHEMA, staged_columns, staged_name
 from schemas.derived.views import CORRECTED, of_batch
 from schemas.field import Table
@@ -28,7 +29,7 @@ KEEP = "keep "
 NUMBERED = frozenset({"batch_id", "extract_id"})
 ROWS, ENDS = "rows", "ends"
 """Of the detail of an event that ends a stage."""
-_READ_ANEW = ("rewound", PREFIX + State.RECEIVED)
+_RECEIVED = PREFIX + State.RECEIVED
 _STAGED = PREFIX + State.STAGED
 _ENDS = tuple(PREFIX + state for state in (*ENDED, State.FAILED))
 """Events that tell of the rows of a batch, and no others do, whoever wrote them."""
@@ -147,10 +148,10 @@ def recorded(connection: psycopg.Connection, batches: Collection[int]) -> dict[i
     for batch, what, detail in connection.execute(
         "SELECT batch_id, what, detail FROM event WHERE batch_id = ANY(%s) AND what = ANY(%s) "
         "ORDER BY id",
-        [list(batches), [*_READ_ANEW, _STAGED, *_ENDS]],
+        [list(batches), [_RECEIVED, _STAGED, *_ENDS]],
     ):
-        told, known = json.loads(detail or "{}"), found[batch]
-        if what in _READ_ANEW:
+        told, known = said_by(detail), found[batch]
+        if what == _RECEIVED:
             found[batch] = known._replace(rows=None)
         elif what == _STAGED and known.rows is None:
             found[batch] = known._replace(rows=told.get(ROWS))

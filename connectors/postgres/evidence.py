@@ -20,10 +20,9 @@ from connectors.postgres.trail import said_by
 from schemas.counting import agree, quantity
 from schemas.derived.sql_names import SCHEMA
 from schemas.guards.batch_states import APPLIED_STATES, PREFIX
-from schemas.guards.ledger_digests import ANSWERS, FILES, OUTCOMES, RECEIPTS, TABLES
+from schemas.guards.ledger_digests import ANSWERS, FILES, LEDGER, OUTCOMES, RECEIPTS, TABLES
 from schemas.guards.trail_rules import Event
 
-LEDGER = (FILES, RECEIPTS, OUTCOMES)
 PROFILE = "profile"
 """Of the detail of the event by which a batch was received: the hash of its feed profile."""
 _PROFILE_HASH = "encode(sha256(convert_to(profile, 'UTF8')), 'hex')"
@@ -71,8 +70,9 @@ def altered_since_held(connection: psycopg.Connection, batch_id: int) -> list[st
         ORDER BY id LIMIT 1""",
         {"batch": batch_id, "held": _HELD, "staged": PREFIX + State.STAGED},
     ).fetchone()
-    said = said_by(row[0] if row else None)
-    there = ledger_detail(connection, batch_id)
+    if row is None:
+        return ["the event by which it was held"]
+    said, there = said_by(row[0]), ledger_detail(connection, batch_id)
     return [_NAMES[what] for what in LEDGER if said.get(what, there[what]) != there[what]]
 
 

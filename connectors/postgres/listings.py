@@ -13,6 +13,7 @@ import psycopg
 from psycopg.rows import class_row
 
 from connectors.postgres.ledger import Extract
+from connectors.postgres.trail import said_by
 from schemas.derived.sql_names import SCHEMA, staged_name
 from schemas.derived.views import LISTING_FEED
 from schemas.operations import OPERATIONS
@@ -63,15 +64,7 @@ def newest_listings(connection: psycopg.Connection) -> dict[str, ListingPulled]:
             [LISTING_FEED],
         ).fetchall()
     )
-    of_content: dict[str, datetime] = dict(
-        connection.execute(
-            f"SELECT one.value ->> '{KEPT}', "
-            f"max(coalesce((one.value ->> '{ASKED}')::timestamptz, at)) "
-            "FROM event, jsonb_each(CASE jsonb_typeof(detail::jsonb -> 'listings') "
-            "WHEN 'object' THEN detail::jsonb -> 'listings' END) AS one "
-            f"WHERE what = '{PULLED}' AND one.value ? '{KEPT}' GROUP BY 1"
-        ).fetchall()
-    )
+    of_content = _answered(connection)
     newest: dict[str, ListingPulled] = {}
     for extract in extracts:
         assert extract.record is not None
@@ -81,6 +74,30 @@ def newest_listings(connection: psycopg.Connection) -> dict[str, ListingPulled]:
         if known is None or pulled.asked_at >= known.asked_at:
             newest[extract.record] = pulled
     return newest
+
+
+def _answered(connection: psycopg.Connection) -> dict[str, datetime]:
+    """When the service was last asked for each content that it answered, by the pulls."""
+    found: dict[str, datetime] = {}
+    for at, detail in connection.execute("SELECT at, detail FROM event WHERE what = %s", [PULLED]):
+        listings = said_by(detail).get("listings")
+        for one in listings.values() if isinstance(listings, dict) else ():
+            if isinstance(one, dict) and KEPT in one:
+                asked = _moment(one[ASKED]) if ASKED in one else at
+                if asked is not None:
+                    # Nobody asked later than it was said.
+                    kept, moment = str(one[KEPT]), min(asked, at)
+                    found[kept] = max(moment, found.get(kept, moment))
+    return found
+
+
+def _moment(text: object) -> datetime | None:
+    """A moment as a pull tells it; None: what is none."""
+    try:
+        moment = datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else None
 
 
 def listing_batches(connection: psycopg.Connection) -> list[int]:

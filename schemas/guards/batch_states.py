@@ -40,6 +40,8 @@ COMES_AFTER: Mapping[str, Sequence[str]] = {
 """State -> those that it may come after, so that none leads around a decision."""
 ENDS = ("discarded", "undone")
 """States that nothing leads out of."""
+STATE_EVENTS = tuple(PREFIX + state for state in {**COMES_AFTER, **dict.fromkeys(ENDS)})
+"""Each is written of a batch that is in its state, and of no other."""
 OF_MERGER: Sequence[str] = (
     "released", "undo", "resolve", "restored", "push asked for",
     *(PREFIX + state for state in APPLIED_STATES),

@@ -16,6 +16,8 @@ from schemas.derived.views import CORRECTED
 FILES, RECEIPTS, OUTCOMES, ANSWERS = "files", "receipts", "outcomes", "answers"
 """What is hashed: what was delivered, the chunks of each stage, what became of rows, and what the
 service said to each."""
+LEDGER = (FILES, RECEIPTS, OUTCOMES)
+"""What a batch has once its rows are judged."""
 TABLES: Mapping[str, str] = {
     FILES: "extract", RECEIPTS: "receipt", OUTCOMES: "outcome", ANSWERS: "send"
 }  # fmt: skip

@@ -18,10 +18,18 @@ from collections.abc import Iterator, Mapping
 from schemas.derived.sql_names import SAFE, SCHEMA, listed
 from schemas.guards.acceptance_rules import ACCEPTANCE_RULES_OF, RULE_EVENTS
 from schemas.guards.accounts import ACCOUNT_EVENTS, ACCOUNTS_OF
-from schemas.guards.batch_states import OF_MERGER, OPERATED, is_listed, lacks_merger
+from schemas.guards.batch_states import (
+    HELD,
+    OF_MERGER,
+    OPERATED,
+    PREFIX,
+    STATE_EVENTS,
+    is_listed,
+    lacks_merger,
+)
 from schemas.guards.decisions import DECIDED, DECISIONS_OF, SIGNED
 from schemas.guards.jobs import JOB_EVENTS, JOBS_OF
-from schemas.guards.ledger_digests import LEDGER_DIGESTS_OF
+from schemas.guards.ledger_digests import LEDGER, LEDGER_DIGESTS_OF
 from schemas.guards.logins import LOGINS_OF
 from schemas.guards.tenants import TENANTS_OF
 from schemas.life import BESIDE, OPEN, RECONCILED, BreakState, Choice
@@ -85,7 +93,7 @@ FUNCTIONS_OF: Mapping[str, str] = {
         event bigint;
     BEGIN
         -- It is read for ever, and could never be taken from the trail again.
-        IF json_typeof($5::json) <> 'object' THEN
+        IF jsonb_typeof($5::jsonb) <> 'object' THEN
             RAISE EXCEPTION 'the detail of an event is a JSON object';
         END IF;
         -- What is done for a job is done for who asked.
@@ -99,6 +107,24 @@ FUNCTIONS_OF: Mapping[str, str] = {
             WHERE j.id = work.id AND $1 IS NOT NULL
             AND $1::text <> ALL (string_to_array(j.batches, ' '));
         RETURN event;
+    END $$""",
+    "require_state(number integer, told text, detail text)": f"""
+    RETURNS void LANGUAGE plpgsql STABLE {SAFE} AS $$
+    BEGIN
+        -- Proofs read what was said last of a batch: it is what became of it.
+        IF NOT EXISTS (SELECT FROM {SCHEMA}.batch b
+            WHERE b.id = number AND '{PREFIX}' || b.state = told)
+        THEN
+            RAISE EXCEPTION 'no event % of batch %: it is %', quote_literal(told), number,
+                coalesce((SELECT b.state FROM {SCHEMA}.batch b WHERE b.id = number), 'unknown');
+        END IF;
+        -- A release goes by what is said here.
+        IF told = '{PREFIX}{HELD}' AND EXISTS (SELECT FROM unnest(ARRAY[{listed(LEDGER)}]) part
+            WHERE detail::jsonb ->> part IS DISTINCT FROM {SCHEMA}.ledger_digest(number, part))
+        THEN
+            RAISE EXCEPTION 'no event % of batch %: it says what the batch has by other hashes',
+                quote_literal(told), number;
+        END IF;
     END $$""",
     f"add_event({_TOLD})": f"""RETURNS bigint LANGUAGE plpgsql {SAFE} AS $$
     BEGIN
@@ -119,6 +145,9 @@ FUNCTIONS_OF: Mapping[str, str] = {
             RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE =
                 'permission denied for event ' || quote_literal(what) || ': the account '
                 || session_user || ' applies no rows';
+        END IF;
+        IF what IN ({listed(STATE_EVENTS)}) THEN
+            PERFORM {SCHEMA}.require_state(batch_id, what, detail);
         END IF;
         IF what IN ({listed(OPERATED)}) THEN
             PERFORM {SCHEMA}.require_operator(

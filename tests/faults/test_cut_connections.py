@@ -7,7 +7,7 @@ rerun. The long run cuts at every message, `--only 12,57` at these.
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from itertools import product
 from pathlib import Path
@@ -20,7 +20,7 @@ from connectors.errors import BatchStateError, DatabaseUnusable
 from connectors.files.profile import DEFAULT
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.sources import Scope
-from flows.stages.sequence import import_delivery
+from flows.stages.sequence import import_delivery, release_batch, run_batch
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules
@@ -47,6 +47,14 @@ def undone(place: Workspace, _: Path) -> object:
     return undo_batch(place, 2, by="a", reason="b")
 
 
+def held(place: Workspace, deliveries: Path) -> object:
+    return import_delivery(place, dirty_delivery(deliveries), replace(DEFAULT, budget_errors=0))
+
+
+def released(place: Workspace, _: Path) -> object:
+    return release_batch(place, 2, by="a", reason="b")
+
+
 def reconciled(place: Workspace, _: Path) -> object:
     rules = Rules()
     return reconcile(place, Asked(Scope(), date(2026, 3, 31), rules, by="a"))
@@ -64,6 +72,7 @@ class Case:
 CASES = {
     "import": Case(imported, (), 3),
     "undo": Case(undone, (imported,), 3),
+    "release": Case(released, (held,), 3),
     "reconcile": Case(reconciled, (imported,), 3),
 }
 
@@ -95,7 +104,7 @@ def quiet(case: Case, fresh: Fresh, server: str, folder: Path) -> Iterator[Quiet
         yield Quiet(template, home, truth(named(server, copy), mine), wire.seen)
 
 
-@pytest.mark.long(but=("import", "undo"))
+@pytest.mark.long(but=("import", "undo", "release"))
 @pytest.mark.parametrize("name", CASES)
 def test_cut_at_any_message_it_ends_the_same(
     fresh: Fresh, server: str, tmp_path: Path, name: str
@@ -161,6 +170,27 @@ def test_an_undo_knows_itself_again_when_the_answer_to_its_commit_is_lost(
             undone(place, tmp_path)
 
 
+def test_a_release_knows_itself_again_when_the_answer_to_its_commit_is_lost(
+    fresh: Fresh, server: str, tmp_path: Path
+) -> None:
+    with (
+        quiet(CASES["release"], fresh, server, tmp_path) as undisturbed,
+        fresh(undisturbed.database) as database,
+        proxy(server) as wire,
+    ):
+        messages = list(enumerate(undisturbed.messages, 1))
+        said = next(at for at, told in messages if "add_event" in told)
+        wire.at = next(at for at, told in messages if "COMMIT" in told and at > said)
+        wire.cut = Cut.AFTER
+        released(workspace(wire.url(database), undisturbed.home), tmp_path)
+        assert wire.done
+        url = named(server, database)
+        assert differences(undisturbed.truth, truth(url, undisturbed.home)) == []
+        with psycopg.connect(url) as connection:
+            decided = "SELECT count(*) FROM recon.event WHERE what = 'released'"
+            assert connection.execute(decided).fetchone() == (1,)
+
+
 def disturb(case: Case, wire: Proxy, database: str, home: Path, folder: Path) -> None:
     try:
         case.run(workspace(wire.url(database), home), folder)
@@ -185,7 +215,11 @@ def rerun(case: Case, url: str, home: Path, folder: Path) -> None:
     try:
         case.run(workspace(url, home), folder)
     except BatchStateError as error:
-        assert "is undone already" in str(error)  # noqa: PT017
+        if case.run is released:
+            assert "not held; nothing was changed" in str(error)  # noqa: PT017
+            run_batch(workspace(url, home), 2)
+        else:
+            assert "is undone already" in str(error)  # noqa: PT017
 
 
 def chosen(messages: Sequence[str], cuts: int) -> list[tuple[int, tuple[Cut, bool]]]:

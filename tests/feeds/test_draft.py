@@ -3,6 +3,7 @@
 import json
 import re
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, timedelta
@@ -13,7 +14,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from connectors.errors import DeliveryError, ExtractRefused
@@ -674,7 +675,10 @@ def test_an_odd_row_hides_neither_the_header_nor_the_delimiter(data: st.DataObje
     odd = data.draw(st.sampled_from(rows))
     odd[-1:] = data.draw(st.sampled_from([[], ["z", "y"], ["z", "y", "x"]]))
     above = data.draw(st.lists(st.sampled_from(["Bank", "Konto;1;2", ""]), max_size=3))
-    shape = shape_of("\n".join([*above, *(";".join(row) for row in (header, *rows))]))
+    lines = [*above, *(";".join(row) for row in (header, *rows))]
+    (_, most), *others = Counter(line.count(";") for line in lines).most_common()
+    assume(not others or others[0][1] < most)  # Else the others may be the records.
+    shape = shape_of("\n".join(lines))
     assert (shape.delimiter, shape.headed, shape.header_line) == (";", True, len(above) + 1)
     assert len(shape.rows) == len(rows) - 1
     assert [record.cells for record in shape.odd] == [tuple(odd)]

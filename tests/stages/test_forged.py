@@ -9,13 +9,16 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from connectors.errors import StatementRefused
+from connectors.errors import EvidenceBroken, StatementRefused
 from connectors.files.profile import DEFAULT
 from connectors.postgres.audit import verify
+from connectors.postgres.batch_reports import noted_reports
 from connectors.postgres.break_digests import breaks_hash, decisions_hash
 from connectors.postgres.breaks import Decision
 from connectors.postgres.digests import recorded
+from connectors.postgres.evidence import ledger_detail
 from connectors.postgres.heartbeat import in_turn
+from connectors.postgres.listings import newest_listings
 from connectors.postgres.reconciliations import Reconciliation, hold_scope, scope_hash
 from connectors.postgres.save_run import DRAFTED_BREAKS
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
@@ -260,6 +263,7 @@ def test_nobody_is_said_to_have_accepted_what_nobody_accepted(
 
 
 OF_OTHERS = ("released", "undo", "resolve", "restored", "push asked for", "batch complete")
+OF_STATES = ("batch received", "batch staged", "batch checked", "batch failed", "batch discarded")
 
 
 def test_a_loader_decides_about_no_batch(acting: As, workspace: Workspace, tmp_path: Path) -> None:
@@ -311,6 +315,44 @@ def test_a_loader_decides_about_no_batch(acting: As, workspace: Workspace, tmp_p
     assert intact(workspace)
 
 
+def test_the_trail_says_of_a_batch_what_it_is(
+    acting: As, workspace: Workspace, tmp_path: Path
+) -> None:
+    """Else what was altered since a batch was held would look as if it had been so before."""
+    path = write(tmp_path / "a.csv", line(1), line(1, amount="2"), line(2, amount="x"))
+    import_delivery(acting(MERGER), [path], replace(DEFAULT, budget_errors=0))
+    forged = {"files": "1 f", "receipts": "1 r", "outcomes": "0 o"}
+    with acting(LOADER).database.connect() as connection:
+        assert connection.execute("DELETE FROM outcome").rowcount
+        for what in OF_STATES:
+            with pytest.raises(psycopg.Error, match=f"no event '{what}' of batch 1: it is held"):
+                connection.execute("SELECT add_event(1, %s, 'x', NULL, NULL)", [what])
+        for number in (None, 7):
+            with pytest.raises(psycopg.Error, match="it is unknown"):
+                connection.execute("SELECT add_event(%s, 'batch staged', 'x', '', '{}')", [number])
+        for detail in (None, "{}", json.dumps(forged)):
+            with pytest.raises(psycopg.Error, match="by other hashes"):
+                connection.execute("SELECT add_event(1, 'batch held', 'x', NULL, %s)", [detail])
+        # What it has now may be said, and counts for nothing: it was said before.
+        now = json.dumps(ledger_detail(connection, 1))
+        connection.execute("SELECT add_event(1, 'batch held', 'x', NULL, %s)", [now])
+    with pytest.raises(EvidenceBroken, match=r"batch 1 was held, somebody altered the outcomes"):
+        release_batch(acting(MERGER), 1, by="a", reason="b")
+    assert not intact(workspace)
+
+
+def test_a_batch_is_not_released_without_the_event_that_held_it(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "a.csv", line(1), line(2, amount="x"))
+    import_delivery(workspace, [path], replace(DEFAULT, budget_errors=0))
+    with workspace.database.connect() as connection:
+        # As the owner of the schema may, and a version before this let others.
+        connection.execute("SELECT new_event(1, 'batch staged', 'x', NULL, NULL)")
+    with pytest.raises(EvidenceBroken, match="altered the event by which it was held"):
+        release_batch(workspace, 1, by="a", reason="b")
+
+
 def test_a_loader_lets_no_row_end_as_corrected(
     acting: As, workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -326,15 +368,57 @@ def test_a_loader_lets_no_row_end_as_corrected(
                 connection.execute(forged)
 
 
-@pytest.mark.parametrize("detail", ["no json", "[]", "5", "null"])
+@pytest.mark.parametrize("detail", ["no json", "[]", "5", "null", '{"a": "\\u0000"}'])
 def test_what_an_event_says_is_an_object(acting: As, detail: str) -> None:
     """It is read for ever: a text that nobody can read would end every later reconciliation."""
     with acting(LOADER).database.connect() as connection:
-        with pytest.raises(psycopg.Error, match=r"JSON object|invalid input syntax for type json"):
+        with pytest.raises(psycopg.Error, match=r"JSON object|syntax for type json|Unicode"):
             connection.execute("SELECT add_event(1, 'pull', 'x', NULL, %s)", [detail])
         assert connection.execute("SELECT count(*) FROM event WHERE what = 'pull'").fetchone() == (
             0,
         )
+
+
+HUGE = "9" * 5000
+"""A number that is JSON, and that readers refuse."""
+
+
+@pytest.mark.parametrize(
+    "listings",
+    [
+        "5",
+        '{"a": 5}',
+        '{"a": {"kept": 5, "asked_at": 5}}',
+        '{"a": {"kept": "x", "asked_at": "no time"}}',
+        '{"a": {"kept": "x", "asked_at": "2026-01-01T00:00:00"}}',
+        HUGE,
+    ],
+)
+def test_what_a_pull_says_ends_no_reconciliation(
+    acting: As, workspace: Workspace, tmp_path: Path, listings: str
+) -> None:
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT)
+    with acting(LOADER).database.connect() as connection:
+        said = f'{{"listings": {listings}}}'
+        connection.execute("SELECT add_event(NULL, 'pull', 'x', NULL, %s)", [said])
+        assert newest_listings(connection) == {}
+
+
+@pytest.mark.parametrize("detail", ["5", "[]", HUGE, '{"sha256": 5}', '{"sha256": {"a": 5}}'])
+def test_what_an_older_event_says_of_a_batch_ends_no_command(
+    workspace: Workspace, tmp_path: Path, detail: str
+) -> None:
+    """A version before this took any text."""
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT)
+    with workspace.database.connect() as connection:
+        for what in ("batch received", "batch staged", "report written", "run began"):
+            connection.execute(
+                "INSERT INTO event (batch_id, at, what, by, detail) VALUES (1, now(), %s, 'x', %s)",
+                [what, detail],
+            )
+        assert recorded(connection, [1])[1].rows is None
+        (noted,) = noted_reports(connection, 1)
+        assert noted.hashes in ({}, {"a": "5"})
 
 
 def test_no_other_event_says_what_the_rows_of_a_batch_hash_to(
@@ -343,7 +427,7 @@ def test_no_other_event_says_what_the_rows_of_a_batch_hash_to(
     import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT)
     with workspace.database.connect() as connection:
         said = recorded(connection, [1])
-        for what in ("batch noted", "batch staged", "batch complete"):
+        for what in ("batch noted", "rewound", "batch complete"):
             told = '{"rows": "other", "ends": "other"}'
             connection.execute("SELECT add_event(1, %s, 'x', NULL, %s)", [what, told])
         assert recorded(connection, [1]) == said

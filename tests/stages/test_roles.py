@@ -216,7 +216,7 @@ def test_the_trail_is_written_by_those_who_may(acting: As, role: str) -> None:
 def test_an_event_names_who_was_signed_in_and_when(acting: As, rows: Any) -> None:
     loader = acting(LOADER)
     with loader.database.connect() as connection:
-        add_event(connection, "batch staged", by="A. Meyer")
+        add_event(connection, "housekeeping", by="A. Meyer")
         for what in ("report approved", "report prepared", "reconciled", "breaks accepted"):
             with pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied"):
                 add_event(connection, what, by="A. Meyer")

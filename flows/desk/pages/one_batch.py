@@ -1,6 +1,5 @@
 """A batch: its files, what became of every row, and what was done with it."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -16,6 +15,7 @@ from connectors.postgres.ledger import ENDED, RUN_BEGAN, Batch, State
 from connectors.postgres.overview import BatchSummary, list_overview
 from connectors.postgres.push.gate import held_text, why_held
 from connectors.postgres.push.send_page import UNSETTLED
+from connectors.postgres.trail import said_by
 from connectors.postgres.trail_search import TrailSearch, search_trail
 from flows.desk.forms import FormIncomplete, reason_of, refuse_nameless, taken
 from flows.desk.pages.files import report_files
@@ -143,7 +143,7 @@ def _work(visit: Visit, line: BatchSummary, rejects: int) -> list[JobKind]:
 
 def _flow_runs(events: Sequence[TrailEntry]) -> dict[str, str]:
     """The runs of Prefect that told of themselves in these events, by id, with their names."""
-    told = (json.loads(one.detail) for one in events if one.detail and one.what == RUN_BEGAN)
+    told = (said_by(one.detail) for one in events if one.what == RUN_BEGAN)
     runs = {str(one.get("run")): str(one.get("name") or one.get("run")) for one in told}
     return {number: name for number, name in runs.items() if FLOW_RUN.fullmatch(number)}
 
