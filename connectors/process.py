@@ -9,9 +9,17 @@ from collections.abc import Mapping, Sequence
 from typing import IO
 
 
+def user_name() -> str:
+    """Who runs this process; a user without a name, as of containers, by number."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid {os.getuid()}"
+
+
 def whoami() -> str:
     """User, host and process, for leases, locked files and the audit trail."""
-    return f"{getpass.getuser()}@{socket.gethostname()} pid {os.getpid()}"
+    return f"{user_name()}@{socket.gethostname()} pid {os.getpid()}"
 
 
 def start_apart(

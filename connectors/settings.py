@@ -25,6 +25,8 @@ SETTLE_SECONDS = 10.0
 """How long a file has to stay as it is before it counts as complete."""
 MOST_BATCH = 200
 """Rows of one request: with the key of each, its header fits into what gateways take."""
+MOST_CONNECTIONS = 1024
+"""To the service, each of which is an open file and has buffers of its own."""
 STRICT_BYTES = 256 * KIB
 """Less than this is read before what is compiled would be loaded."""
 MOST = 2**50
@@ -101,7 +103,7 @@ class ServiceSettings:
     zone: str = "UTC"
     """Time zone of the server, in which it keeps and shows datetimes."""
     concurrency: int = 8
-    """Most requests in flight."""
+    """Most requests in flight, each on a connection of its own; MOST_CONNECTIONS at most."""
     rate: float = 0.0
     """Most requests begun in a second; 0: no limit."""
     batch: int = 1
@@ -317,6 +319,8 @@ def _service_value(name: str, setting: str, kind: object, text: str) -> object:
         number = _digits(text)
         if number is None or (number == 0 and setting != "seed"):
             raise SettingsError(f"{name}={text!r} is not a positive whole number.")
+        if setting == "concurrency" and number > MOST_CONNECTIONS:
+            raise SettingsError(f"{name}={text!r} is more than {MOST_CONNECTIONS} connections.")
         return number
     if kind is float:
         try:

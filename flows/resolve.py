@@ -6,7 +6,7 @@ from prefect import flow, task
 from prefect.client.schemas.objects import State as RunState
 from prefect.context import FlowRunContext
 from prefect.states import Completed
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from connectors.errors import BatchStateError
 from connectors.postgres.push.sends import SendDecision
@@ -35,6 +35,10 @@ OperationName = Literal[
 """Operations that take records; a test holds it to the operation table."""
 
 
+Said = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+"""A text that says something."""
+
+
 @flow(
     name="resolve",
     flow_run_name=called(lambda given: f"resolve batch {given['batch_id']}: {given['decision']}"),
@@ -45,8 +49,8 @@ OperationName = Literal[
 def resolve(
     batch_id: Annotated[int, Field(ge=1)],
     decision: Literal["confirm", "resend", "abandon"],
-    reason: Annotated[str, Field(min_length=1)],
-    by: Annotated[str, Field(min_length=1)],
+    reason: Said,
+    by: Said,
     rows: list[str] = [],  # noqa: B006 -- Prefect shows it in a form.
     all_rows: bool = False,
     operation: OperationName | None = None,

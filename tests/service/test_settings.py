@@ -65,6 +65,7 @@ UNUSABLE = [
     ("concurrency", "two", "positive whole number"),
     ("concurrency", "9" * 5000, "positive whole number"),
     ("seed", "9" * 5000, "positive whole number"),
+    ("concurrency", "1025", "more than 1024 connections"),
     ("rate", "-1", "positive number"),
     ("rate", "nan", "positive number"),
     ("answer_seconds", "0", "positive number"),

@@ -5,7 +5,6 @@ before it is saved, so what the ledger names is there; a run that dies leaves a 
 run, and the next one starts anew.
 """
 
-import getpass
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
@@ -30,6 +29,7 @@ from connectors.postgres.reconciliations import (
 from connectors.postgres.resume import resumed
 from connectors.postgres.save_run import save_run
 from connectors.postgres.signatures import approved_runs
+from connectors.process import user_name
 from connectors.recovery import reach
 from flows.report.reconciled.verdicts import word_of
 from flows.stages.reconcile.acceptance_rules import accept_by_rules
@@ -213,7 +213,7 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
                 gathered,
                 judgement,
                 previous,
-                RunLine(number, asked.by or getpass.getuser()),
+                RunLine(number, asked.by or user_name()),
                 cut=cut,
                 restates=restates,
                 until=asked.as_of,

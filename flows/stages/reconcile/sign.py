@@ -4,7 +4,6 @@ The report's hash is made from the hashes of its files. It is recomputed from th
 whenever somebody signs, and whenever a later run builds on what was signed.
 """
 
-import getpass
 import json
 import re
 import unicodedata
@@ -25,7 +24,7 @@ from connectors.postgres.reconciliations import (
     scope_hash,
 )
 from connectors.postgres.signatures import Signature, add_signature, last_approved, signatures_of
-from connectors.process import whoami
+from connectors.process import user_name, whoami
 from flows.report.reconciled.verdicts import word_of
 from flows.report.spelling import shortened
 from flows.stages.reconcile.as_of import RESTATED
@@ -186,7 +185,7 @@ def _sign(
     accept_changes: str | None = None,
     accept_restated: date | None = None,
 ) -> Signed:
-    said = " ".join((by if by is not None else getpass.getuser()).split())
+    said = " ".join((by if by is not None else user_name()).split())
     if not said:
         raise SignatureRefused("--by is empty. Name who signs, or leave it out.")
     with workspace.database.connect() as connection:
