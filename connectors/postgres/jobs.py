@@ -168,6 +168,13 @@ def end_job(
     )
 
 
+def ordered_by(connection: psycopg.Connection, number: int) -> str:
+    """Whoever ordered a job last, which answers for what it does."""
+    row = connection.execute(f"SELECT {SCHEMA}.job_ordered_by(%s)", [number]).fetchone()
+    assert row is not None
+    return str(row[0])
+
+
 def done_for(connection: psycopg.Connection, job: Job, what: str) -> int | None:
     """The event of this name that a job has left before its process was gone; None: none."""
     row = connection.execute(

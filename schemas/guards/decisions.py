@@ -134,7 +134,10 @@ DECISIONS_OF: Mapping[str, str] = {
             JOIN {SCHEMA}.reconciliation b ON b.id = r.previous_id
             JOIN {SCHEMA}.event e ON e.id = r.event_id
             WHERE r.scope_hash = run.scope_hash AND r.id > coalesce(approved, 0) AND r.id <= run.id
-            AND e.person = $1 AND r.rules_hash IS DISTINCT FROM b.rules_hash;
+            -- A worker is nobody: a job's run was made by who had ordered it by then.
+            AND coalesce(e.person, ({SCHEMA}.job_order(e.detail::jsonb ->> 'job', e.id)).person)
+                = $1
+            AND r.rules_hash IS DISTINCT FROM b.rules_hash;
         IF changed IS NOT NULL THEN
             {_CHANGED_RULES};
         END IF;
