@@ -14,6 +14,7 @@ from connectors.errors import JobHeldElsewhere, JobRefused, JobUnknown
 from connectors.postgres.accounts import who
 from connectors.postgres.command_rights import may_run
 from connectors.postgres.heartbeat import holder_text, renewed, take
+from connectors.postgres.trail import said_by
 from schemas.derived.sql_names import SCHEMA
 from schemas.guards.commands import command_of
 from schemas.guards.leases import Held
@@ -194,7 +195,7 @@ def _jobs(connection: psycopg.Connection, which: str, values: list[Any]) -> list
             | {
                 "kind": JobKind(row["kind"]),
                 "state": JobState(row["state"]),
-                "arguments": json.loads(row["arguments"]),
+                "arguments": said_by(row["arguments"]),
                 "batches": tuple(sorted(map(int, row["batches"].split()))),
             }
         )

@@ -402,6 +402,16 @@ def test_a_job_waits_for_whose_account_may_do_it(
     assert seen(workspace, number).state is JobState.ENDED
 
 
+def test_arguments_that_cannot_be_read_end_one_job_and_no_list(workspace: Workspace) -> None:
+    """PostgreSQL reads numbers of any length; what cannot be read here says nothing."""
+    with workspace.database.connect() as connection:
+        connection.execute("SELECT order_job('rerun', %s, 'a')", [f'{{"x": {"9" * 5000}}}'])
+        (job,) = list_jobs(connection, 50)
+    assert job.arguments == {}
+    assert do_job(workspace, job.id).exit_code == COULD_NOT_RUN
+    assert "batch: Field required" in (seen(workspace, job.id).said or "")
+
+
 def test_a_job_of_nobody_is_not_done_once_there_are_accounts(workspace: Workspace) -> None:
     number = ordered(workspace, JobKind.PUSH)
     add(workspace, OTTO)
