@@ -1,6 +1,5 @@
 """Rules of acceptance, as the audit trail has them; and breaks accepted by them."""
 
-import json
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -11,7 +10,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from connectors.postgres.accounts import who
-from connectors.postgres.trail import detail_text, write_trail
+from connectors.postgres.trail import detail_text, said_by, write_trail
 from schemas.derived.sql_names import SCHEMA
 from schemas.guards.acceptance_rules import RULE_APPROVED, RULE_EVENTS, RULE_WITHDRAWN
 from schemas.guards.decisions import RULE_PROPOSED
@@ -141,7 +140,9 @@ def list_rules(connection: psycopg.Connection) -> list[AcceptanceRule]:
     steps: dict[tuple[int, str], RuleStep] = {}
     proposals = []
     for one in events:
-        said = json.loads(one["detail"])
+        said = said_by(one["detail"])
+        if not said:
+            continue  # An earlier version kept what cannot be read here, and nobody puts it right.
         proposed = one["what"] == RULE_PROPOSED
         number = one["id"] if proposed else said["rule"]
         steps[number, one["what"]] = RuleStep(one["by"], one["person"], one["at"], one["reason"])

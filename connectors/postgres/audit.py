@@ -229,6 +229,8 @@ def _runs(connection: psycopg.Connection, told: Told) -> Iterator[str]:
         number = row["id"]
         if any(row[name] != detail.get(name) for name in RUN_FACTS):
             yield f"reconciliation {number} is not what {_link(position)} says of it"
+        if hashlib.sha256(row["scope"].encode()).hexdigest() != row["scope_hash"]:
+            yield f"the scope of reconciliation {number} is not the one that {_link(position)} says"
         if row["version"] != detail.get("version"):
             yield f"reconciliation {number} is not of the version that {_link(position)} says"
         rules = row["rules_text"]

@@ -14,6 +14,7 @@ from connectors.errors import JobHeldElsewhere, JobRefused, JobUnknown
 from connectors.postgres.accounts import who
 from connectors.postgres.command_rights import may_run
 from connectors.postgres.heartbeat import holder_text, renewed, take
+from connectors.postgres.trail import said_by
 from schemas.derived.sql_names import SCHEMA
 from schemas.guards.commands import command_of
 from schemas.guards.leases import Held
@@ -168,6 +169,13 @@ def end_job(
     )
 
 
+def ordered_by(connection: psycopg.Connection, number: int) -> str:
+    """Whoever ordered a job last, which answers for what it does."""
+    row = connection.execute(f"SELECT {SCHEMA}.job_ordered_by(%s)", [number]).fetchone()
+    assert row is not None
+    return str(row[0])
+
+
 def done_for(connection: psycopg.Connection, job: Job, what: str) -> int | None:
     """The event of this name that a job has left before its process was gone; None: none."""
     row = connection.execute(
@@ -187,7 +195,7 @@ def _jobs(connection: psycopg.Connection, which: str, values: list[Any]) -> list
             | {
                 "kind": JobKind(row["kind"]),
                 "state": JobState(row["state"]),
-                "arguments": json.loads(row["arguments"]),
+                "arguments": said_by(row["arguments"]),
                 "batches": tuple(sorted(map(int, row["batches"].split()))),
             }
         )

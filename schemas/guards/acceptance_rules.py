@@ -24,6 +24,8 @@ RULE_EVENTS = (RULE_PROPOSED, RULE_APPROVED, RULE_WITHDRAWN)
 COVERED = (BreakState.NEW, BreakState.OPEN)
 """States of breaks that a rule may accept: what came back is for people to look at."""
 
+TERMS = ("scope", "code", "currency", "each", "total", "until", "record", "tenant")
+"""What a rule says, beside its reason."""
 _MONEY = "^[0-9]{1,20}([.][0-9]{1,18})?$"
 _NUMBER = "^-?[0-9]{1,19}$"
 
@@ -73,7 +75,11 @@ ACCEPTANCE_RULES_OF: Mapping[str, str] = {
         THEN
             {refuse(NOT_YOURS, "%s decides about the tenants %s alone", "person, tenants")};
         END IF;
-        IF NOT coalesce(terms ->> 'scope' <> '' AND terms ->> 'code' ~ '^[A-Z_]{{1,60}}$'
+        -- Every page of rules reads it for ever: nothing is kept that no rule says.
+        IF terms - {array(TERMS)} <> '{{}}' OR NOT coalesce(
+            jsonb_typeof(terms -> 'scope') = 'string'
+            AND coalesce(jsonb_typeof(terms -> 'record'), 'string') = 'string'
+            AND terms ->> 'scope' <> '' AND terms ->> 'code' ~ '^[A-Z_]{{1,60}}$'
             AND terms ->> 'currency' ~ '{_NUMBER}'
             AND coalesce(terms ->> 'tenant', '0') ~ '{_NUMBER}'
             AND terms ->> 'each' ~ '{_MONEY}' AND terms ->> 'total' ~ '{_MONEY}'
@@ -83,7 +89,8 @@ ACCEPTANCE_RULES_OF: Mapping[str, str] = {
         THEN
             RAISE EXCEPTION 'these are no terms of a rule of acceptance';
         END IF;
-        RETURN {SCHEMA}.new_event(NULL, '{RULE_PROPOSED}', $1, $2, $3);
+        -- As it was judged: a text may name a term twice.
+        RETURN {SCHEMA}.new_event(NULL, '{RULE_PROPOSED}', $1, $2, terms::text);
     END $$""",
     "approve_rule(rule bigint, said_by text, reason text)": f"""
     RETURNS bigint LANGUAGE plpgsql {SAFE} AS $$

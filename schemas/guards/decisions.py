@@ -81,10 +81,13 @@ _PROPOSED_IT = refuse(
 )
 _ONE_ALONE = refuse(
     NOT_ALLOWED,
-    "an acceptance of more than %s takes two people, and %s of these are larger, the first %s: "
+    "an acceptance of more than %s takes two people, and %s of these are larger, or their money "
+    "cannot be read, the first %s: "
     "propose it, and somebody else accepts it with the same last day and ceiling",
     "least, larger, first",
 )
+_UNREADABLE = """(b.amount IS NULL AND b.code = 'REJECTED' AND b.facts::json ->> 'note' <> '')"""
+"""SQL: whether the money of a break `b` is no number, as `flows.steps.breaks.money` has it."""
 _CHANGED_RULES = refuse(
     NOT_ALLOWED,
     "nobody approves a run whose rules they changed: %s made reconciliation %s by other rules "
@@ -134,7 +137,10 @@ DECISIONS_OF: Mapping[str, str] = {
             JOIN {SCHEMA}.reconciliation b ON b.id = r.previous_id
             JOIN {SCHEMA}.event e ON e.id = r.event_id
             WHERE r.scope_hash = run.scope_hash AND r.id > coalesce(approved, 0) AND r.id <= run.id
-            AND e.person = $1 AND r.rules_hash IS DISTINCT FROM b.rules_hash;
+            -- A worker is nobody: a job's run was made by who had ordered it by then.
+            AND coalesce(e.person, ({SCHEMA}.job_order(e.detail::jsonb ->> 'job', e.id)).person)
+                = $1
+            AND r.rules_hash IS DISTINCT FROM b.rules_hash;
         IF changed IS NOT NULL THEN
             {_CHANGED_RULES};
         END IF;
@@ -158,9 +164,11 @@ DECISIONS_OF: Mapping[str, str] = {
         FROM pg_temp.draft_decision d
         JOIN {SCHEMA}.break_state b USING (reconciliation_id, break_id)
         CROSS JOIN LATERAL (SELECT a.above FROM {SCHEMA}.acceptance_limit a
-            WHERE a.currency IN (b.currency::text, '*') ORDER BY a.currency = '*' LIMIT 1) l
+            -- Money of a currency that cannot be read is held to the least limit there is.
+            WHERE b.currency IS NULL OR a.currency IN (b.currency::text, '*')
+            ORDER BY b.currency IS NOT NULL AND a.currency = '*', a.above::numeric LIMIT 1) l
         WHERE (abs(b.amount) > l.above::numeric OR d.up_to::numeric > l.above::numeric
-            OR b.facts::json ->> 'amount{BEYOND}' IS NOT NULL)
+            OR b.facts::json ->> 'amount{BEYOND}' IS NOT NULL OR {_UNREADABLE})
         AND NOT EXISTS (SELECT FROM {SCHEMA}.decision p JOIN {SCHEMA}.event e ON e.id = p.event_id
             WHERE (p.reconciliation_id, p.break_id, p.what) =
                 (d.reconciliation_id, d.break_id, '{Choice.PROPOSE}')

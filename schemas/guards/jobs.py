@@ -2,7 +2,8 @@
 
 Whoever asks is known by their login; whoever does it holds the lease of the job, so that a job is
 done by one process at a time, and one whose process is gone can be started again. What a process
-writes to the trail while it does a job carries the name of who asked, and the number of the job.
+writes to the trail while it does a job carries the name of who ordered it last, and the number of
+the job.
 """
 
 from collections.abc import Mapping
@@ -52,6 +53,16 @@ JOBS_OF: Mapping[str, str] = {
         RETURN EXISTS (SELECT FROM {SCHEMA}.lease l WHERE l.name = 'job ' || number
             AND l.expires_at > clock_timestamp() AND {SCHEMA}.lease_lives(l.pid, l.mark));
     END $$""",
+    "job_order(number text, through bigint)": f"""RETURNS {SCHEMA}.event
+    LANGUAGE sql STABLE {SAFE} AS $$
+        -- Whoever ordered a job last answers for what it does; null: by now, else by that event.
+        SELECT e.* FROM {SCHEMA}.job j JOIN {SCHEMA}.event e ON e.id = j.event_id
+            OR e.id > j.event_id AND e.what = '{JOB_AGAIN}' AND e.detail::jsonb ->> 'job' = $1
+        WHERE j.id::text = $1 AND ($2 IS NULL OR e.id <= $2) ORDER BY e.id DESC LIMIT 1
+    $$""",
+    "job_ordered_by(number integer)": f"""RETURNS text LANGUAGE sql STABLE {SAFE} AS $$
+        SELECT o."by" FROM {SCHEMA}.job_order($1::text, NULL) o
+    $$""",
     "job_at_work()": f"""RETURNS {SCHEMA}.job LANGUAGE sql STABLE {SAFE} AS $$
         -- A session says which job it works for; only the account that took it is believed.
         SELECT j.* FROM {SCHEMA}.job j WHERE j.id::text = current_setting('recon.job', true)
@@ -77,10 +88,7 @@ JOBS_OF: Mapping[str, str] = {
         why text;
     BEGIN
         SELECT * INTO STRICT one FROM {SCHEMA}.job j WHERE j.id = number;
-        -- Whoever ordered it last answers for it.
-        SELECT e.person INTO orderer FROM {SCHEMA}.event e WHERE e.id = one.event_id
-            OR e.what = '{JOB_AGAIN}' AND e.detail::jsonb -> 'job' = to_jsonb(number)
-            ORDER BY e.id DESC LIMIT 1;
+        orderer := ({SCHEMA}.job_order(number::text, NULL)).person;
         SELECT * INTO account FROM {SCHEMA}.account a WHERE a.name = orderer;
         why := CASE
             WHEN orderer IS NULL THEN CASE WHEN {SCHEMA}.has_accounts()

@@ -95,6 +95,7 @@ MAY_CALL: Mapping[str, tuple[str, ...]] = {
     "take_job": (LOADER,),
     "end_job": (LOADER,),
     "job_lives": (LOADER, READER),
+    "job_ordered_by": (LOADER,),
     "sees_job": (LOADER, READER),
 }
 """Function of the trail or of leases -> who may call it; the others nobody may."""

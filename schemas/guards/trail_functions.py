@@ -96,9 +96,10 @@ FUNCTIONS_OF: Mapping[str, str] = {
         IF jsonb_typeof($5::jsonb) <> 'object' THEN
             RAISE EXCEPTION 'the detail of an event is a JSON object';
         END IF;
-        -- What is done for a job is done for who asked.
+        -- What is done for a job is done for who ordered it last.
         INSERT INTO {SCHEMA}.event (batch_id, at, what, "by", reason, detail, account, person)
-        VALUES ($1, clock_timestamp(), $2, coalesce(work.asked_by, $3), $4,
+        VALUES ($1, clock_timestamp(), $2,
+            CASE WHEN work.id IS NULL THEN $3 ELSE {SCHEMA}.job_ordered_by(work.id) END, $4,
             CASE WHEN work.id IS NULL THEN $5 ELSE (coalesce($5, '{{}}')::jsonb
                 || jsonb_build_object('job', work.id))::text END,
             session_user, ({SCHEMA}.acting()).name)

@@ -20,6 +20,7 @@ from tests.accounts.people import ADA, ANNA, BO, CLEO, add, logged_in
 from tests.conftest import Once
 from tests.governance.runs import found, ids, reconcile, tamper
 
+UNREADABLE = 'PaidAmount is not readable: "12.500.000,00"'
 UNTIL = date(2026, 12, 31)
 ACCEPT = Decision(Choice.ACCEPT, "agreed", None, until=UNTIL)
 PROPOSE = replace(ACCEPT, what=Choice.PROPOSE)
@@ -81,6 +82,9 @@ def test_a_large_acceptance_is_proposed_and_taken_by_another(place: Workspace) -
         ({"amount": "50.01", "currency": None}, False),
         ({"amount": None}, True),
         ({"amount": None, "amount_beyond": "1e308"}, False),
+        ({"amount": None, "code": "REJECTED"}, True),
+        ({"amount": None, "code": "REJECTED", "note": UNREADABLE}, False),
+        ({"amount": None, "code": "REJECTED", "note": UNREADABLE, "currency": None}, False),
     ],
 )
 def test_what_one_person_accepts_alone(
@@ -94,6 +98,23 @@ def test_what_one_person_accepts_alone(
     else:
         with pytest.raises(AccountRefused, match="takes two people"):
             decide(anna, ACCEPT, *ids(breaks))
+
+
+@pytest.mark.parametrize(("amount", "alone"), [("100", True), ("100.01", False)])
+def test_money_of_no_currency_is_held_to_the_least_limit(
+    place: Workspace, amount: str, *, alone: bool
+) -> None:
+    """Where no limit is for every currency, none was for money whose currency cannot be read."""
+    with place.database.connect() as connection:
+        keep_limit(connection, "*", None)
+        keep_limit(connection, "2", Decimal(500))
+    breaks = found("1", amount=amount, currency=None)
+    reconcile(place, breaks)
+    if alone:
+        decide(logged_in(place, ANNA), ACCEPT, *ids(breaks))
+    else:
+        with pytest.raises(AccountRefused, match="takes two people"):
+            decide(logged_in(place, ANNA), ACCEPT, *ids(breaks))
 
 
 def test_a_ceiling_above_the_limit_takes_two_as_well(place: Workspace) -> None:

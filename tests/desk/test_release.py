@@ -5,12 +5,17 @@ from pathlib import Path
 
 import pytest
 
+from connectors.postgres.command_rights import may_run
 from connectors.postgres.ledger import State, find_batch
+from flows.desk.pages.one_batch import TAKES
 from flows.stages.sequence import run_batch
 from flows.stages.workspace import Workspace
+from schemas.guards.roles import DESK, LOADER
 from tests.accounts.people import ANNA, OTTO, add
 from tests.desk.browser import Browser
 from tests.desk.test_batches import TIGHT, bring
+from tests.stages.conftest import As
+from tests.stages.conftest import acting as acting  # noqa: PLC0414 -- the fixture.
 from tests.stages.payments import line
 
 New = Callable[[], Browser]
@@ -87,3 +92,13 @@ def test_nobody_else_decides(workspace: Workspace, browser: New, held: int) -> N
     told = anna.client.post(DECIDE, data=form)
     assert (told.status_code, "takes the role operator" in told.text) == (403, True)
     assert state(workspace) is State.HELD
+
+
+def test_a_desk_that_takes_no_batch_offers_no_decision(
+    workspace: Workspace, acting: As, held: int
+) -> None:
+    """What the account of the database has no right to is not offered."""
+    with acting(DESK).database.connect() as connection:
+        assert not may_run(connection, TAKES)
+    with acting(LOADER).database.connect() as connection:
+        assert may_run(connection, TAKES)

@@ -301,3 +301,25 @@ def test_a_rule_of_nobody_is_proposed_anew_once_there_are_accounts(workspace: Wo
     add(workspace, BO)
     with pytest.raises(AccountRefused, match="whoever may proposes it anew"):
         approve_rule(logged_in(workspace, BO), number, by=None, reason="seen")
+
+
+LONG = "9" * 5000
+"""A number that PostgreSQL reads and Python refuses."""
+
+
+@pytest.mark.parametrize(
+    "more", [f'"x": {LONG}', f'"record": {LONG}', '"x": 1'], ids=["unknown", "record", "one"]
+)
+def test_what_no_rule_says_is_not_kept(workspace: Workspace, rows: Any, more: str) -> None:
+    """It can never be taken from the trail again, and every list of rules reads it."""
+    reconcile(workspace, found())
+    terms = (
+        '{"scope": "tenants 7", "code": "AMOUNT", "currency": 1, "each": "1", "total": "2", '
+        f'"until": "2026-12-31", {more}}}'
+    )
+    with (
+        workspace.database.connect() as connection,
+        pytest.raises(psycopg.errors.RaiseException, match="no terms of a rule"),
+    ):
+        connection.execute("SELECT propose_rule('ann', 'charges', %s)", [terms])
+    assert rows("SELECT count(*) FROM event WHERE what LIKE 'acceptance%'") == [(0,)]

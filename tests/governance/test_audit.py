@@ -15,7 +15,7 @@ from connectors.postgres.trail import add_event
 from flows.stages.workspace import Workspace
 from schemas.guards.trail_rules import APPEND_ONLY, GENESIS, TRIGGERS
 from schemas.ledger import LEDGER
-from tests.governance.runs import tamper
+from tests.governance.runs import found, reconcile, tamper
 
 ODD = 'quote " backslash \\ newline \n tab \t bell \x07 delete \x7f \u2028 \U0001f4b6 ü'
 
@@ -245,10 +245,18 @@ def test_a_session_that_keeps_the_chain_keeps_nobody_from_working(database: Data
 
 
 def test_the_list_is_the_latest_first_and_can_be_searched(database: Database) -> None:
-    write(database, "batch received", "batch staged", "undo")
+    write(database, "batch noted", "batch looked at", "undo")
     with database.connect() as connection:
-        assert [one.what for one in list_events(connection, 2)] == ["undo", "batch staged"]
+        assert [one.what for one in list_events(connection, 2)] == ["undo", "batch looked at"]
         assert [one.what for one in list_events(connection, 9, what="batch")] == [
-            "batch staged",
-            "batch received",
+            "batch looked at",
+            "batch noted",
         ]
+
+
+def test_a_run_that_was_made_one_of_other_tenants_is_told(workspace: Workspace) -> None:
+    """Its scope decides who sees the run, and who is mailed it."""
+    reconcile(workspace, found())
+    tamper(workspace, "reconciliation", "UPDATE reconciliation SET scope = 'tenants 8'")
+    with workspace.database.connect() as connection:
+        assert "the scope of reconciliation 1 is not" in str(verify(connection).broken)

@@ -47,6 +47,7 @@ from schemas.accounts import AccountRole
 from schemas.guards.roles import LOADER, MERGER
 from schemas.jobs import COULD_NOT_RUN, JobKind, JobState
 from tests.accounts.people import ADA, ANNA, BO, CLEO, OTTO, add, logged_in
+from tests.governance.runs import found, reconcile
 from tests.stages.conftest import As
 from tests.stages.payments import HEADER, line, write
 
@@ -346,6 +347,34 @@ def test_a_job_is_asked_again_who_ordered_it_when_it_is_taken(
         assert verify(connection).broken is None
 
 
+def test_what_a_job_makes_is_made_by_who_ordered_it_last(workspace: Workspace, rows: Rows) -> None:
+    """Nobody is logged in where a job is done; rules that it changes are changed by who ordered."""
+    otto = replace(OTTO, roles=(AccountRole.OPERATOR, AccountRole.APPROVER))
+    olga = replace(otto, name="olga")
+    add(workspace, otto, olga)
+    reconcile(workspace, found())
+    number = ordered(logged_in(workspace, otto), JobKind.RECONCILE)
+    do_job(workspace, number, lambda place, job: Done(COULD_NOT_RUN, "no room"))
+    again(logged_in(workspace, olga), number)
+
+    def looser(place: Workspace, job: Job) -> Done:
+        return Done(0, "done", (), reconcile(place, found(), rules="1" * 64).id)
+
+    do_job(workspace, number, looser)
+    made = rows("SELECT by, person FROM event WHERE what = 'reconciled' ORDER BY id")
+    assert made[1] == ("olga", None)
+    (run,) = rows("SELECT max(id) FROM reconciliation")[0]
+    asked = "SELECT refuse_interested(%s, %s)"
+    with workspace.database.connect() as connection:
+        connection.execute(asked, ["otto", run])
+        assert verify(connection).broken is None
+    with (
+        pytest.raises(AccountRefused, match="rules they changed: olga made reconciliation"),
+        workspace.database.connect() as connection,
+    ):
+        connection.execute(asked, ["olga", run])
+
+
 @pytest.mark.long(but=("undo-arguments0",))
 @pytest.mark.parametrize(
     ("kind", "arguments"),
@@ -371,6 +400,16 @@ def test_a_job_waits_for_whose_account_may_do_it(
     assert seen(workspace, number).state is JobState.ORDERED
     do_job(merger, number)
     assert seen(workspace, number).state is JobState.ENDED
+
+
+def test_arguments_that_cannot_be_read_end_one_job_and_no_list(workspace: Workspace) -> None:
+    """PostgreSQL reads numbers of any length; what cannot be read here says nothing."""
+    with workspace.database.connect() as connection:
+        connection.execute("SELECT order_job('rerun', %s, 'a')", [f'{{"x": {"9" * 5000}}}'])
+        (job,) = list_jobs(connection, 50)
+    assert job.arguments == {}
+    assert do_job(workspace, job.id).exit_code == COULD_NOT_RUN
+    assert "batch: Field required" in (seen(workspace, job.id).said or "")
 
 
 def test_a_job_of_nobody_is_not_done_once_there_are_accounts(workspace: Workspace) -> None:

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from connectors.errors import AccountRefused, BatchStateError
 from connectors.postgres.audit import TrailEntry
+from connectors.postgres.command_rights import may_run
 from connectors.postgres.jobs import jobs_of_batch
 from connectors.postgres.ledger import ENDED, RUN_BEGAN, Batch, State
 from connectors.postgres.overview import BatchSummary, list_overview
@@ -55,6 +56,8 @@ class _Decision(Protocol):
 
 
 DECISIONS: Mapping[str, _Decision] = {"release": release_held, "discard": discard_batch}
+TAKES = "discard"
+"""The command that takes what either does; `recon release` goes on with the rows as well."""
 
 
 def decide(visit: Visit) -> Response:
@@ -94,12 +97,14 @@ def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) ->
         files = report_files(visit, connection, batch.id)
         events = [*search_trail(connection, TrailSearch(batch=batch.id), EVENTS + 1)]
         jobs = jobs_of_batch(connection, batch.id, JOBS)
+        may_take = may_run(connection, TAKES)
     undecided = sum(line.at_service.get(state, 0) for state in SEND_ERRORS)
     return visit.page(
         "batch.html.jinja",
         status,
         said=said,
-        may_decide=batch.state is State.HELD and visit.may(AccountRole.OPERATOR),
+        # The account of the desk takes the batch itself: no job does it.
+        may_decide=batch.state is State.HELD and may_take and visit.may(AccountRole.OPERATOR),
         work=_work(visit, line, line.errors - undecided),
         jobs=[(one, told(one)) for one in jobs],
         batch=batch,

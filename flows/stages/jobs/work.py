@@ -1,4 +1,4 @@
-"""Do a job: the stages that its command runs, in the name of who asked, and what came of it.
+"""Do a job: the stages of its command, in the name of who ordered it last, and what came of it.
 
 A process that was killed leaves a job that can be started again. What commands do twice without
 harm is done again; what they would refuse, or do once more, is looked for in the trail first.
@@ -16,7 +16,7 @@ from connectors.files.profile import DEFAULT
 from connectors.files.profile_file import with_terms
 from connectors.files.uploads import drop_upload, upload_paths
 from connectors.postgres.command_rights import refuse_without_right
-from connectors.postgres.jobs import Job, done_for, end_job, find_job, hold_job
+from connectors.postgres.jobs import Job, done_for, end_job, find_job, hold_job, ordered_by
 from connectors.postgres.push.sends import SendDecision, waiting_batches
 from connectors.postgres.reconciliations import find_run, run_of_event
 from connectors.postgres.resume import resumed
@@ -175,10 +175,11 @@ def _undo(workspace: Workspace, asked: UndoArguments, job: Job) -> Done:
     with workspace.database.connect() as connection:
         if done_for(connection, job, "undo"):
             return Done(0, f"Batch {asked.batch} is undone. {BEFORE}")
+        by = ordered_by(connection, job.id)
     undone = undo_and_tell(
         workspace,
         asked.batch,
-        by=job.asked_by,
+        by=by,
         reason=asked.reason,
         over_changes=asked.over_changes,
     )
@@ -188,6 +189,7 @@ def _undo(workspace: Workspace, asked: UndoArguments, job: Job) -> Done:
 def _resolve(workspace: Workspace, asked: ResolveArguments, job: Job) -> Done:
     with workspace.database.connect() as connection:
         before = done_for(connection, job, "resolve")
+        by = ordered_by(connection, job.id)
     if before:
         ended = report_again(workspace, asked.batch)
         return Done(ended.exit_code, f"The rows are settled. {BEFORE}")
@@ -197,7 +199,7 @@ def _resolve(workspace: Workspace, asked: ResolveArguments, job: Job) -> Done:
         asked.batch,
         chosen,
         asked.decision,
-        by=job.asked_by,
+        by=by,
         reason=asked.reason,
         expected=asked.expected,
     )
@@ -227,9 +229,10 @@ def _reconcile(workspace: Workspace, asked: ReconcileArguments, job: Job) -> Don
             said = f"Reconciliation {made.id} of {made.scope}: {word_of(made.verdict)}. {BEFORE}"
             return Done(int(made.verdict not in RECONCILED), said, (), made.id)
         scope, rules = _terms(workspace, connection, asked)
+        by = ordered_by(connection, job.id)
     day = today(workspace.settings.time_zone)
     unread = pull_compared(workspace, scope).unread if wanted(workspace, scope) else {}
-    done = reconcile(workspace, Asked(scope, day, rules, by=job.asked_by, unread=unread))
+    done = reconcile(workspace, Asked(scope, day, rules, by=by, unread=unread))
     return Done(done.exit_code, done.sentence, (), done.run.id)
 
 

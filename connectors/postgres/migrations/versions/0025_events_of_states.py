@@ -7,7 +7,7 @@ revision = "0025"
 down_revision = "0024"
 branch_labels = None
 depends_on = None
-derived = "265994b706f304f7fea245fb237d164447c194eb6283281bce066857fdc544b1"
+derived = "be3bf050c10f8b756cc7e2f3dc1c810f8dd3c9660fe0a9702c78e6f339636c5c"
 
 
 def upgrade() -> None:
