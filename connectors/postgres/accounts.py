@@ -19,9 +19,9 @@ from psycopg.rows import dict_row
 from connectors.errors import LoginRefused
 from connectors.process import whoami
 from schemas.accounts import HOURS, AccountRole, How, is_name
-from schemas.counting import quantity
 from schemas.derived.sql_names import SCHEMA
 from schemas.guards.accounts import ARGON2, BATCH_SCOPE
+from schemas.guards.logins import LONGEST_WAIT, TRIES
 from schemas.show_as import AS_EVER, ShowAs
 
 SHORTEST_PASSWORD, LONGEST_PASSWORD = 12, 1024
@@ -206,14 +206,10 @@ def log_in(
     assert row is not None
     if row[0] == "ok":
         return token
-    if row[0].startswith("wait"):
-        raise LoginRefused(
-            f"Too many logins as {name} were refused. Try again in "
-            f"{quantity(int(row[0].split()[1]), 'second')}."
-        )
     raise LoginRefused(
-        "Name or password is wrong, or the account is disabled. An administrator sees which: "
-        "`recon user list`."
+        "Name or password is wrong, or the account is disabled, or it waits: after "
+        f"{TRIES} refused tries each takes longer, {LONGEST_WAIT // 60} minutes at most. "
+        "An administrator sees who is disabled: `recon user list`."
     )
 
 

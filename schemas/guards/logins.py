@@ -31,8 +31,9 @@ LOGINS_OF: Mapping[str, str] = {
         waits := CASE WHEN one.failed < {TRIES} THEN 0
             ELSE least({LONGEST_WAIT}, 2 ^ least(one.failed - {TRIES}, 20))
                 - extract(epoch FROM clock_timestamp() - one.failed_at) END;
+        -- Said otherwise, it would say that there is such an account.
         IF waits > 0 THEN
-            RETURN 'wait ' || ceil(waits);
+            RETURN 'wrong';
         END IF;
         IF $2 !~ '^[0-9a-f]+$' OR length($2) % 2 = 1
             OR encode(sha256(decode($2, 'hex')), 'hex') <> one.verifier

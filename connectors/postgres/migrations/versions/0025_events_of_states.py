@@ -7,7 +7,7 @@ revision = "0025"
 down_revision = "0024"
 branch_labels = None
 depends_on = None
-derived = "be3bf050c10f8b756cc7e2f3dc1c810f8dd3c9660fe0a9702c78e6f339636c5c"
+derived = "698667b74d016d71133e8aabe907fbd73fed6dd5d333820e653c69b261d662c6"
 
 
 def upgrade() -> None:
