@@ -62,6 +62,15 @@ def last_event(connection: psycopg.Connection, *, of_batches: bool = False) -> i
     return int(row[0])
 
 
+def last_of_batch(connection: psycopg.Connection, what: str, batch_id: int) -> int:
+    """The number of the newest event of a name about a batch; 0: there is none."""
+    row = connection.execute(
+        "SELECT coalesce(max(id), 0) FROM event WHERE what = %s AND batch_id = %s", [what, batch_id]
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
 def is_event_since(connection: psycopg.Connection, event: int, what: str, batch_id: int) -> bool:
     """Whether this was said of a batch after another event."""
     return (

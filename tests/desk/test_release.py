@@ -1,11 +1,13 @@
 """A held batch is released or discarded at the desk, with a reason, by whoever may."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from connectors.postgres.command_rights import may_run
+from connectors.postgres.evidence import ledger_detail
 from connectors.postgres.ledger import State, find_batch
 from flows.desk.pages.one_batch import TAKES
 from flows.stages.sequence import run_batch
@@ -81,6 +83,22 @@ def test_what_was_worked_on_since_it_was_seen_is_looked_at_again(
     assert "was worked on since that page was loaded" in page.text
     page.send(DECIDE, what="release")
     assert state(workspace) is State.CHECKED
+
+
+def test_what_was_held_again_by_hand_is_looked_at_again(
+    workspace: Workspace, browser: New, held: int, acting: As
+) -> None:
+    """Whoever may load can begin a batch again without a run that has it."""
+    page = browser().open(f"/batches/{held}")
+    with acting(LOADER).database.connect() as connection:
+        connection.execute("SELECT add_event(1, 'rewound', 'x', NULL, NULL)")
+        for to in ("received", "staged", "held"):
+            connection.execute("UPDATE batch SET state = %s", [to])
+        told = json.dumps(ledger_detail(connection, held))
+        connection.execute("SELECT add_event(1, 'batch held', 'x', NULL, %s)", [told])
+    page.send(DECIDE, what="release", by="Ann", reason="agreed")
+    assert (page.status, state(workspace)) == (409, State.HELD)
+    assert "was worked on since that page was loaded" in page.text
 
 
 def test_nobody_else_decides(workspace: Workspace, browser: New, held: int) -> None:

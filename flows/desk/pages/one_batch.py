@@ -6,6 +6,7 @@ from decimal import Decimal
 from http import HTTPStatus
 from typing import Any, Protocol
 
+import psycopg
 from starlette.responses import Response
 
 from connectors.errors import AccountRefused, BatchStateError
@@ -16,7 +17,7 @@ from connectors.postgres.ledger import ENDED, RUN_BEGAN, Batch, State
 from connectors.postgres.overview import BatchSummary, list_overview
 from connectors.postgres.push.gate import held_text, why_held
 from connectors.postgres.push.send_page import UNSETTLED
-from connectors.postgres.trail import said_by
+from connectors.postgres.trail import last_of_batch, said_by
 from connectors.postgres.trail_search import TrailSearch, search_trail
 from flows.desk.forms import FormIncomplete, reason_of, refuse_nameless, taken
 from flows.desk.pages.files import report_files
@@ -38,6 +39,7 @@ from flows.stages.workspace import Workspace
 from flows.steps.batch_report import BatchReport, Chain
 from schemas.accounts import AccountRole
 from schemas.derived.views import SEND_ERRORS
+from schemas.guards.batch_states import PREFIX
 from schemas.jobs import MAY_ORDER, JobKind
 
 FLOW_RUN = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -77,7 +79,9 @@ def _decide(visit: Visit, batch: Batch) -> str:
     if decision is None:
         raise FormIncomplete("Say whether the batch is released or discarded.")
     refuse_unless_held(visit.place, batch.id)
-    if visit.typed("seen") != str(batch.lease_epoch):
+    with visit.place.database.connect() as connection:
+        now = _held_as(connection, batch)
+    if visit.typed("seen") != now:
         raise BatchStateError(
             f"Batch {batch.id} was worked on since that page was loaded. Look at what it holds "
             "now, and decide again. Nothing was changed."
@@ -85,6 +89,12 @@ def _decide(visit: Visit, batch: Batch) -> str:
     refuse_nameless(visit)
     decision(visit.place, batch.id, by=visit.by, reason=reason_of(visit))
     return f"/batches/{batch.id}"
+
+
+def _held_as(connection: psycopg.Connection, batch: Batch) -> str:
+    """What a decision is bound to: who had the batch last, and when it was said to be held."""
+    event = last_of_batch(connection, PREFIX + State.HELD, batch.id)
+    return f"{batch.lease_epoch} {event}"
 
 
 def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -> Response:
@@ -97,7 +107,7 @@ def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) ->
         files = report_files(visit, connection, batch.id)
         events = [*search_trail(connection, TrailSearch(batch=batch.id), EVENTS + 1)]
         jobs = jobs_of_batch(connection, batch.id, JOBS)
-        may_take = may_run(connection, TAKES)
+        may_take, held_as = may_run(connection, TAKES), _held_as(connection, batch)
     undecided = sum(line.at_service.get(state, 0) for state in SEND_ERRORS)
     return visit.page(
         "batch.html.jinja",
@@ -105,6 +115,7 @@ def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) ->
         said=said,
         # The account of the desk takes the batch itself: no job does it.
         may_decide=batch.state is State.HELD and may_take and visit.may(AccountRole.OPERATOR),
+        held_as=held_as,
         work=_work(visit, line, line.errors - undecided),
         jobs=[(one, told(one)) for one in jobs],
         batch=batch,
