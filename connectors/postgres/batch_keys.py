@@ -102,11 +102,16 @@ def mark_collisions(
 
 
 def _made(table: Table, names: Sequence[str], alias: str) -> str:
-    """SQL for the values that a number is made of; a time by the moment it is, where it has one."""
+    """SQL for the values that a number is made of, as `flows.steps.validate.key_ids` tells them.
+
+    An amount in whatever digits, and a time by the moment it is, where it has one.
+    """
     parts = []
     for of in (table.by_name[name] for name in names):
         column = f"{alias}.{quoted(of.name)}"
-        if of.kind is Kind.DATETIME:
+        if of.kind is Kind.DOUBLE:
+            column = f"trim_scale({column})"
+        elif of.kind is Kind.DATETIME:
             offset = f"{alias}.{quoted(of.name + OFFSET)}"
             moment = f"({column} - make_interval(mins => {offset}))::text || 'Z'"
             column = f"coalesce({moment}, {column}::text)"
