@@ -269,8 +269,8 @@ def _check_marks(table: Table) -> None:
 def _check_money(table: Table) -> None:
     if table.amounts and table.currency is None:
         raise _KeyError("currency", "is missing. Name the field that says what money is in.")
-    if table.currency and table.by_name[table.currency].kind not in INTEGERS:
-        raise _KeyError("currency", "has to be an integer, as currencies are everywhere.")
+    if table.currency and table.by_name[table.currency].kind is not Kind.INTEGER:
+        raise _KeyError("currency", "has to be of type integer, as currencies are everywhere.")
 
 
 def _check_keys(table: Table) -> None:
