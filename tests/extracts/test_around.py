@@ -284,6 +284,16 @@ def test_a_total_is_written_as_the_amounts_of_records_are(
     assert header.footer.sums == {"PaidAmount": Decimal(amount)}
 
 
+def test_a_total_is_scaled_as_the_amounts_of_records_are(tmp_path: Path) -> None:
+    cents = {"PaidAmount": {"sum": ["Betrag"], "scale": "0.01"}}
+    columns = {one: of for one, of in COLUMNS.items() if one != "Betrag"}
+    profile = bank(footer=[SUM, COUNT], fields=cents, columns=columns)
+    footer = FOOTER.replace("1.214,56", "1" * 30)
+    header, _ = read(tmp_path, HEADER + ROWS + footer, profile)
+    assert header.footer is not None
+    assert header.footer.sums == {"PaidAmount": Decimal(f"{'1' * 28}.11")}
+
+
 @pytest.mark.parametrize(
     ("behind", "said"),
     [
