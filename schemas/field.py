@@ -153,6 +153,13 @@ class Table:
         """The fields that tell two records apart: the business key, or all fields."""
         return self.key or self.columns
 
+    @property
+    def has_plain_key(self) -> bool:
+        """Whether the key is of integers that every record has."""
+        integers = (Kind.INTEGER, Kind.INTEGER64)
+        key = [self.by_name[name] for name in self.key]
+        return bool(key) and all(of.kind in integers and of.required for of in key)
+
     def __iter__(self) -> Iterator[Field]:
         return iter(self.fields)
 

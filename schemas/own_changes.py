@@ -38,6 +38,9 @@ def changes(before: Table, now: Table) -> Iterator[Change]:
         yield Change(f"its title was {before.title}")
     if before.key != now.key:
         yield Change(f"its key was {', '.join(before.key)}", Asks.NO_ROWS)
+    elif before.has_plain_key != now.has_plain_key:
+        how = "by the types of its fields, and whether they say required = true"
+        yield Change(f"its key was kept in another way ({how})", Asks.NO_ROWS)
     if before.currency != now.currency:
         yield Change(f"its currency was {before.currency or 'none'}", Asks.NO_ROWS)
     for name, old in before.by_name.items():

@@ -264,13 +264,17 @@ def _check_marks(table: Table) -> None:
                 raise _KeyError(f"fields.{one.name}.{mark}", f"is for {what}.")
         if len(marked) > 1 and mark != "amount":
             raise _KeyError(f"fields.{marked[1].name}.{mark}", "is said of another field already.")
+    if table.version and not table.by_name[table.version].required:
+        # Of a record without one nobody can say whether it is the older.
+        at = f"fields.{table.version}.version"
+        raise _KeyError(at, "is for a field that all records have. Make it required = true.")
 
 
 def _check_money(table: Table) -> None:
     if table.amounts and table.currency is None:
         raise _KeyError("currency", "is missing. Name the field that says what money is in.")
-    if table.currency and table.by_name[table.currency].kind not in INTEGERS:
-        raise _KeyError("currency", "has to be an integer, as currencies are everywhere.")
+    if table.currency and table.by_name[table.currency].kind is not Kind.INTEGER:
+        raise _KeyError("currency", "has to be of type integer, as currencies are everywhere.")
 
 
 def _check_keys(table: Table) -> None:

@@ -13,7 +13,7 @@ from connectors.files.blocks import blocks
 from connectors.files.content import Content, refused, shown
 from connectors.files.dialect import Dialect
 from connectors.files.linear_patterns import Groups, as_series, decoded, fitting, groups_of
-from connectors.files.manifest import ALL, ManifestEntry, total_of
+from connectors.files.manifest import ALL, EXACT, ManifestEntry, total_of
 from connectors.files.profile import ROWS, Profile, number_form, written_of
 from connectors.files.shadow import shadow
 from connectors.files.workbook_parts import with_remarks
@@ -176,7 +176,8 @@ def _by_pattern(patterns: Sequence[str], lines: Sequence[str]) -> dict[str, Grou
 
 def _number(content: Content, profile: Profile, name: str, text: str) -> Decimal:
     """A number of the footer, written as the feed writes those of the records."""
-    form = number_form(written_of(profile, None if name == ROWS else name))
+    written = written_of(profile, None if name == ROWS else name)
+    form = number_form(written)
     if name == ROWS:
         form = NumberForm(form.decimal, form.thousands, groups=form.groups)
     plain = text.strip(' "')
@@ -188,7 +189,8 @@ def _number(content: Content, profile: Profile, name: str, text: str) -> Decimal
         raise _refused(
             content, f"its footer states {name} as {shown(text, 100)!r}, which is {what}"
         )
-    return number
+    # As the columns are that the field is the sum of.
+    return EXACT.multiply(number, Decimal(written["scale"])) if "scale" in written else number
 
 
 def _refused(content: Content, detail: str) -> ExtractRefused:

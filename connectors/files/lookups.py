@@ -9,7 +9,7 @@ from typing import Any
 from connectors.errors import ProfileError
 from connectors.files.content import shown
 from connectors.files.rule_files import written_text
-from schemas.cells.numbers import exact_number
+from schemas.cells.numbers import plain_number
 from schemas.counting import quantity
 
 LOOKUP, MAP = "lookup", "map"
@@ -86,7 +86,7 @@ def _pairs(key: str, path: Path) -> list[tuple[int, tuple[str, str]]]:
         raise ProfileError(
             f"{key}: {path} has {quantity(len(lines) - 1, 'line')}; the limit is {MOST_LINES}."
         )
-    if lines and exact_number(lines[0][1][-1]) is not None:
+    if lines and plain_number(lines[0][1][-1]) is not None:
         raise ProfileError(
             f"{key}: {path} has no header: line 1 ends with {shown(lines[0][1][-1])!r}, a number. "
             "Write the names of its two columns above it."

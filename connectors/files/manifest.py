@@ -15,7 +15,7 @@ from connectors.files.content import refused, shown
 from connectors.files.delivery import Control, OpenedDelivery, Source, open_source
 from connectors.files.source_text import BROKEN
 from connectors.files.stores import unreadable
-from schemas.cells.numbers import exact_number
+from schemas.cells.numbers import plain_number
 
 MANIFEST_BYTES = 16 << 20
 READ_BYTES = 1 << 20
@@ -380,7 +380,7 @@ def _can_be_kept(text: str) -> bool:
 def _amount(source: Source, where: str, value: object) -> Decimal:
     text = str(value).strip()
     # Decimal reads more than numbers of money: digits of other scripts, underscores, NaN.
-    number = None if isinstance(value, bool) else exact_number(text)
+    number = None if isinstance(value, bool) else plain_number(text)
     if number is None:
         raise _unusable(source, f"{where} is not a plain decimal number: {shown(text, 60)}")
     return number

@@ -27,7 +27,7 @@ from connectors.files.profile_values import (
     whole,
 )
 from connectors.files.profile_writing import WRITTEN
-from schemas.cells.numbers import exact_number
+from schemas.cells.numbers import plain_number
 from schemas.counting import quantity
 from schemas.tables import EXTRACTS
 
@@ -179,8 +179,8 @@ def _field_names(key: str, value: object) -> tuple[str, ...]:
 
 def _scale(key: str, value: object) -> str:
     text = text_of(key, value)
-    number = exact_number(text)
-    if not number or "e" in text:
+    number = plain_number(text)
+    if not number:
         raise ProfileError(
             f'{key} = {shown(text)!r} is not a number to multiply by. Write it plainly: "0.01".'
         )

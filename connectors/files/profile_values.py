@@ -8,6 +8,8 @@ from typing import Any
 
 from connectors.errors import ProfileError
 from connectors.files.content import shown
+from schemas.reasons import NOT_SHOWN
+from schemas.tables import SECRETS
 from schemas.toml_text import suggestion
 
 Reader = Callable[[str, Any], Any]
@@ -38,8 +40,14 @@ def choice(key: str, value: str, allowed: tuple[str, ...], what: str) -> str:
 
 def typed(key: str, value: object, kind: type, what: str) -> Any:
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise ProfileError(f"{key} = {shown(str(value))!r} is not {what}.")
+        said = NOT_SHOWN if _is_of_secret(key) else repr(shown(str(value)))
+        raise ProfileError(f"{key} = {said} is not {what}.")
     return value
+
+
+def _is_of_secret(key: str) -> bool:
+    """Whether a key, in whatever letters, is about a field whose values are never shown."""
+    return not {*map(str.casefold, SECRETS)}.isdisjoint(key.casefold().split("."))
 
 
 def text_of(key: str, value: object) -> str:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import psycopg
 
 from connectors.postgres.corrections import read_name, staged_tables
-from connectors.postgres.ledger import batch_span
+from connectors.postgres.ledger import State, batch_span
 from schemas.derived.sql_names import staged_name
 from schemas.derived.views import (
     AT_PLACES,
@@ -96,6 +96,15 @@ def standing_batches(connection: psycopg.Connection, batch_id: int) -> list[int]
         [sorted(family)],
     ).fetchall()
     return [one for (one,) in standing]
+
+
+def checked_of(connection: psycopg.Connection, batches: Collection[int]) -> list[int]:
+    """Those of some batches whose rows were judged by what they name."""
+    found = connection.execute(
+        "SELECT id FROM batch WHERE id = ANY(%s) AND state <> ALL(%s)",
+        [[*batches], [State.RECEIVED, State.STAGED]],
+    ).fetchall()
+    return [one for (one,) in found]
 
 
 def first_batch(connection: psycopg.Connection, batch_id: int) -> int:

@@ -8,9 +8,18 @@ from collections.abc import Mapping, Sequence
 
 import psycopg
 
+from connectors.postgres.attempts import checked_of, standing_batches
 from connectors.postgres.ledger import batch_span
-from schemas.derived.sql_names import key_columns, staged_name
-from schemas.derived.views import json_expression, of_batch, position, quoted
+from schemas.derived.sql_names import key_columns, listed, staged_name
+from schemas.derived.views import (
+    COUNTS_NOT,
+    STATE,
+    json_expression,
+    of_batch,
+    position,
+    quoted,
+    told_joins,
+)
 from schemas.field import Kind, Reference, Table
 from schemas.kinds import OFFSET
 from schemas.reasons import NOT_SHOWN, REASONS
@@ -102,11 +111,16 @@ def mark_collisions(
 
 
 def _made(table: Table, names: Sequence[str], alias: str) -> str:
-    """SQL for the values that a number is made of; a time by the moment it is, where it has one."""
+    """SQL for the values that a number is made of, as `flows.steps.validate.key_ids` tells them.
+
+    An amount in whatever digits, and a time by the moment it is, where it has one.
+    """
     parts = []
     for of in (table.by_name[name] for name in names):
         column = f"{alias}.{quoted(of.name)}"
-        if of.kind is Kind.DATETIME:
+        if of.kind is Kind.DOUBLE:
+            column = f"trim_scale({column})"
+        elif of.kind is Kind.DATETIME:
             offset = f"{alias}.{quoted(of.name + OFFSET)}"
             moment = f"({column} - make_interval(mins => {offset}))::text || 'Z'"
             column = f"coalesce({moment}, {column}::text)"
@@ -128,7 +142,7 @@ def check_reference(
 
     By default a note per value says so; a feed may have such rows rejected instead. `values` are
     all that the rows name, with the tenant, each once, where they are known. What a batch that is
-    `complete` refers to has to be in it; the database is not asked.
+    `complete` refers to has to be in it, or in the delivery it corrects; the database is not asked.
     """
     if not _find_missing(connection, table, reference, batch_id, values, complete=complete):
         return 0
@@ -206,7 +220,9 @@ def _find_missing(
     target = TABLES[reference.table]
     tenant = quoted("TenantsId") if target.tenant else "NULL::integer"
     column = quoted(reference.column)
-    if not complete:
+    if complete:
+        _meet_in_delivery(connection, reference, batch_id)
+    else:
         join_by_hash(connection, only=False)
         connection.execute(
             f"INSERT INTO met SELECT {column}, {tenant} FROM {target.name} "
@@ -231,6 +247,25 @@ def _find_missing(
     )
     connection.execute("ANALYZE missing")
     return found.rowcount
+
+
+def _meet_in_delivery(connection: psycopg.Connection, reference: Reference, batch_id: int) -> None:
+    """Add to `met` what the other batches of a delivery brought: those that a correction is of.
+
+    Their rows are judged, so that a record is known by the state of its row.
+    """
+    target = TABLES[reference.table]
+    tenant = quoted("TenantsId") if target.tenant else "NULL::integer"
+    column = quoted(reference.column)
+    others = {*standing_batches(connection, batch_id)} - {batch_id}
+    for other in sorted(checked_of(connection, others)):
+        connection.execute(
+            f"""INSERT INTO met SELECT s.{column}, {tenant} FROM {staged_name(target)} s
+            {told_joins(target)}
+            WHERE {of_batch("s")} AND s.{column} IN (SELECT value FROM used)
+                AND {STATE} NOT IN ({listed(COUNTS_NOT)})""",
+            batch_span(connection, other),
+        )
 
 
 def _offer_used(

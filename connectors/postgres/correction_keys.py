@@ -12,17 +12,18 @@ import psycopg
 from connectors.postgres.attempts import (
     AttemptRow,
     attempts_at,
+    checked_of,
     first_batch,
     standing_batches,
 )
 from connectors.postgres.batch_keys import error_data, key_value, ready, untold
 from connectors.postgres.corrections import staged_tables
-from connectors.postgres.ledger import State, batch_span, find_batch
+from connectors.postgres.ledger import batch_span, find_batch
 from connectors.postgres.ranges import Range
 from schemas.derived.sql_names import TARGET_NAMES, key_columns, listed, staged_name
 from schemas.derived.views import (
     AT_PLACES,
-    CORRECTED,
+    COUNTS_NOT,
     ERRORS,
     STATE,
     at_places,
@@ -38,9 +39,6 @@ from schemas.derived.views import (
 from schemas.field import Table
 from schemas.own_columns import PARENT_COLUMN
 from schemas.tables import INSERT_BATCH_DATA
-
-_COUNTS_NOT = (*ERRORS, CORRECTED, "superseded", "excluded")
-"""States of a row that has no part in what its record is."""
 
 
 def mark_strays(connection: psycopg.Connection, table: Table, batch_id: int, corrects: int) -> int:
@@ -147,7 +145,7 @@ def mark_taken_keys(connection: psycopg.Connection, table: Table, batch_id: int)
         return 0
     connection.execute("SELECT lock_corrections(%s)", [first_batch(connection, batch_id)])
     others = set(standing_batches(connection, batch_id)) - {batch_id}
-    checked = set(_checked(connection, others))
+    checked = set(checked_of(connection, others))
     met = [
         one
         for other in sorted(others)
@@ -178,15 +176,6 @@ def mark_taken_keys(connection: psycopg.Connection, table: Table, batch_id: int)
               FROM {staged_name(table)} s {AT_PLACES} WHERE {of_batch("s")}) s"""
     places = at_places(taken) | {"said": list(taken.values())}
     return connection.execute(statement, batch_span(connection, batch_id) | places).rowcount
-
-
-def _checked(connection: psycopg.Connection, batches: Collection[int]) -> list[int]:
-    """Those of some batches that have looked at the keys of others."""
-    found = connection.execute(
-        "SELECT id FROM batch WHERE id = ANY(%s) AND state <> ALL(%s)",
-        [[*batches], [State.RECEIVED, State.STAGED]],
-    ).fetchall()
-    return [one for (one,) in found]
 
 
 def mark_taken_records(
@@ -278,7 +267,7 @@ def _rows_with_their_key(
             'Line ' || {position("first_line")} || ' of ' || e.name || ' in batch ' || s.batch_id
         FROM named_repairs m JOIN {staged_name(table)} s ON {same}
         JOIN extract e ON e.id = s.extract_id {told_joins(table)}
-        WHERE {of_batch("s")} AND {STATE} NOT IN ({listed(_COUNTS_NOT)})
+        WHERE {of_batch("s")} AND {STATE} NOT IN ({listed(COUNTS_NOT)})
             AND m.repaired <> s.extract_id || ':' || s.record_number
             AND m.content <> md5({json_expression(table, "s")})
             AND (%(repairs)s OR coalesce(btrim(s.parent), '') = '')

@@ -25,7 +25,8 @@ _STATED = "\ue000"
 """What stands for the sign of a currency that ends with the decimal sign: no text has it."""
 _ONE = re.compile(r"([^0-9]*)1([^0-9]*)")
 _DIGIT = r"\p{Nd}"
-_EXACT = re.compile(r"[-+]?[0-9]{1,30}(\.[0-9]{1,30})?(e-[0-9])?")
+_PLAIN = r"[-+]?(?:[0-9]{1,30}(?:\.[0-9]{1,30})?|\.[0-9]{1,30})"
+_DIGITS, _EXACT = re.compile(_PLAIN), re.compile(rf"{_PLAIN}(?:[eE][-+]?[0-9]{{1,2}})?")
 
 
 class NoNumberForm(ValueError):
@@ -137,8 +138,13 @@ _NO_CURRENCY = set("+-()%\u2212\u2013")
 """Of a currency they would hide whether a number is below zero, or a share."""
 
 
-def exact_number(text: str) -> Decimal | None:
+def plain_number(text: str) -> Decimal | None:
     """The number that a text says in plain digits, none of them lost; None: it says none."""
+    return Decimal(text) if _DIGITS.fullmatch(text) else None
+
+
+def exact_number(text: str) -> Decimal | None:
+    """The same of a text that may also say a power of ten, as an amount of a record may."""
     return Decimal(text) if _EXACT.fullmatch(text) else None
 
 

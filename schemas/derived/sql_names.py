@@ -6,7 +6,7 @@ themselves are in `schemas.derived.sql`, which a statement need not wait for.
 
 from collections.abc import Iterable
 
-from schemas.field import Kind, Table
+from schemas.field import Table
 from schemas.kinds import stored_columns
 from schemas.ledger import LEDGER, LINEAGE, POSITION
 from schemas.tables import EXTRACTS
@@ -30,12 +30,7 @@ def key_columns(table: Table) -> tuple[str, ...]:
     Keys of required integers are used as they are; any other key by its hash, because texts have
     no length limit (an index entry has) and may be null.
     """
-    integers = (Kind.INTEGER, Kind.INTEGER64)
-    plain = all(
-        table.by_name[name].kind in integers and table.by_name[name].required
-        for name in table.identity
-    )
-    return table.key if plain and table.key else (IDENTITY,)
+    return table.key if table.has_plain_key else (IDENTITY,)
 
 
 def staged_name(table: Table) -> str:

@@ -29,6 +29,8 @@ AGAIN = "delivered again"
 """What lists and reconciliations say of a row in error that counts with another attempt."""
 BY_KEY = "corrected, matched by key"
 """The same of a row that no repair names: one with its key was taken in."""
+COUNTS_NOT = (*ERRORS, CORRECTED, "superseded", "excluded")
+"""States of a row that has no part in what its record is."""
 SEND_ERRORS = ("refused", "differs", "in_doubt")
 """States at the service that make HasError."""
 LISTED = "listed"

@@ -272,6 +272,29 @@ def test_records_between_header_and_a_footer_far_away(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("total", "amount"),
+    [(",50", "0.5"), ("-,00", "0"), ("+,5", "0.5"), ("1e3", "1000"), ("2,5E-1", "0.25")],
+)
+def test_a_total_is_written_as_the_amounts_of_records_are(
+    tmp_path: Path, total: str, amount: str
+) -> None:
+    footer = FOOTER.replace("1.214,56", total)
+    header, _ = read(tmp_path, HEADER + ROWS + footer, bank(footer=[SUM, COUNT]))
+    assert header.footer is not None
+    assert header.footer.sums == {"PaidAmount": Decimal(amount)}
+
+
+def test_a_total_is_scaled_as_the_amounts_of_records_are(tmp_path: Path) -> None:
+    cents = {"PaidAmount": {"sum": ["Betrag"], "scale": "0.01"}}
+    columns = {one: of for one, of in COLUMNS.items() if one != "Betrag"}
+    profile = bank(footer=[SUM, COUNT], fields=cents, columns=columns)
+    footer = FOOTER.replace("1.214,56", "1" * 30)
+    header, _ = read(tmp_path, HEADER + ROWS + footer, profile)
+    assert header.footer is not None
+    assert header.footer.sums == {"PaidAmount": Decimal(f"{'1' * 28}.11")}
+
+
+@pytest.mark.parametrize(
     ("behind", "said"),
     [
         ("2 Buchungen;;\n", "no line at its end fits the pattern 'Summe"),

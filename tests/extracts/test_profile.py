@@ -365,6 +365,24 @@ def test_a_field_that_states_one_thing_takes_none_of_it_from_the_feed() -> None:
     assert written_of(profile, "DiscountAmount") == written_of(profile)
 
 
+@pytest.mark.parametrize(
+    "stated",
+    [
+        "[constants]\nPassword = {}",
+        "[constants]\npassword = {}",
+        "[constants]\nPassword = [{}]",
+        "[fields.Password]\ndefault = {}",
+        "[fields.Password.map]\nA = {}",
+    ],
+)
+def test_a_secret_of_the_wrong_type_is_not_shown(stated: str) -> None:
+    head = 'feed = "x"\nrecord = "client_registration"\n'
+    with pytest.raises(ProfileError) as caught:
+        read_profile(tomllib.loads(head + stated.format("12e5")))
+    assert "(not shown) is not a text" in str(caught.value)
+    assert "12" not in str(caught.value)
+
+
 @pytest.mark.parametrize("constant", ["0,50", "1.234,5", "abc", "1 000.50", "1,234.50"])
 def test_a_constant_is_written_plainly_whatever_the_files_do(tmp_path: Path, constant: str) -> None:
     path = tmp_path / "feed.toml"

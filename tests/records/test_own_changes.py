@@ -5,6 +5,7 @@ import pytest
 from schemas.field import Field, Kind, Reference, Rule, Table
 from schemas.own_changes import Asks, changes
 
+NOT_NULL = Field("Id", Kind.INTEGER, rules=(Rule.NOT_NULL,))
 ID, TEXT = Field("Id", Kind.INTEGER, required=True), Field("Reason", Kind.STRING)
 FEE = Field("Fee", Kind.DOUBLE, amount=True)
 CURRENCY = Field("CurrenciesId", Kind.INTEGER)
@@ -25,6 +26,16 @@ CASES = {
     "nothing": (kind(ID), kind(ID), []),
     "a title": (kind(ID), kind(ID, title="Money back"), [Asks.NOTHING]),
     "a key": (kind(ID, TEXT), kind(ID, TEXT, key=("Id", "Reason")), [Asks.NO_ROWS]),
+    "a key that is required by a rule alone": (
+        kind(ID),
+        kind(NOT_NULL),
+        [Asks.NO_ROWS, Asks.NOTHING, Asks.NOTHING],
+    ),
+    "the other way": (
+        kind(NOT_NULL),
+        kind(ID),
+        [Asks.NO_ROWS, Asks.NO_RECORDS, Asks.NOTHING],
+    ),
     "a currency": (
         kind(ID, CURRENCY, FEE, currency="CurrenciesId"),
         kind(ID, CURRENCY, FEE, currency="Id"),

@@ -115,7 +115,7 @@ def test_a_reference_that_leads_nowhere_is_a_break_until_it_leads_somewhere(
 def test_a_number_tells_the_newer_version(run: Run, rows: Any, tmp_path: Path) -> None:
     marked = "version = true\nbusiness_date = true"
     text = REFUND.replace(marked, "business_date = true")
-    define(tmp_path, f'{text}\n[fields.Round]\ntype = "integer"\nversion = true\n')
+    define(tmp_path, f'{text}\n[fields.Round]\ntype = "integer"\nrequired = true\nversion = true\n')
     first, second = ("1,7,1,10.50,1,2026-01-05T10:00:00Z,a,2", "1,7,1,9,1,2026-01-05T10:00:00Z,a,1")
     for number, of in enumerate((first, second, "2,7,x,1,1,2026-01-05T10:00:00Z,a,1")):
         path = write(tmp_path, of, top=f"{TOP},Round", name=f"{number}.csv")

@@ -80,6 +80,7 @@ def test_where_kinds_are_defined() -> None:
     assert read_own_tables(Path("/nowhere/at/all"), DOCUMENTED).tables == {}
 
 
+VERSION = 'offset"\nrequired = true\nversion = true'
 REFUSED = [
     # before, after, what is said
     ('name = "refund"', 'name = "Refund"', "0.toml, line 2: name = 'Refund' is no name"),
@@ -100,7 +101,10 @@ REFUSED = [
     ('key = ["Id", "TenantsId"]', 'key = ["Idd"]', "Did you mean Id?"),
     ('key = ["Id", "TenantsId"]', 'key = ["Reason"]', "fields.Reason is of the key"),
     ('currency = "CurrenciesId"', "", "currency is missing"),
-    ('currency = "CurrenciesId"', 'currency = "Reason"', "currency has to be an integer"),
+    ('currency = "CurrenciesId"', 'currency = "Reason"', "currency has to be of type integer"),
+    ('currency = "CurrenciesId"', 'currency = "PaymentsId"', "currency has to be of type integer"),
+    (VERSION, VERSION.replace("true", "false", 1), "RefundedAt.version is for a field that all"),
+    (VERSION, VERSION.replace("required = true", 'rules = ["NotNull"]'), "for a field that all"),
     ('"double"', '"money"', "fields.Amount.type = 'money' is none"),
     ('"double"', '"string"', "fields.Amount.amount is for a double"),
     ("[fields.Reason]", "[fields.reason]", "fields.reason = 'reason' is no name"),

@@ -285,3 +285,46 @@ def test_secret_constants_are_inherited(workspace: Workspace, rows: Any, tmp_pat
         )
         assert deliver(workspace, path, form).batch.state is State.COMPLETE
     assert {key for _, key in rows(KEYS)} == {"constant-1"}
+
+
+def test_a_correction_refers_to_the_records_of_the_delivery_it_repairs(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    """Where each delivery brings all that it refers to, it is part of that one; and of no other."""
+    head = "Id,TenantsId,FromCurrenciesId,ToCurrenciesId,ExchangeRate,EffectiveDate"
+    rates = tmp_path / "currency_rates.csv"
+    brings_all = replace(DEFAULT, complete=True)
+
+    def rate(number: int, exchange: str = "1.5") -> str:
+        return f"{number},7,1,2,{exchange},2026-01-01T00:00:00"
+
+    rates.write_text(f"{head}\n{rate(5)}\n")
+    import_delivery(workspace, [str(rates)], DEFAULT)
+    rates.write_text(f"{head}\n{rate(9)}\n{rate(8, 'x')}\n")
+    payments = tmp_path / "payments.csv"
+    wrong = [line(1), *(line(number, amount="ten") for number in (2, 3, 4))]
+    payments.write_text("\n".join([HEADER, *wrong]) + "\n")
+    ended = import_delivery(workspace, [str(rates), str(payments)], brings_all)
+    assert ended.batch.state is State.COMPLETE_WITH_ERRORS
+    named = {}
+    for path in write_rejects(workspace, ended.batch.id, tmp_path / "out", with_secrets=False):
+        for row in csv.DictReader(io.StringIO(path.read_text())):
+            named[row["Id"], "ExchangeRate" in row] = row["ReconRow"]
+
+    def repair(*pairs: tuple[int, int], amount: str) -> list[str]:
+        """What becomes of payments that name these rates."""
+        repaired = [
+            f"{named[str(number), False]},{line(number, amount=amount).removesuffix('9')}{of}"
+            for number, of in pairs
+        ]
+        payments.write_text("\n".join([REPAIRS, *repaired]) + "\n")
+        batch = deliver(workspace, payments, DEFAULT, ended.batch.id).batch.id
+        told = "SELECT state FROM staged_row WHERE batch_id = %s ORDER BY record_number"
+        return [state for (state,) in rows(told, [batch])]
+
+    # Of these rates one was rejected, and one was brought by another delivery.
+    found = repair((2, 9), (3, 8), (4, 5), amount="1")
+    assert found == ["inserted", "rejected", "rejected"]
+    rates.write_text(f"ReconRow,{head}\n{named['8', True]},{rate(8)}\n")
+    assert deliver(workspace, rates, DEFAULT, ended.batch.id).batch.state is State.COMPLETE
+    assert repair((3, 8), amount="2") == ["inserted"], "another correction brought it"

@@ -7,7 +7,9 @@ from fractions import Fraction
 import polars as pl
 import pytest
 
-from flows.steps.validate.frame_totals import totals_by
+from flows.steps.totals import NO_CURRENCY
+from flows.steps.validate.frame_totals import totals_by, totals_of_millionths
+from schemas.field import Field, Kind, Table
 from schemas.tables import EXTRACTS
 
 PAYMENT = EXTRACTS["payment"]
@@ -39,3 +41,20 @@ def test_amounts_of_all_sizes_are_added_up() -> None:
         for _ in range(2_000)
     ]
     assert Fraction(total_of(amounts)) == sum(map(Fraction, amounts))
+
+
+def test_amounts_without_a_currency_are_added_up_alike_on_both_paths() -> None:
+    """Of a kind whose currency is not required; they are shown as such."""
+    fields = (
+        Field("Id", Kind.INTEGER, required=True),
+        Field("Fee", Kind.DOUBLE, amount=True),
+        Field("CurrenciesId", Kind.INTEGER),
+    )
+    fee = Table("fee", "Fee", fields, key=("Id",), currency="CurrenciesId")
+    known = {"Id": [1, 2, 3], "CurrenciesId": [978, None, None]}
+    types = {"CurrenciesId": pl.Int32}
+    rows = pl.DataFrame({**known, "Fee": [5_000_000, 1_500_000, 1_000_000]}, schema_overrides=types)
+    texts = {"state": ["ready"] * 3, "Fee": ["5", "1.5", "1"]}
+    slow = totals_by(fee, pl.DataFrame({**known, **texts}, schema_overrides=types), "state")
+    assert totals_of_millionths(fee, rows) == slow["ready"]
+    assert set(slow["ready"].amounts) == {"978", NO_CURRENCY}

@@ -5,6 +5,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +20,9 @@ from flows.stages.rows.made_of import made_fields
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
+from flows.stages.writing import writing_of
 from flows.steps.validate.arithmetic import ColumnSum
+from schemas.tables import EXTRACTS
 from tests.examples import examples
 from tests.stages.test_fast_path import chunks, compare
 
@@ -105,6 +108,19 @@ def test_what_is_no_sum_is_rejected(
     (reject,) = verdict.rejects
     assert reject.errors[0]["ErrorCode"] == code
     assert said in reject.errors[0]["Message"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "sum_"), [("500", "5"), ("1", "0.01"), ("0", "0"), ("1e5", "1000")]
+)
+def test_a_whole_number_is_written_as_one(cells: str, sum_: str) -> None:
+    """A `scale` has decimals, and leaves none of them where the sum has none."""
+    shape = {**SHAPE, "fields": {"DebtsId": {"sum": ["Cents"], "scale": "0.01"}}}
+    del shape["constants"]
+    form = writing_of(read_profile(shape)).fields["DebtsId"]
+    frame = pl.DataFrame({"Cents": [cells]})
+    made = form.made(EXTRACTS["payment"].by_name["DebtsId"], [pl.col("Cents")])
+    assert frame.select(made).item() == sum_
 
 
 NUMBERS = st.one_of(

@@ -355,6 +355,26 @@ def test_a_number_is_made_of_values_and_not_of_their_spelling(
     assert all(0 <= number < 2**63 for number, _ in found)
 
 
+def test_a_record_that_is_delivered_again_in_other_digits_is_the_same_one(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    """Its number is made of an amount, and is that of no other record for a zero more."""
+    shape = {
+        **{name: one for name, one in SHAPE.items() if name not in ("unpivot", "columns")},
+        "fields": {"Id": {"key": ["EffectiveDate", "ExchangeRate"]}},
+        "policy": {"duplicate": "last_wins"},
+    }
+    head, row = "EffectiveDate,ToCurrenciesId,ExchangeRate\n", "2014-08-25,840,{}\n"
+    for spelled in (["12.5", "12.50"], ["12.500"]):
+        text = head + "".join(map(row.format, spelled))
+        import_delivery(workspace, [write(tmp_path, text)], read_profile(shape))
+    assert rows("SELECT batch_id, state FROM staged_row ORDER BY 1, record_number") == [
+        (1, "superseded"),
+        (1, "inserted"),
+        (2, "unchanged"),
+    ]
+
+
 @pytest.mark.long
 def test_a_cell_is_no_value_by_the_words_of_the_field_it_becomes(
     workspace: Workspace, rows: Any, tmp_path: Path

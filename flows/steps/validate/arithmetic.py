@@ -1,15 +1,13 @@
 """Amounts that are made of several columns: exact decimals, and no number where one is none."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, Inexact, Overflow
 
 import polars as pl
 
-from schemas.cells.numbers import AROUND
+from schemas.cells.numbers import AROUND, exact_number
 
-_PLAIN = re.compile(r"[-+]?(?:[0-9]{1,30}(?:\.[0-9]{1,30})?|\.[0-9]{1,30})(?:[eE][-+]?[0-9]{1,2})?")
 # Nothing of such numbers is ever rounded: the field says whether it can keep the digits.
 _EXACT = Context(prec=1000, traps=[Inexact, Overflow])
 
@@ -50,11 +48,11 @@ class ColumnSum:
         for place, text in enumerate(plain):
             if text is None:
                 continue
-            number = text.strip(AROUND)
-            if not _PLAIN.fullmatch(number):
+            number = exact_number(text.strip(AROUND))
+            if number is None:
                 return f"{self._written(given)} (one of them is no number: {said})"
             add = _EXACT.add if place < self.added else _EXACT.subtract
-            total, found = add(total, Decimal(number)), True
+            total, found = add(total, number), True
         if not found:
             return None
         # Nothing is less than nothing.

@@ -33,13 +33,18 @@ def totals_of_millionths(table: Table, rows: pl.DataFrame) -> Totals:
     """The control totals of typed rows whose amounts are integers, in millionths."""
     amounts: dict[str, dict[str, Decimal]] = {}
     if table.amounts and not rows.is_empty():
-        assert table.currency is not None
         # A sum of many amounts may need more than 64 bits.
-        sums = rows.group_by(table.currency).agg(pl.col(table.amounts).cast(pl.Int128).sum())
+        sums = rows.group_by(_currency(table)).agg(pl.col(table.amounts).cast(pl.Int128).sum())
         for currency, *found in sums.iter_rows():
             values = (Decimal(value).scaleb(-MICRO_DIGITS, EXACT_SUMS) for value in found)
-            amounts[str(currency)] = dict(zip(table.amounts, values, strict=True))
+            amounts[currency] = dict(zip(table.amounts, values, strict=True))
     return Totals(rows.height, int(rows.select(_key_sum(table)).item() or 0), amounts)
+
+
+def _currency(table: Table) -> pl.Expr:
+    """What the amounts of each row are in, as control totals name it."""
+    assert table.currency is not None
+    return pl.col(table.currency).cast(pl.String).fill_null(NO_CURRENCY).alias(_CURRENCY)
 
 
 def _key_sum(table: Table) -> pl.Expr:
@@ -51,14 +56,12 @@ def _key_sum(table: Table) -> pl.Expr:
 
 def totals_by(table: Table, rows: pl.DataFrame, by: str) -> dict[Any, Totals]:
     """The control totals of staged rows by what is in a column, which is never null."""
-    names, currency = table.amounts, pl.lit(NO_CURRENCY)
-    if names:
-        assert table.currency is not None
-        assert all(table.by_name[name].kind is Kind.DOUBLE for name in names)
-        currency = pl.col(table.currency).cast(pl.String).fill_null(NO_CURRENCY)
+    names = table.amounts
+    assert all(table.by_name[name].kind is Kind.DOUBLE for name in names)
+    currency = _currency(table) if names else pl.lit(NO_CURRENCY).alias(_CURRENCY)
     fits = rows.select(pl.col(name).str.contains(_SAFE) for name in names)
     short = (pl.when(fits[name]).then(name).cast(AMOUNT).alias(name) for name in names)
-    told = rows.with_columns(currency.alias(_CURRENCY), *short)
+    told = rows.with_columns(currency, *short)
     beyond = defaultdict[tuple[Any, str, str], Decimal](Decimal)
     for name in names:
         if not fits[name].all():

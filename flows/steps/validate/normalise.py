@@ -71,7 +71,10 @@ class CellForm:
         text = given[0]
         if self.sum is not None:
             plain = [self.plain(of, cell) for cell in given]
-            return self._or_default(pl.coalesce(given), self.sum.of(plain, given, self.number.said))
+            total = self.sum.of(plain, given, self.number.said)
+            if of.kind is not Kind.DOUBLE:  # A whole number has no decimals, a scale has.
+                total = total.str.replace(r"^(-?[0-9]+)\.0+$", "$1")
+            return self._or_default(pl.coalesce(given), total)
         if len(given) > 1:
             joined = pl.concat_str(given, separator=self.join, ignore_nulls=True)
             text = pl.when(~pl.all_horizontal(one.is_null() for one in given)).then(joined)
