@@ -211,6 +211,8 @@ class SideFrames:
         own = [of[table.name] for of in (self.extract, self.database) if table.name in of]
         if not own:
             return listed.clear()
+        if self.tenants and table.tenant is None:
+            batches = [one for one in batches if one in self.bound]
         sides = [whole(loads) if part is None else loads[part]() for loads in own]
         return of_scope(self.connection, table, listed, sides, batches)
 
