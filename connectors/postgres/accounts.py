@@ -114,6 +114,24 @@ def scopes_seen(connection: psycopg.Connection, scopes: Iterable[str]) -> set[st
     return {str(scope) for (scope,) in rows}
 
 
+def sees_part(connection: psycopg.Connection, table: str) -> bool:
+    """Whether the rows of a table that are seen here may be a part of them."""
+    row = connection.execute(
+        f"SELECT row_security_active(%s) AND NOT {SCHEMA}.sees_all()", [f"{SCHEMA}.{table}"]
+    )
+    return (row.fetchone() or (False,))[0] is True
+
+
+def sees_breaks(connection: psycopg.Connection, number: int) -> bool:
+    """Whether whoever acts here sees all breaks of a reconciliation."""
+    row = connection.execute(
+        f"SELECT NOT row_security_active('{SCHEMA}.break_state') OR {SCHEMA}.sees_all() "
+        f"OR %s = ANY ({SCHEMA}.seen_runs(true))",
+        [number],
+    )
+    return (row.fetchone() or (False,))[0] is True
+
+
 def is_batch_seen(connection: psycopg.Connection, batch_id: int) -> bool:
     """Whether there is such a batch, and whoever acts here sees it."""
     row = connection.execute(f"SELECT {BATCH_SEEN} FROM batch b WHERE b.id = %s", [batch_id])

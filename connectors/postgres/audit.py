@@ -16,6 +16,7 @@ import psycopg
 from psycopg.rows import dict_row, namedtuple_row, tuple_row
 
 from connectors.errors import AccountRefused
+from connectors.postgres.accounts import sees_part
 from connectors.postgres.break_digests import breaks_hash, decisions_hash
 from connectors.postgres.evidence import EVENTS as EVIDENCE
 from connectors.postgres.evidence import check_evidence
@@ -71,9 +72,7 @@ class TrailEntry:
 
 def verify(connection: psycopg.Connection, noted: str | None = None) -> VerifiedTrail:
     """Prove the chain on one snapshot; `noted` is a hash that must still be in it."""
-    if connection.execute("SELECT row_security_active('event') AND NOT sees_all()").fetchone() == (
-        True,
-    ):
+    if sees_part(connection, "event"):
         raise AccountRefused(
             "Whoever sees some tenants, or is not logged in, sees a part of the trail, which "
             "proves nothing. Somebody who sees all of it has to log in and verify it."

@@ -62,6 +62,12 @@ class Batch:
     def __post_init__(self) -> None:
         object.__setattr__(self, "state", State(self.state))
 
+    @property
+    def tenant(self) -> int | None:
+        """The tenant that it is bound to; None: it may hold rows of any."""
+        bound: int | None = json.loads(self.profile).get("tenant")
+        return bound
+
 
 @dataclass(frozen=True, slots=True)
 class Extract:

@@ -3,6 +3,10 @@
 Runs, their breaks and the decisions about these are never changed, only added. So what the breaks
 of a run are now follows from the run and the decisions on it: the database is asked for the last
 one each time, and what is new is taken in.
+
+What is kept is shown to everybody who may see it, and PostgreSQL shows nothing to a login that has
+ended, without a word. So nothing is kept, or shown, where whoever asked does not see all of it once
+it is read: a login that ended does not come back.
 """
 
 import logging
@@ -17,7 +21,8 @@ from typing import Generic, TypeVar
 import polars as pl
 import psycopg
 
-from connectors.errors import ReconError
+from connectors.errors import LoginRefused, ReconError
+from connectors.postgres.accounts import is_batch_seen, sees_breaks, sees_part
 from connectors.postgres.breaks import decided_after, newest_decision, proposals_on
 from connectors.postgres.ledger import ENDED, Batch, State
 from connectors.postgres.overview import BatchSummary
@@ -121,11 +126,13 @@ class Kept:
             if before is not None:
                 ids = decided_after(connection, run.id, before.through)
             if before is None or ids is None:
-                return _Standing(newest, _decided(connection, run, left))
-            changed = pl.col("id").is_in(ids)
-            anew = _decided(connection, run, left.filter(changed), ids)
-            together = pl.concat([before.breaks.filter(~changed), anew]).sort("id")
-            return _Standing(newest, together)
+                now = _decided(connection, run, left)
+            else:
+                changed = pl.col("id").is_in(ids)
+                anew = _decided(connection, run, left.filter(changed), ids)
+                now = pl.concat([before.breaks.filter(~changed), anew]).sort("id")
+            _refuse_ended(sees_breaks(connection, run.id))
+            return _Standing(newest, now)
 
         return self._breaks.renewed((run.id, run.chain_hash), take_in).breaks
 
@@ -138,6 +145,7 @@ class Kept:
             rules = rules_of(place, connection, run.rules_hash) or Rules()
             left = breaks_left_by(connection, run).sort("id")
             left = left.with_columns(severities(left, rules, run.as_of))
+            _refuse_ended(sees_breaks(connection, run.id))
             return with_ages(left, run.as_of, rules.calendar)
 
         return self._left.get((run.id, run.chain_hash), read)
@@ -155,13 +163,19 @@ class Kept:
     def changes(
         self, place: Workspace, connection: psycopg.Connection, run: Reconciliation
     ) -> Changes:
-        """What whoever approves it now accepts with it."""
+        """What whoever approves it now accepts with it, by what they see of what is signed."""
+        part = sees_part(connection, "signature")
 
         def compare() -> Changes:
             # Of breaks only what rules set aside counts, and no decision changes that.
-            return to_accept(place, connection, run, self._breaks_left(place, connection, run))
+            left = self._breaks_left(place, connection, run)
+            changes = to_accept(place, connection, run, left)
+            _refuse_ended(
+                sees_breaks(connection, run.id) and sees_part(connection, "signature") is part
+            )
+            return changes
 
-        key = run.id, run.chain_hash, newest_signature(connection)
+        key = run.id, run.chain_hash, newest_signature(connection), part
         return self._changes.get(key, compare)
 
     def why_interested(
@@ -192,12 +206,26 @@ class Kept:
         sent = tuple(sorted(line.at_service.items()))
         facts = (batch.state, batch.lease_epoch, line.rows, line.errors, line.refused, sent)
         key = batch.id, batch.opened_at, said, facts
-        return self._reports.get(key, lambda: build_report(place, connection, batch.id))
+
+        def build() -> BatchReport:
+            report = build_report(place, connection, batch.id)
+            _refuse_ended(is_batch_seen(connection, batch.id))
+            return report
+
+        return self._reports.get(key, build)
 
     def trend_point(self, place: Workspace, run: Reconciliation) -> TrendPoint | None:
         """What the report of a run said was open; None where it cannot be read."""
         key = run.id, run.report_hash
         return self._trend.get(key, lambda: trend_point(place, run))
+
+
+def _refuse_ended(sees: bool) -> None:
+    if not sees:
+        raise LoginRefused(
+            "Your login has ended while this was read, or is for other tenants now. Log in, and "
+            "open the page again."
+        )
 
 
 def _decided(
@@ -222,7 +250,8 @@ def _key(connection: psycopg.Connection, run: Reconciliation) -> Hashable:
 def warming(place: Workspace, kept: Kept) -> Iterator[None]:
     """Until the block ends, read the last run of each scope once, the newest first.
 
-    Who may see a run is asked where it is shown, and not here.
+    Who may see a run is asked where it is shown, and not here. By an account of the database that
+    sees nothing without a login (recon_desk, once there are accounts), nothing is read ahead.
     """
     stopped = Event()
     known: set[tuple[int, str]] = set()

@@ -40,11 +40,11 @@ class Home:
     sandbox: Sandbox
     folder: Path
 
-    def deliver(self, name: str, text: str, *, push: bool = True) -> int:
+    def deliver(self, name: str, text: str, *, push: bool = True, tenant: int | None = None) -> int:
         path = self.folder / name / f"{name.rstrip('0123456789-')}.csv"
         path.parent.mkdir()
         path.write_text(text)
-        profile = PUSHED if push else DEFAULT
+        profile = replace(PUSHED if push else DEFAULT, tenant=tenant)
         return import_delivery(self.place, [str(path)], profile).batch.id
 
     def lists(self, record: str, text: str) -> None:
@@ -216,6 +216,37 @@ def test_a_scope_of_batches_is_held_against_its_own_records_in_ranges_too(home: 
         home.place = replace(home.place, settings=replace(home.place.settings, limits=set_to))
         found = [codes(home.run(batch))["MISSING_IN_EXTRACT G"] for batch in (one, two)]
         assert found == [0, 0]
+
+
+def test_a_scope_of_tenants_is_held_against_what_its_batches_brought_of_kinds_without_a_tenant(
+    home: Home,
+) -> None:
+    top = "PaymentPlansId,PlannedDate,PlannedAmount,PlannedCurrenciesId,PaymentsId,StatusCodesId"
+
+    def details(*plans: int) -> str:
+        return "\r\n".join([top, *(f"{n},2026-01-02T00:00:00,5,978,,1" for n in plans)]) + "\r\n"
+
+    home.deliver("payment_plan_detail1", details(1, 2), push=False, tenant=7)
+    home.deliver("payment_plan_detail2", details(3, 4), push=False, tenant=8)
+    home.deliver("payment_plan_detail3", details(5, 6), push=False)
+    home.deliver("insert_batch_data1", batch_rows(1, 2), tenant=7)
+    home.deliver("insert_batch_data2", batch_rows(3, 4))
+    home.lists("insert_batch_data", batch_rows(1, 3, 9, merged="true"))
+    home.sandbox.load("payment_plan_detail", written(home.folder / "plans.csv", details(1, 3, 5)))
+    pull(home.place, ["insert_batch_data"])
+    pull(home.place, ["payment_plan_details"])
+    day = datetime.now(UTC).date()
+    for tenant, batches in ((7, (1, 4)), (8, (2,))):
+        done = reconcile(home.place, Asked(Scope(tenants=(tenant,)), day, Rules()))
+        assert codes(done) == codes(home.run(*batches)), "as a scope of these batches"
+        assert codes(done)
+    nobodys = reconcile(home.place, Asked(Scope(tenants=(9,)), day, Rules()))
+    assert codes(nobodys) == {}
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
 
 
 @pytest.mark.long

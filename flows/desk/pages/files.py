@@ -14,6 +14,7 @@ from connectors.postgres.looks import look_at
 from flows.desk.review import REPORTS
 from flows.desk.seen import batch_of, run_of, shows_text
 from flows.desk.visit import Visit
+from flows.stages.reconcile.corrections import FOLDER
 from flows.stages.reconcile.report_files import listed_files, sha256_of
 from schemas.guards.trail_rules import report_hash
 from schemas.life import Look
@@ -34,14 +35,19 @@ def give(visit: Visit) -> Response:
         run = run_of(visit, connection)
     folder = visit.place.settings.reports / run.folder
     listed = listed_files(folder, run)
-    if name not in listed:
-        return _none(visit, f"The report of run {run.id} has no file of this name.")
+    if name not in listed or not is_given(visit, name):
+        return _none(visit, f"The report of run {run.id} has no file of this name to show you.")
     if report_hash(listed) != run.report_hash or sha256_of(folder / name) != listed[name]:
         raise _altered(f"{name} of run {run.id}")
     if name in REPORTS:
         with visit.place.database.connect() as connection:
             look_at(connection, run.id, Look.REPORT)
     return _file(folder, name, f"run-{run.id}")
+
+
+def is_given(visit: Visit, name: str) -> bool:
+    """Whether a file of a run's report is for the visitor: corrections are delivered text."""
+    return shows_text(visit) or not name.startswith(f"{FOLDER}/")
 
 
 def give_of_batch(visit: Visit) -> Response:

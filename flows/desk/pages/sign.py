@@ -11,6 +11,7 @@ from connectors.postgres.reconciliations import Reconciliation, latest_run
 from connectors.postgres.signatures import signatures_of
 from flows.desk.filters import BreakSearch
 from flows.desk.forms import FormIncomplete, refuse_nameless, status_of
+from flows.desk.pages.files import is_given
 from flows.desk.seen import run_of
 from flows.desk.visit import Visit
 from flows.stages.reconcile.as_of import RESTATED
@@ -104,11 +105,18 @@ def _facts(visit: Visit, connection: psycopg.Connection, run: Reconciliation) ->
     }
 
 
-def _files(visit: Visit, run: Reconciliation) -> tuple[list[tuple[str, str, int]], str | None]:
-    """Name, hash and bytes of each file that is signed; and what is wrong with them, or None."""
+def _files(
+    visit: Visit, run: Reconciliation
+) -> tuple[list[tuple[str, str, int, bool]], str | None]:
+    """Name, hash and bytes of each file that is signed, and whether the visitor may open it.
+
+    And what is wrong with them, or None.
+    """
     try:
         folder = check_files(visit.place, run)
         listed = sorted(listed_files(folder, run).items())
     except SignatureRefused as refused:
         return [], str(refused)
-    return [(name, told, (folder / name).stat().st_size) for name, told in listed], None
+    return [
+        (name, told, (folder / name).stat().st_size, is_given(visit, name)) for name, told in listed
+    ], None

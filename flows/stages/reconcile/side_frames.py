@@ -39,6 +39,7 @@ class SideFrames:
         connection: psycopg.Connection,
         others: Sequence[psycopg.Connection],
         tenants: Collection[int],
+        bound: Collection[int],
         broken: Collection[int],
         at_once: int,
         *,
@@ -48,6 +49,8 @@ class SideFrames:
         self.others = others
         """What sees the same as the connection does, and reads with it."""
         self.tenants = tenants
+        self.bound = bound
+        """Batches that are bound to one of the tenants."""
         self.narrow = narrow
         self.broken = broken
         self.at_once = at_once
@@ -115,9 +118,7 @@ class SideFrames:
         return self._there(arrived, rows)
 
     def _there(self, arrived: Arrived, rows: pl.DataFrame) -> pl.DataFrame:
-        rows = texts_last(self._of_tenants(rows))
-        arrived.add(rows)
-        return rows
+        return _told(arrived, self._of_tenants(rows))
 
     def _add_whole(
         self,
@@ -191,7 +192,7 @@ class SideFrames:
                 (self.keep(by_row(mine)),) if of_key is None else put_aside(of_key, (mine,), by_row)
             )
             return
-        if self.narrow:
+        if self._is_listed_beside(table):
             arrived, parts = Arrived(table), aside
             aside = []
             for number, load in enumerate(parts):
@@ -205,14 +206,25 @@ class SideFrames:
         self, table: Table, listed: pl.DataFrame, batches: Sequence[int], part: int | None = None
     ) -> pl.DataFrame:
         """What the scope speaks of in a listing, or in a part of it."""
-        if not self.narrow:
+        if not self._is_listed_beside(table):
             return listed
-        own = (of[table.name] for of in (self.extract, self.database) if table.name in of)
+        own = [of[table.name] for of in (self.extract, self.database) if table.name in of]
+        if not own:
+            return listed.clear()
+        if self.tenants and table.tenant is None:
+            batches = [one for one in batches if one in self.bound]
         sides = [whole(loads) if part is None else loads[part]() for loads in own]
         return of_scope(self.connection, table, listed, sides, batches)
 
     def _of_listing(self, listing: Extract, arrived: Arrived, rows: pl.DataFrame) -> pl.DataFrame:
-        return self._there(arrived, rows.filter(pl.col("extract_id") == listing.id))
+        rows = rows.filter(pl.col("extract_id") == listing.id)
+        if self.tenants and "TenantsId" in rows.columns:
+            rows = rows.filter(pl.col("TenantsId").is_in(self.tenants))
+        return _told(arrived, rows)
+
+    def _is_listed_beside(self, table: Table) -> bool:
+        """Whether only what a listing has beside records of the scope is known to be of it."""
+        return self.narrow or (bool(self.tenants) and table.tenant is None)
 
     def _addable(self, table: Table, *sides: pl.DataFrame) -> list[pl.DataFrame]:
         """The sides with amounts that can be added up; what is told of others is told."""
@@ -228,10 +240,23 @@ class SideFrames:
             self.unfit[table.name] = self.unfit.get(table.name, 0) + told
 
     def _of_tenants(self, rows: pl.DataFrame) -> pl.DataFrame:
-        if not self.tenants or "TenantsId" not in rows.columns:
+        """Rows that name a tenant of the scope; where they name none, those of its batches.
+
+        So PostgreSQL shows them to accounts of these tenants too (`schemas.guards.tenants`).
+        """
+        if not self.tenants:
             return rows
-        # A row whose tenant cannot be read is kept: nobody else would tell of it.
-        return rows.filter(pl.col("TenantsId").is_in(self.tenants) | pl.col("TenantsId").is_null())
+        theirs = pl.col("batch_id").is_in(self.bound)
+        if "TenantsId" in rows.columns:
+            tenant = pl.col("TenantsId")
+            theirs = tenant.is_in(self.tenants) | (tenant.is_null() & theirs)
+        return rows.filter(theirs)
+
+
+def _told(arrived: Arrived, rows: pl.DataFrame) -> pl.DataFrame:
+    rows = texts_last(rows)
+    arrived.add(rows)
+    return rows
 
 
 def _aside(

@@ -4,7 +4,6 @@ The report's hash is made from the hashes of its files. It is recomputed from th
 whenever somebody signs, and whenever a later run builds on what was signed.
 """
 
-import json
 import re
 import unicodedata
 from dataclasses import dataclass
@@ -32,8 +31,8 @@ from flows.stages.reconcile.breaks import breaks_now, what_is_open
 from flows.stages.reconcile.kept_signatures import keep_signatures
 from flows.stages.reconcile.not_opened import not_opened
 from flows.stages.reconcile.report_files import check_files, listed_files
-from flows.stages.reconcile.rules import TOTALS, rules_of
-from flows.stages.reconcile.since_signed import to_accept
+from flows.stages.reconcile.rules import rules_of
+from flows.stages.reconcile.since_signed import changes_on_page, to_accept
 from flows.stages.reconcile.sources import Scope
 from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
@@ -331,7 +330,7 @@ def _accepted_changes(
     with another report since.
     """
     changes = to_accept(workspace, connection, run)
-    on_page = _on_page(workspace, run)
+    on_page = changes_on_page(workspace, run).accept
     given = (named or "").strip().lower()
     fits = {one for one in (changes.accept, on_page) if one and one.startswith(given)}
     if given and (len(given) < SHORTEST or not fits):
@@ -352,12 +351,6 @@ def _accepted_changes(
             f"that too: recon sign approve {run.id} --accept-changes {changes.accept[:HASH]}"
         )
     return (changes.accept or on_page) if given else None
-
-
-def _on_page(workspace: Workspace, run: Reconciliation) -> str:
-    """The hash that page one has; empty where it has none, as that of an earlier version."""
-    totals = json.loads((workspace.settings.reports / run.folder / TOTALS).read_bytes())
-    return str((totals.get("changes") or {}).get("accept") or "")
 
 
 def _told(run: Reconciliation, changes: Changes) -> str:

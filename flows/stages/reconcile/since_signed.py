@@ -4,11 +4,13 @@ How the figures are made, and acceptances, that are other than they were, and op
 the report of another scope shows.
 """
 
+import json
 from collections.abc import Iterator
 
 import polars as pl
 import psycopg
 
+from connectors.postgres.accounts import sees_part
 from connectors.postgres.reconciliations import Reconciliation, scope_hash
 from connectors.postgres.signatures import last_approved
 from flows.stages.reconcile.breaks import breaks_left_by, breaks_now
@@ -16,13 +18,14 @@ from flows.stages.reconcile.held_against import Base, baseline, of_same_records
 from flows.stages.reconcile.kept_signatures import lost_signatures
 from flows.stages.reconcile.method import Method, method_of
 from flows.stages.reconcile.profile_changes import profile_changes
+from flows.stages.reconcile.rules import TOTALS
 from flows.stages.reconcile.setting_changes import setting_changes
 from flows.stages.reconcile.sources import Scope
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.acceptance import accepted_terms
 from flows.steps.breaks.carried_states import RULES, is_aside, is_open
 from flows.steps.reconcile.changes import accepted_by, rule_changes
-from flows.steps.reconcile.report import AsideLine, Changes
+from flows.steps.reconcile.report import AsideLine, Changes, RuleChange
 from schemas.counting import quantity
 from schemas.life import BreakState
 
@@ -50,8 +53,13 @@ def to_accept(
     """What whoever approves a report now accepts with it: how its figures are made otherwise.
 
     It is held against what is signed by now, which may be more than when the report was written.
-    `breaks` are those of the run, where somebody has read them already.
+    Whoever sees a part of what is signed, or of the batches, accepts what page one says, which was
+    written by who sees all of it. `breaks` are those of the run, where somebody has read them.
     """
+    if sees_part(connection, "signature"):
+        on_page = changes_on_page(workspace, run)
+        if on_page.accept:
+            return on_page
     base = baseline(connection, run.scope, run.id)
     if base is None:
         return Changes(since="")
@@ -62,6 +70,32 @@ def to_accept(
              for (state,), frame in by_rules.group_by("state")]  # fmt: skip
     changes = _method_changes(workspace, connection, base, now, aside=tuple(aside))
     return accepted_by(changes, now.rules_hash)
+
+
+def changes_on_page(workspace: Workspace, run: Reconciliation) -> Changes:
+    """What page one of a run says is made otherwise; nothing where it is of an earlier version.
+
+    Nothing either where its file is not there: nobody signs a report that is not whole.
+    """
+    try:
+        totals = json.loads((workspace.settings.reports / run.folder / TOTALS).read_bytes())
+    except (OSError, ValueError):
+        return Changes(since="")
+    told = totals.get("changes") or {}
+    rules, profiles, settings = (
+        tuple(RuleChange(**one) for one in told.get(name, ()))
+        for name in ("rules", "profiles", "settings")
+    )
+    return Changes(
+        since=str(told.get("since", "")),
+        signed=bool(told.get("signed")),
+        accept=str(told.get("accept") or ""),
+        rules_before=str(told.get("rules_before", "")),
+        rules=rules,
+        profiles=profiles,
+        settings=settings,
+        aside=tuple(AsideLine(**one) for one in told.get("aside", ())),
+    )
 
 
 def signed_acceptances(connection: psycopg.Connection, scope: str) -> pl.DataFrame:

@@ -78,6 +78,10 @@ class Scope:
         """Whether it is about some batches alone, and not about all that the service has."""
         return bool(self.batches or self.feeds)
 
+    def may_have(self, batch: Batch) -> bool:
+        """Whether a batch may have rows of its tenants."""
+        return not self.tenants or batch.tenant is None or batch.tenant in self.tenants
+
     @classmethod
     def read(cls, text: str) -> "Scope | None":
         """The scope that `text` names; None: it names none, as that of a restatement."""
@@ -179,12 +183,21 @@ def _gathered(
     of_batches = sorted({one.batch_id for one in (*extracts, *listings)})
     # The server hashes what is staged while that is read.
     digests = aside(connection, others[1:], lambda other: staged_digests(other, hashed, of_batches))
+    bound = frozenset(one.id for one in delivered if one.tenant in scope.tenants)
     frames = SideFrames(
-        connection, others[:1], scope.tenants, frozenset(broken), at_once, narrow=scope.narrow
+        connection,
+        others[:1],
+        scope.tenants,
+        bound,
+        frozenset(broken),
+        at_once,
+        narrow=scope.narrow,
     )
     for record in records:
         if record == INSERT_BATCH_DATA.name:
-            _add_batch_rows(workspace, connection, frames, extracts, broken)
+            # Its rows name no tenant.
+            theirs = [one for one in extracts if not scope.tenants or one.batch_id in bound]
+            _add_batch_rows(workspace, connection, frames, theirs, broken)
         else:
             frames.add(record, [batch.id for batch in delivered], places, service=service)
     again = delivered_again(connection, [batch.id for batch in delivered])
@@ -265,15 +278,19 @@ def _add_batch_rows(
             rows.append(delivered_batch_rows(workspace, connection, [extract]))
         except EvidenceBroken as fault:
             broken[extract.id] = str(fault)
-    if not any(one.id in broken for one in extracts if one.record == INSERT_BATCH_DATA.name):
+    unproven = any(one.id in broken for one in extracts if one.record == INSERT_BATCH_DATA.name)
+    if rows and not unproven:
         frames.extract[INSERT_BATCH_DATA.name] = (held(pl.concat(rows)),)
 
 
 def _batches(connection: psycopg.Connection, scope: Scope) -> list[Batch]:
-    """What was delivered; a listing of the service counts for every scope, named or not."""
+    """What was delivered; a listing of the service counts for every scope, named or not.
+
+    A batch that is bound to a tenant has no row of another.
+    """
     if scope.batches:
         named = [ledger.find_batch(connection, number) for number in sorted(scope.batches)]
-        return [batch for batch in named if batch.feed != LISTING_FEED]
+        return [one for one in named if one.feed != LISTING_FEED and scope.may_have(one)]
     every = ledger.list_batches(connection, limit=1_000_000)
     return sorted(
         (
@@ -282,6 +299,7 @@ def _batches(connection: psycopg.Connection, scope: Scope) -> list[Batch]:
             if batch.state not in NOT_COUNTED
             and batch.feed != LISTING_FEED
             and (not scope.feeds or batch.feed in scope.feeds)
+            and scope.may_have(batch)
         ),
         key=lambda batch: batch.id,
     )

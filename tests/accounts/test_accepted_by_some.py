@@ -1,0 +1,41 @@
+"""An approver of some tenants accepts what was made otherwise than was signed, seen or not."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from connectors.errors import DecisionsMissing
+from connectors.files.profile import DEFAULT
+from connectors.postgres.database import Database
+from flows.stages.reconcile.run import Asked, reconcile
+from flows.stages.reconcile.sign import approve, prepare
+from flows.stages.reconcile.since_signed import to_accept
+from flows.stages.reconcile.sources import Scope
+from flows.stages.sequence import import_delivery
+from flows.stages.workspace import Workspace
+from flows.steps.rules.file import read_rules_text
+from tests.accounts.people import ANNA, BO, add, logged_in
+from tests.governance.test_three_days import FIRST, SECOND, TOLERANCE, hash_on_page_one, sign
+from tests.governance.test_three_days import run as run_everything
+from tests.stages.payments import line, write
+
+LOOSE = read_rules_text(f'name = "strict"\nreferences = []\n{TOLERANCE}')
+
+
+def test_rules_other_than_a_wider_scope_signed_are_accepted_by_the_hash_on_page_one(
+    workspace: Workspace, controller: str, tmp_path: Path
+) -> None:
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1, day=28))], DEFAULT)
+    sign(workspace, run_everything(workspace, FIRST))
+    done = reconcile(workspace, Asked(Scope(tenants=(7,)), SECOND, LOOSE))
+    named = hash_on_page_one(done)
+    bo = replace(BO, tenants=(7,))
+    add(workspace, ANNA, bo)
+    prepare(logged_in(workspace, ANNA), done.run.id, by=None, comment="")
+    some = logged_in(replace(workspace, database=Database(controller, 10)), bo)
+    with some.database.connect() as connection:
+        assert to_accept(some, connection, done.run) == done.report.changes
+    with pytest.raises(DecisionsMissing, match=f"--accept-changes {named}"):
+        approve(some, done.run.id, by=None, comment="")
+    approve(some, done.run.id, by=None, comment="", accept_changes=named)

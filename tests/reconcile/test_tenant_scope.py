@@ -1,0 +1,74 @@
+"""A scope of tenants reads what is theirs: rows that name them, and what their batches brought."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from connectors.files.profile import DEFAULT
+from connectors.postgres.ledger import find_batch
+from flows.stages.reconcile.sources import Gathered, Scope, gather_sources
+from flows.stages.sequence import import_delivery
+from flows.stages.workspace import Workspace
+from tests.conftest import Once
+from tests.stages.payments import line, write
+
+DETAIL = (
+    "PaymentPlansId,PlannedDate,PlannedAmount,PlannedCurrenciesId,PaymentsId,StatusCodesId\n"
+    "{0},2026-01-02T00:00:00Z,10.50,1,{0},1\n"
+)
+USERS = "Id,UserName,Email\n{0},user{0},user{0}@example.com\n"
+
+
+@pytest.fixture
+def place(workspace: Workspace, tmp_path: Path, once: Once) -> Workspace:
+    """A delivery bound to tenant 7, one bound to 8, and one to none with rows of both."""
+
+    def build() -> None:
+        for number, tenant in ((7, 7), (8, 8), (9, None)):
+            folder = tmp_path / str(number)
+            rows = [line(number, tenant=tenant or 7), line(number * 10, tenant=tenant or 8)]
+            # A row of which nobody can tell whose it is.
+            rows.append(line(number * 100).replace(f"{number * 100},7,", f"{number * 100},?,"))
+            files = [write(folder / f"payments-{number}.csv", *rows)]
+            for name, text in {"details": DETAIL, "users": USERS}.items():
+                path = folder / f"{name}-{number}.csv"
+                path.write_text(text.format(number))
+                files.append(str(path))
+            import_delivery(workspace, files, replace(DEFAULT, tenant=tenant))
+
+    return once(build)
+
+
+def gathered(place: Workspace, scope: Scope) -> Gathered:
+    with place.database.connect() as connection:
+        return gather_sources(place, connection, scope, {})
+
+
+KEYS = {"payment": "Id", "payment_plan_detail": "PaymentPlansId", "user_account": "Id"}
+
+
+@pytest.mark.parametrize("side", ["extract", "database"])
+def test_it_reads_rows_of_its_tenants_and_of_their_batches(place: Workspace, side: str) -> None:
+    frames = getattr(gathered(place, Scope(tenants=(7,))).sources, side)
+    read = {record: {*frames[record][key].drop_nulls()} for record, key in KEYS.items()}
+    unread = {700} if side == "extract" else set()
+    assert read == {
+        "payment": {7, 70, 9, *unread},
+        "payment_plan_detail": {7},
+        "user_account": {7},
+    }
+
+
+def test_it_names_no_file_of_a_delivery_for_others(place: Workspace) -> None:
+    one = gathered(place, Scope(tenants=(7,)))
+    assert {Path(extract.name).stem.partition("-")[2] for extract in one.extracts} == {"7", "9"}
+    assert one.untied == ()
+    with place.database.connect() as connection:
+        assert {find_batch(connection, number).tenant for number in one.batches} == {7, None}
+
+
+def test_everything_is_everything(place: Workspace) -> None:
+    sources = gathered(place, Scope()).sources
+    assert {*sources.extract["user_account"]["Id"]} == {7, 8, 9}
+    assert {*sources.database["payment_plan_detail"]["PaymentPlansId"]} == {7, 8, 9}
