@@ -28,11 +28,11 @@ from connectors.postgres.push.window import (
     Lane,
     claim,
     give_back,
+    count_to_send,
     hold_lane,
     keep_held,
     next_rows,
     record_answers,
-    reopen_doubtful,
     supersede,
 )
 from connectors.postgres.trail import add_event
@@ -49,7 +49,7 @@ from flows.stages.check import staged_tables, tables_of
 from flows.stages.workspace import Workspace, named_service
 from schemas.counting import agree, quantity
 from schemas.field import Table
-from schemas.operations import PUSHES, Operation
+from schemas.operations import PUSHES
 
 log = logging.getLogger("recon.push")
 PUSHABLE = (State.MERGED, State.FAILED, State.COMPLETE, State.COMPLETE_WITH_ERRORS)
@@ -95,13 +95,19 @@ def push(workspace: Workspace, lease: Lease, *, most: int | None = None) -> None
         run.total = _unsent(lease)
         run.room = most
         for table in tables:
-            turn = workspace.settings.service.turn_seconds
-            with hold_lane(lease, PUSHES[table.name], table, wait_seconds=turn) as lane:
+            with hold_lane(
+                lease,
+                PUSHES[table.name],
+                table,
+                wait_seconds=service.turn_seconds,
+                repeatable=service.idempotent,
+            ) as lane:
                 run.push_operation(lane)
     workspace.progress("push", run.total, run.total)
     for name, states in count_states(lease.connection, lease.batch_id).items():
         told = ", ".join(f"{rows:,} {state.replace('_', ' ')}" for state, rows in states.items())
         log.info("%s: %s", name, told)
+        service = workspace.settings.service
     if run.failing is not None and not run.why_unsent and _unsent(lease):
         log.warning("%s", _set_aside(lease, run.failing))
     if run.why_unsent and (left := _unsent(lease)):
@@ -181,10 +187,9 @@ def _set_aside(lease: Lease, failing: int) -> str:
     )
 
 
-def _unsent(lease: Lease, operation: Operation | None = None) -> int:
+def _unsent(lease: Lease) -> int:
     counts = count_states(lease.connection, lease.batch_id)
-    names = [operation.name] if operation else list(counts)
-    return sum(counts.get(name, {}).get("unsent", 0) for name in names)
+    return sum(states.get("unsent", 0) for states in counts.values())
 
 
 @dataclass(slots=True)
@@ -205,12 +210,10 @@ class _Run:
     """Number of the last row that the service answered as it answers when it fails."""
 
     def push_operation(self, lane: Lane) -> None:
-        """Send the unsent rows of one operation, coming back to those that could not be sent."""
+        """Send the rows of one operation, coming back to those that could not be sent."""
         with lane.transaction() as connection:
-            if self.workspace.settings.service.idempotent and not lane.operation.keyed:
-                reopen_doubtful(lane)
             settle_duplicates(connection, lane.operation, self.lease.batch_id)
-        left = _unsent(self.lease, lane.operation)
+        left = count_to_send(lane)
         for _ in range(PASSES):
             if not left or self.room == 0:
                 return
@@ -219,7 +222,7 @@ class _Run:
             self.service.may_not_send = self.lease.why_not
             going = _Pass(self, lane, self.service)
             going.run()
-            before, left = left, _unsent(self.lease, lane.operation)
+            before, left = left, count_to_send(lane)
             if left == before:
                 break
         if left and self.room != 0:
@@ -233,7 +236,7 @@ class _Run:
 
 @dataclass(slots=True)
 class _Pass:
-    """One way through the unsent rows of an operation."""
+    """One way through the rows of an operation that may be sent."""
 
     push: _Run
     lane: Lane
@@ -280,7 +283,7 @@ class _Pass:
             raise ServiceUnusable(told)
 
     def _requests(self) -> Iterator[Request]:
-        """The unsent rows in push order, each window claimed when its first row is asked for."""
+        """The rows to send in push order, each window claimed when its first row is asked for."""
         for rows in self._windows():
             window = rows[: self.push.room]
             if self.service.stopped or not window:

@@ -1,5 +1,6 @@
 """Outages over several runs, hosts that honour the key, and what a kill has done again."""
 
+import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from connectors.errors import ServiceUnusable
+from connectors.errors import BatchStateError, ServiceUnusable
 from connectors.files.profile import DEFAULT
 from connectors.postgres.lease import hold_batch
 from connectors.postgres.ledger import State
@@ -209,5 +210,55 @@ def test_a_kill_has_seconds_of_work_done_again(
     assert written[0] >= 75
     assert push_stage.PUT_WINDOW > 200
 
+def test_what_is_in_doubt_stays_so_until_it_is_sent_once_more(
+    workspace: Workspace, sent: Any, tmp_path: Path
+) -> None:
+    """A run that does not come to a row has proved nothing of it, whatever ends it."""
+    import_delivery(workspace, [tones(tmp_path / "a.csv", 6)], DEFAULT)
+    lost = {2, 3, 5}
+    with FaultyServer(lambda seen: LOST if row_of(seen.body) in lost else OK) as server:
+        plain = towards(workspace, server.url)
+        honoured = towards(workspace, server.url, idempotent=True)
+        push_batch(plain, 1)
+
+        def doubtful() -> set[int]:
+            return {row for row, state in sent(1).items() if state == "in_doubt"}
+
+        assert doubtful() == lost
+        push_batch(honoured, 1, most=0)
+        assert doubtful() == lost
+        with pytest.raises(BatchStateError, match="RECON_SERVICE_URL names"):
+            push_batch(towards(workspace, "http://127.0.0.1:9", idempotent=True), 1)
+        assert doubtful() == lost
+        server.plan = always(status(401))
+        with pytest.raises(ServiceUnusable):
+            push_batch(honoured, 1)
+        assert doubtful() == lost
+        server.plan = always(OK)
+        push_batch(honoured, 1, most=1)
+        assert doubtful() == {3, 5}
+        requests = len(server.requests)
+        push_batch(plain, 1)
+        assert len(server.requests) == requests
+    assert sent(1) == {n: "in_doubt" if n in {3, 5} else "acknowledged" for n in range(1, 7)}
+
+
 
 OK_SLOW = status(200, applied=True, delay=0.005)
+def test_a_conflict_behind_a_lost_answer_is_in_doubt_however_often_it_is_answered(
+    workspace: Workspace, rows: Any, sent: Any, tmp_path: Path
+) -> None:
+    import_delivery(workspace, [tones(tmp_path / "a.csv", 1)], DEFAULT)
+
+    def plan(seen: Seen) -> Reply:
+        return LOST if seen.attempt == 1 else status(409, error_code="Conflict")
+
+    with FaultyServer(plan) as server:
+        for run in range(3):
+            push_batch(towards(workspace, server.url, idempotent=True), 1)
+            assert sent(1) == {1: "in_doubt"}, f"run {run}"
+            ((told,),) = rows("SELECT error_data FROM send")
+            assert [one["ErrorCode"] for one in json.loads(told)] == ["InDoubt", "Conflict"]
+        assert len(server.requests) == 4
+
+

@@ -38,7 +38,14 @@ class Lane:
     """One run's turn at one operation: a lease of its connection, and an epoch."""
 
     def __init__(
-        self, lease: Lease, operation: Operation, table: Table, epoch: int, *, held: bool = False
+        self,
+        lease: Lease,
+        operation: Operation,
+        table: Table,
+        epoch: int,
+        *,
+        held: bool = False,
+        repeatable: bool = False,
     ) -> None:
         self.lease = lease
         self.operation = operation
@@ -46,6 +53,8 @@ class Lane:
         self.epoch = epoch
         self.held = held
         """Whether the last run left POSTs in doubt, so that the service is asked first."""
+        self.repeatable = repeatable
+        """Whether the host knows by its key what it has done: it is sent what is in doubt."""
 
     @contextmanager
     def transaction(self) -> Iterator[psycopg.Connection]:
@@ -65,11 +74,17 @@ class Lane:
 
 @contextmanager
 def hold_lane(
-    lease: Lease, operation: Operation, table: Table, *, wait_seconds: float
+    lease: Lease,
+    operation: Operation,
+    table: Table,
+    *,
+    wait_seconds: float,
+    repeatable: bool = False,
 ) -> Iterator[Lane]:
     """Send to an operation alone; raises OperationBusy, naming who does, after the wait.
 
-    What a run left `sending` when it died is settled first, whichever batch it was.
+    What a run left `sending` when it died is settled first, whichever batch it was. `repeatable`:
+    the host lets POSTs in doubt be sent once more.
     """
     connection, name = lease.connection, operation.name
     taken = take(connection, Held.PUSH, name)
@@ -87,7 +102,7 @@ def hold_lane(
         with lease.transaction():
             epoch, held = _take(lease, operation)
         # What the session of the batch holds is renewed with the batch.
-        yield Lane(lease, operation, table, epoch, held=held)
+        yield Lane(lease, operation, table, epoch, held=held, repeatable=repeatable)
     finally:
         let_go(connection, taken)
 
@@ -157,16 +172,19 @@ def settle_unanswered(connection: psycopg.Connection, operation: Operation, batc
     return 0 if operation.keyed else settled
 
 
-def reopen_doubtful(lane: Lane) -> None:
-    """Let POSTs in doubt be sent once more, to a host that knows by its key what it has done.
+# What is in doubt stays so until it is claimed: a run that ends before it has proved nothing. Only
+# what never left but alone is sent again: of a batch the host knows one key for all its rows.
+_TO_SEND = """x.batch_id = %(batch)s AND x.operation = %(operation)s AND NOT x.twin
+    AND (x.state = 'unsent' OR %(repeatable)s AND x.state = 'in_doubt' AND x.own_key)"""
 
-    Only those that never left but alone: of a batch the host knows one key for all its rows.
-    """
-    lane.lease.connection.execute(
-        "UPDATE send SET state = 'unsent', changed_at = now() WHERE batch_id = %(batch)s "
-        "AND operation = %(operation)s AND state = 'in_doubt' AND own_key AND NOT twin",
-        _lane_values(lane),
-    )
+
+def count_to_send(lane: Lane) -> int:
+    """Rows of the batch that this run may send."""
+    row = lane.lease.connection.execute(
+        f"SELECT count(*) FROM send x WHERE {_TO_SEND}", _lane_values(lane)
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 class OutgoingWindow(NamedTuple):
@@ -178,12 +196,11 @@ class OutgoingWindow(NamedTuple):
 
 
 def next_rows(lane: Lane, after: int, most: int) -> list[OutgoingWindow]:
-    """Up to so many unsent rows behind a number, in push order."""
+    """Up to so many rows to send behind a number, in push order."""
     connection, values = lane.lease.connection, _lane_values(lane)
     places = connection.execute(
-        "SELECT number, extract_id, record_number FROM send "
-        "WHERE batch_id = %(batch)s AND operation = %(operation)s AND number > %(after)s "
-        "AND state = 'unsent' AND NOT twin ORDER BY number LIMIT %(most)s",
+        f"SELECT x.number, x.extract_id, x.record_number FROM send x WHERE {_TO_SEND} "
+        "AND x.number > %(after)s ORDER BY x.number LIMIT %(most)s",
         values | {"after": after, "most": most},
     ).fetchall()
     return [row for run in _runs([_Place(*place) for place in places]) for row in _read(lane, run)]
@@ -214,14 +231,13 @@ def _read(lane: Lane, run: Sequence[_Place]) -> Iterator[OutgoingWindow]:
         f"""SELECT x.number, x.record_number, e.sha256, {json_expression(table, "s")},
             (t.extract_id, t.record_number) IS NOT DISTINCT FROM
                 (x.writer_extract_id, x.writer_record_number),
-            coalesce(x.error_data LIKE '%%"InDoubt"%%', FALSE), {key}
+            x.state = 'in_doubt', {key}
         FROM send x
         JOIN extract e ON e.id = x.extract_id
         JOIN {staged_name(table)} s
             ON s.extract_id = x.extract_id AND s.record_number = x.record_number
         LEFT JOIN {table.name} t ON {joined(table)}
-        WHERE x.batch_id = %(batch)s AND x.operation = %(operation)s
-            AND x.number BETWEEN %(first)s AND %(last)s AND x.state = 'unsent' AND NOT x.twin
+        WHERE {_TO_SEND} AND x.number BETWEEN %(first)s AND %(last)s
             AND s.extract_id = %(extract)s
             AND s.record_number BETWEEN %(first_record)s AND %(last_record)s
         ORDER BY x.number""",
@@ -234,9 +250,8 @@ def _read(lane: Lane, run: Sequence[_Place]) -> Iterator[OutgoingWindow]:
             "last_record": run[-1].record_number,
         },
     )
-    for number, record_number, sha256, jsondata, current, doubted, *identity in rows:
+    for number, record_number, sha256, jsondata, current, doubt, *identity in rows:
         name = push_key(lane.operation, jsondata, tuple(identity), sha256 or "", record_number)
-        doubt = doubted and not lane.operation.keyed
         yield OutgoingWindow(Request(number, lane.operation, jsondata, name, doubt), current)
 
 
@@ -244,7 +259,7 @@ def supersede(lane: Lane, numbers: Sequence[int]) -> None:
     """Rows whose record a later batch has written: the newer body is sent, never this one."""
     lane.lease.connection.execute(
         "UPDATE send SET state = 'superseded', changed_at = now() WHERE batch_id = %(batch)s "
-        "AND operation = %(operation)s AND number = ANY(%(numbers)s)",
+        "AND operation = %(operation)s AND number = ANY(%(numbers)s) AND state = 'unsent'",
         _lane_values(lane) | {"numbers": list(numbers)},
     )
 
@@ -255,11 +270,10 @@ def claim(lane: Lane, window: Sequence[Request], *, own_key: bool = False) -> No
     `own_key`: each in a request of its own.
     """
     claimed = lane.lease.connection.execute(
-        "UPDATE send SET state = 'sending', attempts = attempts + 1, status = NULL, "
+        "UPDATE send x SET state = 'sending', attempts = attempts + 1, status = NULL, "
         "error_data = NULL, echo = NULL, epoch = %(epoch)s, changed_at = now(), "
         "own_key = %(own_key)s AND (attempts = 0 OR coalesce(own_key, FALSE)) "
-        "WHERE batch_id = %(batch)s AND operation = %(operation)s "
-        "AND number BETWEEN %(first)s AND %(last)s AND state = 'unsent' AND NOT twin",
+        f"WHERE {_TO_SEND} AND x.number BETWEEN %(first)s AND %(last)s",
         _lane_values(lane)
         | {"first": window[0].number, "last": window[-1].number, "own_key": own_key},
     ).rowcount
@@ -269,7 +283,8 @@ def claim(lane: Lane, window: Sequence[Request], *, own_key: bool = False) -> No
 def give_back(lane: Lane, window: Sequence[Request]) -> None:
     """Take back the claim of a window of which no byte has left, and none will."""
     lane.lease.connection.execute(
-        "UPDATE send SET state = 'unsent', attempts = attempts - 1, changed_at = now(), "
+        "UPDATE send SET attempts = attempts - 1, changed_at = now(), "
+        "state = CASE WHEN number = ANY(%(doubted)s) THEN 'in_doubt' ELSE 'unsent' END, "
         "error_data = CASE WHEN number = ANY(%(doubted)s) THEN %(error)s END "
         "WHERE batch_id = %(batch)s AND operation = %(operation)s "
         "AND number = ANY(%(numbers)s) AND state = 'sending'",
@@ -374,4 +389,5 @@ def _lane_values(lane: Lane) -> dict[str, object]:
         "batch": lane.lease.batch_id,
         "operation": lane.operation.name,
         "epoch": lane.lease.epoch,
+        "repeatable": lane.repeatable,
     }
