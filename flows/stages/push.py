@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from time import monotonic
+from typing import NamedTuple
 
 import psycopg
 
@@ -27,8 +28,8 @@ from connectors.postgres.push.sends import count_states, is_unsettled, row_name
 from connectors.postgres.push.window import (
     Lane,
     claim,
-    give_back,
     count_to_send,
+    give_back,
     hold_lane,
     keep_held,
     next_rows,
@@ -69,6 +70,13 @@ PASSES = 3
 """How often one run comes back to rows that were proved unsent."""
 
 
+class _SendNumber(NamedTuple):
+    """A row of the batch: each operation numbers its own from 1."""
+
+    operation: str
+    number: int
+
+
 def push(workspace: Workspace, lease: Lease, *, most: int | None = None) -> None:
     """Send what is unsent of a batch that asks for a service; raises one of STOPS_PUSH.
 
@@ -94,6 +102,7 @@ def push(workspace: Workspace, lease: Lease, *, most: int | None = None) -> None
         run = _Run(workspace, lease, lambda: _open(workspace, lease, batch, opened))
         run.total = _unsent(lease)
         run.room = most
+        service = workspace.settings.service
         for table in tables:
             with hold_lane(
                 lease,
@@ -107,7 +116,6 @@ def push(workspace: Workspace, lease: Lease, *, most: int | None = None) -> None
     for name, states in count_states(lease.connection, lease.batch_id).items():
         told = ", ".join(f"{rows:,} {state.replace('_', ' ')}" for state, rows in states.items())
         log.info("%s: %s", name, told)
-        service = workspace.settings.service
     if run.failing is not None and not run.why_unsent and _unsent(lease):
         log.warning("%s", _set_aside(lease, run.failing))
     if run.why_unsent and (left := _unsent(lease)):
@@ -167,7 +175,7 @@ def _open(workspace: Workspace, lease: Lease, batch: Batch, opened: ExitStack) -
     return opened.enter_context(open_service(workspace.settings.service, credentials))
 
 
-def _unsent_told(why: str, lease: Lease, left: int, failing: int | None) -> str:
+def _unsent_told(why: str, lease: Lease, left: int, failing: _SendNumber | None) -> str:
     batch_id, rows = lease.batch_id, quantity(left, "row")
     told = (
         f"{why} {rows} of batch {batch_id} {agree(left, 'is', 'are')} unsent and nothing is "
@@ -178,8 +186,8 @@ def _unsent_told(why: str, lease: Lease, left: int, failing: int | None) -> str:
     return f"{told} {_set_aside(lease, failing)}"
 
 
-def _set_aside(lease: Lease, failing: int) -> str:
-    row = row_name(lease.connection, lease.batch_id, failing)
+def _set_aside(lease: Lease, failing: _SendNumber) -> str:
+    row = row_name(lease.connection, lease.batch_id, *failing)
     return (
         f"The last row that the service answered and failed at is {row}. Where it fails at this "
         f'row every time: `recon resolve {lease.batch_id} --row "{row}" --as abandon --reason ...` '
@@ -206,8 +214,8 @@ class _Run:
     """Rows that this run may still send; None: all of them."""
     why_unsent: str | None = None
     """What was in the way of a row that the last pass of its operation could not send."""
-    failing: int | None = None
-    """Number of the last row that the service answered as it answers when it fails."""
+    failing: _SendNumber | None = None
+    """The last row that the service answered as it does when it fails, and not otherwise since."""
 
     def push_operation(self, lane: Lane) -> None:
         """Send the rows of one operation, coming back to those that could not be sent."""
@@ -257,8 +265,7 @@ class _Pass:
             for answer in self.service.send(self._requests(), ask_first=ask_first):
                 self.unanswered.discard(answer.number)
                 self.answers.append(answer)
-                if answer.verdict in _UNDECIDED and (answer.status or 0) >= SERVER_ERROR:
-                    self.push.failing = answer.number
+                self._note_failing(answer)
                 if answer.verdict is Verdict.UNSENT and answer.errors:
                     self.why_unsent = str(answer.errors[0]["Message"])
                 reach("push-sent")
@@ -281,6 +288,13 @@ class _Pass:
             lease = self.push.lease
             told = _unsent_told(self.service.stopped, lease, _unsent(lease), self.push.failing)
             raise ServiceUnusable(told)
+
+    def _note_failing(self, answer: Answer) -> None:
+        row = _SendNumber(self.lane.operation.name, answer.number)
+        if answer.verdict in _UNDECIDED and (answer.status or 0) >= SERVER_ERROR:
+            self.push.failing = row
+        elif self.push.failing == row:
+            self.push.failing = None
 
     def _requests(self) -> Iterator[Request]:
         """The rows to send in push order, each window claimed when its first row is asked for."""

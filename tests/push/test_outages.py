@@ -109,6 +109,50 @@ def test_a_row_that_is_always_answered_500_is_named_and_can_be_set_aside(
         assert keyed or server.twice() == []
 
 
+@pytest.mark.parametrize("operation", ["AddMessageTone", "EditPayment"])
+def test_the_row_that_fails_is_named_by_its_operation(
+    workspace: Workspace, tmp_path: Path, operation: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each operation numbers its rows from 1; what went through since is no longer named."""
+    files = [tones(tmp_path / "t.csv", 3), payments(tmp_path / "p.csv", 3)]
+    posted = operation == "AddMessageTone"
+
+    def fails(seen: Seen) -> bool:
+        return row_of(seen.body) == 2 and ("Name" in seen.body) is posted
+
+    import_delivery(workspace, files, DEFAULT)
+    with FaultyServer(lambda seen: status(503) if fails(seen) else OK) as server:
+        place = towards(workspace, server.url, concurrency=1, attempts=2, health_attempts=1)
+        if posted:
+            server.health = always(DOWN)
+            with pytest.raises(ServiceUnusable) as stopped:
+                push_batch(place, 1)
+            told = str(stopped.value)
+        else:
+            push_batch(place, 1)
+            told = caplog.text
+    assert f'--row "{"t" if posted else "p"}.csv:record:2" --as abandon' in told
+
+
+def test_a_row_that_went_through_at_last_is_not_named_to_be_set_aside(
+    workspace: Workspace, sent: Any, tmp_path: Path
+) -> None:
+    import_delivery(workspace, [payments(tmp_path / "p.csv", 3)], DEFAULT)
+
+    def plan(seen: Seen) -> Reply:
+        """The first fails in the first pass and no other; the second is always told to wait."""
+        if row_of(seen.body) == 1:
+            return status(503) if seen.attempt <= 2 else OK
+        return status(429, retry_after=0) if row_of(seen.body) == 2 else OK
+
+    with FaultyServer(plan) as server:
+        place = towards(workspace, server.url, concurrency=1, attempts=2)
+        with pytest.raises(ServiceUnusable) as stopped:
+            push_batch(place, 1)
+    assert sent(1) == {1: "acknowledged", 2: "unsent", 3: "acknowledged"}
+    assert "abandon" not in str(stopped.value)
+
+
 def test_after_a_run_that_was_killed_the_service_is_asked_first(
     workspace: Workspace, sent: Any, tmp_path: Path
 ) -> None:
@@ -166,50 +210,6 @@ def test_a_host_that_honours_the_key_is_sent_what_is_in_doubt_once_more(
     assert set(sent(1).values()) == {"acknowledged"}
 
 
-def test_what_was_sent_in_a_batch_is_never_sent_once_more_by_itself(
-    workspace: Workspace, sent: Any, tmp_path: Path
-) -> None:
-    import_delivery(workspace, [tones(tmp_path / "a.csv", 8)], DEFAULT)
-    with FaultyServer(always(LOST)) as server:
-        push_batch(towards(workspace, server.url, batch=8), 1)
-        server.plan = always(OK)
-        push_batch(towards(workspace, server.url, idempotent=True), 1)
-        assert server.twice() == []
-    assert Counter(sent(1).values()) == {"in_doubt": 8}
-
-
-@pytest.mark.long
-def test_a_conflict_behind_a_lost_answer_of_an_earlier_run_is_in_doubt(
-    workspace: Workspace, sent: Any, tmp_path: Path
-) -> None:
-    """A host that only says that it honours the key refuses what it has already."""
-    import_delivery(workspace, [tones(tmp_path / "a.csv", 1)], DEFAULT)
-    with FaultyServer(always(LOST)) as server:
-        push_batch(towards(workspace, server.url), 1)
-        server.plan = always(status(409, error_code="Conflict"))
-        push_batch(towards(workspace, server.url, idempotent=True), 1)
-    assert sent(1) == {1: "in_doubt"}
-
-
-def test_a_kill_has_seconds_of_work_done_again(
-    workspace: Workspace, rows: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Answers are written down while a window of PUTs is still on its way."""
-    monkeypatch.setattr(push_stage, "WRITE_SECONDS", 0.05)
-    import_delivery(workspace, [payments(tmp_path / "a.csv", 200)], DEFAULT)
-    written: list[int] = []
-
-    def look() -> None:
-        written.append(rows("SELECT count(*) FROM send WHERE state = 'acknowledged'")[0][0])
-
-    def plan(seen: Seen) -> Any:
-        return status(429, retry_after=0, hold=look) if seen.number == 150 else OK_SLOW
-
-    with FaultyServer(plan) as server:
-        push_batch(towards(workspace, server.url, concurrency=1), 1)
-    assert written[0] >= 75
-    assert push_stage.PUT_WINDOW > 200
-
 def test_what_is_in_doubt_stays_so_until_it_is_sent_once_more(
     workspace: Workspace, sent: Any, tmp_path: Path
 ) -> None:
@@ -243,8 +243,31 @@ def test_what_is_in_doubt_stays_so_until_it_is_sent_once_more(
     assert sent(1) == {n: "in_doubt" if n in {3, 5} else "acknowledged" for n in range(1, 7)}
 
 
+def test_what_was_sent_in_a_batch_is_never_sent_once_more_by_itself(
+    workspace: Workspace, sent: Any, tmp_path: Path
+) -> None:
+    import_delivery(workspace, [tones(tmp_path / "a.csv", 8)], DEFAULT)
+    with FaultyServer(always(LOST)) as server:
+        push_batch(towards(workspace, server.url, batch=8), 1)
+        server.plan = always(OK)
+        push_batch(towards(workspace, server.url, idempotent=True), 1)
+        assert server.twice() == []
+    assert Counter(sent(1).values()) == {"in_doubt": 8}
 
-OK_SLOW = status(200, applied=True, delay=0.005)
+
+@pytest.mark.long
+def test_a_conflict_behind_a_lost_answer_of_an_earlier_run_is_in_doubt(
+    workspace: Workspace, sent: Any, tmp_path: Path
+) -> None:
+    """A host that only says that it honours the key refuses what it has already."""
+    import_delivery(workspace, [tones(tmp_path / "a.csv", 1)], DEFAULT)
+    with FaultyServer(always(LOST)) as server:
+        push_batch(towards(workspace, server.url), 1)
+        server.plan = always(status(409, error_code="Conflict"))
+        push_batch(towards(workspace, server.url, idempotent=True), 1)
+    assert sent(1) == {1: "in_doubt"}
+
+
 def test_a_conflict_behind_a_lost_answer_is_in_doubt_however_often_it_is_answered(
     workspace: Workspace, rows: Any, sent: Any, tmp_path: Path
 ) -> None:
@@ -262,3 +285,24 @@ def test_a_conflict_behind_a_lost_answer_is_in_doubt_however_often_it_is_answere
         assert len(server.requests) == 4
 
 
+def test_a_kill_has_seconds_of_work_done_again(
+    workspace: Workspace, rows: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers are written down while a window of PUTs is still on its way."""
+    monkeypatch.setattr(push_stage, "WRITE_SECONDS", 0.05)
+    import_delivery(workspace, [payments(tmp_path / "a.csv", 200)], DEFAULT)
+    written: list[int] = []
+
+    def look() -> None:
+        written.append(rows("SELECT count(*) FROM send WHERE state = 'acknowledged'")[0][0])
+
+    def plan(seen: Seen) -> Any:
+        return status(429, retry_after=0, hold=look) if seen.number == 150 else OK_SLOW
+
+    with FaultyServer(plan) as server:
+        push_batch(towards(workspace, server.url, concurrency=1), 1)
+    assert written[0] >= 75
+    assert push_stage.PUT_WINDOW > 200
+
+
+OK_SLOW = status(200, applied=True, delay=0.005)

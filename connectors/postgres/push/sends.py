@@ -132,12 +132,12 @@ def is_unsettled(
     )
 
 
-def row_name(connection: psycopg.Connection, batch_id: int, number: int) -> str:
+def row_name(connection: psycopg.Connection, batch_id: int, operation: str, number: int) -> str:
     """How `recon resolve` names the row of a send."""
     row = connection.execute(
         "SELECT e.name, x.record_number FROM send x JOIN extract e ON e.id = x.extract_id "
-        "WHERE x.batch_id = %s AND x.number = %s",
-        [batch_id, number],
+        "WHERE x.batch_id = %s AND x.operation = %s AND x.number = %s",
+        [batch_id, operation, number],
     ).fetchone()
     assert row is not None
     return f"{row[0]}:record:{row[1]}"
