@@ -23,10 +23,7 @@ from schemas.reasons import REASONS
 def plan_sends(lease: Lease, table: Table) -> int:
     """Plan a record kind of the batch, inside the open transaction; planned once, it stays so."""
     operation = PUSHES[table.name]
-    values = batch_span(lease.connection, lease.batch_id) | {
-        "operation": operation.name,
-        "epoch": lease.epoch,
-    }
+    values = batch_span(lease.connection, lease.batch_id) | {"operation": operation.name}
     planned = lease.connection.execute(
         "SELECT 1 FROM send WHERE batch_id = %(batch)s AND operation = %(operation)s LIMIT 1",
         values,
@@ -80,9 +77,16 @@ def reopen_restored(connection: psycopg.Connection, table: Table, batch_id: int)
     """Let the rows that own their records again after an undo be sent again; returns how many.
 
     Their records had a newer body from the undone batch, so what the service holds may be that
-    one. A POST that was acknowledged stays so: another one would be another effect.
+    one. A POST that was acknowledged stays so: another one would be another effect. Whatever their
+    state, a PUT of them is another effect from now on.
     """
     operation = PUSHES[table.name]
+    if operation.keyed:
+        connection.execute(
+            f"""UPDATE send x SET epoch = x.epoch + 1 FROM before_image i
+            WHERE {of_batch("i")} AND i.record = '{table.name}' AND {_OF_IMAGE}""",
+            batch_span(connection, batch_id),
+        )
     overwritten = "OR x.state = 'acknowledged' AND mine.attempts > 0" if operation.keyed else ""
     return connection.execute(
         f"""UPDATE send x SET state = 'unsent', twin = FALSE, changed_at = now()
@@ -107,7 +111,7 @@ def _plan(table: Table) -> str:
             row_number() OVER (ORDER BY extract_id, record_number),
             CASE WHEN writer_extract_id IS NULL THEN 'superseded' ELSE 'unsent' END, twin,
             coalesce(writer_extract_id, extract_id), coalesce(writer_record_number, record_number),
-            0, %(epoch)s, now()
+            0, 0, now()
         FROM (
             SELECT s.extract_id, s.record_number, FALSE AS twin,
                 s.extract_id AS writer_extract_id, s.record_number AS writer_record_number

@@ -11,7 +11,7 @@ from psycopg.rows import class_row
 
 from connectors.postgres.ledger import batch_span
 from connectors.postgres.recount import Sum, key_number
-from schemas.derived.push_keys import push_key
+from schemas.derived.push_keys import AskingRow, push_key
 from schemas.derived.sql_names import staged_name
 from schemas.derived.views import SEND_ERRORS, json_expression, of_batch, position, quoted
 from schemas.field import Table
@@ -241,28 +241,29 @@ def _list(
     key = ", ".join(f"s.{quoted(name)}" for name in table.identity)
     where, values = _where(chosen)
     rows = connection.execute(
-        f"""SELECT e.name, e.sha256, x.record_number, {position("first_line")}, x.state, x.attempts,
-            x.status,
+        f"""SELECT coalesce(e.sha256, ''), x.record_number, b.opened_at, x.epoch,
+            e.name, {position("first_line")}, x.state, x.attempts, x.status,
             {json_expression(table, "s")}, x.echo, x.service_id, x.error_data, {key}
-        FROM send x JOIN extract e ON e.id = x.extract_id
+        FROM send x JOIN extract e ON e.id = x.extract_id JOIN batch b ON b.id = x.batch_id
         JOIN {staged_name(table)} s
             ON s.extract_id = x.extract_id AND s.record_number = x.record_number
         WHERE {where} AND x.operation = %(of)s AND {of_batch("s")} ORDER BY x.number""",
         values | batch_span(connection, chosen.batch_id) | {"of": operation.name},
     )
-    for name, sha256, number, line, state, attempts, status, *rest in rows:
+    for sha256, number, opened_at, epoch, name, line, state, attempts, status, *rest in rows:
         jsondata, echo, service_id, error_data, *identity = rest
         hidden = table.columns if table.unquotable and state in SEND_ERRORS else table.secrets
         yield Sent(
             file=name,
             record_number=number,
             line=line,
+        asking = AskingRow(sha256, number, opened_at, epoch)
             record=table.name,
             operation=operation.name,
             state=state,
             attempts=attempts,
             status=status,
-            push_key=push_key(operation, jsondata, tuple(identity), sha256 or "", number),
+            push_key=push_key(operation, jsondata, tuple(identity), asking),
             jsondata=_masked(jsondata, hidden),
             echo=_masked(echo, hidden) if echo else None,
             service_id=service_id,
@@ -275,8 +276,8 @@ def decide(
 ) -> dict[str, Any]:
     """Settle the chosen sends, inside the open transaction; returns what the audit trail keeps.
 
-    Only rows in a state the decision is for are changed. A row that is sent again keeps its push
-    key, and a row that was decided upon follows no other row any more.
+    Only rows in a state the decision is for are changed. A POST that is sent again keeps its push
+    key, a PUT has another; and a row that was decided upon follows no other row any more.
     """
     where, values = _where(chosen)
     rows = connection.execute(
@@ -285,7 +286,7 @@ def decide(
             WHERE {where} AND x.state = ANY(%(from)s) FOR UPDATE
         )
         UPDATE send x SET state = %(to)s, changed_at = now(),
-            twin = FALSE,
+            twin = FALSE, epoch = x.epoch + (%(to)s = 'unsent')::integer,
             error_data = CASE WHEN %(to)s = 'abandoned' THEN x.error_data END
         FROM before b WHERE b.extract_id = x.extract_id AND b.record_number = x.record_number
         RETURNING b.operation, b.state, b.extract_id, b.record_number""",

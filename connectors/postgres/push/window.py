@@ -19,7 +19,7 @@ from connectors.postgres.heartbeat import holder_text, let_go, take
 from connectors.postgres.lease import Lease
 from connectors.process import whoami
 from connectors.service.contract import Answer, Request, Verdict
-from schemas.derived.push_keys import push_key
+from schemas.derived.push_keys import AskingRow, push_key
 from schemas.derived.sql_names import staged_name
 from schemas.derived.views import joined, json_expression, quoted
 from schemas.field import Table
@@ -228,11 +228,13 @@ def _read(lane: Lane, run: Sequence[_Place]) -> Iterator[OutgoingWindow]:
     table = lane.table
     key = ", ".join(f"s.{quoted(name)}" for name in table.identity)
     rows = lane.lease.connection.execute(
-        f"""SELECT x.number, x.record_number, e.sha256, {json_expression(table, "s")},
+        f"""SELECT x.number, coalesce(e.sha256, ''), x.record_number, b.opened_at, x.epoch,
+            {json_expression(table, "s")},
             (t.extract_id, t.record_number) IS NOT DISTINCT FROM
                 (x.writer_extract_id, x.writer_record_number),
             x.state = 'in_doubt', {key}
         FROM send x
+        JOIN batch b ON b.id = x.batch_id
         JOIN extract e ON e.id = x.extract_id
         JOIN {staged_name(table)} s
             ON s.extract_id = x.extract_id AND s.record_number = x.record_number
@@ -250,8 +252,9 @@ def _read(lane: Lane, run: Sequence[_Place]) -> Iterator[OutgoingWindow]:
             "last_record": run[-1].record_number,
         },
     )
-    for number, record_number, sha256, jsondata, current, doubt, *identity in rows:
-        name = push_key(lane.operation, jsondata, tuple(identity), sha256 or "", record_number)
+    for number, sha256, record, opened_at, epoch, jsondata, current, doubt, *identity in rows:
+        asking = AskingRow(sha256, record, opened_at, epoch)
+        name = push_key(lane.operation, jsondata, tuple(identity), asking)
         yield OutgoingWindow(Request(number, lane.operation, jsondata, name, doubt), current)
 
 
@@ -271,7 +274,7 @@ def claim(lane: Lane, window: Sequence[Request], *, own_key: bool = False) -> No
     """
     claimed = lane.lease.connection.execute(
         "UPDATE send x SET state = 'sending', attempts = attempts + 1, status = NULL, "
-        "error_data = NULL, echo = NULL, epoch = %(epoch)s, changed_at = now(), "
+        "error_data = NULL, echo = NULL, changed_at = now(), "
         "own_key = %(own_key)s AND (attempts = 0 OR coalesce(own_key, FALSE)) "
         f"WHERE {_TO_SEND} AND x.number BETWEEN %(first)s AND %(last)s",
         _lane_values(lane)
@@ -388,6 +391,5 @@ def _lane_values(lane: Lane) -> dict[str, object]:
     return {
         "batch": lane.lease.batch_id,
         "operation": lane.operation.name,
-        "epoch": lane.lease.epoch,
         "repeatable": lane.repeatable,
     }
