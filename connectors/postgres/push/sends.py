@@ -23,6 +23,8 @@ MOST_NAMED = 1_000
 
 
 _REPEATABLE = "x.state = 'in_doubt' AND x.own_key"
+_WAITING = f"""x.batch_id = b.id
+    AND (x.state IN ('unsent', 'sending') OR %(repeatable)s AND {_REPEATABLE})"""
 
 
 class SendState(StrEnum):
@@ -98,18 +100,21 @@ class Sent(NamedTuple):
     error_data: str | None
 
 
-def waiting_batches(connection: psycopg.Connection, *, repeatable: bool = False) -> list[int]:
-    """The batches that have something to push, the oldest first.
+def waiting_batches(
+    connection: psycopg.Connection, service: str | None, *, repeatable: bool = False
+) -> list[int]:
+    """The batches that have something to push, those first that were not tried for longest.
 
-    `repeatable`: the host lets POSTs in doubt be sent once more.
+    So whoever takes the first few each time comes to all of them. Those that go to another service
+    than this one are last. `repeatable`: the host lets POSTs in doubt be sent once more.
     """
     rows = connection.execute(
-        "SELECT b.id FROM batch b WHERE b.service IS NOT NULL "
-        "AND (b.state = 'merged' OR b.state IN ('complete', 'complete_with_errors', 'failed') "
-        "AND EXISTS (SELECT 1 FROM send x WHERE x.batch_id = b.id "
-        f"AND (x.state IN ('unsent', 'sending') OR %(repeatable)s AND {_REPEATABLE}))) "
-        "ORDER BY b.id",
-        {"repeatable": repeatable},
+        f"""SELECT b.id FROM batch b WHERE b.service IS NOT NULL
+            AND (b.state = 'merged' OR b.state IN ('complete', 'complete_with_errors', 'failed')
+                AND EXISTS (SELECT 1 FROM send x WHERE {_WAITING}))
+        ORDER BY b.service IS DISTINCT FROM %(service)s,
+            (SELECT max(x.changed_at) FROM send x WHERE {_WAITING}) NULLS FIRST, b.id""",
+        {"service": service, "repeatable": repeatable},
     ).fetchall()
     return [row[0] for row in rows]
 
@@ -252,12 +257,12 @@ def _list(
     )
     for sha256, number, opened_at, epoch, name, line, state, attempts, status, *rest in rows:
         jsondata, echo, service_id, error_data, *identity = rest
+        asking = AskingRow(sha256, number, opened_at, epoch)
         hidden = table.columns if table.unquotable and state in SEND_ERRORS else table.secrets
         yield Sent(
             file=name,
             record_number=number,
             line=line,
-        asking = AskingRow(sha256, number, opened_at, epoch)
             record=table.name,
             operation=operation.name,
             state=state,
