@@ -302,10 +302,10 @@ class _Pass:
             window = rows[: self.push.room]
             if self.service.stopped or not window:
                 return
+            written = len(self.answers)
+            window = self._write(window)
             if self.push.room is not None:
                 self.push.room -= len(window)
-            written = len(self.answers)
-            self._write(window)
             if self.uncounted:
                 return  # What is in flight is waited for.
             if written:
@@ -313,15 +313,18 @@ class _Pass:
             reach("push-sending")
             yield from window
 
-    def _write(self, window: Sequence[Request] = ()) -> None:
-        """One commit: the answers so far, and the claim of the next window."""
+    def _write(self, window: Sequence[Request] = ()) -> Sequence[Request]:
+        """One commit: the answers so far, and the claim of the next window; gives what is claimed.
+
+        What a window was read with may have changed since: such a row is not sent.
+        """
         if not (self.answers or window):
-            return
+            return window
         operation = self.lane.operation
         with self.lane.transaction() as connection:
             record_answers(self.lane, self.answers)
             if window:
-                claim(self.lane, window, own_key=self._at_once == 1)
+                window = claim(self.lane, window, own_key=self._at_once == 1)
             if window and not operation.keyed:
                 count = count_window(connection, operation.name)
         self.written = monotonic()
@@ -334,8 +337,9 @@ class _Pass:
                 with self.lane.transaction():
                     give_back(self.lane, window)
                 self.uncounted = error
-                return
+                return window
         self.unanswered.update(request.number for request in window)
+        return window
 
     def _windows(self) -> Iterator[Sequence[Request]]:
         """What is current in windows; a row whose record has a newer body is left out."""
@@ -343,7 +347,7 @@ class _Pass:
         size = PUT_WINDOW if lane.operation.keyed else self._post_window
         while rows := next_rows(lane, after, BLOCK):
             after = rows[-1].request.number
-            old = [row.request.number for row in rows if not row.current]
+            old = [row for row in rows if not row.current]
             if old:
                 with lane.transaction():
                     supersede(lane, old)

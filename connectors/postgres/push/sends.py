@@ -10,6 +10,8 @@ import psycopg
 from psycopg.rows import class_row
 
 from connectors.postgres.ledger import batch_span
+from connectors.postgres.push.plan import sent_by_another
+from connectors.postgres.push.window import lock_sends
 from connectors.postgres.recount import Sum, key_number
 from schemas.derived.push_keys import AskingRow, push_key
 from schemas.derived.sql_names import staged_name
@@ -282,16 +284,20 @@ def decide(
     """Settle the chosen sends, inside the open transaction; returns what the audit trail keeps.
 
     Only rows in a state the decision is for are changed. A POST that is sent again keeps its push
-    key, a PUT has another; and a row that was decided upon follows no other row any more.
+    key, a PUT has another. A row that was decided upon follows no other row any more, but for a
+    POST whose content another row is to send too: one of them is enough.
     """
+    lock_sends(connection)
     where, values = _where(chosen)
+    is_sent = f"(b.extract_id, b.record_number) IN ({sent_by_another(where)})"
     rows = connection.execute(
         f"""WITH before AS (
             SELECT x.extract_id, x.record_number, x.operation, x.state FROM send x
             WHERE {where} AND x.state = ANY(%(from)s) FOR UPDATE
         )
         UPDATE send x SET state = %(to)s, changed_at = now(),
-            twin = FALSE, epoch = x.epoch + (%(to)s = 'unsent')::integer,
+            epoch = x.epoch + (%(to)s = 'unsent')::int,
+            twin = %(to)s = 'unsent' AND {is_sent},
             error_data = CASE WHEN %(to)s = 'abandoned' THEN x.error_data END
         FROM before b WHERE b.extract_id = x.extract_id AND b.record_number = x.record_number
         RETURNING b.operation, b.state, b.extract_id, b.record_number""",

@@ -107,6 +107,15 @@ def hold_lane(
         let_go(connection, taken)
 
 
+def lock_sends(connection: psycopg.Connection) -> None:
+    """Decide what is to be sent alone, until the transaction ends; those who send go on meanwhile.
+
+    Whoever does looks for rows of the same content. Of what is not committed nobody knows, so two
+    at once would each let its own row be sent.
+    """
+    connection.execute("LOCK TABLE push_lane IN SHARE UPDATE EXCLUSIVE MODE")
+
+
 def _holder(connection: psycopg.Connection, operation: Operation) -> str:
     row = connection.execute(
         "SELECT batch_id, owner FROM push_lane WHERE operation = %s", [operation.name]
@@ -193,6 +202,8 @@ class OutgoingWindow(NamedTuple):
     request: Request
     current: bool
     """False: a later batch has written the record since, so this is an older body."""
+    changed_at: datetime
+    """When the row was changed last, as it was read."""
 
 
 def next_rows(lane: Lane, after: int, most: int) -> list[OutgoingWindow]:
@@ -232,7 +243,7 @@ def _read(lane: Lane, run: Sequence[_Place]) -> Iterator[OutgoingWindow]:
             {json_expression(table, "s")},
             (t.extract_id, t.record_number) IS NOT DISTINCT FROM
                 (x.writer_extract_id, x.writer_record_number),
-            x.state = 'in_doubt', {key}
+            x.state = 'in_doubt', x.changed_at, {key}
         FROM send x
         JOIN batch b ON b.id = x.batch_id
         JOIN extract e ON e.id = x.extract_id
@@ -252,35 +263,49 @@ def _read(lane: Lane, run: Sequence[_Place]) -> Iterator[OutgoingWindow]:
             "last_record": run[-1].record_number,
         },
     )
-    for number, sha256, record, opened_at, epoch, jsondata, current, doubt, *identity in rows:
+    for number, sha256, record, opened_at, epoch, jsondata, current, *rest in rows:
+        doubt, changed_at, *identity = rest
         asking = AskingRow(sha256, record, opened_at, epoch)
         name = push_key(lane.operation, jsondata, tuple(identity), asking)
-        yield OutgoingWindow(Request(number, lane.operation, jsondata, name, doubt), current)
+        request = Request(number, lane.operation, jsondata, name, doubt)
+        yield OutgoingWindow(request, current, changed_at)
 
 
-def supersede(lane: Lane, numbers: Sequence[int]) -> None:
-    """Rows whose record a later batch has written: the newer body is sent, never this one."""
+def supersede(lane: Lane, rows: Sequence[OutgoingWindow]) -> None:
+    """Rows whose record a later batch has written: the newer body is sent, never this one.
+
+    What was changed since it was read stays: an undo may have given the record back to the row.
+    """
+    lock_sends(lane.lease.connection)
     lane.lease.connection.execute(
-        "UPDATE send SET state = 'superseded', changed_at = now() WHERE batch_id = %(batch)s "
-        "AND operation = %(operation)s AND number = ANY(%(numbers)s) AND state = 'unsent'",
-        _lane_values(lane) | {"numbers": list(numbers)},
+        "UPDATE send x SET state = 'superseded', changed_at = now() "
+        "FROM unnest(%(numbers)s::bigint[], %(read)s::timestamptz[]) AS old(number, changed_at) "
+        "WHERE x.batch_id = %(batch)s AND x.operation = %(operation)s "
+        "AND x.number = old.number AND x.state = 'unsent' AND x.changed_at = old.changed_at",
+        _lane_values(lane)
+        | {
+            "numbers": [row.request.number for row in rows],
+            "read": [row.changed_at for row in rows],
+        },
     )
 
 
-def claim(lane: Lane, window: Sequence[Request], *, own_key: bool = False) -> None:
+def claim(lane: Lane, window: Sequence[Request], *, own_key: bool = False) -> Sequence[Request]:
     """Write down that the rows of a window are being sent; commit before the first byte.
 
-    `own_key`: each in a request of its own.
+    Gives those that still may be: a row may have been settled since it was read. `own_key`: each
+    in a request of its own.
     """
-    claimed = lane.lease.connection.execute(
+    rows = lane.lease.connection.execute(
         "UPDATE send x SET state = 'sending', attempts = attempts + 1, status = NULL, "
         "error_data = NULL, echo = NULL, changed_at = now(), "
         "own_key = %(own_key)s AND (attempts = 0 OR coalesce(own_key, FALSE)) "
-        f"WHERE {_TO_SEND} AND x.number BETWEEN %(first)s AND %(last)s",
+        f"WHERE {_TO_SEND} AND x.number = ANY(%(numbers)s) RETURNING x.number",
         _lane_values(lane)
-        | {"first": window[0].number, "last": window[-1].number, "own_key": own_key},
-    ).rowcount
-    assert claimed == len(window), (claimed, len(window))
+        | {"numbers": [request.number for request in window], "own_key": own_key},
+    )
+    claimed = {number for (number,) in rows}
+    return [request for request in window if request.number in claimed]
 
 
 def give_back(lane: Lane, window: Sequence[Request]) -> None:
