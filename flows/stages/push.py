@@ -22,16 +22,14 @@ from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Batch, State
 from connectors.postgres.push.count import count_window, note_window
 from connectors.postgres.push.gate import pass_gate
+from connectors.postgres.push.lane import Lane, hold_lane, keep_held
 from connectors.postgres.push.plan import plan_sends, settle_duplicates
 from connectors.postgres.push.restores import put_in_doubt
 from connectors.postgres.push.sends import count_states, is_unsettled, row_name
 from connectors.postgres.push.window import (
-    Lane,
     claim,
     count_to_send,
     give_back,
-    hold_lane,
-    keep_held,
     next_rows,
     record_answers,
     supersede,

@@ -12,9 +12,10 @@ from connectors.errors import BatchStateError, ServiceUnusable
 from connectors.files.profile import DEFAULT
 from connectors.postgres.lease import hold_batch
 from connectors.postgres.ledger import State
+from connectors.postgres.push.lane import hold_lane
 from connectors.postgres.push.plan import plan_sends
 from connectors.postgres.push.sends import SendDecision
-from connectors.postgres.push.window import claim, hold_lane, next_rows
+from connectors.postgres.push.window import claim, next_rows
 from flows.stages import push as push_stage
 from flows.stages.chosen_sends import ChosenSends
 from flows.stages.push import ask_for_service

@@ -9,10 +9,11 @@ import pytest
 
 from connectors.files.profile import DEFAULT
 from connectors.postgres.lease import hold_batch
+from connectors.postgres.push.lane import hold_lane
 from connectors.postgres.push.plan import plan_sends
 from connectors.postgres.push.restores import Restore, declare
 from connectors.postgres.push.sends import waiting_batches
-from connectors.postgres.push.window import claim, hold_lane, next_rows, supersede
+from connectors.postgres.push.window import claim, next_rows, supersede
 from flows.stages.push import ask_for_service
 from flows.stages.sequence import import_delivery, push_batch
 from flows.stages.undo import undo_batch

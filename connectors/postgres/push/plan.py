@@ -12,7 +12,7 @@ import psycopg
 
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import batch_span
-from connectors.postgres.push.window import lock_sends, unanswered_error
+from connectors.postgres.push.lane import lock_sends, unanswered_error
 from schemas.derived.sql_names import listed, staged_name
 from schemas.derived.views import STATE, WRITTEN, joined, of_batch, quoted, told_joins
 from schemas.field import Table

@@ -7,8 +7,8 @@ over it and was undone before. Whichever row sent that, the next push brings the
 import psycopg
 
 from connectors.postgres.ledger import batch_span
+from connectors.postgres.push.lane import lock_sends
 from connectors.postgres.push.plan import TWIN
-from connectors.postgres.push.window import lock_sends
 from schemas.derived.views import of_batch
 from schemas.field import Table
 from schemas.operations import PUSHES

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import psycopg
 
 from connectors.postgres.push.gate import IN_DOUBT
+from connectors.postgres.push.lane import unanswered_error
 from connectors.postgres.push.plan import ALONE
-from connectors.postgres.push.window import unanswered_error
 from connectors.postgres.trail import add_event
 from schemas.operations import PUSHES
 

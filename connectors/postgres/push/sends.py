@@ -10,8 +10,8 @@ import psycopg
 from psycopg.rows import class_row
 
 from connectors.postgres.ledger import batch_span
+from connectors.postgres.push.lane import lock_sends
 from connectors.postgres.push.plan import sent_by_another
-from connectors.postgres.push.window import lock_sends
 from connectors.postgres.recount import Sum, key_number
 from schemas.derived.push_keys import AskingRow, push_key
 from schemas.derived.sql_names import staged_name
