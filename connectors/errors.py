@@ -161,6 +161,10 @@ class ConservationError(ReconError):
     """Totals of two stages differ without an explanation; the run fails and says where."""
 
 
+OF_ONE_BATCH = (BatchStateError, BatchHeldElsewhere, EvidenceBroken, ConservationError)
+"""What keeps one batch from being pushed, and no other; OperationBusy is among `STOPS_PUSH`."""
+
+
 class AccountRefused(ReconError):
     """What the account that acts may not do: which rule, and who may. Nothing was done."""
 

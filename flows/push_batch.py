@@ -10,12 +10,14 @@ from prefect.states import Completed, Failed
 from pydantic import Field
 
 from connectors.desk_links import DeskPage, linked
+from connectors.errors import OF_ONE_BATCH
 from connectors.postgres import ledger
 from connectors.postgres.ledger import State
-from connectors.postgres.push.sends import count_states, waiting_batches
+from connectors.postgres.push.sends import count_states
 from flows.report.markdown import escape
 from flows.report.spelling import digits
 from flows.stages.push import ask_for_service, push
+from flows.stages.sequence import waiting_to_push
 from flows.stages.workspace import Workspace
 from flows.steps.batch_report import PUSH_STATES
 from flows.tasks import batch as tasks
@@ -31,7 +33,7 @@ from flows.tasks.states import COMPLETED, WITH_ERRORS
 from schemas.counting import agree, quantity
 
 MOST_BATCHES = 50
-"""Batches of one run; the next run goes on with the rest."""
+"""Batches of one run, those that were not tried for longest; the next run goes on with the rest."""
 ABOUT = "Rows at the service, by batch, operation and state"
 NOTHING = [{"Batch": "none", "Operation": "", "State": "", "Rows": "0"}]
 """A table without a line has no columns either; the UI takes those from the first line."""
@@ -65,23 +67,29 @@ def push_batch(
     if (skipped := overtaken()) is not None:
         return skipped
     batches = [batch_id] if batch_id else waiting()[:MOST_BATCHES]
-    ended = []
+    # Once more, it would send so many once more.
+    send = push_rows if max_rows is None else push_rows.with_options(retries=0)
+    ended, kept_back = [], []
     for number in batches:
-        opened = rerun_tasks.open_batch(number)
-        pushed = push_rows(opened, max_rows=max_rows, rate=rate)
-        ended.append(tasks.report_batch(pushed))
+        try:
+            opened = rerun_tasks.open_batch(number)
+            pushed = send(opened, max_rows=max_rows, rate=rate)
+            ended.append(tasks.report_batch(pushed))
+        except OF_ONE_BATCH as error:
+            if batch_id:
+                raise
+            kept_back.append(str(error))
+            continue
         if pushed.stopped:
             break
     _publish(batches, next((one.stopped for one in ended if one.stopped), None))
-    return _end_state(ended)
+    return _end_state(ended, kept_back)
 
 
 @task(name="find unsent", task_run_name="find batches with unsent rows", **FROM_LEDGER)
 def waiting() -> list[int]:
-    """The batches that have something to push, the oldest first."""
-    workspace = open_workspace()
-    with workspace.database.connect() as connection:
-        return waiting_batches(connection, repeatable=workspace.settings.service.idempotent)
+    """The batches that have something to push, those first that were not tried for longest."""
+    return waiting_to_push(open_workspace())
 
 
 @task(name="push batch", task_run_name="push batch {batch.batch_id}", **FROM_LEDGER)
@@ -124,10 +132,12 @@ def _publish(batches: Sequence[int], stopped: str | None) -> None:
     )
 
 
-def _end_state(ended: Sequence[BatchStatus]) -> RunState[Any]:
+def _end_state(ended: Sequence[BatchStatus], kept_back: Sequence[str]) -> RunState[Any]:
+    """`kept_back`: what keeps other batches from being pushed."""
     data = [batch.model_dump(mode="json") for batch in ended]
-    if ended and ended[-1].stopped:
-        return Failed(message=ended[-1].stopped)
+    stopped = [ended[-1].stopped] if ended and ended[-1].stopped else []
+    if stopped or kept_back:
+        return Failed(message=" ".join([*stopped, *kept_back]))
     left = [batch for batch in ended if batch.verdict != State.COMPLETE]
     if not left:
         batches = quantity(len(ended), "batch")

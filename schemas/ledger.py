@@ -137,7 +137,7 @@ LEDGER: dict[str, Table] = named(
         Field("error_data", STRING, note="why it was refused, differs or is in doubt, JSON"),
         Field("echo", STRING, note="what the service says it stored, where that differs"),
         Field("service_id", STRING, note="key the service gave"),
-        Field("epoch", INTEGER, required=True, note="of the batch's lease"),
+        Field("epoch", INTEGER, required=True, note="grows when its PUT is to be sent anew"),
         Field("changed_at", INSTANT, required=True),
         Field("own_key", Kind.BOOLEAN, note="never sent but alone, under its own push key"),
     ),

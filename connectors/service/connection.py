@@ -21,7 +21,7 @@ log = logging.getLogger("recon.service")
 HEAD_BYTES = 256 * 1024
 """Most bytes of an answer's head, beside the limit of its body."""
 SPEAKS_TLS = "speaks TLS at this port, so RECON_SERVICE_URL has to begin with https://"
-_TLS_ALERT = b"\x15\x03"
+TLS_ALERT = b"\x15\x03"
 """How a server that expects TLS answers text in clear."""
 _OF_CERTIFICATE = ("CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED", "HANDSHAKE_FAILURE")
 """Words of the alerts that end a connection before a request on it is read."""
@@ -142,7 +142,7 @@ class Connection(asyncio.Protocol):
         self._received += len(data)
         if not self.heard:
             self.heard = True
-            if data.startswith(_TLS_ALERT) and not self._encrypted:
+            if data.startswith(TLS_ALERT) and not self._encrypted:
                 # The first bytes were no TLS greeting, so nobody has read a request in them.
                 self._end(Failed(False, f"the service {SPEAKS_TLS}", hopeless=True))
                 self.abort()

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,6 +89,9 @@ def _read_json(text: str) -> Said:
         tree = _decoder.decode(text)
     except (ValueError, RecursionError):
         raise Unreadable("a body that is no JSON") from None
+    if _is_deeper(tree, jsv.DEEPEST):
+        # As in CSV. What is deeper would end a walk over it, and so the run, in a fault.
+        raise Unreadable(f"JSON nested deeper than {jsv.DEEPEST} levels")
     if isinstance(tree, list):
         if not all(isinstance(element, dict) for element in tree):
             raise Unreadable("a JSON list of other things than objects")
@@ -99,6 +102,24 @@ def _read_json(text: str) -> Said:
         raise Unreadable("JSON that is no object")
     members = {name.lower(): member for name, member in tree.items()}
     return Said([members], status=_object(members.pop("responsestatus", None)))
+
+
+def _is_deeper(tree: Any, most: int) -> bool:
+    """Whether lists and objects stand in one another deeper than so many levels."""
+    level = _nested_in([tree])
+    for _ in range(most):
+        if not level:
+            return False
+        level = [
+            inner
+            for outer in level
+            for inner in _nested_in(outer.values() if isinstance(outer, dict) else outer)
+        ]
+    return bool(level)
+
+
+def _nested_in(members: Iterable[Any]) -> list[Any]:
+    return [member for member in members if isinstance(member, dict | list)]
 
 
 def _read_csv(text: str) -> Said:

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from connectors.errors import SettingsError
 from connectors.service.connection import (
     SPEAKS_TLS,
+    TLS_ALERT,
     Connection,
     Failed,
     Reply,
@@ -78,7 +79,8 @@ class Line:
         """Proof that no request is read here at all; asked for where none was ever answered.
 
         Another connection on which nothing is sent: what ends it can only be what ended the other
-        before the request in it was looked at.
+        before the request in it was looked at. Where that one was in clear, TLS on another proves
+        it only at a port that takes nothing in clear.
         """
         place = self._place
         cause = None
@@ -107,7 +109,30 @@ class Line:
                 cause = f"the service {SPEAKS_TLS}"
         except (OSError, EOFError, UnicodeError):
             return None
+        if cause and not place.encrypted and await self._takes_clear():
+            return None
         return Failed(sent=False, cause=cause, hopeless=True) if cause else None
+
+    async def _takes_clear(self) -> bool:
+        """Whether something may read requests in clear here: a question is answered, or waits."""
+        place, settings = self._place, self._settings
+        path = f"{place.prefix}{settings.health_path}"
+        asked = f"GET {path} HTTP/1.1\r\nHost: {place.authority}\r\n\r\n"
+        try:
+            async with asyncio.timeout(min(ALERT_SECONDS, settings.connect_seconds)):
+                reader, writer = await asyncio.open_connection(place.host, place.port)
+                try:
+                    writer.write(asked.encode())
+                    first = await reader.read(1)
+                finally:
+                    writer.transport.abort()
+                    with suppress(OSError):
+                        await writer.wait_closed()
+        except TimeoutError:
+            return True
+        except (OSError, EOFError, UnicodeError):
+            return False
+        return first not in (b"", TLS_ALERT[:1])
 
     def drop(self) -> None:
         """Let nothing that still comes on this connection be the answer to another request.

@@ -320,13 +320,13 @@ class Sending:
         row.doubt = row.doubt or judged.doubt
         if judged.stop:
             self._stop(judged.stop)
-        verdict = judged.verdict
-        if verdict is Verdict.REFUSED and row.doubt and row.status == 409:
-            # What it is in conflict with may be the attempt whose answer was lost.
-            verdict = Verdict.IN_DOUBT
-        if verdict is not None:
+        if judged.verdict is not None:
             self._host.breaker.answered()
-            self._answer(row, verdict, judged.errors, judged.echo, judged.service_id)
+            if judged.verdict is Verdict.REFUSED and row.doubt and row.status == 409:
+                # What it is in conflict with may be the attempt whose answer was lost.
+                self._undecided(row, judged.errors)
+            else:
+                self._answer(row, judged.verdict, judged.errors, judged.echo, judged.service_id)
             return
         if judged.doubt and not self._repeatable(row):
             self._give_up(row, judged)

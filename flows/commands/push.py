@@ -1,13 +1,14 @@
 """The service's side: `recon push`, `resolve`, `sends`, `pull` and `restored`."""
 
 import json as json_text
+import sys
 from dataclasses import asdict
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from connectors.errors import SettingsError
+from connectors.errors import ReconError, SettingsError
 from connectors.postgres.push.sends import SendDecision
 from flows.commands.batches import Batch, By, Reason
 from flows.commands.console import LISTED, out, print_json, within, workspace
@@ -54,28 +55,30 @@ def push_command(
 ) -> int:
     """Send unsent rows to the service: every PUT until it is there, every POST at most once.
 
-    Run it again at any time: what was acknowledged is not sent again. Example: `recon push 12`
+    Run it again at any time: what was acknowledged is not sent again. A batch that cannot be pushed
+    keeps no other back. Example: `recon push 12`
 
     Exit code 0: the batch is complete; 1: rows were refused, differ, are in doubt or unsent, or
     had errors when they were imported; 2: the service refuses us or cannot be reached; 3: another
     run is sending.
     """
-    from connectors.postgres.push.sends import waiting_batches
     from flows.stages.push import not_sent, not_sent_text
-    from flows.stages.sequence import push_batch
+    from flows.stages.sequence import push_batch, push_waiting
 
     with workspace("push", quiet=json, say_held=False) as place:
-        if batch is None:
-            with place.database.connect() as connection:
-                repeatable = place.settings.service.idempotent
-                batches = waiting_batches(connection, repeatable=repeatable)
-        else:
-            batches = [batch]
+        pushed = (
+            push_waiting(place, most=max_rows)
+            if batch is None
+            else [(batch, push_batch(place, batch, most=max_rows))]
+        )
         told: list[dict[str, Any]] = []
-        code = 0
-        for number in batches:
-            ended = push_batch(place, number, most=max_rows)
-            code = max(code, ended.exit_code)
+        batches, code = 0, 0
+        for number, ended in pushed:
+            batches, code = batches + 1, max(code, ended.exit_code)
+            if isinstance(ended, ReconError):
+                sys.stderr.write(f"recon: {ended}\n")
+                told.append({"batch": number, "error": str(ended)})
+                continue
             kept = not_sent(place, number)
             if json:
                 shown = ended_json(ended, place.settings.reports / f"batch-{number}")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from time import monotonic
+from typing import NamedTuple
 
 import psycopg
 
@@ -21,18 +22,16 @@ from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Batch, State
 from connectors.postgres.push.count import count_window, note_window
 from connectors.postgres.push.gate import pass_gate
+from connectors.postgres.push.lane import Lane, hold_lane, keep_held
 from connectors.postgres.push.plan import plan_sends, settle_duplicates
 from connectors.postgres.push.restores import put_in_doubt
 from connectors.postgres.push.sends import count_states, is_unsettled, row_name
 from connectors.postgres.push.window import (
-    Lane,
     claim,
+    count_to_send,
     give_back,
-    hold_lane,
-    keep_held,
     next_rows,
     record_answers,
-    reopen_doubtful,
     supersede,
 )
 from connectors.postgres.trail import add_event
@@ -49,7 +48,7 @@ from flows.stages.check import staged_tables, tables_of
 from flows.stages.workspace import Workspace, named_service
 from schemas.counting import agree, quantity
 from schemas.field import Table
-from schemas.operations import PUSHES, Operation
+from schemas.operations import PUSHES
 
 log = logging.getLogger("recon.push")
 PUSHABLE = (State.MERGED, State.FAILED, State.COMPLETE, State.COMPLETE_WITH_ERRORS)
@@ -67,6 +66,13 @@ SERVER_ERROR = 500
 _UNDECIDED = (Verdict.UNSENT, Verdict.IN_DOUBT)
 PASSES = 3
 """How often one run comes back to rows that were proved unsent."""
+
+
+class _SendNumber(NamedTuple):
+    """A row of the batch: each operation numbers its own from 1."""
+
+    operation: str
+    number: int
 
 
 def push(workspace: Workspace, lease: Lease, *, most: int | None = None) -> None:
@@ -94,9 +100,15 @@ def push(workspace: Workspace, lease: Lease, *, most: int | None = None) -> None
         run = _Run(workspace, lease, lambda: _open(workspace, lease, batch, opened))
         run.total = _unsent(lease)
         run.room = most
+        service = workspace.settings.service
         for table in tables:
-            turn = workspace.settings.service.turn_seconds
-            with hold_lane(lease, PUSHES[table.name], table, wait_seconds=turn) as lane:
+            with hold_lane(
+                lease,
+                PUSHES[table.name],
+                table,
+                wait_seconds=service.turn_seconds,
+                repeatable=service.idempotent,
+            ) as lane:
                 run.push_operation(lane)
     workspace.progress("push", run.total, run.total)
     for name, states in count_states(lease.connection, lease.batch_id).items():
@@ -161,7 +173,7 @@ def _open(workspace: Workspace, lease: Lease, batch: Batch, opened: ExitStack) -
     return opened.enter_context(open_service(workspace.settings.service, credentials))
 
 
-def _unsent_told(why: str, lease: Lease, left: int, failing: int | None) -> str:
+def _unsent_told(why: str, lease: Lease, left: int, failing: _SendNumber | None) -> str:
     batch_id, rows = lease.batch_id, quantity(left, "row")
     told = (
         f"{why} {rows} of batch {batch_id} {agree(left, 'is', 'are')} unsent and nothing is "
@@ -172,8 +184,8 @@ def _unsent_told(why: str, lease: Lease, left: int, failing: int | None) -> str:
     return f"{told} {_set_aside(lease, failing)}"
 
 
-def _set_aside(lease: Lease, failing: int) -> str:
-    row = row_name(lease.connection, lease.batch_id, failing)
+def _set_aside(lease: Lease, failing: _SendNumber) -> str:
+    row = row_name(lease.connection, lease.batch_id, *failing)
     return (
         f"The last row that the service answered and failed at is {row}. Where it fails at this "
         f'row every time: `recon resolve {lease.batch_id} --row "{row}" --as abandon --reason ...` '
@@ -181,10 +193,9 @@ def _set_aside(lease: Lease, failing: int) -> str:
     )
 
 
-def _unsent(lease: Lease, operation: Operation | None = None) -> int:
+def _unsent(lease: Lease) -> int:
     counts = count_states(lease.connection, lease.batch_id)
-    names = [operation.name] if operation else list(counts)
-    return sum(counts.get(name, {}).get("unsent", 0) for name in names)
+    return sum(states.get("unsent", 0) for states in counts.values())
 
 
 @dataclass(slots=True)
@@ -201,16 +212,14 @@ class _Run:
     """Rows that this run may still send; None: all of them."""
     why_unsent: str | None = None
     """What was in the way of a row that the last pass of its operation could not send."""
-    failing: int | None = None
-    """Number of the last row that the service answered as it answers when it fails."""
+    failing: _SendNumber | None = None
+    """The last row that the service answered as it does when it fails, and not otherwise since."""
 
     def push_operation(self, lane: Lane) -> None:
-        """Send the unsent rows of one operation, coming back to those that could not be sent."""
+        """Send the rows of one operation, coming back to those that could not be sent."""
         with lane.transaction() as connection:
-            if self.workspace.settings.service.idempotent and not lane.operation.keyed:
-                reopen_doubtful(lane)
             settle_duplicates(connection, lane.operation, self.lease.batch_id)
-        left = _unsent(self.lease, lane.operation)
+        left = count_to_send(lane)
         for _ in range(PASSES):
             if not left or self.room == 0:
                 return
@@ -219,7 +228,7 @@ class _Run:
             self.service.may_not_send = self.lease.why_not
             going = _Pass(self, lane, self.service)
             going.run()
-            before, left = left, _unsent(self.lease, lane.operation)
+            before, left = left, count_to_send(lane)
             if left == before:
                 break
         if left and self.room != 0:
@@ -233,7 +242,7 @@ class _Run:
 
 @dataclass(slots=True)
 class _Pass:
-    """One way through the unsent rows of an operation."""
+    """One way through the rows of an operation that may be sent."""
 
     push: _Run
     lane: Lane
@@ -254,8 +263,7 @@ class _Pass:
             for answer in self.service.send(self._requests(), ask_first=ask_first):
                 self.unanswered.discard(answer.number)
                 self.answers.append(answer)
-                if answer.verdict in _UNDECIDED and (answer.status or 0) >= SERVER_ERROR:
-                    self.push.failing = answer.number
+                self._note_failing(answer)
                 if answer.verdict is Verdict.UNSENT and answer.errors:
                     self.why_unsent = str(answer.errors[0]["Message"])
                 reach("push-sent")
@@ -279,16 +287,23 @@ class _Pass:
             told = _unsent_told(self.service.stopped, lease, _unsent(lease), self.push.failing)
             raise ServiceUnusable(told)
 
+    def _note_failing(self, answer: Answer) -> None:
+        row = _SendNumber(self.lane.operation.name, answer.number)
+        if answer.verdict in _UNDECIDED and (answer.status or 0) >= SERVER_ERROR:
+            self.push.failing = row
+        elif self.push.failing == row:
+            self.push.failing = None
+
     def _requests(self) -> Iterator[Request]:
-        """The unsent rows in push order, each window claimed when its first row is asked for."""
+        """The rows to send in push order, each window claimed when its first row is asked for."""
         for rows in self._windows():
             window = rows[: self.push.room]
             if self.service.stopped or not window:
                 return
+            written = len(self.answers)
+            window = self._write(window)
             if self.push.room is not None:
                 self.push.room -= len(window)
-            written = len(self.answers)
-            self._write(window)
             if self.uncounted:
                 return  # What is in flight is waited for.
             if written:
@@ -296,15 +311,18 @@ class _Pass:
             reach("push-sending")
             yield from window
 
-    def _write(self, window: Sequence[Request] = ()) -> None:
-        """One commit: the answers so far, and the claim of the next window."""
+    def _write(self, window: Sequence[Request] = ()) -> Sequence[Request]:
+        """One commit: the answers so far, and the claim of the next window; gives what is claimed.
+
+        What a window was read with may have changed since: such a row is not sent.
+        """
         if not (self.answers or window):
-            return
+            return window
         operation = self.lane.operation
         with self.lane.transaction() as connection:
             record_answers(self.lane, self.answers)
             if window:
-                claim(self.lane, window, own_key=self._at_once == 1)
+                window = claim(self.lane, window, own_key=self._at_once == 1)
             if window and not operation.keyed:
                 count = count_window(connection, operation.name)
         self.written = monotonic()
@@ -317,8 +335,9 @@ class _Pass:
                 with self.lane.transaction():
                     give_back(self.lane, window)
                 self.uncounted = error
-                return
+                return window
         self.unanswered.update(request.number for request in window)
+        return window
 
     def _windows(self) -> Iterator[Sequence[Request]]:
         """What is current in windows; a row whose record has a newer body is left out."""
@@ -326,7 +345,7 @@ class _Pass:
         size = PUT_WINDOW if lane.operation.keyed else self._post_window
         while rows := next_rows(lane, after, BLOCK):
             after = rows[-1].request.number
-            old = [row.request.number for row in rows if not row.current]
+            old = [row for row in rows if not row.current]
             if old:
                 with lane.transaction():
                     supersede(lane, old)

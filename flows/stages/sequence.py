@@ -3,16 +3,17 @@
 The command line runs this; `flows/import_batch.py` runs the same stages in the same order as tasks.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import psycopg
 
-from connectors.errors import STOPS_PUSH, BatchStateError
+from connectors.errors import OF_ONE_BATCH, STOPS_PUSH, BatchStateError, ReconError
 from connectors.files.profile import Profile
 from connectors.postgres import ledger
 from connectors.postgres.lease import Lease, hold_batch
 from connectors.postgres.ledger import Batch, State
+from connectors.postgres.push.sends import waiting_batches
 from connectors.postgres.resume import resumed
 from flows.stages.apply import apply
 from flows.stages.check import check, discard, not_held, release
@@ -21,7 +22,7 @@ from flows.stages.kept import prove_batch
 from flows.stages.push import ask_for_service, push
 from flows.stages.receive import Received, archived
 from flows.stages.stage import stage
-from flows.stages.workspace import Workspace
+from flows.stages.workspace import Workspace, named_service
 from flows.steps.batch_report import BatchReport
 
 
@@ -99,6 +100,32 @@ def push_batch(workspace: Workspace, batch_id: int, *, most: int | None = None) 
     if most is not None:
         return _push_batch(workspace, batch_id, most)  # Run again, it would send so many once more.
     return resumed(workspace.database, lambda: _push_batch(workspace, batch_id, None))
+
+
+def waiting_to_push(workspace: Workspace) -> list[int]:
+    """The batches that have something to push, those first that were not tried for longest."""
+    settings = workspace.settings.service
+    service = named_service(settings) if settings.url else None
+    with workspace.database.connect() as connection:
+        return waiting_batches(connection, service, repeatable=settings.idempotent)
+
+
+def push_waiting(
+    workspace: Workspace, *, most: int | None = None
+) -> Iterator[tuple[int, Ended | ReconError]]:
+    """Push all batches that wait: the number of each, and how it ended or what keeps it back.
+
+    What keeps one batch back keeps no other; raises what would keep all of them.
+    """
+    for number in waiting_to_push(workspace):
+        ended: Ended | ReconError
+        try:
+            ended = push_batch(workspace, number, most=most)
+        except STOPS_PUSH:
+            raise
+        except OF_ONE_BATCH as error:
+            ended = error
+        yield number, ended
 
 
 def _push_batch(workspace: Workspace, batch_id: int, most: int | None) -> Ended:

@@ -12,7 +12,7 @@ from connectors.postgres.corrections import settle_corrections
 from connectors.postgres.evidence import REOPENED, answers_digests
 from connectors.postgres.lease import Lease, hold_batch
 from connectors.postgres.ledger import State
-from connectors.postgres.push.plan import may_reopen, reopen_restored
+from connectors.postgres.push.reopen import may_reopen, reopen_restored
 from connectors.postgres.push.sends import left_at_service
 from connectors.postgres.resume import resumed
 from connectors.postgres.trail import add_event

@@ -1,10 +1,14 @@
 """Push keys: the name of one effect, the same whenever the same thing is sent again.
 
-Each follows from facts that never change, so it is derived and not stored: a record that is sent
-again, by this run or by any later one, carries the key it was first sent with.
+Each follows from facts that are there, so it is derived and not stored: a row that is sent again,
+by this run or by any later one, carries the key it was first sent with. A PUT whose record may have
+been overwritten meanwhile asks for another effect: to a host that answers a repeated key with its
+first answer, the same key would say that nothing is to be done.
 """
 
 import json
+from datetime import UTC, datetime
+from typing import NamedTuple
 from uuid import UUID, uuid5
 
 from schemas.derived.json_text import content_hash
@@ -13,16 +17,28 @@ from schemas.operations import Operation
 _NAMESPACE = UUID("5b0a5f5e-7c1d-5a9e-9a44-6b1f0f5a7d21")
 
 
-def push_key(
-    operation: Operation, canonical: str, key: tuple[object, ...], extract: str, record_number: int
-) -> str:
-    """Of a keyed PUT the record and its content, of any other the delivered row that asks for it.
+class AskingRow(NamedTuple):
+    """The delivered row that asks for an effect."""
 
-    `canonical` is the record's canonical JSON, `key` its business key, `extract` the SHA-256 of
-    the file that brought it.
+    extract: str
+    """SHA-256 of the file that brought it."""
+    record_number: int
+    opened_at: datetime
+    """When its batch was opened: a restored database gives the same numbers again, not the time."""
+    epoch: int
+    """Grows when a PUT is to be sent anew behind what may have overwritten it."""
+
+
+def push_key(
+    operation: Operation, canonical: str, key: tuple[object, ...], asking: AskingRow
+) -> str:
+    """Of a POST the row that asks for it; of a keyed PUT the record and its content as well.
+
+    The same row of the same file, taken in once more, asks for the same POST and for another PUT.
+    `canonical` is the record's canonical JSON, `key` its business key.
     """
+    facts: tuple[object, ...] = (operation.name, asking.extract, asking.record_number)
     if operation.keyed and None not in key:
-        facts: tuple[object, ...] = (operation.name, *key, content_hash(canonical))
-    else:
-        facts = (operation.name, extract, record_number)
+        opened_at = asking.opened_at.astimezone(UTC).isoformat()
+        facts += (*key, content_hash(canonical), opened_at, asking.epoch)
     return str(uuid5(_NAMESPACE, json.dumps(facts, ensure_ascii=True)))

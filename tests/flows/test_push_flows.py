@@ -90,6 +90,23 @@ def test_a_batch_that_was_only_imported_is_pushed_on_request(
         assert len(server.effects) == 5
 
 
+def test_no_more_rows_are_sent_than_were_asked_for_whatever_is_tried_again(
+    workspace: Workspace, rows: Any, towards: Any, tmp_path: Path
+) -> None:
+    """A task whose database is lost is tried again; with a number of rows it would send so many."""
+    from flows.push_batch import push_batch
+
+    run(tones(tmp_path / "tones.csv", 3))
+    cut = (
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    with FaultyServer(lambda seen: status(200, applied=True, hold=lambda: rows(cut))) as server:
+        towards(server.url)
+        assert push_batch(1, max_rows=1, return_state=True).type.value == "FAILED"
+        assert len(server.requests) == 1
+
+
 @pytest.mark.long
 def test_a_service_that_refuses_us_fails_the_run_until_it_is_mended(
     workspace: Workspace, rows: Any, towards: Any, tmp_path: Path

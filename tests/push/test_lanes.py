@@ -15,8 +15,9 @@ from connectors.errors import (
 )
 from connectors.files.profile import DEFAULT
 from connectors.postgres.lease import hold_batch
+from connectors.postgres.push.lane import hold_lane
 from connectors.postgres.push.plan import plan_sends
-from connectors.postgres.push.window import claim, hold_lane, next_rows, record_answers
+from connectors.postgres.push.window import claim, next_rows, record_answers
 from connectors.service import Answer, Verdict
 from flows.stages.push import ask_for_service
 from flows.stages.sequence import import_delivery, push_batch

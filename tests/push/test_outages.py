@@ -1,5 +1,6 @@
 """Outages over several runs, hosts that honour the key, and what a kill has done again."""
 
+import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -7,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from connectors.errors import ServiceUnusable
+from connectors.errors import BatchStateError, ServiceUnusable
 from connectors.files.profile import DEFAULT
 from connectors.postgres.lease import hold_batch
 from connectors.postgres.ledger import State
+from connectors.postgres.push.lane import hold_lane
 from connectors.postgres.push.plan import plan_sends
 from connectors.postgres.push.sends import SendDecision
-from connectors.postgres.push.window import claim, hold_lane, next_rows
+from connectors.postgres.push.window import claim, next_rows
 from flows.stages import push as push_stage
 from flows.stages.chosen_sends import ChosenSends
 from flows.stages.push import ask_for_service
@@ -108,6 +110,50 @@ def test_a_row_that_is_always_answered_500_is_named_and_can_be_set_aside(
         assert keyed or server.twice() == []
 
 
+@pytest.mark.parametrize("operation", ["AddMessageTone", "EditPayment"])
+def test_the_row_that_fails_is_named_by_its_operation(
+    workspace: Workspace, tmp_path: Path, operation: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each operation numbers its rows from 1; what went through since is no longer named."""
+    files = [tones(tmp_path / "t.csv", 3), payments(tmp_path / "p.csv", 3)]
+    posted = operation == "AddMessageTone"
+
+    def fails(seen: Seen) -> bool:
+        return row_of(seen.body) == 2 and ("Name" in seen.body) is posted
+
+    import_delivery(workspace, files, DEFAULT)
+    with FaultyServer(lambda seen: status(503) if fails(seen) else OK) as server:
+        place = towards(workspace, server.url, concurrency=1, attempts=2, health_attempts=1)
+        if posted:
+            server.health = always(DOWN)
+            with pytest.raises(ServiceUnusable) as stopped:
+                push_batch(place, 1)
+            told = str(stopped.value)
+        else:
+            push_batch(place, 1)
+            told = caplog.text
+    assert f'--row "{"t" if posted else "p"}.csv:record:2" --as abandon' in told
+
+
+def test_a_row_that_went_through_at_last_is_not_named_to_be_set_aside(
+    workspace: Workspace, sent: Any, tmp_path: Path
+) -> None:
+    import_delivery(workspace, [payments(tmp_path / "p.csv", 3)], DEFAULT)
+
+    def plan(seen: Seen) -> Reply:
+        """The first fails in the first pass and no other; the second is always told to wait."""
+        if row_of(seen.body) == 1:
+            return status(503) if seen.attempt <= 2 else OK
+        return status(429, retry_after=0) if row_of(seen.body) == 2 else OK
+
+    with FaultyServer(plan) as server:
+        place = towards(workspace, server.url, concurrency=1, attempts=2)
+        with pytest.raises(ServiceUnusable) as stopped:
+            push_batch(place, 1)
+    assert sent(1) == {1: "acknowledged", 2: "unsent", 3: "acknowledged"}
+    assert "abandon" not in str(stopped.value)
+
+
 def test_after_a_run_that_was_killed_the_service_is_asked_first(
     workspace: Workspace, sent: Any, tmp_path: Path
 ) -> None:
@@ -165,6 +211,39 @@ def test_a_host_that_honours_the_key_is_sent_what_is_in_doubt_once_more(
     assert set(sent(1).values()) == {"acknowledged"}
 
 
+def test_what_is_in_doubt_stays_so_until_it_is_sent_once_more(
+    workspace: Workspace, sent: Any, tmp_path: Path
+) -> None:
+    """A run that does not come to a row has proved nothing of it, whatever ends it."""
+    import_delivery(workspace, [tones(tmp_path / "a.csv", 6)], DEFAULT)
+    lost = {2, 3, 5}
+    with FaultyServer(lambda seen: LOST if row_of(seen.body) in lost else OK) as server:
+        plain = towards(workspace, server.url)
+        honoured = towards(workspace, server.url, idempotent=True)
+        push_batch(plain, 1)
+
+        def doubtful() -> set[int]:
+            return {row for row, state in sent(1).items() if state == "in_doubt"}
+
+        assert doubtful() == lost
+        push_batch(honoured, 1, most=0)
+        assert doubtful() == lost
+        with pytest.raises(BatchStateError, match="RECON_SERVICE_URL names"):
+            push_batch(towards(workspace, "http://127.0.0.1:9", idempotent=True), 1)
+        assert doubtful() == lost
+        server.plan = always(status(401))
+        with pytest.raises(ServiceUnusable):
+            push_batch(honoured, 1)
+        assert doubtful() == lost
+        server.plan = always(OK)
+        push_batch(honoured, 1, most=1)
+        assert doubtful() == {3, 5}
+        requests = len(server.requests)
+        push_batch(plain, 1)
+        assert len(server.requests) == requests
+    assert sent(1) == {n: "in_doubt" if n in {3, 5} else "acknowledged" for n in range(1, 7)}
+
+
 def test_what_was_sent_in_a_batch_is_never_sent_once_more_by_itself(
     workspace: Workspace, sent: Any, tmp_path: Path
 ) -> None:
@@ -188,6 +267,23 @@ def test_a_conflict_behind_a_lost_answer_of_an_earlier_run_is_in_doubt(
         server.plan = always(status(409, error_code="Conflict"))
         push_batch(towards(workspace, server.url, idempotent=True), 1)
     assert sent(1) == {1: "in_doubt"}
+
+
+def test_a_conflict_behind_a_lost_answer_is_in_doubt_however_often_it_is_answered(
+    workspace: Workspace, rows: Any, sent: Any, tmp_path: Path
+) -> None:
+    import_delivery(workspace, [tones(tmp_path / "a.csv", 1)], DEFAULT)
+
+    def plan(seen: Seen) -> Reply:
+        return LOST if seen.attempt == 1 else status(409, error_code="Conflict")
+
+    with FaultyServer(plan) as server:
+        for run in range(3):
+            push_batch(towards(workspace, server.url, idempotent=True), 1)
+            assert sent(1) == {1: "in_doubt"}, f"run {run}"
+            ((told,),) = rows("SELECT error_data FROM send")
+            assert [one["ErrorCode"] for one in json.loads(told)] == ["InDoubt", "Conflict"]
+        assert len(server.requests) == 4
 
 
 def test_a_kill_has_seconds_of_work_done_again(

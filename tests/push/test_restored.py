@@ -15,9 +15,13 @@ from connectors.errors import PushHeld
 from connectors.files.profile import DEFAULT
 from connectors.postgres.database import open_database
 from connectors.postgres.push.gate import MARKER, told_where_sent, why_held
+from connectors.postgres.push.sends import SendDecision
 from flows.ops.laptop import show_held
+from flows.stages.chosen_sends import ChosenSends
+from flows.stages.resolve import resolve
 from flows.stages.restored import go_on_after_restore
 from flows.stages.sequence import import_delivery, push_batch
+from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from tests.push.conftest import deliver, towards
 from tests.push.deliveries import applied, tones
@@ -256,6 +260,35 @@ def test_a_delivery_that_only_the_archive_knows_is_not_sent_again(
         other.write_text("TenantsId,AvatarsId,Name\n7,3,tone 99\n")
         deliver(old, other)
         assert 99 in applied(server)
+
+
+@pytest.mark.parametrize("undone", [False, True], ids=["delivered once more", "undone"])
+def test_a_batch_that_was_pushed_after_the_backup_is_not_sent_by_another(
+    workspace: Workspace, copied: Copy, tmp_path: Path, undone: bool
+) -> None:
+    """The restored database has it as one that nobody asked to push; nothing of it is planned."""
+    with FaultyServer() as server:
+        now = towards(workspace, server.url)
+        path = tones(tmp_path / "tones.csv", ROWS)
+        import_delivery(now, [path], DEFAULT)
+        old = copied(now)
+        push_batch(now, 1)
+        go_on_after_restore(old, unsent="in_doubt", by=None, reason="restored")
+        if undone:
+            undo_batch(old, 1, by=None, reason="wrong month")
+            deliver(old, path)
+        else:
+            for more in (1, 2):
+                deliver(old, tones(tmp_path / f"{more}.csv", ROWS + more))
+            push_batch(old, 1)
+        assert {len(bodies) for bodies in applied(server).values()} == {1}
+        assert len(applied(server)) == (ROWS if undone else ROWS + 2)
+        for batch in (2,) if undone else (3, 1, 2):
+            chosen = ChosenSends(states=("in_doubt",))
+            resolve(old, batch, chosen, SendDecision.RESEND, by=None, reason="not there")
+        for batch in (2,) if undone else (1, 2, 3):
+            push_batch(old, batch)
+        assert {len(applied(server)[row]) for row in range(1, ROWS + 1)} == {2}
 
 
 def test_a_database_restored_from_before_the_first_push_is_told(

@@ -276,7 +276,7 @@ def test_undoing_a_pushed_batch_brings_the_service_back(
         assert json.loads(detail)["left_at_service"] == {"EditPayment": 2}
         assert sent(1) == {1: "unsent", 2: "acknowledged"}
         with workspace.database.connect() as connection:
-            assert waiting_batches(connection) == [1]
+            assert waiting_batches(connection, server.url) == [1]
         assert push_batch(place, 1).batch.state is State.COMPLETE
         assert bodies(server) == {1: [1, 2, 1], 2: [10.5], 3: [10.5]}
 

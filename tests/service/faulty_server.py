@@ -208,6 +208,8 @@ class FaultyServer:
     accept: Callable[[int], Accept] = lambda number: Accept.SERVE
     """By the number of the connection, from 1."""
     tls: ssl.SSLContext | None = None
+    clear: bool = False
+    """Plain text is taken at the same port as TLS."""
     health: Plan = field(default_factory=lambda: always(OK))
     """What is answered to those who ask how the service is; they are counted apart."""
     effects: list[Effect] = field(default_factory=list)
@@ -289,9 +291,12 @@ class FaultyServer:
                 case Accept.NEVER_READ:
                     self._stopping.wait(PATIENCE_SECONDS)
                 case Accept.SERVE:
-                    self._converse(self.tls.wrap_socket(peer, server_side=True)) if (
-                        self.tls
-                    ) else self._converse(peer)
+                    encrypted = self.tls
+                    if self.clear and peer.recv(1, socket.MSG_PEEK) != b"\x16":
+                        encrypted = None
+                    self._converse(
+                        encrypted.wrap_socket(peer, server_side=True) if encrypted else peer
+                    )
         except (OSError, h11.RemoteProtocolError, h11.LocalProtocolError):
             pass
         finally:

@@ -143,6 +143,18 @@ def test_a_port_for_tls_that_is_spoken_to_in_clear(
     assert sum(answer.attempts for answer in answers) <= 2 * batch
 
 
+def test_a_port_that_takes_tls_and_plain_text_may_have_read_what_was_sent_in_clear(
+    ours: Certificate,
+) -> None:
+    """That it speaks TLS as well says nothing of a POST whose answer is lost."""
+    with FaultyServer(always(LOST), tls=ours.context, clear=True) as server:
+        url = server.url.replace("https://", "http://")
+        with client(url, concurrency=1) as service:
+            (answer,) = service.send(requests("AddMessageTone", 1))
+    assert len(server.effects) == 1
+    assert answer.verdict is Verdict.IN_DOUBT
+
+
 SAID_IN_CLEAR = [
     b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/html\r\nContent-Length: 67\r\n\r\n"
     b"<html>400 The plain HTTP request was sent to HTTPS port</html>     ",

@@ -67,6 +67,17 @@ def test_no_part_is_taken_for_the_whole(operation: Operation, kind: str) -> None
             assert judged.doubt
 
 
+@pytest.mark.parametrize("depth", [31, 32, 600])
+def test_json_that_is_deeper_than_any_record(depth: int) -> None:
+    """What decodes and is too deep for a walk over it ended the run, and every run after it."""
+    made = request("EditPayment", 1)
+    wrong = json.loads(echo(made.operation, JSON)) | {"PaidAmount": 99.0}
+    deep = json.dumps(wrong)[:-1] + ', "Extra": ' + "[" * depth + "]" * depth + "}"
+    judged = JUDGE.single(made, read_record(made.jsondata), reply(deep.encode(), JSON))
+    assert judged.verdict is (Verdict.DIFFERS if depth < 32 else None)
+    assert judged.doubt is (depth >= 32)
+
+
 @KINDS
 @OPERATIONS
 @settings(max_examples=examples(60), deadline=None, derandomize=True)

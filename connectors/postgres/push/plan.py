@@ -12,6 +12,7 @@ import psycopg
 
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import batch_span
+from connectors.postgres.push.lane import lock_sends, unanswered_error
 from schemas.derived.sql_names import listed, staged_name
 from schemas.derived.views import STATE, WRITTEN, joined, of_batch, quoted, told_joins
 from schemas.field import Table
@@ -23,16 +24,14 @@ from schemas.reasons import REASONS
 def plan_sends(lease: Lease, table: Table) -> int:
     """Plan a record kind of the batch, inside the open transaction; planned once, it stays so."""
     operation = PUSHES[table.name]
-    values = batch_span(lease.connection, lease.batch_id) | {
-        "operation": operation.name,
-        "epoch": lease.epoch,
-    }
+    values = batch_span(lease.connection, lease.batch_id) | {"operation": operation.name}
     planned = lease.connection.execute(
         "SELECT 1 FROM send WHERE batch_id = %(batch)s AND operation = %(operation)s LIMIT 1",
         values,
     ).fetchone()
     if planned:
         return 0
+    lock_sends(lease.connection)
     rows = lease.connection.execute(_plan(table), values).rowcount
     if rows:
         lease.connection.execute(_MARK_SENT_BY_TWINS, values)
@@ -47,6 +46,7 @@ def settle_duplicates(connection: psycopg.Connection, operation: Operation, batc
     A POST whose content may be at the service is not sent again by a twin: it is in doubt too. A
     PUT does no harm, so its twin waits for nobody.
     """
+    lock_sends(connection)
     values = {"operation": operation.name, "batch": batch_id}
     known = _KEYED if operation.keyed else _POSTED
     connection.execute(_settle(known), values)
@@ -54,44 +54,12 @@ def settle_duplicates(connection: psycopg.Connection, operation: Operation, batc
         waiting = ""
     else:
         waiting = f"AND NOT EXISTS (SELECT 1 FROM ({_KNOWN}) o WHERE o.number = x.number)"
+        connection.execute(_KEEP_OWN, values)
     connection.execute(
         f"UPDATE send x SET twin = FALSE, state = 'unsent', error_data = NULL, changed_at = now() "
         f"WHERE {_WAITING} {waiting}",
         values,
     )
-
-
-_OF_IMAGE = """x.extract_id = (i.image::json ->> 'extract_id')::integer
-    AND x.record_number = (i.image::json ->> 'record_number')::bigint"""
-"""SQL that finds the send of the row that wrote what a before-image `i` has."""
-
-
-def may_reopen(connection: psycopg.Connection, table: Table, batch_id: int) -> list[int]:
-    """The batches of which the undo of a batch may let rows be sent again."""
-    rows = connection.execute(
-        f"""SELECT DISTINCT x.batch_id FROM before_image i JOIN send x ON {_OF_IMAGE}
-        WHERE {of_batch("i")} AND i.record = '{table.name}' ORDER BY 1""",
-        batch_span(connection, batch_id),
-    )
-    return [batch for (batch,) in rows]
-
-
-def reopen_restored(connection: psycopg.Connection, table: Table, batch_id: int) -> int:
-    """Let the rows that own their records again after an undo be sent again; returns how many.
-
-    Their records had a newer body from the undone batch, so what the service holds may be that
-    one. A POST that was acknowledged stays so: another one would be another effect.
-    """
-    operation = PUSHES[table.name]
-    overwritten = "OR x.state = 'acknowledged' AND mine.attempts > 0" if operation.keyed else ""
-    return connection.execute(
-        f"""UPDATE send x SET state = 'unsent', twin = FALSE, changed_at = now()
-        FROM before_image i LEFT JOIN send mine
-            ON mine.extract_id = i.extract_id AND mine.record_number = i.record_number
-        WHERE {of_batch("i")} AND i.record = '{table.name}'
-            AND {_OF_IMAGE} AND (x.state = 'superseded' {overwritten})""",
-        batch_span(connection, batch_id),
-    ).rowcount
 
 
 def _plan(table: Table) -> str:
@@ -107,7 +75,7 @@ def _plan(table: Table) -> str:
             row_number() OVER (ORDER BY extract_id, record_number),
             CASE WHEN writer_extract_id IS NULL THEN 'superseded' ELSE 'unsent' END, twin,
             coalesce(writer_extract_id, extract_id), coalesce(writer_record_number, record_number),
-            0, %(epoch)s, now()
+            0, 0, now()
         FROM (
             SELECT s.extract_id, s.record_number, FALSE AS twin,
                 s.extract_id AS writer_extract_id, s.record_number AS writer_record_number
@@ -131,8 +99,9 @@ _MARK_SENT_BY_TWINS = f"""UPDATE send x SET twin = TRUE FROM send o
 
 _AT_SERVICE = ("acknowledged", "in_doubt", "differs", "sending")
 """States of a row that its service has, or may have."""
-_SENT_BEFORE = ("acknowledged", "in_doubt", "differs", "abandoned")
-"""States of a row that is not to be sent again by itself."""
+_SENT_BEFORE = ("acknowledged", "in_doubt", "differs", "sending", "abandoned")
+"""States of a row that is not to be sent again by itself. Nobody sends any more what is `sending`
+in a batch that was undone: its run has died, and whoever has the next turn finds it in doubt."""
 
 
 def _elsewhere(service: str) -> str:
@@ -171,8 +140,9 @@ def _mark_sent_before(
             service_id = told.service_id, status = told.status, echo = told.echo
         FROM (
             SELECT DISTINCT ON (y.number) y.number,
-                CASE WHEN here THEN o.state ELSE 'in_doubt' END AS state,
-                CASE WHEN here THEN o.error_data ELSE {_elsewhere("ob.service")} END AS error_data,
+                CASE WHEN here AND o.state <> 'sending' THEN o.state ELSE 'in_doubt' END AS state,
+                CASE WHEN NOT here THEN {_elsewhere("ob.service")}
+                    WHEN o.state = 'sending' THEN %(error)s ELSE o.error_data END AS error_data,
                 CASE WHEN here THEN o.service_id END AS service_id,
                 CASE WHEN here THEN o.status END AS status, CASE WHEN here THEN o.echo END AS echo
             FROM send y
@@ -194,35 +164,71 @@ def _mark_sent_before(
             ORDER BY y.number, here DESC, {_in_order(_SENT_BEFORE, "o.state")}
         ) told
         WHERE x.batch_id = %(batch)s AND x.operation = %(operation)s AND x.number = told.number""",
-        {**values, "first": earlier[0], "last": earlier[1]},
+        {
+            **values,
+            "first": earlier[0],
+            "last": earlier[1],
+            "error": unanswered_error(PUSHES[table.name]),
+        },
     )
 
 
 _WAITING = """x.batch_id = %(batch)s AND x.operation = %(operation)s
     AND x.twin AND x.state NOT IN ('acknowledged', 'superseded')"""
 
-_OTHERS = f"""
-    SELECT x.number, b.service, o.state, o.error_data FROM send x
-    JOIN send o ON (o.extract_id, o.record_number) = (x.writer_extract_id, x.writer_record_number)
-        AND (o.extract_id, o.record_number) <> (x.extract_id, x.record_number) AND NOT o.twin
-    JOIN batch b ON b.id = o.batch_id AND (b.state <> 'undone' OR o.state <> 'unsent')
-    WHERE {_WAITING} AND o.state NOT IN ('refused', 'superseded')
-    UNION ALL
-    SELECT x.number, b.service, o.state, o.error_data FROM send x
-    JOIN send o ON o.writer_extract_id = x.writer_extract_id
-        AND o.writer_record_number = x.writer_record_number AND {TWIN}
-        AND (o.extract_id, o.record_number) <> (x.extract_id, x.record_number) AND NOT o.twin
-    JOIN batch b ON b.id = o.batch_id AND (b.state <> 'undone' OR o.state <> 'unsent')
-    WHERE {_WAITING} AND o.state NOT IN ('refused', 'superseded')"""
-"""The other sends of the content of this batch's waiting twins, whichever service they go to."""
+_WRITER = "(o.extract_id, o.record_number) = (x.writer_extract_id, x.writer_record_number)"
+_TWINS = f"""o.writer_extract_id = x.writer_extract_id
+    AND o.writer_record_number = x.writer_record_number AND {TWIN}"""
 
+_SAME = tuple(
+    f"{same} AND NOT o.twin AND (o.extract_id, o.record_number) <> (x.extract_id, x.record_number)"
+    for same in (_WRITER, _TWINS)
+)
+"""Conditions of a row `o` that sends the content of another row `x`; each uses an index."""
+ALONE = " AND ".join(f"NOT EXISTS (SELECT FROM send o WHERE {same})" for same in _SAME)
+"""SQL that keeps the rows `x` whose content no other row sends for itself."""
+
+
+def _others(which: str) -> str:
+    """SQL for the other sends of the content of some rows `x`, whichever service they go to."""
+    return " UNION ALL ".join(
+        f"""SELECT x.extract_id, x.record_number, x.operation, x.number, o.error_data,
+            o.state, o.changed_at, x.changed_at AS followed_at, b.service,
+            b.service IS NOT DISTINCT FROM mine.service AS here,
+            o.state NOT IN ('refused', 'superseded')
+                AND (b.state <> 'undone' OR o.state <> 'unsent') AS tells
+        FROM send x JOIN batch mine ON mine.id = x.batch_id
+        JOIN send o ON {same} JOIN batch b ON b.id = o.batch_id
+        WHERE {which}"""
+        for same in _SAME
+    )
+
+
+def sent_by_another(which: str) -> str:
+    """SQL for those POSTs among some rows `x` whose content another row sends, or has sent.
+
+    Gives extract and record number.
+    """
+    posts = [one.name for one in PUSHES.values() if not one.keyed]
+    return f"""SELECT extract_id, record_number FROM ({_others(which)}) o
+        WHERE tells AND here AND operation IN ({listed(posts)})
+            AND state IN ('unsent', 'sending', 'acknowledged')"""
+
+
+_OTHERS = _others(_WAITING)
 _KNOWN = f"""
     SELECT o.number, here, CASE WHEN here THEN o.state ELSE 'in_doubt' END AS state,
         CASE WHEN here THEN o.error_data ELSE {_elsewhere("o.service")} END AS error_data
-    FROM ({_OTHERS}) o CROSS JOIN LATERAL (SELECT o.service IS NOT DISTINCT FROM
-        (SELECT service FROM batch WHERE id = %(batch)s) AS here) w
-    WHERE here OR o.state IN ({listed(_AT_SERVICE)})"""
-"""What they say of this batch's service."""
+    FROM ({_OTHERS}) o
+    WHERE tells AND (here OR o.state IN ({listed(_AT_SERVICE)}))"""
+"""What the others say of this batch's service."""
+
+_KEEP_OWN = f"""UPDATE send x SET twin = FALSE
+    WHERE {_WAITING} AND x.state <> 'unsent'
+        AND NOT EXISTS (SELECT 1 FROM ({_KNOWN}) o WHERE o.number = x.number)
+        AND NOT EXISTS (SELECT 1 FROM ({_OTHERS}) o
+            WHERE o.number = x.number AND o.changed_at > o.followed_at)"""
+"""What no other row has settled since is the twin's own: by a restore, or sent before an undo."""
 
 _KEYED = ("acknowledged",)
 _POSTED = ("acknowledged", "in_doubt", "differs", "abandoned", "unsent", "sending")

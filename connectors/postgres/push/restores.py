@@ -5,13 +5,15 @@ the rows of a delivery that the restored database does not know: its content lie
 """
 
 import json
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import psycopg
 
 from connectors.postgres.push.gate import IN_DOUBT
-from connectors.postgres.push.window import unanswered_error
+from connectors.postgres.push.lane import unanswered_error
+from connectors.postgres.push.plan import ALONE
 from connectors.postgres.trail import add_event
 from schemas.operations import PUSHES
 
@@ -47,27 +49,41 @@ def declare(connection: psycopg.Connection, restore: Restore) -> Mapping[str, in
 def put_in_doubt(connection: psycopg.Connection, batch_id: int | None = None) -> Mapping[str, int]:
     """Put POSTs in doubt that a restore casts doubt on; rows that were resolved since are not.
 
-    Covered are the batches there were at the declaration, and files whose content the archive had
-    and the database did not. `now()` is the time of the rows planned in this transaction.
+    Covered are the contents of batches there were at the declaration, whichever batch delivers them
+    now, and those that the archive had and the database did not. So are rows that say once more
+    what such a row says, where no other row can tell whether it was sent. `now()` is the time of
+    the rows planned in this transaction.
     """
-    done = {}
+    done: Counter[str] = Counter()
     for operation in _POSTS:
-        done[operation.name] = connection.execute(
-            """UPDATE send x SET state = 'in_doubt', error_data = %(error)s, own_key = FALSE,
-                changed_at = now()
-            FROM extract e, push_restore r
-            WHERE e.id = x.extract_id AND x.operation = %(operation)s AND x.state = 'unsent'
-                AND (%(batch)s::int IS NULL OR x.batch_id = %(batch)s) AND r.unsent = %(in_doubt)s
-                AND (x.batch_id <= r.last_batch OR r.lost::jsonb ? e.sha256)
-                AND (x.changed_at <= r.at OR x.changed_at = now())""",
-            {
-                "batch": batch_id,
-                "operation": operation.name,
-                "error": unanswered_error(operation),
-                "in_doubt": IN_DOUBT,
-            },
-        ).rowcount
+        values = {
+            "batch": batch_id,
+            "operation": operation.name,
+            "error": unanswered_error(operation),
+            "in_doubt": IN_DOUBT,
+        }
+        for rows in (_DELIVERED, _SAID_ONCE_MORE):
+            done[operation.name] += connection.execute(_put(rows), values).rowcount
     return {name: rows for name, rows in done.items() if rows}
+
+
+_DELIVERED = "x.extract_id = d.id"
+_SAID_ONCE_MORE = f"x.twin AND x.writer_extract_id = d.id AND {ALONE}"
+
+
+def _put(rows: str) -> str:
+    return f"""WITH doubtful AS (
+            SELECT e.id, r.at FROM push_restore r JOIN extract e ON r.lost::jsonb ? e.sha256
+                OR e.batch_id <= r.last_batch OR EXISTS (SELECT FROM extract before
+                    WHERE before.sha256 = e.sha256 AND before.batch_id <= r.last_batch)
+            WHERE r.unsent = %(in_doubt)s
+        )
+        UPDATE send x SET state = 'in_doubt', error_data = %(error)s, own_key = FALSE,
+            changed_at = now()
+        FROM doubtful d
+        WHERE {rows} AND x.operation = %(operation)s AND x.state = 'unsent'
+            AND (%(batch)s::int IS NULL OR x.batch_id = %(batch)s)
+            AND (x.changed_at <= d.at OR x.changed_at = now())"""
 
 
 def known_contents(connection: psycopg.Connection) -> set[str]:

@@ -10,8 +10,10 @@ import psycopg
 from psycopg.rows import class_row
 
 from connectors.postgres.ledger import batch_span
+from connectors.postgres.push.lane import lock_sends
+from connectors.postgres.push.plan import sent_by_another
 from connectors.postgres.recount import Sum, key_number
-from schemas.derived.push_keys import push_key
+from schemas.derived.push_keys import AskingRow, push_key
 from schemas.derived.sql_names import staged_name
 from schemas.derived.views import SEND_ERRORS, json_expression, of_batch, position, quoted
 from schemas.field import Table
@@ -23,6 +25,8 @@ MOST_NAMED = 1_000
 
 
 _REPEATABLE = "x.state = 'in_doubt' AND x.own_key"
+_WAITING = f"""x.batch_id = b.id
+    AND (x.state IN ('unsent', 'sending') OR %(repeatable)s AND {_REPEATABLE})"""
 
 
 class SendState(StrEnum):
@@ -98,18 +102,21 @@ class Sent(NamedTuple):
     error_data: str | None
 
 
-def waiting_batches(connection: psycopg.Connection, *, repeatable: bool = False) -> list[int]:
-    """The batches that have something to push, the oldest first.
+def waiting_batches(
+    connection: psycopg.Connection, service: str | None, *, repeatable: bool = False
+) -> list[int]:
+    """The batches that have something to push, those first that were not tried for longest.
 
-    `repeatable`: the host lets POSTs in doubt be sent once more.
+    So whoever takes the first few each time comes to all of them. Those that go to another service
+    than this one are last. `repeatable`: the host lets POSTs in doubt be sent once more.
     """
     rows = connection.execute(
-        "SELECT b.id FROM batch b WHERE b.service IS NOT NULL "
-        "AND (b.state = 'merged' OR b.state IN ('complete', 'complete_with_errors', 'failed') "
-        "AND EXISTS (SELECT 1 FROM send x WHERE x.batch_id = b.id "
-        f"AND (x.state IN ('unsent', 'sending') OR %(repeatable)s AND {_REPEATABLE}))) "
-        "ORDER BY b.id",
-        {"repeatable": repeatable},
+        f"""SELECT b.id FROM batch b WHERE b.service IS NOT NULL
+            AND (b.state = 'merged' OR b.state IN ('complete', 'complete_with_errors', 'failed')
+                AND EXISTS (SELECT 1 FROM send x WHERE {_WAITING}))
+        ORDER BY b.service IS DISTINCT FROM %(service)s,
+            (SELECT max(x.changed_at) FROM send x WHERE {_WAITING}) NULLS FIRST, b.id""",
+        {"service": service, "repeatable": repeatable},
     ).fetchall()
     return [row[0] for row in rows]
 
@@ -132,12 +139,12 @@ def is_unsettled(
     )
 
 
-def row_name(connection: psycopg.Connection, batch_id: int, number: int) -> str:
+def row_name(connection: psycopg.Connection, batch_id: int, operation: str, number: int) -> str:
     """How `recon resolve` names the row of a send."""
     row = connection.execute(
         "SELECT e.name, x.record_number FROM send x JOIN extract e ON e.id = x.extract_id "
-        "WHERE x.batch_id = %s AND x.number = %s",
-        [batch_id, number],
+        "WHERE x.batch_id = %s AND x.operation = %s AND x.number = %s",
+        [batch_id, operation, number],
     ).fetchone()
     assert row is not None
     return f"{row[0]}:record:{row[1]}"
@@ -241,17 +248,18 @@ def _list(
     key = ", ".join(f"s.{quoted(name)}" for name in table.identity)
     where, values = _where(chosen)
     rows = connection.execute(
-        f"""SELECT e.name, e.sha256, x.record_number, {position("first_line")}, x.state, x.attempts,
-            x.status,
+        f"""SELECT coalesce(e.sha256, ''), x.record_number, b.opened_at, x.epoch,
+            e.name, {position("first_line")}, x.state, x.attempts, x.status,
             {json_expression(table, "s")}, x.echo, x.service_id, x.error_data, {key}
-        FROM send x JOIN extract e ON e.id = x.extract_id
+        FROM send x JOIN extract e ON e.id = x.extract_id JOIN batch b ON b.id = x.batch_id
         JOIN {staged_name(table)} s
             ON s.extract_id = x.extract_id AND s.record_number = x.record_number
         WHERE {where} AND x.operation = %(of)s AND {of_batch("s")} ORDER BY x.number""",
         values | batch_span(connection, chosen.batch_id) | {"of": operation.name},
     )
-    for name, sha256, number, line, state, attempts, status, *rest in rows:
+    for sha256, number, opened_at, epoch, name, line, state, attempts, status, *rest in rows:
         jsondata, echo, service_id, error_data, *identity = rest
+        asking = AskingRow(sha256, number, opened_at, epoch)
         hidden = table.columns if table.unquotable and state in SEND_ERRORS else table.secrets
         yield Sent(
             file=name,
@@ -262,7 +270,7 @@ def _list(
             state=state,
             attempts=attempts,
             status=status,
-            push_key=push_key(operation, jsondata, tuple(identity), sha256 or "", number),
+            push_key=push_key(operation, jsondata, tuple(identity), asking),
             jsondata=_masked(jsondata, hidden),
             echo=_masked(echo, hidden) if echo else None,
             service_id=service_id,
@@ -275,17 +283,21 @@ def decide(
 ) -> dict[str, Any]:
     """Settle the chosen sends, inside the open transaction; returns what the audit trail keeps.
 
-    Only rows in a state the decision is for are changed. A row that is sent again keeps its push
-    key, and a row that was decided upon follows no other row any more.
+    Only rows in a state the decision is for are changed. A POST that is sent again keeps its push
+    key, a PUT has another. A row that was decided upon follows no other row any more, but for a
+    POST whose content another row is to send too: one of them is enough.
     """
+    lock_sends(connection)
     where, values = _where(chosen)
+    is_sent = f"(b.extract_id, b.record_number) IN ({sent_by_another(where)})"
     rows = connection.execute(
         f"""WITH before AS (
             SELECT x.extract_id, x.record_number, x.operation, x.state FROM send x
             WHERE {where} AND x.state = ANY(%(from)s) FOR UPDATE
         )
         UPDATE send x SET state = %(to)s, changed_at = now(),
-            twin = FALSE,
+            epoch = x.epoch + (%(to)s = 'unsent')::int,
+            twin = %(to)s = 'unsent' AND {is_sent},
             error_data = CASE WHEN %(to)s = 'abandoned' THEN x.error_data END
         FROM before b WHERE b.extract_id = x.extract_id AND b.record_number = x.record_number
         RETURNING b.operation, b.state, b.extract_id, b.record_number""",

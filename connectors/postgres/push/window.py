@@ -1,172 +1,37 @@
-"""Windows of sends: claimed in one commit before their first byte leaves, answered in one commit.
-
-Whoever finds a row `sending` when nobody sends any more knows that it may have been carried out: a
-PUT is simply sent again, a POST is in doubt until somebody decides.
-"""
+"""Windows of sends: claimed in a commit before their first byte leaves, answered in another."""
 
 import json
-import logging
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import pairwise
 from typing import NamedTuple
 
-import psycopg
-
-from connectors.errors import BatchHeldElsewhere, OperationBusy
-from connectors.postgres.heartbeat import holder_text, let_go, take
-from connectors.postgres.lease import Lease
-from connectors.process import whoami
+from connectors.postgres.push.lane import Lane, lock_sends, unanswered_error
 from connectors.service.contract import Answer, Request, Verdict
-from schemas.derived.push_keys import push_key
+from schemas.derived.push_keys import AskingRow, push_key
 from schemas.derived.sql_names import staged_name
 from schemas.derived.views import joined, json_expression, quoted
-from schemas.field import Table
-from schemas.guards.leases import Held
 from schemas.operations import Operation
 from schemas.reasons import REASONS
-
-log = logging.getLogger("recon.push")
 
 FAR_APART = 2_000
 """Records between two rows of a block from which on they are looked up separately."""
 PLAIN_STATUS = 200
 
 
-class Lane:
-    """One run's turn at one operation: a lease of its connection, and an epoch."""
-
-    def __init__(
-        self, lease: Lease, operation: Operation, table: Table, epoch: int, *, held: bool = False
-    ) -> None:
-        self.lease = lease
-        self.operation = operation
-        self.table = table
-        self.epoch = epoch
-        self.held = held
-        """Whether the last run left POSTs in doubt, so that the service is asked first."""
-
-    @contextmanager
-    def transaction(self) -> Iterator[psycopg.Connection]:
-        """A transaction that commits only while this run holds both the batch and the lane."""
-        with self.lease.transaction() as connection:
-            row = connection.execute(
-                "SELECT epoch, owner FROM push_lane WHERE operation = %s FOR SHARE",
-                [self.operation.name],
-            ).fetchone()
-            if row is None or row[0] != self.epoch:
-                raise BatchHeldElsewhere(
-                    f"{self.operation.name} was taken over by {row and row[1]}; "
-                    "this run has stopped and wrote nothing since."
-                )
-            yield connection
+# What is in doubt stays so until it is claimed: a run that ends before it has proved nothing. Only
+# what never left but alone is sent again: of a batch the host knows one key for all its rows.
+_TO_SEND = """x.batch_id = %(batch)s AND x.operation = %(operation)s AND NOT x.twin
+    AND (x.state = 'unsent' OR %(repeatable)s AND x.state = 'in_doubt' AND x.own_key)"""
 
 
-@contextmanager
-def hold_lane(
-    lease: Lease, operation: Operation, table: Table, *, wait_seconds: float
-) -> Iterator[Lane]:
-    """Send to an operation alone; raises OperationBusy, naming who does, after the wait.
-
-    What a run left `sending` when it died is settled first, whichever batch it was.
-    """
-    connection, name = lease.connection, operation.name
-    taken = take(connection, Held.PUSH, name)
-    if taken is None:
-        log.info("Waiting for %s", _holder(connection, operation))
-        taken = take(connection, Held.PUSH, name, wait_seconds)
-    if taken is None:
-        raise OperationBusy(
-            f"{_holder(connection, operation)}, and did not end within {wait_seconds:g} s: "
-            f"{holder_text(connection, Held.PUSH, name)}"
-            f"What is unsent of batch {lease.batch_id} stays so and is in its report; "
-            f"`recon push {lease.batch_id}` sends it when that run has ended."
-        )
-    try:
-        with lease.transaction():
-            epoch, held = _take(lease, operation)
-        # What the session of the batch holds is renewed with the batch.
-        yield Lane(lease, operation, table, epoch, held=held)
-    finally:
-        let_go(connection, taken)
-
-
-def _holder(connection: psycopg.Connection, operation: Operation) -> str:
-    row = connection.execute(
-        "SELECT batch_id, owner FROM push_lane WHERE operation = %s", [operation.name]
-    ).fetchone()
-    batch, owner = row or ("another one", "another run")
-    return f"{operation.name} is being pushed for batch {batch} by {owner}"
-
-
-def _take(lease: Lease, operation: Operation) -> tuple[int, bool]:
-    before = lease.connection.execute(
-        "SELECT batch_id, coalesce(held, FALSE) FROM push_lane WHERE operation = %s FOR UPDATE",
-        [operation.name],
-    ).fetchone()
-    held = False
-    if before is not None:
-        doubtful = settle_unanswered(lease.connection, operation, before[0])
-        held = before[1] or doubtful > 0
-    row = lease.connection.execute(
-        "INSERT INTO push_lane (operation, batch_id, owner, epoch) VALUES (%s, %s, %s, 1) "
-        "ON CONFLICT (operation) DO UPDATE SET batch_id = EXCLUDED.batch_id, "
-        "owner = EXCLUDED.owner, epoch = push_lane.epoch + 1 RETURNING epoch",
-        [
-            operation.name,
-            lease.batch_id,
-            f"{whoami()} since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC",
-        ],
+def count_to_send(lane: Lane) -> int:
+    """Rows of the batch that this run may send."""
+    row = lane.lease.connection.execute(
+        f"SELECT count(*) FROM send x WHERE {_TO_SEND}", _lane_values(lane)
     ).fetchone()
     assert row is not None
-    if held:
-        _set_held(lease.connection, operation, held)
-    return int(row[0]), held
-
-
-def _set_held(connection: psycopg.Connection, operation: Operation, held: bool) -> None:
-    connection.execute(
-        "UPDATE push_lane SET held = %s WHERE operation = %s", [held, operation.name]
-    )
-
-
-def keep_held(lane: Lane, held: bool) -> None:
-    """Write down, where it is news, whether the next run has to ask the service first."""
-    if held is not lane.held:
-        _set_held(lane.lease.connection, lane.operation, held)
-        lane.held = held
-
-
-def settle_unanswered(connection: psycopg.Connection, operation: Operation, batch_id: int) -> int:
-    """Settle the rows that a run was sending when it died; nobody may be sending them now.
-
-    Gives the number of those that are in doubt.
-    """
-    values: dict[str, object] = {"batch": batch_id, "operation": operation.name}
-    if operation.keyed:
-        change = "state = 'unsent'"
-    else:
-        change = "state = 'in_doubt', error_data = %(error)s"
-        values["error"] = unanswered_error(operation)
-    settled = connection.execute(
-        f"UPDATE send SET {change}, changed_at = now() "
-        "WHERE batch_id = %(batch)s AND operation = %(operation)s AND state = 'sending'",
-        values,
-    ).rowcount
-    return 0 if operation.keyed else settled
-
-
-def reopen_doubtful(lane: Lane) -> None:
-    """Let POSTs in doubt be sent once more, to a host that knows by its key what it has done.
-
-    Only those that never left but alone: of a batch the host knows one key for all its rows.
-    """
-    lane.lease.connection.execute(
-        "UPDATE send SET state = 'unsent', changed_at = now() WHERE batch_id = %(batch)s "
-        "AND operation = %(operation)s AND state = 'in_doubt' AND own_key AND NOT twin",
-        _lane_values(lane),
-    )
+    return int(row[0])
 
 
 class OutgoingWindow(NamedTuple):
@@ -175,15 +40,16 @@ class OutgoingWindow(NamedTuple):
     request: Request
     current: bool
     """False: a later batch has written the record since, so this is an older body."""
+    changed_at: datetime
+    """When the row was changed last, as it was read."""
 
 
 def next_rows(lane: Lane, after: int, most: int) -> list[OutgoingWindow]:
-    """Up to so many unsent rows behind a number, in push order."""
+    """Up to so many rows to send behind a number, in push order."""
     connection, values = lane.lease.connection, _lane_values(lane)
     places = connection.execute(
-        "SELECT number, extract_id, record_number FROM send "
-        "WHERE batch_id = %(batch)s AND operation = %(operation)s AND number > %(after)s "
-        "AND state = 'unsent' AND NOT twin ORDER BY number LIMIT %(most)s",
+        f"SELECT x.number, x.extract_id, x.record_number FROM send x WHERE {_TO_SEND} "
+        "AND x.number > %(after)s ORDER BY x.number LIMIT %(most)s",
         values | {"after": after, "most": most},
     ).fetchall()
     return [row for run in _runs([_Place(*place) for place in places]) for row in _read(lane, run)]
@@ -211,17 +77,18 @@ def _read(lane: Lane, run: Sequence[_Place]) -> Iterator[OutgoingWindow]:
     table = lane.table
     key = ", ".join(f"s.{quoted(name)}" for name in table.identity)
     rows = lane.lease.connection.execute(
-        f"""SELECT x.number, x.record_number, e.sha256, {json_expression(table, "s")},
+        f"""SELECT x.number, coalesce(e.sha256, ''), x.record_number, b.opened_at, x.epoch,
+            {json_expression(table, "s")},
             (t.extract_id, t.record_number) IS NOT DISTINCT FROM
                 (x.writer_extract_id, x.writer_record_number),
-            coalesce(x.error_data LIKE '%%"InDoubt"%%', FALSE), {key}
+            x.state = 'in_doubt', x.changed_at, {key}
         FROM send x
+        JOIN batch b ON b.id = x.batch_id
         JOIN extract e ON e.id = x.extract_id
         JOIN {staged_name(table)} s
             ON s.extract_id = x.extract_id AND s.record_number = x.record_number
         LEFT JOIN {table.name} t ON {joined(table)}
-        WHERE x.batch_id = %(batch)s AND x.operation = %(operation)s
-            AND x.number BETWEEN %(first)s AND %(last)s AND x.state = 'unsent' AND NOT x.twin
+        WHERE {_TO_SEND} AND x.number BETWEEN %(first)s AND %(last)s
             AND s.extract_id = %(extract)s
             AND s.record_number BETWEEN %(first_record)s AND %(last_record)s
         ORDER BY x.number""",
@@ -234,42 +101,56 @@ def _read(lane: Lane, run: Sequence[_Place]) -> Iterator[OutgoingWindow]:
             "last_record": run[-1].record_number,
         },
     )
-    for number, record_number, sha256, jsondata, current, doubted, *identity in rows:
-        name = push_key(lane.operation, jsondata, tuple(identity), sha256 or "", record_number)
-        doubt = doubted and not lane.operation.keyed
-        yield OutgoingWindow(Request(number, lane.operation, jsondata, name, doubt), current)
+    for number, sha256, record, opened_at, epoch, jsondata, current, *rest in rows:
+        doubt, changed_at, *identity = rest
+        asking = AskingRow(sha256, record, opened_at, epoch)
+        name = push_key(lane.operation, jsondata, tuple(identity), asking)
+        request = Request(number, lane.operation, jsondata, name, doubt)
+        yield OutgoingWindow(request, current, changed_at)
 
 
-def supersede(lane: Lane, numbers: Sequence[int]) -> None:
-    """Rows whose record a later batch has written: the newer body is sent, never this one."""
+def supersede(lane: Lane, rows: Sequence[OutgoingWindow]) -> None:
+    """Rows whose record a later batch has written: the newer body is sent, never this one.
+
+    What was changed since it was read stays: an undo may have given the record back to the row.
+    """
+    lock_sends(lane.lease.connection)
     lane.lease.connection.execute(
-        "UPDATE send SET state = 'superseded', changed_at = now() WHERE batch_id = %(batch)s "
-        "AND operation = %(operation)s AND number = ANY(%(numbers)s)",
-        _lane_values(lane) | {"numbers": list(numbers)},
+        "UPDATE send x SET state = 'superseded', changed_at = now() "
+        "FROM unnest(%(numbers)s::bigint[], %(read)s::timestamptz[]) AS old(number, changed_at) "
+        "WHERE x.batch_id = %(batch)s AND x.operation = %(operation)s "
+        "AND x.number = old.number AND x.state = 'unsent' AND x.changed_at = old.changed_at",
+        _lane_values(lane)
+        | {
+            "numbers": [row.request.number for row in rows],
+            "read": [row.changed_at for row in rows],
+        },
     )
 
 
-def claim(lane: Lane, window: Sequence[Request], *, own_key: bool = False) -> None:
+def claim(lane: Lane, window: Sequence[Request], *, own_key: bool = False) -> Sequence[Request]:
     """Write down that the rows of a window are being sent; commit before the first byte.
 
-    `own_key`: each in a request of its own.
+    Gives those that still may be: a row may have been settled since it was read. `own_key`: each
+    in a request of its own.
     """
-    claimed = lane.lease.connection.execute(
-        "UPDATE send SET state = 'sending', attempts = attempts + 1, status = NULL, "
-        "error_data = NULL, echo = NULL, epoch = %(epoch)s, changed_at = now(), "
+    rows = lane.lease.connection.execute(
+        "UPDATE send x SET state = 'sending', attempts = attempts + 1, status = NULL, "
+        "error_data = NULL, echo = NULL, changed_at = now(), "
         "own_key = %(own_key)s AND (attempts = 0 OR coalesce(own_key, FALSE)) "
-        "WHERE batch_id = %(batch)s AND operation = %(operation)s "
-        "AND number BETWEEN %(first)s AND %(last)s AND state = 'unsent' AND NOT twin",
+        f"WHERE {_TO_SEND} AND x.number = ANY(%(numbers)s) RETURNING x.number",
         _lane_values(lane)
-        | {"first": window[0].number, "last": window[-1].number, "own_key": own_key},
-    ).rowcount
-    assert claimed == len(window), (claimed, len(window))
+        | {"numbers": [request.number for request in window], "own_key": own_key},
+    )
+    claimed = {number for (number,) in rows}
+    return [request for request in window if request.number in claimed]
 
 
 def give_back(lane: Lane, window: Sequence[Request]) -> None:
     """Take back the claim of a window of which no byte has left, and none will."""
     lane.lease.connection.execute(
-        "UPDATE send SET state = 'unsent', attempts = attempts - 1, changed_at = now(), "
+        "UPDATE send SET attempts = attempts - 1, changed_at = now(), "
+        "state = CASE WHEN number = ANY(%(doubted)s) THEN 'in_doubt' ELSE 'unsent' END, "
         "error_data = CASE WHEN number = ANY(%(doubted)s) THEN %(error)s END "
         "WHERE batch_id = %(batch)s AND operation = %(operation)s "
         "AND number = ANY(%(numbers)s) AND state = 'sending'",
@@ -315,14 +196,6 @@ def record_answers(lane: Lane, answers: Sequence[Answer]) -> None:
             "AND number = ANY(%(numbers)s) AND state = 'sending'",
             values | {"numbers": plain},
         )
-
-
-def unanswered_error(operation: Operation) -> str:
-    """ErrorData of a row whose answer nobody has read."""
-    message = REASONS["InDoubt"].message(value=operation.name)
-    meta = {"stage": "push", "operation": operation.name}
-    error = {"ErrorCode": "InDoubt", "FieldName": "", "Message": message, "Meta": meta}
-    return json.dumps([error])
 
 
 def _plain(answer: Answer) -> bool:
@@ -373,5 +246,5 @@ def _lane_values(lane: Lane) -> dict[str, object]:
     return {
         "batch": lane.lease.batch_id,
         "operation": lane.operation.name,
-        "epoch": lane.lease.epoch,
+        "repeatable": lane.repeatable,
     }

@@ -17,7 +17,7 @@ from connectors.files.profile_file import with_terms
 from connectors.files.uploads import drop_upload, upload_paths
 from connectors.postgres.command_rights import refuse_without_right
 from connectors.postgres.jobs import Job, done_for, end_job, find_job, hold_job, ordered_by
-from connectors.postgres.push.sends import SendDecision, waiting_batches
+from connectors.postgres.push.sends import SendDecision
 from connectors.postgres.reconciliations import find_run, run_of_event
 from connectors.postgres.resume import resumed
 from flows.report.reconciled.verdicts import word_of
@@ -42,7 +42,14 @@ from flows.stages.reconcile.sources import Scope
 from flows.stages.resolve import resolve
 from flows.stages.rewind import rewind_batch
 from flows.stages.rows.rejects import waiting_correction, write_rejects
-from flows.stages.sequence import Ended, import_delivery, push_batch, report_again, run_batch
+from flows.stages.sequence import (
+    Ended,
+    import_delivery,
+    push_batch,
+    push_waiting,
+    report_again,
+    run_batch,
+)
 from flows.stages.undo import undo_and_tell
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules
@@ -213,10 +220,10 @@ def _resolve(workspace: Workspace, asked: ResolveArguments, job: Job) -> Done:
 def _push(workspace: Workspace, asked: PushArguments) -> Done:
     if asked.batch is not None:
         return told(push_batch(workspace, asked.batch))
-    with workspace.database.connect() as connection:
-        repeatable = workspace.settings.service.idempotent
-        batches = waiting_batches(connection, repeatable=repeatable)
-    done = [told(push_batch(workspace, number)) for number in batches]
+    done = [
+        told(ended) if isinstance(ended, Ended) else Done(ended.exit_code, str(ended), (number,))
+        for number, ended in push_waiting(workspace)
+    ]
     if not done:
         return Done(0, "Nothing is unsent.")
     return Done(max(one.exit_code for one in done), "\n".join(one.said for one in done))

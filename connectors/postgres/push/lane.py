@@ -1,0 +1,179 @@
+"""The turn at an operation: one run at a time sends to it, and writes only while it has the turn.
+
+Whoever finds a row `sending` when nobody sends any more knows that it may have been carried out: a
+PUT is simply sent again, a POST is in doubt until somebody decides.
+"""
+
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import psycopg
+
+from connectors.errors import BatchHeldElsewhere, OperationBusy
+from connectors.postgres.heartbeat import holder_text, let_go, take
+from connectors.postgres.lease import Lease
+from connectors.process import whoami
+from schemas.field import Table
+from schemas.guards.leases import Held
+from schemas.operations import Operation
+from schemas.reasons import REASONS
+
+log = logging.getLogger("recon.push")
+
+
+class Lane:
+    """One run's turn at one operation: a lease of its connection, and an epoch."""
+
+    def __init__(
+        self,
+        lease: Lease,
+        operation: Operation,
+        table: Table,
+        epoch: int,
+        *,
+        held: bool = False,
+        repeatable: bool = False,
+    ) -> None:
+        self.lease = lease
+        self.operation = operation
+        self.table = table
+        self.epoch = epoch
+        self.held = held
+        """Whether the last run left POSTs in doubt, so that the service is asked first."""
+        self.repeatable = repeatable
+        """Whether the host knows by its key what it has done: it is sent what is in doubt."""
+
+    @contextmanager
+    def transaction(self) -> Iterator[psycopg.Connection]:
+        """A transaction that commits only while this run holds both the batch and the lane."""
+        with self.lease.transaction() as connection:
+            row = connection.execute(
+                "SELECT epoch, owner FROM push_lane WHERE operation = %s FOR SHARE",
+                [self.operation.name],
+            ).fetchone()
+            if row is None or row[0] != self.epoch:
+                raise BatchHeldElsewhere(
+                    f"{self.operation.name} was taken over by {row and row[1]}; "
+                    "this run has stopped and wrote nothing since."
+                )
+            yield connection
+
+
+@contextmanager
+def hold_lane(
+    lease: Lease,
+    operation: Operation,
+    table: Table,
+    *,
+    wait_seconds: float,
+    repeatable: bool = False,
+) -> Iterator[Lane]:
+    """Send to an operation alone; raises OperationBusy, naming who does, after the wait.
+
+    What a run left `sending` when it died is settled first, whichever batch it was. `repeatable`:
+    the host lets POSTs in doubt be sent once more.
+    """
+    connection, name = lease.connection, operation.name
+    taken = take(connection, Held.PUSH, name)
+    if taken is None:
+        log.info("Waiting for %s", _holder(connection, operation))
+        taken = take(connection, Held.PUSH, name, wait_seconds)
+    if taken is None:
+        raise OperationBusy(
+            f"{_holder(connection, operation)}, and did not end within {wait_seconds:g} s: "
+            f"{holder_text(connection, Held.PUSH, name)}"
+            f"What is unsent of batch {lease.batch_id} stays so and is in its report; "
+            f"`recon push {lease.batch_id}` sends it when that run has ended."
+        )
+    try:
+        with lease.transaction():
+            epoch, held = _take(lease, operation)
+        # What the session of the batch holds is renewed with the batch.
+        yield Lane(lease, operation, table, epoch, held=held, repeatable=repeatable)
+    finally:
+        let_go(connection, taken)
+
+
+def lock_sends(connection: psycopg.Connection) -> None:
+    """Decide what is to be sent alone, until the transaction ends; those who send go on meanwhile.
+
+    Whoever does looks for rows of the same content. Of what is not committed nobody knows, so two
+    at once would each let its own row be sent.
+    """
+    connection.execute("LOCK TABLE push_lane IN SHARE UPDATE EXCLUSIVE MODE")
+
+
+def _holder(connection: psycopg.Connection, operation: Operation) -> str:
+    row = connection.execute(
+        "SELECT batch_id, owner FROM push_lane WHERE operation = %s", [operation.name]
+    ).fetchone()
+    batch, owner = row or ("another one", "another run")
+    return f"{operation.name} is being pushed for batch {batch} by {owner}"
+
+
+def _take(lease: Lease, operation: Operation) -> tuple[int, bool]:
+    before = lease.connection.execute(
+        "SELECT batch_id, coalesce(held, FALSE) FROM push_lane WHERE operation = %s FOR UPDATE",
+        [operation.name],
+    ).fetchone()
+    held = False
+    if before is not None:
+        doubtful = settle_unanswered(lease.connection, operation, before[0])
+        held = before[1] or doubtful > 0
+    row = lease.connection.execute(
+        "INSERT INTO push_lane (operation, batch_id, owner, epoch) VALUES (%s, %s, %s, 1) "
+        "ON CONFLICT (operation) DO UPDATE SET batch_id = EXCLUDED.batch_id, "
+        "owner = EXCLUDED.owner, epoch = push_lane.epoch + 1 RETURNING epoch",
+        [
+            operation.name,
+            lease.batch_id,
+            f"{whoami()} since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC",
+        ],
+    ).fetchone()
+    assert row is not None
+    if held:
+        _set_held(lease.connection, operation, held)
+    return int(row[0]), held
+
+
+def _set_held(connection: psycopg.Connection, operation: Operation, held: bool) -> None:
+    connection.execute(
+        "UPDATE push_lane SET held = %s WHERE operation = %s", [held, operation.name]
+    )
+
+
+def keep_held(lane: Lane, held: bool) -> None:
+    """Write down, where it is news, whether the next run has to ask the service first."""
+    if held is not lane.held:
+        _set_held(lane.lease.connection, lane.operation, held)
+        lane.held = held
+
+
+def settle_unanswered(connection: psycopg.Connection, operation: Operation, batch_id: int) -> int:
+    """Settle the rows that a run was sending when it died; nobody may be sending them now.
+
+    Gives the number of those that are in doubt.
+    """
+    values: dict[str, object] = {"batch": batch_id, "operation": operation.name}
+    if operation.keyed:
+        change = "state = 'unsent'"
+    else:
+        change = "state = 'in_doubt', error_data = %(error)s"
+        values["error"] = unanswered_error(operation)
+    settled = connection.execute(
+        f"UPDATE send SET {change}, changed_at = now() "
+        "WHERE batch_id = %(batch)s AND operation = %(operation)s AND state = 'sending'",
+        values,
+    ).rowcount
+    return 0 if operation.keyed else settled
+
+
+def unanswered_error(operation: Operation) -> str:
+    """ErrorData of a row whose answer nobody has read."""
+    message = REASONS["InDoubt"].message(value=operation.name)
+    meta = {"stage": "push", "operation": operation.name}
+    error = {"ErrorCode": "InDoubt", "FieldName": "", "Message": message, "Meta": meta}
+    return json.dumps([error])

@@ -1,0 +1,102 @@
+"""One content from several rows: whatever happens between them, it is posted once."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.files.profile import DEFAULT
+from connectors.postgres.lease import hold_batch
+from connectors.postgres.push.lane import hold_lane
+from connectors.postgres.push.plan import plan_sends
+from connectors.postgres.push.sends import SendDecision
+from connectors.postgres.push.window import claim, next_rows
+from flows.stages.chosen_sends import ChosenSends
+from flows.stages.push import ask_for_service
+from flows.stages.resolve import resolve
+from flows.stages.sequence import import_delivery, push_batch
+from flows.stages.undo import undo_batch
+from flows.stages.workspace import Workspace
+from schemas.operations import PUSHES
+from schemas.tables import MESSAGE_TONE
+from tests.push.conftest import deliver, towards
+from tests.push.deliveries import applied, tones
+from tests.service.faulty_server import DROPPED, FaultyServer, at
+
+
+def test_what_was_on_its_way_when_its_run_died_is_not_posted_after_an_undo(
+    workspace: Workspace, sent: Any, tmp_path: Path
+) -> None:
+    with FaultyServer() as server:
+        place = towards(workspace, server.url)
+        path = tones(tmp_path / "a.csv", 3)
+        import_delivery(place, [path], DEFAULT)
+        with workspace.database.connect() as dying, hold_batch(dying, 1) as lease:
+            ask_for_service(place, lease)
+            with lease.transaction():
+                plan_sends(lease, MESSAGE_TONE)
+            operation = PUSHES["message_tone"]
+            with hold_lane(lease, operation, MESSAGE_TONE, wait_seconds=1) as lane:
+                requests = [row.request for row in next_rows(lane, 0, 1)]
+                with lane.transaction():
+                    claim(lane, requests)
+        undo_batch(place, 1, by=None, reason="wrong month")
+        deliver(place, path)
+        assert sent(1)[1] == "in_doubt"
+        assert sent(2) == {1: "in_doubt", 2: "acknowledged", 3: "acknowledged"}
+        assert sorted(applied(server)) == [2, 3]
+
+
+def test_two_deliveries_at_once_post_a_record_once(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    """The second one is applied while what the first has to send is not committed yet."""
+    with FaultyServer() as server, ThreadPoolExecutor(1) as threads:
+        place = towards(workspace, server.url)
+        import_delivery(place, [tones(tmp_path / "a.csv", 2)], DEFAULT)
+        with workspace.database.connect() as connection, hold_batch(connection, 1) as lease:
+            ask_for_service(place, lease)
+            with lease.transaction():
+                plan_sends(lease, MESSAGE_TONE)
+                second = threads.submit(deliver, place, tones(tmp_path / "b.csv", 3))
+                while not (second.done() or _waits(rows)):
+                    pass
+            second.result()
+        push_batch(place, 1)
+        push_batch(place, 2)
+        assert {row: len(bodies) for row, bodies in applied(server).items()} == {1: 1, 2: 1, 3: 1}
+        assert rows("SELECT DISTINCT state FROM send") == [("acknowledged",)]
+
+
+def _waits(rows: Any) -> bool:
+    return bool(rows("SELECT 1 FROM pg_locks WHERE NOT granted AND locktype = 'relation'"))
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        ("resend 1", "resend 2", "push 1", "push 2"),
+        ("resend 2", "resend 1", "push 1", "push 2", "push 1"),
+        ("resend 1", "push 1", "resend 2", "push 2"),
+        ("resend 2", "push 2", "resend 1", "push 1"),
+    ],
+    ids=" ".join,
+)
+def test_what_is_resent_from_two_rows_is_posted_once(
+    workspace: Workspace, rows: Any, tmp_path: Path, order: tuple[str, ...]
+) -> None:
+    with FaultyServer(at({1: DROPPED})) as server:
+        place = towards(workspace, server.url, concurrency=1)
+        deliver(place, tones(tmp_path / "a.csv", 1))
+        deliver(place, tones(tmp_path / "b.csv", 2))
+        assert rows("SELECT state FROM send WHERE record_number = 1") == [("in_doubt",)] * 2
+        for step in order:
+            what, batch = step.split()
+            if what == "push":
+                push_batch(place, int(batch))
+            else:
+                chosen = ChosenSends(states=("in_doubt",))
+                resolve(place, int(batch), chosen, SendDecision.RESEND, by=None, reason="not there")
+        assert {row: len(bodies) for row, bodies in applied(server).items()} == {1: 1, 2: 1}
+        assert rows("SELECT DISTINCT state FROM send") == [("acknowledged",)]

@@ -1,0 +1,160 @@
+"""What an undo does to the rows that own their records again, also while they are pushed."""
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.files.profile import DEFAULT
+from connectors.postgres.lease import hold_batch
+from connectors.postgres.push.lane import hold_lane
+from connectors.postgres.push.plan import plan_sends
+from connectors.postgres.push.restores import Restore, declare
+from connectors.postgres.push.sends import waiting_batches
+from connectors.postgres.push.window import claim, next_rows, supersede
+from flows.stages.push import ask_for_service
+from flows.stages.sequence import import_delivery, push_batch
+from flows.stages.undo import undo_batch
+from flows.stages.workspace import Workspace
+from schemas.operations import PUSHES
+from schemas.tables import PAYMENT_GATEWAY
+from tests.push.conftest import deliver, towards
+from tests.service.faulty_server import FaultyServer, Plan, Reply, at, status
+from tests.stages.payments import line, write
+
+Steps = list[tuple[str, bool]]
+STORIES: dict[str, tuple[Steps, list[int], Plan]] = {
+    # Of each batch the amount that it delivers, and whether it is pushed; what is undone then.
+    "the undone batch sent it": ([("1", True), ("2", True)], [2], at({})),
+    "another one delivered it too and sent it": (
+        [("1", True), ("2", False), ("2", True)],
+        [3, 2],
+        at({}),
+    ),
+    "one that was undone before sent a third": (
+        [("1", True), ("2", False), ("3", False), ("4", True)],
+        [4, 3, 2],
+        at({}),
+    ),
+    "not the writer sent the first": ([("1", False), ("1", True), ("2", True)], [3], at({})),
+    "the first was refused": ([("1", True), ("2", True)], [2], at({1: status(400)})),
+    "the first was stored otherwise": (
+        [("1", True), ("2", True)],
+        [2],
+        at({1: Reply(body={"Id": 1, "PaidAmount": 9.0})}),
+    ),
+}
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_the_service_is_brought_back_whoever_sent_the_newer_body(
+    workspace: Workspace, tmp_path: Path, story: str
+) -> None:
+    delivered, undone, plan = STORIES[story]
+    with FaultyServer(plan) as server:
+        place = towards(workspace, server.url, concurrency=1)
+        for number, (amount, pushed) in enumerate(delivered, 1):
+            # Another payment makes a file of its own out of the same content.
+            lines = line(1, amount=amount), line(100 + number)
+            path = write(tmp_path / f"{number}.csv", *lines)
+            deliver(place, path) if pushed else import_delivery(place, [path], DEFAULT)
+        for batch in undone:
+            undo_batch(place, batch, by=None, reason="wrong month")
+        with workspace.database.connect() as connection:
+            waiting = waiting_batches(connection, None)
+        for batch in waiting:
+            push_batch(place, batch)
+        assert amounts(server)[-1] == 1
+
+
+def amounts(server: FaultyServer) -> list[float]:
+    """What took effect for payment 1, in order."""
+    bodies = [json.loads(effect.body) for effect in server.effects]
+    return [body["PaidAmount"] for body in bodies if body["Id"] == 1]
+
+
+HEAD = "TenantsId,PaymentActionsId,Name,ServiceKey,NotifyUrl,RedirectUrl"
+ROWS, OVERWRITTEN = 18, 17
+
+
+def gateways(path: Path, numbers: range, notified: str) -> str:
+    """Payment gateways; each is a POST that a later delivery may change."""
+    lines = [f"1,{number},gateway {number},key,{notified},https://r" for number in numbers]
+    path.write_text("\n".join([HEAD, *lines]) + "\n")
+    return str(path)
+
+
+def overwritten(place: Workspace, tmp_path: Path) -> None:
+    """Two batches that wait: the second one has written a record of the first."""
+    first = gateways(tmp_path / "a.csv", range(1, ROWS + 1), "https://n")
+    import_delivery(place, [first], DEFAULT)
+    again = gateways(tmp_path / "b.csv", range(OVERWRITTEN, OVERWRITTEN + 1), "https://m")
+    import_delivery(place, [again], DEFAULT)
+
+
+def test_an_undo_while_an_earlier_batch_is_pushed_has_its_rows_sent_too(
+    workspace: Workspace, sent: Any, tmp_path: Path
+) -> None:
+    turn = threading.Lock()
+    undone: list[object] = []
+
+    def undo() -> None:
+        with turn:
+            if not undone:
+                undone.append(undo_batch(workspace, 2, by=None, reason="wrong month"))
+
+    with FaultyServer(lambda seen: Reply(hold=undo)) as server:
+        place = towards(workspace, server.url, concurrency=3)
+        overwritten(place, tmp_path)
+        push_batch(place, 1)
+        assert sent(1) == dict.fromkeys(range(1, ROWS + 1), "acknowledged")
+        assert len(server.effects) == ROWS
+
+
+def test_a_row_that_owns_its_record_again_since_it_was_read_is_not_superseded(
+    workspace: Workspace, sent: Any, tmp_path: Path
+) -> None:
+    with FaultyServer() as server:
+        place = towards(workspace, server.url)
+        overwritten(place, tmp_path)
+        with (
+            workspace.database.connect() as connection,
+            hold_batch(connection, 1) as lease,
+            planned(place, lease) as lane,
+        ):
+            old = [row for row in next_rows(lane, 0, ROWS) if not row.current]
+            assert [row.request.number for row in old] == [OVERWRITTEN]
+            undo_batch(place, 2, by=None, reason="wrong month")
+            with lane.transaction():
+                supersede(lane, old)
+        assert sent(1)[OVERWRITTEN] == "unsent"
+        push_batch(place, 1)
+        assert sent(1) == dict.fromkeys(range(1, ROWS + 1), "acknowledged")
+
+
+def test_a_row_that_was_put_in_doubt_since_it_was_read_is_not_claimed(
+    workspace: Workspace, sent: Any, tmp_path: Path
+) -> None:
+    place = towards(workspace, "http://127.0.0.1:9")
+    overwritten(place, tmp_path)
+    with (
+        workspace.database.connect() as connection,
+        hold_batch(connection, 1) as lease,
+        planned(place, lease) as lane,
+    ):
+        window = [row.request for row in next_rows(lane, 0, 3)]
+        with workspace.database.connect() as other, other.transaction():
+            declare(other, Restore("in_doubt", by=None, reason="restored"))
+        with lane.transaction():
+            assert claim(lane, window) == []
+    assert set(sent(1).values()) == {"in_doubt"}
+
+
+def planned(place: Workspace, lease: Any) -> Any:
+    """The turn at the operation, with the rows of the batch planned."""
+    ask_for_service(place, lease)
+    with lease.transaction():
+        plan_sends(lease, PAYMENT_GATEWAY)
+    return hold_lane(lease, PUSHES["payment_gateway"], PAYMENT_GATEWAY, wait_seconds=1)

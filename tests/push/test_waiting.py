@@ -1,0 +1,56 @@
+"""Which batches are pushed when none is named, and that none of them keeps the others back."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.errors import ServiceUnusable
+from connectors.postgres.push.sends import waiting_batches
+from flows.stages.sequence import push_batch
+from flows.stages.workspace import Workspace
+from tests.push.conftest import deliver, towards
+from tests.push.deliveries import payments, tones
+from tests.push.test_crashes import recon
+from tests.service.faulty_server import OK, FaultyServer, always, status
+
+
+def test_a_batch_for_another_service_keeps_no_other_back(
+    workspace: Workspace, sent: Any, tmp_path: Path
+) -> None:
+    refused = always(status(401))
+    with FaultyServer(refused) as former, FaultyServer(refused) as server:
+        for url, path in (
+            (former.url, tones(tmp_path / "a.csv", 2)),
+            (server.url, payments(tmp_path / "b.csv", 2)),
+        ):
+            with pytest.raises(ServiceUnusable):
+                deliver(towards(workspace, url), path)
+        server.plan = always(OK)
+        pushed = recon(workspace, server.url, "push")
+        assert pushed.returncode == 2
+        assert f"Batch 1 goes to {former.url}, but" in pushed.stderr
+    assert sent(1) == {1: "unsent", 2: "unsent"}
+    assert sent(2) == {1: "acknowledged", 2: "acknowledged"}
+
+
+def test_the_batch_that_was_not_tried_for_longest_is_the_first(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """Whoever takes only so many of them comes to all, whatever fails in the first ones."""
+    with FaultyServer(always(status(503))) as server, FaultyServer(always(status(401))) as former:
+        with pytest.raises(ServiceUnusable):
+            deliver(towards(workspace, former.url), tones(tmp_path / "former.csv", 2))
+        place = towards(workspace, server.url, attempts=1)
+        for count in (2, 3, 4):
+            deliver(place, payments(tmp_path / f"{count}.csv", count))
+
+        def waiting() -> list[int]:
+            with workspace.database.connect() as connection:
+                return waiting_batches(connection, server.url)
+
+        assert waiting() == [2, 3, 4, 1]
+        push_batch(place, 2)
+        assert waiting() == [3, 4, 2, 1]
+        push_batch(place, 3)
+        assert waiting() == [4, 2, 3, 1]
