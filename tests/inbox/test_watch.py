@@ -1,5 +1,6 @@
 """Looking into an inbox: every delivery is imported once, wherever a look is killed."""
 
+import hashlib
 import json
 import os
 import signal
@@ -303,3 +304,51 @@ def test_a_file_that_cannot_be_moved_costs_no_other(
     assert became(look()) == {"a.csv": "failed", "b.csv": "started"}
     monkeypatch.undo()
     assert became(look()) == {"a.csv": "started"}
+
+
+def test_a_delivered_file_is_put_back_whatever_its_name(folder: Path) -> None:
+    inbox = Inbox(folder)
+    (folder / "a.csv.why.txt").write_text("delivered")
+    with inbox.alone():
+        (arrival,) = inbox.look(0, lambda _seconds: None).complete
+        assert inbox.take(arrival) is not None
+        inbox.recover()
+    assert (folder / "a.csv.why.txt").read_text() == "delivered"
+
+
+def test_what_waits_is_started_where_the_inbox_was_moved_to(
+    folder: Path, look: Any, workspace: Workspace
+) -> None:
+    def fail(_waiting: Waiting) -> str:
+        raise DatabaseUnusable("the service that starts imports is away")
+
+    write(folder / "a.csv", line(1))
+    look(fail)
+    moved = folder.rename(folder.with_name("moved"))
+    watch = Watch(workspace, Inbox(moved), DEFAULT, import_here(workspace, DEFAULT))
+    assert became(watch.look(0)) == {"a.csv": "started"}
+
+
+def test_content_that_comes_again_with_other_marks_leaves_the_first_where_it_is(
+    folder: Path, look: Any
+) -> None:
+    """A run that was started and has not begun reads the first by its names."""
+    waiting: list[Waiting] = []
+
+    def note(one: Waiting) -> str:
+        waiting.append(one)
+        return "a run that has not begun"
+
+    for name in ("a.csv", "b.csv", "a.csv"):
+        write(folder / name, line(1))
+        digest = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+        told = f"{digest}  {name}\n" + "# again\n" * len(waiting)
+        (folder / f"{name}.sha256").write_text(told)
+        assert became(look(note)) == {name: "started"}
+        assert archived(folder)[0] == "a.csv"
+        # The newest word about a file of the same name is the one that holds.
+        assert (waiting[-1].folder / f"{name}.sha256").read_text() == told
+    assert {one.key for one in waiting} == {waiting[0].key}
+    assert all(Path(path).is_file() for one in waiting for path in one.paths)
+    assert archived(folder) == ["a.csv", "a.csv.sha256", "b.csv", "b.csv.sha256"]
+    assert left(folder) == []
