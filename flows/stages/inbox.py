@@ -69,14 +69,12 @@ class Watch:
         return lines
 
     def _take(self, arrival: Arrival) -> InboxLine:
-        """What became of one delivery; what goes wrong with its files costs no other one."""
+        """What became of one delivery; what goes wrong with it costs no other one."""
         try:
             return self._taken(arrival)
-        except OSError as error:
+        except (OSError, ReconError) as error:
             # What was moved already is put back by the next look.
-            return InboxLine(
-                arrival.names[0], "failed", f"{error.strerror}: left for the next look"
-            )
+            return _failed(arrival.names[0], error)
 
     def _taken(self, arrival: Arrival) -> InboxLine:
         name = arrival.names[0]
@@ -92,9 +90,9 @@ class Watch:
             # The text names where the file was for a moment, which helps nobody.
             why = str(error).replace(f"{folder}/", "").replace(str(folder), name)
             return self._put_aside(folder, arrival, why)
-        except ReconError as error:
+        except ReconError:
             self.inbox.put_back(folder)
-            return InboxLine(name, "failed", str(error))
+            raise
         with self.workspace.database.connect() as connection:
             content_id, known = known_batch(connection, self.profile.feed, opened)
             if content_id is None:
@@ -122,8 +120,8 @@ class Watch:
     def _start(self, waiting: Waiting) -> InboxLine:
         try:
             detail = self.start(waiting)
-        except ReconError as error:
-            return InboxLine(waiting.names[0], "failed", str(error))
+        except (OSError, ReconError) as error:
+            return _failed(waiting.names[0], error)
         reach("inbox-started")
         self.inbox.unmark(waiting.key)
         return InboxLine(waiting.names[0], "started", detail)
@@ -145,6 +143,11 @@ def import_here(workspace: Workspace, profile: Profile) -> Start:
         return f"batch {ended.batch.id}: {ended.batch.state.replace('_', ' ')}"
 
     return start
+
+
+def _failed(name: str, error: OSError | ReconError) -> InboxLine:
+    told = f"{error.strerror}: left for the next look" if isinstance(error, OSError) else str(error)
+    return InboxLine(name, "failed", told)
 
 
 def _refusals(opened: list[Opened]) -> str:

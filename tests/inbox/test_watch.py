@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from connectors.errors import BatchStateError, DatabaseUnusable
+from connectors.errors import BatchStateError, DatabaseUnusable, SettingsError
 from connectors.files.inbox import Inbox, Waiting
 from connectors.files.profile import DEFAULT
 from flows.stages.inbox import InboxLine, Watch, import_here
@@ -304,6 +304,42 @@ def test_a_file_that_cannot_be_moved_costs_no_other(
     assert became(look()) == {"a.csv": "failed", "b.csv": "started"}
     monkeypatch.undo()
     assert became(look()) == {"a.csv": "started"}
+
+
+def test_trouble_with_one_delivery_costs_no_other(
+    workspace: Workspace, folder: Path, look: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever a start, a note, the quarantine or the ledger comes upon."""
+    write(folder / "a.csv", line(1))
+    write(folder / "b.csv", line(2))
+    (folder / "c.csv").write_text("colour\nred\n")
+    import_it = import_here(workspace, DEFAULT)
+
+    def full_for_a(waiting: Waiting) -> str:
+        if waiting.names == ("a.csv",):
+            raise OSError(28, "No space left on device")
+        return import_it(waiting)
+
+    def full(*_: Any) -> None:
+        raise SettingsError("No space left on device: make room.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Inbox, "put_aside", full)
+        expected = {"a.csv": "failed", "b.csv": "started", "c.csv": "failed"}
+        assert became(look(full_for_a)) == expected
+    # A note is there now, and it is started before anything is taken in.
+    (folder / "d.csv").write_text("")
+    write(folder / "e.csv", line(3))
+    expected = {"a.csv": "failed", "c.csv": "quarantined", "d.csv": "quarantined"}
+    assert became(look(full_for_a)) == expected | {"e.csv": "started"}
+    write(folder / "f.csv", line(4))
+    with monkeypatch.context() as patched:
+        patched.setattr(Inbox, "mark", full)
+        assert became(look()) == {"a.csv": "started", "f.csv": "failed"}
+    with monkeypatch.context() as patched:
+        patched.setattr("flows.stages.inbox.known_batch", full)
+        assert became(look()) == {"f.csv": "failed"}
+    assert became(look()) == {"f.csv": "started"}
 
 
 def test_a_delivered_file_is_put_back_whatever_its_name(folder: Path) -> None:
