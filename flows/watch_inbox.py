@@ -62,7 +62,7 @@ def watch_inbox(
     publish_table(inbox_table(lines), key="inbox", about=told or "nothing was there")
     failed = [line for line in lines if line.became == "failed"]
     if failed:
-        return Failed(message=f"{told}. The next look tries again. First: {failed[0].detail}")
+        return Failed(message=f"{told}. First: {failed[0].detail}")
     if any(line.became == "quarantined" for line in lines):
         return Completed(name=WITH_ERRORS, message=f"{told}. Next: read the .why.txt files.")
     return Completed(message=told or "nothing was there")

@@ -30,7 +30,14 @@ log = logging.getLogger("recon.inbox")
 
 Became = Literal["started", "known", "quarantined", "unfinished", "left alone", "failed"]
 Start = Callable[[Waiting], str]
-"""Starts the import of an archived delivery, once for each key; says what was started."""
+"""Starts the import of an archived delivery, once for each key; says what was started.
+
+Raises ImportStopped for one that opened its batch; after any other ReconError it is started anew.
+"""
+
+
+class ImportStopped(ReconError):
+    """An import opened its batch and stopped: the ledger knows of it, and the inbox is done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +125,16 @@ class Watch:
         return InboxLine(arrival.names[0], "quarantined", f"{aside}: {why}")
 
     def _start(self, waiting: Waiting) -> InboxLine:
+        became: Became = "started"
         try:
             detail = self.start(waiting)
+        except ImportStopped as stopped:
+            became, detail = "failed", str(stopped)
         except (OSError, ReconError) as error:
             return _failed(waiting.names[0], error)
         reach("inbox-started")
         self.inbox.unmark(waiting.key)
-        return InboxLine(waiting.names[0], "started", detail)
+        return InboxLine(waiting.names[0], became, detail)
 
 
 def import_here(workspace: Workspace, profile: Profile) -> Start:
@@ -134,12 +144,12 @@ def import_here(workspace: Workspace, profile: Profile) -> Start:
         content_id = waiting.content_id
         try:
             ended = import_delivery(workspace, waiting.paths, profile, content_id=content_id)
-        except ReconError as error:
+        except (OSError, ReconError) as error:
             with workspace.database.connect() as connection:
                 opened = ledger.find_content(connection, content_id)
             if opened is None:
                 raise  # Nothing knows of the delivery but the note.
-            return f"batch {opened.id} stopped as {opened.state}: {error}"
+            raise ImportStopped(f"batch {opened.id} stopped as {opened.state}: {error}") from error
         return f"batch {ended.batch.id}: {ended.batch.state.replace('_', ' ')}"
 
     return start

@@ -201,7 +201,7 @@ def test_an_import_that_opened_its_batch_is_the_ledger_s_to_go_on_with(
     with monkeypatch.context() as patched:
         patched.setattr(sequence, "check", fail)
         (found,) = look()
-    assert found == InboxLine("a.csv", "started", "batch 1 stopped as staged: on fire")
+    assert found == InboxLine("a.csv", "failed", "batch 1 stopped as staged: on fire")
     assert look() == []
 
 
