@@ -5,8 +5,10 @@ import json
 import os
 import signal
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ import pytest
 from connectors.errors import BatchStateError, DatabaseUnusable, SettingsError
 from connectors.files.inbox import Inbox, Waiting
 from connectors.files.profile import DEFAULT
+from flows.commands import inbox as command
 from flows.stages.inbox import InboxLine, Watch, import_here
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
@@ -388,3 +391,29 @@ def test_content_that_comes_again_with_other_marks_leaves_the_first_where_it_is(
     assert all(Path(path).is_file() for one in waiting for path in one.paths)
     assert archived(folder) == ["a.csv", "a.csv.sha256", "b.csv", "b.csv.sha256"]
     assert left(folder) == []
+
+
+def test_the_standing_command_outlives_another_watcher(
+    workspace: Workspace,
+    database_url: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("RECON_DATABASE_URL", database_url)
+    monkeypatch.setenv("RECON_HOME", str(workspace.settings.home))
+    write(folder / "a.csv", line(1))
+    with ExitStack() as other:
+        other.enter_context(Inbox(folder).alone())
+
+        def pause(_seconds: float) -> None:
+            if not left(folder):
+                raise KeyboardInterrupt
+            other.close()
+
+        monkeypatch.setattr(command, "time", SimpleNamespace(sleep=pause))
+        with pytest.raises(KeyboardInterrupt):
+            command.watch_command(folder, settle=0)
+    told = capsys.readouterr()
+    assert "is being looked at by another run" in told.err
+    assert "a.csv: started" in told.out
