@@ -1,5 +1,6 @@
 """Look into an inbox: one run of import-batch for every delivery that is complete."""
 
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -61,7 +62,7 @@ def watch_inbox(
     publish_table(inbox_table(lines), key="inbox", about=told or "nothing was there")
     failed = [line for line in lines if line.became == "failed"]
     if failed:
-        return Failed(message=f"{told}. The next look tries again. First: {failed[0].detail}")
+        return Failed(message=f"{told}. First: {failed[0].detail}")
     if any(line.became == "quarantined" for line in lines):
         return Completed(name=WITH_ERRORS, message=f"{told}. Next: read the .why.txt files.")
     return Completed(message=told or "nothing was there")
@@ -100,16 +101,24 @@ def _deployed(name: str, profile: str | None, over_budget: OverBudget) -> Start:
     """Imports as runs of a deployment; the content is the key, so each is made once."""
 
     def start(waiting: Waiting) -> str:
-        delivery = Delivery(
-            paths=waiting.paths,
-            profile=profile,
-            over_budget=over_budget,
-            content_id=waiting.content_id,
-        )
+        try:
+            delivery = Delivery(
+                paths=waiting.paths,
+                profile=profile,
+                over_budget=over_budget,
+                content_id=waiting.content_id,
+            )
+            parameter = json.loads(delivery.model_dump_json())
+        except ValueError as error:  # An address that looks like a secret, or that is no UTF-8.
+            raise ReconError(
+                f"{name} cannot be told a name of this delivery: it is not UTF-8, or reads like a "
+                "login or a key in an address. Deliver it under another name; it is kept in "
+                f"{waiting.folder}."
+            ) from error
         try:
             run = run_deployment(
                 name,
-                parameters={"delivery": delivery.model_dump(mode="json")},
+                parameters={"delivery": parameter},
                 timeout=0,
                 idempotency_key=waiting.key,
                 as_subflow=False,

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import uuid4
 
-from connectors.errors import DeliveryError, InboxHeldElsewhere
+from connectors.errors import DeliveryError, InboxHeldElsewhere, ReconError
 from connectors.files.atomic import GOING, named, open_private, private_folder, write_file
 from connectors.files.delivery import BESIDE_SUFFIXES, CONTROL_NAME, UNFINISHED, Source
 from connectors.files.manifest import ManifestEntry, entries_of
@@ -162,9 +162,11 @@ class Inbox:
 
     def put_back(self, folder: Path) -> None:
         """Undo a move; a file whose name is in use again meanwhile is put aside instead."""
-        for path in sorted(folder.iterdir()):
-            if path.name.endswith(WHY):
-                path.unlink()
+        delivered = sorted(folder.iterdir())
+        reasons = {named(path.name, WHY) for path in delivered}
+        for path in delivered:
+            if path.name in reasons:
+                path.unlink()  # Of a move to quarantine that did not come to its end.
             elif not os.path.lexists(self.folder / path.name):
                 path.rename(self.folder / path.name)
         if any(folder.iterdir()):
@@ -190,7 +192,7 @@ class Inbox:
 
     def mark(self, waiting: Waiting) -> None:
         """Note that an import has to be started, before its delivery leaves the inbox for good."""
-        note = {"folder": str(waiting.folder), "names": list(waiting.names)}
+        note = {"names": list(waiting.names)}
         write_file(self.waiting / waiting.key, json.dumps(note).encode())
 
     def unmark(self, key: str) -> None:
@@ -198,16 +200,19 @@ class Inbox:
         (self.waiting / key).unlink(missing_ok=True)
 
     def keep(self, folder: Path, key: str, *, by_name: bool = True) -> Path:
-        """Archive a delivery under its key; the same bytes that are there already are left there.
+        """Archive a delivery under its key; the same extracts that are there already stay there.
 
         `by_name`: under the same names too, for somebody will read them by their names.
         """
         home = self.home_of(key)
         if _has_all_of(home, folder, by_name=False):
             # A run may be about to read what is there by its names: others are put beside them.
-            for one in folder.iterdir() if by_name else ():
-                with suppress(OSError):  # The name is in use, or no file has two names here.
-                    os.link(one, home / one.name)
+            for one in list(folder.iterdir()):
+                if _is_beside(one.name):
+                    one.replace(home / one.name)  # What was told last of a file holds.
+                elif by_name:
+                    with suppress(OSError):  # The name is in use, or no file has two names here.
+                        os.link(one, home / one.name)
         if _has_all_of(home, folder, by_name=by_name):
             shutil.rmtree(folder)
             return home
@@ -221,7 +226,8 @@ class Inbox:
     def recover(self) -> list[Waiting]:
         """Tidy up after a run that was killed; gives the imports it may not have started."""
         for folder in sorted(self.taking.iterdir()):
-            with suppress(OSError):  # It stays where it is, and the next look tries again.
+            # It stays where it is, and the next look tries again.
+            with suppress(OSError, ReconError):
                 self.put_back(folder)
         found = []
         for path in sorted(self.waiting.iterdir()):
@@ -229,8 +235,9 @@ class Inbox:
                 path.unlink()  # A note that was being written.
                 continue
             note = json.loads(path.read_bytes())
-            if Path(note["folder"]).is_dir():
-                found.append(Waiting(path.name, Path(note["folder"]), tuple(note["names"])))
+            home = self.home_of(path.name)
+            if home.is_dir():
+                found.append(Waiting(path.name, home, tuple(note["names"])))
             else:
                 path.unlink()
         return found
@@ -254,7 +261,7 @@ class Inbox:
 
 
 def _has_all_of(home: Path, folder: Path, *, by_name: bool) -> bool:
-    """Whether every file of a folder is in another one, every byte compared."""
+    """Whether every extract of a folder is in another one, every byte compared."""
     try:
         kept = [path for path in home.iterdir() if _seen(path) is not None]
         return all(
@@ -264,6 +271,7 @@ def _has_all_of(home: Path, folder: Path, *, by_name: bool) -> bool:
                 if path.name == one.name or not by_name
             )
             for one in folder.iterdir()
+            if not _is_beside(one.name)
         )
     except OSError:
         return False

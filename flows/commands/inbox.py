@@ -1,5 +1,6 @@
 """The inbox and the archive: `recon watch`, `recon housekeeping` and `recon archive verify`."""
 
+import sys
 import time
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -44,6 +45,7 @@ def watch_command(
 
     Exit code of one look 0: everything was taken in; 1: something was put aside or failed.
     """
+    from connectors.errors import DatabaseUnusable, InboxHeldElsewhere
     from connectors.files.inbox import Inbox
     from connectors.files.profile import DEFAULT
     from connectors.files.profile_file import load_profile
@@ -58,10 +60,16 @@ def watch_command(
             import_here(place, feed),
         )
         while True:
-            lines = watch.look(settle)
-            _show(lines, as_json=json)
-            if once:
-                return int(any(line.became in ("quarantined", "failed") for line in lines))
+            try:
+                lines = watch.look(settle)
+            except (InboxHeldElsewhere, DatabaseUnusable) as trouble:
+                if once:
+                    raise
+                sys.stderr.write(f"recon: {trouble} The next look is in {every:g} seconds.\n")
+            else:
+                _show(lines, as_json=json)
+                if once:
+                    return int(any(line.became in ("quarantined", "failed") for line in lines))
             time.sleep(every)
 
 

@@ -30,7 +30,14 @@ log = logging.getLogger("recon.inbox")
 
 Became = Literal["started", "known", "quarantined", "unfinished", "left alone", "failed"]
 Start = Callable[[Waiting], str]
-"""Starts the import of an archived delivery, once for each key; says what was started."""
+"""Starts the import of an archived delivery, once for each key; says what was started.
+
+Raises ImportStopped for one that opened its batch; after any other ReconError it is started anew.
+"""
+
+
+class ImportStopped(ReconError):
+    """An import opened its batch and stopped: the ledger knows of it, and the inbox is done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +76,12 @@ class Watch:
         return lines
 
     def _take(self, arrival: Arrival) -> InboxLine:
-        """What became of one delivery; what goes wrong with its files costs no other one."""
+        """What became of one delivery; what goes wrong with it costs no other one."""
         try:
             return self._taken(arrival)
-        except OSError as error:
+        except (OSError, ReconError) as error:
             # What was moved already is put back by the next look.
-            return InboxLine(
-                arrival.names[0], "failed", f"{error.strerror}: left for the next look"
-            )
+            return _failed(arrival.names[0], error)
 
     def _taken(self, arrival: Arrival) -> InboxLine:
         name = arrival.names[0]
@@ -92,9 +97,9 @@ class Watch:
             # The text names where the file was for a moment, which helps nobody.
             why = str(error).replace(f"{folder}/", "").replace(str(folder), name)
             return self._put_aside(folder, arrival, why)
-        except ReconError as error:
+        except ReconError:
             self.inbox.put_back(folder)
-            return InboxLine(name, "failed", str(error))
+            raise
         with self.workspace.database.connect() as connection:
             content_id, known = known_batch(connection, self.profile.feed, opened)
             if content_id is None:
@@ -120,13 +125,16 @@ class Watch:
         return InboxLine(arrival.names[0], "quarantined", f"{aside}: {why}")
 
     def _start(self, waiting: Waiting) -> InboxLine:
+        became: Became = "started"
         try:
             detail = self.start(waiting)
-        except ReconError as error:
-            return InboxLine(waiting.names[0], "failed", str(error))
+        except ImportStopped as stopped:
+            became, detail = "failed", str(stopped)
+        except (OSError, ReconError) as error:
+            return _failed(waiting.names[0], error)
         reach("inbox-started")
         self.inbox.unmark(waiting.key)
-        return InboxLine(waiting.names[0], "started", detail)
+        return InboxLine(waiting.names[0], became, detail)
 
 
 def import_here(workspace: Workspace, profile: Profile) -> Start:
@@ -136,15 +144,20 @@ def import_here(workspace: Workspace, profile: Profile) -> Start:
         content_id = waiting.content_id
         try:
             ended = import_delivery(workspace, waiting.paths, profile, content_id=content_id)
-        except ReconError as error:
+        except (OSError, ReconError) as error:
             with workspace.database.connect() as connection:
                 opened = ledger.find_content(connection, content_id)
             if opened is None:
                 raise  # Nothing knows of the delivery but the note.
-            return f"batch {opened.id} stopped as {opened.state}: {error}"
+            raise ImportStopped(f"batch {opened.id} stopped as {opened.state}: {error}") from error
         return f"batch {ended.batch.id}: {ended.batch.state.replace('_', ' ')}"
 
     return start
+
+
+def _failed(name: str, error: OSError | ReconError) -> InboxLine:
+    told = f"{error.strerror}: left for the next look" if isinstance(error, OSError) else str(error)
+    return InboxLine(name, "failed", told)
 
 
 def _refusals(opened: list[Opened]) -> str:

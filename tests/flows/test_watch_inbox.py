@@ -147,3 +147,25 @@ def test_an_inbox_that_is_watched_already_is_no_failure_and_a_missing_one_is(
     assert "there is no such inbox" in missing.message
     (workspace.settings.home / "inbox").mkdir(parents=True)
     assert watch(None).message == "nothing was there"
+
+
+@pytest.mark.long(but=("Q1&assigned=DE.csv",))
+@pytest.mark.parametrize("name", ["Q1&assigned=DE.csv", "\udcff.csv"])
+def test_a_name_that_a_run_cannot_be_told_blocks_no_other_and_comes_again_under_another(
+    inbox: Path, name: str
+) -> None:
+    from flows.import_batch import import_batch
+
+    import_batch.to_deployment("from-inbox").apply()
+    terms = {"deployment": "import-batch/from-inbox"}
+    write(inbox / name, line(1))
+    write(inbox / "b.csv", line(2))
+    state = watch(inbox, **terms)
+    assert state.name == "Failed"
+    assert {"1 failed", "1 started"} == set(state.message.partition(".")[0].split(", "))
+    assert "Deliver it under another name" in state.message
+    write(inbox / "c.csv", line(3))
+    assert watch(inbox, **terms).message.startswith("1 failed, 1 started")
+    write(inbox / "renamed.csv", line(1))
+    watch(inbox, **terms)
+    assert watch(inbox, **terms).message == "nothing was there"

@@ -1,18 +1,22 @@
 """Looking into an inbox: every delivery is imported once, wherever a look is killed."""
 
+import hashlib
 import json
 import os
 import signal
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from connectors.errors import BatchStateError, DatabaseUnusable
+from connectors.errors import BatchStateError, DatabaseUnusable, SettingsError
 from connectors.files.inbox import Inbox, Waiting
 from connectors.files.profile import DEFAULT
+from flows.commands import inbox as command
 from flows.stages.inbox import InboxLine, Watch, import_here
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
@@ -200,7 +204,7 @@ def test_an_import_that_opened_its_batch_is_the_ledger_s_to_go_on_with(
     with monkeypatch.context() as patched:
         patched.setattr(sequence, "check", fail)
         (found,) = look()
-    assert found == InboxLine("a.csv", "started", "batch 1 stopped as staged: on fire")
+    assert found == InboxLine("a.csv", "failed", "batch 1 stopped as staged: on fire")
     assert look() == []
 
 
@@ -303,3 +307,113 @@ def test_a_file_that_cannot_be_moved_costs_no_other(
     assert became(look()) == {"a.csv": "failed", "b.csv": "started"}
     monkeypatch.undo()
     assert became(look()) == {"a.csv": "started"}
+
+
+def test_trouble_with_one_delivery_costs_no_other(
+    workspace: Workspace, folder: Path, look: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever a start, a note, the quarantine or the ledger comes upon."""
+    write(folder / "a.csv", line(1))
+    write(folder / "b.csv", line(2))
+    (folder / "c.csv").write_text("colour\nred\n")
+    import_it = import_here(workspace, DEFAULT)
+
+    def full_for_a(waiting: Waiting) -> str:
+        if waiting.names == ("a.csv",):
+            raise OSError(28, "No space left on device")
+        return import_it(waiting)
+
+    def full(*_: Any) -> None:
+        raise SettingsError("No space left on device: make room.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Inbox, "put_aside", full)
+        expected = {"a.csv": "failed", "b.csv": "started", "c.csv": "failed"}
+        assert became(look(full_for_a)) == expected
+    # A note is there now, and it is started before anything is taken in.
+    (folder / "d.csv").write_text("")
+    write(folder / "e.csv", line(3))
+    expected = {"a.csv": "failed", "c.csv": "quarantined", "d.csv": "quarantined"}
+    assert became(look(full_for_a)) == expected | {"e.csv": "started"}
+    write(folder / "f.csv", line(4))
+    with monkeypatch.context() as patched:
+        patched.setattr(Inbox, "mark", full)
+        assert became(look()) == {"a.csv": "started", "f.csv": "failed"}
+    with monkeypatch.context() as patched:
+        patched.setattr("flows.stages.inbox.known_batch", full)
+        assert became(look()) == {"f.csv": "failed"}
+    assert became(look()) == {"f.csv": "started"}
+
+
+def test_a_delivered_file_is_put_back_whatever_its_name(folder: Path) -> None:
+    inbox = Inbox(folder)
+    (folder / "a.csv.why.txt").write_text("delivered")
+    with inbox.alone():
+        (arrival,) = inbox.look(0, lambda _seconds: None).complete
+        assert inbox.take(arrival) is not None
+        inbox.recover()
+    assert (folder / "a.csv.why.txt").read_text() == "delivered"
+
+
+def test_what_waits_is_started_where_the_inbox_was_moved_to(
+    folder: Path, look: Any, workspace: Workspace
+) -> None:
+    def fail(_waiting: Waiting) -> str:
+        raise DatabaseUnusable("the service that starts imports is away")
+
+    write(folder / "a.csv", line(1))
+    look(fail)
+    moved = folder.rename(folder.with_name("moved"))
+    watch = Watch(workspace, Inbox(moved), DEFAULT, import_here(workspace, DEFAULT))
+    assert became(watch.look(0)) == {"a.csv": "started"}
+
+
+def test_content_that_comes_again_with_other_marks_leaves_the_first_where_it_is(
+    folder: Path, look: Any
+) -> None:
+    """A run that was started and has not begun reads the first by its names."""
+    waiting: list[Waiting] = []
+
+    def note(one: Waiting) -> str:
+        waiting.append(one)
+        return "a run that has not begun"
+
+    for name in ("a.csv", "b.csv", "a.csv"):
+        write(folder / name, line(1))
+        digest = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+        told = f"{digest}  {name}\n" + "# again\n" * len(waiting)
+        (folder / f"{name}.sha256").write_text(told)
+        assert became(look(note)) == {name: "started"}
+        assert archived(folder)[0] == "a.csv"
+        # The newest word about a file of the same name is the one that holds.
+        assert (waiting[-1].folder / f"{name}.sha256").read_text() == told
+    assert {one.key for one in waiting} == {waiting[0].key}
+    assert all(Path(path).is_file() for one in waiting for path in one.paths)
+    assert archived(folder) == ["a.csv", "a.csv.sha256", "b.csv", "b.csv.sha256"]
+    assert left(folder) == []
+
+
+def test_the_standing_command_outlives_another_watcher(
+    workspace: Workspace,
+    database_url: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("RECON_DATABASE_URL", database_url)
+    monkeypatch.setenv("RECON_HOME", str(workspace.settings.home))
+    write(folder / "a.csv", line(1))
+    with ExitStack() as other:
+        other.enter_context(Inbox(folder).alone())
+
+        def pause(_seconds: float) -> None:
+            if not left(folder):
+                raise KeyboardInterrupt
+            other.close()
+
+        monkeypatch.setattr(command, "time", SimpleNamespace(sleep=pause))
+        with pytest.raises(KeyboardInterrupt):
+            command.watch_command(folder, settle=0)
+    told = capsys.readouterr()
+    assert "is being looked at by another run" in told.err
+    assert "a.csv: started" in told.out
