@@ -64,6 +64,8 @@ def _owners(table: Table) -> str:
     return f"""WITH RECURSIVE newer (extract_id, record_number, newer_extract, newer_record) AS (
             SELECT {_named("i")}, i.extract_id, i.record_number
             FROM before_image i WHERE {of_batch("i")} AND i.record = '{table.name}'
+                -- Asked once, first: where nothing was ever planned no image is read.
+                AND EXISTS (SELECT FROM send)
             UNION
             SELECT n.extract_id, n.record_number, i.extract_id, i.record_number
             FROM newer n JOIN (
