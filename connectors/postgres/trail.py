@@ -69,14 +69,3 @@ def last_of_batch(connection: psycopg.Connection, what: str, batch_id: int) -> i
     ).fetchone()
     assert row is not None
     return int(row[0])
-
-
-def is_event_since(connection: psycopg.Connection, event: int, what: str, batch_id: int) -> bool:
-    """Whether this was said of a batch after another event."""
-    return (
-        connection.execute(
-            "SELECT 1 FROM event WHERE id > %s AND what = %s AND batch_id = %s LIMIT 1",
-            [event, what, batch_id],
-        ).fetchone()
-        is not None
-    )

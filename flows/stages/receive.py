@@ -19,7 +19,7 @@ from connectors.postgres.heartbeat import in_turn
 from connectors.postgres.ledger import Extract, State
 from connectors.postgres.push.gate import note_birth
 from connectors.postgres.resume import resumed
-from connectors.postgres.trail import add_event, is_event_since, last_event
+from connectors.postgres.trail import add_event, last_event, last_of_batch
 from flows.stages.kept_settings import with_settings
 from flows.stages.opened import Opened, open_delivery
 from flows.stages.terms import other_terms, secret_constants, stored_profile, terms_of_correction
@@ -187,7 +187,7 @@ class _Before:
 
     def told(self, connection: psycopg.Connection, batch_id: int) -> tuple[str, ...]:
         """Write down what was put right, once; gives it in words."""
-        if self._wrong and not is_event_since(connection, self._event, PUT_BACK, batch_id):
+        if self._wrong and last_of_batch(connection, PUT_BACK, batch_id) <= self._event:
             for one, sha256, why in self._wrong:
                 detail = {"name": one.name, "sha256": sha256, "found": why}
                 add_event(connection, PUT_BACK, batch_id=batch_id, detail=detail)
