@@ -19,6 +19,7 @@ from psycopg.rows import dict_row
 from connectors.errors import LoginRefused
 from connectors.process import whoami
 from schemas.accounts import HOURS, AccountRole, How, is_name
+from schemas.counting import quantity
 from schemas.derived.sql_names import SCHEMA
 from schemas.guards.accounts import ARGON2, BATCH_SCOPE
 from schemas.guards.logins import LONGEST_WAIT, TRIES
@@ -35,6 +36,7 @@ BATCH_SEEN = f"{SCHEMA}.sees_scope({BATCH_SCOPE})"
 
 A batch that is bound to no tenant may hold rows of any.
 """
+_LONGEST = quantity(LONGEST_WAIT // 60, "minute")
 _SALT = re.compile(r"argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([0-9a-f]+)")
 
 
@@ -199,7 +201,7 @@ def set_password(
     if row is None or row[0] is None:
         raise LoginRefused(
             f"This is not the password of {name}, or it waits: after {TRIES} refused tries each "
-            f"takes longer, {LONGEST_WAIT // 60} minutes at most. Nothing was changed."
+            f"takes longer, {_LONGEST} at most. Nothing was changed."
         )
 
 
@@ -233,7 +235,7 @@ def log_in(
         return token
     raise LoginRefused(
         "Name or password is wrong, or the account is disabled, or it waits: after "
-        f"{TRIES} refused tries each takes longer, {LONGEST_WAIT // 60} minutes at most. "
+        f"{TRIES} refused tries each takes longer, {_LONGEST} at most. "
         "An administrator sees who is disabled: `recon user list`."
     )
 

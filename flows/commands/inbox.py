@@ -65,7 +65,7 @@ def watch_command(
             except (InboxHeldElsewhere, DatabaseUnusable) as trouble:
                 if once:
                     raise
-                sys.stderr.write(f"recon: {trouble} The next look is in {every:g} seconds.\n")
+                sys.stderr.write(f"recon: {trouble} The next look is in {every:g} s.\n")
             else:
                 _show(lines, as_json=json)
                 if once:

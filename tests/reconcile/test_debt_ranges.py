@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from flows.stages.reconcile.put_aside import keeper
@@ -50,7 +50,18 @@ PLANNED = st.lists(
 )
 
 
+def paid(tenant: int, debt: int) -> dict[str, object]:
+    amounts = {"PaidAmount": Decimal(-3), "DiscountAmount": Decimal(-3)}
+    return {"TenantsId": tenant, "DebtsId": debt, "CurrenciesId": 840} | amounts
+
+
+def file(tenant: int, debt: int | None) -> dict[str, object]:
+    return {"Id": 1, "TenantsId": tenant, "DebtsId": debt, "InvoiceUrl": "a"}
+
+
 @settings(max_examples=examples(40))
+@example([paid(1, 1), paid(1, 2), paid(1, 3), paid(2, 1)], [file(1, None), file(1, 1)], [], 2)
+@example([paid(1, 1)] * 2 + [paid(1, 2)] * 2, [file(1, None), file(2, 2), file(2, 1)], [], 2)
 @given(PAYMENTS, FILES, PLANNED, st.integers(2, 5))
 def test_ranges_of_debts_change_nothing(
     payments: list[dict[str, object]],

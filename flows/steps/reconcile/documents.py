@@ -48,11 +48,14 @@ def cover(rolled: pl.DataFrame, invoices: pl.DataFrame) -> Coverage:
         pl.col("TenantsId").alias("tenant"), pl.col("DebtsId").alias("debt")
     )
     whose = {"TenantsId": "tenant", "DebtsId": "debt"}
-    counts = grouped(invoices, whose, [pl.len().alias("invoices")])
+    # A file that names no debt is that of none.
+    counts = grouped(invoices.drop_nulls("DebtsId"), whose, [pl.len().alias("invoices")])
     whole = ["debt", "tenant"]
     both = pair(rolled.select(whole), counts.select(whole), nulls_equal=False)
     loose = counts[both.lone].select(DEBT)
     strays = in_order(INVOICE_FILE, files.join(loose, on=DEBT, how="semi", maintain_order="left"))
+    # As ranges of debts follow each other: of two files with one key the second is numbered.
+    strays = strays.sort("debt", maintain_order=True)
     abroad = (
         rolled.join(loose, on="debt", how="semi")
         .group_by("debt")
