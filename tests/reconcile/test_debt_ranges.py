@@ -50,8 +50,8 @@ PLANNED = st.lists(
 )
 
 
-def paid(tenant: int, debt: int) -> dict[str, object]:
-    amounts = {"PaidAmount": Decimal(-3), "DiscountAmount": Decimal(-3)}
+def paid(tenant: int, debt: int, amount: str = "-3") -> dict[str, object]:
+    amounts = {"PaidAmount": Decimal(amount), "DiscountAmount": Decimal(-3)}
     return {"TenantsId": tenant, "DebtsId": debt, "CurrenciesId": 840} | amounts
 
 
@@ -62,6 +62,9 @@ def file(tenant: int, debt: int | None) -> dict[str, object]:
 @settings(max_examples=examples(40))
 @example([paid(1, 1), paid(1, 2), paid(1, 3), paid(2, 1)], [file(1, None), file(1, 1)], [], 2)
 @example([paid(1, 1)] * 2 + [paid(1, 2)] * 2, [file(1, None), file(2, 2), file(2, 1)], [], 2)
+@example(
+    [paid(1, 1, "1"), paid(1, 2), paid(1, 3, "1"), paid(2, 1, "1")], [file(1, 1), file(2, 4)], [], 2
+)
 @given(PAYMENTS, FILES, PLANNED, st.integers(2, 5))
 def test_ranges_of_debts_change_nothing(
     payments: list[dict[str, object]],

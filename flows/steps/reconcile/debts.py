@@ -240,7 +240,9 @@ def _within_reach(
     least = rolled["paid"].top_k(LINES).min()
     large = rolled.filter((pl.col("paid") >= least).fill_null(value=True))
     largest = large.sort("paid", *_LINE, descending=[True, False, False, False]).head(LINES)
-    some = [largest, rolled.join(flags, on=DEBT, how="semi"), flags.sort(DEBT).head(LINES)]
+    # Nothing paid is more than what was paid back.
+    unpaid = flags.join(rolled, on=DEBT, how="anti").sort(DEBT).head(LINES)
+    some = [largest, rolled.join(flags, on=DEBT, how="semi"), unpaid]
     if (largest["paid"] <= 0).any():
         # Nothing was paid of these either.
         without = pl.concat([side.select(DEBT) for side in (planned, invoices)]).unique()
