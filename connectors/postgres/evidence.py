@@ -54,12 +54,11 @@ def is_profile_altered(connection: psycopg.Connection, batch_id: int) -> bool:
     What an earlier version received says nothing of it.
     """
     row = connection.execute(
-        f"SELECT e.detail::json ->> '{PROFILE}' <> {_PROFILE_HASH} "
-        "FROM event e JOIN batch ON batch.id = e.batch_id "
+        f"SELECT e.detail, {_PROFILE_HASH} FROM event e JOIN batch ON batch.id = e.batch_id "
         "WHERE e.batch_id = %s AND e.what = %s ORDER BY e.id LIMIT 1",
         [batch_id, _RECEIVED],
     ).fetchone()
-    return row is not None and bool(row[0])
+    return row is not None and said_by(row[0]).get(PROFILE, row[1]) != row[1]
 
 
 def altered_since_held(connection: psycopg.Connection, batch_id: int) -> list[str]:

@@ -178,12 +178,12 @@ def ordered_by(connection: psycopg.Connection, number: int) -> str:
 
 def done_for(connection: psycopg.Connection, job: Job, what: str) -> int | None:
     """The event of this name that a job has left before its process was gone; None: none."""
-    row = connection.execute(
-        "SELECT e.id FROM event e WHERE e.what = %s AND e.id > (SELECT j.event_id FROM job j "
-        "WHERE j.id = %s) AND e.detail::json ->> 'job' = %s::text ORDER BY e.id LIMIT 1",
-        [what, job.id, str(job.id)],
-    ).fetchone()
-    return None if row is None else int(row[0])
+    found = connection.execute(
+        "SELECT e.id, e.detail FROM event e WHERE e.what = %s "
+        "AND e.id > (SELECT j.event_id FROM job j WHERE j.id = %s) ORDER BY e.id",
+        [what, job.id],
+    )
+    return next((int(event) for event, told in found if said_by(told).get("job") == job.id), None)
 
 
 def _jobs(connection: psycopg.Connection, which: str, values: list[Any]) -> list[Job]:

@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
+from typing import Any
 
 import psycopg
-from psycopg.rows import class_row
+from psycopg.rows import class_row, dict_row
 
 from connectors.postgres.reconciliations import Reconciliation
-from connectors.postgres.trail import detail_text, write_trail
+from connectors.postgres.trail import detail_text, said_by, write_trail
 from schemas.guards.accounts import NOT_ALLOWED
 from schemas.guards.decisions import SIGNED
 from schemas.life import Role
@@ -98,16 +99,20 @@ def why_interested(connection: psycopg.Connection, person: str, number: int) -> 
 
 def signatures_of(connection: psycopg.Connection, number: int) -> dict[Role, Signature]:
     """The signatures under the report of a run."""
-    with connection.cursor(row_factory=class_row(Signature)) as cursor:
+    with connection.cursor(row_factory=dict_row) as cursor:
         found = cursor.execute(
-            "SELECT s.*, coalesce(e.account, e.detail::json ->> 'process', '') AS account, "
-            f"coalesce(e.detail::json ->> '{ACCEPTED}', e.detail::json ->> '{ACCEPTED_RULES}', '') "
-            "AS accepted_changes, e.person "
-            "FROM signature s LEFT JOIN event e ON e.id = s.event_id "
-            "WHERE s.reconciliation_id = %s",
+            "SELECT s.*, e.account, e.person, e.detail FROM signature s "
+            "LEFT JOIN event e ON e.id = s.event_id WHERE s.reconciliation_id = %s",
             [number],
         ).fetchall()
-    return {signature.role: signature for signature in found}
+    return {signature.role: signature for signature in map(_signature, found)}
+
+
+def _signature(row: dict[str, Any]) -> Signature:
+    said = said_by(row.pop("detail"))
+    account = row.pop("account") or said.get("process") or ""
+    accepted = said.get(ACCEPTED) or said.get(ACCEPTED_RULES) or ""
+    return Signature(**row, account=str(account), accepted_changes=str(accepted))
 
 
 def signed_reports(connection: psycopg.Connection) -> set[tuple[str, str, str]]:

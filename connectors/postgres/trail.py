@@ -53,6 +53,19 @@ def said_by(detail: str | None) -> dict[str, Any]:
     return said if isinstance(said, dict) else {}
 
 
+def told_by_run(
+    connection: psycopg.Connection, what: str, run: str
+) -> list[tuple[int, Mapping[str, Any]]]:
+    """Of the events of a name that a run of Prefect has left: the batch, and what each says."""
+    found = connection.execute(
+        "SELECT batch_id, detail FROM event WHERE what = %s AND batch_id IS NOT NULL "
+        "AND strpos(detail, %s) > 0 ORDER BY id",
+        [what, run],
+    )
+    told = [(int(batch), said_by(detail)) for batch, detail in found]
+    return [(batch, said) for batch, said in told if said.get("run") == run]
+
+
 def last_event(connection: psycopg.Connection, *, of_batches: bool = False) -> int:
     """The number of the newest event of the audit trail, or of those about a batch; 0: none."""
     row = connection.execute(

@@ -17,7 +17,7 @@ from prefect.flows import FlowStateHook
 
 from connectors.postgres import ledger
 from connectors.postgres.database import open_database
-from connectors.postgres.trail import add_event
+from connectors.postgres.trail import add_event, told_by_run
 from connectors.process import whoami
 from flows.tasks.blocks import run_settings
 
@@ -82,14 +82,14 @@ def tell_held(flow: Flow[..., Any], flow_run: FlowRun, batch_id: int) -> None:
     Prefect has no hook for a run that is suspended, and one that was answered comes by here again.
     """
     with open_database(run_settings()).connect() as connection:
-        told = connection.execute(
-            "SELECT 1 FROM event WHERE what = %s AND batch_id = %s AND detail::json ->> 'run' = %s "
-            "AND detail::json ->> 'attempt' = %s",
-            [f"run {_spelled(HELD)}", batch_id, str(flow_run.id), str(flow_run.run_count)],
-        ).fetchone()
-        if told is not None:
+        held = f"run {_spelled(HELD)}"
+        told = [
+            (about, said.get("attempt"))
+            for about, said in told_by_run(connection, held, str(flow_run.id))
+        ]
+        if (batch_id, flow_run.run_count) in told:
             return
-        _add(connection, f"run {_spelled(HELD)}", batch_id, flow_run)
+        _add(connection, held, batch_id, flow_run)
     try:
         _emit(flow, flow_run, HELD, batch_id)
     except Exception as error:  # noqa: BLE001 -- whoever decides finds the run without it.
@@ -148,12 +148,7 @@ def _emit(flow: Flow[..., Any], flow_run: FlowRun, name: str, batch_id: int | No
 
 def _batches_of(connection: psycopg.Connection, flow_run: FlowRun) -> list[int]:
     """The batches this run has worked on; none where it ended before it opened one."""
-    found = connection.execute(
-        "SELECT DISTINCT batch_id FROM event WHERE what = %s "
-        "AND detail::json ->> 'run' = %s AND batch_id IS NOT NULL ORDER BY 1",
-        [BEGAN, str(flow_run.id)],
-    )
-    return [int(row[0]) for row in found]
+    return sorted({batch for batch, _ in told_by_run(connection, BEGAN, str(flow_run.id))})
 
 
 def _add(connection: psycopg.Connection, what: str, batch_id: int, flow_run: FlowRun) -> None:

@@ -16,11 +16,13 @@ from connectors.postgres.batch_reports import noted_reports
 from connectors.postgres.break_digests import breaks_hash, decisions_hash
 from connectors.postgres.breaks import Decision
 from connectors.postgres.digests import recorded
-from connectors.postgres.evidence import ledger_detail
+from connectors.postgres.evidence import is_profile_altered, ledger_detail
 from connectors.postgres.heartbeat import in_turn
+from connectors.postgres.jobs import done_for, find_job, order_job
 from connectors.postgres.listings import newest_listings
 from connectors.postgres.reconciliations import Reconciliation, hold_scope, scope_hash
 from connectors.postgres.save_run import DRAFTED_BREAKS
+from connectors.postgres.trail import told_by_run
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.sequence import discard_batch, import_delivery, release_batch
 from flows.stages.workspace import Workspace
@@ -29,9 +31,10 @@ from schemas.guards.leases import Held
 from schemas.guards.roles import CONTROLLER, LOADER, MERGER
 from schemas.guards.trail_functions import RUN_FACTS
 from schemas.guards.trail_rules import chain_hash
+from schemas.jobs import JobKind
 from schemas.ledger import BREAK_STATE
 from schemas.life import Choice
-from tests.governance.runs import found, ids, reconcile
+from tests.governance.runs import found, ids, reconcile, tamper
 from tests.stages.conftest import As
 from tests.stages.payments import line, write
 
@@ -404,14 +407,17 @@ def test_what_a_pull_says_ends_no_reconciliation(
         assert newest_listings(connection) == {}
 
 
-@pytest.mark.parametrize("detail", ["5", "[]", HUGE, '{"sha256": 5}', '{"sha256": {"a": 5}}'])
+@pytest.mark.parametrize("detail", ["5", "[]", "{", HUGE, '{"sha256": 5}', '{"sha256": {"a": 5}}'])
 def test_what_an_older_event_says_of_a_batch_ends_no_command(
     workspace: Workspace, tmp_path: Path, detail: str
 ) -> None:
     """A version before this took any text."""
     import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT)
+    of_first = f"UPDATE event SET detail = '{detail}' WHERE what = 'batch received'"
+    tamper(workspace, "event", of_first)
     with workspace.database.connect() as connection:
-        for what in ("batch received", "batch staged", "report written", "run began"):
+        job = find_job(connection, order_job(connection, JobKind.PUSH, {"batch": 1}, "x"))
+        for what in ("batch received", "batch staged", "report written", "run began", "undo"):
             connection.execute(
                 "INSERT INTO event (batch_id, at, what, by, detail) VALUES (1, now(), %s, 'x', %s)",
                 [what, detail],
@@ -419,6 +425,9 @@ def test_what_an_older_event_says_of_a_batch_ends_no_command(
         assert recorded(connection, [1])[1].rows is None
         (noted,) = noted_reports(connection, 1)
         assert noted.hashes in ({}, {"a": "5"})
+        assert not is_profile_altered(connection, 1)
+        assert done_for(connection, job, "undo") is None
+        assert told_by_run(connection, "run began", "5") == []
 
 
 def test_no_other_event_says_what_the_rows_of_a_batch_hash_to(
