@@ -86,8 +86,14 @@ _ONE_ALONE = refuse(
     "propose it, and somebody else accepts it with the same last day and ceiling",
     "least, larger, first",
 )
-_UNREADABLE = """(b.amount IS NULL AND b.code = 'REJECTED' AND b.facts::json ->> 'note' <> '')"""
-"""SQL: whether the money of a break `b` is no number, as `flows.steps.breaks.money` has it."""
+NO_AMOUNT = (
+    f"b.facts::json ->> 'amount{BEYOND}' IS NOT NULL "
+    "OR (b.amount IS NULL AND b.code = 'REJECTED' AND b.facts::json ->> 'note' <> '')"
+)
+"""SQL: whether the money of a break `b` is more than a column holds, or is no number.
+
+As `flows.steps.breaks.money` has it: rejected rows have a note where their record has amounts.
+"""
 _CHANGED_RULES = refuse(
     NOT_ALLOWED,
     "nobody approves a run whose rules they changed: %s made reconciliation %s by other rules "
@@ -168,7 +174,7 @@ DECISIONS_OF: Mapping[str, str] = {
             WHERE b.currency IS NULL OR a.currency IN (b.currency::text, '*')
             ORDER BY b.currency IS NOT NULL AND a.currency = '*', a.above::numeric LIMIT 1) l
         WHERE (abs(b.amount) > l.above::numeric OR d.up_to::numeric > l.above::numeric
-            OR b.facts::json ->> 'amount{BEYOND}' IS NOT NULL OR {_UNREADABLE})
+            OR {NO_AMOUNT})
         AND NOT EXISTS (SELECT FROM {SCHEMA}.decision p JOIN {SCHEMA}.event e ON e.id = p.event_id
             WHERE (p.reconciliation_id, p.break_id, p.what) =
                 (d.reconciliation_id, d.break_id, '{Choice.PROPOSE}')

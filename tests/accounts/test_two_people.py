@@ -3,8 +3,10 @@
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
+from random import Random
 from typing import Any
 
+import polars as pl
 import pytest
 
 from connectors.errors import AccountRefused
@@ -14,7 +16,11 @@ from connectors.postgres.breaks import Decision
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.reconcile.sign import approve, prepare
 from flows.stages.workspace import Workspace
+from flows.steps.breaks.frame import BREAK_SCHEMA, gather
+from flows.steps.breaks.money import basis
 from schemas.accounts import AccountRole
+from schemas.breaks import Money
+from schemas.guards.decisions import NO_AMOUNT
 from schemas.life import Choice
 from tests.accounts.people import ADA, ANNA, BO, CLEO, add, logged_in
 from tests.conftest import Once
@@ -98,6 +104,36 @@ def test_what_one_person_accepts_alone(
     else:
         with pytest.raises(AccountRefused, match="takes two people"):
             decide(anna, ACCEPT, *ids(breaks))
+
+
+def test_money_is_no_amount_to_the_database_where_it_is_none_to_the_report(
+    place: Workspace,
+) -> None:
+    """One says so in SQL, the other in a frame."""
+    chance = Random(5)
+    signs = ["", " ", "\t", "\\u0000", '"', "'", "%", "{", "null", "\N{SNOWMAN}", "12,5"]
+    rows = [
+        {
+            "code": chance.choice(["REJECTED", "REJECTED", "AMOUNT"]),
+            "record": chance.choice(["payment", "currency_rate"]),
+            "key": str(number),
+            "amount": chance.choice([None, None, Decimal(10)]),
+            "amount_beyond": chance.choice([None, None, "1e308"]),
+            "note": "".join(chance.choices(signs, k=chance.randrange(3))),
+        }
+        for number in range(200)
+    ]
+    for row in rows:
+        if row["record"] == "currency_rate":
+            row["note"] = ""  # It has no amount that a note could be on.
+    breaks = gather([pl.DataFrame(rows, schema=BREAK_SCHEMA)])
+    reconcile(place, breaks)
+    asked = f"SELECT b.break_id FROM break_state b WHERE {NO_AMOUNT}"
+    with place.database.connect() as connection:
+        told = {one for (one,) in connection.execute(asked)}  # type: ignore[call-overload]
+    beyond = pl.col("amount_beyond").is_not_null()
+    assert told == {*ids(breaks.filter(beyond | (basis() == Money.UNREADABLE)))}
+    assert 0 < len(told) < breaks.height
 
 
 @pytest.mark.parametrize(("amount", "alone"), [("100", True), ("100.01", False)])
