@@ -13,10 +13,11 @@ from connectors.files.blocks import blocks
 from connectors.files.content import Content, refused, shown
 from connectors.files.dialect import Dialect
 from connectors.files.linear_patterns import Groups, as_series, decoded, fitting, groups_of
-from connectors.files.manifest import ALL, EXACT, ManifestEntry, total_of
+from connectors.files.manifest import ALL, ManifestEntry, total_of
 from connectors.files.profile import ROWS, Profile, number_form, written_of
 from connectors.files.shadow import shadow
 from connectors.files.workbook_parts import with_remarks
+from schemas.amounts import EXACT
 from schemas.cells.numbers import NumberForm, exact_number
 
 OWN_FOOTER = "its footer"

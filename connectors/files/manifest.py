@@ -5,8 +5,9 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from decimal import Context, Decimal, InvalidOperation, localcontext
+from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
+from functools import reduce
 from typing import Any, NamedTuple
 
 from connectors.errors import DeliveryError, ExtractRefused
@@ -15,13 +16,13 @@ from connectors.files.content import refused, shown
 from connectors.files.delivery import Control, OpenedDelivery, Source, open_source
 from connectors.files.source_text import BROKEN
 from connectors.files.stores import unreadable
+from schemas.amounts import EXACT
 from schemas.cells.numbers import plain_number
 
 MANIFEST_BYTES = 16 << 20
 READ_BYTES = 1 << 20
 MOST_SIGNS = 1000
 """Of a hash total, and of a name under which a sum is stated."""
-EXACT = Context(prec=200)
 ALL = ""
 """The currency of a sum that is stated without one."""
 
@@ -155,8 +156,7 @@ def _sum_differences(
 
 def total_of(by_currency: Mapping[str, Decimal]) -> Decimal:
     """The sum over all currencies, no digit of it lost."""
-    with localcontext(EXACT):
-        return sum(by_currency.values(), Decimal(0))
+    return reduce(EXACT.add, by_currency.values(), Decimal(0))
 
 
 def _difference(what: str, stated: object, read: object) -> str:

@@ -5,13 +5,13 @@ Money is summed as decimals, never as doubles, and never across currencies.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from decimal import Context, Decimal, Inexact
+from decimal import Decimal
 from typing import Any
+
+from schemas.amounts import EXACT
 
 NO_CURRENCY = ""
 """Amounts whose row names no currency; shown as such."""
-EXACT_SUMS = Context(prec=2000, traps=[Inexact])
-"""Wide enough for any sum of doubles; a digit lost would raise."""
 
 Amounts = Mapping[str, Mapping[str, Decimal]]
 
@@ -36,7 +36,7 @@ class Totals:
         for currency, sums in other.amounts.items():
             mine = amounts.setdefault(currency, {})
             for name, value in sums.items():
-                mine[name] = EXACT_SUMS.add(mine.get(name, Decimal(0)), value)
+                mine[name] = EXACT.add(mine.get(name, Decimal(0)), value)
         unread = {
             name: self.unreadable.get(name, 0) + other.unreadable.get(name, 0)
             for name in (*self.unreadable, *other.unreadable)

@@ -270,10 +270,16 @@ def test_differences(stated: dict[str, Any], said: list[str]) -> None:
     assert differences(ManifestEntry("manifest.json", **stated), 99, PAID, 12) == said
 
 
-def test_sums_of_any_length_are_exact() -> None:
-    read_sums = {"PaidAmount": {"1": Decimal("9" * 29), "2": Decimal("0.01")}}
-    stated = {"PaidAmount": {"": Decimal("9" * 29)}}
-    assert len(differences(ManifestEntry("m", sums=stated), 0, read_sums, 0)) == 1
+@pytest.mark.parametrize("whole", ["9" * 29, "9" * 300])
+def test_sums_of_any_length_are_exact(whole: str) -> None:
+    read_sums = {"PaidAmount": {"1": Decimal(whole), "2": Decimal("0.01")}}
+
+    def against(stated: str) -> list[str]:
+        sums = {"PaidAmount": {"": Decimal(stated)}}
+        return differences(ManifestEntry("m", sums=sums), 0, read_sums, 0)
+
+    assert against(f"{whole}.01") == []
+    assert len(against(whole)) == 1
 
 
 def test_the_refusal_has_every_difference() -> None:

@@ -2,14 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Context, Decimal, Inexact, Overflow
+from decimal import Decimal
 
 import polars as pl
 
+from schemas.amounts import EXACT
 from schemas.cells.numbers import AROUND, exact_number
-
-# Nothing of such numbers is ever rounded: the field says whether it can keep the digits.
-_EXACT = Context(prec=1000, traps=[Inexact, Overflow])
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +49,12 @@ class ColumnSum:
             number = exact_number(text.strip(AROUND))
             if number is None:
                 return f"{self._written(given)} (one of them is no number: {said})"
-            add = _EXACT.add if place < self.added else _EXACT.subtract
+            add = EXACT.add if place < self.added else EXACT.subtract
             total, found = add(total, number), True
         if not found:
             return None
-        # Nothing is less than nothing.
-        return f"{_EXACT.add(_EXACT.multiply(total, self.scale), Decimal(0)):f}"
+        # Nothing is less than nothing. Nothing is rounded: the field says whether it can keep it.
+        return f"{EXACT.add(EXACT.multiply(total, self.scale), Decimal(0)):f}"
 
     def _written(self, given: Sequence[str | None]) -> str:
         signs = ("+" if place < self.added else "-" for place in range(len(given)))

@@ -6,7 +6,8 @@ from typing import Any
 
 import polars as pl
 
-from flows.steps.totals import EXACT_SUMS, NO_CURRENCY, Totals
+from flows.steps.totals import NO_CURRENCY, Totals
+from schemas.amounts import EXACT as EXACT_SUMS
 from schemas.amounts import MICRO_DIGITS
 from schemas.derived.sql_names import IDENTITY, key_columns
 from schemas.field import Kind, Table
