@@ -31,24 +31,28 @@ def reopen_restored(connection: psycopg.Connection, table: Table, batch_id: int)
     meanwhile finds it changed. Whatever their state, a PUT of them is another effect from now on.
     """
     lock_sends(connection)
-    span = batch_span(connection, batch_id)
+    # Looked for again: sends may have ended since they were looked at without the lock.
+    connection.execute(
+        f"""CREATE TEMP TABLE sends_reopened ON COMMIT DROP AS
+        {_owners(table)} SELECT extract_id, record_number, newer_sent FROM owner""",
+        batch_span(connection, batch_id),
+    )
     if PUSHES[table.name].keyed:
         connection.execute(
-            f"""{_owners(table)} UPDATE send x SET epoch = x.epoch + 1
-            FROM owner o WHERE (x.extract_id, x.record_number) = (o.extract_id, o.record_number)""",
-            span,
+            """UPDATE send x SET epoch = x.epoch + 1 FROM sends_reopened o
+            WHERE (x.extract_id, x.record_number) = (o.extract_id, o.record_number)"""
         )
     carried_out = "OR o.newer_sent AND x.state IN ('acknowledged', 'differs', 'refused')"
     connection.execute(
-        f"""{_owners(table)}
-        UPDATE send x SET state = 'unsent', twin = x.twin AND x.state = 'unsent',
+        f"""UPDATE send x SET state = 'unsent', twin = x.twin AND x.state = 'unsent',
             error_data = CASE WHEN x.state IN ('unsent', 'superseded') THEN x.error_data END,
             changed_at = now()
-        FROM owner o WHERE (x.extract_id, x.record_number) = (o.extract_id, o.record_number)
+        FROM sends_reopened o
+        WHERE (x.extract_id, x.record_number) = (o.extract_id, o.record_number)
             AND (x.state IN ('unsent', 'superseded')
-                {carried_out if PUSHES[table.name].keyed else ""})""",
-        span,
+                {carried_out if PUSHES[table.name].keyed else ""})"""
     )
+    connection.execute("DROP TABLE sends_reopened")
 
 
 def _named(image: str) -> str:
