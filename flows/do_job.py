@@ -18,11 +18,12 @@ from flows.stages.jobs.arguments import (
     CorrectArguments,
     ImportArguments,
     PushArguments,
+    ReleaseArguments,
     RerunArguments,
     arguments_of,
     profile_path,
 )
-from flows.stages.jobs.work import Done, do_as_asked
+from flows.stages.jobs.work import Done, do_as_asked, release_as_asked
 from flows.stages.jobs.work import do_job as do_alone
 from flows.stages.workspace import Workspace
 from flows.tasks.delivery import Delivery
@@ -86,6 +87,9 @@ def _by_flows(workspace: Workspace, job: Job) -> Done:
                 return _done(rerun_batch(batch, from_stage="stage", return_state=True))
             case RerunArguments(batch=batch):
                 return _done(rerun_batch(batch, return_state=True))
+            case ReleaseArguments() as asked:
+                release_as_asked(workspace, asked, job)
+                return _done(rerun_batch(asked.batch, return_state=True))
             case PushArguments(batch=batch):
                 return _done(push_batch(batch or 0, return_state=True))
             case _:

@@ -15,6 +15,7 @@ class JobKind(StrEnum):
     RELEASE = "release"
     """A held batch goes on with its clean rows."""
     DISCARD = "discard"
+    """A held batch ends, and nothing of it is applied."""
     UNDO = "undo"
     RESOLVE = "resolve"
     """Rows that are in doubt, refused or differ are settled."""

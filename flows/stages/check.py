@@ -7,6 +7,8 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+import psycopg
+
 from connectors.errors import BatchStateError
 from connectors.files.profile import Profile
 from connectors.files.skipped_lines import NO_LINES, SkippedLines
@@ -30,7 +32,7 @@ from connectors.postgres.findings import note_left_out, note_no_records
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Receipt, State
 from connectors.postgres.recount import recount
-from connectors.postgres.trail import add_event
+from connectors.postgres.trail import add_event, last_of_batch
 from connectors.recovery import reach
 from flows.stages.kept import prove_batch, prove_held
 from flows.stages.stated import tied_in_batch
@@ -45,6 +47,7 @@ from schemas.counting import agree, grouped, quantity
 from schemas.derived.sql_names import staged_name
 from schemas.derived.views import ERRORS
 from schemas.field import Table
+from schemas.guards.batch_states import DECIDED_BY, PREFIX
 from schemas.tables import INSERT_BATCH_DATA
 
 log = logging.getLogger("recon.check")
@@ -244,17 +247,38 @@ def _over_budget(
     )
 
 
-def release(workspace: Workspace, lease: Lease, *, by: str | None, reason: str | None) -> None:
-    """Let a held batch go on with its clean rows; who and why is kept."""
+def release(
+    workspace: Workspace,
+    lease: Lease,
+    *,
+    by: str | None,
+    reason: str | None,
+    held: int | None = None,
+) -> None:
+    """Let a held batch go on with its clean rows; who and why is kept.
+
+    `held` is the event that whoever decides has seen (`held_event`); raises BatchStateError where
+    another one came behind it.
+    """
     # Nothing is decided about content that is not what was delivered.
     prove_batch(workspace, lease.connection, lease.batch_id)
     prove_held(lease.connection, lease.batch_id)
-    _leave_hold(lease, State.CHECKED, "released", by, reason)
+    _leave_hold(lease, State.CHECKED, by, reason, held)
 
 
-def discard(workspace: Workspace, lease: Lease, *, by: str | None, reason: str | None) -> None:
-    """End a held batch without applying anything; its content may be delivered again."""
-    _leave_hold(lease, State.DISCARDED, "discarded", by, reason)
+def discard(
+    workspace: Workspace,
+    lease: Lease,
+    *,
+    by: str | None,
+    reason: str | None,
+    held: int | None = None,
+) -> None:
+    """End a held batch without applying anything; its content may be delivered again.
+
+    `held` as for a release.
+    """
+    _leave_hold(lease, State.DISCARDED, by, reason, held)
     clear_spool(workspace.settings, lease.batch_id)
     witness_trail(workspace, lease.connection)
 
@@ -264,10 +288,28 @@ def not_held(batch: ledger.Batch) -> str:
     return f"Batch {batch.id} is {batch.state.replace('_', ' ')}, not held; nothing was changed."
 
 
-def _leave_hold(lease: Lease, state: State, what: str, by: str | None, reason: str | None) -> None:
+def held_event(connection: psycopg.Connection, batch_id: int) -> int:
+    """The event that said last that a batch is held: what a decision about it is bound to."""
+    return last_of_batch(connection, PREFIX + State.HELD, batch_id)
+
+
+def seen_before(batch: ledger.Batch) -> BatchStateError:
+    """Why nothing is decided by what was seen of a held batch."""
+    return BatchStateError(
+        f"Batch {batch.id} was worked on since that page was loaded. Look at what it holds now, "
+        "and decide again. Nothing was changed."
+    )
+
+
+def _leave_hold(
+    lease: Lease, state: State, by: str | None, reason: str | None, held: int | None
+) -> None:
     batch = ledger.find_batch(lease.connection, lease.batch_id)
     if batch.state is not State.HELD:
         raise BatchStateError(not_held(batch))
+    if held is not None and held != held_event(lease.connection, batch.id):
+        raise seen_before(batch)
+    what = DECIDED_BY[State.HELD, state]
     with lease.transaction() as connection:
         add_event(connection, what, batch_id=batch.id, by=by, reason=reason)
         lease.set_state(state)

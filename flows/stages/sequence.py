@@ -175,18 +175,25 @@ def release_batch(workspace: Workspace, batch_id: int, *, by: str | None, reason
     return resumed(workspace.database, go)
 
 
-def release_held(workspace: Workspace, batch_id: int, *, by: str | None, reason: str) -> None:
-    """Decide that a held batch goes on, and nothing else: its next run applies the clean rows."""
+def release_held(
+    workspace: Workspace, batch_id: int, *, by: str | None, reason: str, held: int
+) -> None:
+    """Decide that a held batch goes on, and nothing else: its next run applies the clean rows.
+
+    `held` is the event that whoever decides has seen.
+    """
     refuse_unless_held(workspace, batch_id)
     with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
-        release(workspace, lease, by=by, reason=reason)
+        release(workspace, lease, by=by, reason=reason, held=held)
 
 
-def discard_batch(workspace: Workspace, batch_id: int, *, by: str | None, reason: str) -> None:
-    """End a held batch without applying anything."""
+def discard_batch(
+    workspace: Workspace, batch_id: int, *, by: str | None, reason: str, held: int | None = None
+) -> None:
+    """End a held batch without applying anything; `held` as for a release, where it was seen."""
     refuse_unless_held(workspace, batch_id)
     with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
-        discard(workspace, lease, by=by, reason=reason)
+        discard(workspace, lease, by=by, reason=reason, held=held)
 
 
 def refuse_unless_held(workspace: Workspace, batch_id: int, *, released: bool = False) -> None:

@@ -6,19 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from connectors.postgres.command_rights import may_run
+from connectors.postgres.audit import verify
 from connectors.postgres.evidence import ledger_detail
-from connectors.postgres.jobs import order_job
 from connectors.postgres.ledger import State, find_batch
-from flows.desk.pages.one_batch import TAKES
-from flows.stages.decide import held_as
 from flows.stages.jobs.work import do_job
 from flows.stages.sequence import run_batch
 from flows.stages.workspace import Workspace
-from schemas.guards.roles import DESK, LOADER
-from schemas.jobs import COULD_NOT_RUN, JobKind
+from schemas.guards.roles import DESK, LOADER, MERGER
 from tests.accounts.people import ANNA, OTTO, add
-from tests.desk.browser import Browser, desk_of
+from tests.desk.browser import Browser
 from tests.desk.test_batches import TIGHT, bring
 from tests.stages.conftest import As
 from tests.stages.conftest import acting as acting  # noqa: PLC0414 -- the fixture.
@@ -38,18 +34,28 @@ def state(workspace: Workspace) -> State:
         return find_batch(connection, 1).state
 
 
-def test_an_operator_releases_and_the_next_run_applies_the_clean_rows(
+def hold_again(place: Workspace) -> None:
+    """Whoever may load can begin a batch again without a run that has it."""
+    with place.database.connect() as connection:
+        connection.execute("SELECT add_event(1, 'rewound', 'x', NULL, NULL)")
+        for to in ("received", "staged", "held"):
+            connection.execute("UPDATE batch SET state = %s", [to])
+        told = json.dumps(ledger_detail(connection, 1))
+        connection.execute("SELECT add_event(1, 'batch held', 'x', NULL, %s)", [told])
+
+
+def test_an_operator_releases_and_the_clean_rows_are_applied(
     workspace: Workspace, browser: New, held: int
 ) -> None:
     add(workspace, OTTO)
     otto = browser().log_in("otto").open(f"/batches/{held}")
     otto.send(DECIDE, what="release", reason="agreed with treasury")
-    assert (otto.status, state(workspace)) == (200, State.CHECKED)
+    assert (otto.status, state(workspace)) == (200, State.COMPLETE_WITH_ERRORS)
+    assert "Job 1 Release" in otto.text
+    otto.open(f"/batches/{held}")
     assert "Released otto agreed with treasury" in otto.text
-    assert "The run that has it applies its clean rows" in otto.text
     assert DECIDE not in otto.answer.text
-    assert run_batch(workspace, held).batch.state is State.COMPLETE_WITH_ERRORS
-    assert "2 read = 1 rejected + 1 inserted" in otto.open(f"/batches/{held}").text
+    assert "2 read = 1 rejected + 1 inserted" in otto.text
 
 
 def test_without_accounts_everybody_discards_who_gives_a_name(
@@ -65,7 +71,8 @@ def test_without_accounts_everybody_discards_who_gives_a_name(
     assert state(workspace) is State.HELD
     page.send(DECIDE, what="discard", reason="wrong month", by="Ann")
     assert (page.status, state(workspace)) == (200, State.DISCARDED)
-    assert "Discarded Ann wrong month" in page.text
+    assert "Batch 1 is discarded; nothing of it was applied." in page.text
+    assert "Discarded Ann wrong month" in page.open(f"/batches/{held}").text
 
 
 def test_whoever_comes_second_is_told(workspace: Workspace, browser: New, held: int) -> None:
@@ -86,20 +93,14 @@ def test_what_was_worked_on_since_it_was_seen_is_looked_at_again(
     assert (page.status, state(workspace)) == (409, State.HELD)
     assert "was worked on since that page was loaded" in page.text
     page.send(DECIDE, what="release")
-    assert state(workspace) is State.CHECKED
+    assert state(workspace) is State.COMPLETE_WITH_ERRORS
 
 
 def test_what_was_held_again_by_hand_is_looked_at_again(
     workspace: Workspace, browser: New, held: int, acting: As
 ) -> None:
-    """Whoever may load can begin a batch again without a run that has it."""
     page = browser().open(f"/batches/{held}")
-    with acting(LOADER).database.connect() as connection:
-        connection.execute("SELECT add_event(1, 'rewound', 'x', NULL, NULL)")
-        for to in ("received", "staged", "held"):
-            connection.execute("UPDATE batch SET state = %s", [to])
-        told = json.dumps(ledger_detail(connection, held))
-        connection.execute("SELECT add_event(1, 'batch held', 'x', NULL, %s)", [told])
+    hold_again(acting(LOADER))
     page.send(DECIDE, what="release", by="Ann", reason="agreed")
     assert (page.status, state(workspace)) == (409, State.HELD)
     assert "was worked on since that page was loaded" in page.text
@@ -116,41 +117,39 @@ def test_nobody_else_decides(workspace: Workspace, browser: New, held: int) -> N
     assert state(workspace) is State.HELD
 
 
-@pytest.mark.parametrize(
-    ("what", "ended"), [("release", State.COMPLETE_WITH_ERRORS), ("discard", State.DISCARDED)]
-)
-def test_where_the_desk_takes_no_batch_a_job_decides(
-    workspace: Workspace, acting: As, held: int, what: str, ended: State
-) -> None:
-    """A desk whose account of the database has no right to take one, and a worker that has."""
+@pytest.fixture
+def desk_of_reader(
+    workspace: Workspace, acting: As, desk_as: Callable[[str], str], held: int
+) -> Browser:
+    """The page of the batch at a desk whose account of the database loads nothing."""
     add(workspace, OTTO)
-    with acting(LOADER).database.connect() as connection:
-        assert may_run(connection, TAKES)
-    place = acting(DESK)
-    with place.database.connect() as connection:
-        assert not may_run(connection, TAKES)
-    with desk_of(place) as url:
-        otto = Browser(url).log_in("otto").open(f"/batches/{held}")
-        print(otto.text)
-        assert "applied by the job that releases it" in otto.text
-        otto.send(DECIDE, what=what, reason="agreed with treasury")
-        assert (otto.status, state(workspace)) == (200, State.HELD)
-        assert do_job(workspace, 1).exit_code == (1 if what == "release" else 0)
-        assert state(workspace) is ended
-        said = {"release": "Released", "discard": "Discarded"}[what]
-        assert f"{said} otto agreed with treasury" in otto.open(f"/batches/{held}").text
-        otto.client.close()
+    url = str(acting(DESK).settings.database_url)
+    return Browser(desk_as(url)).log_in("otto").open(f"/batches/{held}")
 
 
-def test_a_job_decides_nothing_about_a_batch_that_is_another_now(
-    workspace: Workspace, held: int
+@pytest.mark.parametrize(
+    ("what", "ended", "said"),
+    [
+        ("release", State.COMPLETE_WITH_ERRORS, "Released"),
+        ("discard", State.DISCARDED, "Discarded"),
+    ],
+)
+def test_a_desk_that_loads_nothing_has_it_done_by_a_worker(
+    workspace: Workspace, acting: As, desk_of_reader: Browser, what: str, ended: State, said: str
 ) -> None:
+    page = desk_of_reader.send(DECIDE, what=what, reason="agreed with treasury")
+    assert (page.status, state(workspace)) == (200, State.HELD)
+    do_job(acting(MERGER), 1)
+    assert state(workspace) is ended
+    assert f"{said} otto agreed with treasury" in page.open("/batches/1").text
     with workspace.database.connect() as connection:
-        seen = held_as(connection, find_batch(connection, held))
-        told = {"batch": held, "reason": "agreed", "seen": seen}
-        number = order_job(connection, JobKind.RELEASE, told, "Ann")
-    run_batch(workspace, held)
-    done = do_job(workspace, number)
-    assert done.exit_code == COULD_NOT_RUN
-    assert "was worked on since that page was loaded" in done.said
+        assert verify(connection).broken is None
+
+
+def test_a_worker_decides_about_nothing_else_than_what_was_seen(
+    workspace: Workspace, acting: As, desk_of_reader: Browser
+) -> None:
+    desk_of_reader.send(DECIDE, what="release", reason="agreed with treasury")
+    hold_again(acting(LOADER))
+    assert "was worked on since that page was loaded" in do_job(acting(MERGER), 1).said
     assert state(workspace) is State.HELD

@@ -2,14 +2,18 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from connectors.files.profile import DEFAULT
 from connectors.files.uploads import Upload, uploads_folder
 from connectors.postgres.jobs import find_job, order_job
+from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from schemas.jobs import JobKind
 from tests.accounts.people import ADA, OTTO, add, logged_in
-from tests.stages.payments import HEADER, line
+from tests.stages.payments import HEADER, line, write
 
 
 def ordered(place: Workspace, kind: JobKind, **arguments: Any) -> int:
@@ -50,3 +54,18 @@ def test_a_job_runs_the_flow_that_does_it(
     refused = ordered(otto, JobKind.RERUN, batch=99)
     failed = do_job(refused, return_state=True)
     assert (failed.type.value, "There is no batch 99" in failed.message) == ("FAILED", True)
+
+
+def test_a_held_batch_is_released_and_its_next_run_is_one_of_the_flow(
+    workspace: Workspace, rows: Callable[..., list[tuple[Any, ...]]], tmp_path: Path
+) -> None:
+    from flows.do_job import do_job
+
+    held = write(tmp_path / "a.csv", line(1), line(2, amount="x"))
+    import_delivery(workspace, [held], replace(DEFAULT, budget_errors=0))
+    ((event,),) = rows("SELECT id FROM event WHERE what = 'batch held'")
+    number = ordered(workspace, JobKind.RELEASE, batch=1, reason="agreed", held=event)
+    assert do_job(number, return_state=True).name == "CompletedWithErrors"
+    assert rows("SELECT what FROM event WHERE what IN ('released', 'run began') ORDER BY id") == [
+        ("released",), ("run began",)
+    ]  # fmt: skip

@@ -135,6 +135,7 @@ def test_an_account_of_some_tenants_orders_for_these_and_sees_its_own(
         (JobKind.IMPORT, {"upload": token, "tenant": 8}),
         (JobKind.RERUN, {"batch": 2}),
         (JobKind.UNDO, {"batch": 3, "reason": "x"}),
+        (JobKind.DISCARD, {"batch": 3, "reason": "x", "held": 1}),
         (JobKind.RERUN, {"batch": 99}),
         (JobKind.PUSH, {}),
         (JobKind.RECONCILE, {}),
@@ -195,6 +196,7 @@ def test_a_job_is_not_started_again_for_tenants_that_were_taken_away(
         (JobKind.IMPORT, {"upload": "0" * 32, "paths": ["/etc"]}, "paths: Extra inputs"),
         (JobKind.IMPORT, {"upload": "0" * 32, "record": "x"}, "has to be one of"),
         (JobKind.UNDO, {"batch": 1, "reason": "  "}, "reason: String should have at least"),
+        (JobKind.RELEASE, {"batch": 1, "reason": "x"}, "held: Field required"),
         (JobKind.RERUN, {"batch": 2**31}, "batch: Input should be less"),
         (JobKind.RESOLVE, {"batch": 1, "decision": "resend", "reason": "x"}, "No row is chosen"),
     ],
@@ -267,9 +269,17 @@ def test_a_fault_of_the_program_ends_the_job(workspace: Workspace) -> None:
     assert "A fault of the program, ZeroDivisionError" in (seen(workspace, number).said or "")
 
 
-@pytest.mark.parametrize("kind", [JobKind.UNDO, JobKind.RECONCILE])
+@pytest.mark.parametrize(
+    ("kind", "event", "said"),
+    [
+        (JobKind.UNDO, "undo", "is not done twice"),
+        (JobKind.RECONCILE, "reconciled", "is not done twice"),
+        (JobKind.RELEASE, "released", "Batch 1: complete with errors"),
+        (JobKind.DISCARD, "discarded", "is not done twice"),
+    ],
+)
 def test_what_was_done_before_its_process_was_gone_is_not_done_twice(
-    workspace: Workspace, rows: Rows, tmp_path: Path, kind: JobKind
+    workspace: Workspace, rows: Rows, tmp_path: Path, kind: JobKind, event: str, said: str
 ) -> None:
     class Killed(BaseException):
         pass
@@ -278,16 +288,21 @@ def test_what_was_done_before_its_process_was_gone_is_not_done_twice(
         do_as_asked(place, job)
         raise Killed
 
-    import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT)
-    arguments = {"batch": 1, "reason": "wrong"} if kind is JobKind.UNDO else {}
+    decides = kind in (JobKind.RELEASE, JobKind.DISCARD)
+    lines = (line(1), line(2, amount="x")) if decides else (line(1),)
+    terms = replace(DEFAULT, budget_errors=0) if decides else DEFAULT
+    import_delivery(workspace, [write(tmp_path / "a.csv", *lines)], terms)
+    arguments = {} if kind is JobKind.RECONCILE else {"batch": 1, "reason": "wrong"}
+    if decides:
+        ((arguments["held"],),) = rows("SELECT max(id) FROM event WHERE what = 'batch held'")
     number = ordered(workspace, kind, **arguments)
     with pytest.raises(Killed):
         do_job(workspace, number, killed)
     assert seen(workspace, number).has_stopped
     again(workspace, number)
     done = do_job(workspace, number)
-    assert "is not done twice" in done.said
-    assert rows("SELECT count(*) FROM event WHERE what IN ('undo', 'reconciled')") == [(1,)]
+    assert said in done.said
+    assert rows("SELECT count(*) FROM event WHERE what = %s", [event]) == [(1,)]
 
 
 @pytest.mark.long
@@ -380,6 +395,7 @@ def test_what_a_job_makes_is_made_by_who_ordered_it_last(workspace: Workspace, r
     ("kind", "arguments"),
     [
         (JobKind.UNDO, {"batch": 1, "reason": "wrong month"}),
+        (JobKind.RELEASE, {"batch": 1, "reason": "agreed", "held": 1}),
         (JobKind.RECONCILE, {}),
         (JobKind.PUSH, {"batch": 1}),
     ],

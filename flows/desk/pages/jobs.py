@@ -94,11 +94,15 @@ TITLES: Mapping[JobKind, str] = {
 }
 
 
+UNTOLD = ("upload", "held")
+"""Arguments that say nothing to people: a token, and the number of an event."""
+
+
 def told(job: Job) -> list[tuple[str, Any]]:
     """What a job is about, as name and value; rows and uploads by their number alone."""
     about = [("Work", TITLES[job.kind])]
     for name, value in job.arguments.items():
-        if name in ("upload", "seen"):
+        if name in UNTOLD:
             continue
         about.append((name.replace("_", " ").capitalize(), _spelled(value)))
     return about

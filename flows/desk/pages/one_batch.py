@@ -8,9 +8,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from connectors.errors import AccountRefused
 from connectors.postgres.audit import TrailEntry
-from connectors.postgres.command_rights import may_run
 from connectors.postgres.jobs import jobs_of_batch
 from connectors.postgres.ledger import ENDED, RUN_BEGAN, Batch, State
 from connectors.postgres.overview import BatchSummary, list_overview
@@ -18,8 +16,8 @@ from connectors.postgres.push.gate import held_text, why_held
 from connectors.postgres.push.send_page import UNSETTLED
 from connectors.postgres.trail import said_by
 from connectors.postgres.trail_search import TrailSearch, search_trail
-from flows.desk.forms import FormIncomplete, reason_of, refuse_nameless, taken
-from flows.desk.jobs import order
+from flows.desk.forms import FormIncomplete, reason_of, taken
+from flows.desk.jobs import order, refuse_unless_operator
 from flows.desk.pages.files import report_files
 from flows.desk.pages.jobs import told
 from flows.desk.seen import batch_of, shows_text
@@ -34,9 +32,9 @@ from flows.report.text import (
     figures,
     refusal,
 )
-from flows.stages.decide import DECISIONS, held_as, refuse_unless_seen
+from flows.stages.check import held_event, seen_before
+from flows.stages.sequence import refuse_unless_held
 from flows.steps.batch_report import BatchReport, Chain
-from schemas.accounts import AccountRole
 from schemas.derived.views import SEND_ERRORS
 from schemas.jobs import MAY_ORDER, JobKind
 
@@ -49,36 +47,33 @@ EVENTS, FILES, REASONS, FIGURES, JOBS = 50, 200, 50, 60, 10
 UNSENT = ("unsent", "sending")
 
 
-TAKES = "discard"
-"""The command that takes what either does; `recon release` goes on with the rows as well."""
+DECISIONS = (JobKind.RELEASE, JobKind.DISCARD)
 
 
 def decide(visit: Visit) -> Response:
-    """Release or discard it; whatever is refused keeps what was typed."""
+    """Order that it is released or discarded; whatever is refused keeps what was typed."""
     with visit.place.database.connect() as connection:
         batch = batch_of(visit, connection)
-    return taken(visit, lambda: _decide(visit, batch), show)
+    return taken(visit, lambda: f"/jobs/{_ordered(visit, batch)}", show)
 
 
-def _decide(visit: Visit, batch: Batch) -> str:
-    if not visit.may(AccountRole.OPERATOR):
-        raise AccountRefused(
-            "Releasing and discarding batches takes the role operator. Ask one, or an "
-            "administrator for the role. Nothing was changed."
-        )
-    what = visit.typed("what")
-    if what not in DECISIONS:
+def _ordered(visit: Visit, batch: Batch) -> int:
+    refuse_unless_operator(visit)
+    if visit.typed("what") not in DECISIONS:
         raise FormIncomplete("Say whether the batch is released or discarded.")
-    seen, reason = visit.typed("seen"), reason_of(visit)
+    refuse_unless_held(visit.place, batch.id)
     with visit.place.database.connect() as connection:
-        may_take = may_run(connection, TAKES)
-    refuse_unless_seen(visit.place, batch.id, seen)
-    if not may_take:
-        number = order(visit, JobKind(what), batch=batch.id, reason=reason, seen=seen)
-        return f"/jobs/{number}"
-    refuse_nameless(visit)
-    DECISIONS[JobKind(what)](visit.place, batch.id, by=visit.by, reason=reason)
-    return f"/batches/{batch.id}"
+        held = held_event(connection, batch.id)
+    # The job looks at the event alone, since it takes the batch itself.
+    if visit.typed("seen") != _held_as(batch, held):
+        raise seen_before(batch)
+    kind = JobKind(visit.typed("what"))
+    return order(visit, kind, batch=batch.id, reason=reason_of(visit), held=held)
+
+
+def _held_as(batch: Batch, held: int) -> str:
+    """What a decision is bound to: who had the batch last, and the event that says it is held."""
+    return f"{batch.lease_epoch} {held}"
 
 
 def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -> Response:
@@ -91,16 +86,14 @@ def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) ->
         files = report_files(visit, connection, batch.id)
         events = [*search_trail(connection, TrailSearch(batch=batch.id), EVENTS + 1)]
         jobs = jobs_of_batch(connection, batch.id, JOBS)
-        may_take, seen = may_run(connection, TAKES), held_as(connection, batch)
+        held = held_event(connection, batch.id)
     undecided = sum(line.at_service.get(state, 0) for state in SEND_ERRORS)
     return visit.page(
         "batch.html.jinja",
         status,
         said=said,
-        may_decide=batch.state is State.HELD and visit.may(AccountRole.OPERATOR),
-        # Else a job does it, and goes on.
-        may_take=may_take,
-        held_as=seen,
+        may_decide=batch.state is State.HELD and visit.may(*MAY_ORDER),
+        held_as=_held_as(batch, held),
         work=_work(visit, line, line.errors - undecided),
         jobs=[(one, told(one)) for one in jobs],
         batch=batch,

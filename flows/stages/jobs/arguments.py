@@ -75,13 +75,21 @@ class RerunArguments(Arguments):
     from_start: bool = False
 
 
-class DecideArguments(Arguments):
-    """Release or discard a held batch."""
+class HeldArguments(Arguments):
+    """Decide about a batch that is held."""
 
     batch: Number
     reason: Reason
-    seen: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,10} [0-9]{1,20}$")]
-    """As `decide.held_as` has it: of another one nothing is decided."""
+    held: Annotated[int, Field(ge=0, lt=2**63)]
+    """The event that says it is held, as it was seen; behind a later one nothing is decided."""
+
+
+class ReleaseArguments(HeldArguments):
+    """Let it go on with its clean rows."""
+
+
+class DiscardArguments(HeldArguments):
+    """End it without applying anything."""
 
 
 class UndoArguments(Arguments):
@@ -123,8 +131,8 @@ ARGUMENTS: Mapping[JobKind, type[Arguments]] = {
     JobKind.IMPORT: ImportArguments,
     JobKind.CORRECT: CorrectArguments,
     JobKind.RERUN: RerunArguments,
-    JobKind.RELEASE: DecideArguments,
-    JobKind.DISCARD: DecideArguments,
+    JobKind.RELEASE: ReleaseArguments,
+    JobKind.DISCARD: DiscardArguments,
     JobKind.UNDO: UndoArguments,
     JobKind.RESOLVE: ResolveArguments,
     JobKind.PUSH: PushArguments,

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 import psycopg
 
@@ -23,13 +24,14 @@ from connectors.postgres.resume import resumed
 from flows.report.reconciled.verdicts import word_of
 from flows.report.text import verdict_of
 from flows.stages.chosen_sends import ChosenSends
-from flows.stages.decide import DECISIONS, refuse_unless_seen
 from flows.stages.jobs.arguments import (
     CorrectArguments,
-    DecideArguments,
+    DiscardArguments,
+    HeldArguments,
     ImportArguments,
     PushArguments,
     ReconcileArguments,
+    ReleaseArguments,
     RerunArguments,
     ResolveArguments,
     UndoArguments,
@@ -46,9 +48,11 @@ from flows.stages.rewind import rewind_batch
 from flows.stages.rows.rejects import waiting_correction, write_rejects
 from flows.stages.sequence import (
     Ended,
+    discard_batch,
     import_delivery,
     push_batch,
     push_waiting,
+    release_held,
     report_again,
     run_batch,
 )
@@ -58,7 +62,7 @@ from flows.steps.rules.rules import Rules
 from schemas.counting import grouped, quantity
 from schemas.guards.commands import command_of
 from schemas.guards.trail_functions import SAVED
-from schemas.jobs import COULD_NOT_RUN, JobKind
+from schemas.jobs import COULD_NOT_RUN
 from schemas.life import RECONCILED
 
 BEFORE = "It was done before the job stopped, and is not done twice."
@@ -77,6 +81,14 @@ class Done:
 
 
 Work = Callable[[Workspace, Job], Done]
+
+
+class _Decision(Protocol):
+    """What is done about a batch that is held."""
+
+    def __call__(
+        self, workspace: Workspace, batch_id: int, *, by: str | None, reason: str, held: int
+    ) -> None: ...
 
 
 def do_job(
@@ -138,8 +150,11 @@ def do_as_asked(workspace: Workspace, job: Job) -> Done:
             return _correct(workspace, asked)
         case RerunArguments() as asked:
             return _rerun(workspace, asked)
-        case DecideArguments() as asked:
-            return _decide(workspace, asked, job)
+        case ReleaseArguments() as asked:
+            release_as_asked(workspace, asked, job)
+            return told(run_batch(workspace, asked.batch))
+        case DiscardArguments() as asked:
+            return _discard(workspace, asked, job)
         case UndoArguments() as asked:
             return _undo(workspace, asked, job)
         case ResolveArguments() as asked:
@@ -182,17 +197,31 @@ def _rerun(workspace: Workspace, asked: RerunArguments) -> Done:
     return told(run_batch(workspace, asked.batch))
 
 
-def _decide(workspace: Workspace, asked: DecideArguments, job: Job) -> Done:
-    is_released = job.kind is JobKind.RELEASE
-    with workspace.database.connect() as connection:
-        before = done_for(connection, job, "released" if is_released else "discarded")
-        by = ordered_by(connection, job.id)
-    if before is None:
-        refuse_unless_seen(workspace, asked.batch, asked.seen)
-        DECISIONS[job.kind](workspace, asked.batch, by=by, reason=asked.reason)
-    if is_released:
-        return told(run_batch(workspace, asked.batch))
-    return Done(0, f"Batch {asked.batch} is discarded. Nothing of it is applied.", (asked.batch,))
+def release_as_asked(workspace: Workspace, asked: ReleaseArguments, job: Job) -> None:
+    """Decide that a batch goes on; a job that did it before its process was gone has done it."""
+    _decide(workspace, asked, job, "released", release_held)
+
+
+def _discard(workspace: Workspace, asked: DiscardArguments, job: Job) -> Done:
+    before = _decide(workspace, asked, job, "discarded", discard_batch)
+    said = f"Batch {asked.batch} is discarded; nothing of it was applied."
+    return Done(0, f"{said} {BEFORE}" if before else said)
+
+
+def _decide(
+    workspace: Workspace, asked: HeldArguments, job: Job, what: str, decision: _Decision
+) -> bool:
+    """Decide about a held batch, once; gives whether it was done before."""
+
+    def decide() -> bool:
+        with workspace.database.connect() as connection:
+            if done_for(connection, job, what):
+                return True
+            by = ordered_by(connection, job.id)
+        decision(workspace, asked.batch, by=by, reason=asked.reason, held=asked.held)
+        return False
+
+    return resumed(workspace.database, decide)
 
 
 def _undo(workspace: Workspace, asked: UndoArguments, job: Job) -> Done:
