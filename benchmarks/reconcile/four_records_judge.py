@@ -11,6 +11,7 @@ from flows.steps.breaks.ageing import with_ages
 from flows.steps.breaks.causes import find_causes
 from flows.steps.breaks.lifecycle import DECISIONS, carry, nothing_before
 from flows.steps.breaks.severity import severities
+from flows.steps.frames.parts import held_rows
 from flows.steps.frames.sources import Sources
 from flows.steps.reconcile.conclusion import Facts, conclude
 from flows.steps.reconcile.joins import reconcile_sources
@@ -48,7 +49,7 @@ def concluded(sources: Sources, clock: Clock) -> ReconciliationReport:
     report = conclude(
         sources=sources,
         judgement=judgement,
-        carried=carried,
+        carried=held_rows(carried),
         causes=causes.lines,
         self_test=tested,
         rules=RULES,

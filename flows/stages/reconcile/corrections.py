@@ -28,7 +28,7 @@ from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.carried_states import is_open
 from flows.steps.breaks.match_breaks import line_key
-from flows.steps.frames.parts import Load, columns_of, parts_of
+from flows.steps.frames.parts import Load, PartedRows, columns_of, parts_of
 from schemas.breaks import BREAKS, BreakClass
 from schemas.field import Table
 from schemas.frame_types import WORD
@@ -48,6 +48,8 @@ _CURED_IN_ROWS = (
     BreakClass.REFERENCE,
     BreakClass.RATE,
 )
+ASKED = ("id", "state", "code", "record", "file", "line", "batch_id", "key")
+"""What of breaks is looked at."""
 CORRECTABLE = (
     "REJECTED",
     "REFUSED",
@@ -58,12 +60,12 @@ CORRECTABLE = (
 
 
 def corrections(
-    workspace: Workspace, connection: psycopg.Connection, carried: pl.DataFrame, gathered: Gathered
+    workspace: Workspace, connection: psycopg.Connection, carried: PartedRows, gathered: Gathered
 ) -> dict[str, Write]:
     """Files by their name below the report's folder; none where no row can close a break."""
     extracts = {extract.id: extract for extract in gathered.extracts}
     pieces: dict[str, Write] = {}
-    for (record, batch), rows in _wanted(carried, gathered):
+    for (record, batch), rows in _wanted(carried.select(*ASKED), gathered):
         asked = [extracts[e] for e in rows["extract_id"].unique()]
         headings = _headings(workspace, connection, asked)
         table = EXTRACTS[record]

@@ -188,10 +188,13 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
             lambda breaks: moments(breaks, sources.extract),
         )
         carried = carried.join(causes.of, on="id", how="left", maintain_order="left")
-        del there
-        # Before the report has its own order of the breaks beside them.
+        groups = causes.lines
+        del there, causes
+        facts = facts_of(carried.drop("age_days", "age_business_days", "severity"))
+        breaks = kept_parts(parts(carried))
+        del carried  # Few of its columns are wanted at a time from here on.
         kept = replace(gathered, sources=cut.kept)
-        corrected = corrections(workspace, connection, carried, kept)
+        corrected = corrections(workspace, connection, breaks, kept)
         number = next_number(connection)
         while is_taken(workspace, number):
             # Of a run that died; or the database was restored, and the report may be signed.
@@ -199,8 +202,8 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
         report = conclude(
             sources=cut.kept,
             judgement=judgement,
-            carried=carried,
-            causes=causes.lines,
+            carried=breaks,
+            causes=groups,
             self_test=self_test(asked.rules),
             rules=asked.rules,
             as_of=asked.as_of,
@@ -222,10 +225,6 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
         )
         workspace.progress("reconcile", 2, 3)
         folder = folder_of(number)
-        # The report has its own order of the breaks: once it is made these wait to be saved.
-        carried = carried.drop("age_days", "age_business_days", "severity")
-        facts, saved = facts_of(carried), kept_parts(parts(carried))
-        del carried, causes
         written = write_reconciliation(workspace, folder, number, report, corrected, kept, previous)
         unsaved[number] = report, written
         reach("reconciliation-written")
@@ -241,7 +240,7 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
             previous=previous,
             decided_through=decided_through,
             folder=folder,
-            breaks=saved_parts(saved, facts),
+            breaks=saved_parts(breaks, facts),
             by=asked.by,
             reason=restates,
             rules_text=rules_text(asked.rules),

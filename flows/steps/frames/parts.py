@@ -4,12 +4,13 @@ What has one key is in one part, on every side; the parts follow each other by t
 the key. Whoever goes through parts holds one of them; asked for as of any mapping, a kind is whole.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import polars as pl
 
+from flows.steps.frames.light import light
 from schemas.amounts import BEYOND, UNREADABLE
 
 Load = Callable[[], pl.DataFrame]
@@ -31,6 +32,32 @@ class KeptFrame:
         return self.read(self.names)
 
 
+@dataclass(frozen=True, slots=True)
+class PartedRows:
+    """Rows that were put aside some thousand together: not all of a frame is there at a time."""
+
+    names: list[str]
+    """Their columns."""
+    read: Callable[[list[str]], Iterable[pl.DataFrame]]
+    """Some columns of them, part by part."""
+
+    def __iter__(self) -> Iterator[pl.DataFrame]:
+        return iter(self.read(self.names))
+
+    def select(self, *names: str) -> pl.DataFrame:
+        """Some columns of all rows."""
+        return light(pl.concat(self.read(list(names)), rechunk=True))
+
+    def filter(self, rows: pl.Expr) -> pl.DataFrame:
+        """Some rows with all of their columns."""
+        return light(pl.concat(part.filter(rows) for part in self))
+
+
+def held_rows(frame: pl.DataFrame) -> PartedRows:
+    """All rows of a frame in one part, where they are."""
+    return PartedRows(frame.columns, lambda names: (frame.select(names),))
+
+
 def columns_of(load: Load, names: Collection[str]) -> pl.DataFrame:
     """Some columns of a part, as far as it has them, with the texts beside amounts (`beyond`)."""
     if not isinstance(load, KeptFrame):
@@ -45,7 +72,12 @@ def names_of(load: Load) -> Sequence[str]:
 
 
 def _asked(there: Sequence[str], names: Collection[str]) -> list[str]:
-    return [one for one in there if one.removesuffix(BEYOND).removesuffix(UNREADABLE) in names]
+    return [one for one in there if own_name(one) in names]
+
+
+def own_name(column: str) -> str:
+    """The column that a column of texts is beside; of any other its own name."""
+    return column.removesuffix(BEYOND).removesuffix(UNREADABLE)
 
 
 class PartedSide(Mapping[str, pl.DataFrame]):

@@ -8,11 +8,12 @@ import polars as pl
 
 from flows.steps.breaks.acceptance import outgrown
 from flows.steps.breaks.ageing import ageing
-from flows.steps.breaks.carried_states import is_open, is_unseen
+from flows.steps.breaks.carried_states import BEFORE, is_open, is_unseen
 from flows.steps.breaks.causes import CauseLine
 from flows.steps.breaks.match_breaks import line_key
+from flows.steps.breaks.money import BASIS, COUNTED, COUNTED_BEYOND
 from flows.steps.frames.light import without
-from flows.steps.frames.parts import Load
+from flows.steps.frames.parts import Load, PartedRows
 from flows.steps.frames.sources import Sources, are_among, record_schema
 from flows.steps.frames.statuses import STATUS
 from flows.steps.reconcile.break_lines import again_lines, aside_lines, outgrown_lines, reported
@@ -66,6 +67,12 @@ ACCEPTABLE = (Status.MISMATCH, Status.MISSING_IN_TARGET, Status.MISSING_IN_EXTRA
 """Statuses that become MATCHED_MANUAL when every break of the record is accepted."""
 _NO_DAYS = pl.DataFrame(schema={"first": pl.Date, "last": pl.Date})
 _NO_TENANTS = pl.Series("tenant", [], pl.Int32)
+_ASKED = (
+    *("state", "code", "record", "tenant", "key", "currency", "age_days", "seen"),
+    *("aside_by", "aside_because", "accepted_by", f"state{BEFORE}", f"currency{BEFORE}"),
+    *(f"{name}{when}" for name in (BASIS, COUNTED, COUNTED_BEYOND) for when in ("", BEFORE)),
+)
+"""What of breaks the figures are made of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +180,7 @@ def conclude(
     *,
     sources: Sources,
     judgement: JoinResult,
-    carried: pl.DataFrame,
+    carried: PartedRows,
     causes: Sequence[CauseLine],
     self_test: SelfTest,
     rules: Rules,
@@ -183,9 +190,11 @@ def conclude(
 ) -> ReconciliationReport:
     """Everything the report shows.
 
-    `carried` are the breaks as `lifecycle.carry` left them, with `severity`, `cause` and ages.
+    `carried` are the breaks as `lifecycle.carry` left them, with `severity`, `cause` and ages. Few
+    of their columns are read at a time.
     """
-    accepted_ones = accepted_keys(carried)
+    breaks = carried.select(*_ASKED)
+    accepted_ones = accepted_keys(breaks)
     kinds = [
         _kind(
             EXTRACTS[record],
@@ -205,9 +214,9 @@ def conclude(
         for line in chain_lines(one, service=service and one.table.name in PUSHES)
     )
     proven = tuple(proof for one in money_sides for proof in proofs(one))
-    there = without(carried, pl.col("state").is_in(RESOLVED))
-    forward, of_accepted = roll_forward(carried), accepted_forward(carried)
-    of_aside = aside_forward(carried)
+    there = without(breaks, pl.col("state").is_in(RESOLVED))
+    forward, of_accepted = roll_forward(breaks), accepted_forward(breaks)
+    of_aside = aside_forward(breaks)
     every = (*forward, *of_accepted, *of_aside)
     unexplained = [
         *(
@@ -227,14 +236,15 @@ def conclude(
     open_ones = int(there.select(is_open().sum()).item())
     accepted = int((there["state"] == BreakState.ACCEPTED).sum())
     aside = aside_lines(there)
-    other = there.filter(outgrown())
+    aged = ageing(there)
+    outgrown_ones = int(there.select(outgrown().sum()).item())
     incomplete = (*facts.incomplete, *_not_looked_at(there))
     because = (
         *incomplete,
         *dict.fromkeys(unexplained),
         *((quantity(open_ones, "open break"),) if open_ones else ()),
         *_unreadable(proven),
-        *(_told_outgrown(other.height) if other.height else ()),
+        *(_told_outgrown(outgrown_ones) if outgrown_ones else ()),
         *((_told_accepted(accepted),) if accepted else ()),
         *_waived(aside),
     )
@@ -243,14 +253,15 @@ def conclude(
         sound=not (open_ones or unexplained),
         reserved=bool(accepted or aside),
     )
+    del breaks, there  # Before the report has its own.
     return ReconciliationReport(
         cover=_cover(kinds, rules, as_of, facts, verdict, because),
         statuses=tuple(line for kind in kinds for line in kind.statuses),
         chain=chain,
         controls=controls,
         proofs=proven,
-        breaks=reported(there),
-        ageing=ageing(there),
+        breaks=reported(carried),
+        ageing=aged,
         roll_forward=forward,
         rates=judgement.rates,
         plans=judgement.plans,
@@ -270,8 +281,10 @@ def conclude(
             replace(
                 facts.changes,
                 aside=aside,
-                outgrown=outgrown_lines(other),
-                again=again_lines(there, facts.signed_acceptances),
+                outgrown=outgrown_lines(carried.filter(outgrown())) if outgrown_ones else (),
+                again=()
+                if facts.signed_acceptances is None
+                else again_lines(carried.filter(pl.col("seen")), facts.signed_acceptances),
             ),
             rules_hash(rules),
         ),
