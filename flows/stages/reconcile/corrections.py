@@ -21,6 +21,7 @@ from connectors.postgres.findings import rows_at
 from connectors.postgres.ledger import Extract
 from connectors.postgres.row_texts import row_texts_at
 from flows.stages.kept import is_cleared, open_archived
+from flows.stages.reconcile.put_aside import kept_parts
 from flows.stages.reconcile.sources import Gathered
 from flows.stages.rows.rejects import rewritten
 from flows.stages.rows.texts import RowTexts
@@ -75,7 +76,9 @@ def corrections(
                 alike.setdefault((header.rows_file, header.names), {})[extract] = header
         for number, headers in enumerate(alike.values(), 1):
             more = "" if number == 1 else f"-{number}"
-            mine = rows.filter(pl.col("extract_id").is_in(list(headers)))
+            mine = kept_parts(
+                rows.filter(pl.col("extract_id").is_in(list(headers))).iter_slices(ROWS)
+            )
             texts = RowTexts(workspace, connection, [batch], without=gathered.unproven)
             pieces[f"{record}/{batch}{more}"] = partial(
                 _write, connection, table, batch, mine, headers, texts
@@ -91,7 +94,7 @@ def _write(
     connection: psycopg.Connection,
     table: Table,
     batch: int,
-    rows: pl.DataFrame,
+    rows: PartedRows,
     headers: Mapping[int, Header],
     texts: RowTexts,
     file: IO[bytes],
@@ -107,10 +110,10 @@ def _write(
 
 
 def _frames(
-    connection: psycopg.Connection, table: Table, batch: int, rows: pl.DataFrame
+    connection: psycopg.Connection, table: Table, batch: int, rows: PartedRows
 ) -> Iterator[pl.DataFrame]:
     """What `_lines` gives, of rows that are written as they were delivered."""
-    for part in rows.iter_slices(ROWS):
+    for part in rows:
         extracts, numbers = part["extract_id"].to_list(), part["row"].to_list()
         found = row_texts_at(connection, table, batch, extracts, numbers)
         yield found.join(part, on=["extract_id", "row"], maintain_order="left").select(
@@ -124,11 +127,11 @@ def _lines(
     connection: psycopg.Connection,
     table: Table,
     batch: int,
-    rows: pl.DataFrame,
+    rows: PartedRows,
     headers: Mapping[int, Header],
     texts: RowTexts,
 ) -> Iterator[RewrittenLine]:
-    for part in rows.iter_slices(ROWS):
+    for part in rows:
         extracts, numbers = part["extract_id"].to_list(), part["row"].to_list()
         ids = dict(zip(zip(extracts, numbers, strict=True), part["ids"], strict=True))
         for row in texts.filled(rows_at(connection, table, batch, extracts, numbers)):
