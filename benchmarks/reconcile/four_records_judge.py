@@ -9,6 +9,7 @@ from four_records_truths import AS_OF, read_truths
 
 from flows.steps.breaks.ageing import with_ages
 from flows.steps.breaks.causes import find_causes
+from flows.steps.breaks.counted import with_counts
 from flows.steps.breaks.lifecycle import DECISIONS, carry, nothing_before
 from flows.steps.breaks.severity import severities
 from flows.steps.frames.parts import held_rows
@@ -38,7 +39,7 @@ def concluded(sources: Sources, clock: Clock) -> ReconciliationReport:
     clock.lap("judge")
     changed = pl.DataFrame(schema={"id": pl.String(), "side": pl.String()})
     decisions = pl.DataFrame(schema=DECISIONS)
-    carried = carry(judgement.breaks, nothing_before(), decisions, changed, AS_OF)
+    carried = with_counts(carry(judgement.breaks, nothing_before(), decisions, changed, AS_OF))
     carried = carried.with_columns(severities(carried, RULES, AS_OF))
     carried = with_ages(carried, AS_OF, RULES.calendar)
     causes = find_causes(carried, sources.database[CURRENCY_RATE.name])

@@ -13,6 +13,7 @@ from connectors.errors import DecisionRefused
 from flows.desk.filters import FIELDS, BreakSearch
 from flows.desk.review import POOLS, figures_of
 from flows.steps.breaks.ageing import with_ages
+from flows.steps.breaks.counted import with_counts
 from flows.steps.breaks.lifecycle import CHANGED, DECISIONS, carry, nothing_before
 from flows.steps.breaks.money import Sums
 from flows.steps.breaks.severity import severities
@@ -26,7 +27,7 @@ NOBODY, UNCHANGED = pl.DataFrame(schema=DECISIONS), pl.DataFrame(schema=CHANGED)
 
 def standing(breaks: pl.DataFrame) -> pl.DataFrame:
     """Breaks as pages have them."""
-    carried = carry(breaks, nothing_before(), NOBODY, UNCHANGED, DAY)
+    carried = with_counts(carry(breaks, nothing_before(), NOBODY, UNCHANGED, DAY))
     absent = {"cause", "proposed_by"} - {*carried.columns}
     carried = carried.with_columns(pl.lit(None, pl.String).alias(name) for name in absent)
     return with_ages(carried.with_columns(severities(carried, Rules(), DAY)), DAY, None)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flows.steps.breaks.carried_states import is_open
+from flows.steps.breaks.counted import with_counts
 from flows.steps.breaks.frame import BREAK_SCHEMA, gather
 from flows.steps.breaks.lifecycle import CARRIED, DECISIONS, carry
 from flows.steps.breaks.saved import from_saved, to_saved
@@ -46,8 +47,14 @@ def test_nothing_is_left_over_in_any_history(history: list[Any]) -> None:
     as_of = FIRST
     for seen, decisions, sides, days in history:
         as_of += timedelta(days)
-        carried = carry(
-            _breaks(seen), before, _decisions(decisions, name, as_of), _changed(sides, name), as_of
+        carried = with_counts(
+            carry(
+                _breaks(seen),
+                before,
+                _decisions(decisions, name, as_of),
+                _changed(sides, name),
+                as_of,
+            )
         )
         for pool, forward, states in (
             ("open", roll_forward(carried), is_open()),
@@ -125,7 +132,9 @@ def _counted(breaks: pl.DataFrame) -> dict[str, tuple[int, Decimal]]:
 def run(breaks: pl.DataFrame, before: pl.DataFrame | None = None, *decisions: Any) -> pl.DataFrame:
     name = {key: ids(found(key))[0] for key in KEYS}
     past = pl.DataFrame(schema=CARRIED) if before is None else before.select(list(CARRIED))
-    return carry(breaks, past, _decisions(list(decisions), name, FIRST), _changed({}, name), FIRST)
+    return with_counts(
+        carry(breaks, past, _decisions(list(decisions), name, FIRST), _changed({}, name), FIRST)
+    )
 
 
 def lines(one: RollForward) -> dict[str, tuple[int, str]]:
@@ -188,10 +197,10 @@ def test_a_month_told_line_by_line() -> None:
 def test_an_acceptance_that_runs_out_is_open_again_under_its_own_line() -> None:
     first = run(found("0"))
     accepted = run(found("0"), first, ("0", "accept", 1, "source"))
-    later = carry(
+    later = with_counts(carry(
         found("0"), accepted.select(list(CARRIED)), _decisions([], {}, FIRST), _changed({}, {}),
         FIRST + timedelta(1),
-    )  # fmt: skip
+    ))  # fmt: skip
     assert later["state"].to_list() == ["EXPIRED"]
     assert [lines(one) for one in roll_forward(later)] == [
         {"+ expired": (1, "10"), "closing": (1, "10")}

@@ -10,6 +10,7 @@ import pytest
 
 from flows.steps.breaks.ageing import ageing, with_ages
 from flows.steps.breaks.causes import find_causes
+from flows.steps.breaks.counted import with_counts
 from flows.steps.breaks.frame import BREAK_SCHEMA, gather
 from flows.steps.breaks.lifecycle import DECISIONS, carry, nothing_before
 from flows.steps.breaks.money import Sums, basis, of_debts, sum_money, with_counted
@@ -135,7 +136,7 @@ def test_each_record_counts_once(told: list[Any], difference: str, gross: str) -
     assert sum_money(with_counted(found)) == expected
     shuffled = found.sample(fraction=1, shuffle=True, seed=3)
     assert sum_money(with_counted(shuffled)) == expected, "whatever their order"
-    carried = carry(found, nothing_before(), NOBODY, UNCHANGED, DAY)
+    carried = with_counts(carry(found, nothing_before(), NOBODY, UNCHANGED, DAY))
     (forward,) = roll_forward(carried)
     closing = forward.lines[-1]
     assert (closing.amount, closing.gross) == (Decimal(difference), Decimal(gross))
@@ -150,9 +151,11 @@ def test_each_record_counts_once(told: list[Any], difference: str, gross: str) -
 def test_money_moves_to_the_break_that_is_left() -> None:
     """The break that explained a difference is gone, another of its record stays."""
     both = breaks(("AMOUNT", "1/7", PAID, "5"), ("PLAN_UNDER", "1/7", PAID, "-5"))
-    first = carry(both, nothing_before(), NOBODY, UNCHANGED, DAY)
+    first = with_counts(carry(both, nothing_before(), NOBODY, UNCHANGED, DAY))
     left = from_saved(to_saved(first))
-    second = carry(breaks(("PLAN_UNDER", "1/7", PAID, "-5")), left, NOBODY, UNCHANGED, DAY)
+    second = with_counts(
+        carry(breaks(("PLAN_UNDER", "1/7", PAID, "-5")), left, NOBODY, UNCHANGED, DAY)
+    )
     (forward,) = roll_forward(second)
     assert (forward.residual_rows, forward.residual, forward.residual_gross) == (0, 0, 0)
     assert [line.amount for line in (forward.lines[0], forward.lines[-1])] == [5, 5]
@@ -160,7 +163,9 @@ def test_money_moves_to_the_break_that_is_left() -> None:
 
 def test_what_an_earlier_version_saved_is_counted_the_same_way() -> None:
     """Facts without a column of today are read as without a value."""
-    first = carry(breaks(("AMOUNT", "1/7", PAID, "5")), nothing_before(), NOBODY, UNCHANGED, DAY)
+    first = with_counts(
+        carry(breaks(("AMOUNT", "1/7", PAID, "5")), nothing_before(), NOBODY, UNCHANGED, DAY)
+    )
     saved = to_saved(first).with_columns(pl.col("facts").str.replace('"debt":null,', ""))
     assert '"debt"' not in saved["facts"].item()
     assert sum_money(with_counted(from_saved(saved)))["978"].difference == 5

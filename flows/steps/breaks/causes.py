@@ -46,7 +46,7 @@ Moments = Callable[[pl.DataFrame], pl.DataFrame]
 """When the records of some breaks happened: record, key and at."""
 Numbers = NDArray[np.int64]
 NONE = -1
-_ASKED = (
+ASKED = (
     *("id", "code", "record", "tenant", "key", "field", "side", "currency"),
     *("expected", "found", "note", "file", "line", "batch_id"),
 )
@@ -92,7 +92,7 @@ def find_causes(
     """
     if COUNTED not in breaks.columns:
         breaks = with_counted(breaks)
-    numbered = breaks.select(_ASKED).with_row_index(AT)
+    numbered = breaks.select(ASKED).with_row_index(AT)
     chosen = _chosen(numbered, _by_value(numbered, rates))
     rest = numbered.filter(pl.Series(chosen.group) == NONE)
     if rest.height:

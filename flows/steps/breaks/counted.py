@@ -15,34 +15,43 @@ from flows.steps.breaks.money import (
 from flows.steps.frames.light import light, looked_up, without
 from schemas.life import RESOLVED
 
+COUNTS = tuple(name + when for name in (BASIS, COUNTED, COUNTED_BEYOND) for when in ("", BEFORE))
+"""The columns of `with_counts`."""
 
-def with_counts(carried: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
-    """Carried breaks with what they add to totals now, and what they added before (`COUNTED`).
 
-    What is set aside is counted by itself: it takes no money from a break that is open.
+def with_counts(carried: pl.DataFrame) -> pl.DataFrame:
+    """Carried breaks with what they add to totals now, and what they added before (COUNTS).
+
+    Of them `id`, `state`, COUNTED_BY and what is remembered of these is looked at: they are all
+    that there are, now and before. What is set aside is counted by itself: it takes no money from
+    a break that is open.
     """
-    resolved = pl.col("state").is_in(RESOLVED)
-    there = [
-        without(breaks, resolved).select(
-            "id", "state", *(name for name in COUNTED_BY), pl.lit(when).alias("when")
-        )
-        for breaks, when in ((carried, ""), (before, BEFORE))
-        if breaks.height or not when
+    before = [
+        pl.col(name + BEFORE if name + BEFORE in carried.columns else name).alias(name)
+        for name in ("id", "state", *COUNTED_BY)
     ]
-    counted = with_counted(pl.concat(there), pl.concat_str("when", is_aside().cast(pl.String)))
-    now, was = (without(counted, pl.col("when") != when) for when in ("", BEFORE))
-    was = was.select("id", pl.col(BASIS, COUNTED, COUNTED_BEYOND).name.suffix(BEFORE))
+    # As the ledger has them: of breaks that read alike in all that counts the first one does.
+    was = _added(carried.filter(pl.col(f"state{BEFORE}").is_not_null()).select(before).sort("id"))
+    now = _added(carried.select("id", "state", *COUNTED_BY))
     # Those that count now are in the order of all.
-    there_now = ~resolved
-    at = carried.select(pl.when(there_now).then(there_now.cum_sum() - 1)).to_series()
-    both = looked_up(carried.with_columns(now.select(COUNTED, COUNTED_BEYOND)[at]), was)
+    there = ~pl.col("state").is_in(RESOLVED)
+    at = carried.select(pl.when(there).then(there.cum_sum() - 1)).to_series()
+    both = looked_up(
+        carried.with_columns(now.select(COUNTED, COUNTED_BEYOND)[at]),
+        was.select("id", pl.col(BASIS, COUNTED, COUNTED_BEYOND).name.suffix(BEFORE)),
+    )
     return light(both).with_columns(
         basis(),
         *(
-            pl.when(resolved).then(name + BEFORE).otherwise(name).alias(name)
+            pl.when(there).then(name).otherwise(name + BEFORE).alias(name)
             for name in (COUNTED, COUNTED_BEYOND)
         ),
     )
+
+
+def _added(breaks: pl.DataFrame) -> pl.DataFrame:
+    counted = with_counted(without(breaks, pl.col("state").is_in(RESOLVED)), is_aside())
+    return counted.select("id", BASIS, COUNTED, COUNTED_BEYOND)
 
 
 def counted_alone(left: pl.DataFrame) -> pl.DataFrame:

@@ -44,6 +44,13 @@ class PartedRows:
     def __iter__(self) -> Iterator[pl.DataFrame]:
         return iter(self.read(self.names))
 
+    def beside(self, more: pl.DataFrame) -> Iterator[pl.DataFrame]:
+        """The parts, each with its rows of a frame that has one for each row of all of them."""
+        at = 0
+        for part in self:
+            yield part.hstack(more.slice(at, part.height))
+            at += part.height
+
     def select(self, *names: str) -> pl.DataFrame:
         """Some columns of all rows."""
         return light(pl.concat(self.read(list(names)), rechunk=True))

@@ -10,8 +10,8 @@ from flows.steps.breaks.acceptance import outgrown
 from flows.steps.breaks.ageing import ageing
 from flows.steps.breaks.carried_states import BEFORE, is_open, is_unseen
 from flows.steps.breaks.causes import CauseLine
+from flows.steps.breaks.counted import COUNTS
 from flows.steps.breaks.match_breaks import line_key
-from flows.steps.breaks.money import BASIS, COUNTED, COUNTED_BEYOND
 from flows.steps.frames.light import without
 from flows.steps.frames.parts import Load, PartedRows
 from flows.steps.frames.sources import Sources, are_among, record_schema
@@ -69,8 +69,7 @@ _NO_DAYS = pl.DataFrame(schema={"first": pl.Date, "last": pl.Date})
 _NO_TENANTS = pl.Series("tenant", [], pl.Int32)
 _ASKED = (
     *("state", "code", "record", "tenant", "key", "currency", "age_days", "seen"),
-    *("aside_by", "aside_because", "accepted_by", f"state{BEFORE}", f"currency{BEFORE}"),
-    *(f"{name}{when}" for name in (BASIS, COUNTED, COUNTED_BEYOND) for when in ("", BEFORE)),
+    *("aside_by", "aside_because", "accepted_by", f"state{BEFORE}", f"currency{BEFORE}", *COUNTS),
 )
 """What of breaks the figures are made of."""
 
