@@ -39,8 +39,6 @@ _OF_DEBT = [code for code, of in BREAKS.items() if of.debt]
 _RANK = {code: rank for rank, code in enumerate(BREAKS)}
 _BARE = [name for name, table in EXTRACTS.items() if not table.amounts]
 """Record kinds without money."""
-_SLICE = 20_000
-"""Breaks whose keys are taken apart together."""
 _ROOM = Decimal(10) ** 20
 """What a column of amounts holds at the most."""
 _DEBT = ("__pool", "tenant", "__debt", "currency", BASIS)
@@ -237,15 +235,8 @@ def of_debts(breaks: pl.DataFrame, payments: Iterable[Load]) -> pl.DataFrame:
     """Breaks about payments with the `debt` these are for, as the first of some payments says."""
     key = pl.col("key").str.extract_groups(r"^(?<Id>-?[0-9]+)/(?<TenantsId>-?[0-9]+)")
     about = (pl.col("record") == PAYMENT.name) & ~pl.col("code").is_in(_OF_DEBT)
-    if breaks.is_empty():
-        return breaks
-    # Some at a time: as texts the numbers are several times as large.
-    named = pl.concat(
-        part.select(pl.when(about).then(key).alias("__key"))
-        .unnest("__key")
-        .cast({"Id": pl.Int64, "TenantsId": pl.Int32}, strict=False)
-        for part in breaks.select("code", "record", "key").iter_slices(_SLICE)
-    )
+    named = breaks.select(pl.when(about).then(key).alias("__key")).unnest("__key")
+    named = named.cast({"Id": pl.Int64, "TenantsId": pl.Int32}, strict=False)
     asked = named["Id"].drop_nulls().unique()
     if asked.is_empty():
         return breaks

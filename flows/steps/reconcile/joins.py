@@ -99,14 +99,13 @@ def reconcile_sources(
         for load in (parts_of(sources.database, record) if sources.approved else ())
     ]
     annexes = (rated, planned, debts, batches, tolerances)
+    others = (*(annex.breaks for annex in annexes), changed, *late)
     breaks = gather_parts(
         [
             *(load for each in matched for load in each.breaks),
-            *map(held, (*(annex.breaks for annex in annexes), changed, *late)),
+            *(held(_with_debts(one, sources)) for one in others),
         ]
     )
-    sides = (sources.database, sources.extract)
-    breaks = of_debts(breaks, [load for side in sides for load in parts_of(side, PAYMENT.name)])
     since = changed.select("record", "tenant", "key").n_unique()
     # Of annexes the lines alone: their frames may have a row for each debt, or each break again.
     return JoinResult(
@@ -142,10 +141,16 @@ def _match(
         if table is INSERT_BATCH_DATA and table.name not in sources.listings:
             matched = _not_listed(matched)
         statuses.append(matched.lines.whole if keep is None else keep(matched.statuses))
-        breaks.append((keep or held)(matched.breaks))
+        breaks.append((keep or held)(_with_debts(matched.breaks, part)))
         tolerated.append(matched.tolerated)
         del part, matched  # Before the next one is read.
     return _Matched(statuses, breaks, pl.concat(tolerated))
+
+
+def _with_debts(breaks: pl.DataFrame, sources: Sources) -> pl.DataFrame:
+    """Breaks with the debts of the payments they are about, which the target tells first."""
+    sides = (sources.database, sources.extract)
+    return of_debts(breaks, [load for side in sides for load in parts_of(side, PAYMENT.name)])
 
 
 def joined_break_ids(sources: Sources, rules: Rules, as_of: date, cut: Cut) -> pl.Series:
