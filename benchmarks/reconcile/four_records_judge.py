@@ -42,7 +42,7 @@ def concluded(sources: Sources, clock: Clock) -> ReconciliationReport:
     carried = with_counts(carry(judgement.breaks, nothing_before(), decisions, changed, AS_OF))
     carried = carried.with_columns(severities(carried, RULES, AS_OF))
     carried = with_ages(carried, AS_OF, RULES.calendar)
-    causes = find_causes(carried, sources.database[CURRENCY_RATE.name])
+    causes = find_causes(held_rows(carried), sources.database[CURRENCY_RATE.name])
     carried = carried.join(causes.of, on="id", how="left", maintain_order="left")
     clock.lap("carry, causes")
     tested = self_test(RULES)

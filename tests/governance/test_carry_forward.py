@@ -76,7 +76,8 @@ def at_once(
     carried = carry(found, before, decided, changed, day, rules_hash(RULES))
     aged = with_ages(carried.with_columns(severities(carried, RULES, day)), day, RULES.calendar)
     counted = with_counts(aged)
-    causes = find_causes(counted.filter(~pl.col("state").is_in((*RESOLVED, *ASIDE))))
+    there = counted.filter(~pl.col("state").is_in((*RESOLVED, *ASIDE)))
+    causes = find_causes(held_rows(there))
     return counted.join(causes.of, on="id", how="left", maintain_order="left")
 
 
@@ -123,7 +124,12 @@ def test_rows_in_a_file_are_read_by_columns_and_with_others_beside_them() -> Non
     assert [part.height for part in rows] == [3, 3, 3, 1]
     assert rows.names == frame.columns
     assert_frame_equal(rows.select("b", "none"), frame.select("b", "none"))
-    assert_frame_equal(rows.filter(pl.col("a") > 6), frame.filter(pl.col("a") > 6))
+    some = pl.col("a") > 6
+    assert_frame_equal(rows.filter(some).whole(), frame.filter(some))
+    assert_frame_equal(rows.filter(some).select("b"), frame.filter(some).select("b"))
     more = pl.DataFrame({"more": range(10, 20)})
-    assert_frame_equal(pl.concat(rows.beside(more)), frame.hstack(more))
+    assert_frame_equal(rows.beside(more).whole(), frame.hstack(more))
+    assert_frame_equal(rows.beside(more).select("more"), more)
+    late = rows.beside(more).filter(some).select("more")
+    assert_frame_equal(late, more.filter(pl.col("more") > 16))
     assert in_parts(frame.clear(), 3).select("a").height == 0

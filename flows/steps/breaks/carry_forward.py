@@ -7,14 +7,13 @@ import polars as pl
 
 from flows.steps.breaks.ageing import with_ages
 from flows.steps.breaks.aside import Gone, set_aside
-from flows.steps.breaks.causes import ASKED, CauseLine, Moments, find_causes
+from flows.steps.breaks.causes import CauseLine, Moments, find_causes
 from flows.steps.breaks.counted import COUNTS, with_counts
 from flows.steps.breaks.frame import gather
 from flows.steps.breaks.lifecycle import CHANGED, REMEMBERED, carry
 from flows.steps.breaks.money import COUNTED_BY
 from flows.steps.breaks.saved import parts
 from flows.steps.breaks.severity import severities
-from flows.steps.frames.light import without
 from flows.steps.frames.parts import PartedRows
 from flows.steps.frames.sources import Sources
 from flows.steps.rules.canonical import rules_hash
@@ -67,16 +66,14 @@ def _of_parts(found: PartedRows, decisions: pl.DataFrame) -> Iterator[pl.DataFra
 
 def explained(
     carried: PartedRows, rates: pl.DataFrame | None, moments: Moments | None
-) -> tuple[Iterator[pl.DataFrame], tuple[CauseLine, ...]]:
+) -> tuple[PartedRows, tuple[CauseLine, ...]]:
     """Carried breaks with what they add to totals (COUNTS) and their `cause`; and the causes.
 
     These follow from all breaks, of which few columns are there at a time; see `find_causes`.
     """
     counts = with_counts(carried.select("id", "state", *COUNTED_BY, *REMEMBERED)).select(COUNTS)
-    every = carried.select("state", *ASKED).hstack(counts)
-    there = without(every, pl.col("state").is_in((*RESOLVED, *ASIDE)))
-    ids = every.select("id")
-    del every  # As `there` has them.
-    causes = find_causes(there, rates, moments)
-    of = ids.join(causes.of, on="id", how="left", maintain_order="left")["cause"]
-    return carried.beside(counts.with_columns(of)), causes.lines
+    there = ~pl.col("state").is_in((*RESOLVED, *ASIDE))
+    causes = find_causes(carried.beside(counts).filter(there), rates, moments)
+    # Those that may have one are in the order of all.
+    at = carried.select("state").select(pl.when(there).then(there.cum_sum() - 1)).to_series()
+    return carried.beside(counts.with_columns(causes.of["cause"][at])), causes.lines

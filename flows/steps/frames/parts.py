@@ -44,20 +44,35 @@ class PartedRows:
     def __iter__(self) -> Iterator[pl.DataFrame]:
         return iter(self.read(self.names))
 
-    def beside(self, more: pl.DataFrame) -> Iterator[pl.DataFrame]:
-        """The parts, each with its rows of a frame that has one for each row of all of them."""
-        at = 0
-        for part in self:
-            yield part.hstack(more.slice(at, part.height))
-            at += part.height
+    def beside(self, more: pl.DataFrame) -> "PartedRows":
+        """The rows, each with that of a frame that has one for each of them."""
+
+        def read(names: list[str]) -> Iterator[pl.DataFrame]:
+            at = 0
+            own = [name for name in names if name not in more.columns]
+            for part in self.read(own or self.names[:1]):
+                yield part.hstack(more.slice(at, part.height)).select(names)
+                at += part.height
+
+        return PartedRows([*self.names, *more.columns], read)
+
+    def filter(self, rows: pl.Expr) -> "PartedRows":
+        """Some of the rows."""
+        asked = rows.meta.root_names()
+
+        def read(names: list[str]) -> Iterator[pl.DataFrame]:
+            for part in self.read(list(dict.fromkeys([*names, *asked]))):
+                yield part.filter(rows).select(names)
+
+        return PartedRows(self.names, read)
 
     def select(self, *names: str) -> pl.DataFrame:
         """Some columns of all rows."""
         return light(pl.concat(self.read(list(names)), rechunk=True))
 
-    def filter(self, rows: pl.Expr) -> pl.DataFrame:
-        """Some rows with all of their columns."""
-        return light(pl.concat(part.filter(rows) for part in self))
+    def whole(self) -> pl.DataFrame:
+        """All columns of all rows."""
+        return self.select(*self.names)
 
 
 def held_rows(frame: pl.DataFrame) -> PartedRows:

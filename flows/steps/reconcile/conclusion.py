@@ -68,8 +68,8 @@ ACCEPTABLE = (Status.MISMATCH, Status.MISSING_IN_TARGET, Status.MISSING_IN_EXTRA
 _NO_DAYS = pl.DataFrame(schema={"first": pl.Date, "last": pl.Date})
 _NO_TENANTS = pl.Series("tenant", [], pl.Int32)
 _ASKED = (
-    *("state", "code", "record", "tenant", "key", "currency", "age_days", "seen"),
-    *("aside_by", "aside_because", "accepted_by", f"state{BEFORE}", f"currency{BEFORE}", *COUNTS),
+    *("state", "code", "currency", "age_days", "seen", "aside_by", "aside_because", "accepted_by"),
+    *(f"state{BEFORE}", f"currency{BEFORE}", *COUNTS),
 )
 """What of breaks the figures are made of."""
 
@@ -139,17 +139,16 @@ def _kind(
     )
 
 
-def accepted_keys(carried: pl.DataFrame) -> pl.DataFrame:
+def accepted_keys(carried: PartedRows) -> pl.DataFrame:
     """`record`, `tenant` and `key` of the records of which every break is accepted.
 
     Breaks of a debt are about payments too, and told by what may be the key of another tenant's.
     """
-    there = carried.filter(~pl.col("state").is_in(RESOLVED))
-    accepted = there.filter(pl.col("state") == BreakState.ACCEPTED)
-    settled = accepted.join(
-        there.filter(is_open()), on=["record", "tenant", "key"], how="anti", nulls_equal=True
-    )
-    return settled.select("record", "tenant", "key").unique()
+    on = ["record", "tenant", "key"]
+    accepted = carried.filter(pl.col("state") == BreakState.ACCEPTED).select(*on).unique()
+    if accepted.is_empty():
+        return accepted
+    return accepted.join(carried.filter(is_open()).select(*on), on=on, how="anti", nulls_equal=True)
 
 
 def with_accepted(
@@ -193,7 +192,18 @@ def conclude(
     of their columns are read at a time.
     """
     breaks = carried.select(*_ASKED)
-    accepted_ones = accepted_keys(breaks)
+    there = without(breaks, pl.col("state").is_in(RESOLVED))
+    forward, of_accepted = roll_forward(breaks), accepted_forward(breaks)
+    of_aside = aside_forward(breaks)
+    every = (*forward, *of_accepted, *of_aside)
+    open_ones = int(there.select(is_open().sum()).item())
+    accepted = int((there["state"] == BreakState.ACCEPTED).sum())
+    aside = aside_lines(there)
+    aged = ageing(there)
+    outgrown_ones = int(there.select(outgrown().sum()).item())
+    incomplete = (*facts.incomplete, *_not_looked_at(there))
+    del breaks, there  # Before records are read.
+    accepted_ones = accepted_keys(carried)
     kinds = [
         _kind(
             EXTRACTS[record],
@@ -213,10 +223,6 @@ def conclude(
         for line in chain_lines(one, service=service and one.table.name in PUSHES)
     )
     proven = tuple(proof for one in money_sides for proof in proofs(one))
-    there = without(breaks, pl.col("state").is_in(RESOLVED))
-    forward, of_accepted = roll_forward(breaks), accepted_forward(breaks)
-    of_aside = aside_forward(breaks)
-    every = (*forward, *of_accepted, *of_aside)
     unexplained = [
         *(
             f"{title_of(p.record)} {p.field}: {p.unexplained} unexplained"
@@ -232,12 +238,6 @@ def conclude(
         *("the roll-forward does not tie" for one in every if _off(one)),
         *_missed(self_test),
     ]
-    open_ones = int(there.select(is_open().sum()).item())
-    accepted = int((there["state"] == BreakState.ACCEPTED).sum())
-    aside = aside_lines(there)
-    aged = ageing(there)
-    outgrown_ones = int(there.select(outgrown().sum()).item())
-    incomplete = (*facts.incomplete, *_not_looked_at(there))
     because = (
         *incomplete,
         *dict.fromkeys(unexplained),
@@ -252,7 +252,6 @@ def conclude(
         sound=not (open_ones or unexplained),
         reserved=bool(accepted or aside),
     )
-    del breaks, there  # Before the report has its own.
     return ReconciliationReport(
         cover=_cover(kinds, rules, as_of, facts, verdict, because),
         statuses=tuple(line for kind in kinds for line in kind.statuses),
@@ -280,10 +279,10 @@ def conclude(
             replace(
                 facts.changes,
                 aside=aside,
-                outgrown=outgrown_lines(carried.filter(outgrown())) if outgrown_ones else (),
+                outgrown=outgrown_lines(carried.filter(outgrown()).whole()),
                 again=()
                 if facts.signed_acceptances is None
-                else again_lines(carried.filter(pl.col("seen")), facts.signed_acceptances),
+                else again_lines(carried.filter(pl.col("seen")).whole(), facts.signed_acceptances),
             ),
             rules_hash(rules),
         ),
