@@ -13,14 +13,13 @@ from connectors.errors import DecisionRefused
 from flows.desk.filters import FIELDS, BreakSearch
 from flows.desk.review import POOLS, figures_of
 from flows.steps.breaks.ageing import with_ages
-from flows.steps.breaks.counted import with_counts
 from flows.steps.breaks.lifecycle import CHANGED, DECISIONS, carry, nothing_before
 from flows.steps.breaks.money import Sums
 from flows.steps.breaks.severity import severities
 from flows.steps.rules.rules import Rules
 from schemas.life import BreakState
 from tests.desk.many import many_breaks
-from tests.governance.runs import DAY, found
+from tests.governance.runs import DAY, found, with_counts
 
 NOBODY, UNCHANGED = pl.DataFrame(schema=DECISIONS), pl.DataFrame(schema=CHANGED)
 

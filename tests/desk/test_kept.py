@@ -21,11 +21,10 @@ from flows.desk.review import review_of
 from flows.desk.server import DeskServer
 from flows.stages.reconcile.breaks import Chosen, breaks_now, decide_breaks
 from flows.stages.workspace import Workspace
-from flows.steps.breaks.counted import with_counts
 from flows.steps.breaks.lifecycle import REMEMBERED
 from schemas.life import Choice
 from tests.desk.many import many_breaks
-from tests.governance.runs import found, ids, reconcile, tamper
+from tests.governance.runs import found, ids, reconcile, tamper, with_counts
 
 ACCEPT = Decision(Choice.ACCEPT, "bank charges", until=date(2026, 12, 31))
 

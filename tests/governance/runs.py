@@ -26,10 +26,11 @@ from flows.stages.reconcile.sign import RECORDS
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.aside import resolved_sides
 from flows.steps.breaks.carried_states import is_open
-from flows.steps.breaks.counted import with_counts
+from flows.steps.breaks.counted import counts
 from flows.steps.breaks.frame import BREAK_SCHEMA, gather
 from flows.steps.breaks.lifecycle import carry
 from flows.steps.breaks.saved import to_saved
+from flows.steps.frames.parts import held_rows
 from flows.steps.reconcile.roll_forward import roll_forward
 from flows.steps.reconcile.signed import pack_records
 from schemas.guards.trail_rules import chain_hash, report_hash
@@ -53,6 +54,11 @@ def found(
         for key in keys
     ]  # fmt: skip
     return gather([pl.DataFrame(rows, schema=BREAK_SCHEMA)])
+
+
+def with_counts(carried: pl.DataFrame) -> pl.DataFrame:
+    """Carried breaks with what they add to totals."""
+    return carried.hstack(counts(held_rows(carried)))
 
 
 def ids(breaks: pl.DataFrame) -> list[str]:

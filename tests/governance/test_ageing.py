@@ -7,9 +7,8 @@ import polars as pl
 import pytest
 
 from flows.steps.breaks.ageing import BUCKETS, ageing, with_ages
-from flows.steps.breaks.counted import with_counts
 from flows.steps.breaks.lifecycle import CARRIED, DECISIONS, carry
-from tests.governance.runs import found
+from tests.governance.runs import found, with_counts
 
 FRIDAY, MONDAY = date(2026, 1, 2), date(2026, 1, 5)
 

@@ -10,7 +10,6 @@ import pytest
 
 from flows.steps.breaks.ageing import ageing, with_ages
 from flows.steps.breaks.causes import find_causes
-from flows.steps.breaks.counted import with_counts
 from flows.steps.breaks.frame import BREAK_SCHEMA, gather
 from flows.steps.breaks.lifecycle import DECISIONS, carry, nothing_before
 from flows.steps.breaks.money import Sums, basis, of_debts, sum_money, with_counted
@@ -21,6 +20,7 @@ from flows.steps.reconcile.roll_forward import roll_forward
 from flows.steps.rules.rules import Rules
 from schemas.breaks import BREAKS, Money
 from schemas.tables import PAYMENT
+from tests.governance.runs import with_counts
 from tests.reconcile.records import DEFAULTS, database
 
 PAGE = Path(__file__).parents[2] / "docs" / "governance.md"

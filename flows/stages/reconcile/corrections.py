@@ -49,8 +49,6 @@ _CURED_IN_ROWS = (
     BreakClass.REFERENCE,
     BreakClass.RATE,
 )
-ASKED = ("id", "state", "code", "record", "file", "line", "batch_id", "key")
-"""What of breaks is looked at."""
 CORRECTABLE = (
     "REJECTED",
     "REFUSED",
@@ -66,7 +64,7 @@ def corrections(
     """Files by their name below the report's folder; none where no row can close a break."""
     extracts = {extract.id: extract for extract in gathered.extracts}
     pieces: dict[str, Write] = {}
-    for (record, batch), rows in _wanted(carried.select(*ASKED), gathered):
+    for (record, batch), rows in _wanted(carried, gathered):
         asked = [extracts[e] for e in rows["extract_id"].unique()]
         headings = _headings(workspace, connection, asked)
         table = EXTRACTS[record]
@@ -146,13 +144,14 @@ def _corrects(connection: psycopg.Connection, extract: Extract) -> bool:
 
 
 def _wanted(
-    carried: pl.DataFrame, gathered: Gathered
+    carried: PartedRows, gathered: Gathered
 ) -> Iterator[tuple[tuple[str, int], pl.DataFrame]]:
     """By record kind and batch: the rows behind breaks (extract_id, row) and the breaks' ids."""
     # What cannot be proven is not written out as what was delivered.
     proven = ~pl.col("extract_id").is_in(list(gathered.unproven))
-    asked = carried.filter(is_open() & pl.col("code").is_in(CORRECTABLE)).select(
-        "id", "record", pl.col("file").cast(WORD), "line", "batch_id", "key"
+    correctable = carried.filter(is_open() & pl.col("code").is_in(CORRECTABLE))
+    asked = correctable.select("id", "record", "file", "line", "batch_id", "key").with_columns(
+        pl.col("file").cast(WORD)
     )
     for record in sorted(gathered.sources.extract):
         mine = asked.filter(pl.col("record") == record).drop("record")

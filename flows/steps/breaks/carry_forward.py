@@ -8,10 +8,9 @@ import polars as pl
 from flows.steps.breaks.ageing import with_ages
 from flows.steps.breaks.aside import Gone, set_aside
 from flows.steps.breaks.causes import CauseLine, Moments, find_causes
-from flows.steps.breaks.counted import COUNTS, with_counts
+from flows.steps.breaks.counted import counts
 from flows.steps.breaks.frame import gather
-from flows.steps.breaks.lifecycle import CHANGED, REMEMBERED, carry
-from flows.steps.breaks.money import COUNTED_BY
+from flows.steps.breaks.lifecycle import CHANGED, carry
 from flows.steps.breaks.saved import parts
 from flows.steps.breaks.severity import severities
 from flows.steps.frames.parts import PartedRows
@@ -67,13 +66,13 @@ def _of_parts(found: PartedRows, decisions: pl.DataFrame) -> Iterator[pl.DataFra
 def explained(
     carried: PartedRows, rates: pl.DataFrame | None, moments: Moments | None
 ) -> tuple[PartedRows, tuple[CauseLine, ...]]:
-    """Carried breaks with what they add to totals (COUNTS) and their `cause`; and the causes.
+    """Carried breaks with what they add to totals (`counts`) and their `cause`; and the causes.
 
     These follow from all breaks, of which few columns are there at a time; see `find_causes`.
     """
-    counts = with_counts(carried.select("id", "state", *COUNTED_BY, *REMEMBERED)).select(COUNTS)
+    counted = counts(carried)
     there = ~pl.col("state").is_in((*RESOLVED, *ASIDE))
-    causes = find_causes(carried.beside(counts).filter(there), rates, moments)
+    causes = find_causes(carried.beside(counted).filter(there), rates, moments)
     # Those that may have one are in the order of all.
     at = carried.select("state").select(pl.when(there).then(there.cum_sum() - 1)).to_series()
-    return carried.beside(counts.with_columns(causes.of["cause"][at])), causes.lines
+    return carried.beside(counted.with_columns(causes.of["cause"][at])), causes.lines
