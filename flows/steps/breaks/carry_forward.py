@@ -1,13 +1,14 @@
 """From the breaks a run found and those of the run before to what the report tells of each."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import date
 
 import polars as pl
 
 from flows.steps.breaks.ageing import with_ages
 from flows.steps.breaks.aside import Gone, set_aside
-from flows.steps.breaks.causes import CauseLine, Moments, find_causes
+from flows.steps.breaks.causes import Causes, Moments, find_causes
 from flows.steps.breaks.counted import counts
 from flows.steps.breaks.frame import gather
 from flows.steps.breaks.lifecycle import CHANGED, carry
@@ -65,7 +66,7 @@ def _of_parts(found: PartedRows, decisions: pl.DataFrame) -> Iterator[pl.DataFra
 
 def explained(
     carried: PartedRows, rates: pl.DataFrame | None, moments: Moments | None
-) -> tuple[PartedRows, tuple[CauseLine, ...]]:
+) -> tuple[PartedRows, Causes]:
     """Carried breaks with what they add to totals (`counts`) and their `cause`; and the causes.
 
     These follow from all breaks, of which few columns are there at a time; see `find_causes`.
@@ -75,4 +76,5 @@ def explained(
     causes = find_causes(carried.beside(counted).filter(there), rates, moments)
     # Those that may have one are in the order of all.
     at = carried.select("state").select(pl.when(there).then(there.cum_sum() - 1)).to_series()
-    return carried.beside(counted.with_columns(causes.of["cause"][at])), causes.lines
+    told = carried.beside(counted.with_columns(causes.of["cause"][at]))
+    return told, replace(causes, of=causes.of.clear())  # It is beside them.

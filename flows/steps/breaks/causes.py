@@ -17,7 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from flows.steps.breaks.conversions import conversions
-from flows.steps.breaks.make import LINES, about_one_record, joined, money
+from flows.steps.breaks.make import LINES, about_one_record, joined, left_of, money
 from flows.steps.breaks.match_breaks import line_key
 from flows.steps.breaks.money import BASIS, COUNTED, COUNTED_BEYOND, counted
 from flows.steps.breaks.patterns import (
@@ -75,7 +75,9 @@ class Causes:
     of: pl.DataFrame
     """`id` of each break, in their order, and `cause`: null where it has none."""
     lines: tuple[CauseLine, ...]
-    """The largest first."""
+    """The largest first, at most `LINES`."""
+    left: int = 0
+    """How many more there are."""
 
 
 def find_causes(
@@ -101,7 +103,11 @@ def find_causes(
     causes = chosen.groups.select(pl.Series("cause", names, pl.String), "title")
     group = pl.Series("group", chosen.group).replace(NONE, None).cast(pl.UInt32)
     of = pl.DataFrame([causes["cause"].gather(group), group])
-    return Causes(ids.hstack(of.select("cause")), _lines(breaks.beside(of), causes))
+    return Causes(
+        ids.hstack(of.select("cause")),
+        _lines(breaks.beside(of), causes),
+        left_of(of["cause"].drop_nulls().n_unique()),
+    )
 
 
 def _by_value(breaks: PartedRows, rates: pl.DataFrame | None) -> Iterator[Candidates]:

@@ -9,14 +9,21 @@ import polars as pl
 from flows.steps.breaks.acceptance import outgrown
 from flows.steps.breaks.ageing import ageing
 from flows.steps.breaks.carried_states import BEFORE, is_open, is_unseen
-from flows.steps.breaks.causes import CauseLine
+from flows.steps.breaks.causes import Causes
 from flows.steps.breaks.counted import COUNTS
+from flows.steps.breaks.make import left_of
 from flows.steps.breaks.match_breaks import line_key
 from flows.steps.frames.light import without
 from flows.steps.frames.parts import Load, PartedRows
 from flows.steps.frames.sources import Sources, are_among, record_schema
 from flows.steps.frames.statuses import STATUS
-from flows.steps.reconcile.break_lines import again_lines, aside_lines, outgrown_lines, reported
+from flows.steps.reconcile.break_lines import (
+    accepted_again,
+    again_lines,
+    aside_lines,
+    outgrown_lines,
+    reported,
+)
 from flows.steps.reconcile.changes import accepted_by
 from flows.steps.reconcile.cut_off import AfterLine
 from flows.steps.reconcile.joins import JoinResult
@@ -179,7 +186,7 @@ def conclude(
     sources: Sources,
     judgement: JoinResult,
     carried: PartedRows,
-    causes: Sequence[CauseLine],
+    causes: Causes,
     self_test: SelfTest,
     rules: Rules,
     as_of: date,
@@ -200,9 +207,10 @@ def conclude(
     accepted = int((there["state"] == BreakState.ACCEPTED).sum())
     aside = aside_lines(there)
     aged = ageing(there)
-    outgrown_ones = int(there.select(outgrown().sum()).item())
     incomplete = (*facts.incomplete, *_not_looked_at(there))
     del breaks, there  # Before records are read.
+    other = carried.filter(outgrown()).whole()
+    again = accepted_again(carried, facts.signed_acceptances)
     accepted_ones = accepted_keys(carried)
     kinds = [
         _kind(
@@ -243,7 +251,7 @@ def conclude(
         *dict.fromkeys(unexplained),
         *((quantity(open_ones, "open break"),) if open_ones else ()),
         *_unreadable(proven),
-        *(_told_outgrown(outgrown_ones) if outgrown_ones else ()),
+        *(_told_outgrown(other.height) if other.height else ()),
         *((_told_accepted(accepted),) if accepted else ()),
         *_waived(aside),
     )
@@ -266,7 +274,7 @@ def conclude(
         debts=judgement.debts,
         batches=judgement.batches,
         tolerances=judgement.tolerances,
-        causes=tuple(causes),
+        causes=causes.lines,
         sign_off=facts.sign_off,
         excluded=tuple(line for kind in kinds for line in kind.excluded),
         self_test=self_test,
@@ -279,14 +287,22 @@ def conclude(
             replace(
                 facts.changes,
                 aside=aside,
-                outgrown=outgrown_lines(carried.filter(outgrown()).whole()),
-                again=()
-                if facts.signed_acceptances is None
-                else again_lines(carried.filter(pl.col("seen")).whole(), facts.signed_acceptances),
+                outgrown=outgrown_lines(other),
+                again=again_lines(again),
             ),
             rules_hash(rules),
         ),
+        left_out=judgement.left_out | _left_out(causes, other, again),
     )
+
+
+def _left_out(causes: Causes, outgrown: pl.DataFrame, again: pl.DataFrame) -> dict[str, int]:
+    left = {
+        "causes": causes.left,
+        "outgrown": left_of(outgrown.height),
+        "again": left_of(again.height),
+    }
+    return {name: lines for name, lines in left.items() if lines}
 
 
 def _verdict(*, complete: bool, sound: bool, reserved: bool) -> str:
