@@ -8,9 +8,10 @@ from clock import Clock
 from four_records_truths import AS_OF, read_truths
 
 from flows.steps.breaks.ageing import with_ages
-from flows.steps.breaks.causes import find_causes
+from flows.steps.breaks.carry_forward import explained
 from flows.steps.breaks.lifecycle import DECISIONS, carry, nothing_before
 from flows.steps.breaks.severity import severities
+from flows.steps.frames.parts import held_rows
 from flows.steps.frames.sources import Sources
 from flows.steps.reconcile.conclusion import Facts, conclude
 from flows.steps.reconcile.joins import reconcile_sources
@@ -40,16 +41,15 @@ def concluded(sources: Sources, clock: Clock) -> ReconciliationReport:
     carried = carry(judgement.breaks, nothing_before(), decisions, changed, AS_OF)
     carried = carried.with_columns(severities(carried, RULES, AS_OF))
     carried = with_ages(carried, AS_OF, RULES.calendar)
-    causes = find_causes(carried, sources.database[CURRENCY_RATE.name])
-    carried = carried.join(causes.of, on="id", how="left", maintain_order="left")
+    told, causes = explained(held_rows(carried), sources.database[CURRENCY_RATE.name], None)
     clock.lap("carry, causes")
     tested = self_test(RULES)
     clock.lap("self-test")
     report = conclude(
         sources=sources,
         judgement=judgement,
-        carried=carried,
-        causes=causes.lines,
+        carried=told,
+        causes=causes,
         self_test=tested,
         rules=RULES,
         as_of=AS_OF,

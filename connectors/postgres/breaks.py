@@ -17,7 +17,7 @@ from schemas.field import Kind, Table
 from schemas.frame_types import AMOUNT, Dtype, frame_columns
 from schemas.guards.decisions import DECIDED
 from schemas.ledger import BREAK_STATE, DECISION
-from schemas.life import BESIDE, Choice
+from schemas.life import BESIDE, RESOLVED, Choice
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +49,26 @@ def breaks_of(
     )
 
 
-def breaks_before(
-    connection: psycopg.Connection, scope_hash: str, number: int | None, found: pl.Series
-) -> pl.DataFrame:
-    """What a scope's next run carries forward: the breaks of its last run, number `number`.
+def unresolved(connection: psycopg.Connection, number: int) -> pl.Series:
+    """The ids of the breaks that a run did not leave resolved, in their order."""
+    return copied(
+        connection,
+        {"break_id": ("break_id", pl.String())},
+        f"{BREAK_STATE.name} WHERE reconciliation_id = %(run)s AND state <> ALL(%(resolved)s) "
+        "ORDER BY break_id",
+        {"run": number, "resolved": list(RESOLVED)},
+    )["break_id"]
 
-    Of breaks that are `found` (ids) now and were resolved in a run before that, what was then.
+
+def breaks_before(
+    connection: psycopg.Connection, scope_hash: str, number: int, ids: pl.Series
+) -> pl.DataFrame:
+    """What a scope's next run carries forward of some breaks, after its last run, number `number`.
+
+    Of those that were resolved in a run before that, what was then.
     """
-    if number is None:
-        return _empty(BREAK_STATE)
-    last = breaks_of(connection, number)
-    unknown = found.filter(~found.is_in(last["break_id"].implode())).to_list()
+    last = breaks_of(connection, number, ids.to_list())
+    unknown = ids.filter(~ids.is_in(last["break_id"].implode())).to_list()
     former = _frame(
         connection,
         BREAK_STATE,
@@ -202,10 +211,6 @@ def add_decisions(
 
 def _only(ids: Sequence[str] | None) -> str:
     return "" if ids is None else " AND break_id = ANY(%(ids)s::text[])"
-
-
-def _empty(table: Table) -> pl.DataFrame:
-    return pl.DataFrame(schema=_types(table))
 
 
 def _types(table: Table) -> dict[str, Dtype]:

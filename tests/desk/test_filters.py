@@ -19,14 +19,14 @@ from flows.steps.breaks.severity import severities
 from flows.steps.rules.rules import Rules
 from schemas.life import BreakState
 from tests.desk.many import many_breaks
-from tests.governance.runs import DAY, found
+from tests.governance.runs import DAY, found, with_counts
 
 NOBODY, UNCHANGED = pl.DataFrame(schema=DECISIONS), pl.DataFrame(schema=CHANGED)
 
 
 def standing(breaks: pl.DataFrame) -> pl.DataFrame:
     """Breaks as pages have them."""
-    carried = carry(breaks, nothing_before(), NOBODY, UNCHANGED, DAY)
+    carried = with_counts(carry(breaks, nothing_before(), NOBODY, UNCHANGED, DAY))
     absent = {"cause", "proposed_by"} - {*carried.columns}
     carried = carried.with_columns(pl.lit(None, pl.String).alias(name) for name in absent)
     return with_ages(carried.with_columns(severities(carried, Rules(), DAY)), DAY, None)

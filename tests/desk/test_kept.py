@@ -21,10 +21,10 @@ from flows.desk.review import review_of
 from flows.desk.server import DeskServer
 from flows.stages.reconcile.breaks import Chosen, breaks_now, decide_breaks
 from flows.stages.workspace import Workspace
-from flows.steps.breaks.counted import with_counts
+from flows.steps.breaks.lifecycle import REMEMBERED
 from schemas.life import Choice
 from tests.desk.many import many_breaks
-from tests.governance.runs import found, ids, reconcile, tamper
+from tests.governance.runs import found, ids, reconcile, tamper, with_counts
 
 ACCEPT = Decision(Choice.ACCEPT, "bank charges", until=date(2026, 12, 31))
 
@@ -147,8 +147,9 @@ def test_what_is_kept_is_what_would_be_made_anew_after_every_decision(
             assert_frame_equal(now.select(told.columns), told)
             # A run counts what is there by the state it gives it: no decision changes that.
             counts = ("id", "basis", "counted", "counted_beyond")
-            plain = told.drop(counts[1:])
-            assert_frame_equal(told.select(counts), with_counts(plain, plain).select(counts))
+            first = [pl.lit(None, dtype).alias(name) for name, dtype in REMEMBERED.items()]
+            plain = told.drop(counts[1:]).with_columns(first)
+            assert_frame_equal(told.select(counts), with_counts(plain).select(counts))
             assert kept.review(workspace, connection, run) == review_of(workspace, run, anew)
         taken += decide_at_random(workspace, chance, now)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from connectors.postgres.breaks import decisions_since
+from connectors.postgres.breaks import decisions_since, unresolved
 from connectors.postgres.reconciliations import (
     Reconciliation,
     hold_scope,
@@ -26,9 +26,11 @@ from flows.stages.reconcile.sign import RECORDS
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.aside import resolved_sides
 from flows.steps.breaks.carried_states import is_open
+from flows.steps.breaks.counted import counts
 from flows.steps.breaks.frame import BREAK_SCHEMA, gather
 from flows.steps.breaks.lifecycle import carry
 from flows.steps.breaks.saved import to_saved
+from flows.steps.frames.parts import held_rows
 from flows.steps.reconcile.roll_forward import roll_forward
 from flows.steps.reconcile.signed import pack_records
 from schemas.guards.trail_rules import chain_hash, report_hash
@@ -52,6 +54,11 @@ def found(
         for key in keys
     ]  # fmt: skip
     return gather([pl.DataFrame(rows, schema=BREAK_SCHEMA)])
+
+
+def with_counts(carried: pl.DataFrame) -> pl.DataFrame:
+    """Carried breaks with what they add to totals."""
+    return carried.hstack(counts(held_rows(carried)))
 
 
 def ids(breaks: pl.DataFrame) -> list[str]:
@@ -82,10 +89,13 @@ def reconcile(
     with workspace.database.connect() as connection, hold_scope(connection, scope):
         previous = latest_run(connection, scope)
         through = previous.decided_through if previous else 0
-        before = breaks_left(connection, scope, previous, breaks["id"])
+        known = unresolved(connection, previous.id) if previous else breaks["id"].clear()
+        ids = pl.concat([known, breaks["id"]]).unique()
+        before = breaks_left(connection, scope, previous, ids)
         decisions = decisions_since(connection, scope_hash(scope), through)
         gone = before.join(breaks, on="id", how="anti")
-        carried = carry(breaks, before, decisions, resolved_sides(gone, newest), as_of)
+        changed = resolved_sides(gone, newest)
+        carried = with_counts(carry(breaks, before, decisions, changed, as_of))
         number = next_number(connection)
         folder = workspace.settings.reports / f"reconciliation-{number}"
         whole = _write(folder, carried, records or {}, page or f"{carried.height} breaks")

@@ -8,7 +8,7 @@ import pytest
 
 from flows.steps.breaks.ageing import BUCKETS, ageing, with_ages
 from flows.steps.breaks.lifecycle import CARRIED, DECISIONS, carry
-from tests.governance.runs import found
+from tests.governance.runs import found, with_counts
 
 FRIDAY, MONDAY = date(2026, 1, 2), date(2026, 1, 5)
 
@@ -16,7 +16,7 @@ FRIDAY, MONDAY = date(2026, 1, 2), date(2026, 1, 5)
 def carried(breaks: pl.DataFrame, first_seen: date) -> pl.DataFrame:
     nobody = pl.DataFrame(schema=DECISIONS)
     gone = pl.DataFrame(schema={"id": pl.String(), "side": pl.String()})
-    return carry(breaks, pl.DataFrame(schema=CARRIED), nobody, gone, first_seen)
+    return with_counts(carry(breaks, pl.DataFrame(schema=CARRIED), nobody, gone, first_seen))
 
 
 @pytest.mark.parametrize(

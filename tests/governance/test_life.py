@@ -278,11 +278,11 @@ def test_a_break_is_remembered_exactly() -> None:
         "9007199254740993", amount="9000000000000000.01", expected='"=a\tb\\', found=None,
         date=date(2025, 12, 30), line=2**40, file="a\u2028b.csv", batch_id=3, note="",
     )  # fmt: skip
-    told = breaks.with_columns(severity=pl.lit("high"), cause=pl.lit(None, pl.String))
+    told = breaks.with_columns(cause=pl.lit("C1"))
     carried = carry(told, nothing_before(), NOBODY, changed(), DAY)
-    assert carried["severity"].to_list() == ["high"]
+    assert carried["cause"].to_list() == ["C1"]
     saved = to_saved(carried)
-    assert '"severity":"high"' in saved["facts"][0]
+    assert '"cause":"C1"' in saved["facts"][0]
     assert from_saved(saved).equals(carried.select(list(CARRIED)))
 
 

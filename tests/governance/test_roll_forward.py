@@ -16,7 +16,7 @@ from flows.steps.breaks.saved import from_saved, to_saved
 from flows.steps.reconcile.roll_forward import RollForward, accepted_forward, roll_forward
 from schemas.life import BreakState
 from tests.examples import examples
-from tests.governance.runs import found, ids
+from tests.governance.runs import found, ids, with_counts
 
 FIRST = date(2026, 1, 1)
 KEYS = [str(number) for number in range(8)]
@@ -46,8 +46,14 @@ def test_nothing_is_left_over_in_any_history(history: list[Any]) -> None:
     as_of = FIRST
     for seen, decisions, sides, days in history:
         as_of += timedelta(days)
-        carried = carry(
-            _breaks(seen), before, _decisions(decisions, name, as_of), _changed(sides, name), as_of
+        carried = with_counts(
+            carry(
+                _breaks(seen),
+                before,
+                _decisions(decisions, name, as_of),
+                _changed(sides, name),
+                as_of,
+            )
         )
         for pool, forward, states in (
             ("open", roll_forward(carried), is_open()),
@@ -125,7 +131,9 @@ def _counted(breaks: pl.DataFrame) -> dict[str, tuple[int, Decimal]]:
 def run(breaks: pl.DataFrame, before: pl.DataFrame | None = None, *decisions: Any) -> pl.DataFrame:
     name = {key: ids(found(key))[0] for key in KEYS}
     past = pl.DataFrame(schema=CARRIED) if before is None else before.select(list(CARRIED))
-    return carry(breaks, past, _decisions(list(decisions), name, FIRST), _changed({}, name), FIRST)
+    return with_counts(
+        carry(breaks, past, _decisions(list(decisions), name, FIRST), _changed({}, name), FIRST)
+    )
 
 
 def lines(one: RollForward) -> dict[str, tuple[int, str]]:
@@ -188,10 +196,10 @@ def test_a_month_told_line_by_line() -> None:
 def test_an_acceptance_that_runs_out_is_open_again_under_its_own_line() -> None:
     first = run(found("0"))
     accepted = run(found("0"), first, ("0", "accept", 1, "source"))
-    later = carry(
+    later = with_counts(carry(
         found("0"), accepted.select(list(CARRIED)), _decisions([], {}, FIRST), _changed({}, {}),
         FIRST + timedelta(1),
-    )  # fmt: skip
+    ))  # fmt: skip
     assert later["state"].to_list() == ["EXPIRED"]
     assert [lines(one) for one in roll_forward(later)] == [
         {"+ expired": (1, "10"), "closing": (1, "10")}

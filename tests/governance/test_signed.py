@@ -1,5 +1,6 @@
 """What was signed and is another now: every field, old and new, to the last digit."""
 
+import io
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from flows.report.reconciled.data import parquet, write_parts
+from flows.report.reconciled.data import GROUP, parquet, write_parts
 from flows.steps.frames.parts import PartedSide
 from flows.steps.frames.sources import LINEAGE, complete, record_schema
 from flows.steps.reconcile.signed import (
@@ -144,8 +145,15 @@ def test_records_written_in_parts_are_the_file_of_all_of_them(rows: int, tmp_pat
         schema = packed_schema(frames)
         write_parts(schema, packed_parts(frames, schema), file)
         file.seek(0)
-        assert file.read() == parquet(pack_records(frames))
+        assert file.read() == parquet(pack_records(frames)) == at_once(pack_records(frames))
     assert pack_records(frames).height == 2 * rows
+
+
+def at_once(whole: pl.DataFrame) -> bytes:
+    """The file that polars itself writes of a frame that is all there."""
+    content = io.BytesIO()
+    whole.write_parquet(content, compression="zstd", statistics=True, row_group_size=GROUP)
+    return content.getvalue()
 
 
 def test_what_the_columns_are_is_looked_up_once() -> None:

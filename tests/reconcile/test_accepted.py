@@ -3,6 +3,7 @@
 import polars as pl
 import pytest
 
+from flows.steps.frames.parts import held_rows
 from flows.steps.reconcile.conclusion import accepted_keys, with_accepted
 from schemas.tables import PAYMENT
 from tests.reconcile.records import database, extract, matched
@@ -28,5 +29,5 @@ def test_a_record_is_matched_where_all_of_its_own_breaks_are_accepted(
     ).with_columns(pl.lit(PAYMENT.name).alias("record"))
     who = {"Id": 12, "TenantsId": 2}
     found = matched(PAYMENT, extract(PAYMENT, who | SMALLER), database(PAYMENT, who | LARGER))
-    lines = with_accepted(PAYMENT, found.statuses, accepted_keys(carried), None)
+    lines = with_accepted(PAYMENT, found.statuses, accepted_keys(held_rows(carried)), None)
     assert lines["status"].to_list() == [status]

@@ -5,6 +5,7 @@ from decimal import Decimal
 import polars as pl
 
 from flows.steps.breaks.acceptance import BOUND, SEEN
+from flows.steps.frames.parts import held_rows
 from flows.steps.reconcile.break_lines import accepted_again, again_lines, outgrown_lines
 from flows.steps.reconcile.report import AgainLine
 from tests.governance.runs import found, ids
@@ -62,7 +63,7 @@ def test_what_outgrew_its_acceptance_is_told_the_largest_first() -> None:
 
 
 def told_again(there: pl.DataFrame, signed: pl.DataFrame | None) -> tuple[AgainLine, ...]:
-    return again_lines(accepted_again(there, signed))
+    return again_lines(accepted_again(held_rows(there), signed))
 
 
 def _in_order(there: pl.DataFrame) -> list[str]:

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from flows.steps.breaks.causes import find_causes
 from flows.steps.breaks.frame import gather
+from flows.steps.breaks.money import with_counted
 from flows.steps.breaks.severity import severities
-from flows.steps.frames.parts import held
+from flows.steps.frames.parts import held, held_rows
 from flows.steps.reconcile import self_test as planted
 from flows.steps.reconcile.batches import reconcile_batches
 from flows.steps.reconcile.debt_ranges import reconcile_all_debts
@@ -45,9 +46,9 @@ def everything(
     breaks = gather(found)
     assert breaks.height == sum(frame.height for frame in found)
     assert severities(breaks, RULES, AS_OF).null_count() == 0
-    causes = find_causes(breaks, rates)
+    causes = find_causes(held_rows(with_counted(breaks)), rates)
     assert causes.of["id"].is_unique().all()
-    assert sum(line.breaks for line in causes.lines) == causes.of.height
+    assert sum(line.breaks for line in causes.lines) == causes.of["cause"].count()
     return breaks
 
 

@@ -20,6 +20,7 @@ from flows.report.reconciled.table import (
 )
 from flows.report.reconciled.words import currency_label, sources
 from flows.steps.frames.beyond import beyond_of
+from flows.steps.frames.light import as_texts
 from flows.steps.reconcile.report import ReconciliationReport
 from schemas.amounts import BEYOND
 from schemas.counting import agree, quantity
@@ -61,7 +62,7 @@ BREAK_COLUMNS: tuple[tuple[str, ReportColumn], ...] = (
 
 def columns_of(report: ReconciliationReport, frame: pl.DataFrame) -> pl.DataFrame:
     """The columns of the sheet of breaks, and texts beside amounts where there are any."""
-    top = frame.head(MOST).rename({"class": "group"})
+    top = as_texts(frame.head(MOST)).rename({"class": "group"})
     labels = {key: currency_label(report, key) for key in top["currency"].unique()}
     sides = {side: sources(side) for side in top["side"].unique()}
     shown = [name for name, _ in BREAK_COLUMNS]

@@ -20,11 +20,13 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from flows.steps.frames.beyond import beside
+from flows.steps.frames.light import as_texts
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.reported_breaks import MONEY
 from flows.steps.totals import plain
 from schemas.amounts import BEYOND
 from schemas.cells.formulas import formulas
+from schemas.frame_types import WORD
 
 _BEYOND = tuple(name + BEYOND for name in MONEY)
 """The texts of those that no exact column holds, where there are any."""
@@ -40,10 +42,15 @@ def breaks_frame(report: ReconciliationReport) -> pl.DataFrame:
     Money is an exact decimal; what fits none is a text in a column of its own (`amount_beyond`).
     """
     frame = report.breaks.frame
-    empty = [name for name in _BEYOND if frame[name].null_count() == frame.height]
+    nulls = frame.select(pl.col(_BEYOND).null_count()).row(0, named=True)
+    empty = [name for name, count in nulls.items() if count == frame.height]
     codes = {key: report.currencies.get(key, "") for key in frame["currency"].unique()}
-    code = pl.col("currency").replace_strict(codes, return_dtype=pl.String)
-    return frame.drop(empty).with_columns(code.alias("currency_code")).rename({"group": "class"})
+    code = pl.col("currency").cast(pl.String).replace_strict(codes, return_dtype=pl.String)
+    return (
+        frame.drop(empty)
+        .with_columns(code.cast(WORD).alias("currency_code"))
+        .rename({"group": "class"})
+    )
 
 
 def breaks_csv(frame: pl.DataFrame) -> bytes:
@@ -56,7 +63,7 @@ def breaks_csv(frame: pl.DataFrame) -> bytes:
 def write_breaks_csv(frame: pl.DataFrame, file: IO[bytes]) -> None:
     """Write what `breaks_csv` gives, some thousand lines at a time."""
     file.write((",".join([*_columns(frame), QUOTED]) + "\r\n").encode())
-    file.writelines(_csv_lines(part).encode() for part in frame.iter_slices(CHUNK))
+    file.writelines(_csv_lines(as_texts(part)).encode() for part in frame.iter_slices(CHUNK))
 
 
 def _csv_lines(frame: pl.DataFrame) -> str:
@@ -107,9 +114,9 @@ def parquet(frame: pl.DataFrame) -> bytes:
 
 
 def write_parquet(frame: pl.DataFrame, file: IO[bytes]) -> None:
-    """Write what `parquet` gives."""
-    with _full_disk_told():
-        frame.write_parquet(file, compression="zstd", statistics=True, row_group_size=GROUP)
+    """Write what `parquet` gives, group by group."""
+    parts = (as_texts(part) for part in frame.iter_slices(GROUP))
+    write_parts(as_texts(frame.clear()).schema, parts, file)
 
 
 def write_parts(

@@ -7,7 +7,7 @@ from decimal import Decimal
 import polars as pl
 
 from flows.steps.breaks.causes import CauseLine
-from flows.steps.breaks.money import BASIS, counted
+from flows.steps.breaks.money import BASIS, COUNTED, COUNTED_BEYOND, counted
 from flows.steps.frames.beyond import exact_sum
 from flows.steps.reconcile.report import ReconciliationReport
 from schemas.amounts import EXACT
@@ -61,8 +61,11 @@ def pooled_causes(report: ReconciliationReport) -> dict[str, dict[str, Pooled]]:
     causes = {one.id: one for one in report.causes}
     pool_of = {state: pool for pool, states in POOLS.items() for state in states}
     groups = (
-        report.breaks.frame.filter(pl.col("cause").is_in(causes))
-        .with_columns(pl.col("state").replace_strict(pool_of, default=None).alias("pool"))
+        report.breaks.frame.select("state", "cause", "currency", BASIS, COUNTED, COUNTED_BEYOND)
+        .filter(pl.col("cause").is_in(causes))
+        .with_columns(
+            pl.col("state").cast(pl.String).replace_strict(pool_of, default=None).alias("pool")
+        )
         .drop_nulls("pool")
         .group_by("pool", "cause", "currency", BASIS, maintain_order=True)
         .agg(pl.len(), *counted(report.breaks.frame))

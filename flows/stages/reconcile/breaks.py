@@ -103,13 +103,13 @@ def breaks_left(
     connection: psycopg.Connection,
     scope: str,
     previous: Reconciliation | None,
-    found: pl.Series,
+    ids: pl.Series,
 ) -> pl.DataFrame:
-    """What the next run of a scope starts from, CARRIED; `found` are the ids of its breaks."""
+    """What the next run of a scope starts from, CARRIED, of the breaks with these ids."""
     if previous is None:
         return nothing_before()
     whose = reconciliations.scope_hash(scope)
-    before = from_saved(breaks_before(connection, whose, previous.id, found))
+    before = from_saved(breaks_before(connection, whose, previous.id, ids))
     # Breaks of an earlier version do not say by which terms they were found: those of their run.
     before = before.with_columns(
         pl.col("looked_rules").fill_null(pl.lit(previous.rules_hash)),
@@ -118,8 +118,8 @@ def breaks_left(
     unknown = before.filter((pl.col("state") == BreakState.ACCEPTED) & pl.col("seen").is_null())
     if unknown.is_empty():
         return before
-    ids = unknown["id"].to_list()
-    seen = accepted_on(connection, whose, previous.decided_through, ids)
+    accepted = unknown["id"].to_list()
+    seen = accepted_on(connection, whose, previous.decided_through, accepted)
     return with_seen(before, from_saved(seen))
 
 

@@ -21,6 +21,7 @@ from connectors.postgres.findings import rows_at
 from connectors.postgres.ledger import Extract
 from connectors.postgres.row_texts import row_texts_at
 from flows.stages.kept import is_cleared, open_archived
+from flows.stages.reconcile.put_aside import kept_parts
 from flows.stages.reconcile.sources import Gathered
 from flows.stages.rows.rejects import rewritten
 from flows.stages.rows.texts import RowTexts
@@ -28,7 +29,7 @@ from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.carried_states import is_open
 from flows.steps.breaks.match_breaks import line_key
-from flows.steps.frames.parts import Load, columns_of, parts_of
+from flows.steps.frames.parts import Load, PartedRows, columns_of, parts_of
 from schemas.breaks import BREAKS, BreakClass
 from schemas.field import Table
 from schemas.frame_types import WORD
@@ -58,7 +59,7 @@ CORRECTABLE = (
 
 
 def corrections(
-    workspace: Workspace, connection: psycopg.Connection, carried: pl.DataFrame, gathered: Gathered
+    workspace: Workspace, connection: psycopg.Connection, carried: PartedRows, gathered: Gathered
 ) -> dict[str, Write]:
     """Files by their name below the report's folder; none where no row can close a break."""
     extracts = {extract.id: extract for extract in gathered.extracts}
@@ -73,7 +74,9 @@ def corrections(
                 alike.setdefault((header.rows_file, header.names), {})[extract] = header
         for number, headers in enumerate(alike.values(), 1):
             more = "" if number == 1 else f"-{number}"
-            mine = rows.filter(pl.col("extract_id").is_in(list(headers)))
+            mine = kept_parts(
+                rows.filter(pl.col("extract_id").is_in(list(headers))).iter_slices(ROWS)
+            )
             texts = RowTexts(workspace, connection, [batch], without=gathered.unproven)
             pieces[f"{record}/{batch}{more}"] = partial(
                 _write, connection, table, batch, mine, headers, texts
@@ -89,7 +92,7 @@ def _write(
     connection: psycopg.Connection,
     table: Table,
     batch: int,
-    rows: pl.DataFrame,
+    rows: PartedRows,
     headers: Mapping[int, Header],
     texts: RowTexts,
     file: IO[bytes],
@@ -105,10 +108,10 @@ def _write(
 
 
 def _frames(
-    connection: psycopg.Connection, table: Table, batch: int, rows: pl.DataFrame
+    connection: psycopg.Connection, table: Table, batch: int, rows: PartedRows
 ) -> Iterator[pl.DataFrame]:
     """What `_lines` gives, of rows that are written as they were delivered."""
-    for part in rows.iter_slices(ROWS):
+    for part in rows:
         extracts, numbers = part["extract_id"].to_list(), part["row"].to_list()
         found = row_texts_at(connection, table, batch, extracts, numbers)
         yield found.join(part, on=["extract_id", "row"], maintain_order="left").select(
@@ -122,11 +125,11 @@ def _lines(
     connection: psycopg.Connection,
     table: Table,
     batch: int,
-    rows: pl.DataFrame,
+    rows: PartedRows,
     headers: Mapping[int, Header],
     texts: RowTexts,
 ) -> Iterator[RewrittenLine]:
-    for part in rows.iter_slices(ROWS):
+    for part in rows:
         extracts, numbers = part["extract_id"].to_list(), part["row"].to_list()
         ids = dict(zip(zip(extracts, numbers, strict=True), part["ids"], strict=True))
         for row in texts.filled(rows_at(connection, table, batch, extracts, numbers)):
@@ -141,13 +144,14 @@ def _corrects(connection: psycopg.Connection, extract: Extract) -> bool:
 
 
 def _wanted(
-    carried: pl.DataFrame, gathered: Gathered
+    carried: PartedRows, gathered: Gathered
 ) -> Iterator[tuple[tuple[str, int], pl.DataFrame]]:
     """By record kind and batch: the rows behind breaks (extract_id, row) and the breaks' ids."""
     # What cannot be proven is not written out as what was delivered.
     proven = ~pl.col("extract_id").is_in(list(gathered.unproven))
-    asked = carried.filter(is_open() & pl.col("code").is_in(CORRECTABLE)).select(
-        "id", "record", pl.col("file").cast(WORD), "line", "batch_id", "key"
+    correctable = carried.filter(is_open() & pl.col("code").is_in(CORRECTABLE))
+    asked = correctable.select("id", "record", "file", "line", "batch_id", "key").with_columns(
+        pl.col("file").cast(WORD)
     )
     for record in sorted(gathered.sources.extract):
         mine = asked.filter(pl.col("record") == record).drop("record")

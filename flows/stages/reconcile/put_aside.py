@@ -15,7 +15,15 @@ from connectors.files.open_files import most_open
 from connectors.settings import MIB
 from flows.stages.frame_file import FrameFile
 from flows.steps.frames.beyond import texts_last
-from flows.steps.frames.parts import Change, Keep, KeptFrame, Load, held
+from flows.steps.frames.parts import (
+    Change,
+    Keep,
+    KeptFrame,
+    Load,
+    PartedRows,
+    held,
+    held_rows,
+)
 from flows.steps.frames.ranges import Ranges, even_ranges
 from schemas.field import Kind, Table
 from schemas.tables import INSERT_BATCH_DATA
@@ -110,15 +118,15 @@ def keeper(in_memory: int = _SMALL) -> Keep:
     return keep
 
 
-def kept_parts(parts: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """The same frames, put into a file at once where there are several."""
+def kept_parts(parts: Iterable[pl.DataFrame]) -> PartedRows:
+    """The rows of frames with the same columns, put into a file at once where there are several."""
     first, *others = islice(parts := iter(parts), 2)
     if not others:
-        return iter((first,))
+        return held_rows(first)
     file = FrameFile(_NONE, "lz4")
     for part in chain((first, *others), parts):
         file.add(part)
-    return file.frames()
+    return PartedRows(first.columns, lambda names: file.frames(columns=names))
 
 
 def _read(file: FrameFile, number: int, columns: list[str]) -> pl.DataFrame:

@@ -6,10 +6,11 @@ run, and the next one starts anew.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -17,7 +18,7 @@ import psycopg
 
 from connectors.errors import ReconciliationUnknown
 from connectors.memory import give_arrays_back
-from connectors.postgres.breaks import decisions_since
+from connectors.postgres.breaks import decisions_since, unresolved
 from connectors.postgres.reconciliations import (
     Reconciliation,
     find_run,
@@ -49,20 +50,22 @@ from flows.stages.reconcile.why_gone import changed_sides, taken_back
 from flows.stages.reconcile.write import Written, render_text, write_reconciliation
 from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
-from flows.steps.breaks.aside import Gone, gone_since, other_terms
-from flows.steps.breaks.carry_forward import carry_forward
-from flows.steps.breaks.causes import find_causes, moments
+from flows.steps.breaks.aside import Gone, other_terms
+from flows.steps.breaks.carry_forward import carry_forward, explained
+from flows.steps.breaks.causes import moments
 from flows.steps.breaks.frame import no_breaks
+from flows.steps.breaks.lifecycle import nothing_before
 from flows.steps.breaks.saved import facts_of, parts, saved_parts
-from flows.steps.frames.light import without
+from flows.steps.frames.light import light
+from flows.steps.frames.parts import PartedRows
 from flows.steps.reconcile.conclusion import conclude
 from flows.steps.reconcile.cut_off import Cut, cut_off
-from flows.steps.reconcile.joins import JoinResult, reconcile_sources
+from flows.steps.reconcile.joins import reconcile_sources
 from flows.steps.reconcile.report import ReconciliationReport, RunLine
 from flows.steps.reconcile.self_test import self_test
 from flows.steps.rules.canonical import rules_hash, rules_text
 from flows.steps.rules.rules import Rules
-from schemas.life import ASIDE, OPEN, RESOLVED
+from schemas.life import OPEN
 from schemas.tables import CURRENCY_RATE
 
 log = logging.getLogger("recon.reconcile")
@@ -175,21 +178,19 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
         judgement = reconcile_sources(
             cut.kept, asked.rules, asked.as_of, service=gathered.service, cut=cut, keep=keeper()
         )
+        found = kept_parts(parts(judgement.breaks))
+        judgement = replace(judgement, breaks=no_breaks())  # They wait in a file from here on.
         previous = latest_run(connection, scope)
-        carried, decided_through = _carried(
-            workspace, connection, scope, previous, gathered, cut, judgement, asked
+        lives, decided_through = _carried(
+            workspace, connection, scope, previous, gathered, cut, found, judgement.tolerated, asked
         )
-        judgement = replace(judgement, breaks=no_breaks())
-        there = without(carried, pl.col("state").is_in((*RESOLVED, *ASIDE)))
         sources = gathered.sources
-        causes = find_causes(
-            there,
+        told, causes = explained(
+            kept_parts(lives),
             sources.database.get(CURRENCY_RATE.name),
             lambda breaks: moments(breaks, sources.extract),
         )
-        carried = carried.join(causes.of, on="id", how="left", maintain_order="left")
-        del there
-        # Before the report has its own order of the breaks beside them.
+        carried = kept_parts(told)
         kept = replace(gathered, sources=cut.kept)
         corrected = corrections(workspace, connection, carried, kept)
         number = next_number(connection)
@@ -222,10 +223,6 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
         )
         workspace.progress("reconcile", 2, 3)
         folder = folder_of(number)
-        # The report has its own order of the breaks: once it is made these wait to be saved.
-        carried = carried.drop("age_days", "age_business_days", "severity")
-        facts, saved = facts_of(carried), kept_parts(parts(carried))
-        del carried, causes
         written = write_reconciliation(workspace, folder, number, report, corrected, kept, previous)
         unsaved[number] = report, written
         reach("reconciliation-written")
@@ -241,7 +238,7 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
             previous=previous,
             decided_through=decided_through,
             folder=folder,
-            breaks=saved_parts(saved, facts),
+            breaks=saved_parts(carried, facts_of(carried)),
             by=asked.by,
             reason=restates,
             rules_text=rules_text(asked.rules),
@@ -262,23 +259,28 @@ def _carried(
     previous: Reconciliation | None,
     gathered: Gathered,
     cut: Cut,
-    judgement: JoinResult,
+    found: PartedRows,
+    tolerated: pl.DataFrame,
     asked: Asked,
-) -> tuple[pl.DataFrame, int]:
+) -> tuple[Iterator[pl.DataFrame], int]:
     """The breaks with their lives, severities and ages, and the last decision that was heard."""
     through = previous.decided_through if previous else 0
-    before = breaks_left(connection, scope, previous, judgement.breaks["id"])
+    left = partial(breaks_left, connection, scope, previous)
     decisions = decisions_since(connection, scope_hash(scope), through)
-    missing = gone_since(judgement.breaks, before)
+    gone = nothing_before()
+    if previous:
+        before, now = unresolved(connection, previous.id), found.select("id")["id"]
+        missing = before.filter(~before.is_in(now.implode())).to_frame()
+        gone = light(pl.concat(left(some.to_series()) for some in parts(missing)))
     carried = carry_forward(
-        judgement.breaks,
-        before,
+        found,
+        left,
         decisions,
-        _known_of(missing, workspace, connection, previous, gathered, cut, asked),
+        _known_of(gone, workspace, connection, previous, gathered, cut, asked),
         sources=cut.kept,
         rules=asked.rules,
         as_of=asked.as_of,
-        tolerated=judgement.tolerated,
+        tolerated=tolerated,
     )
     return carried, max((through, *decisions["id"]))
 

@@ -32,8 +32,11 @@ class AgeingLine:
     amounts: tuple[Decimal, ...]
 
 
+AGES = ("age_days", "age_business_days")
+
+
 def with_ages(carried: pl.DataFrame, as_of: date, calendar: str | None) -> pl.DataFrame:
-    """Add `age_days` and `age_business_days`, from the business date or else the first sighting.
+    """Add AGES, from the business date or else the first sighting.
 
     A break about a day to come has no age yet: 0.
     """

@@ -21,7 +21,7 @@ from flows.steps.rules.canonical import rules_hash
 from flows.steps.rules.rules import Rules
 from schemas.breaks import BREAKS, BreakClass
 from schemas.field import Table
-from schemas.life import RESOLVED, BreakState
+from schemas.life import BreakState
 from schemas.tables import (
     CURRENCY_RATE,
     EXTRACTS,
@@ -69,13 +69,6 @@ class Gone:
     """Which side changed, where more is known of that than `resolved_sides` tells."""
     taken_back: Mapping[int, str] = field(default_factory=dict)
     """What became of batches that are no longer in the run."""
-
-
-def gone_since(breaks: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
-    """The breaks of before, CARRIED, that were unresolved and are not among those of this run."""
-    return before.filter(~pl.col("state").is_in(RESOLVED)).join(
-        breaks.select("id"), on="id", how="anti"
-    )
 
 
 def resolved_sides(gone: pl.DataFrame, newest: pl.DataFrame) -> pl.DataFrame:

@@ -1,21 +1,32 @@
 """From the breaks a run found and those of the run before to what the report tells of each."""
 
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import date
 
 import polars as pl
 
 from flows.steps.breaks.ageing import with_ages
 from flows.steps.breaks.aside import Gone, set_aside
+from flows.steps.breaks.causes import Causes, Moments, find_causes
+from flows.steps.breaks.counted import counts
+from flows.steps.breaks.frame import gather
 from flows.steps.breaks.lifecycle import CHANGED, carry
+from flows.steps.breaks.saved import parts
 from flows.steps.breaks.severity import severities
+from flows.steps.frames.parts import PartedRows
 from flows.steps.frames.sources import Sources
 from flows.steps.rules.canonical import rules_hash
 from flows.steps.rules.rules import Rules
+from schemas.life import ASIDE, RESOLVED
+
+Left = Callable[[pl.Series], pl.DataFrame]
+"""Breaks as the runs before left them, CARRIED, by their ids."""
 
 
 def carry_forward(
-    breaks: pl.DataFrame,
-    before: pl.DataFrame,
+    found: PartedRows,
+    left: Left,
     decisions: pl.DataFrame,
     gone: Gone,
     *,
@@ -23,14 +34,47 @@ def carry_forward(
     rules: Rules,
     as_of: date,
     tolerated: pl.DataFrame,
-) -> pl.DataFrame:
-    """The breaks with their lives, severities and ages; frames as `lifecycle.carry` has them.
+) -> Iterator[pl.DataFrame]:
+    """The breaks with their lives, severities and ages, part by part: those found, then those gone.
 
-    `gone` are those of `before` that were not found again, `tolerated` as for `set_aside`.
+    Frames as `lifecycle.carry` has them. `gone` are those that were not found again, `tolerated` as
+    for `set_aside`.
     """
+    own = rules_hash(rules)
     changed = pl.DataFrame(schema=CHANGED)
+
+    def told(carried: pl.DataFrame) -> pl.DataFrame:
+        severe = carried.with_columns(severities(carried, rules, as_of))
+        return with_ages(severe, as_of, rules.calendar)
+
+    for part, decided in zip(found, _of_parts(found, decisions), strict=True):
+        yield told(carry(part, left(part["id"]), decided, changed, as_of, own))
     if gone.breaks.height:
         changed = set_aside(gone, sources=sources, rules=rules, as_of=as_of, tolerated=tolerated)
-    carried = carry(breaks, before, decisions, changed, as_of, rules_hash(rules))
-    carried = carried.with_columns(severities(carried, rules, as_of))
-    return with_ages(carried, as_of, rules.calendar)
+        yield from parts(told(carry(gather(()), gone.breaks, decisions, changed, as_of, own)))
+
+
+def _of_parts(found: PartedRows, decisions: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """What was decided about the breaks of each part."""
+    ids = [part.with_columns(part=number) for number, part in enumerate(found.read(["id"]))]
+    of_part = decisions.join(pl.concat(ids), left_on="break_id", right_on="id").partition_by(
+        "part", as_dict=True, include_key=False
+    )
+    for number in range(len(ids)):
+        yield of_part.get((number,), decisions.clear())
+
+
+def explained(
+    carried: PartedRows, rates: pl.DataFrame | None, moments: Moments | None
+) -> tuple[PartedRows, Causes]:
+    """Carried breaks with what they add to totals (`counts`) and their `cause`; and the causes.
+
+    These follow from all breaks, of which few columns are there at a time; see `find_causes`.
+    """
+    counted = counts(carried)
+    there = ~pl.col("state").is_in((*RESOLVED, *ASIDE))
+    causes = find_causes(carried.beside(counted).filter(there), rates, moments)
+    # Those that may have one are in the order of all.
+    at = carried.select("state").select(pl.when(there).then(there.cum_sum() - 1)).to_series()
+    told = carried.beside(counted.with_columns(causes.of["cause"][at]))
+    return told, replace(causes, of=causes.of.clear())  # It is beside them.

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from flows.steps.breaks.conversions import conversions
 from flows.steps.breaks.make import LINES, about_one_record, joined, left_of, money
 from flows.steps.breaks.match_breaks import line_key
-from flows.steps.breaks.money import BASIS, COUNTED, COUNTED_BEYOND, counted, with_counted
+from flows.steps.breaks.money import BASIS, COUNTED, COUNTED_BEYOND, counted
 from flows.steps.breaks.patterns import (
     AT,
     FEWEST,
@@ -36,7 +36,7 @@ from flows.steps.breaks.patterns import (
     twins,
 )
 from flows.steps.frames.beyond import exact_sum
-from flows.steps.frames.parts import columns_of, parts_of
+from flows.steps.frames.parts import PartedRows, columns_of, parts_of
 from schemas.breaks import Money
 from schemas.frame_types import WORD
 from schemas.own_tables import TIMES
@@ -46,6 +46,9 @@ Moments = Callable[[pl.DataFrame], pl.DataFrame]
 """When the records of some breaks happened: record, key and at."""
 Numbers = NDArray[np.int64]
 NONE = -1
+_NAMED = ("code", "record", "field")
+_VALUES = (*_NAMED, "expected", "found")
+"""What breaks are told by, and what their values are told by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,7 @@ class Causes:
     """The cause of each break that has one, and the groups."""
 
     of: pl.DataFrame
-    """`id` of the break and `cause`."""
+    """`id` of each break, in their order, and `cause`: null where it has none."""
     lines: tuple[CauseLine, ...]
     """The largest first, at most `LINES`."""
     left: int = 0
@@ -78,47 +81,49 @@ class Causes:
 
 
 def find_causes(
-    breaks: pl.DataFrame,
+    breaks: PartedRows,
     rates: pl.DataFrame | None = None,
     moments: Moments | None = None,
 ) -> Causes:
-    """Group breaks as `frame.gather` gives them, with what they add to totals where it is known.
+    """Group breaks as `frame.gather` gives them, with what they add to totals (COUNTED).
 
     `rates` are currency rates, to tell amounts that were converted; `moments` says when records
-    happened, to tell breaks of one hour.
+    happened, to tell breaks of one hour. Each rule reads the columns that it is about.
     """
-    if COUNTED not in breaks.columns:
-        breaks = with_counted(breaks)
-    numbered = breaks.with_row_index(AT)
-    chosen = _chosen(numbered, _by_value(numbered, rates))
-    rest = numbered.filter(pl.Series(chosen.group) == NONE)
-    if rest.height:
-        chosen = chosen.or_else(_chosen(numbered, _places(rest, moments)))
+    ids = breaks.select("id")
+    numbered = breaks.beside(ids.select(pl.int_range(pl.len(), dtype=pl.UInt32).alias(AT)))
+    chosen = _chosen(ids.height, _by_value(numbered, rates))
+    left = pl.DataFrame({"left": chosen.group == NONE})
+    if left["left"].any():
+        rest = numbered.beside(left).filter(pl.col("left"))
+        chosen = chosen.or_else(_chosen(ids.height, _places(rest, moments)))
     names = [
         _name(rule, about) for rule, about in chosen.groups.select("rule", "about").iter_rows()
     ]
     causes = chosen.groups.select(pl.Series("cause", names, pl.String), "title")
     group = pl.Series("group", chosen.group).replace(NONE, None).cast(pl.UInt32)
-    of = breaks.select("id").hstack([causes["cause"].gather(group), group])
+    of = pl.DataFrame([causes["cause"].gather(group), group])
     return Causes(
-        of.drop_nulls("cause").select("id", "cause"),
-        _lines(breaks, of.select("cause", "group"), causes),
+        ids.hstack(of.select("cause")),
+        _lines(breaks.beside(of), causes),
         left_of(of["cause"].drop_nulls().n_unique()),
     )
 
 
-def _by_value(breaks: pl.DataFrame, rates: pl.DataFrame | None) -> Iterator[Candidates]:
-    yield twins(breaks)
-    amounts = exact_amounts(breaks)
+def _by_value(breaks: PartedRows, rates: pl.DataFrame | None) -> Iterator[Candidates]:
+    yield twins(breaks.select(AT, "code", "record", "key"))
+    read = breaks.read([AT, "id", *_VALUES, "tenant", "key", "side", "currency"])
+    amounts = pl.concat(map(exact_amounts, read))
     yield swapped(amounts)
+    amounts = amounts.drop("tenant", "key", "side")
     yield factors(amounts)
     yield conversions(amounts, rates)
     yield transposed(amounts)
     yield differences(amounts)
     del amounts
-    yield from shifts(breaks)
-    yield _named(breaks)
-    yield _values(breaks)
+    yield from shifts(breaks.select(AT, *_VALUES))
+    yield _named(breaks.select(AT, *_NAMED, "note"))
+    yield _values(breaks.select(AT, *_VALUES))
 
 
 def moments(breaks: pl.DataFrame, extract: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
@@ -162,10 +167,10 @@ class _Chosen:
         return _Chosen(group, pl.concat([self.groups, other.groups]))
 
 
-def _chosen(breaks: pl.DataFrame, proposed: Iterable[Candidates]) -> _Chosen:
-    """One cause per break; groups that others left too few breaks are given up."""
-    sizes = np.zeros(breaks.height, np.uint32)
-    group = np.full(breaks.height, NONE, np.int64)
+def _chosen(breaks: int, proposed: Iterable[Candidates]) -> _Chosen:
+    """One cause for each of so many breaks; groups that others left too few are given up."""
+    sizes = np.zeros(breaks, np.uint32)
+    group = np.full(breaks, NONE, np.int64)
     groups = [pl.DataFrame(schema=dict.fromkeys(("rule", "about", "title"), pl.String))]
     fewest: list[int] = []
     for one in proposed:
@@ -213,24 +218,23 @@ def _values(breaks: pl.DataFrame) -> Candidates:
     )
 
 
-def _places(breaks: pl.DataFrame, moments: Moments | None) -> Iterator[Candidates]:
+def _places(breaks: PartedRows, moments: Moments | None) -> Iterator[Candidates]:
     """One code in one file, in one batch, or in one hour."""
     about = joined(pl.col("code"), pl.col("record"))
     for rule, column in (("file", "file"), ("batch", "batch_id")):
         yield candidates(
-            breaks.select(AT, "code", "record", column).filter(pl.col(column).is_not_null()),
+            breaks.filter(pl.col(column).is_not_null()).select(AT, "code", "record", column),
             rule,
             joined(about, pl.col(column)),
             pl.format("{} in {} {}", title(), pl.lit(rule), column),
         )
     if moments is None:
         return
+    known = moments(breaks.select("record", "file", "line")).unique(["record", "key"])
     hours = (
         breaks.filter(about_one_record())
         .select(AT, "code", "record", "key")
-        .join(
-            moments(breaks).unique(["record", "key"]), on=["record", "key"], maintain_order="left"
-        )
+        .join(known, on=["record", "key"], maintain_order="left")
         .with_columns(pl.col("at").dt.truncate("1h").dt.to_string("%Y-%m-%d %H:00").alias("hour"))
     )
     yield candidates(
@@ -241,17 +245,18 @@ def _places(breaks: pl.DataFrame, moments: Moments | None) -> Iterator[Candidate
     )
 
 
-def _lines(breaks: pl.DataFrame, of: pl.DataFrame, causes: pl.DataFrame) -> tuple[CauseLine, ...]:
+def _lines(breaks: PartedRows, causes: pl.DataFrame) -> tuple[CauseLine, ...]:
+    """`breaks` have the `cause` and the `group` of each."""
     titles = causes["title"]
+    of_money = (BASIS, COUNTED, COUNTED_BEYOND)
+    told = breaks.select("id", "cause", "group", "currency", *of_money)
     grouped = (
-        breaks.select("id", "currency", BASIS, COUNTED, COUNTED_BEYOND)
-        .hstack(of)
-        .drop_nulls("cause")
+        told.drop_nulls("cause")
         .group_by("cause", "currency", BASIS, maintain_order=True)
         .agg(
             pl.col("group").first(),
             pl.len().alias("breaks"),
-            *counted(breaks),
+            *counted(told),
             pl.col("id").first(),
         )
     )

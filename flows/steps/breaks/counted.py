@@ -3,7 +3,8 @@
 import polars as pl
 
 from flows.steps.breaks.carried_states import BEFORE, is_aside
-from flows.steps.breaks.frame import BREAK_SCHEMA
+from flows.steps.breaks.frame import BREAK_SCHEMA, IDENTITY
+from flows.steps.breaks.lifecycle import REMEMBERED
 from flows.steps.breaks.money import (
     BASIS,
     COUNTED,
@@ -12,37 +13,48 @@ from flows.steps.breaks.money import (
     basis,
     with_counted,
 )
-from flows.steps.frames.light import light, looked_up, without
+from flows.steps.frames.light import light, looked_up
+from flows.steps.frames.parts import PartedRows
 from schemas.life import RESOLVED
 
+COUNTS = tuple(name + when for name in (BASIS, COUNTED, COUNTED_BEYOND) for when in ("", BEFORE))
+"""The columns of `counts`."""
 
-def with_counts(carried: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
-    """Carried breaks with what they add to totals now, and what they added before (`COUNTED`).
 
-    What is set aside is counted by itself: it takes no money from a break that is open.
+def counts(carried: PartedRows) -> pl.DataFrame:
+    """What each of all carried breaks adds to totals now, and what it added before (COUNTS).
+
+    What is set aside is counted by itself: it takes no money from a break that is open. What counts
+    now and what counted before are there one after the other.
     """
-    resolved = pl.col("state").is_in(RESOLVED)
-    there = [
-        without(breaks, resolved).select(
-            "id", "state", *(name for name in COUNTED_BY), pl.lit(when).alias("when")
-        )
-        for breaks, when in ((carried, ""), (before, BEFORE))
-        if breaks.height or not when
-    ]
-    counted = with_counted(pl.concat(there), pl.concat_str("when", is_aside().cast(pl.String)))
-    now, was = (without(counted, pl.col("when") != when) for when in ("", BEFORE))
-    was = was.select("id", pl.col(BASIS, COUNTED, COUNTED_BEYOND).name.suffix(BEFORE))
+    was = _added(_before(carried))
+    there = ~pl.col("state").is_in(RESOLVED)
+    now = _added(carried.filter(there).select("id", "state", *COUNTED_BY))
     # Those that count now are in the order of all.
-    there_now = ~resolved
-    at = carried.select(pl.when(there_now).then(there_now.cum_sum() - 1)).to_series()
-    both = looked_up(carried.with_columns(now.select(COUNTED, COUNTED_BEYOND)[at]), was)
-    return light(both).with_columns(
-        basis(),
-        *(
-            pl.when(resolved).then(name + BEFORE).otherwise(name).alias(name)
-            for name in (COUNTED, COUNTED_BEYOND)
-        ),
+    every = carried.select("id", "state")
+    at = every.select(pl.when(there).then(there.cum_sum() - 1)).to_series()
+    both = looked_up(
+        every.hstack(now.select(COUNTED, COUNTED_BEYOND)[at]),
+        was.select("id", pl.col(BASIS, COUNTED, COUNTED_BEYOND).name.suffix(BEFORE)),
     )
+    money = pl.concat(part.select(basis()) for part in carried.read([*COUNTED_BY]))
+    # What is resolved adds nothing now: of it is told what it added.
+    told = (
+        pl.when(there).then(name).otherwise(name + BEFORE).alias(name)
+        for name in (COUNTED, COUNTED_BEYOND)
+    )
+    return light(both.hstack(money).with_columns(told).select(COUNTS))
+
+
+def _before(carried: PartedRows) -> pl.DataFrame:
+    """Breaks that were there before, in the order of the ledger, as far as they counted."""
+    resolved = pl.col(f"state{BEFORE}").is_in(RESOLVED)
+    names = {name: name.removesuffix(BEFORE) for name in REMEMBERED}
+    return carried.filter(~resolved).select("id", *IDENTITY, *names).rename(names).sort("id")
+
+
+def _added(breaks: pl.DataFrame) -> pl.DataFrame:
+    return with_counted(breaks, is_aside()).select("id", BASIS, COUNTED, COUNTED_BEYOND)
 
 
 def counted_alone(left: pl.DataFrame) -> pl.DataFrame:

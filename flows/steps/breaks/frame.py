@@ -1,12 +1,13 @@
 """Breaks as a frame: one line per difference, with a stable id."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 
 import polars as pl
 
 from flows.steps.frames.light import light
+from flows.steps.frames.parts import Load, columns_of, held, own_name
 from schemas.frame_types import AMOUNT
 
 BREAK_SCHEMA: dict[str, pl.DataType] = {
@@ -77,23 +78,53 @@ def numbered(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 def gather(frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
     """All breaks with their ids, in the one order reports show them; repeated ones told once."""
-    columns = [pl.col(name).cast(dtype) for name, dtype in BREAK_SCHEMA.items()]
-    parts = [frame.lazy().select(columns) for frame in frames]
-    everything = light(pl.concat([no_breaks().lazy(), *parts]).collect())
-    everything = everything.with_columns(break_ids(everything).alias("id"), pl.col("amount").abs())
-    by = ("code", "record", "tenant", "key", "field", "side", "file", "line")
-    order = everything.select(pl.arg_sort_by(*by, nulls_last=True)).to_series()
-    order = order.filter(everything["id"].gather(order).is_first_distinct())
-    return everything.select("id", *BREAK_SCHEMA)[order]
+    return gather_parts([held(frame) for frame in frames])
+
+
+def gather_parts(parts: Sequence[Load]) -> pl.DataFrame:
+    """As `gather`, of frames that may be put aside: of what orders none a few columns at a time."""
+    first = _columns(parts, _ORDER)
+    ids = break_ids(first)
+    order = first.select(pl.arg_sort_by(*_ORDER, nulls_last=True)).to_series()
+    order = order.filter(ids.gather(order).is_first_distinct())
+    gathered = [ids.gather(order).to_frame(), first[order]]
+    del ids, first
+    gathered += (_columns(parts, names)[order] for names in _OTHERS)
+    everything = pl.concat(gathered, how="horizontal")
+    return everything.select("id", *BREAK_SCHEMA).with_columns(pl.col("amount").abs())
+
+
+_ORDER = ("code", "record", "tenant", "key", "field", "side", "file", "line")
+_OTHERS = (
+    ("currency", "expected", "found"),
+    ("delta",),
+    ("amount",),
+    ("date", "debt", "batch_id", "note"),
+)
+"""What is read together; with amounts come the texts beside them."""
+_TOGETHER = 20_000
+"""Breaks whose ids are made together: as objects they are many times as large."""
+
+
+def _columns(parts: Sequence[Load], names: Collection[str]) -> pl.DataFrame:
+    told = {name: dtype for name, dtype in BREAK_SCHEMA.items() if own_name(name) in names}
+    columns = [pl.col(name).cast(dtype) for name, dtype in told.items()]
+    frames = [columns_of(part, names).lazy().select(columns) for part in parts]
+    return light(pl.concat([pl.LazyFrame(schema=told), *frames]).collect())
 
 
 def break_ids(breaks: pl.DataFrame) -> pl.Series:
     """16 hex digits for every break, the same in every run."""
-    texts = breaks.select(
-        pl.concat_str(
-            (pl.col(name).cast(pl.String).fill_null("") for name in IDENTITY), separator="\x1f"
-        )
-    ).to_series()
-    return pl.Series(
-        "id", [hashlib.sha256(text.encode()).hexdigest()[:16] for text in texts], dtype=pl.String
+    text = pl.concat_str(
+        (pl.col(name).cast(pl.String).fill_null("") for name in IDENTITY), separator="\x1f"
     )
+    parts = [
+        _ids(part.select(text).to_series())
+        for part in breaks.select(IDENTITY).iter_slices(_TOGETHER)
+    ]
+    return pl.concat([_ids(()), *parts], rechunk=True)
+
+
+def _ids(texts: Iterable[str]) -> pl.Series:
+    found = [hashlib.sha256(text.encode()).hexdigest()[:16] for text in texts]
+    return pl.Series("id", found, dtype=pl.String)

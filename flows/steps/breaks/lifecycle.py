@@ -6,8 +6,8 @@ import polars as pl
 
 from flows.steps.breaks.acceptance import BOUND, SEEN, holds
 from flows.steps.breaks.carried_states import BEFORE, is_aside
-from flows.steps.breaks.counted import with_counts
-from flows.steps.breaks.frame import BREAK_SCHEMA
+from flows.steps.breaks.frame import BREAK_SCHEMA, IDENTITY
+from flows.steps.breaks.money import COUNTED_BY
 from flows.steps.frames.light import light, looked_up
 from schemas.frame_types import Dtype, frame_schema
 from schemas.ledger import DECISION
@@ -59,8 +59,9 @@ DECISIONS: dict[str, Dtype] = frame_schema(DECISION)
 """What was decided since that run, as the ledger has it; a higher id was decided later."""
 
 REMEMBERED: dict[str, Dtype] = {
-    f"{name}{BEFORE}": CARRIED[name] for name in ("state", "currency", "amount")
+    f"{name}{BEFORE}": CARRIED[name] for name in ("state", *COUNTED_BY) if name not in IDENTITY
 }
+"""What the run before left of a break: its state, and what it added to totals by."""
 
 _TERMS = {f"seen_{name}": f"was_{name}" for name in BOUND} | {"up_to": "limit"}
 """The terms of an acceptance, and how they are called until it is known whether it holds."""
@@ -80,7 +81,8 @@ def carry(
     `changed` names the side that changed for breaks that are gone (`id`, and `side` as a letter of
     a truth source; null where this run could not find them, with the other columns of CHANGED if
     more is known). `rules` is the hash of the rules of this run. Columns of `breaks` beyond its
-    schema are kept. One line per id, in the order of `breaks`, then those gone.
+    schema are kept. One line per id, in the order of `breaks`, then those gone. Each break is
+    carried by itself: some at a time are carried as all of them are.
     """
     assert breaks["id"].is_unique().all(), "breaks come from `gather`, each told once"
     standings = _standings(before, decisions, as_of)
@@ -124,7 +126,7 @@ def carry(
             for name, dtype in gone.schema.items()
             if name not in there
         )
-    return with_counts(light(together.select(_life(as_of) + _extra(breaks))), before)
+    return light(together.select(_life(as_of) + _extra(breaks)))
 
 
 def standing_now(before: pl.DataFrame, decisions: pl.DataFrame, as_of: date) -> pl.DataFrame:

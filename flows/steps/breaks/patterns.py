@@ -159,8 +159,10 @@ def factors(amounts: pl.DataFrame) -> Candidates:
     for times in FACTORS:
         cases += [(f == e * times, f"{times} times"), (e == f * times, f"1/{times} of")]
     factor = pl.coalesce(pl.when(case).then(pl.lit(words)) for case, words in cases)
+    # Of nearly all amounts there is none: nothing is written of these.
+    some = amounts.filter(pl.any_horizontal(case for case, _ in cases))
     return candidates(
-        amounts.with_columns(factor.alias("factor")).filter(pl.col("factor").is_not_null()),
+        some.with_columns(factor.alias("factor")),
         "factor",
         joined(field_name(), pl.col("factor")),
         pl.format("{} is {} what was delivered", "field", "factor"),

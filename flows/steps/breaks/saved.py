@@ -5,10 +5,11 @@ from collections.abc import Iterable, Iterator, Sequence
 import polars as pl
 
 from flows.steps.breaks.acceptance import BOUND, SEEN
-from flows.steps.breaks.carried_states import BEFORE
+from flows.steps.breaks.ageing import AGES
+from flows.steps.breaks.counted import COUNTS
 from flows.steps.breaks.lifecycle import CARRIED, REMEMBERED
-from flows.steps.breaks.money import BASIS, COUNTED, COUNTED_BEYOND
 from flows.steps.frames.light import light
+from flows.steps.frames.parts import PartedRows, held_rows
 from schemas.ledger import BREAK_STATE
 from schemas.life import BreakState
 
@@ -16,14 +17,13 @@ PART = 20_000
 """Breaks that are written out, or read, together."""
 _ALWAYS = ("note",)
 """Of what is said of no break: so that there are facts at all."""
-_COUNTS = tuple(name + when for name in (BASIS, COUNTED, COUNTED_BEYOND) for when in ("", BEFORE))
 _SAVED = tuple(field.name for field in BREAK_STATE)
 _FACTS = [name for name in CARRIED if name not in (*_SAVED, "id")]
 
 
 def to_saved(carried: pl.DataFrame) -> pl.DataFrame:
     """Carried breaks as rows of the ledger, without the run's number."""
-    return pl.concat(saved_parts(parts(carried), facts_of(carried)))
+    return pl.concat(saved_parts(parts(carried), facts_of(held_rows(carried))))
 
 
 def parts(carried: pl.DataFrame) -> Iterator[pl.DataFrame]:
@@ -31,16 +31,15 @@ def parts(carried: pl.DataFrame) -> Iterator[pl.DataFrame]:
     yield from carried.iter_slices(PART) if carried.height else [carried]
 
 
-def facts_of(carried: pl.DataFrame) -> list[str]:
+def facts_of(carried: PartedRows) -> list[str]:
     """The columns that are facts of breaks: what no break has a value of is not said of each."""
-    # What a break adds to totals follows from the breaks that are there beside it.
-    left_out = {*_SAVED, "id", *REMEMBERED, *_COUNTS}
-    nulls = carried.null_count().row(0, named=True)
-    return [
-        name
-        for name in carried.columns
-        if name not in left_out and (nulls[name] < carried.height or name in _ALWAYS)
-    ]
+    # What a break adds to totals follows from the breaks that are there beside it; severity and
+    # ages from the rules and the day.
+    left_out = {*_SAVED, "id", *REMEMBERED, *COUNTS, "severity", *AGES}
+    names = [name for name in carried.names if name not in left_out]
+    told = pl.concat(part.select(pl.all().count()) for part in carried.read(names)).sum()
+    values = told.row(0, named=True)
+    return [name for name in names if values[name] or name in _ALWAYS]
 
 
 def saved_parts(carried: Iterable[pl.DataFrame], facts: Sequence[str]) -> Iterator[pl.DataFrame]:

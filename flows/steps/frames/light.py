@@ -2,6 +2,8 @@
 
 import polars as pl
 
+from schemas.frame_types import WORD
+
 
 def light(frame: pl.DataFrame) -> pl.DataFrame:
     """The frame with one null in place of each column that has nothing else.
@@ -22,6 +24,11 @@ def without(frame: pl.DataFrame, unwanted: pl.Expr) -> pl.DataFrame:
     """The frame without some rows; the same frame, and no copy of it, where there are none."""
     found = frame.select(unwanted.fill_null(value=False)).to_series()
     return frame.filter(~found) if found.any() else frame
+
+
+def as_texts(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame as files hold it: a text in place of each word (`WORD`)."""
+    return frame.cast({WORD: pl.String})
 
 
 def looked_up(frame: pl.DataFrame, known: pl.DataFrame, suffix: str = "_right") -> pl.DataFrame:

@@ -4,12 +4,13 @@ What has one key is in one part, on every side; the parts follow each other by t
 the key. Whoever goes through parts holds one of them; asked for as of any mapping, a kind is whole.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import polars as pl
 
+from flows.steps.frames.light import light
 from schemas.amounts import BEYOND, UNREADABLE
 
 Load = Callable[[], pl.DataFrame]
@@ -31,6 +32,54 @@ class KeptFrame:
         return self.read(self.names)
 
 
+@dataclass(frozen=True, slots=True)
+class PartedRows:
+    """Rows that were put aside some thousand together: not all of a frame is there at a time."""
+
+    names: list[str]
+    """Their columns."""
+    read: Callable[[list[str]], Iterable[pl.DataFrame]]
+    """Some columns of them, part by part."""
+
+    def __iter__(self) -> Iterator[pl.DataFrame]:
+        return iter(self.read(self.names))
+
+    def beside(self, more: pl.DataFrame) -> "PartedRows":
+        """The rows, each with that of a frame that has one for each of them."""
+
+        def read(names: list[str]) -> Iterator[pl.DataFrame]:
+            at = 0
+            own = [name for name in names if name not in more.columns]
+            for part in self.read(own or self.names[:1]):
+                yield part.hstack(more.slice(at, part.height)).select(names)
+                at += part.height
+
+        return PartedRows([*self.names, *more.columns], read)
+
+    def filter(self, rows: pl.Expr) -> "PartedRows":
+        """Some of the rows."""
+        asked = rows.meta.root_names()
+
+        def read(names: list[str]) -> Iterator[pl.DataFrame]:
+            for part in self.read(list(dict.fromkeys([*names, *asked]))):
+                yield part.filter(rows).select(names)
+
+        return PartedRows(self.names, read)
+
+    def select(self, *names: str) -> pl.DataFrame:
+        """Some columns of all rows."""
+        return light(pl.concat(self.read(list(names)), rechunk=True))
+
+    def whole(self) -> pl.DataFrame:
+        """All columns of all rows."""
+        return self.select(*self.names)
+
+
+def held_rows(frame: pl.DataFrame) -> PartedRows:
+    """All rows of a frame in one part, where they are."""
+    return PartedRows(frame.columns, lambda names: (frame.select(names),))
+
+
 def columns_of(load: Load, names: Collection[str]) -> pl.DataFrame:
     """Some columns of a part, as far as it has them, with the texts beside amounts (`beyond`)."""
     if not isinstance(load, KeptFrame):
@@ -45,7 +94,12 @@ def names_of(load: Load) -> Sequence[str]:
 
 
 def _asked(there: Sequence[str], names: Collection[str]) -> list[str]:
-    return [one for one in there if one.removesuffix(BEYOND).removesuffix(UNREADABLE) in names]
+    return [one for one in there if own_name(one) in names]
+
+
+def own_name(column: str) -> str:
+    """The column that a column of texts is beside; of any other its own name."""
+    return column.removesuffix(BEYOND).removesuffix(UNREADABLE)
 
 
 class PartedSide(Mapping[str, pl.DataFrame]):

@@ -13,44 +13,60 @@ from flows.steps.breaks.acceptance import (
 from flows.steps.breaks.carried_states import RULES, is_aside
 from flows.steps.breaks.make import LINES
 from flows.steps.frames.beyond import largest_first, number_of, parted
+from flows.steps.frames.light import light, without
+from flows.steps.frames.parts import PartedRows
 from flows.steps.reconcile.report import AgainLine, AsideLine, OutgrownLine
 from flows.steps.reconcile.reported_breaks import MONEY, SCHEMA, Breaks
 from schemas.amounts import BEYOND
 from schemas.breaks import BREAKS, Severity
+from schemas.life import RESOLVED
 
 RANK = {Severity.HIGH: 0, Severity.MEDIUM: 1, Severity.LOW: 2}
 
 
-def reported(there: pl.DataFrame) -> Breaks:
+def reported(carried: PartedRows) -> Breaks:
     """Open, accepted and expired breaks: most severe first, then the largest."""
-    there = there.with_columns(acceptance(there).alias("acceptance"))
-    shown = {*SCHEMA, "aside_because", "acceptance", *(name + BEYOND for name in MONEY)}
-    ordered = there.select(name for name in there.columns if name in shown).sort(
-        pl.col("severity").replace_strict({key.value: rank for key, rank in RANK.items()}),
-        largest_first(),
-        "code",
-        "record",
-        "key",
-        "field",
-        "id",
-        descending=[False, True, *[False] * 5],
-        nulls_last=True,
-    )
-    return Breaks(
-        ordered.with_columns(
-            _by_code({code: one.group.value for code, one in BREAKS.items()}).alias("group"),
-            _by_code({code: one.action for code, one in BREAKS.items()}).alias("action"),
-            *(
-                pl.col(name).cast(pl.String).fill_null("")
-                for name in ("field", "side", "currency", "cause", "owner")
-            ),
-            pl.concat_str(
-                [_said(name) for name in ("aside_because", "acceptance", "note")],
-                separator="; ",
-                ignore_nulls=True,
-            ).alias("note"),
-            *(column for name in MONEY for column in _amounts(ordered, name)),
-        ).select(pl.col(name).cast(of) for name, of in SCHEMA.items())
+    order = _order(carried)
+    parts: dict[str, list[pl.Series]] = {name: [] for name in SCHEMA}
+    for part in carried:
+        for column in _lines(without(part, _RESOLVED)):
+            parts[column.name].append(column)
+    # Of each column there are two copies for a moment, and never of all of them.
+    columns = (pl.concat(parts.pop(name)).gather(order) for name in SCHEMA)
+    return Breaks(pl.concat([light(one.to_frame()) for one in columns], how="horizontal"))
+
+
+_RESOLVED = pl.col("state").is_in(RESOLVED)
+
+
+def _order(carried: PartedRows) -> pl.Series:
+    """The numbers of those that are not resolved, as reports show them."""
+    by = ("code", "record", "key", "field", "id")
+    there = carried.select("state", "severity", "amount", "amount" + BEYOND, *by)
+    rank = pl.col("severity").replace_strict({key.value: rank for key, rank in RANK.items()})
+    descending = [False, True, *[False] * len(by)]
+    order = pl.arg_sort_by(rank, largest_first(), *by, descending=descending, nulls_last=True)
+    return without(there, _RESOLVED).select(order).to_series()
+
+
+def _lines(there: pl.DataFrame) -> pl.DataFrame:
+    """Some breaks as reports have them (`SCHEMA`)."""
+    return there.with_columns(
+        _by_code({code: one.group.value for code, one in BREAKS.items()}).alias("group"),
+        _by_code({code: one.action for code, one in BREAKS.items()}).alias("action"),
+        acceptance(there).alias("acceptance"),
+        *(
+            pl.col(name).cast(pl.String).fill_null("")
+            for name in ("field", "side", "currency", "cause", "owner")
+        ),
+        *(column for name in MONEY for column in _amounts(there, name)),
+    ).select(
+        pl.concat_str(
+            [_said(name) for name in ("aside_because", "acceptance", "note")],
+            separator="; ",
+            ignore_nulls=True,
+        ).alias("note"),
+        *(pl.col(name).cast(of) for name, of in SCHEMA.items() if name != "note"),
     )
 
 
@@ -96,13 +112,12 @@ def outgrown_lines(there: pl.DataFrame) -> tuple[OutgrownLine, ...]:
     return tuple(OutgrownLine(*row) for row in told.iter_rows())
 
 
-def accepted_again(there: pl.DataFrame, signed: pl.DataFrame | None) -> pl.DataFrame:
+def accepted_again(carried: PartedRows, signed: pl.DataFrame | None) -> pl.DataFrame:
     """Breaks that were accepted as something else when the last report was approved."""
     if signed is None or signed.is_empty():
-        return there.clear()
-    accepted = there.filter(pl.col("seen")).with_columns(
-        name_of(), accepted_terms().alias("accepted_as")
-    )
+        return pl.DataFrame()
+    seen = carried.filter(pl.col("seen")).whole()
+    accepted = seen.with_columns(name_of(), accepted_terms().alias("accepted_as"))
     return accepted.join(signed, on="id").filter(pl.col("signed_as") != pl.col("accepted_as"))
 
 

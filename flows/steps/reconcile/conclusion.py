@@ -8,12 +8,13 @@ import polars as pl
 
 from flows.steps.breaks.acceptance import outgrown
 from flows.steps.breaks.ageing import ageing
-from flows.steps.breaks.carried_states import is_open, is_unseen
+from flows.steps.breaks.carried_states import BEFORE, is_open, is_unseen
 from flows.steps.breaks.causes import Causes
+from flows.steps.breaks.counted import COUNTS
 from flows.steps.breaks.make import left_of
 from flows.steps.breaks.match_breaks import line_key
 from flows.steps.frames.light import without
-from flows.steps.frames.parts import Load
+from flows.steps.frames.parts import Load, PartedRows
 from flows.steps.frames.sources import Sources, are_among, record_schema
 from flows.steps.frames.statuses import STATUS
 from flows.steps.reconcile.break_lines import (
@@ -73,6 +74,11 @@ ACCEPTABLE = (Status.MISMATCH, Status.MISSING_IN_TARGET, Status.MISSING_IN_EXTRA
 """Statuses that become MATCHED_MANUAL when every break of the record is accepted."""
 _NO_DAYS = pl.DataFrame(schema={"first": pl.Date, "last": pl.Date})
 _NO_TENANTS = pl.Series("tenant", [], pl.Int32)
+_ASKED = (
+    *("state", "code", "currency", "age_days", "seen", "aside_by", "aside_because", "accepted_by"),
+    *(f"state{BEFORE}", f"currency{BEFORE}", *COUNTS),
+)
+"""What of breaks the figures are made of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,17 +146,16 @@ def _kind(
     )
 
 
-def accepted_keys(carried: pl.DataFrame) -> pl.DataFrame:
+def accepted_keys(carried: PartedRows) -> pl.DataFrame:
     """`record`, `tenant` and `key` of the records of which every break is accepted.
 
     Breaks of a debt are about payments too, and told by what may be the key of another tenant's.
     """
-    there = carried.filter(~pl.col("state").is_in(RESOLVED))
-    accepted = there.filter(pl.col("state") == BreakState.ACCEPTED)
-    settled = accepted.join(
-        there.filter(is_open()), on=["record", "tenant", "key"], how="anti", nulls_equal=True
-    )
-    return settled.select("record", "tenant", "key").unique()
+    on = ["record", "tenant", "key"]
+    accepted = carried.filter(pl.col("state") == BreakState.ACCEPTED).select(*on).unique()
+    if accepted.is_empty():
+        return accepted
+    return accepted.join(carried.filter(is_open()).select(*on), on=on, how="anti", nulls_equal=True)
 
 
 def with_accepted(
@@ -180,7 +185,7 @@ def conclude(
     *,
     sources: Sources,
     judgement: JoinResult,
-    carried: pl.DataFrame,
+    carried: PartedRows,
     causes: Causes,
     self_test: SelfTest,
     rules: Rules,
@@ -190,8 +195,22 @@ def conclude(
 ) -> ReconciliationReport:
     """Everything the report shows.
 
-    `carried` are the breaks as `lifecycle.carry` left them, with `severity`, `cause` and ages.
+    `carried` are the breaks as `lifecycle.carry` left them, with `severity`, `cause` and ages. Few
+    of their columns are read at a time.
     """
+    breaks = carried.select(*_ASKED)
+    there = without(breaks, pl.col("state").is_in(RESOLVED))
+    forward, of_accepted = roll_forward(breaks), accepted_forward(breaks)
+    of_aside = aside_forward(breaks)
+    every = (*forward, *of_accepted, *of_aside)
+    open_ones = int(there.select(is_open().sum()).item())
+    accepted = int((there["state"] == BreakState.ACCEPTED).sum())
+    aside = aside_lines(there)
+    aged = ageing(there)
+    incomplete = (*facts.incomplete, *_not_looked_at(there))
+    del breaks, there  # Before records are read.
+    other = carried.filter(outgrown()).whole()
+    again = accepted_again(carried, facts.signed_acceptances)
     accepted_ones = accepted_keys(carried)
     kinds = [
         _kind(
@@ -212,10 +231,6 @@ def conclude(
         for line in chain_lines(one, service=service and one.table.name in PUSHES)
     )
     proven = tuple(proof for one in money_sides for proof in proofs(one))
-    there = without(carried, pl.col("state").is_in(RESOLVED))
-    forward, of_accepted = roll_forward(carried), accepted_forward(carried)
-    of_aside = aside_forward(carried)
-    every = (*forward, *of_accepted, *of_aside)
     unexplained = [
         *(
             f"{title_of(p.record)} {p.field}: {p.unexplained} unexplained"
@@ -231,12 +246,6 @@ def conclude(
         *("the roll-forward does not tie" for one in every if _off(one)),
         *_missed(self_test),
     ]
-    open_ones = int(there.select(is_open().sum()).item())
-    accepted = int((there["state"] == BreakState.ACCEPTED).sum())
-    aside = aside_lines(there)
-    other = there.filter(outgrown())
-    again = accepted_again(there, facts.signed_acceptances)
-    incomplete = (*facts.incomplete, *_not_looked_at(there))
     because = (
         *incomplete,
         *dict.fromkeys(unexplained),
@@ -257,8 +266,8 @@ def conclude(
         chain=chain,
         controls=controls,
         proofs=proven,
-        breaks=reported(there),
-        ageing=ageing(there),
+        breaks=reported(carried),
+        ageing=aged,
         roll_forward=forward,
         rates=judgement.rates,
         plans=judgement.plans,

@@ -6,7 +6,7 @@ from datetime import date
 
 import polars as pl
 
-from flows.steps.breaks.frame import gather
+from flows.steps.breaks.frame import gather, gather_parts
 from flows.steps.breaks.make import Annex, together
 from flows.steps.breaks.money import of_debts
 from flows.steps.breaks.tolerated import TOLERATED_SCHEMA, ToleranceLine, reconcile_tolerated
@@ -100,16 +100,14 @@ def reconcile_sources(
         for record, signed in sources.signed.items()
         for load in (parts_of(sources.database, record) if sources.approved else ())
     ]
-    breaks = gather(
+    annexes = (rated, planned, debts, batches, tolerances)
+    others = (*(annex.breaks for annex in annexes), changed, *late)
+    breaks = gather_parts(
         [
-            *(each.breaks for each in matched),
-            *(annex.breaks for annex in (rated, planned, debts, batches, tolerances)),
-            changed,
-            *late,
+            *(load for each in matched for load in each.breaks),
+            *(held(_with_debts(one, sources)) for one in others),
         ]
     )
-    sides = (sources.database, sources.extract)
-    breaks = of_debts(breaks, [load for side in sides for load in parts_of(side, PAYMENT.name)])
     since = changed.select("record", "tenant", "key").n_unique()
     # Of annexes the lines alone: their frames may have a row for each debt, or each break again.
     return JoinResult(
@@ -140,7 +138,7 @@ class _Matched:
     """What became of the records of one kind, in all of its parts."""
 
     statuses: Sequence[Load]
-    breaks: pl.DataFrame
+    breaks: Sequence[Load]
     tolerated: pl.DataFrame
 
 
@@ -148,16 +146,23 @@ def _match(
     table: Table, sources: Sources, rules: Rules, as_of: date, *, service: bool, keep: Keep | None
 ) -> _Matched:
     statuses: list[Load] = []
-    breaks, tolerated = [], []
+    breaks: list[Load] = []
+    tolerated = []
     for part in sources.parts(table.name):
         matched = match(table, _by_data(table, part), rules, as_of, service)
         if table is INSERT_BATCH_DATA and table.name not in sources.listings:
             matched = _not_listed(matched)
         statuses.append(matched.lines.whole if keep is None else keep(matched.statuses))
-        breaks.append(matched.breaks)
+        breaks.append((keep or held)(_with_debts(matched.breaks, part)))
         tolerated.append(matched.tolerated)
         del part, matched  # Before the next one is read.
-    return _Matched(statuses, pl.concat(breaks), pl.concat(tolerated))
+    return _Matched(statuses, breaks, pl.concat(tolerated))
+
+
+def _with_debts(breaks: pl.DataFrame, sources: Sources) -> pl.DataFrame:
+    """Breaks with the debts of the payments they are about, which the target tells first."""
+    sides = (sources.database, sources.extract)
+    return of_debts(breaks, [load for side in sides for load in parts_of(side, PAYMENT.name)])
 
 
 def joined_break_ids(sources: Sources, rules: Rules, as_of: date, cut: Cut) -> pl.Series:

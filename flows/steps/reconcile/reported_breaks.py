@@ -12,7 +12,7 @@ import polars as pl
 from flows.steps.frames.beyond import from_both, parted
 from flows.steps.totals import plain
 from schemas.amounts import BEYOND
-from schemas.frame_types import AMOUNT
+from schemas.frame_types import AMOUNT, WORD, Dtype
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class BreakLine:
 
 MONEY = ("delta", "amount", "counted")
 """Amounts of a break; the text of one that no exact column holds is beside it (`BEYOND`)."""
-_TYPES: dict[str, pl.DataType] = {
+_TYPES: dict[str, Dtype] = {
     "tenant": pl.Int32(),
     "line": pl.Int64(),
     "batch_id": pl.Int32(),
@@ -64,9 +64,11 @@ _TYPES: dict[str, pl.DataType] = {
     "age_days": pl.Int32(),
     "age_business_days": pl.Int32(),
     **dict.fromkeys(MONEY, AMOUNT),
+    **dict.fromkeys(("group", "code", "severity", "state", "basis", "action"), WORD),
+    **dict.fromkeys(("record", "field", "side", "currency", "file", "owner"), WORD),
 }
-"""Columns that are no text."""
-SCHEMA: dict[str, pl.DataType] = {
+"""Columns that are no text of their own."""
+SCHEMA: dict[str, Dtype] = {
     **{field.name: _TYPES.get(field.name, pl.String()) for field in fields(BreakLine)},
     **{name + BEYOND: pl.String() for name in MONEY},
 }
@@ -120,7 +122,8 @@ class Breaks(Sequence[BreakLine]):
 
     def where(self, column: str, *values: str) -> "Breaks":
         """Those that have one of some values in a column."""
-        return Breaks(self.frame.filter(pl.col(column).is_in(values)))
+        # Members of an enumeration are texts too, and to polars a type of their own.
+        return Breaks(self.frame.filter(pl.col(column).is_in([*map(str, values)])))
 
     def counts(self, column: str) -> Counter[str]:
         """How many have a value in a column, by value in their order."""

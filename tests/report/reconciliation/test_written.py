@@ -21,6 +21,7 @@ from flows.stages.reconcile.run import Asked, Reconciled, reconcile
 from flows.stages.reconcile.sources import Scope, gather_sources
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
+from flows.steps.frames.parts import held_rows
 from schemas.guards.trail_rules import GENESIS, chain_hash, report_hash
 from tests.stages.payments import HEADER, line, write
 
@@ -196,7 +197,7 @@ def test_accepted_breaks_are_not_asked_to_be_corrected(workspace: Workspace) -> 
                 "batch_id": pl.Int32(),
             }
         )
-        assert corrections(workspace, connection, nothing, gathered) == {}
+        assert corrections(workspace, connection, held_rows(nothing), gathered) == {}
 
 
 def test_no_file_holds_a_secret(workspace: Workspace, tmp_path: Path) -> None:
