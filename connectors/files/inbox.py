@@ -25,14 +25,17 @@ from uuid import uuid4
 
 from connectors.errors import DeliveryError, InboxHeldElsewhere, ReconError
 from connectors.files.atomic import GOING, named, open_private, private_folder, write_file
+from connectors.files.content import shown
 from connectors.files.delivery import BESIDE_SUFFIXES, CONTROL_NAME, UNFINISHED, Source
-from connectors.files.manifest import ManifestEntry, entries_of
+from connectors.files.manifest import files_of
 
 SIDECAR = ".manifest.json"
 WHY = ".why.txt"
 OURS = frozenset({"archive", "quarantine"})
 
 Wait = Callable[[float], None]
+Told = Mapping[str, object] | str
+"""What a manifest says of each file that it names; a text: why that cannot be told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,8 @@ class Arrivals:
     complete: tuple[Arrival, ...]
     unfinished: Mapping[str, str]
     """Name -> what it waits for."""
+    unreadable: Mapping[str, str]
+    """A manifest that holds back the others, for it may name any of them -> why."""
     left_alone: tuple[str, ...]
     """Folders, links, and marks that stand beside nothing."""
 
@@ -120,7 +125,8 @@ class Inbox:
         """The deliveries that are complete.
 
         A manifest that states the bytes of its files proves them complete at once. Any other file
-        is complete when it did not change while we waited.
+        is complete when it did not change while we waited. What a manifest may name that cannot be
+        read, or is not there yet, is not taken in without it.
         """
         seen = self._files()
         told = _manifests(self.folder, seen)
@@ -140,13 +146,19 @@ class Inbox:
                 unfinished[group.names[0]] = f"not there yet, or changing: {', '.join(absent)}"
             else:
                 complete.append(replace(group, seen=tuple(seen[name] for name in group.names)))
-        if any(_is_common(name) and told.get(name) is None for name in unfinished):
-            # The manifest may come to name what would be taken for a delivery of its own now.
+        broken = {name: why for name, why in told.items() if isinstance(why, str)}
+        unfinished |= {name: "is changing" for name in broken if name not in seen}
+        unreadable = {name: why for name, why in broken.items() if name in seen}
+        # A manifest that is read waits for its own files and holds back nothing else.
+        awaited = [_final(name) for name in unfinished if name in broken or name not in told]
+        if held_by := [*filter(_is_common, awaited), *unreadable]:
+            # The manifest may name what would be taken for a delivery of its own now.
             held_back = [one for one in complete if not any(map(_is_common, one.names))]
-            unfinished |= {one.names[0]: "waits for the manifest" for one in held_back}
-            complete = [one for one in complete if one not in held_back]
-        known = {*unfinished, *(name for group in groups for name in group.names)}
-        return Arrivals(tuple(complete), unfinished, tuple(sorted(self._others(known))))
+            unfinished |= {one.names[0]: f"waits for {held_by[0]}" for one in held_back}
+            complete = [one for one in complete if any(map(_is_common, one.names))]
+        known = {*unfinished, *unreadable, *(name for group in groups for name in group.names)}
+        left_alone = tuple(sorted(self._others(known)))
+        return Arrivals(tuple(complete), unfinished, unreadable, left_alone)
 
     def take(self, arrival: Arrival) -> Path | None:
         """Move a delivery out of the inbox; None: it changed meanwhile and was put back."""
@@ -288,56 +300,55 @@ def _seen(path: Path) -> Seen | None:
     return Seen(found.st_ino, found.st_size, found.st_mtime_ns)
 
 
-def _manifests(
-    folder: Path, seen: Mapping[str, Seen]
-) -> dict[str, Mapping[str, ManifestEntry] | None]:
-    """What each manifest says, by its name; None: it is none, or not yet."""
-    told: dict[str, Mapping[str, ManifestEntry] | None] = {}
+def _manifests(folder: Path, seen: Mapping[str, Seen]) -> dict[str, Told]:
+    """What each manifest says, by its name; that of one file may stand beside no such file."""
+    told: dict[str, Told] = {}
     for name in seen:
-        if _is_common(name) or name.lower().endswith(SIDECAR):
+        common = _is_common(name)
+        if common or name.lower().endswith(SIDECAR):
             try:
-                told[name] = entries_of(Source(name, str(folder / name), str(folder), name))
-            except (DeliveryError, OSError):
-                told[name] = None
+                told[name] = files_of(Source(shown(name), str(folder / name), str(folder), name))
+            except (DeliveryError, OSError) as error:
+                # Of one file: both are put aside together when they are opened.
+                told[name] = str(error) if common else {}
     return told
 
 
-def _groups(
-    seen: Mapping[str, Seen], told: Mapping[str, Mapping[str, ManifestEntry] | None]
-) -> Iterator[Arrival]:
+def _groups(seen: Mapping[str, Seen], told: Mapping[str, Told]) -> Iterator[Arrival]:
     """The files by delivery; a file that a manifest names and that is absent is in it as well."""
-    left = dict.fromkeys(seen)
-    for manifest, entries in told.items():
-        if _is_common(manifest) and entries is not None:
-            names = [manifest, *entries, *_beside(entries, seen)]
+    left = dict.fromkeys(name for name in seen if not isinstance(told.get(name), str))
+    for manifest, stated in told.items():
+        if _is_common(manifest) and not isinstance(stated, str):
+            # A member of a zip comes with the zip.
+            files = [name if name in seen else name.partition("/")[0] for name in stated]
+            names = [manifest, *files, *_beside(files, seen)]
             yield Arrival(tuple(dict.fromkeys(names)))
             left = {name: None for name in left if name not in names}
     for name in [name for name in left if not _is_beside(name)]:
         names = [name, *_beside([name], left)]
         yield Arrival(tuple(names))
         left = {one: None for one in left if one not in names}
-    yield from (Arrival((name,)) for name in left if _is_common(name))
 
 
 def _beside(names: Iterable[str], files: Iterable[str]) -> list[str]:
     """Marks and manifests that carry the name of one of these files and more behind it."""
     heads = tuple(f"{name}." for name in names)
-    return [file for file in files if file.startswith(heads) and _is_beside(file)]
+    return [file for file in files if file.startswith(heads) and _is_beside(_final(file))]
 
 
-def _proven(
-    group: Arrival,
-    seen: Mapping[str, Seen],
-    told: Mapping[str, Mapping[str, ManifestEntry] | None],
-) -> bool:
+def _proven(group: Arrival, seen: Mapping[str, Seen], told: Mapping[str, Told]) -> bool:
     """Whether manifests state the bytes of every extract, and every one has just as many."""
-    stated: dict[str, int | None] = {}
+    stated: dict[str, object] = {}
     for manifest in group.names:
-        entries = told.get(manifest) or {}
-        stated |= {name: entry.bytes for name, entry in entries.items()}
+        files = told.get(manifest) or {}
+        assert not isinstance(files, str), "no delivery has a manifest that cannot be read"
+        stated |= files
     extracts = [name for name in group.names if not _is_beside(name)]
     return bool(extracts) and all(
-        name in seen and stated.get(name) == seen[name].bytes for name in extracts
+        name in seen
+        and isinstance(entry := stated.get(name), dict)
+        and entry.get("bytes") == seen[name].bytes
+        for name in extracts
     )
 
 
@@ -351,6 +362,12 @@ def _is_beside(name: str) -> bool:
 
 def _is_hidden(name: str) -> bool:
     return name.startswith(".")
+
+
+def _final(name: str) -> str:
+    """What a file will be called that is still being written."""
+    ending = next((one for one in UNFINISHED if name.lower().endswith(one)), "")
+    return name[: len(name) - len(ending)]
 
 
 def _is_unfinished(name: str) -> bool:

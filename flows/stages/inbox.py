@@ -69,6 +69,7 @@ class Watch:
             lines = [self._start(waiting) for waiting in self.inbox.recover()]
             found = self.inbox.look(settle_seconds, wait)
             lines += [self._take(arrival) for arrival in found.complete]
+            lines += [InboxLine(name, "failed", why) for name, why in found.unreadable.items()]
             lines += [InboxLine(name, "unfinished", why) for name, why in found.unfinished.items()]
             lines += [InboxLine(name, "left alone") for name in found.left_alone]
         for line in lines:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import signal
+import zipfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -95,6 +96,46 @@ def test_files_of_a_manifest_are_one_delivery(folder: Path, look: Any, rows: Any
     assert archived(folder) == ["a.csv", "b.csv", "c.csv", "manifest.json"]
 
 
+def test_nothing_is_taken_in_without_the_control_it_came_with(
+    folder: Path, look: Any, rows: Any
+) -> None:
+    write(folder / "a.csv", line(1))
+    (folder / "manifest.json").write_text('{"files": {"a.csv": {"row": 1}}}')
+    write(folder / "b.csv", line(2))
+    assert became(look()) == {"manifest.json": "quarantined", "b.csv": "started"}
+    aside = folder / "quarantine" / "manifest.json"
+    assert {path.name for path in aside.iterdir()} == {
+        *("a.csv", "manifest.json", "manifest.json.why.txt")
+    }
+    assert "did you mean rows" in (aside / "manifest.json.why.txt").read_text()
+    # It may name any file that is there.
+    write(folder / "a.csv", line(1))
+    (folder / "manifest.json").write_text("{")
+    failed, waits = look()
+    assert (failed.name, failed.became) == ("manifest.json", "failed")
+    assert "is no control manifest" in failed.detail
+    assert waits == InboxLine("a.csv", "unfinished", "waits for manifest.json")
+    (folder / "manifest.json").write_text('{"files": {"a.csv": {"rows": 1}}}')
+    assert became(look()) == {"manifest.json": "started"}
+    assert rows('SELECT "Id" FROM payment ORDER BY 1') == [(1,), (2,)]
+
+
+def test_members_of_a_zip_are_delivered_with_it(folder: Path, look: Any, rows: Any) -> None:
+    write(folder / "a.csv", line(1))
+    with zipfile.ZipFile(folder / "z.zip", "w") as packed:
+        packed.write(folder / "a.csv", "a.csv")
+        packed.writestr("unlisted.csv", f"{HEADER}\n{line(2)}\n")
+    (folder / "a.csv").unlink()
+    stated = {"files": {"z.zip/a.csv": {"rows": 1}, "z.zip/absent.csv": {}}}
+    (folder / "manifest.json").write_text(json.dumps(stated))
+    assert became(look()) == {"manifest.json": "started"}
+    assert rows("SELECT name, refused FROM extract ORDER BY 1") == [
+        ("z.zip/a.csv", None),
+        ("z.zip/absent.csv", "incomplete_file"),
+        ("z.zip/unlisted.csv", "incomplete_file"),
+    ]
+
+
 def test_the_same_content_again_is_known_and_taken_out_of_the_way(
     folder: Path, look: Any, rows: Any
 ) -> None:
@@ -131,7 +172,6 @@ def test_what_was_undone_may_come_again(
 
 @pytest.mark.long(
     but=(
-        "manifest.json-{-manifest.json",
         "empty.csv--empty_file",
         "broken.zip-PK\\x03\\x04 no zip-corrupt_archive",
     )
@@ -144,7 +184,6 @@ def test_what_was_undone_may_come_again(
         ("broken.zip", b"PK\x03\x04 no zip", "corrupt_archive"),
         ("book.csv", b"PK\x03\x04 a workbook", "unsupported_format"),
         ("unknown.csv", b"colour,shape\nred,round\n", "missing_column"),
-        ("manifest.json", b"{", "manifest.json"),
     ],
 )
 def test_what_cannot_be_read_is_put_aside_with_the_reason(
