@@ -180,7 +180,10 @@ def choose_show_as(connection: psycopg.Connection, name: str, show: ShowAs) -> N
 def set_password(
     connection: psycopg.Connection, name: str, password: str, old: str | None = None
 ) -> None:
-    """Give an account a password; `old` is asked of who changes their own. Raises LoginRefused."""
+    """Give an account a password; `old` is asked of who changes their own.
+
+    Raises LoginRefused; a wrong `old` counts as a login that was refused.
+    """
     if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
         raise LoginRefused(
             f"A password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters; this one has "
@@ -189,10 +192,15 @@ def set_password(
     salt = f"{ARGON2}{secrets.token_hex(16)}"
     verifier = hashlib.sha256(_key(password, salt)).hexdigest()
     old_key = None if old is None else _key(old, _salt(connection, name)).hex()
-    connection.execute(
+    row = connection.execute(
         f"SELECT {SCHEMA}.set_password(%s, %s, %s, %s, %s)",
         [name, salt, verifier, old_key, who(connection, None)],
-    )
+    ).fetchone()
+    if row is None or row[0] is None:
+        raise LoginRefused(
+            f"This is not the password of {name}, or it waits: after {TRIES} refused tries each "
+            f"takes longer, {LONGEST_WAIT // 60} minutes at most. Nothing was changed."
+        )
 
 
 def list_limits(connection: psycopg.Connection) -> dict[str, Decimal]:

@@ -117,7 +117,8 @@ def deploy_command(
 ) -> int:
     """Register pool, blocks, deployments and automations on the server of PREFECT_API_URL.
 
-    Again it updates them; a schedule or an automation somebody switched off stays off.
+    Again it updates them; what operators set on the server stays: schedules, parameters, job
+    variables, notices, switches.
 
     Example: `recon deploy`, with PREFECT_API_URL=http://prefect.example.com/api
     """
@@ -152,8 +153,10 @@ def _deploy(pool: str, kind: str) -> None:
     _say(f"work pool   {pool}")
     for name in blocks.register():
         _say(f"block       {name}")
-    for name in deployments.register(pool):
-        _say(f"deployment  {name}")
+    for line in deployments.register(pool):
+        _say(f"deployment  {line.name}")
+        for note in line.notes:
+            _say(f"            {note}")
     for name in deployments.left_over():
         _say(
             f"left over   {name}: not of this version, its schedule goes on; "

@@ -1,8 +1,8 @@
 """Automations: what the server does by itself when a run or a batch comes to a bad end.
 
 They are created or updated by name, so registering twice leaves one of each; whether one is
-switched on stays as an operator left it. The names of events follow the names of states, so every
-state of ours that wants somebody's attention is listed.
+switched on, and the actions that operators added, stay as they left them. The names of events
+follow the names of states, so every state of ours that wants somebody's attention is listed.
 """
 
 from collections.abc import Iterator
@@ -65,21 +65,24 @@ MESSAGE = (
 def register(webhook: str | None) -> list[str]:
     """Create or update the automations on the server; gives their names.
 
-    Without a webhook the firing of an automation is an event of the feed, and that is all.
+    `webhook` is the address of notices. Without one they go on as they are; an empty one ends
+    them: then the firing of an automation is an event of the feed, and that is all.
     """
     with get_client(sync_client=True) as client:
-        wanted = list(_automations(client, _notice(client, webhook)))
+        before = _noticing(client)
+        notice = [] if webhook is None else [_notice(client, webhook)]
+        wanted = list(_automations(client, notice))
         for automation in wanted:
-            _upsert(client, automation)
+            _upsert(client, automation, before)
     return [automation.name for automation in wanted]
 
 
-def _automations(client: SyncPrefectClient, tell: ActionTypes) -> Iterator[AutomationCore]:
+def _automations(client: SyncPrefectClient, tell: list[ActionTypes]) -> Iterator[AutomationCore]:
     yield AutomationCore(
         name="recon: a run needs somebody",
         description="A run failed, crashed, holds a batch, or waits for a decision.",
         trigger=_after_states(*ATTENTION),
-        actions=[tell],
+        actions=tell,
     )
     yield AutomationCore(
         name="recon: silent runs are crashed",
@@ -148,7 +151,16 @@ def _ours() -> dict[str, str | list[str]]:
     }
 
 
-def _notice(client: SyncPrefectClient, webhook: str | None) -> ActionTypes:
+def _noticing(client: SyncPrefectClient) -> ActionTypes:
+    """The notice of the block that is on the server; nothing where there is none."""
+    try:
+        found = client.read_block_document_by_name(NOTICE, Webhook.get_block_type_slug())
+    except ObjectNotFound:
+        return DoNothing()
+    return CallWebhook(block_document_id=found.id, payload=MESSAGE)
+
+
+def _notice(client: SyncPrefectClient, webhook: str) -> ActionTypes:
     if not webhook:
         return DoNothing()
     if not webhook.startswith(("http://", "https://")):
@@ -169,12 +181,22 @@ def _without_picture(client: SyncPrefectClient) -> None:
     client.update_block_type(found.id, BlockTypeUpdate(logo_url=None))
 
 
-def _upsert(client: SyncPrefectClient, wanted: AutomationCore) -> None:
+def _upsert(client: SyncPrefectClient, wanted: AutomationCore, notice: ActionTypes) -> None:
+    """Wanted without actions, it keeps those it has; `notice` is one of ours."""
     found = client.read_automations_by_name(wanted.name)
     if not found:
-        client.create_automation(wanted)
+        actions = wanted.actions or [notice]
+        client.create_automation(wanted.model_copy(update={"actions": actions}))
         return
     first, *copies = found
-    client.update_automation(first.id, wanted.model_copy(update={"enabled": first.enabled}))
+    ours = {_is(one) for one in (*wanted.actions, notice, DoNothing())} if wanted.actions else set()
+    actions = [*wanted.actions, *(one for one in first.actions if _is(one) not in ours)]
+    kept = {"enabled": first.enabled, "actions": actions}
+    client.update_automation(first.id, wanted.model_copy(update=kept))
     for copy in copies:
         client.delete_automation(copy.id)
+
+
+def _is(action: ActionTypes) -> tuple[str, UUID | None]:
+    """What tells an action of ours from those that operators added to an automation."""
+    return action.type, getattr(action, "block_document_id", None)

@@ -20,12 +20,12 @@ from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterTag
 from prefect.client.schemas.objects import (
     ConcurrencyLimitStrategy,
     ConcurrencyOptions,
-    DeploymentSchedule,
 )
 from prefect.client.schemas.responses import DeploymentResponse
-from prefect.client.schemas.schedules import CronSchedule, IntervalSchedule
+from prefect.client.schemas.schedules import SCHEDULE_TYPES, CronSchedule, IntervalSchedule
 from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound
 from prefect.utilities.callables import parameter_schema
+from prefect.utilities.schema_tools import validate
 
 from connectors.errors import SettingsError
 
@@ -193,11 +193,21 @@ def create_pool(name: str = POOL, kind: str = "process") -> None:
                 ) from None
 
 
-def register(pool: str = POOL) -> list[str]:
-    """Create or update every deployment of this version; gives their names.
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A deployment on the server."""
 
-    The table decides what runs and when; whether a schedule is switched on, and every schedule an
-    operator added, stay as they are on the server.
+    name: str
+    notes: tuple[str, ...] = ()
+    """What is other than the table has it, and what could not be kept, for operators."""
+
+
+def register(pool: str = POOL) -> list[Registered]:
+    """Create or update every deployment of this version.
+
+    The table says which flow runs, in which pool, how many at once, and how schedules begin. What
+    operators set stays as it is on the server: parameters that the flow still takes, job variables,
+    the queue, tags, and schedules: theirs, and ours as they changed, switched off or deleted them.
     """
     with get_client(sync_client=True) as client:
         return [_register(client, line, pool) for line in DEPLOYMENTS]
@@ -227,28 +237,55 @@ def _tagged(client: SyncPrefectClient) -> Iterator[DeploymentResponse]:
             return
 
 
-def _register(client: SyncPrefectClient, line: Deployment, pool: str) -> str:
+def _register(client: SyncPrefectClient, line: Deployment, pool: str) -> Registered:
     flow = load(line)
+    schema = parameter_schema(flow).model_dump(exclude_unset=True)
     found = _existing(client, line)
     off_inside = found is not None and _off_inside(line, found)
+    parameters, refused = _parameters(found, schema)
+    schedules, other = _schedules(line, None if off_inside else found)
+    limit = found.global_concurrency_limit if found else None
     # An update could not take a schedule away; this request replaces the whole deployment.
     client.create_deployment(
         flow_id=client.create_flow_from_name(flow.name),
         name=line.name,
         description=line.description,
-        tags=[TAG, *line.tags],
-        parameters={},
-        parameter_openapi_schema=parameter_schema(flow).model_dump(exclude_unset=True),
+        tags=list(dict.fromkeys([TAG, *line.tags, *(found.tags if found else ())])),
+        parameters=parameters,
+        parameter_openapi_schema=schema,
         enforce_parameter_schema=True,
-        schedules=_schedules(line, [] if found is None or off_inside else found.schedules),
+        schedules=schedules,
         paused=line.paused if found is None or off_inside else found.paused,
-        concurrency_limit=1 if line.one_at_a_time else None,
-        concurrency_options=ONE_AT_A_TIME if line.one_at_a_time else None,
+        concurrency_limit=1 if line.one_at_a_time else limit.limit if limit else None,
+        concurrency_options=(
+            ONE_AT_A_TIME if line.one_at_a_time else found.concurrency_options if found else None
+        ),
         work_pool_name=pool,
+        work_queue_name=found.work_queue_name if found and found.work_pool_name == pool else None,
+        job_variables=found.job_variables if found else None,
         entrypoint=line.entrypoint,
         pull_steps=[],
     )
-    return line.full_name
+    return Registered(line.full_name, (*refused, *other))
+
+
+def _parameters(
+    found: DeploymentResponse | None, schema: dict[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
+    """The parameters of a deployment that its flow still takes, and what is to be said of others.
+
+    The server would refuse the whole deployment for one of these.
+    """
+    kept, refused = {}, []
+    for name, value in (found.parameters if found else {}).items():
+        if name not in schema.get("properties", {}):
+            refused.append(f"parameter {name}: its flow has it no more, so it is not kept")
+        elif problems := validate({name: value}, schema, ignore_required=True):
+            told = problems[0].message.partition("\n")[0][:200]
+            refused.append(f"parameter {name}: its flow does not take it any more: {told}")
+        else:
+            kept[name] = value
+    return kept, refused
 
 
 def _existing(client: SyncPrefectClient, line: Deployment) -> DeploymentResponse | None:
@@ -263,28 +300,43 @@ def _off_inside(line: Deployment, found: DeploymentResponse) -> bool:
     return line.paused and len(found.schedules) == 1 and not found.schedules[0].active
 
 
-def _schedules(line: Deployment, found: list[DeploymentSchedule]) -> list[DeploymentScheduleCreate]:
-    """Ours, switched as it is on the server, and what an operator added."""
-    others = list(found)
-    schedules = []
-    if line.schedule is not None:
-        known = [one for one in found if one.slug == line.schedule.slug]
-        others = [one for one in found if one not in known]
-        active = known[0].active if known else True
-        schedules.append(
-            DeploymentScheduleCreate(
-                slug=line.schedule.slug, schedule=_when(line.schedule), active=active
-            )
-        )
+def _schedules(
+    line: Deployment, found: DeploymentResponse | None
+) -> tuple[list[DeploymentScheduleCreate], list[str]]:
+    """Every schedule as it is on the server, ours where it is new, and what is other of ours."""
     kept = [
         DeploymentScheduleCreate(
             **one.model_dump(
                 include={"slug", "schedule", "active", "parameters", "max_scheduled_runs"}
             )
         )
-        for one in others
+        for one in (found.schedules if found else ())
     ]
-    return schedules + kept
+    if line.schedule is None:
+        return kept, []
+    slug, ours = line.schedule.slug, _when(line.schedule)
+    there = [one for one in kept if one.slug == slug]
+    if not there:
+        # A run that somebody did not want any more must not come back by itself.
+        new = DeploymentScheduleCreate(slug=slug, schedule=ours, active=found is None)
+        said = f"schedule {slug}: it was not there; made again, switched off"
+        return [new, *kept], [said] if found else []
+    return kept, [
+        f"schedule {slug}: stays {_told(one.schedule)}, as somebody set it; ours is {_told(ours)}"
+        for one in there
+        if _told(one.schedule) != _told(ours)
+    ]
+
+
+def _told(schedule: SCHEDULE_TYPES) -> str:
+    """When it makes runs, in words; two that say the same are one schedule."""
+    match schedule:
+        case CronSchedule():
+            return f"{schedule.cron} ({schedule.timezone or 'UTC'})"
+        case IntervalSchedule():
+            return f"every {schedule.interval} from {schedule.anchor_date.isoformat()}"
+        case _:
+            return str(getattr(schedule, "rrule", "without a time"))
 
 
 def _when(schedule: Schedule) -> CronSchedule | IntervalSchedule:

@@ -22,18 +22,22 @@ class Process:
     """One process; its start tells it from a later one that got the same number."""
 
     pid: int
-    started: float
+    started: str | float
+    """As `_start_of` gives it; a note of an earlier version has the time of day."""
 
     @classmethod
     def of(cls, pid: int) -> "Process":
         """The process that has this number now."""
-        return cls(pid, psutil.Process(pid).create_time())
+        return cls(pid, _start_of(psutil.Process(pid)))
 
     def find(self) -> psutil.Process | None:
         """The process itself while it lives."""
         with suppress(psutil.NoSuchProcess):
             found = psutil.Process(self.pid)
-            same = found.create_time() == self.started
+            if isinstance(self.started, float):
+                same = found.create_time() == self.started
+            else:
+                same = _start_of(found) == self.started
             if same and found.status() != psutil.STATUS_ZOMBIE:
                 return found
         return None
@@ -41,6 +45,19 @@ class Process:
     def alive(self) -> bool:
         """Whether it still runs."""
         return self.find() is not None
+
+
+def _start_of(process: psutil.Process) -> str:
+    """When a process began, by nothing that moves when somebody sets the clock.
+
+    Linux counts from the start of the machine; there the time of day is made of that and moves.
+    """
+    try:
+        machine = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    except FileNotFoundError:
+        return str(process.create_time())
+    return f"{fields[19]} {machine}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ LONGEST_WAIT = 900
 
 
 LOGINS_OF: Mapping[str, str] = {
-    "log_in(whose text, key text, token_hash text, seconds integer)": f"""
-    RETURNS text LANGUAGE plpgsql {SAFE} AS $$
+    "password_fits(whose text, key text)": f"""
+    RETURNS boolean LANGUAGE plpgsql {SAFE} AS $$
     DECLARE
         one {SCHEMA}.account;
         waits double precision;
@@ -26,24 +26,32 @@ LOGINS_OF: Mapping[str, str] = {
         -- One at a time, so that tries are counted.
         SELECT * INTO one FROM {SCHEMA}.account a WHERE a.name = whose FOR UPDATE;
         IF one.name IS NULL OR one.disabled OR one.verifier IS NULL THEN
-            RETURN 'wrong';
+            RETURN false;
         END IF;
         waits := CASE WHEN one.failed < {TRIES} THEN 0
             ELSE least({LONGEST_WAIT}, 2 ^ least(one.failed - {TRIES}, 20))
                 - extract(epoch FROM clock_timestamp() - one.failed_at) END;
         -- Said otherwise, it would say that there is such an account.
         IF waits > 0 THEN
-            RETURN 'wrong';
+            RETURN false;
         END IF;
-        IF $2 !~ '^[0-9a-f]+$' OR length($2) % 2 = 1
+        IF $2 IS NULL OR $2 !~ '^[0-9a-f]+$' OR length($2) % 2 = 1
             OR encode(sha256(decode($2, 'hex')), 'hex') <> one.verifier
         THEN
             UPDATE {SCHEMA}.account a SET failed = a.failed + 1, failed_at = clock_timestamp()
                 WHERE a.name = whose;
             PERFORM {SCHEMA}.new_event(NULL, '{REFUSED_LOGIN}', whose, NULL, NULL);
-            RETURN 'wrong';
+            RETURN false;
         END IF;
         UPDATE {SCHEMA}.account a SET failed = 0 WHERE a.name = whose;
+        RETURN true;
+    END $$""",
+    "log_in(whose text, key text, token_hash text, seconds integer)": f"""
+    RETURNS text LANGUAGE plpgsql {SAFE} AS $$
+    BEGIN
+        IF NOT {SCHEMA}.password_fits(whose, $2) THEN
+            RETURN 'wrong';
+        END IF;
         PERFORM {SCHEMA}.open_login(whose, '{How.PASSWORD}', $3, $4);
         RETURN 'ok';
     END $$""",

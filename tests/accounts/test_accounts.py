@@ -26,6 +26,7 @@ from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.reconcile.sign import approve, prepare
 from flows.stages.workspace import Workspace
 from schemas.accounts import AccountRole, How
+from schemas.guards.logins import TRIES
 from schemas.life import Choice
 from tests.accounts.people import (
     ADA,
@@ -119,16 +120,17 @@ def test_a_disabled_account_is_out_at_once(workspace: Workspace) -> None:
         assert acting(of_anna) is None, "the login was ended, not paused"
 
 
-def test_a_password_is_changed_by_who_knows_it(workspace: Workspace) -> None:
+def test_a_password_is_changed_by_who_knows_it(workspace: Workspace, rows: Any) -> None:
     add(workspace, ANNA)
     place, elsewhere = logged_in(workspace, ANNA), logged_in(workspace, ANNA)
     new = "a staple of batteries"
     for wrong in ("no", None):
         with (
-            pytest.raises(AccountRefused, match="not the password of anna"),
+            pytest.raises(LoginRefused, match="not the password of anna"),
             place.database.connect() as connection,
         ):
             set_password(connection, "anna", new, wrong)
+    assert rows("SELECT failed FROM account") == [(2,)]
     with place.database.connect() as connection:
         with pytest.raises(LoginRefused, match="12 to 1024 characters; this one has 5"):
             set_password(connection, "anna", "short", PASSWORD)
@@ -139,6 +141,20 @@ def test_a_password_is_changed_by_who_knows_it(workspace: Workspace) -> None:
         with pytest.raises(LoginRefused):
             log_in(connection, "anna", PASSWORD)
         assert log_in(connection, "anna", new)
+
+
+@pytest.mark.long
+def test_a_login_left_open_is_no_place_to_guess_the_password(workspace: Workspace) -> None:
+    add(workspace, ANNA)
+    place = logged_in(workspace, ANNA)
+    with place.database.connect() as connection:
+        for _ in range(TRIES + 1):
+            with pytest.raises(LoginRefused):
+                set_password(connection, "anna", "a staple of batteries", "guess")
+        with pytest.raises(LoginRefused, match="or it waits: after 5 refused tries"):
+            set_password(connection, "anna", "a staple of batteries", PASSWORD)
+        with pytest.raises(LoginRefused):
+            log_in(connection, "anna", PASSWORD)
 
 
 def test_what_is_kept_of_a_password_logs_nobody_in(workspace: Workspace, rows: Any) -> None:

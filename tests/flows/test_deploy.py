@@ -81,6 +81,85 @@ def test_a_schedule_that_waits_looks_off_and_stays_as_somebody_switched_it() -> 
         assert seen() == (True, [True])
 
 
+def test_what_operators_set_stays_and_what_cannot_is_said() -> None:
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.actions import DeploymentUpdate
+    from prefect.client.schemas.schedules import CronSchedule
+
+    from flows.ops.deployments import DEPLOYMENTS, create_pool
+    from flows.ops.deployments import _register as register
+
+    create_pool()
+    lines = {one.full_name: one for one in DEPLOYMENTS}
+    line = lines["watch-inbox/nightly"]
+    with get_client(sync_client=True) as client:
+        for same in (line, lines["watch-inbox/watch"]) * 2:
+            assert register(client, same, "recon").notes == ()
+        found = client.read_deployment_by_name(line.full_name)
+        later = CronSchedule(cron="0 5 * * *", timezone="Europe/Berlin")
+        client.update_deployment_schedule(found.id, found.schedules[0].id, schedule=later)
+        set_by_hand = DeploymentUpdate(
+            parameters={"inbox": "/srv/in", "settle_seconds": "soon", "gone": 1},
+            job_variables={"env": {"RECON_HOME": "/srv/recon"}},
+            tags=[*found.tags, "month-end"],
+            enforce_parameter_schema=False,
+        )
+        client.update_deployment(found.id, set_by_hand)
+        notes = register(client, line, "recon").notes
+        after = client.read_deployment_by_name(line.full_name)
+        assert after.id == found.id
+        assert after.parameters == {"inbox": "/srv/in"}
+        assert after.job_variables == {"env": {"RECON_HOME": "/srv/recon"}}
+        assert after.tags == [*found.tags, "month-end"]
+        assert [one.schedule.cron for one in after.schedules] == ["0 5 * * *"]
+        assert notes == (
+            "parameter settle_seconds: its flow does not take it any more: "
+            "'soon' is not of type 'number'",
+            "parameter gone: its flow has it no more, so it is not kept",
+            "schedule nightly: stays 0 5 * * * (Europe/Berlin), as somebody set it; "
+            "ours is 0 2 * * * (UTC)",
+        )
+        client.delete_deployment_schedule(found.id, after.schedules[0].id)
+        said = "schedule nightly: it was not there; made again, switched off"
+        assert register(client, line, "recon").notes == (said,)
+        (made,) = client.read_deployment_by_name(line.full_name).schedules
+        assert not made.active
+
+
+@pytest.mark.long
+def test_notices_stay_unless_they_are_ended() -> None:
+    from prefect.client.orchestration import get_client
+    from prefect.events.actions import CallWebhook, DoNothing, PauseAutomation
+    from prefect.events.schemas.automations import AutomationCore
+
+    from flows.ops import automations
+    from flows.tasks import blocks
+
+    blocks.register()
+    own = PauseAutomation(type="pause-automation", source="inferred")
+    with get_client(sync_client=True) as client:
+
+        def actions() -> list[type]:
+            (found,) = client.read_automations_by_name("recon: a run needs somebody")
+            return [type(one) for one in found.actions]
+
+        automations.register("")
+        assert actions() == [DoNothing]
+        for address in ("http://127.0.0.1:9/hook", None, "http://127.0.0.1:9/other", None):
+            automations.register(address)
+            assert actions() == [CallWebhook]
+        (found,) = client.read_automations_by_name("recon: a run needs somebody")
+        same = found.model_dump(exclude={"id", "owner_resource", "actions"})
+        changed = AutomationCore(**same, actions=[*found.actions, own])
+        client.update_automation(found.id, changed)
+        automations.register("http://127.0.0.1:9/hook")
+        assert actions() == [CallWebhook, PauseAutomation]
+        automations.register("")
+        assert actions() == [DoNothing, PauseAutomation]
+        automations.register(None)
+        assert actions() == [DoNothing, PauseAutomation]
+
+
 def test_no_two_deployments_share_a_name() -> None:
     from flows.ops.deployments import DEPLOYMENTS
 

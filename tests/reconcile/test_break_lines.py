@@ -5,7 +5,8 @@ from decimal import Decimal
 import polars as pl
 
 from flows.steps.breaks.acceptance import BOUND, SEEN
-from flows.steps.reconcile.break_lines import again_lines, outgrown_lines
+from flows.steps.reconcile.break_lines import accepted_again, again_lines, outgrown_lines
+from flows.steps.reconcile.report import AgainLine
 from tests.governance.runs import found, ids
 
 BREAKS = [
@@ -37,7 +38,7 @@ def accepted() -> pl.DataFrame:
 def test_what_was_accepted_again_is_told_the_largest_first() -> None:
     there = accepted()
     signed = there.select("id", pl.lit("less").alias("signed_as")).reverse()
-    lines = again_lines(there, signed)
+    lines = told_again(there, signed)
     assert [one.id for one in lines] == _in_order(there)
     assert {one.signed_as for one in lines} == {"less"}
     assert lines[1].accepted_as == "amount 1000, in currency 1 up to 1"
@@ -45,19 +46,23 @@ def test_what_was_accepted_again_is_told_the_largest_first() -> None:
 
 def test_what_is_as_it_was_signed_or_was_not_signed_is_not_told_again() -> None:
     there = accepted()
-    terms = [(one.id, one.accepted_as) for one in again_lines(there, _all(there, "less"))]
+    terms = [(one.id, one.accepted_as) for one in told_again(there, _all(there, "less"))]
     signed = pl.DataFrame(terms, schema=["id", "signed_as"], orient="row")
-    assert again_lines(there, signed) == ()
-    assert again_lines(there, None) == ()
-    assert again_lines(there, signed.clear()) == ()
-    assert again_lines(there.with_columns(seen=pl.lit(value=False)), _all(there, "less")) == ()
-    (one,) = again_lines(there, _all(there.head(1), "less"))
+    assert told_again(there, signed) == ()
+    assert told_again(there, None) == ()
+    assert told_again(there, signed.clear()) == ()
+    assert told_again(there.with_columns(seen=pl.lit(value=False)), _all(there, "less")) == ()
+    (one,) = told_again(there, _all(there.head(1), "less"))
     assert one.id == there["id"][0]
 
 
 def test_what_outgrew_its_acceptance_is_told_the_largest_first() -> None:
     there = accepted()
     assert [one.id for one in outgrown_lines(there)] == _in_order(there)
+
+
+def told_again(there: pl.DataFrame, signed: pl.DataFrame | None) -> tuple[AgainLine, ...]:
+    return again_lines(accepted_again(there, signed))
 
 
 def _in_order(there: pl.DataFrame) -> list[str]:

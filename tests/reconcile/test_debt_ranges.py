@@ -1,4 +1,4 @@
-"""Debts some at a time say what all of them at once say."""
+"""Debts some at a time say what all of them at once say, and how many are not listed."""
 
 from decimal import Decimal
 
@@ -63,14 +63,17 @@ def test_ranges_of_debts_change_nothing(
     asked = PlanAnnex(planned=pl.DataFrame(planned, PLANNED_SCHEMA, orient="row"))
     found = []
     with pytest.MonkeyPatch.context() as few:
-        few.setattr("flows.steps.reconcile.debts.LINES", 3)
+        for module in ("reconcile.debts", "breaks.make"):
+            few.setattr(f"flows.steps.{module}.LINES", 3)
         for some, keep in ((1, held), (parts, keeper(0))):
             sides = [
                 [held(side.gather_every(some, offset)) for offset in range(some)]
                 for side in (rows, invoices)
             ]
             annex = reconcile_all_debts(sides[0], asked, sides[1], Rules(), keep=keep)
-            found.append((gather([annex.breaks]), annex.lines))
-    (breaks, lines), (other_breaks, other_lines) = found
+            found.append((gather([annex.breaks]), annex.lines, annex.left))
+    (breaks, lines, left), (other_breaks, *others) = found
     assert other_breaks.equals(breaks)
-    assert other_lines == lines
+    assert others == [lines, left]
+    every = reconcile_all_debts([held(rows)], asked, [held(invoices)], Rules())
+    assert (len(every.lines), every.left) == (len(lines) + left, 0)

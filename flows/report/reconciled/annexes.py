@@ -69,9 +69,8 @@ def rates(report: ReconciliationReport) -> ReportTable:
                     )
                 )
             )
-    return ReportTable(
-        "rates", "Exchange rates used", columns, rows, none="No payment used a rate."
-    )
+    none = "No payment used a rate."
+    return _annex(report, "rates", "Exchange rates used", columns, rows, none)
 
 
 PLANS = {
@@ -126,21 +125,21 @@ def plans(report: ReconciliationReport) -> ReportTable:
     """Payment plans: planned, paid, outstanding, overdue."""
     rows = [TableRow(cells(report, PLANS, one)) for one in flagged_first(report.plans)]
     none = "No plan details were compared."
-    return ReportTable("plans", "Payment plans", (*PLANS.values(),), rows, none=none)
+    return _annex(report, "plans", "Payment plans", (*PLANS.values(),), rows, none)
 
 
 def debts(report: ReconciliationReport) -> ReportTable:
     """Debts: what was paid, what was planned, which invoice files there are."""
     rows = [TableRow(cells(report, DEBTS, one)) for one in flagged_first(report.debts)]
     none = "No debt was compared."
-    return ReportTable("debts", "Debts and documents", (*DEBTS.values(),), rows, none=none)
+    return _annex(report, "debts", "Debts and documents", (*DEBTS.values(),), rows, none)
 
 
 def batches(report: ReconciliationReport) -> ReportTable:
     """Insert-batch data by BatchId."""
     rows = [TableRow(cells(report, BATCHES, one)) for one in report.batches]
     none = "No insert-batch data was compared."
-    return ReportTable("batches", "Insert-batch data", (*BATCHES.values(),), rows, none=none)
+    return _annex(report, "batches", "Insert-batch data", (*BATCHES.values(),), rows, none)
 
 
 def tolerances(report: ReconciliationReport) -> ReportTable:
@@ -185,7 +184,7 @@ def causes(report: ReconciliationReport) -> ReportTable:
             for key in sorted(one.counts, key=lambda key: (len(key), key))
         ]
     none = "No two breaks read as one cause."
-    return ReportTable("causes", "Cause groups", columns, rows, none=none)
+    return _annex(report, "causes", "Cause groups", columns, rows, none)
 
 
 def excluded(report: ReconciliationReport) -> ReportTable:
@@ -193,6 +192,18 @@ def excluded(report: ReconciliationReport) -> ReportTable:
     rows = [TableRow(cells(report, EXCLUDED, one)) for one in report.excluded]
     none = "No record was left out."
     return ReportTable("excluded", "Excluded records", (*EXCLUDED.values(),), rows, none=none)
+
+
+def _annex(
+    report: ReconciliationReport,
+    name: str,
+    title: str,
+    columns: tuple[ReportColumn, ...],
+    rows: Sequence[TableRow],
+    none: str,
+) -> ReportTable:
+    left = report.left_out.get(name, 0)
+    return ReportTable(name, title, columns, rows, none=none, left=left)
 
 
 def cells(

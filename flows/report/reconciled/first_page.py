@@ -213,13 +213,13 @@ def _changed(report: ReconciliationReport) -> Iterator[tuple[str, str, str]]:
     for other in changes.outgrown[:OUTGROWN]:
         yield f"not what was accepted: {other.what}", other.accepted_as, other.is_now
     if len(changes.outgrown) > OUTGROWN:
-        left = len(changes.outgrown) - OUTGROWN
+        left = len(changes.outgrown) - OUTGROWN + report.left_out.get("outgrown", 0)
         yield "not what was accepted: more, in the list of breaks", "", str(left)
     for again in changes.again[:OUTGROWN]:
         was, now = f"accepted as {again.signed_as} when last signed", f"as {again.accepted_as}"
         yield f"accepted again: {again.what}", was, now
     if len(changes.again) > OUTGROWN:
-        left = len(changes.again) - OUTGROWN
+        left = len(changes.again) - OUTGROWN + report.left_out.get("again", 0)
         yield "accepted again: more, in the list of breaks", "", str(left)
     for aside in changes.aside:
         if not (aside.by_rules and changes.accept):

@@ -12,6 +12,7 @@ from flows.report.reconciled.table import (
     ReportColumn,
     ReportTable,
     TableRow,
+    not_listed,
 )
 from flows.report.reconciled.tables import has_unreadable, unexplained
 from flows.report.reconciled.tables import idle as is_idle
@@ -79,6 +80,8 @@ class Grid(NamedTuple):
     left: int
     """Lines that are not on the page."""
     none: str
+    not_listed: str
+    """Empty: the report has all lines."""
 
 
 def grid(table: ReportTable) -> Grid:
@@ -101,6 +104,7 @@ def grid(table: ReportTable) -> Grid:
         groups=tuple(GridGroup(heading, tuple(lines)) for heading, lines in groups.items()),
         left=len(table.rows) - len(shown_rows),
         none=table.none,
+        not_listed=not_listed(table.left) if table.left else "",
     )
 
 

@@ -17,12 +17,15 @@ from flows.report.spelling import digits, neutral, record_title
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.reported_breaks import BreakLine
 from schemas.breaks import BREAKS
-from schemas.counting import quantity
+from schemas.counting import agree, quantity
 from schemas.life import OPEN, BreakState
 
 BYTES = 40_000
 """What an artifact may hold; the page leaves out whole blocks at its end rather than more."""
 ROWS = 200
+CAUSES = 20
+TOP = 50
+"""Breaks."""
 SHOWN = 60
 
 
@@ -86,6 +89,7 @@ def _blocks(report: ReconciliationReport) -> Iterator[str]:
             ("What", "Before", "Now"),
             [tuple(cell(str(one or ""), 160) for one in row.cells) for row in told.rows[:ROWS]],
         )
+        yield from _left(len(told.rows), ROWS)
     if report.proofs:
         yield "## Totals"
         yield markdown_table(
@@ -103,6 +107,7 @@ def _blocks(report: ReconciliationReport) -> Iterator[str]:
                 if one.lines
             ],
         )
+        yield from _left(len(report.proofs), ROWS)
     if report.statuses:
         yield "## Statuses"
         yield f"![{escape(_told(report))}]({picture(_bars(report), title='Records by status')})"
@@ -120,15 +125,22 @@ def _blocks(report: ReconciliationReport) -> Iterator[str]:
             ("Cause", " Breaks", " Of these open"),
             [
                 (cell(one.title, 160), digits(one.breaks), _still_open(open_ones, one.id))
-                for one in report.causes[:20]
+                for one in report.causes[:CAUSES]
             ],
         )
+        yield from _left(len(report.causes) + report.left_out.get("causes", 0), CAUSES)
     if report.breaks:
         yield "## Breaks on top"
         yield SHOW_ROW
-        lines = breaks_table(report)[:50]
+        lines = breaks_table(report)[:TOP]
         heads = tuple(f" {name}" if name == "Amount" else name for name in lines[0])
         yield markdown_table(heads, [tuple(line.values()) for line in lines])
+        yield from _left(len(report.breaks), TOP)
+
+
+def _left(all_of: int, most: int) -> Iterator[str]:
+    if all_of > most:
+        yield f"{digits(all_of - most)} more {agree(all_of - most, 'is', 'are')} in the report."
 
 
 def _still_open(open_ones: Mapping[str, Pooled], cause: str) -> str:

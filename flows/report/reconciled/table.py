@@ -6,6 +6,8 @@ from datetime import date
 from decimal import Decimal
 from enum import StrEnum
 
+from schemas.counting import agree, quantity
+
 Cell = str | int | Decimal | date | None
 
 
@@ -57,6 +59,16 @@ class ReportTable:
     groups: int = 0
     none: str = "None."
     """What stands in place of a table without lines."""
+    left: int = 0
+    """Lines that the report does not have."""
+
+
+def not_listed(left: int) -> str:
+    """What is said below the lines of a table that would have `left` more."""
+    return (
+        f"{quantity(left, 'more line')} {agree(left, 'is', 'are')} not listed: those with flags, "
+        "then the largest come first. All records are in records.parquet, all breaks in breaks.csv."
+    )
 
 
 WORD, TEXT, NUMBER = ColumnKind.WORD, ColumnKind.TEXT, ColumnKind.NUMBER

@@ -126,7 +126,7 @@ def _causes(report: ReconciliationReport) -> Iterator[str]:
         for amounts, what in ((one.amounts, ""), (one.gross, "gross ")):
             for currency, amount in amounts.items():
                 yield f"{'':13}{what}{digits(amount)} {currency_label(report, currency)}"
-    yield from _left(len(report.causes), CAUSES)
+    yield from _left(len(report.causes) + report.left_out.get("causes", 0), CAUSES)
 
 
 def _breaks(report: ReconciliationReport) -> Iterator[str]:

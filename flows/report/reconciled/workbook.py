@@ -14,7 +14,7 @@ from flows.report.reconciled.break_rows import cell_text, letter
 from flows.report.reconciled.break_sheet import BREAK_COLUMNS, MOST, columns_of, with_breaks
 from flows.report.reconciled.checks import Check, checked_columns, checks
 from flows.report.reconciled.data import breaks_frame
-from flows.report.reconciled.table import NUMERIC, ColumnKind, ReportColumn, ReportTable
+from flows.report.reconciled.table import NUMERIC, ColumnKind, ReportColumn, ReportTable, not_listed
 from flows.report.reconciled.tables import tables
 from flows.report.reconciled.workbook_cells import (
     SHEETS,
@@ -72,12 +72,14 @@ def _table(
         for place, (cell, column) in enumerate(zip(row.cells, table.columns, strict=True)):
             write_cell(sheet, line, place, cell, column.kind, formats, total=row.total)
         _recomputed(sheet, line, len(table.columns), again, found, formats)
-    if not rows:
-        sheet.write_string(1, 0, table.none, formats["note"])
-    elif len(table.rows) > len(rows):
+    notes = [table.none] if not rows else []
+    if len(table.rows) > len(rows):
         left = len(table.rows) - len(rows)
-        more = f"{quantity(left, 'more line')} {agree(left, 'is', 'are')} in totals.json."
-        sheet.write_string(len(rows) + 1, 0, more, formats["note"])
+        notes.append(f"{quantity(left, 'more line')} {agree(left, 'is', 'are')} in totals.json.")
+    if table.left:
+        notes.append(not_listed(table.left))
+    for line, note in enumerate(notes, len(rows) + 1):
+        sheet.write_string(line, 0, note, formats["note"])
 
 
 def _head(

@@ -200,7 +200,7 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
             sources=cut.kept,
             judgement=judgement,
             carried=carried,
-            causes=causes.lines,
+            causes=causes,
             self_test=self_test(asked.rules),
             rules=asked.rules,
             as_of=asked.as_of,

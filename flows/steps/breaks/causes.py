@@ -17,7 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from flows.steps.breaks.conversions import conversions
-from flows.steps.breaks.make import LINES, about_one_record, joined, money
+from flows.steps.breaks.make import LINES, about_one_record, joined, left_of, money
 from flows.steps.breaks.match_breaks import line_key
 from flows.steps.breaks.money import BASIS, COUNTED, COUNTED_BEYOND, counted, with_counted
 from flows.steps.breaks.patterns import (
@@ -72,7 +72,9 @@ class Causes:
     of: pl.DataFrame
     """`id` of the break and `cause`."""
     lines: tuple[CauseLine, ...]
-    """The largest first."""
+    """The largest first, at most `LINES`."""
+    left: int = 0
+    """How many more there are."""
 
 
 def find_causes(
@@ -101,6 +103,7 @@ def find_causes(
     return Causes(
         of.drop_nulls("cause").select("id", "cause"),
         _lines(breaks, of.select("cause", "group"), causes),
+        left_of(of["cause"].drop_nulls().n_unique()),
     )
 
 

@@ -21,7 +21,7 @@ from schemas.frame_types import AMOUNT
 from schemas.kinds import OFFSET
 
 LINES = 1000
-"""How many lines of an annex a report shows; the rest is in its frame."""
+"""How many lines of a list a report has; how many it has not is said beside them."""
 
 Line = TypeVar("Line")
 PLACE = ("file", "line", "batch_id", "extract_id", "row")
@@ -48,8 +48,15 @@ class Annex(Generic[Line]):
     breaks: pl.DataFrame = field(default_factory=no_breaks)
     lines: tuple[Line, ...] = ()
     """At most `LINES`, those with flags before others."""
+    left: int = 0
+    """How many more there are."""
     rows: pl.DataFrame = field(default_factory=pl.DataFrame)
     """Every line of the annex as a frame."""
+
+
+def left_of(lines: int) -> int:
+    """How many of some lines a report does not have."""
+    return max(0, lines - LINES)
 
 
 def make_breaks(

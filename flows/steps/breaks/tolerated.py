@@ -79,7 +79,8 @@ def reconcile_tolerated(tolerated: pl.DataFrame, rules: Rules) -> Annex[Toleranc
         ]
     if rules.budget.count is not None:
         lines.append(ToleranceLine(EVERY, "", sizes.height, Decimal(0), rules.budget.count, None))
-    return Annex(_breaks([line for line in lines if not line.within]), tuple(lines), tolerated)
+    over = [line for line in lines if not line.within]
+    return Annex(_breaks(over), tuple(lines), rows=tolerated)
 
 
 def _breaks(over: list[ToleranceLine]) -> pl.DataFrame:

@@ -14,6 +14,7 @@ from flows.steps.breaks.make import (
     LINES,
     Annex,
     joined,
+    left_of,
     make_breaks,
     number_duplicates,
     text,
@@ -290,7 +291,7 @@ def _annex(
         .drop_nulls(BATCH)
         .sort(BATCH)
     )
-    return Annex(breaks, _lines(rows), rows)
+    return Annex(breaks, _lines(rows), left_of(rows.height), rows)
 
 
 def _lines(rows: pl.DataFrame) -> tuple[BatchLine, ...]:

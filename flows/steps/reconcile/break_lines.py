@@ -96,17 +96,22 @@ def outgrown_lines(there: pl.DataFrame) -> tuple[OutgrownLine, ...]:
     return tuple(OutgrownLine(*row) for row in told.iter_rows())
 
 
-def again_lines(there: pl.DataFrame, signed: pl.DataFrame | None) -> tuple[AgainLine, ...]:
+def accepted_again(there: pl.DataFrame, signed: pl.DataFrame | None) -> pl.DataFrame:
     """Breaks that were accepted as something else when the last report was approved."""
     if signed is None or signed.is_empty():
-        return ()
+        return there.clear()
     accepted = there.filter(pl.col("seen")).with_columns(
         name_of(), accepted_terms().alias("accepted_as")
     )
-    other = (
-        accepted.join(signed, on="id")
-        .filter(pl.col("signed_as") != pl.col("accepted_as"))
-        .sort(largest_first(), "what", "id", descending=[True, False, False], nulls_last=True)
+    return accepted.join(signed, on="id").filter(pl.col("signed_as") != pl.col("accepted_as"))
+
+
+def again_lines(again: pl.DataFrame) -> tuple[AgainLine, ...]:
+    """Breaks that `accepted_again` found, the largest first."""
+    if again.is_empty():
+        return ()
+    ordered = again.sort(
+        largest_first(), "what", "id", descending=[True, False, False], nulls_last=True
     )
-    told = other.select("id", "what", "signed_as", "accepted_as").head(LINES)
+    told = ordered.select("id", "what", "signed_as", "accepted_as").head(LINES)
     return tuple(AgainLine(*row) for row in told.iter_rows())

@@ -9,13 +9,20 @@ import polars as pl
 from flows.steps.breaks.acceptance import outgrown
 from flows.steps.breaks.ageing import ageing
 from flows.steps.breaks.carried_states import is_open, is_unseen
-from flows.steps.breaks.causes import CauseLine
+from flows.steps.breaks.causes import Causes
+from flows.steps.breaks.make import left_of
 from flows.steps.breaks.match_breaks import line_key
 from flows.steps.frames.light import without
 from flows.steps.frames.parts import Load
 from flows.steps.frames.sources import Sources, are_among, record_schema
 from flows.steps.frames.statuses import STATUS
-from flows.steps.reconcile.break_lines import again_lines, aside_lines, outgrown_lines, reported
+from flows.steps.reconcile.break_lines import (
+    accepted_again,
+    again_lines,
+    aside_lines,
+    outgrown_lines,
+    reported,
+)
 from flows.steps.reconcile.changes import accepted_by
 from flows.steps.reconcile.cut_off import AfterLine
 from flows.steps.reconcile.joins import JoinResult
@@ -174,7 +181,7 @@ def conclude(
     sources: Sources,
     judgement: JoinResult,
     carried: pl.DataFrame,
-    causes: Sequence[CauseLine],
+    causes: Causes,
     self_test: SelfTest,
     rules: Rules,
     as_of: date,
@@ -228,6 +235,7 @@ def conclude(
     accepted = int((there["state"] == BreakState.ACCEPTED).sum())
     aside = aside_lines(there)
     other = there.filter(outgrown())
+    again = accepted_again(there, facts.signed_acceptances)
     incomplete = (*facts.incomplete, *_not_looked_at(there))
     because = (
         *incomplete,
@@ -257,7 +265,7 @@ def conclude(
         debts=judgement.debts,
         batches=judgement.batches,
         tolerances=judgement.tolerances,
-        causes=tuple(causes),
+        causes=causes.lines,
         sign_off=facts.sign_off,
         excluded=tuple(line for kind in kinds for line in kind.excluded),
         self_test=self_test,
@@ -271,11 +279,21 @@ def conclude(
                 facts.changes,
                 aside=aside,
                 outgrown=outgrown_lines(other),
-                again=again_lines(there, facts.signed_acceptances),
+                again=again_lines(again),
             ),
             rules_hash(rules),
         ),
+        left_out=judgement.left_out | _left_out(causes, other, again),
     )
+
+
+def _left_out(causes: Causes, outgrown: pl.DataFrame, again: pl.DataFrame) -> dict[str, int]:
+    left = {
+        "causes": causes.left,
+        "outgrown": left_of(outgrown.height),
+        "again": left_of(again.height),
+    }
+    return {name: lines for name, lines in left.items() if lines}
 
 
 def _verdict(*, complete: bool, sound: bool, reserved: bool) -> str:

@@ -9,13 +9,14 @@ from functools import partial
 
 import polars as pl
 
-from flows.steps.breaks.make import NOWHERE, Annex, number_duplicates, together
+from flows.steps.breaks.make import NOWHERE, Annex, left_of, number_duplicates, together
 from flows.steps.frames.parts import Keep, Load, columns_of, held, names_of, whole
 from flows.steps.frames.ranges import Ranges, even_ranges
 from flows.steps.reconcile.allotment import PlanAnnex
 from flows.steps.reconcile.debts import (
     OWED,
     DebtLine,
+    count_lines,
     debt_lines,
     reconcile_debts,
     roll_up,
@@ -50,6 +51,7 @@ def reconcile_all_debts(
     owed: list[pl.DataFrame] = []
     covered: list[Coverage] = []
     shown: list[pl.DataFrame] = []
+    lines = 0
     for rolled, asked, files in _ranges(payments, asks, invoices, keep):
         coverage = cover(rolled, files)
         breaks = [reconcile_debts(rolled, asked, rules)] if "plans" in rules.references else []
@@ -58,8 +60,10 @@ def reconcile_all_debts(
             breaks += coverage.breaks
             covered.append(coverage)
         shown.append(shown_debts(rolled, asked, coverage.counts, together(breaks)))
+        lines += count_lines(rolled, asked, coverage.counts)
     found = reconcile_documents(covered, places) if covered else together([])
-    return Annex(together([number_duplicates(owed), found]), debt_lines(shown))
+    every = together([number_duplicates(owed), found])
+    return Annex(every, debt_lines(shown), left_of(lines))
 
 
 def _ranges(

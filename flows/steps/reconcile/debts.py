@@ -197,6 +197,13 @@ def shown_debts(
     return _shown(debt_rows(*_within_reach(rolled, planned, invoices, flags), flags))
 
 
+def count_lines(rolled: pl.DataFrame, planned: pl.DataFrame, invoices: pl.DataFrame) -> int:
+    """How many rows `shown_debts` would have if all were shown."""
+    unpaid = planned.join(rolled, on=_LINE, how="anti", nulls_equal=True)
+    known = pl.concat([side.select(DEBT) for side in (rolled, planned)])
+    return rolled.height + unpaid.height + invoices.join(known, on=DEBT, how="anti").height
+
+
 def _shown(rows: pl.DataFrame) -> pl.DataFrame:
     if rows.height > LINES:
         flagged = pl.col("flags").list.len() > 0

@@ -55,6 +55,8 @@ class JoinResult:
     """Every difference that a rule let pass, as `TOLERATED_SCHEMA`."""
     changed_since: int
     """Records that differ from what was signed."""
+    left_out: dict[str, int]
+    """How many more lines an annex has, of those that have more."""
 
 
 def reconcile_sources(
@@ -120,6 +122,16 @@ def reconcile_sources(
         tolerances.lines,
         tolerances.rows,
         since,
+        {
+            name: annex.left
+            for name, annex in (
+                ("rates", rated),
+                ("plans", planned),
+                ("debts", debts),
+                ("batches", batches),
+            )
+            if annex.left
+        },
     )
 
 

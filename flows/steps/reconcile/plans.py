@@ -17,6 +17,7 @@ from flows.steps.breaks.make import (
     as_day,
     joined,
     key_text,
+    left_of,
     make_breaks,
     number_duplicates,
     own_day,
@@ -87,7 +88,7 @@ def reconcile_plans(
         places,
     )
     rows = plan_rows(beside, parts, breaks, as_of)
-    return PlanAnnex(breaks, plan_lines(rows, beside), rows, asked)
+    return PlanAnnex(breaks, plan_lines(rows, beside), left_of(rows.height), rows, asked)
 
 
 def of_plans(payments: Sequence[Load], named: pl.Series) -> pl.DataFrame:

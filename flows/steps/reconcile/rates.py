@@ -20,6 +20,7 @@ from flows.steps.breaks.make import (
     exact,
     joined,
     key_text,
+    left_of,
     make_breaks,
     money,
     number_duplicates,
@@ -101,7 +102,7 @@ def reconcile_rates(
     own = reconcile_series(rates, rules)
     annex = _annex(used, own)
     breaks = number_duplicates([_payment_breaks(payments, used), own], places)
-    return Annex(breaks, _lines(annex, used, rules.rates), annex)
+    return Annex(breaks, _lines(annex, used, rules.rates), left_of(annex.height), annex)
 
 
 def _uses(payments: Sequence[Load]) -> pl.DataFrame:

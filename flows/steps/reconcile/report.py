@@ -6,7 +6,7 @@ summed across currencies; `currency` is the CurrenciesId as text, empty where a 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 
 from flows.steps.breaks.ageing import AgeingLine
@@ -227,6 +227,8 @@ class ReconciliationReport:
     """The same of the breaks that this run did not look at, or that its rules let pass."""
     run: RunLine | None = None
     changes: Changes | None = None
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """How many more lines a list of the report would have, by its name; all others are whole."""
 
     @property
     def reconciles(self) -> bool:

@@ -193,6 +193,7 @@ def test_the_break_of_a_debt_says_its_tenant() -> None:
 
 def test_of_many_breaks_the_text_says_how_many_are_left() -> None:
     assert "980 more are in the report." in render_text(many(1_000))
+    assert "950 more are in the report." in reconciliation_markdown(many(1_000))
 
 
 @pytest.mark.parametrize("count", [0, 7, 1_000])

@@ -15,6 +15,7 @@ from flows.report.reconciled.break_sheet import BREAK_COLUMNS
 from flows.report.reconciled.checks import checked_columns, checks, survives
 from flows.report.reconciled.first_page import money, parts, top_causes, totals, words
 from flows.report.reconciled.html import render_html
+from flows.report.reconciled.table import not_listed
 from flows.report.reconciled.tables import tables
 from flows.report.reconciled.text import render_text
 from flows.report.reconciled.words import GLOSSARY
@@ -334,6 +335,12 @@ def test_beyond_its_limit_the_sheet_says_where_the_rest_is(monkeypatch: pytest.M
     ids = Book(render_workbook(crowded)).column("Breaks", "Break")
     assert len(ids) == 50 + 1
     assert ids[-1] == ("text", "5 more breaks are in breaks.csv and breaks.parquet.")
+
+
+def test_a_sheet_of_a_report_that_has_not_all_lines_says_so() -> None:
+    ids = book_of("everything").column("Debts", "Debt")
+    assert ids[-1] == ("text", not_listed(422))
+    assert ids[-2] == ("text", "5001")
 
 
 @pytest.mark.parametrize(
