@@ -128,7 +128,7 @@ class Inbox:
         is complete when it did not change while we waited. What a manifest may name that cannot be
         read, or is not there yet, is not taken in without it.
         """
-        seen = self._files()
+        first = seen = self._files()
         told = _manifests(self.folder, seen)
         groups = list(_groups(seen, told))
         unfinished = {}
@@ -139,16 +139,17 @@ class Inbox:
             seen = {name: one for name, one in seen.items() if later.get(name) == one}
         unfinished |= self._unfinished()
         complete = []
+        expected = _marks(unfinished)
         for group in groups:
             absent = [name for name in group.names if name not in seen]
-            absent += _beside(group.names, unfinished)
+            absent += [mark for name in group.names for mark in expected.get(name, ())]
             if absent:
                 unfinished[group.names[0]] = f"not there yet, or changing: {', '.join(absent)}"
             else:
                 complete.append(replace(group, seen=tuple(seen[name] for name in group.names)))
         broken = {name: why for name, why in told.items() if isinstance(why, str)}
-        unfinished |= {name: "is changing" for name in broken if name not in seen}
-        unreadable = {name: why for name, why in broken.items() if name in seen}
+        unfinished |= {name: "is changing" for name in broken if name in first and name not in seen}
+        unreadable = {name: why for name, why in broken.items() if name not in unfinished}
         # A manifest that is read waits for its own files and holds back nothing else.
         awaited = [_final(name) for name in unfinished if name in broken or name not in told]
         if held_by := [*filter(_is_common, awaited), *unreadable]:
@@ -268,7 +269,7 @@ class Inbox:
     def _others(self, known: set[str]) -> Iterator[str]:
         for path in self.folder.iterdir():
             name = path.name
-            if not _is_hidden(name) and name not in known | OURS:
+            if not _is_hidden(name) and name not in known and name not in OURS:
                 yield name + ("/" if path.is_dir() else "")
 
 
@@ -303,37 +304,53 @@ def _seen(path: Path) -> Seen | None:
 def _manifests(folder: Path, seen: Mapping[str, Seen]) -> dict[str, Told]:
     """What each manifest says, by its name; that of one file may stand beside no such file."""
     told: dict[str, Told] = {}
-    for name in seen:
+    for name in sorted(path.name for path in folder.iterdir()):
         common = _is_common(name)
-        if common or name.lower().endswith(SIDECAR):
+        if not common and not name.lower().endswith(SIDECAR):
+            continue
+        if not name.endswith(CONTROL_NAME):
+            told[name] = f"{shown(name)}: a manifest is read by a name in small letters. Rename it."
+        elif name in seen:
             try:
                 told[name] = files_of(Source(shown(name), str(folder / name), str(folder), name))
             except (DeliveryError, OSError) as error:
                 # Of one file: both are put aside together when they are opened.
                 told[name] = str(error) if common else {}
+        elif common:
+            told[name] = f"{name}: is no regular file. Put the manifest itself there."
     return told
 
 
 def _groups(seen: Mapping[str, Seen], told: Mapping[str, Told]) -> Iterator[Arrival]:
     """The files by delivery; a file that a manifest names and that is absent is in it as well."""
     left = dict.fromkeys(name for name in seen if not isinstance(told.get(name), str))
+    marks = _marks(left)
     for manifest, stated in told.items():
         if _is_common(manifest) and not isinstance(stated, str):
             # A member of a zip comes with the zip.
             files = [name if name in seen else name.partition("/")[0] for name in stated]
-            names = [manifest, *files, *_beside(files, seen)]
+            names = [manifest, *files, *(mark for name in files for mark in marks.get(name, ()))]
             yield Arrival(tuple(dict.fromkeys(names)))
-            left = {name: None for name in left if name not in names}
+            for name in names:
+                left.pop(name, None)
     for name in [name for name in left if not _is_beside(name)]:
-        names = [name, *_beside([name], left)]
-        yield Arrival(tuple(names))
-        left = {one: None for one in left if one not in names}
+        own = [mark for mark in marks.get(name, ()) if mark in left]
+        yield Arrival((name, *own))
+        for mark in own:
+            del left[mark]
 
 
-def _beside(names: Iterable[str], files: Iterable[str]) -> list[str]:
-    """Marks and manifests that carry the name of one of these files and more behind it."""
-    heads = tuple(f"{name}." for name in names)
-    return [file for file in files if file.startswith(heads) and _is_beside(_final(file))]
+def _marks(files: Iterable[str]) -> dict[str, list[str]]:
+    """Name -> the marks and manifests that carry it and more behind it, whether it is there or not.
+
+    By name, for an inbox may hold very many files.
+    """
+    found: dict[str, list[str]] = {}
+    for file in files:
+        if _is_beside(_final(file)):
+            for place in (at for at, sign in enumerate(file) if sign == "."):
+                found.setdefault(file[:place], []).append(file)
+    return found
 
 
 def _proven(group: Arrival, seen: Mapping[str, Seen], told: Mapping[str, Told]) -> bool:

@@ -8,12 +8,12 @@ ledger behind that, take the same key and the same content for the same thing.
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from connectors.errors import DeliveryError, ReconError
+from connectors.errors import DeliveryError, EvidenceBroken, ReconError
 from connectors.files.inbox import Arrival, Inbox, Wait, Waiting, paths_of
 from connectors.files.profile import Profile
 from connectors.postgres import ledger
@@ -95,16 +95,14 @@ class Watch:
                 self.workspace, paths_of(folder, arrival.names), self.profile, None
             )
         except DeliveryError as error:
-            # The text names where the file was for a moment, which helps nobody.
-            why = str(error).replace(f"{folder}/", "").replace(str(folder), name)
-            return self._put_aside(folder, arrival, why)
+            return self._put_aside(folder, arrival.names, error)
         except ReconError:
             self.inbox.put_back(folder)
             raise
         with self.workspace.database.connect() as connection:
             content_id, known = known_batch(connection, self.profile.feed, opened)
             if content_id is None:
-                return self._put_aside(folder, arrival, _refusals(opened))
+                return self._put_aside(folder, arrival.names, _refusals(opened))
             reach("inbox-opened")
             taken_back = count_taken_back(connection, content_id)
         # What was undone or discarded may come again, and is then another thing to start.
@@ -120,10 +118,12 @@ class Watch:
         reach("inbox-archived")
         return self._start(waiting)
 
-    def _put_aside(self, folder: Path, arrival: Arrival, why: str) -> InboxLine:
-        aside = self.inbox.put_aside(folder, arrival.names, why)
+    def _put_aside(self, folder: Path, names: Sequence[str], told: object) -> InboxLine:
+        # The text names where the file was for a moment, which helps nobody.
+        why = str(told).replace(f"{folder}/", "").replace(str(folder), names[0])
+        aside = self.inbox.put_aside(folder, names, why)
         reach("inbox-quarantined")
-        return InboxLine(arrival.names[0], "quarantined", f"{aside}: {why}")
+        return InboxLine(names[0], "quarantined", f"{aside}: {why}")
 
     def _start(self, waiting: Waiting) -> InboxLine:
         became: Became = "started"
@@ -131,6 +131,11 @@ class Watch:
             detail = self.start(waiting)
         except ImportStopped as stopped:
             became, detail = "failed", str(stopped)
+        except EvidenceBroken as changed:
+            # Whoever delivered it went on writing; no look would find it as it was taken.
+            line = self._put_aside(waiting.folder, waiting.names, changed)
+            self.inbox.unmark(waiting.key)
+            return line
         except (OSError, ReconError) as error:
             return _failed(waiting.names[0], error)
         reach("inbox-started")

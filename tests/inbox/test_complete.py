@@ -168,6 +168,18 @@ CASES: dict[str, tuple[dict[str, Any], Callable[[Path], None], list[list[str]], 
         [["b.csv"]],
         ["a.csv", "a.csv.manifest.json.tmp"],
     ),
+    "a manifest with a name that nobody reads holds the others back": (
+        {"a.csv": "abc", "MANIFEST.JSON": NAMED},
+        nothing,
+        [],
+        ["a.csv"],
+    ),
+    "so does a sidecar": (
+        {"a.csv": "abc", "a.csv.Manifest.json": {"files": {"a.csv": {"rows": 1}}}},
+        nothing,
+        [],
+        ["a.csv"],
+    ),
     "a sidecar that is none goes with its file": (
         {"a.csv": "abc", "a.csv.manifest.json": "{", "b.csv": "b"},
         nothing,
@@ -215,6 +227,17 @@ def test_folders_links_and_lonely_marks_are_left_alone(tmp_path: Path) -> None:
         found = inbox.look(5, lambda _seconds: None)
     assert (found.complete, found.unfinished) == ((), {})
     assert found.left_alone == ("folder/", "link.csv", "x.csv.done")
+
+
+def test_a_manifest_that_is_a_link_holds_the_others_back(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("abc")
+    (tmp_path / "manifest.json").symlink_to("/etc/hostname")
+    inbox = Inbox(tmp_path)
+    with inbox.alone():
+        found = inbox.look(5, lambda _seconds: None)
+    assert (found.complete, list(found.unfinished)) == ((), ["a.csv"])
+    assert found.unreadable.keys() == {"manifest.json"}
+    assert found.left_alone == ()
 
 
 def test_one_watcher_at_a_time(tmp_path: Path) -> None:

@@ -394,6 +394,29 @@ def test_a_delivered_file_is_put_back_whatever_its_name(folder: Path) -> None:
     assert (folder / "a.csv.why.txt").read_text() == "delivered"
 
 
+def test_a_file_that_grows_after_it_was_taken_is_put_aside(
+    folder: Path, look: Any, rows: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its sender has it open still: what was read of it is not what is there."""
+    write(folder / "a.csv", line(1))
+    with (folder / "a.csv").open("a") as sender:
+
+        def reached(point: str) -> None:
+            if point == "inbox-opened":
+                sender.write(f"{line(2)}\n")
+                sender.flush()
+
+        with monkeypatch.context() as patched:
+            patched.setattr("flows.stages.inbox.reach", reached)
+            assert became(look()) == {"a.csv": "quarantined"}
+    assert (rows("SELECT count(*) FROM batch"), left(folder), look()) == ([(0,)], [], [])
+    aside = folder / "quarantine" / "a.csv"
+    assert "were changed after the inbox took them" in (aside / "a.csv.why.txt").read_text()
+    (aside / "a.csv").rename(folder / "a.csv")
+    assert became(look()) == {"a.csv": "started"}
+    assert rows('SELECT "Id" FROM payment ORDER BY 1') == [(1,), (2,)]
+
+
 def test_what_waits_is_started_where_the_inbox_was_moved_to(
     folder: Path, look: Any, workspace: Workspace
 ) -> None:
