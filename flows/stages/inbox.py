@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Literal
 
 from connectors.errors import DeliveryError, EvidenceBroken, ReconError
+from connectors.files.atomic import room_left
+from connectors.files.content import shown
 from connectors.files.inbox import Arrival, Inbox, Wait, Waiting, paths_of
 from connectors.files.profile import Profile
 from connectors.postgres import ledger
@@ -82,7 +84,7 @@ class Watch:
             return self._taken(arrival)
         except (OSError, ReconError) as error:
             # What was moved already is put back by the next look.
-            return _failed(arrival.names[0], error)
+            return self._failed(arrival.names[0], error)
 
     def _taken(self, arrival: Arrival) -> InboxLine:
         name = arrival.names[0]
@@ -137,10 +139,18 @@ class Watch:
             self.inbox.unmark(waiting.key)
             return line
         except (OSError, ReconError) as error:
-            return _failed(waiting.names[0], error)
+            return self._failed(waiting.names[0], error)
         reach("inbox-started")
         self.inbox.unmark(waiting.key)
         return InboxLine(waiting.names[0], became, detail)
+
+    def _failed(self, name: str, error: OSError | ReconError) -> InboxLine:
+        told = str(error)
+        if isinstance(error, OSError):
+            place = Path(error.filename or self.inbox.folder)
+            why = f"{error.strerror}.{room_left(place, error)}"
+            told = f"{shown(str(place))}: {why} It is left for the next look."
+        return InboxLine(name, "failed", told)
 
 
 def import_here(workspace: Workspace, profile: Profile) -> Start:
@@ -159,11 +169,6 @@ def import_here(workspace: Workspace, profile: Profile) -> Start:
         return f"batch {ended.batch.id}: {ended.batch.state.replace('_', ' ')}"
 
     return start
-
-
-def _failed(name: str, error: OSError | ReconError) -> InboxLine:
-    told = f"{error.strerror}: left for the next look" if isinstance(error, OSError) else str(error)
-    return InboxLine(name, "failed", told)
 
 
 def _refusals(opened: list[Opened]) -> str:

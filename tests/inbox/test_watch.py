@@ -339,11 +339,14 @@ def test_a_file_that_cannot_be_moved_costs_no_other(
 
     def refuse(path: Path, target: Any) -> Path:
         if path == folder / "a.csv":
-            raise PermissionError(1, "Operation not permitted")
+            raise PermissionError(1, "Operation not permitted", str(path))
         return rename(path, target)
 
     monkeypatch.setattr(Path, "rename", refuse)
-    assert became(look()) == {"a.csv": "failed", "b.csv": "started"}
+    failed, _ = lines = look()
+    assert became(lines) == {"a.csv": "failed", "b.csv": "started"}
+    told = f"{folder / 'a.csv'}: Operation not permitted. It is left for the next look."
+    assert failed.detail == told
     monkeypatch.undo()
     assert became(look()) == {"a.csv": "started"}
 
