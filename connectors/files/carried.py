@@ -106,6 +106,8 @@ def carrying(
     for chunk in chunks:
         lines, number, numbers = list[int](), [0], {said: 0}
         for at, groups in _skipped(chunk):
+            if not groups:
+                continue
             said = behind(said, groups, columns.names)
             lines.append(at)
             number.append(numbers.setdefault(said, len(numbers)))

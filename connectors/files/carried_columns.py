@@ -35,7 +35,7 @@ def groups_of_lines(lines: Sequence[bytes], dialect: Dialect) -> list[Groups | N
 
 def behind(said: Said, groups: Groups | None, names: Sequence[str]) -> Said:
     """What is said behind a line that says this."""
-    if groups is None:
+    if not groups:
         return said
     return tuple(
         groups[name] or None if name in groups else before

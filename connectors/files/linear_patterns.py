@@ -18,6 +18,7 @@ from connectors.files.content import shown
 
 Groups = Mapping[str, str | None]
 """What the groups hold that have a name; None: it took no part."""
+_NO_GROUPS: Groups = {}
 _STANDS_FOR = {0xDC00 + byte: 0xF700 + byte for byte in range(128, 256)}
 """A byte that is no text, by its lone surrogate: polars has a sign for private use instead."""
 _IS_BYTE = {sign: surrogate for surrogate, sign in _STANDS_FOR.items()}
@@ -92,8 +93,12 @@ def groups_of(texts: Sequence[str], patterns: Sequence[str]) -> list[Groups | No
     plain = asked.to_list()
     for pattern in reversed(patterns):
         fit = asked.str.contains(_whole(pattern)).arg_true()
-        held = asked.gather(fit).str.extract_groups(_whole(pattern))
         names = group_names([pattern])
+        if not names:  # As most lines of a printed list: rules, sums, the header anew.
+            for at in fit.to_list():
+                found[at] = _NO_GROUPS
+            continue
+        held = asked.gather(fit).str.extract_groups(_whole(pattern))
         for at, groups in zip(fit.to_list(), held.to_list(), strict=True):
             own = {name: groups[name] for name in names}
             found[at] = own if plain[at] == texts[at] else _with_bytes(own)

@@ -19,9 +19,10 @@ from connectors.postgres.refusals import told
 from connectors.postgres.revisions import Way, is_behind, revision_of
 from connectors.postgres.server.embedded import answers, embedded_url
 from connectors.settings import MIB, Settings
-from schemas.derived.sql_names import SCHEMA, table_columns
+from schemas.derived.sql_names import SCHEMA, SHOWN_SCHEMA, staged_name, table_columns
 from schemas.derived.views import VIEWS
 from schemas.field import Table
+from schemas.tables import PAYMENT
 
 OLDEST_SERVER = 150000
 """PostgreSQL 15: unique indexes can treat nulls as equal, MERGE exists."""
@@ -30,6 +31,8 @@ ROOM_SECONDS = (0.1, 0.3, 0.6)
 STATEMENT_SECONDS = 900
 """No statement may wait for ever; a chunk takes seconds."""
 MISSING_SHOWN = 5
+_STAGED = staged_name(PAYMENT)
+"""Whoever loads reads the staged rows of every record kind."""
 COPY_BYTES = MIB
 """A piece in which rows are sent, and the room for one on its way; the system may have less."""
 SILENT_PEER: dict[str, Any] = {
@@ -94,6 +97,8 @@ class Database:
         lease_seconds: int = DEFAULT_SECONDS,
         login: str | None = None,
         job: int | None = None,
+        *,
+        loads: bool | None = None,
     ) -> None:
         self.url = url
         self.job = job
@@ -105,16 +110,18 @@ class Database:
         """Data folder of the embedded server, if it is one: killed, it is started again."""
         self.wait_seconds = wait_seconds
         """How long a lost connection is waited for."""
+        self._loads = loads
+        """Whether its role reads staged rows themselves; None: nobody has asked yet."""
 
     def as_login(self, token: str | None) -> "Database":
         """The same database for whoever has this token."""
-        return Database(
-            self.url, self.wait_seconds, self.embedded, self.lease_seconds, token, self.job
-        )
+        same = (self.url, self.wait_seconds, self.embedded, self.lease_seconds)
+        return Database(*same, token, self.job, loads=self._loads)
 
     def for_job(self, number: int) -> "Database":
         """The same database, worked on for a job, by nobody's login."""
-        return Database(self.url, self.wait_seconds, self.embedded, self.lease_seconds, job=number)
+        same = (self.url, self.wait_seconds, self.embedded, self.lease_seconds)
+        return Database(*same, job=number, loads=self._loads)
 
     @contextmanager
     def connect(self, *, patient: bool = True) -> Iterator[psycopg.Connection]:
@@ -134,8 +141,17 @@ class Database:
             connection.execute(SILENT_CLIENT)
             if self.login is not None:
                 act_as(connection, self.login)
+            self._see_shown_rows(connection)
             _widen(connection)
             yield connection
+
+    def _see_shown_rows(self, connection: psycopg.Connection) -> None:
+        """Let a role that may not read staged rows find what of them is shown instead."""
+        if self._loads is None:
+            asked = f"SELECT has_table_privilege(to_regclass('{SCHEMA}.{_STAGED}'), 'SELECT')"
+            self._loads = (connection.execute(asked).fetchone() or (None,))[0]
+        if self._loads is False:
+            connection.execute(f"SET search_path = {SHOWN_SCHEMA}, {SCHEMA}")
 
     def _with_room(self) -> psycopg.Connection:
         for seconds in ROOM_SECONDS:

@@ -8,10 +8,11 @@ from sqlalchemy.dialects import postgresql
 from connectors.errors import DatabaseUnusable
 from connectors.postgres.own_kinds import THERE, KeptKind, hash_of, kept_of
 from schemas.derived.sql import METADATA, STAGED, STORAGE, TARGETS
-from schemas.derived.sql_names import SCHEMA, staged_name
+from schemas.derived.sql_names import SCHEMA, SHOWN_SCHEMA, staged_name
 from schemas.derived.views import DOCUMENTED_VIEWS, VIEWS, quoted
 from schemas.field import Table
 from schemas.guards.roles import LOADER, READER, grants_of
+from schemas.guards.shown_rows import hidden_again, shown_rows
 from schemas.guards.tenants import policies_of
 from schemas.own_changes import Asks, Change, changes
 from schemas.own_definition import definition_of, table_of
@@ -47,6 +48,8 @@ def follow_definitions(connection: sa.Connection, *, asked: bool = False) -> Non
     )
     # The view would be in the way of what it names; who may read it goes on to.
     _run(connection, f"CREATE OR REPLACE VIEW {SCHEMA}.{ROWS} AS {DOCUMENTED_VIEWS[ROWS]}")
+    for name in {*gone, *OWN.tables}:
+        _run(connection, hidden_again(f"staged_{name}"))
     for name in gone:
         _drop(connection, name)
     for name, table in OWN.tables.items():
@@ -67,6 +70,9 @@ def follow_definitions(connection: sa.Connection, *, asked: bool = False) -> Non
     if OWN.tables and connection.exec_driver_sql(f"SELECT to_regrole('{READER}')").scalar():
         for statement in (*grants_of(OWN.tables), *policies_of(OWN.tables, READER, LOADER)):
             _run(connection, statement)
+        if connection.exec_driver_sql(f"SELECT to_regnamespace('{SHOWN_SCHEMA}')").scalar():
+            for statement in shown_rows(OWN.tables.values(), READER):
+                _run(connection, statement)
 
 
 def _storage(table: Table) -> str:

@@ -12,6 +12,8 @@ from schemas.ledger import LEDGER, LINEAGE, POSITION
 from schemas.tables import EXTRACTS
 
 SCHEMA = "recon"
+SHOWN_SCHEMA = "recon_shown"
+"""Where staged rows are as readers see them (`schemas.guards.shown_rows`)."""
 SAFE = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
 """A function acts as the owner of the schema, and finds nothing that its caller put in its way."""
 IDENTITY = "identity"

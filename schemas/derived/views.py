@@ -228,9 +228,14 @@ def _staged_selects(tables: Iterable[Table]) -> Iterator[str]:
 SHOWN = "shown_row"
 """The staged rows for those who may not see secrets."""
 _HIDDEN = f"record IN ({listed(table.name for table in EXTRACTS.values() if table.unquotable)})"
-# What an earlier version said of such a row may quote a value of it.
-_BARE_ERRORS = """(SELECT json_agg(json_build_object('ErrorCode', e -> 'ErrorCode',
-    'FieldName', e -> 'FieldName'))::text FROM json_array_elements(error_data::json) e)"""
+
+
+def bare_errors(column: str) -> str:
+    """SQL for what may be said of a row with a secret: an earlier version may have quoted it."""
+    return f"""(SELECT json_agg(json_build_object('ErrorCode', e -> 'ErrorCode',
+        'FieldName', e -> 'FieldName', 'Message', '(not shown)'))::text
+        FROM json_array_elements({column}::json) e)"""
+
 
 VIEWS: dict[str, str] = {
     "staged_row": " UNION ALL ".join(_staged_selects(EXTRACTS.values())),
@@ -249,7 +254,7 @@ VIEWS: dict[str, str] = {
             source_batch_id, parent, state, sent, http_status, service_id,
             CASE WHEN NOT {_HIDDEN} THEN data END AS data,
             CASE WHEN NOT {_HIDDEN} THEN jsondata END AS jsondata,
-            CASE WHEN {_HIDDEN} THEN {_BARE_ERRORS} ELSE error_data END AS error_data
+            CASE WHEN {_HIDDEN} THEN {bare_errors("error_data")} ELSE error_data END AS error_data
         FROM {SCHEMA}.staged_row""",
 }
 """Views by name, in the order they are created."""

@@ -16,11 +16,18 @@ it, so run it as that user, and again after every upgrade: views are made anew, 
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from schemas.derived.sql_names import SCHEMA, TARGET_NAMES, staged_name, table_columns
+from schemas.derived.sql_names import (
+    SCHEMA,
+    SHOWN_SCHEMA,
+    TARGET_NAMES,
+    staged_name,
+    table_columns,
+)
 from schemas.derived.views import SHOWN, VIEWS, quoted
 from schemas.guards.batch_states import OF_MERGER
 from schemas.guards.decisions import DECIDED, SIGNED
 from schemas.guards.leases import LEASES_OF
+from schemas.guards.shown_rows import shown_rows
 from schemas.guards.tenants import policies
 from schemas.guards.trail_functions import FUNCTIONS_OF, SAVED, TURN
 from schemas.guards.trail_rules import APPEND_ONLY
@@ -148,6 +155,9 @@ def statements() -> Iterator[str]:
     for name, role in GATE.items():
         yield f"GRANT INSERT ON {_tables((name,))} TO {role}"
     yield f"GRANT SELECT ON {_tables((SHOWN,))} TO {READER}"
+    yield f"CREATE SCHEMA IF NOT EXISTS {SHOWN_SCHEMA}"
+    yield f"GRANT USAGE ON SCHEMA {SHOWN_SCHEMA} TO {READER}"
+    yield from shown_rows(EXTRACTS.values(), READER)
     for name in (*TARGET_NAMES, *LEDGER):
         yield _read(name, _COLUMNS[name], _hidden(name))
     yield f"GRANT SELECT ON {SCHEMA}.alembic_version TO {READER}"

@@ -84,6 +84,8 @@ RUN_OF_EVENT = (
 )
 """SQL for the run that an event tells of, as text."""
 _BATCHES = f"ANY ((SELECT {SCHEMA}.seen_batches())::integer[])"
+SEES_BATCH = f"((SELECT {SCHEMA}.sees_all()) OR batch_id = {_BATCHES})"
+"""SQL for whether who acts sees rows of a batch."""
 _RUNS = f"ANY ((SELECT {SCHEMA}.seen_runs(true))::integer[])"
 _TENANTS = f"ANY ({_MINE}::bigint[])"
 _ME = f"(SELECT {SCHEMA}.acting_name())"
@@ -126,7 +128,7 @@ def policies(reader: str, loader: str) -> Iterator[str]:
     # The view reads as the owner, whom no policy holds; what is asked of it is asked behind.
     yield (
         f"CREATE OR REPLACE VIEW {SCHEMA}.{SHOWN} WITH (security_barrier) AS {VIEWS[SHOWN]} "
-        f"WHERE (SELECT {SCHEMA}.sees_all()) OR batch_id = {_BATCHES}"
+        f"WHERE {SEES_BATCH}"
     )
 
 

@@ -8,13 +8,17 @@ import pytest
 
 from connectors.postgres.command_rights import may_run
 from connectors.postgres.evidence import ledger_detail
+from connectors.postgres.jobs import order_job
 from connectors.postgres.ledger import State, find_batch
 from flows.desk.pages.one_batch import TAKES
+from flows.stages.decide import held_as
+from flows.stages.jobs.work import do_job
 from flows.stages.sequence import run_batch
 from flows.stages.workspace import Workspace
 from schemas.guards.roles import DESK, LOADER
+from schemas.jobs import COULD_NOT_RUN, JobKind
 from tests.accounts.people import ANNA, OTTO, add
-from tests.desk.browser import Browser
+from tests.desk.browser import Browser, desk_of
 from tests.desk.test_batches import TIGHT, bring
 from tests.stages.conftest import As
 from tests.stages.conftest import acting as acting  # noqa: PLC0414 -- the fixture.
@@ -112,11 +116,41 @@ def test_nobody_else_decides(workspace: Workspace, browser: New, held: int) -> N
     assert state(workspace) is State.HELD
 
 
-def test_a_desk_that_takes_no_batch_offers_no_decision(
-    workspace: Workspace, acting: As, held: int
+@pytest.mark.parametrize(
+    ("what", "ended"), [("release", State.COMPLETE_WITH_ERRORS), ("discard", State.DISCARDED)]
+)
+def test_where_the_desk_takes_no_batch_a_job_decides(
+    workspace: Workspace, acting: As, held: int, what: str, ended: State
 ) -> None:
-    """What the account of the database has no right to is not offered."""
-    with acting(DESK).database.connect() as connection:
-        assert not may_run(connection, TAKES)
+    """A desk whose account of the database has no right to take one, and a worker that has."""
+    add(workspace, OTTO)
     with acting(LOADER).database.connect() as connection:
         assert may_run(connection, TAKES)
+    place = acting(DESK)
+    with place.database.connect() as connection:
+        assert not may_run(connection, TAKES)
+    with desk_of(place) as url:
+        otto = Browser(url).log_in("otto").open(f"/batches/{held}")
+        print(otto.text)
+        assert "applied by the job that releases it" in otto.text
+        otto.send(DECIDE, what=what, reason="agreed with treasury")
+        assert (otto.status, state(workspace)) == (200, State.HELD)
+        assert do_job(workspace, 1).exit_code == (1 if what == "release" else 0)
+        assert state(workspace) is ended
+        said = {"release": "Released", "discard": "Discarded"}[what]
+        assert f"{said} otto agreed with treasury" in otto.open(f"/batches/{held}").text
+        otto.client.close()
+
+
+def test_a_job_decides_nothing_about_a_batch_that_is_another_now(
+    workspace: Workspace, held: int
+) -> None:
+    with workspace.database.connect() as connection:
+        seen = held_as(connection, find_batch(connection, held))
+        told = {"batch": held, "reason": "agreed", "seen": seen}
+        number = order_job(connection, JobKind.RELEASE, told, "Ann")
+    run_batch(workspace, held)
+    done = do_job(workspace, number)
+    assert done.exit_code == COULD_NOT_RUN
+    assert "was worked on since that page was loaded" in done.said
+    assert state(workspace) is State.HELD

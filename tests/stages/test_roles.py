@@ -23,7 +23,7 @@ from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules
 from schemas.derived.sql import LEDGER_TABLES, METADATA, STAGED, TARGETS
-from schemas.derived.sql_names import SCHEMA
+from schemas.derived.sql_names import SCHEMA, SHOWN_SCHEMA
 from schemas.derived.views import SHOWN, quoted
 from schemas.guards.leases import LEASES_OF
 from schemas.guards.roles import (
@@ -161,12 +161,14 @@ def test_a_reader_reads_results_and_no_secret(acting: As, tmp_path: Path) -> Non
     everything = []
     with reader.database.connect() as connection:
         granted = connection.execute(
-            "SELECT table_name, string_agg(quote_ident(column_name), ', ') "
-            "FROM information_schema.column_privileges WHERE table_schema = %s "
+            "SELECT table_schema || '.' || table_name, string_agg(quote_ident(column_name), ', ') "
+            "FROM information_schema.column_privileges WHERE table_schema = ANY(%s) "
             "AND grantee = %s AND privilege_type = 'SELECT' GROUP BY 1",
-            [SCHEMA, READER],
+            [[SCHEMA, SHOWN_SCHEMA], READER],
         ).fetchall()
-        assert {"payment_gateway", "client_registration", SHOWN} <= {name for name, _ in granted}
+        names = [f"{SCHEMA}.{one}" for one in ("payment_gateway", "client_registration", SHOWN)]
+        names += [f"{SHOWN_SCHEMA}.{table.name}" for table in STAGED.values()]
+        assert {*names} <= {name for name, _ in granted}
         for name, columns in granted:
             found = connection.execute(f"SELECT {columns} FROM {name}").fetchall()  # type: ignore[arg-type]
             everything += [(name, row) for row in found]
@@ -179,7 +181,7 @@ def test_a_reader_reads_results_and_no_secret(acting: As, tmp_path: Path) -> Non
         "SELECT * FROM staged_row",
         "SELECT * FROM insert_batch_data",
         "SELECT image FROM before_image",
-        *(f"SELECT * FROM {table.name}" for table in STAGED.values()),
+        *(f"SELECT * FROM {SCHEMA}.{table.name}" for table in STAGED.values()),
         "UPDATE batch SET state = 'complete'",
     ):
         assert refused(reader, statement), statement

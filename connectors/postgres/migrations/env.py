@@ -8,7 +8,7 @@ from alembic import context
 from connectors.postgres.follow_kinds import follow_definitions
 from connectors.postgres.migrations import DERIVED, DERIVED_HASH
 from schemas.derived.sql import METADATA
-from schemas.derived.sql_names import SCHEMA
+from schemas.derived.sql_names import SCHEMA, SHOWN_SCHEMA
 from schemas.derived.views import VIEWS
 
 
@@ -27,6 +27,7 @@ def run() -> None:
     head = context.get_head_revision()
     if context.get_context().get_current_revision() != head:
         # They would be in the way of a step. Where there is none, who may read them goes on to.
+        connection.execute(sa.text(f"DROP SCHEMA IF EXISTS {SHOWN_SCHEMA} CASCADE"))
         for name in reversed(VIEWS):
             connection.execute(sa.text(f"DROP VIEW IF EXISTS {SCHEMA}.{name}"))
     context.run_migrations()

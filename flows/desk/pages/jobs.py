@@ -85,6 +85,8 @@ TITLES: Mapping[JobKind, str] = {
     JobKind.IMPORT: "Import uploaded files",
     JobKind.CORRECT: "Take rows with errors in again",
     JobKind.RERUN: "Go on where it stopped",
+    JobKind.RELEASE: "Release, and go on with the clean rows",
+    JobKind.DISCARD: "Discard",
     JobKind.UNDO: "Undo",
     JobKind.RESOLVE: "Settle rows at the service",
     JobKind.PUSH: "Send what is unsent",
@@ -96,7 +98,7 @@ def told(job: Job) -> list[tuple[str, Any]]:
     """What a job is about, as name and value; rows and uploads by their number alone."""
     about = [("Work", TITLES[job.kind])]
     for name, value in job.arguments.items():
-        if name == "upload":
+        if name in ("upload", "seen"):
             continue
         about.append((name.replace("_", " ").capitalize(), _spelled(value)))
     return about

@@ -1,15 +1,14 @@
 """A batch: its files, what became of every row, and what was done with it."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from http import HTTPStatus
-from typing import Any, Protocol
+from typing import Any
 
-import psycopg
 from starlette.responses import Response
 
-from connectors.errors import AccountRefused, BatchStateError
+from connectors.errors import AccountRefused
 from connectors.postgres.audit import TrailEntry
 from connectors.postgres.command_rights import may_run
 from connectors.postgres.jobs import jobs_of_batch
@@ -17,9 +16,10 @@ from connectors.postgres.ledger import ENDED, RUN_BEGAN, Batch, State
 from connectors.postgres.overview import BatchSummary, list_overview
 from connectors.postgres.push.gate import held_text, why_held
 from connectors.postgres.push.send_page import UNSETTLED
-from connectors.postgres.trail import last_of_batch, said_by
+from connectors.postgres.trail import said_by
 from connectors.postgres.trail_search import TrailSearch, search_trail
 from flows.desk.forms import FormIncomplete, reason_of, refuse_nameless, taken
+from flows.desk.jobs import order
 from flows.desk.pages.files import report_files
 from flows.desk.pages.jobs import told
 from flows.desk.seen import batch_of, shows_text
@@ -34,12 +34,10 @@ from flows.report.text import (
     figures,
     refusal,
 )
-from flows.stages.sequence import discard_batch, refuse_unless_held, release_held
-from flows.stages.workspace import Workspace
+from flows.stages.decide import DECISIONS, held_as, refuse_unless_seen
 from flows.steps.batch_report import BatchReport, Chain
 from schemas.accounts import AccountRole
 from schemas.derived.views import SEND_ERRORS
-from schemas.guards.batch_states import PREFIX
 from schemas.jobs import MAY_ORDER, JobKind
 
 FLOW_RUN = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -51,13 +49,6 @@ EVENTS, FILES, REASONS, FIGURES, JOBS = 50, 200, 50, 60, 10
 UNSENT = ("unsent", "sending")
 
 
-class _Decision(Protocol):
-    def __call__(
-        self, workspace: Workspace, batch_id: int, *, by: str | None, reason: str
-    ) -> None: ...
-
-
-DECISIONS: Mapping[str, _Decision] = {"release": release_held, "discard": discard_batch}
 TAKES = "discard"
 """The command that takes what either does; `recon release` goes on with the rows as well."""
 
@@ -75,26 +66,19 @@ def _decide(visit: Visit, batch: Batch) -> str:
             "Releasing and discarding batches takes the role operator. Ask one, or an "
             "administrator for the role. Nothing was changed."
         )
-    decision = DECISIONS.get(visit.typed("what"))
-    if decision is None:
+    what = visit.typed("what")
+    if what not in DECISIONS:
         raise FormIncomplete("Say whether the batch is released or discarded.")
-    refuse_unless_held(visit.place, batch.id)
+    seen, reason = visit.typed("seen"), reason_of(visit)
     with visit.place.database.connect() as connection:
-        now = _held_as(connection, batch)
-    if visit.typed("seen") != now:
-        raise BatchStateError(
-            f"Batch {batch.id} was worked on since that page was loaded. Look at what it holds "
-            "now, and decide again. Nothing was changed."
-        )
+        may_take = may_run(connection, TAKES)
+    refuse_unless_seen(visit.place, batch.id, seen)
+    if not may_take:
+        number = order(visit, JobKind(what), batch=batch.id, reason=reason, seen=seen)
+        return f"/jobs/{number}"
     refuse_nameless(visit)
-    decision(visit.place, batch.id, by=visit.by, reason=reason_of(visit))
+    DECISIONS[JobKind(what)](visit.place, batch.id, by=visit.by, reason=reason)
     return f"/batches/{batch.id}"
-
-
-def _held_as(connection: psycopg.Connection, batch: Batch) -> str:
-    """What a decision is bound to: who had the batch last, and when it was said to be held."""
-    event = last_of_batch(connection, PREFIX + State.HELD, batch.id)
-    return f"{batch.lease_epoch} {event}"
 
 
 def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -> Response:
@@ -107,15 +91,16 @@ def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) ->
         files = report_files(visit, connection, batch.id)
         events = [*search_trail(connection, TrailSearch(batch=batch.id), EVENTS + 1)]
         jobs = jobs_of_batch(connection, batch.id, JOBS)
-        may_take, held_as = may_run(connection, TAKES), _held_as(connection, batch)
+        may_take, seen = may_run(connection, TAKES), held_as(connection, batch)
     undecided = sum(line.at_service.get(state, 0) for state in SEND_ERRORS)
     return visit.page(
         "batch.html.jinja",
         status,
         said=said,
-        # The account of the desk takes the batch itself: no job does it.
-        may_decide=batch.state is State.HELD and may_take and visit.may(AccountRole.OPERATOR),
-        held_as=held_as,
+        may_decide=batch.state is State.HELD and visit.may(AccountRole.OPERATOR),
+        # Else a job does it, and goes on.
+        may_take=may_take,
+        held_as=seen,
         work=_work(visit, line, line.errors - undecided),
         jobs=[(one, told(one)) for one in jobs],
         batch=batch,

@@ -75,6 +75,15 @@ class RerunArguments(Arguments):
     from_start: bool = False
 
 
+class DecideArguments(Arguments):
+    """Release or discard a held batch."""
+
+    batch: Number
+    reason: Reason
+    seen: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,10} [0-9]{1,20}$")]
+    """As `decide.held_as` has it: of another one nothing is decided."""
+
+
 class UndoArguments(Arguments):
     """Take a batch back out of the database."""
 
@@ -114,6 +123,8 @@ ARGUMENTS: Mapping[JobKind, type[Arguments]] = {
     JobKind.IMPORT: ImportArguments,
     JobKind.CORRECT: CorrectArguments,
     JobKind.RERUN: RerunArguments,
+    JobKind.RELEASE: DecideArguments,
+    JobKind.DISCARD: DecideArguments,
     JobKind.UNDO: UndoArguments,
     JobKind.RESOLVE: ResolveArguments,
     JobKind.PUSH: PushArguments,

@@ -22,8 +22,10 @@ from connectors.postgres.resume import resumed
 from flows.report.reconciled.verdicts import word_of
 from flows.report.text import verdict_of
 from flows.stages.chosen_sends import ChosenSends
+from flows.stages.decide import DECISIONS, refuse_unless_seen
 from flows.stages.jobs.arguments import (
     CorrectArguments,
+    DecideArguments,
     ImportArguments,
     PushArguments,
     ReconcileArguments,
@@ -55,7 +57,7 @@ from flows.steps.rules.rules import Rules
 from schemas.counting import grouped, quantity
 from schemas.guards.commands import command_of
 from schemas.guards.trail_functions import SAVED
-from schemas.jobs import COULD_NOT_RUN
+from schemas.jobs import COULD_NOT_RUN, JobKind
 from schemas.life import RECONCILED
 
 BEFORE = "It was done before the job stopped, and is not done twice."
@@ -135,6 +137,8 @@ def do_as_asked(workspace: Workspace, job: Job) -> Done:
             return _correct(workspace, asked)
         case RerunArguments() as asked:
             return _rerun(workspace, asked)
+        case DecideArguments() as asked:
+            return _decide(workspace, asked, job)
         case UndoArguments() as asked:
             return _undo(workspace, asked, job)
         case ResolveArguments() as asked:
@@ -175,6 +179,19 @@ def _rerun(workspace: Workspace, asked: RerunArguments) -> Done:
     if asked.from_start:
         rewind_batch(workspace, asked.batch)
     return told(run_batch(workspace, asked.batch))
+
+
+def _decide(workspace: Workspace, asked: DecideArguments, job: Job) -> Done:
+    is_released = job.kind is JobKind.RELEASE
+    with workspace.database.connect() as connection:
+        before = done_for(connection, job, "released" if is_released else "discarded")
+        by = ordered_by(connection, job.id)
+    if before is None:
+        refuse_unless_seen(workspace, asked.batch, asked.seen)
+        DECISIONS[job.kind](workspace, asked.batch, by=by, reason=asked.reason)
+    if is_released:
+        return told(run_batch(workspace, asked.batch))
+    return Done(0, f"Batch {asked.batch} is discarded. Nothing of it is applied.", (asked.batch,))
 
 
 def _undo(workspace: Workspace, asked: UndoArguments, job: Job) -> Done:

@@ -18,7 +18,7 @@ revision = "0028"
 down_revision = "0026"
 branch_labels = None
 depends_on = None
-derived = "286d3ccb12d11995677eab58e1a5194b927b6214a8186bcfe321975ce4d31e6f"
+derived = "ed5152a0f34d5c35253b787aa478ce418b9c743202c053405d18b884f16424e4"
 
 POSTS = """('SaveCampaignActionClientForm', 'ClientRegister', 'AddPaymentGateway', 'AddMessageTone',
     'AddActionDocument')"""

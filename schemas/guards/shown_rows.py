@@ -1,0 +1,56 @@
+"""Staged rows for those who may not see secrets: views with the names of the tables.
+
+A session of such a role looks into their schema first (`connectors.postgres.database`), so that one
+statement serves who loads and who reads. Secret fields are empty; of a record that has one there is
+no text, and of its reasons no more than codes and fields. An account of some tenants finds the rows
+of batches that are bound to these.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from schemas.derived.sql_names import SCHEMA, SHOWN_SCHEMA, staged_columns, staged_name
+from schemas.derived.views import bare_errors, quoted
+from schemas.field import Kind, Table
+from schemas.guards.tenants import SEES_BATCH
+from schemas.kinds import stored_names
+
+_TEXTS = ("data", "raw")
+_VALUES = (
+    *(Kind.INTEGER, Kind.INTEGER64, Kind.DOUBLE),
+    *(Kind.BOOLEAN, Kind.DATETIME, Kind.DATETIME_OFFSET),
+)
+"""Kinds that hold no text."""
+
+
+def shown_rows(tables: Iterable[Table], reader: str) -> Iterator[str]:
+    """The statements that make the views of some record kinds anew; each may be run again."""
+    for table in tables:
+        name = staged_name(table)
+        yield hidden_again(name)
+        yield (
+            f"CREATE VIEW {SHOWN_SCHEMA}.{name} WITH (security_barrier) AS "
+            f"SELECT {', '.join(_columns(table))} FROM {SCHEMA}.{name} s WHERE {SEES_BATCH}"
+        )
+        yield f"GRANT SELECT ON {SHOWN_SCHEMA}.{name} TO {reader}"
+
+
+def hidden_again(staged: str) -> str:
+    """The statement that takes the view of such a table away: it is in the way of other columns."""
+    return f"DROP VIEW IF EXISTS {SHOWN_SCHEMA}.{staged}"
+
+
+def _columns(table: Table) -> Iterator[str]:
+    secrets = {name for of in table.delivered if of.secret for name in stored_names(of)}
+    texts = {of.name for of in table.delivered if of.kind not in _VALUES}
+    for name in staged_columns(table):
+        column, own = f"s.{quoted(name)}", quoted(name)
+        if not table.unquotable:
+            yield column
+        elif name == "error_data":
+            yield f"{bare_errors(column)} AS {own}"
+        elif name in secrets or name in _TEXTS or (name in texts and table.holds_records):
+            yield f"CASE WHEN FALSE THEN {column} END AS {own}"
+        elif name in texts:  # A cell that was lost moves a secret anywhere.
+            yield f"CASE WHEN s.error_data IS NULL THEN {column} END AS {own}"
+        else:
+            yield column
