@@ -13,6 +13,7 @@ Everything is on one file system, so a move is a rename: it has happened or it h
 import fcntl
 import filecmp
 import json
+import logging
 import os
 import shutil
 import stat
@@ -28,6 +29,8 @@ from connectors.files.atomic import GOING, named, open_private, private_folder, 
 from connectors.files.content import shown
 from connectors.files.delivery import BESIDE_SUFFIXES, CONTROL_NAME, UNFINISHED, Source
 from connectors.files.manifest import files_of
+
+log = logging.getLogger("recon.inbox")
 
 SIDECAR = ".manifest.json"
 WHY = ".why.txt"
@@ -165,7 +168,8 @@ class Inbox:
         """Move a delivery out of the inbox; None: it changed meanwhile and was put back."""
         folder = self.taking / uuid4().hex
         private_folder(folder)
-        for name in arrival.names:
+        # What speaks of a file goes last and comes back first: the file is never there without it.
+        for name in sorted(arrival.names, key=_is_beside):
             with suppress(FileNotFoundError):
                 (self.folder / name).rename(folder / name)
         if tuple(_seen(folder / name) for name in arrival.names) == arrival.seen:
@@ -174,19 +178,26 @@ class Inbox:
         return None
 
     def put_back(self, folder: Path) -> None:
-        """Undo a move; a file whose name is in use again meanwhile is put aside instead."""
-        delivered = sorted(folder.iterdir())
+        """Undo a move; where a name is in use again meanwhile, all of it is put aside instead.
+
+        A part would be taken in without the others, such as the manifest that speaks of it.
+        """
+        delivered = sorted(
+            folder.iterdir(), key=lambda path: (not _is_beside(path.name), path.name)
+        )
         reasons = {named(path.name, WHY) for path in delivered}
+        for path in [path for path in delivered if path.name in reasons]:
+            path.unlink()  # Of a move to quarantine that did not come to its end.
+            delivered.remove(path)
+        used = [path.name for path in delivered if os.path.lexists(self.folder / path.name)]
+        if used:
+            names = sorted((path.name for path in delivered), key=_is_beside)
+            why = f"Another file of this name arrived while this one was being taken in: {used[0]}."
+            log.warning("%s: put aside, %s", self.put_aside(folder, names, why), why)
+            return
         for path in delivered:
-            if path.name in reasons:
-                path.unlink()  # Of a move to quarantine that did not come to its end.
-            elif not os.path.lexists(self.folder / path.name):
-                path.rename(self.folder / path.name)
-        if any(folder.iterdir()):
-            why = "Another file of this name arrived while this one was being taken in."
-            self.put_aside(folder, [path.name for path in folder.iterdir()], why)
-        else:
-            folder.rmdir()
+            path.rename(self.folder / path.name)
+        folder.rmdir()
 
     def put_aside(self, folder: Path, names: Sequence[str], why: str) -> Path:
         """Move what cannot be read to quarantine, with the reason beside it."""
@@ -257,19 +268,19 @@ class Inbox:
 
     def _files(self) -> dict[str, Seen]:
         names = (path.name for path in sorted(self.folder.iterdir()))
-        wanted = (name for name in names if not _is_hidden(name) and not _is_unfinished(name))
+        wanted = (name for name in names if not name.startswith(".") and not _is_unfinished(name))
         found = ((name, _seen(self.folder / name)) for name in wanted)
         return {name: seen for name, seen in found if seen is not None}
 
     def _unfinished(self) -> Iterator[tuple[str, str]]:
         for path in self.folder.iterdir():
-            if _is_unfinished(path.name) and not _is_hidden(path.name):
+            if _is_unfinished(path.name) and not path.name.startswith("."):
                 yield path.name, "is being written"
 
     def _others(self, known: set[str]) -> Iterator[str]:
         for path in self.folder.iterdir():
             name = path.name
-            if not _is_hidden(name) and name not in known and name not in OURS:
+            if not name.startswith(".") and name not in known and name not in OURS:
                 yield name + ("/" if path.is_dir() else "")
 
 
@@ -375,10 +386,6 @@ def _is_common(name: str) -> bool:
 
 def _is_beside(name: str) -> bool:
     return name.lower().endswith(BESIDE_SUFFIXES)
-
-
-def _is_hidden(name: str) -> bool:
-    return name.startswith(".")
 
 
 def _final(name: str) -> str:

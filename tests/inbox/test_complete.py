@@ -267,17 +267,26 @@ def test_a_file_that_changes_before_it_is_taken_is_put_back(tmp_path: Path, chan
     assert not list(inbox.taking.iterdir())
 
 
-def test_a_delivery_half_taken_is_put_back_beside_a_newer_file_of_its_name(tmp_path: Path) -> None:
+def test_a_delivery_half_taken_is_put_aside_whole_where_a_name_is_in_use_again(
+    tmp_path: Path,
+) -> None:
+    """Put back in part, a file would be taken in without the manifest it came with."""
     inbox = Inbox(tmp_path)
     with inbox.alone():
         half = inbox.taking / "token"
         half.mkdir()
-        (half / "a.csv").write_text("older")
-        (half / "b.csv").write_text("b")
-        (tmp_path / "a.csv").write_text("newer")
+        (half / "a.csv").write_text("a")
+        (half / "manifest.json").write_text("older")
+        whole = inbox.taking / "other"
+        whole.mkdir()
+        (whole / "b.csv").write_text("b")
+        (tmp_path / "manifest.json").write_text("newer")
         assert inbox.recover() == []
+    assert not (tmp_path / "a.csv").exists()
     assert (tmp_path / "b.csv").read_text() == "b"
-    assert (tmp_path / "a.csv").read_text() == "newer"
-    assert (inbox.quarantine / "a.csv" / "a.csv").read_text() == "older"
-    assert "Another file of this name" in (inbox.quarantine / "a.csv" / "a.csv.why.txt").read_text()
+    assert (tmp_path / "manifest.json").read_text() == "newer"
+    aside = inbox.quarantine / "a.csv"
+    assert (aside / "a.csv").read_text() == "a"
+    assert (aside / "manifest.json").read_text() == "older"
+    assert "Another file of this name" in (aside / "a.csv.why.txt").read_text()
     assert not list(inbox.taking.iterdir())
