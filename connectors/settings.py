@@ -210,6 +210,11 @@ class Settings:
         """One folder per batch."""
         return self.home / "reports"
 
+    @property
+    def scratch(self) -> Path:
+        """Folders that are there for a moment only."""
+        return self.home / "scratch"
+
 
 def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     """The settings of this process; raises SettingsError for a value that cannot be used."""

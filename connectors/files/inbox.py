@@ -13,6 +13,7 @@ Everything is on one file system, so a move is a rename: it has happened or it h
 import fcntl
 import filecmp
 import json
+import logging
 import os
 import shutil
 import stat
@@ -25,14 +26,19 @@ from uuid import uuid4
 
 from connectors.errors import DeliveryError, InboxHeldElsewhere, ReconError
 from connectors.files.atomic import GOING, named, open_private, private_folder, write_file
+from connectors.files.content import shown
 from connectors.files.delivery import BESIDE_SUFFIXES, CONTROL_NAME, UNFINISHED, Source
-from connectors.files.manifest import ManifestEntry, entries_of
+from connectors.files.manifest import files_of
+
+log = logging.getLogger("recon.inbox")
 
 SIDECAR = ".manifest.json"
 WHY = ".why.txt"
 OURS = frozenset({"archive", "quarantine"})
 
 Wait = Callable[[float], None]
+Told = Mapping[str, object] | str
+"""What a manifest says of each file that it names; a text: why that cannot be told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,8 @@ class Arrivals:
     complete: tuple[Arrival, ...]
     unfinished: Mapping[str, str]
     """Name -> what it waits for."""
+    unreadable: Mapping[str, str]
+    """A manifest that holds back the others, for it may name any of them -> why."""
     left_alone: tuple[str, ...]
     """Folders, links, and marks that stand beside nothing."""
 
@@ -120,9 +128,10 @@ class Inbox:
         """The deliveries that are complete.
 
         A manifest that states the bytes of its files proves them complete at once. Any other file
-        is complete when it did not change while we waited.
+        is complete when it did not change while we waited. What a manifest may name that cannot be
+        read, or is not there yet, is not taken in without it.
         """
-        seen = self._files()
+        first = seen = self._files()
         told = _manifests(self.folder, seen)
         groups = list(_groups(seen, told))
         unfinished = {}
@@ -133,26 +142,34 @@ class Inbox:
             seen = {name: one for name, one in seen.items() if later.get(name) == one}
         unfinished |= self._unfinished()
         complete = []
+        expected = _marks(unfinished)
         for group in groups:
             absent = [name for name in group.names if name not in seen]
-            absent += _beside(group.names, unfinished)
+            absent += [mark for name in group.names for mark in expected.get(name, ())]
             if absent:
                 unfinished[group.names[0]] = f"not there yet, or changing: {', '.join(absent)}"
             else:
                 complete.append(replace(group, seen=tuple(seen[name] for name in group.names)))
-        if any(_is_common(name) and told.get(name) is None for name in unfinished):
-            # The manifest may come to name what would be taken for a delivery of its own now.
+        broken = {name: why for name, why in told.items() if isinstance(why, str)}
+        unfinished |= {name: "is changing" for name in broken if name in first and name not in seen}
+        unreadable = {name: why for name, why in broken.items() if name not in unfinished}
+        # A manifest that is read waits for its own files and holds back nothing else.
+        awaited = [_final(name) for name in unfinished if name in broken or name not in told]
+        if held_by := [*filter(_is_common, awaited), *unreadable]:
+            # The manifest may name what would be taken for a delivery of its own now.
             held_back = [one for one in complete if not any(map(_is_common, one.names))]
-            unfinished |= {one.names[0]: "waits for the manifest" for one in held_back}
-            complete = [one for one in complete if one not in held_back]
-        known = {*unfinished, *(name for group in groups for name in group.names)}
-        return Arrivals(tuple(complete), unfinished, tuple(sorted(self._others(known))))
+            unfinished |= {one.names[0]: f"waits for {held_by[0]}" for one in held_back}
+            complete = [one for one in complete if any(map(_is_common, one.names))]
+        known = {*unfinished, *unreadable, *(name for group in groups for name in group.names)}
+        left_alone = tuple(sorted(self._others(known)))
+        return Arrivals(tuple(complete), unfinished, unreadable, left_alone)
 
     def take(self, arrival: Arrival) -> Path | None:
         """Move a delivery out of the inbox; None: it changed meanwhile and was put back."""
         folder = self.taking / uuid4().hex
         private_folder(folder)
-        for name in arrival.names:
+        # What speaks of a file goes last and comes back first: the file is never there without it.
+        for name in sorted(arrival.names, key=_is_beside):
             with suppress(FileNotFoundError):
                 (self.folder / name).rename(folder / name)
         if tuple(_seen(folder / name) for name in arrival.names) == arrival.seen:
@@ -161,19 +178,26 @@ class Inbox:
         return None
 
     def put_back(self, folder: Path) -> None:
-        """Undo a move; a file whose name is in use again meanwhile is put aside instead."""
-        delivered = sorted(folder.iterdir())
+        """Undo a move; where a name is in use again meanwhile, all of it is put aside instead.
+
+        A part would be taken in without the others, such as the manifest that speaks of it.
+        """
+        delivered = sorted(
+            folder.iterdir(), key=lambda path: (not _is_beside(path.name), path.name)
+        )
         reasons = {named(path.name, WHY) for path in delivered}
+        for path in [path for path in delivered if path.name in reasons]:
+            path.unlink()  # Of a move to quarantine that did not come to its end.
+            delivered.remove(path)
+        used = [path.name for path in delivered if os.path.lexists(self.folder / path.name)]
+        if used:
+            names = sorted((path.name for path in delivered), key=_is_beside)
+            why = f"Another file of this name arrived while this one was being taken in: {used[0]}."
+            log.warning("%s: put aside, %s", self.put_aside(folder, names, why), why)
+            return
         for path in delivered:
-            if path.name in reasons:
-                path.unlink()  # Of a move to quarantine that did not come to its end.
-            elif not os.path.lexists(self.folder / path.name):
-                path.rename(self.folder / path.name)
-        if any(folder.iterdir()):
-            why = "Another file of this name arrived while this one was being taken in."
-            self.put_aside(folder, [path.name for path in folder.iterdir()], why)
-        else:
-            folder.rmdir()
+            path.rename(self.folder / path.name)
+        folder.rmdir()
 
     def put_aside(self, folder: Path, names: Sequence[str], why: str) -> Path:
         """Move what cannot be read to quarantine, with the reason beside it."""
@@ -244,19 +268,19 @@ class Inbox:
 
     def _files(self) -> dict[str, Seen]:
         names = (path.name for path in sorted(self.folder.iterdir()))
-        wanted = (name for name in names if not _is_hidden(name) and not _is_unfinished(name))
+        wanted = (name for name in names if not name.startswith(".") and not _is_unfinished(name))
         found = ((name, _seen(self.folder / name)) for name in wanted)
         return {name: seen for name, seen in found if seen is not None}
 
     def _unfinished(self) -> Iterator[tuple[str, str]]:
         for path in self.folder.iterdir():
-            if _is_unfinished(path.name) and not _is_hidden(path.name):
+            if _is_unfinished(path.name) and not path.name.startswith("."):
                 yield path.name, "is being written"
 
     def _others(self, known: set[str]) -> Iterator[str]:
         for path in self.folder.iterdir():
             name = path.name
-            if not _is_hidden(name) and name not in known | OURS:
+            if not name.startswith(".") and name not in known and name not in OURS:
                 yield name + ("/" if path.is_dir() else "")
 
 
@@ -288,56 +312,71 @@ def _seen(path: Path) -> Seen | None:
     return Seen(found.st_ino, found.st_size, found.st_mtime_ns)
 
 
-def _manifests(
-    folder: Path, seen: Mapping[str, Seen]
-) -> dict[str, Mapping[str, ManifestEntry] | None]:
-    """What each manifest says, by its name; None: it is none, or not yet."""
-    told: dict[str, Mapping[str, ManifestEntry] | None] = {}
-    for name in seen:
-        if _is_common(name) or name.lower().endswith(SIDECAR):
+def _manifests(folder: Path, seen: Mapping[str, Seen]) -> dict[str, Told]:
+    """What each manifest says, by its name; that of one file may stand beside no such file."""
+    told: dict[str, Told] = {}
+    for name in sorted(path.name for path in folder.iterdir()):
+        common = _is_common(name)
+        if not common and not name.lower().endswith(SIDECAR):
+            continue
+        if not name.endswith(CONTROL_NAME):
+            told[name] = f"{shown(name)}: a manifest is read by a name in small letters. Rename it."
+        elif name in seen:
             try:
-                told[name] = entries_of(Source(name, str(folder / name), str(folder), name))
-            except (DeliveryError, OSError):
-                told[name] = None
+                told[name] = files_of(Source(shown(name), str(folder / name), str(folder), name))
+            except (DeliveryError, OSError) as error:
+                # Of one file: both are put aside together when they are opened.
+                told[name] = str(error) if common else {}
+        elif common:
+            told[name] = f"{name}: is no regular file. Put the manifest itself there."
     return told
 
 
-def _groups(
-    seen: Mapping[str, Seen], told: Mapping[str, Mapping[str, ManifestEntry] | None]
-) -> Iterator[Arrival]:
+def _groups(seen: Mapping[str, Seen], told: Mapping[str, Told]) -> Iterator[Arrival]:
     """The files by delivery; a file that a manifest names and that is absent is in it as well."""
-    left = dict.fromkeys(seen)
-    for manifest, entries in told.items():
-        if _is_common(manifest) and entries is not None:
-            names = [manifest, *entries, *_beside(entries, seen)]
+    left = dict.fromkeys(name for name in seen if not isinstance(told.get(name), str))
+    marks = _marks(left)
+    for manifest, stated in told.items():
+        if _is_common(manifest) and not isinstance(stated, str):
+            # A member of a zip comes with the zip.
+            files = [name if name in seen else name.partition("/")[0] for name in stated]
+            names = [manifest, *files, *(mark for name in files for mark in marks.get(name, ()))]
             yield Arrival(tuple(dict.fromkeys(names)))
-            left = {name: None for name in left if name not in names}
+            for name in names:
+                left.pop(name, None)
     for name in [name for name in left if not _is_beside(name)]:
-        names = [name, *_beside([name], left)]
-        yield Arrival(tuple(names))
-        left = {one: None for one in left if one not in names}
-    yield from (Arrival((name,)) for name in left if _is_common(name))
+        own = [mark for mark in marks.get(name, ()) if mark in left]
+        yield Arrival((name, *own))
+        for mark in own:
+            del left[mark]
 
 
-def _beside(names: Iterable[str], files: Iterable[str]) -> list[str]:
-    """Marks and manifests that carry the name of one of these files and more behind it."""
-    heads = tuple(f"{name}." for name in names)
-    return [file for file in files if file.startswith(heads) and _is_beside(file)]
+def _marks(files: Iterable[str]) -> dict[str, list[str]]:
+    """Name -> the marks and manifests that carry it and more behind it, whether it is there or not.
+
+    By name, for an inbox may hold very many files.
+    """
+    found: dict[str, list[str]] = {}
+    for file in files:
+        if _is_beside(_final(file)):
+            for place in (at for at, sign in enumerate(file) if sign == "."):
+                found.setdefault(file[:place], []).append(file)
+    return found
 
 
-def _proven(
-    group: Arrival,
-    seen: Mapping[str, Seen],
-    told: Mapping[str, Mapping[str, ManifestEntry] | None],
-) -> bool:
+def _proven(group: Arrival, seen: Mapping[str, Seen], told: Mapping[str, Told]) -> bool:
     """Whether manifests state the bytes of every extract, and every one has just as many."""
-    stated: dict[str, int | None] = {}
+    stated: dict[str, object] = {}
     for manifest in group.names:
-        entries = told.get(manifest) or {}
-        stated |= {name: entry.bytes for name, entry in entries.items()}
+        files = told.get(manifest) or {}
+        assert not isinstance(files, str), "no delivery has a manifest that cannot be read"
+        stated |= files
     extracts = [name for name in group.names if not _is_beside(name)]
     return bool(extracts) and all(
-        name in seen and stated.get(name) == seen[name].bytes for name in extracts
+        name in seen
+        and isinstance(entry := stated.get(name), dict)
+        and entry.get("bytes") == seen[name].bytes
+        for name in extracts
     )
 
 
@@ -349,8 +388,10 @@ def _is_beside(name: str) -> bool:
     return name.lower().endswith(BESIDE_SUFFIXES)
 
 
-def _is_hidden(name: str) -> bool:
-    return name.startswith(".")
+def _final(name: str) -> str:
+    """What a file will be called that is still being written."""
+    ending = next((one for one in UNFINISHED if name.lower().endswith(one)), "")
+    return name[: len(name) - len(ending)]
 
 
 def _is_unfinished(name: str) -> bool:

@@ -218,23 +218,25 @@ def _gaps(
     covered: list[Source],
     delivered: set[str],
 ) -> list[Gap]:
-    manifest = control.source.name
     by_name = {_called(control, source): source for source in covered}
     by_file: dict[str, list[Source]] = {}
     for source in covered:
         if source.member is not None and not control.prefix:
             by_file.setdefault(_file_key(source), []).append(source)
+    # Of a zip whose members are listed all members are there, whatever else was named.
+    zips = by_file.keys() & {name.partition("/")[0] for name in stated}
     gaps = []
     for name, entry in stated.items():
         if name in by_file:
             gaps += _check_zip(name, entry, by_file[name])
-        elif name not in delivered and control.whole:
-            detail = f"listed in {manifest}, but not delivered"
+        elif name not in delivered and (control.whole or name.partition("/")[0] in zips):
+            detail = f"listed in {control.source.name}, but not delivered"
             where = shown(f"{control.prefix}{name}")
             gaps.append(Gap(where, refused("incomplete_file", where, detail=detail)))
     for name, source in by_name.items():
-        if control.whole and name not in stated and _file_key(source) not in stated:
-            detail = f"delivered, but not listed in {manifest}"
+        whole = control.whole or _file_key(source) in zips
+        if whole and not {name, _file_key(source)} & stated.keys():
+            detail = f"delivered, but not listed in {control.source.name}"
             gaps.append(Gap(source.name, refused("incomplete_file", source.name, detail=detail)))
     return gaps
 
@@ -269,6 +271,11 @@ def _check_zip(name: str, entry: ManifestEntry, members: list[Source]) -> list[G
 
 def entries_of(source: Source) -> dict[str, ManifestEntry]:
     """What a control manifest says, by the name of the file; raises DeliveryError if it is none."""
+    return {name: _entry(source, name, stated) for name, stated in files_of(source).items()}
+
+
+def files_of(source: Source) -> dict[str, object]:
+    """The files that a manifest names, with what it says unchecked; raises DeliveryError."""
     try:
         with open_source(source) as file:
             text = file.read(MANIFEST_BYTES + 1)
@@ -292,7 +299,7 @@ def entries_of(source: Source) -> dict[str, ManifestEntry]:
     files = document.get("files") if isinstance(document, dict) else None
     if not isinstance(files, dict):
         raise _unusable(source, 'it has no "files"')
-    return {name: _entry(source, name, entry) for name, entry in files.items()}
+    return files
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -238,6 +238,11 @@ def workspace(
         yield Workspace(settings, database, progress)
 
 
+def say_next_look(trouble: Exception, seconds: float) -> None:
+    """Say what kept a standing command from its work, and when it tries again."""
+    sys.stderr.write(f"recon: {trouble} The next look is in {seconds:g} s.\n")
+
+
 def _token(path: Path | None) -> str | None:
     """The login of whoever types here, as `recon login` has kept it."""
     if path is None:

@@ -1,6 +1,5 @@
 """The inbox and the archive: `recon watch`, `recon housekeeping` and `recon archive verify`."""
 
-import sys
 import time
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from connectors.settings import SETTLE_SECONDS
-from flows.commands.console import DAYS, SECONDS, out, print_json, workspace
+from flows.commands.console import DAYS, SECONDS, out, print_json, say_next_look, workspace
 from flows.commands.deliver import Feed, Json
 from flows.stages.retention import DEFAULT as KEPT
 from schemas.counting import agree, grouped, quantity
@@ -45,7 +44,7 @@ def watch_command(
 
     Exit code of one look 0: everything was taken in; 1: something was put aside or failed.
     """
-    from connectors.errors import DatabaseUnusable, InboxHeldElsewhere
+    from connectors.errors import DatabaseUnusable, DeliveryError, InboxHeldElsewhere
     from connectors.files.inbox import Inbox
     from connectors.files.profile import DEFAULT
     from connectors.files.profile_file import load_profile
@@ -59,14 +58,16 @@ def watch_command(
             feed,
             import_here(place, feed),
         )
+        was_there = False
         while True:
             try:
                 lines = watch.look(settle)
-            except (InboxHeldElsewhere, DatabaseUnusable) as trouble:
-                if once:
+            except (InboxHeldElsewhere, DatabaseUnusable, DeliveryError, OSError) as trouble:
+                if once or (isinstance(trouble, DeliveryError) and not was_there):
                     raise
-                sys.stderr.write(f"recon: {trouble} The next look is in {every:g} s.\n")
+                say_next_look(trouble, every)
             else:
+                was_there = True
                 _show(lines, as_json=json)
                 if once:
                     return int(any(line.became in ("quarantined", "failed") for line in lines))

@@ -1,12 +1,22 @@
 """Work that is asked for at the desk: `recon job` does one, `recon jobs` lists or does them."""
 
+import sys
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from connectors.errors import JobHeldElsewhere
-from flows.commands.console import COUNT, LISTED, MOST, SECONDS, out, print_json, workspace
+from connectors.errors import DatabaseUnusable, JobHeldElsewhere, ReconError
+from flows.commands.console import (
+    COUNT,
+    LISTED,
+    MOST,
+    SECONDS,
+    out,
+    print_json,
+    say_next_look,
+    workspace,
+)
 from flows.commands.deliver import Json
 
 if TYPE_CHECKING:
@@ -58,7 +68,12 @@ def jobs_command(
 
     with workspace("jobs --watch" if watch else "jobs", quiet=True, say_held=False) as place:
         while watch:
-            do_ordered(place.as_login(None))
+            try:
+                do_ordered(place.as_login(None))
+            except DatabaseUnusable as trouble:
+                if once:
+                    raise
+                say_next_look(trouble, every)
             if once:
                 return 0
             time.sleep(every)
@@ -79,7 +94,10 @@ def jobs_command(
 
 
 def do_ordered(place: "Workspace") -> None:
-    """Do every job that nobody has taken; what goes wrong with one keeps none of the others."""
+    """Do every job that nobody has taken; what goes wrong with one keeps none of the others.
+
+    Raises DatabaseUnusable; a job that it was away from has stopped, and can be started again.
+    """
     from connectors.postgres.jobs import ordered_jobs
     from flows.commands.fault import tell_of_fault
     from flows.stages.jobs.work import do_job
@@ -90,6 +108,11 @@ def do_ordered(place: "Workspace") -> None:
         try:
             done = do_job(place, number)
         except JobHeldElsewhere:
+            continue
+        except DatabaseUnusable:
+            raise  # Nor are there any others.
+        except ReconError as error:
+            sys.stderr.write(f"recon: job {number}: {error}\n")
             continue
         except Exception as error:  # noqa: BLE001 -- told, as for any other command.
             tell_of_fault(error, f"job {number}")

@@ -8,12 +8,14 @@ ledger behind that, take the same key and the same content for the same thing.
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from connectors.errors import DeliveryError, ReconError
+from connectors.errors import DeliveryError, EvidenceBroken, ReconError
+from connectors.files.atomic import room_left
+from connectors.files.content import shown
 from connectors.files.inbox import Arrival, Inbox, Wait, Waiting, paths_of
 from connectors.files.profile import Profile
 from connectors.postgres import ledger
@@ -69,6 +71,7 @@ class Watch:
             lines = [self._start(waiting) for waiting in self.inbox.recover()]
             found = self.inbox.look(settle_seconds, wait)
             lines += [self._take(arrival) for arrival in found.complete]
+            lines += [InboxLine(name, "failed", why) for name, why in found.unreadable.items()]
             lines += [InboxLine(name, "unfinished", why) for name, why in found.unfinished.items()]
             lines += [InboxLine(name, "left alone") for name in found.left_alone]
         for line in lines:
@@ -81,7 +84,7 @@ class Watch:
             return self._taken(arrival)
         except (OSError, ReconError) as error:
             # What was moved already is put back by the next look.
-            return _failed(arrival.names[0], error)
+            return self._failed(arrival.names[0], error)
 
     def _taken(self, arrival: Arrival) -> InboxLine:
         name = arrival.names[0]
@@ -94,16 +97,14 @@ class Watch:
                 self.workspace, paths_of(folder, arrival.names), self.profile, None
             )
         except DeliveryError as error:
-            # The text names where the file was for a moment, which helps nobody.
-            why = str(error).replace(f"{folder}/", "").replace(str(folder), name)
-            return self._put_aside(folder, arrival, why)
+            return self._put_aside(folder, arrival.names, error)
         except ReconError:
             self.inbox.put_back(folder)
             raise
         with self.workspace.database.connect() as connection:
             content_id, known = known_batch(connection, self.profile.feed, opened)
             if content_id is None:
-                return self._put_aside(folder, arrival, _refusals(opened))
+                return self._put_aside(folder, arrival.names, _refusals(opened))
             reach("inbox-opened")
             taken_back = count_taken_back(connection, content_id)
         # What was undone or discarded may come again, and is then another thing to start.
@@ -119,10 +120,12 @@ class Watch:
         reach("inbox-archived")
         return self._start(waiting)
 
-    def _put_aside(self, folder: Path, arrival: Arrival, why: str) -> InboxLine:
-        aside = self.inbox.put_aside(folder, arrival.names, why)
+    def _put_aside(self, folder: Path, names: Sequence[str], told: object) -> InboxLine:
+        # The text names where the file was for a moment, which helps nobody.
+        why = str(told).replace(f"{folder}/", "").replace(str(folder), names[0])
+        aside = self.inbox.put_aside(folder, names, why)
         reach("inbox-quarantined")
-        return InboxLine(arrival.names[0], "quarantined", f"{aside}: {why}")
+        return InboxLine(names[0], "quarantined", f"{aside}: {why}")
 
     def _start(self, waiting: Waiting) -> InboxLine:
         became: Became = "started"
@@ -130,11 +133,24 @@ class Watch:
             detail = self.start(waiting)
         except ImportStopped as stopped:
             became, detail = "failed", str(stopped)
+        except EvidenceBroken as changed:
+            # Whoever delivered it went on writing; no look would find it as it was taken.
+            line = self._put_aside(waiting.folder, waiting.names, changed)
+            self.inbox.unmark(waiting.key)
+            return line
         except (OSError, ReconError) as error:
-            return _failed(waiting.names[0], error)
+            return self._failed(waiting.names[0], error)
         reach("inbox-started")
         self.inbox.unmark(waiting.key)
         return InboxLine(waiting.names[0], became, detail)
+
+    def _failed(self, name: str, error: OSError | ReconError) -> InboxLine:
+        told = str(error)
+        if isinstance(error, OSError):
+            place = Path(error.filename or self.inbox.folder)
+            why = f"{error.strerror}.{room_left(place, error)}"
+            told = f"{shown(str(place))}: {why} It is left for the next look."
+        return InboxLine(name, "failed", told)
 
 
 def import_here(workspace: Workspace, profile: Profile) -> Start:
@@ -153,11 +169,6 @@ def import_here(workspace: Workspace, profile: Profile) -> Start:
         return f"batch {ended.batch.id}: {ended.batch.state.replace('_', ' ')}"
 
     return start
-
-
-def _failed(name: str, error: OSError | ReconError) -> InboxLine:
-    told = f"{error.strerror}: left for the next look" if isinstance(error, OSError) else str(error)
-    return InboxLine(name, "failed", told)
 
 
 def _refusals(opened: list[Opened]) -> str:

@@ -8,12 +8,10 @@ service says, and comparing it with our data would prove nothing if it became ou
 import csv
 import hashlib
 import io
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -22,6 +20,7 @@ from psycopg.rows import dict_row
 from connectors.errors import ServiceUnusable, SettingsError
 from connectors.files.atomic import write_file
 from connectors.files.profile import Profile
+from connectors.files.scratch import scratch_folder
 from connectors.postgres.listings import ASKED, KEPT, PULLED, clock
 from connectors.postgres.trail import add_event
 from connectors.recovery import reach
@@ -108,7 +107,7 @@ def _pull(
     if unknown:
         raise SettingsError(f"There is no listing {unknown[0]!r}. Known: {', '.join(LISTINGS)}.")
     pulled = []
-    with tempfile.TemporaryDirectory(prefix="recon-pull-") as folder:
+    with scratch_folder(workspace.settings.scratch) as folder:
         with _service(workspace) as service:
             for number, name in enumerate(names or LISTINGS):
                 workspace.progress("pull", number, len(names or LISTINGS))
@@ -122,12 +121,12 @@ def _pull(
                     unread[name] = str(problem)
                     continue
                 content = listing_csv(LISTINGS[name], listing.rows).encode()
-                write_file(Path(folder) / f"{name}.csv", content)
+                write_file(folder / f"{name}.csv", content)
                 pulled.append(_pulled(name, listing, content, asked_at))
                 reach("pulled")
         if not pulled:
             return None
-        ended = import_delivery(workspace, [folder], PROFILE)
+        ended = import_delivery(workspace, [str(folder)], PROFILE)
     with workspace.database.connect() as connection:
         add_event(
             connection,

@@ -1,11 +1,9 @@
 """The tasks of a rerun: find the batch, or open one of its failed rows, and compare row states."""
 
-import tempfile
-from pathlib import Path
-
 from prefect import get_run_logger, task
 
 from connectors.files.profile import DEFAULT
+from connectors.files.scratch import scratch_folder
 from connectors.postgres.lease import hold_batch
 from flows.report.changes import Counts
 from flows.stages.finish import build_report
@@ -27,9 +25,9 @@ def receive_correction(batch_id: int, corrected_file: str | None) -> BatchStatus
     workspace = open_workspace()
     if corrected_file is not None:
         return received_from(workspace, [corrected_file], DEFAULT, None, batch_id)
-    with tempfile.TemporaryDirectory(prefix="recon-rerun-") as folder:
+    with scratch_folder(workspace.settings.scratch) as folder:
         # The rows are taken in from here, and they need what they were delivered with.
-        written = write_rejects(workspace, batch_id, Path(folder), with_secrets=True)
+        written = write_rejects(workspace, batch_id, folder, with_secrets=True)
         if not written:
             # They may wait in a batch that an earlier run opened and did not bring to its end.
             waiting = waiting_correction(workspace, batch_id)
@@ -38,7 +36,7 @@ def receive_correction(batch_id: int, corrected_file: str | None) -> BatchStatus
                 return open_batch.fn(waiting)
             get_run_logger().info("Batch %s has no rows with errors", batch_id)
             return open_batch.fn(batch_id)
-        return received_from(workspace, [folder], DEFAULT, None, batch_id)
+        return received_from(workspace, [str(folder)], DEFAULT, None, batch_id)
 
 
 @task(name="open batch", task_run_name="open batch {batch_id}", **FROM_LEDGER)

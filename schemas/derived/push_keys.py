@@ -27,18 +27,29 @@ class AskingRow(NamedTuple):
     """When its batch was opened: a restored database gives the same numbers again, not the time."""
     epoch: int
     """Grows when a PUT is to be sent anew behind what may have overwritten it."""
+    reading: str
+    """How the file was read, where the record has secrets: a hash of the profile; else empty."""
+
+
+ASKING = len(AskingRow._fields)
 
 
 def push_key(
     operation: Operation, canonical: str, key: tuple[object, ...], asking: AskingRow
 ) -> str:
-    """Of a POST the row that asks for it; of a keyed PUT the record and its content as well.
+    """Of a POST the row that asks for it and what it asks for; of a keyed PUT also when.
 
-    The same row of the same file, taken in once more, asks for the same POST and for another PUT.
-    `canonical` is the record's canonical JSON, `key` its business key.
+    The same row of the same file, taken in once more, asks for the same POST and for another PUT;
+    read by another profile it is another record. `canonical` is the record's canonical JSON, `key`
+    its business key.
     """
     facts: tuple[object, ...] = (operation.name, asking.extract, asking.record_number)
     if operation.keyed and None not in key:
         opened_at = asking.opened_at.astimezone(UTC).isoformat()
         facts += (*key, content_hash(canonical), opened_at, asking.epoch)
+    elif operation.table.secrets:
+        # A key is shown: it must not be what a guess at a secret can be held against.
+        facts += (asking.reading,)
+    else:
+        facts += (content_hash(canonical),)
     return str(uuid5(_NAMESPACE, json.dumps(facts, ensure_ascii=True)))

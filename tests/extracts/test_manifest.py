@@ -143,6 +143,16 @@ def test_manifest_inside_a_zip(folder: Path) -> None:
     assert [name for name, _ in gaps(statement)] == ["z.zip/n.csv", "z.zip/o.csv"]
 
 
+def test_a_named_zip_is_whole_where_the_manifest_beside_it_lists_its_members(
+    folder: Path,
+) -> None:
+    path = zip_folder(folder)
+    write(folder / "manifest.json", {"a.csv": {}, "z.zip/m.csv": {}, "z.zip/o.csv": {}})
+    assert [name for name, _ in gaps(read(path))] == ["z.zip/n.csv", "z.zip/o.csv"]
+    write(folder / "manifest.json", {"a.csv": {}})
+    assert gaps(read(path)) == []
+
+
 def test_members_and_bytes_of_a_zip_in_a_folder_manifest(folder: Path) -> None:
     path = zip_folder(folder)
     sha256 = hashlib.sha256(path.read_bytes()).hexdigest()

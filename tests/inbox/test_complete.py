@@ -122,10 +122,68 @@ CASES: dict[str, tuple[dict[str, Any], Callable[[Path], None], list[list[str]], 
         [],
         ["a.csv", "manifest.json"],
     ),
-    "a manifest that stays unreadable": (
-        {"a.csv": "abc", "manifest.json": "{"},
+    "a manifest that stays unreadable holds back what it may name": (
+        {"a.csv": "abc", "a.csv.done": "", "manifest.json": "{"},
         nothing,
-        [["a.csv"], ["manifest.json"]],
+        [],
+        ["a.csv"],
+    ),
+    "a manifest with a wrong key goes with the files it names": (
+        {"a.csv": "abc", "c.csv": "c", "manifest.json": {"files": {"a.csv": {"row": 1}}}},
+        nothing,
+        [["manifest.json", "a.csv"], ["c.csv"]],
+        [],
+    ),
+    "a manifest with a wrong key waits for the files it names": (
+        {"a.csv": "abc", "manifest.json": {"files": {"a.csv": {"row": 1}, "b.csv": None}}},
+        nothing,
+        [],
+        ["manifest.json"],
+    ),
+    "a manifest that names members of a zip": (
+        {
+            "z.zip": "PK",
+            "z.zip.done": "",
+            "manifest.json": {"files": {"z.zip/a.csv": {"rows": 1}, "z.zip/b.csv": {"rows": 1}}},
+        },
+        nothing,
+        [["manifest.json", "z.zip", "z.zip.done"]],
+        [],
+    ),
+    "a manifest that names members of a zip that is not there": (
+        {"manifest.json": {"files": {"z.zip/a.csv": {}}}},
+        nothing,
+        [],
+        ["manifest.json"],
+    ),
+    "a manifest that is being written holds the others back": (
+        {"a.csv": "abc", "manifest.json.part": "{"},
+        nothing,
+        [],
+        ["a.csv", "manifest.json.part"],
+    ),
+    "a sidecar that is being written holds its file back": (
+        {"a.csv": "abc", "a.csv.manifest.json.tmp": "{", "b.csv": "b"},
+        nothing,
+        [["b.csv"]],
+        ["a.csv", "a.csv.manifest.json.tmp"],
+    ),
+    "a manifest with a name that nobody reads holds the others back": (
+        {"a.csv": "abc", "MANIFEST.JSON": NAMED},
+        nothing,
+        [],
+        ["a.csv"],
+    ),
+    "so does a sidecar": (
+        {"a.csv": "abc", "a.csv.Manifest.json": {"files": {"a.csv": {"rows": 1}}}},
+        nothing,
+        [],
+        ["a.csv"],
+    ),
+    "a sidecar that is none goes with its file": (
+        {"a.csv": "abc", "a.csv.manifest.json": "{", "b.csv": "b"},
+        nothing,
+        [["a.csv", "a.csv.manifest.json"], ["b.csv"]],
         [],
     ),
 }
@@ -171,6 +229,17 @@ def test_folders_links_and_lonely_marks_are_left_alone(tmp_path: Path) -> None:
     assert found.left_alone == ("folder/", "link.csv", "x.csv.done")
 
 
+def test_a_manifest_that_is_a_link_holds_the_others_back(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("abc")
+    (tmp_path / "manifest.json").symlink_to("/etc/hostname")
+    inbox = Inbox(tmp_path)
+    with inbox.alone():
+        found = inbox.look(5, lambda _seconds: None)
+    assert (found.complete, list(found.unfinished)) == ((), ["a.csv"])
+    assert found.unreadable.keys() == {"manifest.json"}
+    assert found.left_alone == ()
+
+
 def test_one_watcher_at_a_time(tmp_path: Path) -> None:
     with (
         Inbox(tmp_path).alone(),
@@ -198,17 +267,26 @@ def test_a_file_that_changes_before_it_is_taken_is_put_back(tmp_path: Path, chan
     assert not list(inbox.taking.iterdir())
 
 
-def test_a_delivery_half_taken_is_put_back_beside_a_newer_file_of_its_name(tmp_path: Path) -> None:
+def test_a_delivery_half_taken_is_put_aside_whole_where_a_name_is_in_use_again(
+    tmp_path: Path,
+) -> None:
+    """Put back in part, a file would be taken in without the manifest it came with."""
     inbox = Inbox(tmp_path)
     with inbox.alone():
         half = inbox.taking / "token"
         half.mkdir()
-        (half / "a.csv").write_text("older")
-        (half / "b.csv").write_text("b")
-        (tmp_path / "a.csv").write_text("newer")
+        (half / "a.csv").write_text("a")
+        (half / "manifest.json").write_text("older")
+        whole = inbox.taking / "other"
+        whole.mkdir()
+        (whole / "b.csv").write_text("b")
+        (tmp_path / "manifest.json").write_text("newer")
         assert inbox.recover() == []
+    assert not (tmp_path / "a.csv").exists()
     assert (tmp_path / "b.csv").read_text() == "b"
-    assert (tmp_path / "a.csv").read_text() == "newer"
-    assert (inbox.quarantine / "a.csv" / "a.csv").read_text() == "older"
-    assert "Another file of this name" in (inbox.quarantine / "a.csv" / "a.csv.why.txt").read_text()
+    assert (tmp_path / "manifest.json").read_text() == "newer"
+    aside = inbox.quarantine / "a.csv"
+    assert (aside / "a.csv").read_text() == "a"
+    assert (aside / "manifest.json").read_text() == "older"
+    assert "Another file of this name" in (aside / "a.csv.why.txt").read_text()
     assert not list(inbox.taking.iterdir())

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import signal
+import zipfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -95,6 +96,46 @@ def test_files_of_a_manifest_are_one_delivery(folder: Path, look: Any, rows: Any
     assert archived(folder) == ["a.csv", "b.csv", "c.csv", "manifest.json"]
 
 
+def test_nothing_is_taken_in_without_the_control_it_came_with(
+    folder: Path, look: Any, rows: Any
+) -> None:
+    write(folder / "a.csv", line(1))
+    (folder / "manifest.json").write_text('{"files": {"a.csv": {"row": 1}}}')
+    write(folder / "b.csv", line(2))
+    assert became(look()) == {"manifest.json": "quarantined", "b.csv": "started"}
+    aside = folder / "quarantine" / "manifest.json"
+    assert {path.name for path in aside.iterdir()} == {
+        *("a.csv", "manifest.json", "manifest.json.why.txt")
+    }
+    assert "did you mean rows" in (aside / "manifest.json.why.txt").read_text()
+    # It may name any file that is there.
+    write(folder / "a.csv", line(1))
+    (folder / "manifest.json").write_text("{")
+    failed, waits = look()
+    assert (failed.name, failed.became) == ("manifest.json", "failed")
+    assert "is no control manifest" in failed.detail
+    assert waits == InboxLine("a.csv", "unfinished", "waits for manifest.json")
+    (folder / "manifest.json").write_text('{"files": {"a.csv": {"rows": 1}}}')
+    assert became(look()) == {"manifest.json": "started"}
+    assert rows('SELECT "Id" FROM payment ORDER BY 1') == [(1,), (2,)]
+
+
+def test_members_of_a_zip_are_delivered_with_it(folder: Path, look: Any, rows: Any) -> None:
+    write(folder / "a.csv", line(1))
+    with zipfile.ZipFile(folder / "z.zip", "w") as packed:
+        packed.write(folder / "a.csv", "a.csv")
+        packed.writestr("unlisted.csv", f"{HEADER}\n{line(2)}\n")
+    (folder / "a.csv").unlink()
+    stated = {"files": {"z.zip/a.csv": {"rows": 1}, "z.zip/absent.csv": {}}}
+    (folder / "manifest.json").write_text(json.dumps(stated))
+    assert became(look()) == {"manifest.json": "started"}
+    assert rows("SELECT name, refused FROM extract ORDER BY 1") == [
+        ("z.zip/a.csv", None),
+        ("z.zip/absent.csv", "incomplete_file"),
+        ("z.zip/unlisted.csv", "incomplete_file"),
+    ]
+
+
 def test_the_same_content_again_is_known_and_taken_out_of_the_way(
     folder: Path, look: Any, rows: Any
 ) -> None:
@@ -131,7 +172,6 @@ def test_what_was_undone_may_come_again(
 
 @pytest.mark.long(
     but=(
-        "manifest.json-{-manifest.json",
         "empty.csv--empty_file",
         "broken.zip-PK\\x03\\x04 no zip-corrupt_archive",
     )
@@ -144,7 +184,6 @@ def test_what_was_undone_may_come_again(
         ("broken.zip", b"PK\x03\x04 no zip", "corrupt_archive"),
         ("book.csv", b"PK\x03\x04 a workbook", "unsupported_format"),
         ("unknown.csv", b"colour,shape\nred,round\n", "missing_column"),
-        ("manifest.json", b"{", "manifest.json"),
     ],
 )
 def test_what_cannot_be_read_is_put_aside_with_the_reason(
@@ -300,11 +339,14 @@ def test_a_file_that_cannot_be_moved_costs_no_other(
 
     def refuse(path: Path, target: Any) -> Path:
         if path == folder / "a.csv":
-            raise PermissionError(1, "Operation not permitted")
+            raise PermissionError(1, "Operation not permitted", str(path))
         return rename(path, target)
 
     monkeypatch.setattr(Path, "rename", refuse)
-    assert became(look()) == {"a.csv": "failed", "b.csv": "started"}
+    failed, _ = lines = look()
+    assert became(lines) == {"a.csv": "failed", "b.csv": "started"}
+    told = f"{folder / 'a.csv'}: Operation not permitted. It is left for the next look."
+    assert failed.detail == told
     monkeypatch.undo()
     assert became(look()) == {"a.csv": "started"}
 
@@ -353,6 +395,29 @@ def test_a_delivered_file_is_put_back_whatever_its_name(folder: Path) -> None:
         assert inbox.take(arrival) is not None
         inbox.recover()
     assert (folder / "a.csv.why.txt").read_text() == "delivered"
+
+
+def test_a_file_that_grows_after_it_was_taken_is_put_aside(
+    folder: Path, look: Any, rows: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its sender has it open still: what was read of it is not what is there."""
+    write(folder / "a.csv", line(1))
+    with (folder / "a.csv").open("a") as sender:
+
+        def reached(point: str) -> None:
+            if point == "inbox-opened":
+                sender.write(f"{line(2)}\n")
+                sender.flush()
+
+        with monkeypatch.context() as patched:
+            patched.setattr("flows.stages.inbox.reach", reached)
+            assert became(look()) == {"a.csv": "quarantined"}
+    assert (rows("SELECT count(*) FROM batch"), left(folder), look()) == ([(0,)], [], [])
+    aside = folder / "quarantine" / "a.csv"
+    assert "were changed after the inbox took them" in (aside / "a.csv.why.txt").read_text()
+    (aside / "a.csv").rename(folder / "a.csv")
+    assert became(look()) == {"a.csv": "started"}
+    assert rows('SELECT "Id" FROM payment ORDER BY 1') == [(1,), (2,)]
 
 
 def test_what_waits_is_started_where_the_inbox_was_moved_to(

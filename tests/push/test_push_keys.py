@@ -1,16 +1,24 @@
 """Keys of writes: one for each effect that is asked for, whoever sends it and however often."""
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import psycopg
+
+from connectors.postgres.push.lane import unanswered_error
 from connectors.postgres.push.sends import SendDecision
+from connectors.postgres.upgrade import bring_up_to_date
 from flows.stages.chosen_sends import ChosenSends, sends_of
 from flows.stages.resolve import resolve
-from flows.stages.sequence import push_batch
+from flows.stages.sequence import import_delivery, push_batch
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
-from tests.push.conftest import deliver, towards
-from tests.push.deliveries import row_of
+from schemas.derived.push_keys import AskingRow, push_key
+from schemas.operations import PUSHES
+from tests.push.conftest import PUSHED, deliver, towards
+from tests.push.deliveries import row_of, tones
 from tests.service.faulty_server import OK, FaultyServer, Reply, always, status
 from tests.stages.payments import line, write
 
@@ -57,6 +65,53 @@ def test_a_put_keeps_its_key_until_its_row_is_sent_anew(
         push_batch(place, 1)
         assert sent(1) == {1: "acknowledged"}
         assert len({*keys(server)}) == 2
+
+
+def test_a_post_with_another_secret_is_another_effect_and_no_secret_is_in_its_key(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """A key that followed from a secret could be held against a guess at it."""
+    path = tmp_path / "gateways.csv"
+    path.write_text(
+        "TenantsId,PaymentActionsId,Name,NotifyUrl,RedirectUrl\n1,1,a,https://n,https://r\n"
+    )
+    with FaultyServer() as server:
+        place = towards(workspace, server.url)
+        for batch, secret in enumerate(("wrong", "right"), 1):
+            feed = replace(PUSHED, record="payment_gateway", constants={"ServiceKey": secret})
+            import_delivery(place, [str(path)], feed)
+            undo_batch(place, batch, by=None, reason="wrong key")
+        assert len({*keys(server)}) == 2
+    asking = AskingRow("sha256", 1, datetime(2026, 1, 1, tzinfo=UTC), 0, "profile")
+    gateway, tone = PUSHES["payment_gateway"], PUSHES["message_tone"]
+    one, other = (
+        [push_key(operation, canonical, (), asking) for canonical in ('{"Id":1}', '{"Id":2}')]
+        for operation in (gateway, tone)
+    )
+    assert (len({*one}), len({*other})) == (1, 2)
+
+
+def test_what_an_earlier_version_had_of_posts_in_doubt_is_put_right(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    """It had them as unsent before it sent them once more, and left those it did not come to."""
+    url = str(workspace.settings.database_url)
+    with FaultyServer() as server:
+        deliver(towards(workspace, server.url), tones(tmp_path / "t.csv", 3))
+    with psycopg.connect(url) as owner:
+        owner.execute(
+            """UPDATE recon.send SET own_key = TRUE,
+                state = CASE record_number WHEN 3 THEN 'in_doubt' ELSE 'unsent' END,
+                error_data = CASE WHEN record_number <> 2 THEN %s END""",
+            [unanswered_error(PUSHES["message_tone"])],
+        )
+        owner.execute("UPDATE recon.alembic_version SET version_num = '0026'")
+    bring_up_to_date(url, 10, "migrate")
+    assert rows("SELECT record_number, state, own_key FROM send ORDER BY 1") == [
+        (1, "in_doubt", False),
+        (2, "unsent", True),
+        (3, "in_doubt", False),
+    ]
 
 
 def keys(server: FaultyServer) -> list[str]:

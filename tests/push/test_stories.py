@@ -327,6 +327,7 @@ def test_the_same_bytes_read_as_other_records_are_posted(
         told = [(body["TenantsId"], body["Name"]) for body in _effects(server)]
         assert sorted(told) == [(1, "tone 1"), (1, "tone 2"), (2, "tone 1"), (2, "tone 2")]
         assert sent(2) == {1: "acknowledged", 2: "acknowledged"}
+        assert len({seen.push_key for seen in server.requests}) == 4
 
 
 @pytest.mark.long(but=("undone",))

@@ -48,6 +48,7 @@ from schemas.guards.roles import LOADER, MERGER
 from schemas.jobs import COULD_NOT_RUN, JobKind, JobState
 from tests.accounts.people import ADA, ANNA, BO, CLEO, OTTO, add, logged_in
 from tests.governance.runs import found, reconcile
+from tests.recon import run
 from tests.stages.conftest import As
 from tests.stages.payments import HEADER, line, write
 
@@ -257,6 +258,24 @@ def test_failed_rows_that_were_staged_when_the_process_was_gone_go_on(
     do_job(workspace, number)
     assert seen(workspace, number).batches == (2,)
     assert rows("SELECT state FROM batch WHERE id = 2") == [("complete_with_errors",)]
+
+
+def test_failed_rows_again_leave_no_text_of_theirs_when_the_process_is_killed(
+    workspace: Workspace, database_url: str, tmp_path: Path
+) -> None:
+    """What was delivered is in no folder but those of the home, and there till the next run."""
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1, amount="x"))], DEFAULT)
+    number = ordered(workspace, JobKind.CORRECT, batch=1)
+    home, elsewhere = workspace.settings.home, tmp_path / "tmp"
+    elsewhere.mkdir()
+    given = {"CRASH_AT": "open", "TMPDIR": str(elsewhere)}
+    assert run(database_url, home, "job", str(number), **given).returncode == -signal.SIGKILL
+    assert list(elsewhere.iterdir()) == []
+    assert list(workspace.settings.scratch.rglob("*.csv"))
+    again(workspace, number)
+    do_job(workspace, number)
+    assert seen(workspace, number).batches == (2,)
+    assert list(workspace.settings.scratch.rglob("*.csv")) == []
 
 
 def test_a_fault_of_the_program_ends_the_job(workspace: Workspace) -> None:

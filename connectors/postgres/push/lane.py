@@ -171,6 +171,18 @@ def settle_unanswered(connection: psycopg.Connection, operation: Operation, batc
     return 0 if operation.keyed else settled
 
 
+def asking_columns(table: Table) -> str:
+    """SQL for the fields of an AskingRow, of the send `x`, its extract `e` and its batch `b`.
+
+    A profile says of a secret constant only that there is one: each batch with one reads otherwise.
+    """
+    reading = """md5(b.profile || CASE WHEN EXISTS
+        (SELECT FROM secret_constant c WHERE c.batch_id = b.id)
+        THEN extract(epoch FROM b.opened_at)::text ELSE '' END)"""
+    return f"""coalesce(e.sha256, ''), x.record_number, b.opened_at, x.epoch,
+        {reading if table.secrets else "''"}"""
+
+
 def unanswered_error(operation: Operation) -> str:
     """ErrorData of a row whose answer nobody has read."""
     message = REASONS["InDoubt"].message(value=operation.name)

@@ -10,10 +10,10 @@ import psycopg
 from psycopg.rows import class_row
 
 from connectors.postgres.ledger import batch_span
-from connectors.postgres.push.lane import lock_sends
+from connectors.postgres.push.lane import asking_columns, lock_sends
 from connectors.postgres.push.plan import sent_by_another
 from connectors.postgres.recount import Sum, key_number
-from schemas.derived.push_keys import AskingRow, push_key
+from schemas.derived.push_keys import ASKING, AskingRow, push_key
 from schemas.derived.sql_names import staged_name
 from schemas.derived.views import SEND_ERRORS, json_expression, of_batch, position, quoted
 from schemas.field import Table
@@ -248,7 +248,7 @@ def _list(
     key = ", ".join(f"s.{quoted(name)}" for name in table.identity)
     where, values = _where(chosen)
     rows = connection.execute(
-        f"""SELECT coalesce(e.sha256, ''), x.record_number, b.opened_at, x.epoch,
+        f"""SELECT {asking_columns(table)},
             e.name, {position("first_line")}, x.state, x.attempts, x.status,
             {json_expression(table, "s")}, x.echo, x.service_id, x.error_data, {key}
         FROM send x JOIN extract e ON e.id = x.extract_id JOIN batch b ON b.id = x.batch_id
@@ -257,13 +257,14 @@ def _list(
         WHERE {where} AND x.operation = %(of)s AND {of_batch("s")} ORDER BY x.number""",
         values | batch_span(connection, chosen.batch_id) | {"of": operation.name},
     )
-    for sha256, number, opened_at, epoch, name, line, state, attempts, status, *rest in rows:
-        jsondata, echo, service_id, error_data, *identity = rest
-        asking = AskingRow(sha256, number, opened_at, epoch)
+    for row in rows:
+        asking = AskingRow(*row[:ASKING])
+        name, line, state, attempts, status, jsondata, echo, service_id, *rest = row[ASKING:]
+        error_data, *identity = rest
         hidden = table.columns if table.unquotable and state in SEND_ERRORS else table.secrets
         yield Sent(
             file=name,
-            record_number=number,
+            record_number=asking.record_number,
             line=line,
             record=table.name,
             operation=operation.name,

@@ -6,9 +6,9 @@ from datetime import datetime
 from itertools import pairwise
 from typing import NamedTuple
 
-from connectors.postgres.push.lane import Lane, lock_sends, unanswered_error
+from connectors.postgres.push.lane import Lane, asking_columns, lock_sends, unanswered_error
 from connectors.service.contract import Answer, Request, Verdict
-from schemas.derived.push_keys import AskingRow, push_key
+from schemas.derived.push_keys import ASKING, AskingRow, push_key
 from schemas.derived.sql_names import staged_name
 from schemas.derived.views import joined, json_expression, quoted
 from schemas.operations import Operation
@@ -77,7 +77,7 @@ def _read(lane: Lane, run: Sequence[_Place]) -> Iterator[OutgoingWindow]:
     table = lane.table
     key = ", ".join(f"s.{quoted(name)}" for name in table.identity)
     rows = lane.lease.connection.execute(
-        f"""SELECT x.number, coalesce(e.sha256, ''), x.record_number, b.opened_at, x.epoch,
+        f"""SELECT x.number, {asking_columns(table)},
             {json_expression(table, "s")},
             (t.extract_id, t.record_number) IS NOT DISTINCT FROM
                 (x.writer_extract_id, x.writer_record_number),
@@ -101,9 +101,9 @@ def _read(lane: Lane, run: Sequence[_Place]) -> Iterator[OutgoingWindow]:
             "last_record": run[-1].record_number,
         },
     )
-    for number, sha256, record, opened_at, epoch, jsondata, current, *rest in rows:
-        doubt, changed_at, *identity = rest
-        asking = AskingRow(sha256, record, opened_at, epoch)
+    for number, *facts in rows:
+        jsondata, current, doubt, changed_at, *identity = facts[ASKING:]
+        asking = AskingRow(*facts[:ASKING])
         name = push_key(lane.operation, jsondata, tuple(identity), asking)
         request = Request(number, lane.operation, jsondata, name, doubt)
         yield OutgoingWindow(request, current, changed_at)

@@ -3,7 +3,6 @@
 import tempfile
 from collections.abc import Iterator
 from http import HTTPStatus
-from pathlib import Path
 from typing import IO
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
@@ -11,6 +10,7 @@ import psycopg
 from starlette.responses import Response, StreamingResponse
 
 from connectors.errors import AccountRefused
+from connectors.files.scratch import scratch_folder
 from connectors.postgres.attempts import later_attempts
 from flows.desk.forms import read_row, saved_as
 from flows.desk.seen import batch_of, shows_text
@@ -58,15 +58,15 @@ def download(visit: Visit) -> Response:
         batch = batch_of(visit, connection)
         _refuse_without_text(visit)
     packed = tempfile.TemporaryFile()  # noqa: SIM115 -- closed when it is sent; it has no name.
-    with tempfile.TemporaryDirectory(prefix="recon-rejects-") as folder:
-        if not write_rejects(visit.place, batch.id, Path(folder), with_secrets=False):
+    with scratch_folder(visit.place.settings.scratch) as folder:
+        if not write_rejects(visit.place, batch.id, folder, with_secrets=False):
             packed.close()
             return visit.page(
                 "refused.html.jinja", HTTPStatus.NOT_FOUND, title="Nothing here",
                 said=f"Batch {batch.id} has no rows with errors left to correct.",
             )  # fmt: skip
         with ZipFile(packed, "w", ZIP_DEFLATED) as into:
-            for path in sorted(Path(folder).iterdir()):
+            for path in sorted(folder.iterdir()):
                 told = ZipInfo(path.name)  # Without a time: the same rows make the same file.
                 told.compress_type = ZIP_DEFLATED
                 with path.open("rb") as of, into.open(told, "w") as to:

@@ -4,10 +4,8 @@ A process that was killed leaves a job that can be started again. What commands 
 harm is done again; what they would refuse, or do once more, is looked for in the trail first.
 """
 
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Protocol
 
 import psycopg
@@ -15,6 +13,7 @@ import psycopg
 from connectors.errors import JobRefused, ReconError
 from connectors.files.profile import DEFAULT
 from connectors.files.profile_file import with_terms
+from connectors.files.scratch import scratch_folder
 from connectors.files.uploads import drop_upload, upload_paths
 from connectors.postgres.command_rights import refuse_without_right
 from connectors.postgres.jobs import Job, done_for, end_job, find_job, hold_job, ordered_by
@@ -180,15 +179,15 @@ def _correct(workspace: Workspace, asked: CorrectArguments) -> Done:
         paths = upload_paths(workspace.settings, asked.upload)
         terms = replace(DEFAULT, change_records=asked.change_records)
         return told(import_delivery(workspace, paths, terms, corrects=asked.batch))
-    with tempfile.TemporaryDirectory(prefix="recon-job-") as folder:
+    with scratch_folder(workspace.settings.scratch) as folder:
         # The rows are taken in from here, and they need what they were delivered with.
-        if not write_rejects(workspace, asked.batch, Path(folder), with_secrets=True):
+        if not write_rejects(workspace, asked.batch, folder, with_secrets=True):
             # They may wait in a batch that this job opened before its process was gone.
             waiting = waiting_correction(workspace, asked.batch)
             if waiting is not None:
                 return told(run_batch(workspace, waiting))
             return Done(0, f"Batch {asked.batch} has no rows with errors left to correct.")
-        return told(import_delivery(workspace, [folder], DEFAULT, corrects=asked.batch))
+        return told(import_delivery(workspace, [str(folder)], DEFAULT, corrects=asked.batch))
 
 
 def _rerun(workspace: Workspace, asked: RerunArguments) -> Done:
