@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import signal
 import sys
 import time
 from typing import Annotated, Literal
@@ -97,9 +96,11 @@ def down_command() -> int:
             were = f"{quantity(left, 'process')} left behind {agree(left, 'was', 'were')} stopped."
             out().print(were if left else "Nothing is up.")
             return 0
-    if running is None:
+    # The one that starts has noted nothing yet: the note may be of a killed one before it.
+    found = running.process.find() if running else None
+    if running is None or found is None:
         raise ReconError("recon up is just starting here; ask again in a moment.")
-    os.kill(running.process.pid, signal.SIGTERM)
+    found.terminate()
     if not await_end(running.process, DOWN_SECONDS):
         raise ReconError(
             f"Process {running.process.pid} does not end. Its logs are in {running.logs}."
