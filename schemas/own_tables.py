@@ -41,7 +41,7 @@ TIMES = (Kind.DATETIME, Kind.DATETIME_OFFSET)
 INTEGERS = (Kind.INTEGER, Kind.INTEGER64)
 TEMPORARY = {
     *("used", "met", "missing", "offered", "told_keys"),
-    *("present", "repaired", "in_error", "named_repairs", "repair_claims"),
+    *("present", "repaired", "in_error", "named_repairs", "repair_claims", "sends_reopened"),
 }
 """Names of tables of a moment: PostgreSQL would find these instead."""
 TAKEN = {*LEDGER, *TEMPORARY, "alembic_version", "shown_row", "position", "lineage"}

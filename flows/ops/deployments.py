@@ -243,7 +243,9 @@ def _register(client: SyncPrefectClient, line: Deployment, pool: str) -> Registe
     found = _existing(client, line)
     off_inside = found is not None and _off_inside(line, found)
     parameters, refused = _parameters(found, schema)
-    schedules, other = _schedules(line, None if off_inside else found)
+    schedules, other = _schedules(line, found)
+    if off_inside:
+        schedules = [one.model_copy(update={"active": True}) for one in schedules]
     limit = found.global_concurrency_limit if found else None
     # An update could not take a schedule away; this request replaces the whole deployment.
     client.create_deployment(

@@ -71,7 +71,8 @@ def run(settings: Settings, choice: UpOptions, show: Show) -> int:
             show(describe(find(folder)))
             show_held(settings, show)
             return 0
-        stop_all(find(folder))  # What a killed run left behind.
+        stop_all(find(folder))  # What a killed run left behind, and its note with it.
+        note(folder, None)
         stopped = _stop_signals()
         with ExitStack() as parts:
             refuse_taken_port(choice, login)
@@ -305,7 +306,8 @@ def _refuse_stranger(folder: Path, choice: UpOptions, login: str | None) -> None
 
 def _register(folder: Path, environment: Mapping[str, str]) -> None:
     log = folder / "deploy.log"
-    with open_private(log) as file:
+    done = None
+    with open_private(log) as file, suppress(subprocess.TimeoutExpired):
         done = subprocess.run(
             [sys.executable, "-m", "flows", "deploy"],
             env=environment,
@@ -317,7 +319,7 @@ def _register(folder: Path, environment: Mapping[str, str]) -> None:
             start_new_session=True,
             check=False,
         )
-    if done.returncode:
+    if done is None or done.returncode:
         raise ReconError(f"The deployments could not be registered: {log_tail(log)}")
 
 

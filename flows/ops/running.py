@@ -55,7 +55,7 @@ def _start_of(process: psutil.Process) -> str:
     try:
         machine = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return str(process.create_time())
     return f"{fields[19]} {machine}"
 

@@ -32,9 +32,6 @@ class AgeingLine:
     amounts: tuple[Decimal, ...]
 
 
-AGES = ("age_days", "age_business_days")
-
-
 def with_ages(carried: pl.DataFrame, as_of: date, calendar: str | None) -> pl.DataFrame:
     """Add AGES, from the business date or else the first sighting.
 

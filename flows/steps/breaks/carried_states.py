@@ -8,6 +8,8 @@ from schemas.life import ASIDE, OPEN
 
 BEFORE = "_before"
 """Suffix: as the run before left it."""
+AGES = ("age_days", "age_business_days")
+"""Columns that say how old a break is."""
 RULES, SOURCE = "rules", "source"
 """What sets a break aside: other rules, or less to look at."""
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import polars as pl
 
 from flows.steps.breaks.acceptance import BOUND, SEEN
-from flows.steps.breaks.ageing import AGES
+from flows.steps.breaks.carried_states import AGES
 from flows.steps.breaks.counted import COUNTS
 from flows.steps.breaks.lifecycle import CARRIED, REMEMBERED
 from flows.steps.frames.light import light
