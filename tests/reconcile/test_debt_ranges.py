@@ -85,7 +85,7 @@ def test_ranges_of_debts_change_nothing(
                 for side in (rows, invoices)
             ]
             annex = reconcile_all_debts(sides[0], asked, sides[1], Rules(), keep=keep)
-            found.append((gather([annex.breaks]), annex.lines, annex.left))
+            found.append((gather([annex.every_break()]), annex.lines, annex.left))
     (breaks, lines, left), (other_breaks, *others) = found
     assert other_breaks.equals(breaks)
     assert others == [lines, left]

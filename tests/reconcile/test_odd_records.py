@@ -42,7 +42,7 @@ def everything(
     debts = reconcile_all_debts((held(payments),), plans, (held(invoices),), RULES)
     rated = reconcile_rates((held(payments),), rates, RULES)
     batches = reconcile_batches(sent, listed)
-    found = [debts.breaks, plans.breaks, rated.breaks, batches.breaks]
+    found = [debts.every_break(), plans.breaks, rated.breaks, batches.breaks]
     breaks = gather(found)
     assert breaks.height == sum(frame.height for frame in found)
     assert severities(breaks, RULES, AS_OF).null_count() == 0

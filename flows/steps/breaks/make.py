@@ -1,6 +1,6 @@
 """Breaks raised from frames of records: key, place and money filled in, the rest left empty."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
@@ -11,7 +11,7 @@ import polars as pl
 
 from flows.steps.breaks.frame import BREAK_SCHEMA, no_breaks, numbered
 from flows.steps.frames.beyond import money_text, unsigned
-from flows.steps.frames.parts import columns_of, parts_of
+from flows.steps.frames.parts import Load, columns_of, parts_of
 from flows.steps.totals import plain
 from schemas.amounts import BEYOND
 from schemas.breaks import BREAKS
@@ -46,12 +46,18 @@ class Annex(Generic[Line]):
     """What one set of joins found: its breaks, and the lines a reader sees of it."""
 
     breaks: pl.DataFrame = field(default_factory=no_breaks)
+    aside: Sequence[Load] = ()
+    """More breaks, which are put aside."""
     lines: tuple[Line, ...] = ()
     """At most `LINES`, those with flags before others."""
     left: int = 0
     """How many more there are."""
     rows: pl.DataFrame = field(default_factory=pl.DataFrame)
     """Every line of the annex as a frame."""
+
+    def every_break(self) -> pl.DataFrame:
+        """All of its breaks at once."""
+        return together([self.breaks, *(load() for load in self.aside)])
 
 
 def left_of(lines: int) -> int:

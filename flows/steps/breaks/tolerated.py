@@ -80,7 +80,7 @@ def reconcile_tolerated(tolerated: pl.DataFrame, rules: Rules) -> Annex[Toleranc
     if rules.budget.count is not None:
         lines.append(ToleranceLine(EVERY, "", sizes.height, Decimal(0), rules.budget.count, None))
     over = [line for line in lines if not line.within]
-    return Annex(_breaks(over), tuple(lines), rows=tolerated)
+    return Annex(_breaks(over), lines=tuple(lines), rows=tolerated)
 
 
 def _breaks(over: list[ToleranceLine]) -> pl.DataFrame:

@@ -291,7 +291,7 @@ def _annex(
         .drop_nulls(BATCH)
         .sort(BATCH)
     )
-    return Annex(breaks, _lines(rows), left_of(rows.height), rows)
+    return Annex(breaks, (), _lines(rows), left_of(rows.height), rows)
 
 
 def _lines(rows: pl.DataFrame) -> tuple[BatchLine, ...]:

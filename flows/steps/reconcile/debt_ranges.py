@@ -9,6 +9,7 @@ from functools import partial
 
 import polars as pl
 
+from flows.steps.breaks.frame import no_breaks
 from flows.steps.breaks.make import NOWHERE, Annex, left_of, number_duplicates, together
 from flows.steps.frames.parts import Keep, Load, columns_of, held, names_of, whole
 from flows.steps.frames.ranges import Ranges, even_ranges
@@ -48,22 +49,24 @@ def reconcile_all_debts(
     In as many ranges as payments have parts, up to `_MOST`; `keep` puts aside what belongs to each.
     """
     asks = planned.planned if "plans" in rules.references else PlanAnnex().planned
-    owed: list[pl.DataFrame] = []
+    aside: list[Load] = []
     covered: list[Coverage] = []
     shown: list[pl.DataFrame] = []
     lines = 0
     for rolled, asked, files in _ranges(payments, asks, invoices, keep):
         coverage = cover(rolled, files)
-        breaks = [reconcile_debts(rolled, asked, rules)] if "plans" in rules.references else []
-        owed += breaks
+        of_debts = [reconcile_debts(rolled, asked, rules)] if "plans" in rules.references else []
+        others = []
         if "documents" in rules.references:
-            breaks += coverage.breaks
-            covered.append(coverage)
-        shown.append(shown_debts(rolled, asked, coverage.counts, together(breaks)))
+            of_debts.append(coverage.none)
+            others = coverage.breaks
+            covered.append(replace(coverage, none=no_breaks()))
+        shown.append(shown_debts(rolled, asked, coverage.counts, together([*of_debts, *others])))
+        # What is of a debt is all in its range; two files with one key may be in two.
+        aside.append(keep(number_duplicates(of_debts)))
         lines += count_lines(rolled, asked, coverage.counts)
     found = reconcile_documents(covered, places) if covered else together([])
-    every = together([number_duplicates(owed), found])
-    return Annex(every, debt_lines(shown), left_of(lines))
+    return Annex(found, aside, debt_lines(shown), left_of(lines))
 
 
 def _ranges(

@@ -30,8 +30,10 @@ from schemas.tables import INVOICE_FILE, PAYMENT
 class Coverage:
     """Some debts beside their invoice files."""
 
+    none: pl.DataFrame
+    """The breaks of debts without a file, not numbered yet: of one debt all are in here."""
     breaks: list[pl.DataFrame]
-    """Those that are about one debt or one file, not numbered yet."""
+    """Those that are about files, not numbered yet."""
     strange: pl.DataFrame
     """Files of debts that were paid under other tenants only."""
     counts: pl.DataFrame
@@ -65,7 +67,6 @@ def cover(rolled: pl.DataFrame, invoices: pl.DataFrame) -> Coverage:
     unpaid = strays.join(abroad, on="debt", how="anti", maintain_order="left")
     without = rolled.filter(both.partner.is_null()).join(strange, on="debt", how="anti")
     breaks = [
-        _none(without),
         _file_break("INV_UNPAID", unpaid),
         _file_break(
             "INV_TENANT",
@@ -75,7 +76,7 @@ def cover(rolled: pl.DataFrame, invoices: pl.DataFrame) -> Coverage:
         ),
         _several(files, counts),
     ]
-    return Coverage(breaks, strange, counts)
+    return Coverage(_none(without), breaks, strange, counts)
 
 
 def reconcile_documents(
@@ -83,7 +84,7 @@ def reconcile_documents(
 ) -> pl.DataFrame:
     """The breaks of J8, of all ranges of debts."""
     across = pl.concat([_across(one.strange) for one in covered])
-    breaks = [frame for one in covered for frame in one.breaks]
+    breaks = [frame for one in covered for frame in (one.none, *one.breaks)]
     crossed = crossings(INVOICE_FILE.name, "DebtsId", across)
     return number_duplicates([*breaks, crossed], places)
 

@@ -105,6 +105,7 @@ def reconcile_sources(
     breaks = gather_parts(
         [
             *(load for each in matched for load in each.breaks),
+            *(load for annex in annexes for load in annex.aside),
             *(held(_with_debts(one, sources)) for one in others),
         ]
     )
@@ -167,7 +168,7 @@ def _with_debts(breaks: pl.DataFrame, sources: Sources) -> pl.DataFrame:
 
 def joined_break_ids(sources: Sources, rules: Rules, as_of: date, cut: Cut) -> pl.Series:
     """The ids of the breaks of records that are held against others: rates, plans and documents."""
-    return gather([annex.breaks for annex in _between(sources, rules, as_of, cut)])["id"]
+    return gather([annex.every_break() for annex in _between(sources, rules, as_of, cut)])["id"]
 
 
 def _between(

@@ -88,7 +88,7 @@ def reconcile_plans(
         places,
     )
     rows = plan_rows(beside, parts, breaks, as_of)
-    return PlanAnnex(breaks, plan_lines(rows, beside), left_of(rows.height), rows, asked)
+    return PlanAnnex(breaks, (), plan_lines(rows, beside), left_of(rows.height), rows, asked)
 
 
 def of_plans(payments: Sequence[Load], named: pl.Series) -> pl.DataFrame:

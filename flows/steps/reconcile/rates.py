@@ -102,7 +102,7 @@ def reconcile_rates(
     own = reconcile_series(rates, rules)
     annex = _annex(used, own)
     breaks = number_duplicates([_payment_breaks(payments, used), own], places)
-    return Annex(breaks, _lines(annex, used, rules.rates), left_of(annex.height), annex)
+    return Annex(breaks, (), _lines(annex, used, rules.rates), left_of(annex.height), annex)
 
 
 def _uses(payments: Sequence[Load]) -> pl.DataFrame:

@@ -138,7 +138,9 @@ def judged(rules: Rules) -> pl.DataFrame:
         [
             reconcile_rates((held(payments),), _rates(), rules).breaks,
             plans.breaks,
-            reconcile_all_debts((held(payments),), plans, (held(_invoices()),), rules).breaks,
+            reconcile_all_debts(
+                (held(payments),), plans, (held(_invoices()),), rules
+            ).every_break(),
             reconcile_batches(*_batches()).breaks,
             reconcile_tolerated(_tolerated(), rules).breaks,
         ]
