@@ -21,8 +21,16 @@ from connectors.postgres.break_digests import breaks_hash, decisions_hash
 from connectors.postgres.evidence import EVENTS as EVIDENCE
 from connectors.postgres.evidence import check_evidence
 from connectors.postgres.ledger import State
+from connectors.postgres.reconciliations import scope_hash
 from connectors.postgres.trail import said_by
-from schemas.guards.accounts import ACCOUNT_FACTS, ACCOUNT_KEPT, ACCOUNT_ROW, LIMIT
+from schemas.guards.accounts import (
+    ACCOUNT_FACTS,
+    ACCOUNT_KEPT,
+    ACCOUNT_ROW,
+    LIMIT,
+    SUBSCRIBED,
+    UNSUBSCRIBED,
+)
 from schemas.guards.batch_states import PREFIX
 from schemas.guards.decisions import DECIDED, SIGNED
 from schemas.guards.jobs import JOB_ORDERED, job_told
@@ -96,7 +104,7 @@ def verify(connection: psycopg.Connection, noted: str | None = None) -> Verified
         if noted is not None and noted not in seen:
             fault = f"no link has the hash {noted}: events after it were cut off, or all were"
             return VerifiedTrail(position, head, fault)
-        for check in (_decisions, _signatures, _runs, _batches, _accounts, _limits, _jobs):
+        for check in _CHECKS:
             for fault in check(connection, told):
                 return VerifiedTrail(position, head, fault)
         evidence = check_evidence(connection, _in_order(told, EVIDENCE))
@@ -204,6 +212,12 @@ def _decisions(connection: psycopg.Connection, told: Told) -> Iterator[str]:
             if content != detail.get("sha256"):
                 yield f"decisions of event {number} are not what {_link(position)} says of them"
     yield from _missing(events, "decisions")
+    for (number,) in connection.execute(_OUT_OF_ORDER).fetchall():
+        position, _ = _by_id(told, DECIDED)[number]
+        yield (
+            f"decisions of event {number} ({_link(position)}) have numbers of another time: those "
+            "taken before it, or the runs that acted on it, are not as the trail has them"
+        )
 
 
 def _signatures(connection: psycopg.Connection, told: Told) -> Iterator[str]:
@@ -228,11 +242,13 @@ def _runs(connection: psycopg.Connection, told: Told) -> Iterator[str]:
         number = row["id"]
         if any(row[name] != detail.get(name) for name in RUN_FACTS):
             yield f"reconciliation {number} is not what {_link(position)} says of it"
-        if hashlib.sha256(row["scope"].encode()).hexdigest() != row["scope_hash"]:
+        if scope_hash(row["scope"]) != row["scope_hash"]:
             yield f"the scope of reconciliation {number} is not the one that {_link(position)} says"
         if row["version"] != detail.get("version"):
             yield f"reconciliation {number} is not of the version that {_link(position)} says"
         rules = row["rules_text"]
+        if rules is None and detail.get("version") is not None:
+            yield f"the text of the rules of reconciliation {number} was removed"
         if rules is not None and hashlib.sha256(rules.encode()).hexdigest() != row["rules_hash"]:
             yield f"the rules of reconciliation {number} are not those it was judged by"
         if breaks_hash(connection, number) != detail.get("breaks_hash"):
@@ -286,6 +302,25 @@ def _limits(connection: psycopg.Connection, told: Told) -> Iterator[str]:
         yield "the limits of acceptances are not what the trail says of them"
 
 
+def _subscriptions(connection: psycopg.Connection, told: Told) -> Iterator[str]:
+    """Who is sent which reports, at which address, is what the last event of each says."""
+    said: dict[tuple[str, str], tuple[int, tuple[str, str, int] | None]] = {}
+    for position, event in _in_order(told, (SUBSCRIBED, UNSUBSCRIBED)):
+        detail = said_by(event.detail)
+        name, scope = str(detail.get("name")), str(detail.get("scope"))
+        kept = (scope_hash(scope), str(detail.get("address")), event.id)
+        said[name, scope] = position, kept if event.what == SUBSCRIBED else None
+    there = {
+        (row["account"], row["scope"]): (row["scope_hash"], row["address"], row["event_id"])
+        for row in _rows(connection, "subscription")
+    }
+    for name, scope in sorted({*said, *there}):
+        last, wanted = said.get((name, scope), (None, None))
+        if there.get((name, scope)) != wanted:
+            of = f"the subscription of {name!r} to the scope {scope!r}"
+            yield f"{of} is not what {_link(last)} says of it"
+
+
 def _jobs(connection: psycopg.Connection, told: Told) -> Iterator[str]:
     """What was asked for, and by whom, is what the event says with which it was ordered."""
     events = _by_id(told, {JOB_ORDERED: JOB_ORDERED})
@@ -332,6 +367,22 @@ def _link(position: int | None) -> str:
     return "any event" if position is None else f"link {position}"
 
 
+_CHECKS = (
+    _decisions, _signatures, _runs, _batches, _accounts, _limits, _subscriptions, _jobs
+)  # fmt: skip
+# The numbers of decisions choose the last one of a break, and which of them a run has acted on.
+# Whoever decides or reconciles holds the scope, so that they ascend as the events do.
+_OUT_OF_ORDER = """
+    SELECT d.event_id FROM (
+        SELECT reconciliation_id, event_id, min(id) AS low, max(id) AS high,
+            lag(max(id)) OVER (PARTITION BY reconciliation_id ORDER BY event_id) AS before
+        FROM decision GROUP BY 1, 2) d
+    JOIN reconciliation r ON r.id = d.reconciliation_id
+    LEFT JOIN reconciliation n ON n.previous_id = r.id
+    WHERE d.low <= d.before OR d.low <= r.decided_through
+        OR (d.event_id < n.event_id AND d.high > n.decided_through)
+        OR (d.event_id > n.event_id AND d.low <= n.decided_through)
+    ORDER BY 1"""
 _CAME_TO = {PREFIX + state for state in State}
 _KEPT = {
     *EVIDENCE,
@@ -341,6 +392,8 @@ _KEPT = {
     *_CAME_TO,
     *ACCOUNT_KEPT,
     LIMIT,
+    SUBSCRIBED,
+    UNSUBSCRIBED,
     JOB_ORDERED,
 }
 """Events that tell of rows kept in other tables."""

@@ -57,7 +57,7 @@ def decisions_about(
     with connection.cursor(row_factory=class_row(PastDecision)) as cursor:
         return cursor.execute(
             """SELECT d.break_id, d.reconciliation_id, d.what, d.by, d.reason, d.until, d.side,
-                d.owner, d.up_to, d.at, e.person
+                d.owner, d.up_to, e.at, e.person
             FROM reconciliation r JOIN decision d ON d.reconciliation_id = r.id
             JOIN event e ON e.id = d.event_id
             WHERE r.scope_hash = %s AND d.break_id = ANY(%s) ORDER BY d.id DESC""",

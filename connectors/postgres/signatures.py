@@ -21,7 +21,7 @@ ACCEPTED_RULES = "accepted_rules"
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """One row of the signature table."""
+    """One row of the signature table; its time is that of its event, which the chain holds."""
 
     reconciliation_id: int
     role: Role
@@ -101,7 +101,8 @@ def signatures_of(connection: psycopg.Connection, number: int) -> dict[Role, Sig
     """The signatures under the report of a run."""
     with connection.cursor(row_factory=dict_row) as cursor:
         found = cursor.execute(
-            "SELECT s.*, e.account, e.person, e.detail FROM signature s "
+            "SELECT s.reconciliation_id, s.role, s.by, s.comment, coalesce(e.at, s.at) AS at, "
+            "s.report_hash, s.event_id, e.account, e.person, e.detail FROM signature s "
             "LEFT JOIN event e ON e.id = s.event_id WHERE s.reconciliation_id = %s",
             [number],
         ).fetchall()

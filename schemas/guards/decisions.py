@@ -101,6 +101,15 @@ _CHANGED_RULES = refuse(
     "whose, changed",
 )
 
+_SIGNED_SINCE = refuse(
+    NOT_ALLOWED,
+    "a report that shows other tenants as well was approved after page one of reconciliation %s "
+    "was written, which was not held against it: reconcile the scope again, and approve that run",
+    "$1",
+)
+_TENANTS = "string_to_array(substring({0}.scope FROM '(?:^|; )tenants ([0-9, ]+)$'), ', ')"
+"""SQL: which tenants the scope of a run `{0}` is of; null: of any."""
+
 DECISIONS_OF: Mapping[str, str] = {
     "refuse_interested(whose text, number integer)": f"""
     RETURNS void LANGUAGE plpgsql STABLE {SAFE} AS $$
@@ -149,6 +158,24 @@ DECISIONS_OF: Mapping[str, str] = {
             AND r.rules_hash IS DISTINCT FROM b.rules_hash;
         IF changed IS NOT NULL THEN
             {_CHANGED_RULES};
+        END IF;
+    END $$""",
+    "refuse_signed_since(number integer)": f"""
+    RETURNS void LANGUAGE plpgsql STABLE {SAFE} AS $$
+    BEGIN
+        -- What is signed of the scope itself is what counts, and whoever signs here sees that.
+        IF EXISTS (SELECT FROM {SCHEMA}.reconciliation run
+            JOIN {SCHEMA}.reconciliation w ON w.id < run.id
+            JOIN {SCHEMA}.signature s ON s.reconciliation_id = w.id
+                AND s.role = '{Role.APPROVED}' AND s.event_id > run.event_id
+            WHERE run.id = $1 AND NOT {SCHEMA}.sees_scope(w.scope)
+            AND ({_TENANTS.format("w")} && {_TENANTS.format("run")}) IS NOT FALSE
+            AND NOT EXISTS (SELECT FROM {SCHEMA}.reconciliation o
+                JOIN {SCHEMA}.signature p ON p.reconciliation_id = o.id
+                    AND p.role = '{Role.APPROVED}'
+                WHERE o.scope_hash = run.scope_hash AND o.id < run.id))
+        THEN
+            {_SIGNED_SINCE};
         END IF;
     END $$""",
     "look_at(number integer, what text)": f"""RETURNS void LANGUAGE sql {SAFE} AS $$
@@ -276,6 +303,7 @@ DECISIONS_OF: Mapping[str, str] = {
             WHERE p.reconciliation_id = run.id AND p.role = '{Role.PREPARED}';
         IF one.role = '{Role.APPROVED}' AND person IS NOT NULL THEN
             PERFORM {SCHEMA}.refuse_interested(person, run.id);
+            PERFORM {SCHEMA}.refuse_signed_since(run.id);
         END IF;
         -- The one who prepared is held against the one who approves, so it is there before.
         IF one.role = '{Role.APPROVED}' AND (prepared.role IS NULL

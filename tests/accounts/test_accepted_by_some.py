@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from connectors.errors import DecisionsMissing
+from connectors.errors import AccountRefused, DecisionsMissing
 from connectors.files.profile import DEFAULT
 from connectors.postgres.database import Database
 from flows.stages.reconcile.run import Asked, reconcile
@@ -16,7 +16,14 @@ from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.steps.rules.file import read_rules_text
 from tests.accounts.people import ANNA, BO, add, logged_in
-from tests.governance.test_three_days import FIRST, SECOND, TOLERANCE, hash_on_page_one, sign
+from tests.governance.test_three_days import (
+    FIRST,
+    SECOND,
+    STRICT,
+    TOLERANCE,
+    hash_on_page_one,
+    sign,
+)
 from tests.governance.test_three_days import run as run_everything
 from tests.stages.payments import line, write
 
@@ -39,3 +46,37 @@ def test_rules_other_than_a_wider_scope_signed_are_accepted_by_the_hash_on_page_
     with pytest.raises(DecisionsMissing, match=f"--accept-changes {named}"):
         approve(some, done.run.id, by=None, comment="")
     approve(some, done.run.id, by=None, comment="", accept_changes=named)
+
+
+SIGNED_SINCE = [
+    # the scope of what was signed; whether it may hold records of tenant 7
+    (Scope(), True),
+    (Scope(tenants=(7, 8)), True),
+    (Scope(feeds=("default",)), True),
+    (Scope(tenants=(8, 77)), False),
+]
+
+
+@pytest.mark.long(but=("scope0-True",))
+@pytest.mark.parametrize(("scope", "refused"), SIGNED_SINCE)
+def test_what_was_signed_since_page_one_was_written_is_held_against_first(
+    workspace: Workspace, controller: str, tmp_path: Path, scope: Scope, refused: bool
+) -> None:
+    """Page one could not name it, and an approver of some tenants does not see it."""
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1, day=28))], DEFAULT)
+    wider = reconcile(workspace, Asked(scope, FIRST, STRICT))
+    seven = Asked(Scope(tenants=(7,)), SECOND, LOOSE)
+    before = reconcile(workspace, seven)
+    sign(workspace, wider)
+    anew = reconcile(workspace, seven)
+    bo = replace(BO, tenants=(7,))
+    add(workspace, ANNA, bo)
+    for done in (before, anew):
+        prepare(logged_in(workspace, ANNA), done.run.id, by=None, comment="")
+    some = logged_in(replace(workspace, database=Database(controller, 10)), bo)
+    if not refused:
+        approve(some, before.run.id, by=None, comment="")
+        return
+    with pytest.raises(AccountRefused, match="shows other tenants as well was approved after page"):
+        approve(some, before.run.id, by=None, comment="")
+    approve(some, anew.run.id, by=None, comment="", accept_changes=hash_on_page_one(anew))

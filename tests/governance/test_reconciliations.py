@@ -21,9 +21,13 @@ from connectors.postgres.reconciliations import (
     scope_hash,
 )
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
+from flows.stages.reconcile.run import Asked
+from flows.stages.reconcile.run import reconcile as reconcile_scope
 from flows.stages.reconcile.shown import Shown
+from flows.stages.reconcile.sources import Scope
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.saved import from_saved
+from flows.steps.rules.rules import Rules
 from schemas.guards.trail_rules import chain_hash
 from schemas.life import Choice
 from tests.governance.runs import DAY, SCOPE, found, ids, reconcile, tamper
@@ -175,6 +179,52 @@ def test_what_events_tell_of_is_proven_too(
     tamper(workspace, table, statement)
     with workspace.database.connect() as connection:
         assert told in (verify(connection).broken or "")
+
+
+RENUMBERED = [
+    # which decisions get which numbers; the event that is named
+    ("UPDATE decision SET id = 100 WHERE event_id = 2", 2),
+    ("UPDATE decision SET id = 100 WHERE event_id = 3", 3),
+    ("UPDATE decision SET id = 0 WHERE event_id = 5", 5),
+    ("UPDATE decision SET id = CASE id WHEN 1 THEN 2 ELSE 1 END WHERE id < 3", 3),
+]
+
+
+@pytest.mark.long(but=(f"{RENUMBERED[3][0]}-3",))
+@pytest.mark.parametrize(("statement", "event"), RENUMBERED)
+def test_decisions_are_in_the_order_of_their_events(
+    workspace: Workspace, statement: str, event: int
+) -> None:
+    """Whoever renumbers them has an acceptance come after the one who took it back."""
+    reopen = Decision(Choice.REOPEN, "not paid", "bo")
+    reconcile(workspace, found("1"))
+    for decision in (ACCEPT, reopen):
+        decide_breaks(workspace, None, Chosen(code="AMOUNT"), decision)
+    run = reconcile(workspace, found("1"))
+    decide_breaks(workspace, run.id, Chosen(code="AMOUNT"), ACCEPT)
+    reconcile(workspace, found("1"))
+    with workspace.database.connect() as connection:
+        assert verify(connection).broken is None
+        # Two numbers are exchanged in one statement, which the key would refuse half way.
+        connection.execute("ALTER TABLE decision DROP CONSTRAINT decision_pkey")
+    tamper(workspace, "decision", statement)
+    with workspace.database.connect() as connection:
+        assert f"decisions of event {event} (link {event}) have" in str(verify(connection).broken)
+
+
+def test_the_rules_of_a_run_are_not_taken_away(workspace: Workspace) -> None:
+    """A run of a time that kept no rules names no version either: nothing is said of that."""
+    run = reconcile(workspace, found("1"))
+    with workspace.database.connect() as connection:
+        assert (run.version, verify(connection).broken) == (None, None)
+    asked = Asked(Scope(tenants=(7,)), DAY, Rules())
+    number = reconcile_scope(workspace, asked).run.id
+    with workspace.database.connect() as connection:
+        assert verify(connection).broken is None
+    tamper(workspace, "reconciliation", "UPDATE reconciliation SET rules_text = NULL")
+    with workspace.database.connect() as connection:
+        told = f"the text of the rules of reconciliation {number} was removed"
+        assert verify(connection).broken == told
 
 
 def test_the_ledger_refuses_two_runs_under_one_number(workspace: Workspace) -> None:

@@ -16,6 +16,7 @@ from connectors.errors import DecisionsMissing, ScopeHeldElsewhere, SignatureRef
 from connectors.postgres.audit import verify
 from connectors.postgres.breaks import Decision
 from connectors.postgres.reconciliations import hold_scope
+from connectors.postgres.signatures import signatures_of
 from flows.report.reconciled.verdicts import word_of
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.reconcile.report_files import MANIFEST
@@ -307,3 +308,12 @@ def test_a_forged_signature_breaks_the_audit_trail(workspace: Workspace, stateme
     tamper(workspace, "signature", statement)
     with workspace.database.connect() as connection:
         assert "signature" in (verify(connection).broken or "")
+
+
+def test_a_signature_is_of_the_time_of_its_event(workspace: Workspace, rows: Any) -> None:
+    run = reconcile(workspace, found())
+    prepare(workspace, None, by="ann", comment="")
+    tamper(workspace, "signature", "UPDATE signature SET at = at - interval '1 year'")
+    with workspace.database.connect() as connection:
+        shown = signatures_of(connection, run.id)[Role.PREPARED].at
+    assert [(shown,)] == rows("SELECT at FROM event WHERE what = 'report prepared'")

@@ -225,6 +225,35 @@ def test_whose_subscriptions_somebody_keeps(workspace: Workspace) -> None:
     assert told.address == "tessa@example.com"
 
 
+SUBSCRIBED_BEHIND = [
+    # what is done to the table; whose subscription is named
+    ("UPDATE subscription SET address = 'eve@example.com' WHERE account = 'bo'", "bo"),
+    ("UPDATE subscription SET scope_hash = 'x' WHERE account = 'bo'", "bo"),
+    ("DELETE FROM subscription WHERE account = 'anna'", "anna"),
+    (
+        "INSERT INTO subscription (account, scope_hash, scope, address, event_id) "
+        "SELECT 'cleo', scope_hash, scope, 'eve@example.com', event_id FROM subscription LIMIT 1",
+        "cleo",
+    ),
+]
+
+
+@pytest.mark.long(but=(f"{SUBSCRIBED_BEHIND[0][0]}-bo",))
+@pytest.mark.parametrize(("statement", "name"), SUBSCRIBED_BEHIND)
+def test_who_is_sent_reports_is_what_the_trail_says(
+    place: Workspace, statement: str, name: str
+) -> None:
+    add(place, CLEO)
+    with place.database.connect() as connection:
+        keep_subscription(connection, "cleo", SEVEN, "cleo@example.com")
+        keep_subscription(connection, "anna", SEVEN, "new@example.com")
+        keep_subscription(connection, "cleo", SEVEN, None)
+        assert verify(connection).broken is None
+        connection.execute(statement)
+        told = f"the subscription of {name!r} to the scope {SEVEN!r} is not what link"
+        assert told in str(verify(connection).broken)
+
+
 @pytest.mark.parametrize("address", ["", "anna", "a@b\r\nBcc: c@d", "a@b, c@d", "<a@b>"])
 def test_what_is_no_address(workspace: Workspace, address: str) -> None:
     add(workspace, ANNA)
