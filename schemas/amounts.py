@@ -40,6 +40,10 @@ MOST_SCALE = 38
 """Digits behind the point that such an amount is written with at most; those beyond are zeros, as
 databases write amounts of a fixed scale."""
 
+_WHOLE_DIGITS = 9
+BEYOND_MILLIONTHS = 10 ** (_WHOLE_DIGITS + MICRO_DIGITS)
+"""The least number of millionths that is too large for such an amount."""
+
 _ZEROS = MOST_SCALE - MICRO_DIGITS
-MILLIONTHS = rf"^-?[0-9]{{1,9}}(\.[0-9]{{1,{MICRO_DIGITS}}}0{{0,{_ZEROS}}})?$"
+MILLIONTHS = rf"^-?[0-9]{{1,{_WHOLE_DIGITS}}}(\.[0-9]{{1,{MICRO_DIGITS}}}0{{0,{_ZEROS}}})?$"
 """Texts of such amounts; of at most 15 digits that say something, so they survive a double."""

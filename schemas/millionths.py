@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from schemas.amounts import MILLIONTHS
+from schemas.amounts import MICRO_DIGITS, MILLIONTHS, MOST_SCALE
 from schemas.field import Kind, Table
 from schemas.kinds import SCALE
 
@@ -38,12 +38,27 @@ def in_millionths(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(
         part
         for name in doubles
-        for part in (
-            # A decimal without a point has none behind it.
-            (pl.col(name).str.len_bytes() - pl.col(name).str.find(".", literal=True) - 1)
-            .fill_null(0)
-            .cast(pl.Int8)
-            .alias(name + SCALE),
-            pl.col(name).cast(pl.Decimal(18, 6)).to_physical().cast(pl.Int64),
-        )
+        for part in (scale_of(pl.col(name)).alias(name + SCALE), millionths_of(pl.col(name)))
+    )
+
+
+def scale_of(amount: pl.Expr) -> pl.Expr:
+    """The number of digits behind the point of a text: 0 where there is none."""
+    behind = amount.str.len_bytes() - amount.str.find(".", literal=True) - 1
+    return behind.fill_null(0).cast(pl.Int8)
+
+
+def millionths_of(amount: pl.Expr) -> pl.Expr:
+    """The text of an amount in `MILLIONTHS` as an integer."""
+    return amount.cast(pl.Decimal(18, MICRO_DIGITS)).to_physical().cast(pl.Int64)
+
+
+def written_out(millionths: pl.Expr, scale: pl.Expr) -> pl.Expr:
+    """The text of so many millionths with that number of digits behind the point."""
+    size, unit = millionths.abs(), 10**MICRO_DIGITS
+    part = (size % unit).cast(pl.String).str.zfill(MICRO_DIGITS).str.pad_end(MOST_SCALE, "0")
+    return pl.concat_str(
+        pl.when(millionths < 0).then(pl.lit("-")).otherwise(pl.lit("")),
+        (size // unit).cast(pl.String),
+        pl.when(scale > 0).then(pl.lit(".") + part.str.head(scale)).otherwise(pl.lit("")),
     )

@@ -100,14 +100,12 @@ def carrying(
     """
     said = columns.above
     for chunk in before:
-        for at, groups in _skipped(chunk):
+        for at, groups in _telling(chunk):
             if chunk.start.byte + at < begin:
                 said = behind(said, groups, columns.names)
     for chunk in chunks:
         lines, number, numbers = list[int](), [0], {said: 0}
-        for at, groups in _skipped(chunk):
-            if not groups:
-                continue
+        for at, groups in _telling(chunk):
             said = behind(said, groups, columns.names)
             lines.append(at)
             number.append(numbers.setdefault(said, len(numbers)))
@@ -123,11 +121,12 @@ def carrying(
             yield _with_tails(chunk.part(first, beyond), tails, of[first:beyond])
 
 
-def _skipped(chunk: Chunk) -> Iterator[tuple[int, Groups | None]]:
-    """The lines of a chunk that are no records: where in it, and what they say."""
+def _telling(chunk: Chunk) -> Iterator[tuple[int, Groups]]:
+    """The lines of a chunk that say something of those below: where in it, and what."""
     starts, ends = (at.tolist() for at in chunk.records.comments[:2])
     lines = [chunk.block[start:end] for start, end in zip(starts, ends, strict=True)]
-    return zip(starts, groups_of_lines(lines, chunk.dialect), strict=True)
+    found = zip(starts, groups_of_lines(lines, chunk.dialect), strict=True)
+    return ((at, groups) for at, groups in found if groups)
 
 
 def _tail(said: Said, dialect: Dialect) -> tuple[bytes, RecordFault]:

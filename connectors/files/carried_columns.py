@@ -30,7 +30,10 @@ class CarriedColumns:
 
 def groups_of_lines(lines: Sequence[bytes], dialect: Dialect) -> list[Groups | None]:
     """What each of these lines says, which are given without their ends; None: nothing."""
-    return groups_of([decoded(line, dialect.encoding) for line in lines], dialect.skip_lines)
+    # Rules, and headers of pages, are the same again and again.
+    texts = {line: decoded(line, dialect.encoding) for line in set(lines)}
+    said = dict(zip(texts, groups_of([*texts.values()], dialect.skip_lines), strict=True))
+    return [said[line] for line in lines]
 
 
 def behind(said: Said, groups: Groups | None, names: Sequence[str]) -> Said:

@@ -1,6 +1,7 @@
 """One cell in every form: the loops say what the strict path says, or nothing."""
 
 from collections.abc import Mapping
+from decimal import Decimal
 from itertools import product
 
 import numpy as np
@@ -8,6 +9,7 @@ import polars as pl
 import pytest
 
 from flows.steps.fast.typed import Delivered, typed_records
+from flows.steps.validate.arithmetic import ColumnSum
 from flows.steps.validate.check import check
 from flows.steps.validate.normalise import CellForm, Writing, normalise
 from flows.steps.validate.rows import stored
@@ -247,3 +249,25 @@ def test_several_columns(join: str) -> None:
     days, clocks = ["15.01.2026", "15.1.2026", ""], ["10:00", "", "25:00", "1:00"]
     time = TimeForm(DateForms((f"%d.%m.%Y{join}%H:%M",)), zone="Europe/Berlin")
     assert agree(Kind.DATETIME, CellForm(time=time, join=join), [*product(days, clocks)])
+
+
+@pytest.mark.parametrize("default", [None, "12.50"])
+@pytest.mark.parametrize("added", [0, 1, 2, 3])
+def test_sums(added: int, default: str | None) -> None:
+    cells = ["5", "1,019.99", "-0.10", "", "n/a", " 7 ", "x", '"', "0.1234560", "99999999.5", "(2)"]
+    rows = [*product(cells, cells, ["", "0.0", "-5"])]
+    for number in (NumberForm(), NumberForm(thousands=","), NumberForm(".", ",", ("(1)", "-1"))):
+        form = CellForm(number=number, null=("", "n/a"), default=default, sum=ColumnSum(added))
+        found = agree(Kind.DOUBLE, form, rows)
+        assert len(found) > len(rows) / 8
+        assert (found["", "n/a", ""] == (None, 0)) == (default is None)
+        assert added or found["5", "-0.10", "0.0"] == (-4_900_000, 2)
+    # Of amounts that are each short enough, the sum may not be.
+    for columns in (10, 11):
+        long, short = ("-99999999.5",) * columns, ("5",) * columns
+        found = agree(Kind.DOUBLE, CellForm(sum=ColumnSum(columns)), [long, short])
+        assert (long in found) == (columns == 10)
+    one = CellForm(sum=ColumnSum(0))
+    assert agree(Kind.DOUBLE, one, [("5",), ("-0.50",), ("",)])["5",] == (-5_000_000, 0)
+    by_rate = CellForm(sum=ColumnSum(1, Decimal("0.01")))
+    assert agree(Kind.DOUBLE, by_rate, [("5",), ("-0.50",)])["-0.50",] == (-5_000, 4)

@@ -126,7 +126,9 @@ def test_a_whole_number_is_written_as_one(cells: str, sum_: str) -> None:
 NUMBERS = st.one_of(
     st.none(),
     st.decimals(-(10**20), 10**20, allow_nan=False, places=9).map("{:f}".format),
-    st.sampled_from(["0", "-0.00", "+5", ".5", "1e3", "5e-2", " 7 ", "0.1", "1" * 30]),
+    st.decimals(-(10**9) + 1, 10**9 - 1, allow_nan=False, places=2).map("{:f}".format),
+    st.sampled_from(["0", "-0.00", "0.00", "00", "-007.10", "999999999.999999", "0.1234560"]),
+    st.sampled_from(["+5", ".5", "1e3", "5e-2", " 7 ", "0.1", "1" * 30]),
 )
 
 
@@ -148,7 +150,21 @@ def test_a_sum_is_exact(numbers: list[str | None], added: int, scale: str) -> No
         assert Fraction(found) == total
 
 
-def test_the_fast_path_leaves_sums_to_validating(tmp_path: Path) -> None:
+@settings(max_examples=examples(300, 30), deadline=None)
+@given(st.data(), st.integers(1, 4), st.integers(0, 4), st.sampled_from(["1", "0.01"]))
+def test_many_sums_are_those_of_each_row(
+    data: st.DataObject, columns: int, added: int, scale: str
+) -> None:
+    cells = st.one_of(NUMBERS, st.sampled_from(["", "x", "5.", "1.2.3"]))
+    rows = data.draw(st.lists(st.tuples(*[cells] * columns), max_size=12))
+    total, names = ColumnSum(added, Decimal(scale)), [f"{at}" for at in range(columns)]
+    frame = pl.DataFrame(rows, dict.fromkeys(names, pl.String), orient="row")
+    of = [pl.col(name) for name in names]
+    found = frame.select(total.of(of, of, "said").alias("sum"))["sum"].to_list()
+    assert found == [total._one(row, row, "said") for row in rows]
+
+
+def test_the_fast_path_sums_as_validating_does(tmp_path: Path) -> None:
     path = tmp_path / "payments.csv"
     good = [f"{number};{number},50;1,25;0,25;{number}\n" for number in range(10, 60)]
     path.write_text(HEADER + "".join(good) + "".join(f"{row}\n" for row, _ in ROWS))

@@ -6,6 +6,7 @@ stands for no integer, a time that is told by no layout.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from itertools import product
 from typing import NamedTuple, cast
@@ -86,12 +87,26 @@ class Bookmaker:
         self._layout: list[int] = []
         self._how: list[Line] = []
 
-    def add(self, of: Field, form: CellForm, columns: Sequence[int]) -> bool:
-        """Add a field that is made of these columns; False: it is left."""
+    def add(self, of: Field, form: CellForm, columns: Sequence[int]) -> range:
+        """Add a field that is made of these columns; returns its lines: none, if it is left.
+
+        A sum has a line for each of its columns, any other field one.
+        """
+        first, total = len(self._how), form.sum
         default = PlainValue(0, 0) if form.default is None else plain_value(of, form.default)
-        how = None if form.sum or form.is_completed else self._how_read(of, form)
+        how = None if form.is_completed else self._how_read(of, form)
         if how is None or default is None:
-            return False
+            return range(0)
+        if total is None:
+            self._add_line(of, form, columns, how, default)
+        elif of.kind is Kind.DOUBLE and total.scale == 1:
+            for column in columns:  # Where all are empty, there is a default: not in each of them.
+                self._add_line(of, replace(form, default=None), [column], how, PlainValue(0, 0))
+        return range(first, len(self._how))
+
+    def _add_line(
+        self, of: Field, form: CellForm, columns: Sequence[int], how: Line, default: PlainValue
+    ) -> None:
         nulls = [text for text in form.null if text]
         # What has no digit is neither number nor time, so that it may be looked for behind them.
         told_by_itself = len(columns) == 1 and not any(map(str.isdigit, "".join(nulls)))
@@ -110,7 +125,6 @@ class Bookmaker:
                 "default_beside": default.beside,
             }
         )
-        return True
 
     def keep(self, column: int, words: Iterable[str], *, left_out: bool) -> None:
         """Read no row whose cell in a column is one of these words, or of no row another one."""

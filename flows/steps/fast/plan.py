@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from flows.steps.fast.book import Bookmaker, PlainValue, is_unix, plain_value
 from flows.steps.fast.forms import Book, HowRead
+from flows.steps.validate.arithmetic import ColumnSum
 from flows.steps.validate.excluded import KeptBy
-from flows.steps.validate.normalise import TIMES, Writing
+from flows.steps.validate.normalise import TIMES, CellForm, Writing
 from flows.steps.validate.times import TimeForm
 from schemas.field import Field, Kind, Table
 
@@ -22,6 +23,11 @@ class ReadField:
     """A field that the loops read."""
 
     of: Field
+    lines: range
+    """Its lines in what is read; several are added up."""
+    total: ColumnSum | None
+    default: PlainValue | None
+    """Of a sum: what it is where none of its columns has a value."""
     zone: str | None
     """Its times are wall clocks of this zone."""
     unzoned: bool
@@ -76,8 +82,8 @@ def plan_of(
                 constants[of.name] = constant
         elif of.name in writing.keys or of.name not in places:
             continue
-        elif book.add(of, form, places[of.name]):
-            read.append(_read_field(of, form.time))
+        elif lines := book.add(of, form, places[of.name]):
+            read.append(_read_field(of, form, lines))
         else:
             left[of.name] = places[of.name]
     for rule in kept:
@@ -86,7 +92,10 @@ def plan_of(
     return Plan(tuple(read), how, words, left, constants, written)
 
 
-def _read_field(of: Field, time: TimeForm) -> ReadField:
+def _read_field(of: Field, form: CellForm, lines: range) -> ReadField:
+    time = form.time
+    default = None if form.default is None else plain_value(of, form.default)
     stated = of.kind in TIMES and time != TimeForm() and not is_unix(time)
     zone = time.zone if stated else None
-    return ReadField(of, zone, unzoned=stated and zone is None and time.offset_minutes is None)
+    unzoned = stated and zone is None and time.offset_minutes is None
+    return ReadField(of, lines, form.sum, default, zone, unzoned)

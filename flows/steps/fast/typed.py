@@ -10,9 +10,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from flows.steps.validate.arithmetic import ColumnSum
 from flows.steps.validate.excluded import KeptBy
 from flows.steps.validate.normalise import Writing
 from flows.steps.validate.quick_times import offset_on
+from schemas.amounts import BEYOND_MILLIONTHS
 from schemas.cells.columns import type_fields
 from schemas.cells.reading import MINUTE
 from schemas.field import Field, Kind, Table
@@ -21,6 +23,7 @@ from schemas.kinds import EXACT, OFFSET, SCALE
 from schemas.millionths import in_millionths, plain_rows
 
 if TYPE_CHECKING:
+    from flows.steps.fast.book import PlainValue
     from flows.steps.fast.plan import Plan
     from flows.steps.fast.records import Read
 
@@ -76,9 +79,14 @@ def typed_records(
     if count == 0:
         return None
     frame = _Frame(table, count)
-    for field, values, beside, given in zip(plan.read, *read[:3], strict=False):
-        one = _Values(values[:count], beside[:count], given[:count])
-        frame.add(field.of, one, zone=field.zone, unzoned=field.unzoned)
+    for field in plan.read:
+        of = slice(field.lines.start, field.lines.stop), slice(count)
+        found = _Values(read.values[of], read.beside[of], read.given[of])
+        if field.total is not None:
+            frame.add_total(field.of, found, field.total, field.default)
+        else:
+            one = _Values(found.values[0], found.beside[0], found.given[0])
+            frame.add(field.of, one, zone=field.zone, unzoned=field.unzoned)
     for name, (value, scale) in plan.constants.items():
         full = np.full(count, value), np.full(count, scale, np.int16), np.ones(count, np.bool_)
         frame.add(table.by_name[name], _Values(*full))
@@ -139,7 +147,7 @@ def _read(
 
 
 class _Values(NamedTuple):
-    """What was found of a field, as `Read` has it."""
+    """What was found of a field, as `Read` has it; or a line for each of several."""
 
     values: NDArray[np.int64]
     beside: NDArray[np.int16]
@@ -180,6 +188,19 @@ class _Frame:
             cast = pl.col(name).cast(dtype, wrap_numerical=True)
             whole = name.endswith(SCALE) or given.all()
             self._made[name] = cast if whole else pl.when(mask).then(cast).alias(name)
+
+    def add_total(
+        self, of: Field, found: _Values, total: ColumnSum, default: "PlainValue | None"
+    ) -> None:
+        """The sum of amounts that were read, a line for each; `default`: where none is given."""
+        values, beside, given = found
+        added = values[: total.added].sum(axis=0) - values[total.added :].sum(axis=0)
+        digits, there = beside.max(axis=0), np.logical_or.reduce(given)
+        if default is not None:
+            added[~there], digits[~there] = default
+            there[:] = True
+        self.sound &= np.abs(added) < BEYOND_MILLIONTHS
+        self.add(of, _Values(added, digits, there))
 
     def add_left(
         self, cells: pl.DataFrame, left: Mapping[str, Sequence[int]], writing: Writing

@@ -6,8 +6,9 @@ from decimal import Decimal
 
 import polars as pl
 
-from schemas.amounts import EXACT
+from schemas.amounts import EXACT, MILLIONTHS
 from schemas.cells.numbers import AROUND, exact_number
+from schemas.millionths import millionths_of, scale_of, written_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +37,23 @@ class ColumnSum:
 
     def _all(self, rows: pl.DataFrame, said: str) -> pl.Series:
         half = rows.width // 2
-        texts = [self._one(row[:half], row[half:], said) for row in rows.iter_rows()]
-        return pl.Series(texts, dtype=pl.String)
+        plain = [pl.col(name) for name in rows.columns[:half]]
+        # Nearly all are short, and are added up at once.
+        fits = [one.is_null() | one.str.contains(MILLIONTHS) for one in plain]
+        short = rows.select(pl.all_horizontal(*fits, pl.lit(value=self.scale == 1))).to_series()
+        sums = rows.filter(short).select(self._in_millionths(plain)).to_series()
+        texts = [self._one(row[:half], row[half:], said) for row in rows.filter(~short).iter_rows()]
+        places = pl.concat([short.arg_true(), (~short).arg_true()])
+        return pl.concat([sums, pl.Series(texts, dtype=pl.String)]).gather(places.arg_sort())
+
+    def _in_millionths(self, plain: Sequence[pl.Expr]) -> pl.Expr:
+        """The same of numbers that are amounts in `MILLIONTHS`."""
+        parts = [millionths_of(one).fill_null(0) for one in plain]
+        zero = pl.lit(0, pl.Int64)
+        total = pl.sum_horizontal(zero, *parts[: self.added])
+        total -= pl.sum_horizontal(zero, *parts[self.added :])
+        text = written_out(total, pl.max_horizontal(*map(scale_of, plain)))
+        return pl.when(~pl.all_horizontal(one.is_null() for one in plain)).then(text)
 
     def _one(
         self, plain: Sequence[str | None], given: Sequence[str | None], said: str
