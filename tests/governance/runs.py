@@ -26,7 +26,7 @@ from flows.stages.reconcile.sign import RECORDS
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.aside import resolved_sides
 from flows.steps.breaks.carried_states import is_open
-from flows.steps.breaks.counted import counts
+from flows.steps.breaks.counted import additions, counts
 from flows.steps.breaks.frame import BREAK_SCHEMA, gather
 from flows.steps.breaks.lifecycle import carry
 from flows.steps.breaks.saved import to_saved
@@ -59,6 +59,11 @@ def found(
 def with_counts(carried: pl.DataFrame) -> pl.DataFrame:
     """Carried breaks with what they add to totals."""
     return carried.hstack(counts(held_rows(carried)))
+
+
+def with_counted(breaks: pl.DataFrame) -> pl.DataFrame:
+    """Breaks that are all that are there, with what each adds to totals."""
+    return breaks.hstack(additions(held_rows(breaks), pl.lit(value=True)))
 
 
 def ids(breaks: pl.DataFrame) -> list[str]:

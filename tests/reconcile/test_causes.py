@@ -10,11 +10,11 @@ import pytest
 
 from flows.steps.breaks.causes import Causes, find_causes
 from flows.steps.breaks.frame import BREAK_SCHEMA, gather
-from flows.steps.breaks.money import with_counted
 from flows.steps.breaks.patterns import AT, transposed
 from flows.steps.frames.parts import held_rows
 from schemas.frame_types import AMOUNT
 from schemas.tables import CURRENCY_RATE
+from tests.governance.runs import with_counted
 from tests.reconcile.records import database
 from tests.reconcile.test_rates import rate
 

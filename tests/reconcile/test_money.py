@@ -12,7 +12,7 @@ from flows.steps.breaks.ageing import ageing, with_ages
 from flows.steps.breaks.causes import find_causes
 from flows.steps.breaks.frame import BREAK_SCHEMA, gather
 from flows.steps.breaks.lifecycle import DECISIONS, carry, nothing_before
-from flows.steps.breaks.money import Sums, basis, of_debts, sum_money, with_counted
+from flows.steps.breaks.money import Sums, basis, of_debts, sum_money
 from flows.steps.breaks.saved import from_saved, to_saved
 from flows.steps.breaks.severity import severities
 from flows.steps.frames.parts import held, held_rows
@@ -20,7 +20,7 @@ from flows.steps.reconcile.roll_forward import roll_forward
 from flows.steps.rules.rules import Rules
 from schemas.breaks import BREAKS, Money
 from schemas.tables import PAYMENT
-from tests.governance.runs import with_counts
+from tests.governance.runs import with_counted, with_counts
 from tests.reconcile.records import DEFAULTS, database
 
 PAGE = Path(__file__).parents[2] / "docs" / "governance.md"

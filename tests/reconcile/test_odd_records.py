@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from flows.steps.breaks.causes import find_causes
 from flows.steps.breaks.frame import gather
-from flows.steps.breaks.money import with_counted
 from flows.steps.breaks.severity import severities
 from flows.steps.frames.parts import held, held_rows
 from flows.steps.reconcile import self_test as planted
@@ -20,6 +19,7 @@ from flows.steps.reconcile.plans import reconcile_plans
 from flows.steps.reconcile.rates import reconcile_rates
 from flows.steps.rules.rules import Budget, Direction, Plans, Rates, Rules
 from tests.examples import examples
+from tests.governance.runs import with_counted
 
 AS_OF = date(2026, 3, 4)
 RULES = Rules(

@@ -1,24 +1,40 @@
-"""What carried breaks add to totals, now and as the run before left them (`COUNTED` of `money`)."""
+"""What breaks add to totals, now and as the run before left them (`COUNTED` of `money`)."""
+
+from collections.abc import Iterator
+from decimal import Decimal
 
 import polars as pl
 
 from flows.steps.breaks.carried_states import BEFORE, is_aside
-from flows.steps.breaks.frame import BREAK_SCHEMA, IDENTITY
 from flows.steps.breaks.lifecycle import REMEMBERED
 from flows.steps.breaks.money import (
     BASIS,
     COUNTED,
     COUNTED_BEYOND,
     COUNTED_BY,
+    OF_DEBT,
+    ROOM,
     basis,
-    with_counted,
+    is_amount_field,
 )
-from flows.steps.frames.light import light, looked_up
-from flows.steps.frames.parts import PartedRows
+from flows.steps.frames.beyond import exact_sum, number_of, parted
+from flows.steps.frames.light import light
+from flows.steps.frames.parts import PartedRows, held_rows
+from schemas.amounts import BEYOND, EXACT
+from schemas.breaks import BREAKS, Money
+from schemas.frame_types import AMOUNT
 from schemas.life import RESOLVED
+from schemas.tables import EXTRACTS
 
 COUNTS = tuple(name + when for name in (BASIS, COUNTED, COUNTED_BEYOND) for when in ("", BEFORE))
 """The columns of `counts`."""
+_FIRST = {name: table.amounts[0] for name, table in EXTRACTS.items() if table.amounts}
+_RANK = {code: rank for rank, code in enumerate(BREAKS)}
+_ADDED = (COUNTED, COUNTED_BEYOND)
+_UNIT = ("__of_debt", "__pool", "record", "tenant", "key", "currency", BASIS, "__field")
+"""Breaks that are equal in these tell of one amount."""
+_DEBT = ("__pool", "tenant", "__debt", "currency", BASIS)
+"""Breaks about a debt, and those about its payments, are equal in these."""
 
 
 def counts(carried: PartedRows) -> pl.DataFrame:
@@ -27,34 +43,14 @@ def counts(carried: PartedRows) -> pl.DataFrame:
     What is set aside is counted by itself: it takes no money from a break that is open. What counts
     now and what counted before are there one after the other.
     """
-    was = _added(_before(carried))
-    there = ~pl.col("state").is_in(RESOLVED)
-    now = _added(carried.filter(there).select("id", "state", *COUNTED_BY))
-    # Those that count now are in the order of all.
-    every = carried.select("id", "state")
-    at = every.select(pl.when(there).then(there.cum_sum() - 1)).to_series()
-    both = looked_up(
-        every.hstack(now.select(COUNTED, COUNTED_BEYOND)[at]),
-        was.select("id", pl.col(BASIS, COUNTED, COUNTED_BEYOND).name.suffix(BEFORE)),
-    )
-    money = pl.concat(part.select(basis()) for part in carried.read([*COUNTED_BY]))
+    now = _of_unresolved(carried)
+    was = _of_unresolved(_before(carried)).select(pl.all().name.suffix(BEFORE))
     # What is resolved adds nothing now: of it is told what it added.
+    there = pl.col(BASIS).is_not_null()
     told = (
-        pl.when(there).then(name).otherwise(name + BEFORE).alias(name)
-        for name in (COUNTED, COUNTED_BEYOND)
+        pl.when(there).then(name).otherwise(name + BEFORE).alias(name) for name in (BASIS, *_ADDED)
     )
-    return light(both.hstack(money).with_columns(told).select(COUNTS))
-
-
-def _before(carried: PartedRows) -> pl.DataFrame:
-    """Breaks that were there before, in the order of the ledger, as far as they counted."""
-    resolved = pl.col(f"state{BEFORE}").is_in(RESOLVED)
-    names = {name: name.removesuffix(BEFORE) for name in REMEMBERED}
-    return carried.filter(~resolved).select("id", *IDENTITY, *names).rename(names).sort("id")
-
-
-def _added(breaks: pl.DataFrame) -> pl.DataFrame:
-    return with_counted(breaks, is_aside()).select("id", BASIS, COUNTED, COUNTED_BEYOND)
+    return light(now.hstack(was).with_columns(told).select(COUNTS))
 
 
 def counted_alone(left: pl.DataFrame) -> pl.DataFrame:
@@ -62,6 +58,162 @@ def counted_alone(left: pl.DataFrame) -> pl.DataFrame:
 
     No decision changes that: none resolves a break, or sets one aside, which only a run can do.
     """
-    there = left.filter(~pl.col("state").is_in(RESOLVED)).select("id", "state", *BREAK_SCHEMA)
-    counted = with_counted(there, is_aside()).select("id", COUNTED, COUNTED_BEYOND)
-    return left.join(counted, on="id", how="left", maintain_order="left").with_columns(basis())
+    return left.hstack(_of_unresolved(held_rows(left))).with_columns(basis())
+
+
+def additions(rows: PartedRows, pool: pl.Expr) -> pl.DataFrame:
+    """What each of some breaks adds to totals: BASIS, COUNTED and its BEYOND, in their order.
+
+    The breaks (`id` and COUNTED_BY) are all that are there at one time. Those that are equal in
+    `pool` are counted by themselves: none takes money from another pool. Each is read for what it
+    says alone, some at a time; together are only those of which one says what another one says.
+    """
+    alone, groups = [], []
+    asked = ["id", *COUNTED_BY, *(one for one in pool.meta.root_names() if one not in COUNTED_BY)]
+    for part in rows.read(asked):
+        told = _told(part, pool)
+        amounts = pl.col("amount").alias(COUNTED), pl.col(f"amount{BEYOND}").alias(COUNTED_BEYOND)
+        alone.append(light(told.select(BASIS, *amounts)))
+        groups.append(_groups(told))
+    added, placed = pl.concat(alone, rechunk=True), _placed(pl.concat(groups, rechunk=True))
+    if placed["__at"].null_count() == added.height:
+        return light(added)
+    some = rows.beside(placed).filter(pl.col("__at").is_not_null())
+    told = pl.concat(_told(part, pool) for part in some.read([*asked, *placed.columns]))
+    together = _beyond_payments(_once(told))
+    return light(
+        added.with_columns(added[name].scatter(together["__at"], together[name]) for name in _ADDED)
+    )
+
+
+def _of_unresolved(rows: PartedRows) -> pl.DataFrame:
+    """What each of all breaks adds that are not resolved; nulls of others."""
+    there = ~pl.col("state").is_in(RESOLVED)
+    added = additions(rows.filter(there), is_aside())
+    # Those that count are in the order of all.
+    at = rows.select("state").select(pl.when(there).then(there.cum_sum() - 1)).to_series()
+    return added if added.height == at.len() else added[at]
+
+
+def _before(carried: PartedRows) -> PartedRows:
+    """All breaks as they were before; those that were not there have no state."""
+    asked = {name.removesuffix(BEFORE): name for name in REMEMBERED}
+
+    def read(names: list[str]) -> Iterator[pl.DataFrame]:
+        was = {asked.get(name, name): name for name in names}
+        for part in carried.read([*was]):
+            yield part.select(pl.col(name).alias(told) for name, told in was.items())
+
+    return PartedRows(carried.names, read)
+
+
+def _told(breaks: pl.DataFrame, pool: pl.Expr) -> pl.DataFrame:
+    """Breaks with BASIS, and what groups and orders them."""
+    of_key = pl.col("key").str.extract(r"^(-?[0-9]+)").cast(pl.Int64, strict=False)
+    whole = pl.col("record").replace_strict(_FIRST, default="", return_dtype=pl.String)
+    own = pl.when(is_amount_field()).then("field").otherwise(whole)
+    difference = pl.col(BASIS) == Money.DIFFERENCE
+    return breaks.with_columns(basis(), pl.col("code").is_in(OF_DEBT).alias("__of_debt")).select(
+        pl.all().exclude("code", "debt", "note"),
+        pool.alias("__pool"),
+        pl.when(difference).then(own).otherwise(pl.lit("")).alias("__field"),
+        pl.when("__of_debt").then(of_key).otherwise("debt").alias("__debt"),
+        pl.col("code").replace_strict(_RANK, return_dtype=pl.Int32).alias("__rank"),
+    )
+
+
+def _groups(told: pl.DataFrame) -> pl.DataFrame:
+    """Of each break a hash of what tells of its amount (`unit`) and of its debt, if it has one."""
+    of_debt = pl.col("__of_debt") & _has_amount()
+    debt = pl.lit(told.select(_DEBT).hash_rows())
+    return told.select(
+        pl.lit(told.select(_UNIT).hash_rows()).alias("unit"),
+        pl.when(of_debt | (~pl.col("__of_debt") & pl.col("__debt").is_not_null()))
+        .then(debt)
+        .alias("debt"),
+        of_debt.alias("of_debt"),
+    )
+
+
+def _placed(groups: pl.DataFrame) -> pl.DataFrame:
+    """The place (`__at`) of each break that adds what depends on what another one says."""
+    debts = groups.filter("of_debt")["debt"].implode()
+    several = pl.col("unit").is_duplicated()
+    of_one_debt = pl.col("debt").is_duplicated() & pl.col("debt").is_in(debts)
+    return groups.select(
+        pl.when(several | of_one_debt).then(pl.int_range(pl.len())).alias("__at"),
+        several.alias("__several"),
+    )
+
+
+def _once(told: pl.DataFrame) -> pl.DataFrame:
+    """Breaks with COUNTED: of those that tell of one amount the first that has it."""
+    there = _has_amount()
+    order = told.filter("__several").sort(~there, "__rank", "side", "field", "id", nulls_last=True)
+    foremost = order.filter(pl.struct(_UNIT).is_first_distinct())["__at"].implode()
+    first = ~pl.col("__several") | pl.col("__at").is_in(foremost)
+    amount = pl.when(first).then("amount").otherwise(pl.lit(0).cast(AMOUNT))
+    return told.with_columns(
+        pl.when(there).then(amount).alias(COUNTED),
+        pl.when(first).then(f"amount{BEYOND}").alias(COUNTED_BEYOND),
+    )
+
+
+def _beyond_payments(counted: pl.DataFrame) -> pl.DataFrame:
+    """Of breaks about debts, what exceeds that of the breaks about their payments.
+
+    The breaks about one debt follow each other: a later one adds what exceeds the earlier ones.
+    """
+    of_debt = pl.col("__of_debt") & _has_amount()
+    debts = counted.filter(of_debt)
+    payments = counted.filter(~pl.col("__of_debt"), pl.col("__debt").is_not_null())
+    in_order = ("__rank", "record", "key", "field", "side", "id")
+    debts = debts.sort(in_order, nulls_last=True)
+    left = _left(debts, payments) if _fit(counted) else _left_exactly(debts, payments)
+    return pl.concat([counted.filter(~of_debt).select("__at", *_ADDED), left])
+
+
+def _fit(counted: pl.DataFrame) -> bool:
+    """Whether amounts are numbers in a column, and all of them together would be one."""
+    if counted[f"amount{BEYOND}"].null_count() < counted.height:
+        return False
+    return bool((counted["amount"].abs() < ROOM // counted.height).all())
+
+
+def _left(debts: pl.DataFrame, payments: pl.DataFrame) -> pl.DataFrame:
+    """What breaks about debts add, of amounts that fit."""
+    said = payments.group_by(_DEBT).agg(pl.col(COUNTED).sum().alias("__said"))
+    zero = pl.lit(0).cast(AMOUNT)
+    earlier = pl.col("amount").abs().cum_max().shift(1).over(_DEBT)
+    before = pl.max_horizontal(zero, "__said", earlier)
+    return debts.join(said, on=_DEBT, how="left", nulls_equal=True, maintain_order="left").select(
+        "__at",
+        pl.max_horizontal(zero, pl.col("amount").abs() - before).alias(COUNTED),
+        pl.lit(None, pl.String).alias(COUNTED_BEYOND),
+    )
+
+
+def _left_exactly(debts: pl.DataFrame, payments: pl.DataFrame) -> pl.DataFrame:
+    """What breaks about debts add, also of amounts that are texts."""
+    told = payments.group_by(_DEBT).agg(pl.col(_ADDED))
+    both = debts.drop(_ADDED).join(
+        told, on=_DEBT, how="left", nulls_equal=True, maintain_order="left"
+    )
+    said: dict[tuple[object, ...], Decimal] = {}
+    left: dict[int, Decimal] = {}
+    names = ("__at", "amount", f"amount{BEYOND}", *_ADDED, *_DEBT)
+    for at, held, text, amounts, texts, *group in both.select(names).iter_rows():
+        amount = number_of(text) if held is None else held
+        if amount is None:
+            continue
+        before = said.setdefault(tuple(group), exact_sum(amounts or (), texts or ()))
+        left[at] = max(EXACT.subtract(amount.copy_abs(), before), Decimal(0))
+        said[tuple(group)] = max(before, amount.copy_abs())
+    at = pl.Series("__at", list(left), debts.schema["__at"])
+    as_they_are = debts.filter(~pl.col("__at").is_in(at.implode())).select("__at", *_ADDED)
+    exact = parted(COUNTED, left.values())
+    return pl.concat([as_they_are, pl.DataFrame([at, *exact])])
+
+
+def _has_amount() -> pl.Expr:
+    return pl.any_horizontal(pl.col("amount", f"amount{BEYOND}").is_not_null())

@@ -14,15 +14,14 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from flows.steps.frames.beyond import beside, exact_sum, number_of, parted
+from flows.steps.frames.beyond import exact_sum
 from flows.steps.frames.parts import Load, columns_of
 from schemas.amounts import BEYOND, EXACT
 from schemas.breaks import BREAKS, Money
-from schemas.frame_types import AMOUNT
 from schemas.tables import EXTRACTS, PAYMENT
 
 BASIS, COUNTED = "basis", "counted"
-"""Columns `with_counted` adds: the Money of the break, and what it adds to totals.
+"""Columns of `counted.additions`: the Money of the break, and what it adds to totals.
 
 COUNTED is null where a break has no amount, and zero where another one of its record has it; an
 amount that no exact column holds is beside it (`COUNTED_BEYOND`).
@@ -33,16 +32,13 @@ COUNTED_BY = (
     *("note", "debt"),
 )
 """What of breaks says what each adds to totals, beside `id`."""
-_FIRST = {name: table.amounts[0] for name, table in EXTRACTS.items() if table.amounts}
 _FIELDS = [f"{name}.{field}" for name, table in EXTRACTS.items() for field in table.amounts]
-_OF_DEBT = [code for code, of in BREAKS.items() if of.debt]
-_RANK = {code: rank for rank, code in enumerate(BREAKS)}
+OF_DEBT = [code for code, of in BREAKS.items() if of.debt]
+"""Codes of breaks about debts."""
 _BARE = [name for name, table in EXTRACTS.items() if not table.amounts]
 """Record kinds without money."""
-_ROOM = Decimal(10) ** 20
+ROOM = Decimal(10) ** 20
 """What a column of amounts holds at the most."""
-_DEBT = ("__pool", "tenant", "__debt", "currency", BASIS)
-_ADDED = (BASIS, COUNTED, COUNTED_BEYOND)
 _AMOUNT_BEYOND = f"amount{BEYOND}"
 
 
@@ -114,7 +110,7 @@ def counted(breaks: pl.DataFrame, suffix: str = "") -> list[pl.Expr]:
     too large for that come each by itself. Of no amount at all the sum is null.
     """
     amount = pl.col(COUNTED + suffix)
-    most = _ROOM / max(breaks.height, 1)
+    most = ROOM / max(breaks.height, 1)
     largest = breaks[COUNTED + suffix].abs().max() if breaks.height else None
     fits = largest is None or Decimal(str(largest)) < most
     large = amount.abs() >= most
@@ -147,94 +143,17 @@ def basis() -> pl.Expr:
         .then(pl.lit(Money.UNREADABLE.value))
         .when(pl.col("field").fill_null("") == "")
         .then(pl.col("code").replace_strict(whole, return_dtype=pl.String))
-        .when(~_amount_field() & (by_code == Money.DIFFERENCE))
+        .when(~is_amount_field() & (by_code == Money.DIFFERENCE))
         .then(pl.lit(Money.GROSS.value))
         .otherwise(by_code)
         .alias(BASIS)
     )
 
 
-def with_counted(breaks: pl.DataFrame, pool: pl.Expr | None = None) -> pl.DataFrame:
-    """Breaks with BASIS, COUNTED and its BEYOND; they are all that are there at one time.
-
-    Those that are equal in `pool` are counted by themselves: none takes money from another pool.
-    """
-    of_debt = pl.col("code").is_in(_OF_DEBT)
-    unit = [
-        of_debt.alias("__of_debt"),
-        *map(pl.col, ("__pool", "record", "tenant", "key", "currency", BASIS, "__field")),
-    ]
-    of_key = pl.col("key").str.extract(r"^(-?[0-9]+)").cast(pl.Int64, strict=False)
-    whole = pl.col("record").replace_strict(_FIRST, default="", return_dtype=pl.String)
-    differs = pl.col(BASIS) == Money.DIFFERENCE
-    own = pl.when(_amount_field()).then("field").otherwise(whole)
-    told = (
-        breaks.drop(*_ADDED, strict=False)
-        .with_columns(beside(breaks, "amount"))
-        .with_columns(basis())
-        .with_row_index("__at")
-        .with_columns(
-            (pl.lit(value=True) if pool is None else pool).alias("__pool"),
-            pl.when(differs).then(own).otherwise(pl.lit("")).alias("__field"),
-            pl.when(of_debt).then(of_key).otherwise("debt").alias("__debt"),
-            pl.col("code").replace_strict(_RANK, return_dtype=pl.Int32).alias("__rank"),
-        )
-    )
-    there = pl.col("amount").is_not_null() | pl.col(_AMOUNT_BEYOND).is_not_null()
-    # A unit with a hash of its own has one break, as nearly all have; the others are put in order.
-    several = told.select(unit).hash_rows().is_duplicated()
-    ordered = told.filter(several).sort(~there, "__rank", "side", "field", "id", nulls_last=True)
-    foremost = ordered.filter(pl.struct(unit).is_first_distinct())["__at"]
-    first = pl.lit((~several).scatter(foremost, True))
-    once = pl.when(there).then(pl.when(first).then("amount").otherwise(_zero())).alias(COUNTED)
-    texts = pl.when(first).then(_AMOUNT_BEYOND).alias(COUNTED_BEYOND)
-    counted = told.with_columns(once, texts)
-    others = [name for name in breaks.columns if name not in _ADDED]
-    return _beyond_payments(counted).select(*others, *_ADDED)
-
-
-def _beyond_payments(counted: pl.DataFrame) -> pl.DataFrame:
-    """Of breaks about debts, what exceeds that of the breaks about their payments."""
-    there = pl.col("amount").is_not_null() | pl.col(_AMOUNT_BEYOND).is_not_null()
-    of_debt = pl.col("code").is_in(_OF_DEBT) & there
-    debts = counted.filter(of_debt)
-    if debts.is_empty():
-        return counted
-    payments = (
-        counted.filter(~pl.col("code").is_in(_OF_DEBT), pl.col("__debt").is_not_null())
-        .group_by(_DEBT)
-        .agg(pl.col(COUNTED).alias("__said"), pl.col(COUNTED_BEYOND).alias("__texts"))
-    )
-    both = debts.join(payments, on=_DEBT, how="left", nulls_equal=True, maintain_order="left")
-    said: dict[tuple[object, ...], Decimal] = {}
-    left: dict[int, Decimal] = {}
-    names = ["__at", "amount", _AMOUNT_BEYOND, "__said", "__texts", *_DEBT]
-    for at, held, text, told, texts, *group in (
-        both.sort("__rank", "__at").select(names).iter_rows()
-    ):
-        amount = number_of(text) if held is None else held
-        if amount is None:
-            continue
-        before = said.setdefault(tuple(group), exact_sum(told or (), texts or ()))
-        more = EXACT.subtract(amount.copy_abs(), before)
-        left[at] = max(more, Decimal(0))
-        said[tuple(group)] = max(before, amount.copy_abs())
-    at = pl.Series("__at", list(left), counted.schema["__at"])
-    rest = pl.DataFrame([at, *parted("__left", left.values())]).with_columns(__told=True)
-    both = counted.join(rest, on="__at", how="left", maintain_order="left")
-    return both.with_columns(
-        pl.when("__told")
-        .then(f"__left{ending}")
-        .otherwise(COUNTED + ending)
-        .alias(COUNTED + ending)
-        for ending in ("", BEYOND)
-    )
-
-
 def of_debts(breaks: pl.DataFrame, payments: Iterable[Load]) -> pl.DataFrame:
     """Breaks about payments with the `debt` these are for, as the first of some payments says."""
     key = pl.col("key").str.extract_groups(r"^(?<Id>-?[0-9]+)/(?<TenantsId>-?[0-9]+)")
-    about = (pl.col("record") == PAYMENT.name) & ~pl.col("code").is_in(_OF_DEBT)
+    about = (pl.col("record") == PAYMENT.name) & ~pl.col("code").is_in(OF_DEBT)
     named = breaks.select(pl.when(about).then(key).alias("__key")).unnest("__key")
     named = named.cast({"Id": pl.Int64, "TenantsId": pl.Int32}, strict=False)
     asked = named["Id"].drop_nulls().unique()
@@ -254,9 +173,6 @@ def of_debts(breaks: pl.DataFrame, payments: Iterable[Load]) -> pl.DataFrame:
     return breaks.with_columns(pl.coalesce("debt", found["debt"]).alias("debt"))
 
 
-def _amount_field() -> pl.Expr:
+def is_amount_field() -> pl.Expr:
+    """Whether a break names a field that holds money."""
     return pl.concat_str("record", pl.lit("."), pl.col("field").fill_null("")).is_in(_FIELDS)
-
-
-def _zero() -> pl.Expr:
-    return pl.lit(0).cast(AMOUNT)
