@@ -4,45 +4,71 @@ Whoever makes one first removes those of processes that were killed: nobody hold
 """
 
 import fcntl
+import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from connectors.files.atomic import file_alone, open_private, private_folder
+from connectors.files.atomic import private_folder
 
-LOCK = "lock"
-WAIT_SECONDS = 60
+PREFIX, LOCK = ".recon-", ".lock"
+"""How a folder is named, and the file beside it that is locked while it is needed."""
 
 
 @contextmanager
-def scratch_folder(place: Path) -> Iterator[Path]:
-    """An empty folder below `place`, for nobody else, and gone afterwards.
+def scratch_folder(place: Path | None = None) -> Iterator[Path]:
+    """An empty folder in `place`, for nobody else, and gone afterwards.
 
-    Raises TurnNotGiven where another process holds up whoever wants one.
+    `place` may be shared with others, as the folder of the system is that is the default.
     """
-    private_folder(place)
-    with file_alone(place / LOCK, WAIT_SECONDS, "Making a folder for a moment"):
-        _sweep(place)
-        folder = Path(tempfile.mkdtemp(dir=place))
-        lock = open_private(_lock_of(folder))
-        fcntl.flock(lock, fcntl.LOCK_EX)
-    with lock:
+    place = Path(tempfile.gettempdir()) if place is None else private_folder(place)
+    _sweep(place)
+    lock, descriptor = _locked(place)
+    folder = _folder_of(lock)
+    try:
+        folder.mkdir(mode=0o700)
         try:
             yield folder
         finally:
             shutil.rmtree(folder)
-            _lock_of(folder).unlink()
+    finally:
+        lock.unlink()
+        os.close(descriptor)
+
+
+def _locked(place: Path) -> tuple[Path, int]:
+    """A new file that is locked, and there: between the two it may have been swept."""
+    while True:
+        descriptor, name = tempfile.mkstemp(dir=place, prefix=PREFIX, suffix=LOCK)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
+            return Path(name), descriptor
+        os.close(descriptor)
 
 
 def _sweep(place: Path) -> None:
-    for folder in (one for one in place.iterdir() if one.is_dir()):
-        with suppress(OSError), open_private(_lock_of(folder), append=True) as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    for lock in place.glob(f"{PREFIX}*{LOCK}"):
+        with suppress(OSError):
+            _remove(lock)
+
+
+def _remove(lock: Path) -> None:
+    """Remove a folder that nobody needs; raises OSError where somebody does, or it is not ours."""
+    descriptor = os.open(lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        told = os.fstat(descriptor)
+        if not stat.S_ISREG(told.st_mode) or told.st_uid != os.geteuid():
+            return
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if (folder := _folder_of(lock)).exists():
             shutil.rmtree(folder)
-            _lock_of(folder).unlink()
+        lock.unlink()
+    finally:
+        os.close(descriptor)
 
 
-def _lock_of(folder: Path) -> Path:
-    return folder.with_suffix(f".{LOCK}")
+def _folder_of(lock: Path) -> Path:
+    return lock.with_name(lock.name.removesuffix(LOCK))

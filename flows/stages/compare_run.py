@@ -16,6 +16,7 @@ from connectors.compare.table_pair import TablePair, table_pair
 from connectors.compare.table_side import table_side
 from connectors.errors import SidesRefused
 from connectors.files.atomic import private_folder, write_file
+from connectors.files.scratch import scratch_folder
 from connectors.settings import Limits, read_settings
 from flows.report.comparison import as_json, render_html
 from flows.stages.compare import Question, compare_sides, compared_columns
@@ -87,10 +88,8 @@ def _partitions(pair: TablePair, question: Question, limits: Limits) -> int:
 def _scratch(folder: Path | None) -> Iterator[Path]:
     """A folder for what does not fit memory; beside the results, where there is room for them."""
     try:
-        if folder is not None:
-            private_folder(folder)
-        with tempfile.TemporaryDirectory(prefix=".recon-compare-", dir=folder) as name:
-            yield Path(name)
+        with scratch_folder(folder) as scratch:
+            yield scratch
     except OSError as error:
         where = folder or tempfile.gettempdir()
         why = "No space is left" if no_room(error) else str(error)

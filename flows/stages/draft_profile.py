@@ -5,12 +5,10 @@ begins with `# ?`, and the key is left out until somebody decides.
 """
 
 import re
-import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path
 
 from connectors.files.archive import store
 from connectors.files.blocks import blocks
@@ -18,6 +16,7 @@ from connectors.files.content import byte_order_mark, open_content, shown
 from connectors.files.delivery import find_extract
 from connectors.files.first_record import folded
 from connectors.files.profile_file import read_profile
+from connectors.files.scratch import scratch_folder
 from connectors.files.shape import Shape, shape_of
 from connectors.files.workbook import check_workbook
 from connectors.settings import Settings
@@ -63,8 +62,8 @@ def draft_profile(
     """
     read_profile({"feed": feed})
     source = find_extract(path, settings.limits)
-    with tempfile.TemporaryDirectory(prefix="recon-draft-") as folder:
-        stored = store(source, Path(folder), settings.limits, lasting=False)
+    with scratch_folder() as folder:
+        stored = store(source, folder, settings.limits, lasting=False)
         with stored.path.open("rb") as file:
             head = file.read(LOOKED_AT)
             file.seek(max(0, stored.bytes - LOOKED_AT))

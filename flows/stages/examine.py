@@ -1,11 +1,9 @@
 """Examine: validate files without any database, as producers do before they deliver."""
 
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -17,6 +15,7 @@ from connectors.files.content import open_content
 from connectors.files.manifest import incomplete
 from connectors.files.profile import Profile
 from connectors.files.reader import first_place, read_chunks
+from connectors.files.scratch import scratch_folder
 from connectors.settings import Settings
 from flows.stages.currency_names import Names, currency_names
 from flows.stages.delivery_rows import DeliveryRows
@@ -68,7 +67,7 @@ def examine(
     whose deliveries are complete in themselves they are errors. `look` is given every file while
     its content is there. All rejects are counted; of each file the first `most` are kept, or all.
     """
-    with tempfile.TemporaryDirectory(prefix="recon-check-") as folder:
+    with scratch_folder() as folder:
         rows = DeliveryRows(profile.duplicate == "last_wins", settings.limits.check_bytes)
         run = _Examination(settings, profile, most, rows)
         for opened in each_opened(
@@ -76,7 +75,7 @@ def examine(
             paths,
             profile,
             (record,),
-            archive=Path(folder),
+            archive=folder,
             lasting=False,
             progress=partial(progress, "check"),
         ):
