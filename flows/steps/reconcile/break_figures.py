@@ -1,0 +1,68 @@
+"""What the breaks of a run come to: how many in which state, their ages and roll-forwards."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from flows.steps.breaks.acceptance import outgrown
+from flows.steps.breaks.ageing import AgeingLine, ageing
+from flows.steps.breaks.carried_states import BEFORE, is_open, is_unseen
+from flows.steps.breaks.counted import COUNTS
+from flows.steps.frames.light import without
+from flows.steps.frames.parts import PartedRows
+from flows.steps.reconcile.break_lines import aside_lines
+from flows.steps.reconcile.report import AsideLine
+from flows.steps.reconcile.roll_forward import (
+    RollForward,
+    accepted_forward,
+    aside_forward,
+    roll_forward,
+)
+from schemas.counting import agree, quantity
+from schemas.life import RESOLVED, BreakState
+
+_ASKED = (
+    *("state", "code", "currency", "age_days", "seen", "aside_by", "aside_because", "accepted_by"),
+    *(f"state{BEFORE}", f"currency{BEFORE}", *COUNTS),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BreakFigures:
+    """What the breaks of a run come to."""
+
+    open: int
+    accepted: int
+    outgrown: int
+    """Accepted ones that are other than what was accepted."""
+    aside: tuple[AsideLine, ...]
+    not_looked_at: tuple[str, ...]
+    """Breaks of which a source is not there, in the reader's words."""
+    ageing: tuple[AgeingLine, ...]
+    roll_forward: tuple[RollForward, ...]
+    accepted_forward: tuple[RollForward, ...]
+    aside_forward: tuple[RollForward, ...]
+
+
+def break_figures(carried: PartedRows) -> BreakFigures:
+    """Of breaks as `carry_forward.explained` gives them; few of their columns are read."""
+    breaks = carried.select(*_ASKED)
+    there = without(breaks, pl.col("state").is_in(RESOLVED))
+    return BreakFigures(
+        open=int(there.select(is_open().sum()).item()),
+        accepted=int((there["state"] == BreakState.ACCEPTED).sum()),
+        outgrown=int(there.select(outgrown().sum()).item()),
+        aside=aside_lines(there),
+        not_looked_at=tuple(_not_looked_at(there)),
+        ageing=ageing(there),
+        roll_forward=roll_forward(breaks),
+        accepted_forward=accepted_forward(breaks),
+        aside_forward=aside_forward(breaks),
+    )
+
+
+def _not_looked_at(there: pl.DataFrame) -> Iterator[str]:
+    for one in aside_lines(there.filter(is_unseen())):
+        was = agree(one.breaks, "was", "were")
+        yield f"{quantity(one.breaks, 'break')} of runs before {was} not looked at: {one.because}"

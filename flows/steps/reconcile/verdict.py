@@ -1,0 +1,117 @@
+"""The verdict of a reconciliation, and why it is that one."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from flows.steps.reconcile.break_figures import BreakFigures
+from flows.steps.reconcile.report import AsideLine
+from flows.steps.reconcile.self_test import SelfTest
+from flows.steps.reconcile.totals import PROOF_TEXTS, ChainLine, ControlLine, Proof
+from schemas.breaks import Status
+from schemas.counting import agree, quantity
+from schemas.tables import title_of
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    verdict: str
+    """One of `report.VERDICTS`."""
+    because: tuple[str, ...]
+
+
+def reached(
+    *,
+    incomplete: Iterable[str],
+    unexplained: Iterable[str],
+    breaks: BreakFigures,
+    proven: Sequence[Proof],
+) -> Opinion:
+    """`incomplete` is what is missing for a verdict, `unexplained` what does not tie, in words."""
+    missing = (*incomplete, *breaks.not_looked_at)
+    left = tuple(dict.fromkeys(unexplained))
+    name = _name(
+        complete=not missing,
+        sound=not (breaks.open or left),
+        reserved=bool(breaks.accepted or breaks.aside),
+    )
+    because = (
+        *missing,
+        *left,
+        *((quantity(breaks.open, "open break"),) if breaks.open else ()),
+        *_unreadable(proven),
+        *_outgrown(breaks.outgrown),
+        *_accepted(breaks.accepted),
+        *_waived(breaks.aside),
+    )
+    return Opinion(name, because)
+
+
+def untied(
+    proven: Iterable[Proof],
+    controls: Iterable[ControlLine],
+    chain: Iterable[ChainLine],
+    breaks: BreakFigures,
+    self_test: SelfTest,
+) -> Iterator[str]:
+    """What of a report leaves something unexplained."""
+    for proof in proven:
+        if proof.unexplained:
+            yield f"{title_of(proof.record)} {proof.field}: {proof.unexplained} unexplained"
+    for line in controls:
+        if _leaves(line):
+            yield f"{title_of(line.record)}: a residual in the control totals"
+    for step in chain:
+        if _leaves(step):
+            yield f"{title_of(step.record)}, {step.stage}: a residual in the chain"
+    for forward in (*breaks.roll_forward, *breaks.accepted_forward, *breaks.aside_forward):
+        if forward.residual_rows or forward.residual or forward.residual_gross:
+            yield "the roll-forward does not tie"
+    if self_test.missed or self_test.found != self_test.planted:
+        yield f"the self-test missed {', '.join(self_test.missed)}"
+
+
+def _name(*, complete: bool, sound: bool, reserved: bool) -> str:
+    """One of `report.VERDICTS`; `reserved`: some breaks are accepted or set aside."""
+    if not complete:
+        return "INCOMPLETE"
+    if not sound:
+        return "NOT_RECONCILED"
+    return "RECONCILED_WITH_ACCEPTED" if reserved else "RECONCILED"
+
+
+def _waived(aside: Iterable[AsideLine]) -> Iterator[str]:
+    for one in aside:
+        if one.by_rules:
+            are = agree(one.breaks, "is", "are")
+            yield f"{quantity(one.breaks, 'break')} of before {are} {one.state}: {one.because}"
+
+
+def _unreadable(proven: Iterable[Proof]) -> Iterator[str]:
+    """Which amounts of rejected rows are in no sum, because they cannot be read."""
+    counts: dict[tuple[str, str], int] = {}
+    for one in proven:
+        for line in one.lines:
+            if line.unreadable and line.text == PROOF_TEXTS[Status.REJECTED]:
+                of = one.record, one.field
+                counts[of] = counts.get(of, 0) + line.unreadable
+    for (record, field), rows in counts.items():
+        have = agree(rows, "has", "have")
+        yield (
+            f"{title_of(record)}: {quantity(rows, 'rejected row')} {have} no readable {field}, "
+            "so that no total holds what was delivered there"
+        )
+
+
+def _accepted(breaks: int) -> Iterator[str]:
+    if breaks:
+        yield f"{quantity(breaks, 'break')} {agree(breaks, 'is', 'are')} accepted"
+
+
+def _outgrown(breaks: int) -> Iterator[str]:
+    if breaks:
+        are = agree(breaks, "is", "are")
+        yield f"{quantity(breaks, 'accepted break')} {are} not what was accepted"
+
+
+def _leaves(line: ControlLine | ChainLine) -> bool:
+    return bool(line.residual_rows) or any(line.residual.values())
