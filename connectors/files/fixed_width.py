@@ -34,8 +34,10 @@ class FixedWidthChunk(Chunk):
         """The fault of each line, its length counted in signs."""
         records, fault = self.records, self.records.fault.copy()
         length = records.end - records.start
-        # A longer one may have nothing but blanks behind its cells.
-        known = length <= self.at.width if self.at.short_filled else length == self.at.width
+        # A longer one may have nothing but blanks behind its cells, a shorter one at its end.
+        width = self.at.width
+        whole = np.array([self.at.is_whole(signs) for signs in range(width + 1)] + [False])
+        known = whole[np.minimum(length, width + 1)]
         others = np.flatnonzero(~known | (not self._signs_are_bytes()))
         if len(others):
             line = self.texts(others.tolist()).with_columns(pl.Series("fault", fault[others]))
@@ -48,7 +50,8 @@ class FixedWidthChunk(Chunk):
     def _fault(self) -> pl.Expr:
         at, line, fault = self.at, pl.col("data"), pl.col("fault")
         written = line.str.strip_chars_end(AROUND).str.len_chars()
-        short = pl.lit(not at.short_filled) & (line.str.len_chars() < at.width)
+        cut = [signs for signs in range(at.width) if not at.is_whole(signs)]
+        short = line.str.len_chars().is_in(cut)
         return (
             pl.when(fault != RecordFault.NONE)
             .then(fault)

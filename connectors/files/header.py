@@ -232,9 +232,13 @@ def _fixed_width(content: Content, table: Table, profile: Profile, limits: Limit
     names = record_columns(tuple(in_order(profile.positions)), None, profile)
     carried = carried_columns(content, profile, dialect, limits, above=above)
     reading = HeaderNames(content.name, profile.first_line, names, profile)
+    fields = reading.fields_of(table)
+    entire = [
+        place for place in range(len(profile.positions)) if reading.is_no_text(table, fields, place)
+    ]
     return Header(
         table=table,
-        fields=reading.fields_of(table),
+        fields=fields,
         names=names,
         dialect=replace(dialect, line_breaks=False),
         body_start=start,
@@ -244,6 +248,7 @@ def _fixed_width(content: Content, table: Table, profile: Profile, limits: Limit
         positions=positions_of(
             profile.positions,
             short_filled=profile.short_lines == "filled",
+            entire=entire,
             behind=len(carried.names) if carried else 0,
         ),
         carried=carried,

@@ -15,7 +15,7 @@ from connectors.files.first_record import folded
 from connectors.files.linear_patterns import group_names
 from connectors.files.profile import Profile
 from schemas.counting import agree
-from schemas.field import Table
+from schemas.field import Kind, Table
 from schemas.own_columns import OWN_COLUMNS
 from schemas.tables import DOCUMENTED, EXTRACTS, INSERT_BATCH_DATA, OWN
 
@@ -243,6 +243,16 @@ class HeaderNames:
             for name, columns in self.profile.sources.items()
             if name in table.columns and all(folded(one) in places for one in columns)
         }
+
+    def is_no_text(self, table: Table, fields: Sequence[str | None], place: int) -> bool:
+        """Whether what a column says is known by its whole text alone: a number, a time, a code."""
+        name = folded(self.names[place])
+        made = [of for of, columns in self.profile.sources.items() if name in map(folded, columns)]
+        return name in map(folded, self._told_by()) or any(
+            table.by_name[of].kind is not Kind.STRING or "map" in self.profile.fields.get(of, {})
+            for of in (fields[place], *made)
+            if of in table.by_name
+        )
 
     def _beside(self) -> set[str]:
         """Folded names of columns that are known, and no field of their own."""

@@ -1,7 +1,7 @@
 """Columns of a fixed width: the cells of a line where a layout says that they are."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -22,6 +22,9 @@ class CellRanges:
     """First sign, counted from 0, and the one behind the last."""
     short_filled: bool = False
     """Whether a line may lack the blanks at its end."""
+    entire: tuple[tuple[int, int], ...] = ()
+    """Of these the cells that have to be there to their last sign: a number is not told from its
+    first digits."""
     behind: int = 0
     """How many cells of other lines are written behind one, each with DELIMITER before it."""
 
@@ -30,11 +33,17 @@ class CellRanges:
         """How many signs a line has."""
         return max(end for _, end in self.ranges)
 
+    def is_whole(self, signs: int) -> bool:
+        """Whether a line of so many signs has all that is not left out."""
+        if signs >= self.width or not self.short_filled:
+            return signs >= self.width
+        return not any(first < signs < end for first, end in self.entire)
+
     def cells_of(self, line: str) -> list[str]:
         """The cells of one line; none if it is not of the width."""
         line, *others = line.split(DELIMITER.decode()) if self.behind else [line]
         written = line.rstrip(AROUND)
-        if len(written) > self.width or (len(line) < self.width and not self.short_filled):
+        if len(written) > self.width or not self.is_whole(len(line)):
             return []
         return [*(line[first:end].strip(AROUND) for first, end in self.ranges), *others]
 
@@ -49,10 +58,19 @@ class CellRanges:
         return [pl.when(cell != "").then(cell) for cell in (*stripped, *others)]
 
 
-def positions_of(stated: Mapping[str, str], *, short_filled: bool, behind: int = 0) -> CellRanges:
-    """The positions that a profile states by column: `1-10`, or `11` for a single sign."""
+def positions_of(
+    stated: Mapping[str, str],
+    *,
+    short_filled: bool,
+    entire: Collection[int] = (),
+    behind: int = 0,
+) -> CellRanges:
+    """The positions that a profile states by column: `1-10`, or `11` for a single sign.
+
+    `entire` are the places of columns whose cells are not told by a part of them.
+    """
     ranges = tuple(range_of(text) for text in in_order(stated).values())
-    return CellRanges(ranges, short_filled, behind)
+    return CellRanges(ranges, short_filled, tuple(ranges[place] for place in entire), behind)
 
 
 def in_order(stated: Mapping[str, str]) -> dict[str, str]:
