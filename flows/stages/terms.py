@@ -78,6 +78,7 @@ def terms_of_correction(
     with workspace.database.connect() as connection:
         batch = ledger.find_batch(connection, batch_id)
         theirs = with_secrets(connection, batch_id, restored_profile(batch))
+        likely = None if record or given.record else _record_of(connection, batch)
     _refuse_others(batch, theirs, given)
     said = {name: getattr(given, name) for name in (*STATED, CHANGE_RECORDS)}
     unstated = replace(DEFAULT, **said)
@@ -87,8 +88,15 @@ def terms_of_correction(
     terms |= {CHANGE_RECORDS: given.change_records, "kept_settings": inherited(theirs)}
     constants = {**secret_constants(theirs), **form.constants}
     profile = replace(form, **terms, constants=constants, feed=theirs.feed)
-    likely = None if record or given.record else theirs.record
     return Inherited(replace(profile, record=given.record), likely, batch.service)
+
+
+def _record_of(connection: psycopg.Connection, batch: Batch) -> str | None:
+    """The kind that was stated of a batch, or of the one it corrects."""
+    stated = restored_profile(batch).record
+    if stated is None and batch.corrects is not None:
+        return _record_of(connection, ledger.find_batch(connection, batch.corrects))
+    return stated
 
 
 def stored_profile(profile: Profile) -> str:

@@ -150,6 +150,23 @@ def test_a_correction_of_a_correction_is_bound_as_the_first(
     assert rows("SELECT state FROM staged_row WHERE batch_id = 3") == [("rejected",)]
 
 
+@pytest.mark.parametrize("repairs", [True, False])
+def test_the_record_kind_is_that_of_the_first_batch(
+    workspace: Workspace, rows: Any, tmp_path: Path, repairs: bool
+) -> None:
+    """However often a row is corrected, and whether it names what it repairs or has a key alone."""
+    path = tmp_path / "avatars.csv"
+    path.write_text("TenantsId,Name\nx,Ann\n")
+    import_delivery(workspace, [str(path)], DEFAULT, record="avatar")
+    for batch, tenant in ((1, "y"), (2, "z"), (3, "7")):
+        head, row = ("ReconRow,", f"{batch}:1,") if repairs else ("", "")
+        path.write_text(f"{head}TenantsId,Name\n{row}{tenant},Ann\n")
+        ended = deliver(workspace, path, corrects=batch)
+    assert ended.batch.state is State.COMPLETE
+    assert [chain.record for chain in ended.report.chains] == ["avatar"]
+    assert rows('SELECT "TenantsId", "Name" FROM avatar') == [(7, "Ann")]
+
+
 GATEWAYS = "TenantsId,PaymentActionsId,Name,ServiceKey"
 KEYS = 'SELECT "Name", "ServiceKey" FROM payment_gateway ORDER BY 1'
 
