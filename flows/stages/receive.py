@@ -3,7 +3,7 @@
 import hashlib
 import json
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import psycopg
@@ -202,16 +202,17 @@ class _Before:
 def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Received:
     opened, profile = delivery.opened, delivery.profile
     taken = _taken(connection, profile.feed, opened)
+    batches = {
+        batch.id: batch
+        for batch in ledger.batches_of(connection, {one.batch_id for one in taken.values()})
+    }
+    _refuse_taken_otherwise(delivery, taken, batches)
     content_id = content_id_of(profile.feed, opened, taken)
     known = _batch_of(connection, content_id, opened, taken)
     if known is not None:
         return _known(known, delivery, taken)
     messages, fresh, earlier = [], [], []
     named = ledger.find_names(connection, profile.feed, [one.name for one in opened])
-    batches = {
-        batch.id: batch
-        for batch in ledger.batches_of(connection, {one.batch_id for one in taken.values()})
-    }
     for one in opened:
         extract = taken.get(one.stored.sha256) if one.stored else None
         if extract:
@@ -219,7 +220,7 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
             of = batches[extract.batch_id]
             messages.append(
                 f"{one.name}: these bytes were taken in batch {of.id} as {extract.name}; nothing "
-                f"to do.{_read_otherwise(of, profile)}{_refused_now([one], taken)}"
+                f"to do.{_read_otherwise(of, profile, [extract])}{_refused_now([one], taken)}"
             )
             continue
         used = named.get(one.name)
@@ -306,14 +307,37 @@ def _known(batch: ledger.Batch, delivery: ArchivedDelivery, taken: Collection[st
         f"and is {batch.state.replace('_', ' ')}; "
         + ("nothing to do." if ended else "going on with it.")
     )
-    message += _read_otherwise(batch, delivery.profile) + _refused_now(delivery.opened, taken)
+    message += _read_otherwise(batch, delivery.profile, taken.values())
+    message += _refused_now(delivery.opened, taken)
     if delivery.service and batch.service is None:
         message += f" It was not to be pushed; `recon push {batch.id}` does it."
     return Received(batch.id, False, ended, (message,))
 
 
-def _read_otherwise(batch: ledger.Batch, given: Profile) -> str:
+def _refuse_taken_otherwise(
+    delivery: ArchivedDelivery,
+    taken: Mapping[str, Extract],
+    batches: Mapping[int, ledger.Batch],
+) -> None:
+    """Raise CorrectionError for a correction of which a file was taken in as something else."""
+    if delivery.corrects is None:
+        return
+    for extract in taken.values():
+        of = batches[extract.batch_id]
+        if delivery.corrects not in (of.id, of.corrects):
+            what = "none" if of.corrects is None else f"batch {of.corrects}"
+            raise CorrectionError(
+                f"These bytes were taken in batch {of.id} as {extract.name}, and that batch "
+                f"corrects {what}: they are not taken once more. To have them correct batch "
+                f"{delivery.corrects}, `recon undo {of.id}` and import them again. Nothing was "
+                "imported."
+            )
+
+
+def _read_otherwise(batch: ledger.Batch, given: Profile, extracts: Iterable[Extract]) -> str:
     keys = other_terms(batch, given)
+    if given.record and any(one.record not in (None, given.record) for one in extracts):
+        keys.append("record")
     if not keys:
         return ""
     return (

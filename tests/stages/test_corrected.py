@@ -144,6 +144,22 @@ def test_repairs_come_in_a_delivery_that_says_what_it_corrects(
     assert correct({2: line(2)}).batch.state is State.COMPLETE
 
 
+def test_bytes_that_were_taken_otherwise_are_no_correction_unseen(
+    workspace: Workspace, rows: Any, tmp_path: Path, first: Any
+) -> None:
+    """Said too late that it is one: nothing would be corrected, and nobody told."""
+    path = write(tmp_path / "again.csv", line(2), line(3))
+    taken = import_delivery(workspace, [path], DEFAULT)
+    assert taken.batch.state is State.COMPLETE
+    with pytest.raises(CorrectionError, match=r"batch 2 as again\.csv.* `recon undo 2` and import"):
+        import_delivery(workspace, [path], DEFAULT, corrects=first.id)
+    assert states(rows) == BEFORE
+    own = import_delivery(workspace, [path], DEFAULT, corrects=taken.batch.id)
+    assert own.batch.id == taken.batch.id, "its own file corrects nothing, and is known"
+    other = import_delivery(workspace, [path], DEFAULT, record="invoice_file")
+    assert "something else about record" in " ".join(other.messages)
+
+
 @pytest.mark.long
 def test_a_batch_whose_every_error_is_corrected_is_complete(
     workspace: Workspace, rows: Any, tmp_path: Path, correct: Any
