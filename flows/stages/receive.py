@@ -300,7 +300,9 @@ def _refused_now(opened: Iterable[Opened], taken: Collection[str]) -> str:
     )
 
 
-def _known(batch: ledger.Batch, delivery: ArchivedDelivery, taken: Collection[str]) -> Received:
+def _known(
+    batch: ledger.Batch, delivery: ArchivedDelivery, taken: Mapping[str, Extract]
+) -> Received:
     ended = batch.state in ledger.ENDED
     message = (
         f"This delivery was taken in batch {batch.id} on {batch.opened_at:%Y-%m-%d %H:%M} UTC "
