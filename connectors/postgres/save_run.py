@@ -33,6 +33,7 @@ def save_run(
     decided_through: int,
     folder: str,
     breaks: Iterable[pl.DataFrame],
+    signed_through: int,
     by: str | None = None,
     reason: str = "",
     rules_text: str | None = None,
@@ -40,7 +41,8 @@ def save_run(
 ) -> Reconciliation:
     """Save a run with its breaks in one transaction; the caller holds the scope.
 
-    `reason` is that of a restatement. `breaks` are frames with the columns of the ledger's break
+    `reason` is that of a restatement, `signed_through` the event up to which page one knows what is
+    signed. `breaks` are frames with the columns of the ledger's break
     states, without the run's number.
     """
     facts = {
@@ -61,6 +63,7 @@ def save_run(
         saved = copy_breaks(connection, number, breaks)
         hashed = breaks_hash(connection, number, DRAFTED_BREAKS)
         told = facts | {"version": version, "breaks": saved, "breaks_hash": hashed}
+        told |= {"signed_through": signed_through}
         detail = detail_text(told | ({"restates": reason} if reason else {}))
         values = facts | {"scope": scope, "rules_text": rules_text, "version": version}
         connection.execute("SELECT draft('reconciliation')")

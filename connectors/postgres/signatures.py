@@ -144,16 +144,14 @@ def last_approved(
     return max(earlier, key=lambda run: run.id, default=None)
 
 
-def last_approved_runs(
-    connection: psycopg.Connection, before: int | None = None
-) -> list[Reconciliation]:
-    """Of every scope the last run whose report was approved, of those before a number."""
+def last_approved_runs(connection: psycopg.Connection) -> list[Reconciliation]:
+    """Of every scope the last run whose report was approved."""
     with connection.cursor(row_factory=class_row(Reconciliation)) as cursor:
         return cursor.execute(
             "SELECT DISTINCT ON (r.scope_hash) r.* FROM reconciliation r "
             "JOIN signature s ON s.reconciliation_id = r.id WHERE s.role = %(role)s "
-            "AND (%(before)s::int IS NULL OR r.id < %(before)s) ORDER BY r.scope_hash, r.id DESC",
-            {"role": Role.APPROVED.value, "before": before},
+            "ORDER BY r.scope_hash, r.id DESC",
+            {"role": Role.APPROVED.value},
         ).fetchall()
 
 

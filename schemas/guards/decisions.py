@@ -107,6 +107,10 @@ _SIGNED_SINCE = refuse(
     "was written, which was not held against it: reconcile the scope again, and approve that run",
     "$1",
 )
+_SIGNED_THROUGH = (
+    "coalesce(substring(saved.detail FROM '\"signed_through\": ([0-9]+)')::bigint, saved.id)"
+)
+"""SQL: the event up to which page one knows what is signed; an earlier version does not say."""
 _TENANTS = "string_to_array(substring({0}.scope FROM '(?:^|; )tenants ([0-9, ]+)$'), ', ')"
 """SQL: which tenants the scope of a run `{0}` is of; null: of any."""
 
@@ -165,9 +169,10 @@ DECISIONS_OF: Mapping[str, str] = {
     BEGIN
         -- What is signed of the scope itself is what counts, and whoever signs here sees that.
         IF EXISTS (SELECT FROM {SCHEMA}.reconciliation run
-            JOIN {SCHEMA}.reconciliation w ON w.id < run.id
+            JOIN {SCHEMA}.event saved ON saved.id = run.event_id
+            JOIN {SCHEMA}.reconciliation w ON w.id <> run.id
             JOIN {SCHEMA}.signature s ON s.reconciliation_id = w.id
-                AND s.role = '{Role.APPROVED}' AND s.event_id > run.event_id
+                AND s.role = '{Role.APPROVED}' AND s.event_id > {_SIGNED_THROUGH}
             WHERE run.id = $1 AND NOT {SCHEMA}.sees_scope(w.scope)
             AND ({_TENANTS.format("w")} && {_TENANTS.format("run")}) IS NOT FALSE
             AND NOT EXISTS (SELECT FROM {SCHEMA}.reconciliation o

@@ -8,7 +8,7 @@ of batches that are bound to these.
 
 from collections.abc import Iterable, Iterator
 
-from schemas.derived.sql_names import SCHEMA, SHOWN_SCHEMA, staged_columns, staged_name
+from schemas.derived.sql_names import IDENTITY, SCHEMA, SHOWN_SCHEMA, staged_columns, staged_name
 from schemas.derived.views import bare_errors, quoted
 from schemas.field import Kind, Table
 from schemas.guards.tenants import SEES_BATCH
@@ -19,7 +19,7 @@ _VALUES = (
     *(Kind.INTEGER, Kind.INTEGER64, Kind.DOUBLE),
     *(Kind.BOOLEAN, Kind.DATETIME, Kind.DATETIME_OFFSET),
 )
-"""Kinds that hold no text."""
+"""Kinds in which no record is inside another."""
 
 
 def shown_rows(tables: Iterable[Table], reader: str) -> Iterator[str]:
@@ -42,6 +42,7 @@ def hidden_again(staged: str) -> str:
 def _columns(table: Table) -> Iterator[str]:
     secrets = {name for of in table.delivered if of.secret for name in stored_names(of)}
     texts = {of.name for of in table.delivered if of.kind not in _VALUES}
+    cells = {IDENTITY, *(name for of in table.delivered for name in stored_names(of))}
     for name in staged_columns(table):
         column, own = f"s.{quoted(name)}", quoted(name)
         if not table.unquotable:
@@ -50,7 +51,7 @@ def _columns(table: Table) -> Iterator[str]:
             yield f"{bare_errors(column)} AS {own}"
         elif name in secrets or name in _TEXTS or (name in texts and table.holds_records):
             yield f"CASE WHEN FALSE THEN {column} END AS {own}"
-        elif name in texts:  # A cell that was lost moves a secret anywhere.
+        elif name in cells:  # One that was lost moves a secret anywhere, numbers too.
             yield f"CASE WHEN s.error_data IS NULL THEN {column} END AS {own}"
         else:
             yield column

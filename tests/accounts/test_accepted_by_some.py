@@ -8,6 +8,7 @@ import pytest
 from connectors.errors import AccountRefused, DecisionsMissing
 from connectors.files.profile import DEFAULT
 from connectors.postgres.database import Database
+from flows.stages.reconcile import run as run_module
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.sign import approve, prepare
 from flows.stages.reconcile.since_signed import to_accept
@@ -80,3 +81,37 @@ def test_what_was_signed_since_page_one_was_written_is_held_against_first(
     with pytest.raises(AccountRefused, match="shows other tenants as well was approved after page"):
         approve(some, before.run.id, by=None, comment="")
     approve(some, anew.run.id, by=None, comment="", accept_changes=hash_on_page_one(anew))
+
+
+@pytest.mark.parametrize("tenants", [(7,), ()], ids=["who sees some", "who sees all"])
+@pytest.mark.parametrize("when", ["while it is written", "in a later run"])
+def test_what_was_signed_since_counts_whenever_its_report_was_begun(
+    workspace: Workspace,
+    controller: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    when: str,
+    tenants: tuple[int, ...],
+) -> None:
+    """Between what page one tells and the run's own event is the time that writing takes."""
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1, day=28))], DEFAULT)
+    everything, seven = Asked(Scope(), FIRST, STRICT), Asked(Scope(tenants=(7,)), SECOND, LOOSE)
+    if when == "in a later run":
+        done = reconcile(workspace, seven)
+        sign(workspace, reconcile(workspace, everything))
+    else:
+        wider = [reconcile(workspace, everything)]
+
+        def reached(point: str) -> None:
+            if point == "reconciliation-written" and wider:
+                sign(workspace, wider.pop())
+
+        monkeypatch.setattr(run_module, "reach", reached)
+        done = reconcile(workspace, seven)
+    assert not done.report.changes or not done.report.changes.accept, "page one knows of none"
+    bo = replace(BO, tenants=tenants)
+    add(workspace, ANNA, bo)
+    prepare(logged_in(workspace, ANNA), done.run.id, by=None, comment="")
+    approver = logged_in(replace(workspace, database=Database(controller, 10)), bo)
+    with pytest.raises(AccountRefused if tenants else DecisionsMissing):
+        approve(approver, done.run.id, by=None, comment="")

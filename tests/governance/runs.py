@@ -19,6 +19,7 @@ from connectors.postgres.reconciliations import (
     scope_hash,
 )
 from connectors.postgres.save_run import save_run
+from connectors.postgres.trail import last_event
 from flows.stages.reconcile.breaks import breaks_left
 from flows.stages.reconcile.report_files import MANIFEST
 from flows.stages.reconcile.rules import TOTALS
@@ -120,6 +121,7 @@ def reconcile(
             decided_through=max([through, *decisions["id"]]),
             folder=folder.name,
             breaks=[to_saved(carried)],
+            signed_through=last_event(connection),
         )
 
 

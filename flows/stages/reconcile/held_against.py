@@ -51,7 +51,8 @@ def baseline(connection: psycopg.Connection, scope: str, before: int | None = No
         return Base(own, approved=True, own=True)
     asked = Scope.read(scope)
     if asked is not None:
-        runs = last_approved_runs(connection, before)
+        # Of any number: what was signed since that run is signed.
+        runs = last_approved_runs(connection)
         others = [run for run, _ in of_same_records(connection, asked, runs)]
         if others:
             return Base(max(others, key=lambda run: run.id), approved=True, own=False)

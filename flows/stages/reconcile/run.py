@@ -30,6 +30,7 @@ from connectors.postgres.reconciliations import (
 from connectors.postgres.resume import resumed
 from connectors.postgres.save_run import save_run
 from connectors.postgres.signatures import approved_runs
+from connectors.postgres.trail import last_event
 from connectors.process import user_name
 from connectors.recovery import reach
 from flows.report.reconciled.verdicts import word_of
@@ -197,6 +198,7 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
         while is_taken(workspace, number):
             # Of a run that died; or the database was restored, and the report may be signed.
             number = next_number(connection)
+        signed_through = last_event(connection)
         report = conclude(
             sources=cut.kept,
             judgement=judgement,
@@ -239,6 +241,7 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
             decided_through=decided_through,
             folder=folder,
             breaks=saved_parts(carried, facts_of(carried)),
+            signed_through=signed_through,
             by=asked.by,
             reason=restates,
             rules_text=rules_text(asked.rules),
