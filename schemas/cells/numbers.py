@@ -13,6 +13,8 @@ from itertools import product
 
 import polars as pl
 
+from schemas.amounts import MOST_SCALE
+
 BLANKS = " \N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{THIN SPACE}\N{FIGURE SPACE}"
 AROUND = " \t"
 """Blanks around a cell that are no part of it."""
@@ -25,7 +27,8 @@ _STATED = "\ue000"
 """What stands for the sign of a currency that ends with the decimal sign: no text has it."""
 _ONE = re.compile(r"([^0-9]*)1([^0-9]*)")
 _DIGIT = r"\p{Nd}"
-_PLAIN = r"[-+]?(?:[0-9]{1,30}(?:\.[0-9]{1,30})?|\.[0-9]{1,30})"
+_BEHIND = rf"\.[0-9]{{1,{MOST_SCALE}}}"
+_PLAIN = rf"[-+]?(?:[0-9]{{1,30}}(?:{_BEHIND})?|{_BEHIND})"
 _DIGITS, _EXACT = re.compile(_PLAIN), re.compile(rf"{_PLAIN}(?:[eE][-+]?[0-9]{{1,2}})?")
 
 

@@ -164,6 +164,15 @@ def test_many_sums_are_those_of_each_row(
     assert found == [total._one(row, row, "said") for row in rows]
 
 
+@pytest.mark.parametrize("other", ["0.5", "0.1234567"], ids=["at once", "one by one"])
+def test_an_amount_of_a_fixed_scale_is_a_number_whatever_it_is_added_to(other: str) -> None:
+    """Databases write zeros up to their scale; another cell says which way the sum is made."""
+    frame = pl.DataFrame({"0": ["10.5" + "0" * 37], "1": [other]})
+    of = [pl.col(name) for name in frame.columns]
+    (found,) = frame.select(ColumnSum(2, Decimal(1)).of(of, of, "said").alias("sum"))["sum"]
+    assert Decimal(found) == Decimal("10.5") + Decimal(other)
+
+
 def test_the_fast_path_sums_as_validating_does(tmp_path: Path) -> None:
     path = tmp_path / "payments.csv"
     good = [f"{number};{number},50;1,25;0,25;{number}\n" for number in range(10, 60)]
