@@ -15,6 +15,8 @@ from schemas.cells.dates import Zones, date_form, date_parts, outline
 _YEARS, _DAYS = (2001, 2026, 2012, 1011), ((2, 3), (11, 10), (1, 12), (12, 31))
 _CLOCKS = ((4, 5, 6, 70_000), (0, 0, 0, 0), (11, 12, 10, 120_000))
 """Of times whose parts may be others as well: a day, a month, two digits of a year."""
+_CLOCK = frozenset("HIMSfp")
+"""Directives of a time of day."""
 _OFFSETS = ("Z", "+0100", "+01:00", "-02")
 _COUNTS = ("61", "45292", "1010203", "45292.5", "1767225600", "100000000000", "1767225600000")
 
@@ -52,6 +54,13 @@ class DateForms:
         if first is None:
             return "; ".join(str(why) for _, why in said)
         return _two_times(said) or first
+
+    def says_a_day(self, text: str) -> bool:
+        """Whether a text says a day, and no time of it."""
+        return any(
+            isinstance(wall, datetime) and not _has_clock(form, text)
+            for form, wall in self._said(text)
+        )
 
     def ambiguous(self) -> tuple[str, str] | None:
         """A text that two of the forms read as two times, and how; None: none was found."""
@@ -95,6 +104,12 @@ class DateForms:
             )
             yield text
             yield re.sub("(?<![0-9])0+(?=[0-9])", "", text)
+
+
+def _has_clock(form: str, text: str) -> bool:
+    if form in EPOCHS:
+        return not text.isdecimal()
+    return any(part.directive in _CLOCK for part in date_parts(form) if part.directive)
 
 
 def _two_times(said: Sequence[tuple[str, datetime | str]]) -> str | None:

@@ -334,6 +334,31 @@ def test_a_date_has_one_reading_or_none(
 DAY = {"date_format": "%d.%m.%Y", "zone": "Europe/Berlin"}
 
 
+SANTIAGO, HAVANA = "America/Santiago", "America/Havana"
+
+
+@pytest.mark.parametrize(
+    ("form", "zone", "cell", "expected"),
+    [
+        ("%d.%m.%Y", SANTIAGO, "06.09.2026", "2026-09-06T01:00:00-03:00"),
+        ("%d.%m.%Y", SANTIAGO, "07.09.2026", "2026-09-07T00:00:00-03:00"),
+        ("%d.%m.%Y", HAVANA, "01.11.2026", "2026-11-01T00:00:00-04:00"),
+        ("excel", SANTIAGO, "46271", "2026-09-06T01:00:00-03:00"),
+        (None, SANTIAGO, "2026-09-06", "2026-09-06T01:00:00-03:00"),
+        ("%d.%m.%Y %H:%M", SANTIAGO, "06.09.2026 00:00", None),
+        ("excel", SANTIAGO, "46271.0", None),
+        (None, SANTIAGO, "2026-09-06T00:00:00", None),
+        (None, HAVANA, "2026-11-01T00:00:00", None),
+    ],
+)
+def test_a_day_alone_is_its_first_moment(
+    form: str | None, zone: str, cell: str, expected: str | None
+) -> None:
+    """Where the clocks change at midnight that is skipped, or comes twice."""
+    text = normal("PaymentDate", cell, zone=zone, **({"date_format": form} if form else {}))
+    assert text == (expected or f"{cell} (this time does not exist once in {zone})")
+
+
 @pytest.mark.parametrize(
     ("stated", "cell", "why"),
     [

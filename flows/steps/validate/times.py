@@ -1,7 +1,7 @@
 """Times as a feed writes them: by the form and the zone that it states, and not guessed."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import polars as pl
@@ -25,7 +25,8 @@ class TimeForm:
     offset_minutes: int | None = None
     """What times without an offset mean, by a fixed offset ..."""
     zone: str | None = None
-    """... or by the rules of a zone; a time the zone skips or repeats is not guessed."""
+    """... or by the rules of a zone. A time the zone skips or repeats is not guessed; a day alone
+    is its first moment."""
 
     def plain(self, text: pl.Expr) -> pl.Expr:
         """The time that each text says as ISO 8601; a text that says none is marked."""
@@ -72,9 +73,21 @@ class TimeForm:
         wall = self._wall(cell)
         if isinstance(wall, str):
             return wall
-        zone = wall.tzinfo if isinstance(wall.tzinfo, ZoneInfo) else None
-        offset = self._offset(wall, self.zone if zone is None else zone.key)
+        own = wall.tzinfo if isinstance(wall.tzinfo, ZoneInfo) else None
+        zone = self.zone if own is None else own.key
+        offset: int | str | None
+        if zone is not None and _changes_at(wall, zone) and self._says_a_day(cell):
+            # It begins where the clock is put on to, or when it is midnight for the first time.
+            begins = wall.replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
+            wall = begins.astimezone(ZoneInfo(zone))
+            offset = _minutes(wall, zone)
+        else:
+            offset = self._offset(wall, zone)
         return f"{cell} ({offset})" if isinstance(offset, str) else datetime_text(wall, offset)
+
+    def _says_a_day(self, cell: str) -> bool:
+        text = cell.strip(" \t")
+        return self.dates.says_a_day(text) if self.dates.texts else ":" not in text
 
     def _wall(self, cell: str) -> datetime | str:
         """The time without an offset; or the text that stands for the cell."""
@@ -90,12 +103,22 @@ class TimeForm:
     def _offset(self, wall: datetime, zone: str | None) -> int | str | None:
         if zone is None:
             return self.offset_minutes
-        rules = ZoneInfo(zone)
-        early, late = (wall.replace(tzinfo=rules, fold=fold).utcoffset() for fold in (0, 1))
-        assert early is not None
-        assert late is not None
-        if early != late:
+        if _changes_at(wall, zone):
             return f"this time does not exist once in {zone}"
-        if early % timedelta(minutes=1):
-            return f"its offset in {zone} has seconds"
-        return early // timedelta(minutes=1)
+        return _minutes(wall.replace(tzinfo=ZoneInfo(zone)), zone)
+
+
+def _changes_at(wall: datetime, zone: str) -> bool:
+    """Whether the clocks of a zone skip a time, or show it twice."""
+    rules = ZoneInfo(zone)
+    early, late = (wall.replace(tzinfo=rules, fold=fold).utcoffset() for fold in (0, 1))
+    return early != late
+
+
+def _minutes(moment: datetime, zone: str) -> int | str:
+    """How many minutes a moment of a zone is ahead of UTC; or why that cannot be said."""
+    offset = moment.utcoffset()
+    assert offset is not None
+    if offset % timedelta(minutes=1):
+        return f"its offset in {zone} has seconds"
+    return offset // timedelta(minutes=1)
