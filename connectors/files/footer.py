@@ -55,7 +55,10 @@ def read_footer(
     found = _by_pattern(profile.footer, [_decoded(content, line) for line in lines])
     for pattern in profile.footer:
         if pattern not in found:
-            raise _refused(content, f"no line at its end fits the pattern {shown(pattern)!r}")
+            none = f"no line at its end fits the pattern {shown(pattern)!r}"
+            raise _refused(
+                content, none + _told_signs(_decoded(content, every[0])) if every else none
+            )
     start, said = lines[0].start, dict[str, str]()
     for groups in found.values():
         for name, text in groups.items():
@@ -143,6 +146,13 @@ def _tail(content: Content, body_start: int) -> tuple[int, bytes]:
         text += block
         at, text = at + max(0, len(text) - FOOTER_BYTES), text[-FOOTER_BYTES:]
     return at, text
+
+
+def _told_signs(line: str) -> str:
+    """What is said of a last line that nobody sees; of another nothing: it may hold a secret."""
+    if any(sign.isprintable() for sign in line):
+        return ""
+    return f"; its last line is {line!r}, which skip_lines = [{line!r}] leaves out"
 
 
 def _decoded(content: Content, line: _Line) -> str:

@@ -299,6 +299,7 @@ def test_a_total_is_scaled_as_the_amounts_of_records_are(tmp_path: Path) -> None
     [
         ("2 Buchungen;;\n", "no line at its end fits the pattern 'Summe"),
         ("Summe;1;\n2 Buchungen;;\nx;y;z\n", "no line at its end fits the pattern 'Summe"),
+        ("2 Buchungen;;\n\x1a", r"its last line is '\\x1a', which skip_lines = \['\\x1a'\] leaves"),
         ("Summe;1,234.56;\n2 Buchungen;;\n", "PaidAmount as '1,234.56', which is no number"),
         ("Summe;;\n2 Buchungen;;\n", "PaidAmount as '', which is no number"),
     ],
