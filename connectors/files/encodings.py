@@ -1,7 +1,10 @@
 """Encodings: what their bytes are."""
 
-from functools import cache
+from functools import cache, partial
 from itertools import chain, product
+from pathlib import Path
+
+from connectors.settings import MIB
 
 
 @cache
@@ -57,3 +60,17 @@ def no_signs(encoding: str) -> bytes | None:
     if utf8_sizes(encoding) is None:
         return None
     return bytes(byte for byte in range(256) if not bytes([byte]).decode(encoding, "ignore"))
+
+
+def is_utf8(path: Path) -> bool:
+    """Whether a text has signs beyond ASCII and the form of UTF-8, and no mark says what it is."""
+    ascii_alone = True
+    with path.open(encoding="utf-8", newline="") as file:
+        try:
+            for number, part in enumerate(iter(partial(file.read, MIB), "")):
+                if number == 0 and part.startswith("\ufeff"):
+                    return False
+                ascii_alone &= part.isascii()
+        except UnicodeDecodeError:
+            return False
+    return not ascii_alone

@@ -10,6 +10,7 @@ import psycopg
 
 from connectors.errors import CorrectionError, EvidenceBroken
 from connectors.files.archive import Stored
+from connectors.files.encodings import is_utf8
 from connectors.files.evidence import MISSING
 from connectors.files.manifest import entry_text
 from connectors.files.profile import Profile
@@ -86,6 +87,7 @@ def archived(
     as one, and SettingsError for a table of currencies that a sheet needs and that cannot be used.
     """
     likely = service = None
+    encoding = profile.encoding
     if corrects is None and profile.change_records:
         raise CorrectionError(
             "--change-records is about rows that repair others, and the delivery corrects no "
@@ -100,6 +102,8 @@ def archived(
     opened = open_delivery(workspace, paths, profile, record, likely)
     if corrects is None:
         _refuse_repairs(opened)
+    elif profile.encoding is not None and profile.encoding != encoding:
+        _refuse_utf8(opened, profile.encoding)
     if content_id is not None and _known_by(workspace, profile.feed, opened) != content_id:
         raise EvidenceBroken(
             f"{paths[0]}: the files were changed after the inbox took them. Nothing of them was "
@@ -130,6 +134,23 @@ def _refuse_repairs(opened: Sequence[Opened]) -> None:
                 "delivery corrects no batch. Say which one with --corrects (a batch of Prefect: "
                 "rerun-batch with corrected_file), or take that column out of the file if its rows "
                 "are to be new ones. Nothing was imported."
+            )
+
+
+def _refuse_utf8(opened: Sequence[Opened], encoding: str) -> None:
+    """Raise CorrectionError for a file of repairs that was saved otherwise than it was written.
+
+    Nearly no text in another encoding has the form of UTF-8 by chance, and each sign of one would
+    be taken for several others. Whoever states how the file is written is believed.
+    """
+    for one in opened:
+        if one.header is None or one.header.parent_column is None or one.stored is None:
+            continue
+        if is_utf8(one.stored.path):
+            raise CorrectionError(
+                f"{one.name} is saved as UTF-8, and files of the feed are written in {encoding}: "
+                f"signs beyond ASCII would become others. Save it as {encoding}, or as UTF-8 with "
+                "a byte-order mark, and import it again. Nothing was imported."
             )
 
 

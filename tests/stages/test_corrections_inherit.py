@@ -167,6 +167,28 @@ def test_the_record_kind_is_that_of_the_first_batch(
     assert rows('SELECT "TenantsId", "Name" FROM avatar') == [(7, "Ann")]
 
 
+@pytest.mark.parametrize(
+    ("encoding", "taken"), [("utf-8", False), ("utf-8-sig", True), ("cp1252", True)]
+)
+def test_a_correction_is_not_read_in_another_encoding_than_it_was_saved_in(
+    workspace: Workspace, rows: Any, tmp_path: Path, encoding: str, taken: bool
+) -> None:
+    """Each sign beyond ASCII of a text in UTF-8 is several in one of Windows, and no error."""
+    path = tmp_path / "avatars.csv"
+    path.write_bytes("TenantsId,Name\nx,Zürich\n".encode("cp1252"))
+    swiss = replace(DEFAULT, feed="swiss", record="avatar", encoding="cp1252")
+    import_delivery(workspace, [str(path)], swiss)
+    path.write_bytes("ReconRow,TenantsId,Name\n1:1,7,Zürich\n".encode(encoding))
+    if taken:
+        assert deliver(workspace, path).batch.state is State.COMPLETE
+        assert rows('SELECT "Name" FROM avatar') == [("Zürich",)]
+    else:
+        with pytest.raises(CorrectionError, match=r"saved as UTF-8, .* written in cp1252"):
+            deliver(workspace, path)
+        stated = replace(swiss, encoding="utf-8")
+        assert deliver(workspace, path, stated).batch.state is State.COMPLETE
+
+
 GATEWAYS = "TenantsId,PaymentActionsId,Name,ServiceKey"
 KEYS = 'SELECT "Name", "ServiceKey" FROM payment_gateway ORDER BY 1'
 
