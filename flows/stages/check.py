@@ -219,9 +219,11 @@ def _unproven(lease: Lease, receipts: Iterable[Receipt], profile: Profile) -> It
     of = ledger.by_extract(receipts)
     for extract in ledger.list_extracts(lease.connection, lease.batch_id):
         if extract.refused is None:
-            tied = tied_in_batch(lease.connection, extract, profile, of[extract.id])
-            if tied is not None and tied.unproven:
-                yield f"{extract.name} cannot be proven to be whole: {tied.unproven}"
+            tied = tied_in_batch(extract, profile, of[extract.id])
+            if tied is not None and tied.differences:
+                # Receipts of a version before may not say what cannot be read.
+                told = tied.unproven or "; ".join(tied.details)
+                yield f"{extract.name} cannot be proven to be whole: {told}"
 
 
 def _over_budget(
