@@ -205,6 +205,7 @@ class _Examination:
             if found.is_refused:
                 verdict.refuse(incomplete(opened.entry, opened.name, found.details))
             elif found.unproven:
+                verdict.unproven = found.unproven
                 told = f"It cannot be proven to be whole: {found.unproven}"
                 verdict.message = f"{opened.name}: {told}. An import of it is held."
 

@@ -16,6 +16,7 @@ from connectors.files.reader import first_place, read_chunks
 from connectors.settings import Settings
 from flows.stages.currency_names import currency_names
 from flows.stages.examine import examine
+from flows.stages.held import would_be_held
 from flows.stages.opened import Opened
 from flows.stages.rows.made_of import delivered_of, source_of
 from flows.stages.validate_chunk import validate_chunk
@@ -55,6 +56,8 @@ class Tried:
     unused: tuple[str, ...] = ()
     """Columns that become nothing."""
     rows: tuple[TriedRow, ...] = ()
+    held_because: str | None = None
+    """Why an import of the file is held, if it is."""
     written: str = ""
     """How the file is written: its encoding, or that it is a sheet."""
 
@@ -74,6 +77,7 @@ class Tried:
             "name": self.verdict.name,
             "refused": self.verdict.refused,
             "message": self.verdict.message,
+            "held_because": self.held_because,
             "record": self.verdict.record,
             "written": self.written,
             "first_line": header.body_line if header else None,
@@ -104,7 +108,8 @@ def try_profile(
 
     verdicts = examine(settings, [path], profile, record=record, look=look)
     tried = looked[0]  # Others are named by a manifest in the same archive, and not there.
-    return replace(tried, verdict=next(one for one in verdicts if one.name == tried.verdict.name))
+    verdict = next(one for one in verdicts if one.name == tried.verdict.name)
+    return replace(tried, verdict=verdict, held_because=would_be_held([verdict], profile))
 
 
 def _tried(opened: Opened, profile: Profile, settings: Settings, rows: int) -> Tried:
@@ -128,7 +133,7 @@ def _tried(opened: Opened, profile: Profile, settings: Settings, rows: int) -> T
             if of is None and place not in used
         ),
         tuple(_rows(content, header, profile, settings, rows)),
-        "a sheet of a workbook" if content.workbook else content.delivered_encoding,
+        written="a sheet of a workbook" if content.workbook else content.delivered_encoding,
     )
 
 
