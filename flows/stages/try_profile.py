@@ -21,6 +21,7 @@ from flows.stages.opened import Opened
 from flows.stages.rows.made_of import delivered_of, source_of
 from flows.stages.validate_chunk import validate_chunk
 from flows.stages.verdicts import FileVerdict
+from flows.stages.writing import plain_cells
 from schemas.reasons import NOT_SHOWN
 
 
@@ -42,7 +43,7 @@ class TriedRow:
     line: int
     text: str
     values: dict[str, tuple[str | None, str | None]]
-    """Per field the cell and the value; of a broken row there are none."""
+    """Per field the cell and the value, as `recon row` has them; of a broken row there are none."""
     errors: list[dict[str, Any]]
 
 
@@ -161,18 +162,18 @@ def _rows(
     for row in sorted(rows, key=itemgetter("record_number")):
         cells = split_cells(row["data"] or "", header) if row["raw"] is None else []
         hidden = header.table.unquotable
+        plain = plain_cells(header, cells, profile) if cells else {}
         yield TriedRow(
             row["first_line"],
             NOT_SHOWN if hidden else row["data"],
             {
                 field.name: (NOT_SHOWN, NOT_SHOWN)
                 if hidden
-                else (delivered_of(header, cells, field.name), _value(row[field.name]))
+                else (
+                    delivered_of(header, cells, field.name),
+                    plain[field.name] if row[field.name] is not None else None,
+                )
                 for field in (header.table.delivered if cells else ())
             },
             json.loads(row["error_data"] or "[]"),
         )
-
-
-def _value(value: object) -> str | None:
-    return None if value is None else str(value)
