@@ -140,5 +140,7 @@ def _show_row(console: "Console", row: "TriedRow") -> None:
             ("Field", "Delivered", "Becomes"),
             [(name, cell, value) for name, (cell, value) in row.values.items()],
         )
+    if row.left_out:
+        console.print(f"  left out: {visible(row.left_out)}")
     for error in row.errors:
         console.print(f"  {error['ErrorCode']}: {visible(error['Message'])}")

@@ -2,10 +2,12 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from operator import itemgetter
 from typing import Any
+
+import polars as pl
 
 from connectors.files.cells import split_cells
 from connectors.files.content import Content, open_content
@@ -22,6 +24,7 @@ from flows.stages.rows.made_of import delivered_of, source_of
 from flows.stages.validate_chunk import validate_chunk
 from flows.stages.verdicts import FileVerdict
 from flows.stages.writing import plain_cells
+from flows.steps.validate.excluded import COLUMN, VALUE, Exclusions
 from schemas.reasons import NOT_SHOWN
 
 
@@ -43,8 +46,11 @@ class TriedRow:
     line: int
     text: str
     values: dict[str, tuple[str | None, str | None]]
-    """Per field the cell and the value, as `recon row` has them; of a broken row there are none."""
+    """Per field the cell and the value, as `recon row` has them; of a row that is broken or left
+    out there are none."""
     errors: list[dict[str, Any]]
+    left_out: str | None = None
+    """Which cell leaves it out, if one does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,12 +162,14 @@ def _rows(
     names = currency_names(settings, header, profile)
     validated = validate_chunk(chunk, header, outer, 0, 1, names=names)
     staged = validated.rows[header.table.name]
-    numbers = staged.frame["record_number"]
+    numbers, excluded = staged.frame["record_number"], {*validated.excluded}
     first = staged.only(numbers.is_in(numbers.bottom_k(most)))
     rows = [row for piece in first.pieces() for row in piece.iter_rows(named=True)]
     for row in sorted(rows, key=itemgetter("record_number")):
         cells = split_cells(row["data"] or "", header) if row["raw"] is None else []
-        hidden = header.table.unquotable
+        hidden, why = header.table.unquotable, None
+        if row["record_number"] in excluded:
+            why, cells = _left_out(header, cells, profile), []
         plain = plain_cells(header, cells, profile) if cells else {}
         yield TriedRow(
             row["first_line"],
@@ -176,4 +184,15 @@ def _rows(
                 for field in (header.table.delivered if cells else ())
             },
             json.loads(row["error_data"] or "[]"),
+            why,
         )
+
+
+def _left_out(header: Header, cells: Sequence[str], profile: Profile) -> str:
+    """Which cell of a row leaves it out."""
+    columns = {str(place): [cell] for place, cell in enumerate(cells)}
+    rules = Exclusions(profile.leave_out, profile.keep_only)
+    found = rules.of(pl.DataFrame(columns), header.names)
+    assert found is not None
+    value = NOT_SHOWN if header.table.unquotable else repr(found[VALUE].item())
+    return f"{found[COLUMN].item()} is {value}"

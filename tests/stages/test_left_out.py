@@ -259,6 +259,22 @@ def test_the_command_line_says_how_many(recon: Callable[..., Ran], tmp_path: Pat
     assert (code, out.split("\n")[0]) == (1, first)
 
 
+def test_a_row_that_is_left_out_is_shown_as_such(recon: Callable[..., Ran], tmp_path: Path) -> None:
+    feed = tmp_path / "feed.toml"
+    feed.write_text(
+        'feed = "provider"\nrecord = "payment"\n[leave_out]\nStatus = ["pending", "void"]\n'
+        '[keep_only]\nType = ["", "Charge"]\n'
+    )
+    asked = ("profile", "try", written(tmp_path), "--profile", str(feed), "--rows", "8")
+    told = json.loads(recon(*asked, "--json")[1])["rows"]
+    why = [None, "Status is 'pending'", "Status is 'void'", "Type is 'Fee'", None]
+    assert [row["left_out"] for row in told] == [*why, "Status is 'pending'", None, None]
+    assert all(not (row["left_out"] and row["values"]) for row in told)
+    lines = [one for one in recon(*asked)[1].splitlines() if one.strip()]
+    of = next(place for place, one in enumerate(lines) if one.startswith("Line 3: "))
+    assert (lines[of + 1], lines[of + 2][:7]) == ("  left out: Status is 'pending'", "Line 4:")
+
+
 REFUSED = [
     ({"leave_out": {"State": ["x"]}}, "missing: State"),
     ({"keep_only": {"State": ["x"]}}, "missing: State"),
