@@ -5,6 +5,9 @@ from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact
 EXACT = Context(prec=400_000, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact])
 """Wide enough for any sum of what PostgreSQL holds as a number; a digit lost would raise."""
 
+KEYS = "keys"
+"""What a hash total is of, where it stands among amount fields."""
+
 BEYOND = "_beyond"
 """Suffix: the text of an amount that no exact column holds; null beside all others.
 

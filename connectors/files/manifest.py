@@ -16,13 +16,15 @@ from connectors.files.content import refused, shown
 from connectors.files.delivery import Control, OpenedDelivery, Source, open_source
 from connectors.files.source_text import BROKEN
 from connectors.files.stores import unreadable
-from schemas.amounts import EXACT
+from schemas.amounts import EXACT, KEYS
 from schemas.cells.numbers import plain_number
 
 MANIFEST_BYTES = 16 << 20
 READ_BYTES = 1 << 20
 MOST_SIGNS = 1000
 """Of a hash total, and of a name under which a sum is stated."""
+ROWS = "rows"
+"""What a number that is stated may be of, beside KEYS and amount fields."""
 ALL = ""
 """The currency of a sum that is stated without one."""
 
@@ -58,6 +60,15 @@ def read_entry(text: str) -> ManifestEntry:
             for field, by_currency in sums.items()
         }
     return ManifestEntry(**shape, sums=sums)
+
+
+class Difference(NamedTuple):
+    """One number of a file that is not the one stated."""
+
+    of: str
+    """The field whose sum it is, or ROWS or KEYS."""
+    told: str
+    """What it is, with both numbers."""
 
 
 class Gap(NamedTuple):
@@ -117,18 +128,21 @@ def check_bytes(entry: ManifestEntry, stored: Stored) -> None:
         raise incomplete(entry, stored.name, details)
 
 
-def differences(entry: ManifestEntry, rows: int, sums: Sums, hash_total: str | int) -> list[str]:
-    """What was read against what is stated, each difference with both numbers; empty: all tie.
+def differences(
+    entry: ManifestEntry, rows: int, sums: Sums, hash_total: str | int
+) -> list[Difference]:
+    """What was read against what is stated; empty: all tie.
 
     `rows` counts data records, `sums` is by field and currency, `hash_total` is of the keys.
     """
     found = []
     if entry.rows is not None and entry.rows != rows:
-        found.append(_difference("rows", entry.rows, rows))
+        found.append(Difference(ROWS, _difference("rows", entry.rows, rows)))
     for field, stated in (entry.sums or {}).items():
-        found += _sum_differences(field, stated, sums.get(field))
+        told = _sum_differences(field, stated, sums.get(field))
+        found += (Difference(field, one) for one in told)
     if entry.hash_total is not None and not _same_number(entry.hash_total, str(hash_total)):
-        found.append(_difference("hash total", entry.hash_total, hash_total))
+        found.append(Difference(KEYS, _difference("hash total", entry.hash_total, hash_total)))
     return found
 
 

@@ -32,26 +32,6 @@ class CopyRows:
                 copy.write(piece)
 
 
-def count_unread(
-    connection: psycopg.Connection,
-    table: Table,
-    extract_id: int,
-    names: Sequence[str],
-    *,
-    excluded: bool,
-) -> int:
-    """How many rows with errors of an extract, and `excluded` ones, lack one of these values."""
-    empty = sql.SQL(" OR ").join(sql.SQL("{} IS NULL").format(sql.Identifier(n)) for n in names)
-    statement = sql.SQL(
-        """SELECT count(*) FROM {} s WHERE extract_id = %(extract)s AND ({})
-        AND (error_data IS NOT NULL OR %(excluded)s AND EXISTS (
-            SELECT FROM outcome o WHERE o.extract_id = s.extract_id
-                AND o.record_number = s.record_number AND o.verdict = 'excluded'))"""
-    ).format(sql.Identifier(SCHEMA, staged_name(table)), empty)
-    row = connection.execute(statement, {"extract": extract_id, "excluded": excluded}).fetchone()
-    return int(row[0]) if row else 0
-
-
 def copy_staged(
     table: Table,
     rows: pl.DataFrame,

@@ -48,9 +48,11 @@ def check_command(
 
     Example: `recon check payments.csv --json`
 
-    Exit code 0: nothing to reject; 1: rows or files would be rejected; 2: could not run.
+    Exit code 0: nothing to reject; 1: rows or files would be rejected, or an import would be held;
+    2: could not run.
     """
     from flows.stages.examine import examine
+    from flows.stages.held import would_be_held
     from flows.stages.verdicts import write_json
 
     feed, most = profile_of(profile, record, tenant=tenant), None if json else REJECTS_SHOWN
@@ -58,11 +60,13 @@ def check_command(
         verdicts = examine(
             read_settings(), paths, feed, record=record, progress=progress, most=most
         )
+    held = would_be_held(verdicts, feed)
     if json:
-        write_json(verdicts, sys.stdout)
+        write_json(verdicts, sys.stdout, held_because=held)
     else:
         _show(verdicts)
-    return int(any(verdict.refused or verdict.rejects for verdict in verdicts))
+        tell_held(held)
+    return int(bool(held) or any(verdict.refused or verdict.rejects for verdict in verdicts))
 
 
 def import_command(
@@ -232,6 +236,18 @@ def beside(verdict: "FileVerdict") -> str:
     return told + _no_rows({"NoValue": verdict.valueless, "Comment": verdict.comments})
 
 
+def tell_held(because: str | None) -> None:
+    """Say that an import would be held, if it would."""
+    if because:
+        out().print(f"an import is held: {because}")
+
+
+def tell_message(verdict: "FileVerdict") -> None:
+    """Say what there is to say of a file that is not refused; why it is held is told by itself."""
+    if verdict.message and not verdict.unproven:
+        out().print(f"  {verdict.message}")
+
+
 def _no_rows(lines: Mapping[str, tuple[int, int]]) -> str:
     """What of a file is no row: by the code of the note, how many lines and the first of them."""
     told = ""
@@ -255,6 +271,7 @@ def _show(verdicts: "list[FileVerdict]") -> None:
             f"{verdict.name}: {verdict.record}, {quantity(verdict.rows_in, 'row', grouped)}, "
             f"{len(verdict.rejects)} with errors{beside(verdict)}"
         )
+        tell_message(verdict)
         for said in verdict.said:
             console.print(f"  {said}")
         shown = [*verdict.rejects]

@@ -7,7 +7,16 @@ from cyclopts import App, Parameter
 
 from connectors.settings import read_settings
 from flows.commands.console import out, print_json, print_table, within
-from flows.commands.deliver import Feed, Json, Record, beside, profile_of, refuse_unknown
+from flows.commands.deliver import (
+    Feed,
+    Json,
+    Record,
+    beside,
+    profile_of,
+    refuse_unknown,
+    tell_held,
+    tell_message,
+)
 from schemas.counting import agree, grouped, quantity
 
 if TYPE_CHECKING:
@@ -61,7 +70,8 @@ def try_command(
 
     Example: `recon profile try statement.csv --profile bank.toml`
 
-    Exit code 0: every row passes; 1: rows or the file would be rejected; 2: could not run.
+    Exit code 0: every row passes; 1: rows or the file would be rejected, or an import would be
+    held; 2: could not run.
     """
     from flows.stages.try_profile import try_profile
 
@@ -72,7 +82,7 @@ def try_command(
         print_json(tried.as_json())
     else:
         _show(tried)
-    return int(bool(tried.verdict.refused or tried.verdict.rejects))
+    return int(bool(tried.verdict.refused or tried.verdict.rejects or tried.held_because))
 
 
 def _show(tried: "Tried") -> None:
@@ -111,12 +121,14 @@ def _show(tried: "Tried") -> None:
     good = verdict.rows_in - verdict.excluded - len(verdict.rejects)
     rows = quantity(verdict.rows_in, "row", grouped)
     console.print(f"{good:,} of {rows} {agree(good, 'passes', 'pass')}{beside(verdict)}")
+    tell_message(verdict)
     if reasons := tried.rejected():
         print_table(
             ("Field", "Reason", "Rows", "First on line"), reasons[:REASONS_SHOWN],
             right=("Rows", "First on line"),
         )  # fmt: skip
         console.print(f"All of them: recon check {verdict.name} --json, with the same profile")
+    tell_held(tried.held_because)
 
 
 def _show_row(console: "Console", row: "TriedRow") -> None:
@@ -128,5 +140,7 @@ def _show_row(console: "Console", row: "TriedRow") -> None:
             ("Field", "Delivered", "Becomes"),
             [(name, cell, value) for name, (cell, value) in row.values.items()],
         )
+    if row.left_out:
+        console.print(f"  left out: {visible(row.left_out)}")
     for error in row.errors:
         console.print(f"  {error['ErrorCode']}: {visible(error['Message'])}")

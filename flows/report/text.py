@@ -60,6 +60,8 @@ VERDICTS: Mapping[str, BatchVerdict] = {
     ),
 }
 
+NO_REJECT = "Release the batch to apply its clean rows, or discard it."
+"""Of a held batch that has no reject to be read."""
 AGAIN = (
     "What is listed under rejects was delivered again in a later batch, in error there too: "
     "correct it from that batch."
@@ -114,7 +116,8 @@ def verdict_of(report: BatchReport) -> BatchVerdict:
     under_way = BatchVerdict(state, "The batch has not reached its end.", "Run the batch again.")
     known = VERDICTS.get(report.verdict, under_way)
     if report.held_because and report.verdict == "held":
-        return known._replace(meaning=f"{known.meaning} {visible(report.held_because)}.")
+        known = known._replace(meaning=f"{known.meaning} {visible(report.held_because)}.")
+        return known if report.errors else known._replace(remedy=NO_REJECT)
     own = report.errors - report.again > sum(one.undecided for one in report.pushed)
     if report.again and not own and not _refused(report):
         known = known._replace(remedy=AGAIN)

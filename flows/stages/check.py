@@ -34,13 +34,13 @@ from connectors.postgres.ledger import Receipt, State
 from connectors.postgres.recount import recount
 from connectors.postgres.trail import add_event, last_of_batch
 from connectors.recovery import reach
+from flows.stages.held import because, beyond_budget, has_budget, not_proven
 from flows.stages.kept import prove_batch, prove_held
 from flows.stages.stated import tied_in_batch
 from flows.stages.terms import restored_profile
 from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
 from flows.steps.order import by_dependency
-from flows.steps.validate.budget import over_budget
 from flows.steps.validate.key_filter import Known, gather
 from flows.steps.validate.states import COMMENTS, EXCLUDED, READY, VALUELESS
 from schemas.counting import agree, grouped, quantity
@@ -211,23 +211,25 @@ def _held_because(
     lease: Lease, tables: list[Table], receipts: Iterable[Receipt], profile: Profile
 ) -> str | None:
     """Why somebody has to decide: a file cannot be proven, or there are too many errors."""
-    reasons = [*_unproven(lease, receipts, profile), _over_budget(lease, tables, receipts, profile)]
-    return "; ".join(filter(None, reasons)) or None
+    return because(
+        [*_unproven(lease, receipts, profile), _over_budget(lease, tables, receipts, profile)]
+    )
 
 
 def _unproven(lease: Lease, receipts: Iterable[Receipt], profile: Profile) -> Iterator[str]:
     of = ledger.by_extract(receipts)
     for extract in ledger.list_extracts(lease.connection, lease.batch_id):
         if extract.refused is None:
-            tied = tied_in_batch(lease.connection, extract, profile, of[extract.id])
-            if tied is not None and tied.unproven:
-                yield f"{extract.name} cannot be proven to be whole: {tied.unproven}"
+            tied = tied_in_batch(extract, profile, of[extract.id])
+            if tied is not None and tied.differences:
+                # Receipts of a version before may not say what cannot be read.
+                yield not_proven(extract.name, tied.unproven or "; ".join(tied.details))
 
 
 def _over_budget(
     lease: Lease, tables: list[Table], receipts: Iterable[Receipt], profile: Profile
 ) -> str | None:
-    if (profile.budget_errors, profile.budget_rate, profile.budget_read) == (None, None, None):
+    if not has_budget(profile):
         return None
     rows: Counter[str] = Counter()
     skipped = 0
@@ -236,14 +238,12 @@ def _over_budget(
             skipped += sum(one.lines for one in _no_records(receipts, table, clue).values())
         for one in recount(lease.connection, table, lease.batch_id):
             rows[one.state] += one.rows
-    return over_budget(
-        rows.total(),
-        sum(rows[state] for state in ERRORS),
-        rows[EXCLUDED],
-        skipped,
-        most_errors=profile.budget_errors,
-        highest_rate=profile.budget_rate,
-        least_read=profile.budget_read,
+    return beyond_budget(
+        profile,
+        rows=rows.total(),
+        errors=sum(rows[state] for state in ERRORS),
+        excluded=rows[EXCLUDED],
+        skipped=skipped,
     )
 
 

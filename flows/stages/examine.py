@@ -30,7 +30,7 @@ from flows.stages.small_files import (
     validate_together,
 )
 from flows.stages.split_chunk import SplitChunk, is_compact, split_chunk
-from flows.stages.stated import TotalsRead, is_added, tied, totals_read, unread_of
+from flows.stages.stated import TotalsRead, tied, totals_read
 from flows.stages.validate_chunk import validate_chunk
 from flows.stages.verdicts import ROW, FileVerdict, Rejects
 from flows.stages.workspace import Progress, keep_compiled, silent
@@ -40,7 +40,7 @@ from flows.steps.validate.frame_totals import totals_of_millionths
 from flows.steps.validate.references import CODE, Unsettled, reference_errors
 from flows.steps.validate.repeats import conflict_errors, extract_of, record_of
 from flows.steps.validate.rows import PIECE
-from flows.steps.validate.states import EXCLUDED, READY
+from flows.steps.validate.states import READY
 from schemas.derived.pandera_schemas import SchemaBroken
 from schemas.field import Reference, Table
 from schemas.tables import EXTRACTS
@@ -175,7 +175,7 @@ class _Examination:
         assert opened.header is not None
         self.bytes_read += opened.stored.bytes
         parts: list[TotalsRead] = []
-        unread, last = 0, 1
+        last = 1
         for chunk in self._chunks(number):
             split = self._split(number, chunk)
             validated = self._validated(number, split.rest) if split.rest.height else Validated()
@@ -190,14 +190,8 @@ class _Examination:
             verdict.comments = verdict.comments.with_more(chunk.comments)
             for name, staged in validated.rows.items():
                 verdict.rows_in += staged.frame.height
-                clean = staged.clean
-                if opened.entry is not None:
-                    left = staged.frame["record_number"].is_in(validated.excluded)
-                    left &= is_added(EXCLUDED, self.profile)
-                    unread += unread_of(
-                        opened.entry, EXTRACTS[name], staged.frame.filter(~clean | left)
-                    )
-                self.rows.add(EXTRACTS[name], validated.taken(staged.frame.filter(clean)))
+                clean = staged.frame.filter(staged.clean)
+                self.rows.add(EXTRACTS[name], validated.taken(clean))
             _keep_rejects(verdict.rejects, validated)
             verdict.excluded += len(validated.excluded)
             parts += totals_read(validated.totals)
@@ -207,10 +201,11 @@ class _Examination:
             verdict.message = f"{opened.name}: 0 rows, a header but no record."
         if opened.entry is not None:
             assert verdict.record is not None
-            found = tied(opened.entry, parts, self.profile, verdict.record, unread)
+            found = tied(opened.entry, parts, self.profile, verdict.record)
             if found.is_refused:
                 verdict.refuse(incomplete(opened.entry, opened.name, found.details))
             elif found.unproven:
+                verdict.unproven = found.unproven
                 told = f"It cannot be proven to be whole: {found.unproven}"
                 verdict.message = f"{opened.name}: {told}. An import of it is held."
 

@@ -104,7 +104,7 @@ class Prepared:
             sha256=self.sha256,
             counts=counts,
             totals={
-                record: {state: totals.as_json() for state, totals in states.items()}
+                record: {state: totals.as_receipt() for state, totals in states.items()}
                 for record, states in self.validated.totals.items()
             },
             clues=self.clues,

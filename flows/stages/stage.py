@@ -152,7 +152,7 @@ def _is_not_as_stated(
     lease: Lease, extract: Extract, profile: Profile, receipts: Sequence[Receipt]
 ) -> bool:
     """Refuse the file, and take its rows back, when it is not what is stated of it."""
-    tied = tied_in_batch(lease.connection, extract, profile, receipts)
+    tied = tied_in_batch(extract, profile, receipts)
     if tied is None or not tied.is_refused:
         return False
     assert extract.manifest is not None

@@ -2,10 +2,12 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from operator import itemgetter
 from typing import Any
+
+import polars as pl
 
 from connectors.files.cells import split_cells
 from connectors.files.content import Content, open_content
@@ -16,10 +18,13 @@ from connectors.files.reader import first_place, read_chunks
 from connectors.settings import Settings
 from flows.stages.currency_names import currency_names
 from flows.stages.examine import examine
+from flows.stages.held import would_be_held
 from flows.stages.opened import Opened
 from flows.stages.rows.made_of import delivered_of, source_of
 from flows.stages.validate_chunk import validate_chunk
 from flows.stages.verdicts import FileVerdict
+from flows.stages.writing import plain_cells
+from flows.steps.validate.excluded import COLUMN, VALUE, Exclusions
 from schemas.reasons import NOT_SHOWN
 
 
@@ -41,8 +46,11 @@ class TriedRow:
     line: int
     text: str
     values: dict[str, tuple[str | None, str | None]]
-    """Per field the cell and the value; of a broken row there are none."""
+    """Per field the cell and the value, as `recon row` has them; of a row that is broken or left
+    out there are none."""
     errors: list[dict[str, Any]]
+    left_out: str | None = None
+    """Which cell leaves it out, if one does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +63,8 @@ class Tried:
     unused: tuple[str, ...] = ()
     """Columns that become nothing."""
     rows: tuple[TriedRow, ...] = ()
+    held_because: str | None = None
+    """Why an import of the file is held, if it is."""
     written: str = ""
     """How the file is written: its encoding, or that it is a sheet."""
 
@@ -74,6 +84,7 @@ class Tried:
             "name": self.verdict.name,
             "refused": self.verdict.refused,
             "message": self.verdict.message,
+            "held_because": self.held_because,
             "record": self.verdict.record,
             "written": self.written,
             "first_line": header.body_line if header else None,
@@ -104,7 +115,8 @@ def try_profile(
 
     verdicts = examine(settings, [path], profile, record=record, look=look)
     tried = looked[0]  # Others are named by a manifest in the same archive, and not there.
-    return replace(tried, verdict=next(one for one in verdicts if one.name == tried.verdict.name))
+    verdict = next(one for one in verdicts if one.name == tried.verdict.name)
+    return replace(tried, verdict=verdict, held_because=would_be_held([verdict], profile))
 
 
 def _tried(opened: Opened, profile: Profile, settings: Settings, rows: int) -> Tried:
@@ -128,7 +140,7 @@ def _tried(opened: Opened, profile: Profile, settings: Settings, rows: int) -> T
             if of is None and place not in used
         ),
         tuple(_rows(content, header, profile, settings, rows)),
-        "a sheet of a workbook" if content.workbook else content.delivered_encoding,
+        written="a sheet of a workbook" if content.workbook else content.delivered_encoding,
     )
 
 
@@ -150,24 +162,37 @@ def _rows(
     names = currency_names(settings, header, profile)
     validated = validate_chunk(chunk, header, outer, 0, 1, names=names)
     staged = validated.rows[header.table.name]
-    numbers = staged.frame["record_number"]
+    numbers, excluded = staged.frame["record_number"], {*validated.excluded}
     first = staged.only(numbers.is_in(numbers.bottom_k(most)))
     rows = [row for piece in first.pieces() for row in piece.iter_rows(named=True)]
     for row in sorted(rows, key=itemgetter("record_number")):
         cells = split_cells(row["data"] or "", header) if row["raw"] is None else []
-        hidden = header.table.unquotable
+        hidden, why = header.table.unquotable, None
+        if row["record_number"] in excluded:
+            why, cells = _left_out(header, cells, profile), []
+        plain = plain_cells(header, cells, profile) if cells else {}
         yield TriedRow(
             row["first_line"],
             NOT_SHOWN if hidden else row["data"],
             {
                 field.name: (NOT_SHOWN, NOT_SHOWN)
                 if hidden
-                else (delivered_of(header, cells, field.name), _value(row[field.name]))
+                else (
+                    delivered_of(header, cells, field.name),
+                    plain[field.name] if row[field.name] is not None else None,
+                )
                 for field in (header.table.delivered if cells else ())
             },
             json.loads(row["error_data"] or "[]"),
+            why,
         )
 
 
-def _value(value: object) -> str | None:
-    return None if value is None else str(value)
+def _left_out(header: Header, cells: Sequence[str], profile: Profile) -> str:
+    """Which cell of a row leaves it out."""
+    columns = {str(place): [cell] for place, cell in enumerate(cells)}
+    rules = Exclusions(profile.leave_out, profile.keep_only)
+    found = rules.of(pl.DataFrame(columns), header.names)
+    assert found is not None
+    value = NOT_SHOWN if header.table.unquotable else repr(found[VALUE].item())
+    return f"{found[COLUMN].item()} is {value}"

@@ -107,6 +107,8 @@ class FileVerdict:
     """Lines that are no row, as the feed says of them."""
     refused: str | None = None
     message: str | None = None
+    unproven: str | None = None
+    """Why it may be the file that is stated, and an import of it is held."""
     said: tuple[str, ...] = ()
     """What an import says of the file as well: merged cells, columns without a name."""
     rejects: Rejects = field(default_factory=Rejects)
@@ -136,9 +138,15 @@ class FileVerdict:
         }
 
 
-def write_json(verdicts: Iterable[FileVerdict], out: TextIO) -> None:
-    """One JSON document about all files, a line for each reject, written as they are read."""
-    out.write('{\n  "files": [')
+def write_json(
+    verdicts: Iterable[FileVerdict], out: TextIO, *, held_because: str | None = None
+) -> None:
+    """One JSON document about all files, a line for each reject, written as they are read.
+
+    `held_because`: why an import of them is held, if it is.
+    """
+    told = json.dumps(held_because, ensure_ascii=False)
+    out.write(f'{{\n  "held_because": {told},\n  "files": [')
     for number, verdict in enumerate(verdicts):
         told = json.dumps(verdict.as_json(), ensure_ascii=False, indent=2)
         indented = told.removesuffix("\n}").replace("\n", "\n    ")

@@ -26,9 +26,11 @@ class Totals:
     amounts: Amounts = field(default_factory=dict)
     """Currency -> amount field -> exact sum."""
     unreadable: Mapping[str, int] = field(default_factory=dict)
-    """Amount field -> in how many of the rows it cannot be read, and is in no sum.
+    """Amount field, or KEYS -> in how many of the rows it cannot be read, and is in no sum.
 
-    Reconciliation counts these; a batch names their reasons.
+    Nothing that was delivered as nothing is: it adds nothing to any sum. Reconciliation counts
+    these, and so does whoever holds a file against what is stated of it; reports of a batch name
+    their reasons.
     """
 
     def __add__(self, other: "Totals") -> "Totals":
@@ -66,14 +68,20 @@ class Totals:
         }
         return {"rows": self.rows, "keys": str(self.keys), "amounts": amounts}
 
+    def as_receipt(self) -> dict[str, Any]:
+        """The same, and what is in no sum because it cannot be read, if anything is."""
+        unread = {name: count for name, count in sorted(self.unreadable.items()) if count}
+        return self.as_json() | ({"unreadable": unread} if unread else {})
+
     @classmethod
     def from_json(cls, shape: Mapping[str, Any]) -> "Totals":
-        """What `as_json` wrote."""
+        """What `as_json` or `as_receipt` wrote."""
         amounts = {
             currency: {name: Decimal(value) for name, value in sums.items()}
             for currency, sums in shape["amounts"].items()
         }
-        return cls(int(shape["rows"]), int(shape["keys"]), amounts)
+        unread = shape.get("unreadable", {})
+        return cls(int(shape["rows"]), int(shape["keys"]), amounts, unread)
 
 
 def plain(value: Decimal) -> str:

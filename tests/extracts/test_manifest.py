@@ -12,6 +12,7 @@ from connectors.errors import DeliveryError, ExtractRefused
 from connectors.files.archive import store
 from connectors.files.delivery import find_extracts
 from connectors.files.manifest import (
+    Difference,
     ManifestEntry,
     Statement,
     check_bytes,
@@ -277,14 +278,15 @@ PAID = {"PaidAmount": {"1": Decimal("100.00"), "2": Decimal("5.25")}}
     ],
 )
 def test_differences(stated: dict[str, Any], said: list[str]) -> None:
-    assert differences(ManifestEntry("manifest.json", **stated), 99, PAID, 12) == said
+    found = differences(ManifestEntry("manifest.json", **stated), 99, PAID, 12)
+    assert [one.told for one in found] == said
 
 
 @pytest.mark.parametrize("whole", ["9" * 29, "9" * 300])
 def test_sums_of_any_length_are_exact(whole: str) -> None:
     read_sums = {"PaidAmount": {"1": Decimal(whole), "2": Decimal("0.01")}}
 
-    def against(stated: str) -> list[str]:
+    def against(stated: str) -> list[Difference]:
         sums = {"PaidAmount": {"": Decimal(stated)}}
         return differences(ManifestEntry("m", sums=sums), 0, read_sums, 0)
 
@@ -294,7 +296,8 @@ def test_sums_of_any_length_are_exact(whole: str) -> None:
 
 def test_the_refusal_has_every_difference() -> None:
     entry = ManifestEntry("manifest.json", rows=100, hash_total="13")
-    error = incomplete(entry, "a.csv", differences(entry, 99, {}, 12))
+    details = [one.told for one in differences(entry, 99, {}, 12)]
+    error = incomplete(entry, "a.csv", details)
     assert str(error) == (
         "a.csv: not what is stated of it: rows: stated 100, the file has 99; "
         "hash total: stated 13, the file has 12 (manifest.json). "

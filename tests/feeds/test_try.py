@@ -69,6 +69,24 @@ def test_what_cannot_be_tried(recon: Any, tmp_path: Path, name: str, code: int, 
     assert told in " ".join(f"{out} {err}".split())
 
 
+def test_values_are_those_that_a_row_has_once_it_is_imported(recon: Any, tmp_path: Path) -> None:
+    """A time in the offset of its zone, and numbers as the service document writes them."""
+    feed, path = tmp_path / "feed.toml", tmp_path / "a.csv"
+    feed.write_text(
+        'feed = "swiss"\nrecord = "payment"\ndelimiter = ";"\ndecimal = ","\n'
+        'date_format = "%d.%m.%Y"\nzone = "Europe/Zurich"\n[constants]\nTenantsId = 7\n'
+        "ActionsId = 1\nDebtsId = 2\nCurrenciesId = 756\nCurrencyRatesId = 9\n"
+    )
+    path.write_text("Id;PaymentDate;PaidAmount;DiscountAmount\n1;01.10.2026;5,50;007,10\n")
+    asked = (str(path), "--profile", str(feed))
+    _, out, err = recon("profile", "try", *asked, "--json")
+    tried = json.loads(out)["rows"][0]["values"]
+    recon("import", *asked)
+    row = json.loads(recon("row", "1", "a.csv", "--line", "2", "--json")[1])
+    assert tried == {one["field"]: [one["delivered"], one["becomes"]] for one in row["fields"]}
+    assert tried["PaymentDate"] == ["01.10.2026", "2026-10-01T00:00:00+02:00"], err
+
+
 def test_no_secret_is_shown(recon: Any, tmp_path: Path) -> None:
     path = tmp_path / "registrations.csv"
     path.write_text(

@@ -1,5 +1,6 @@
 """Rows that a feed profile leaves out: kept, counted and told, and neither checked nor applied."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
@@ -188,6 +189,59 @@ def test_a_batch_of_which_too_little_is_read_is_held(
         )
 
 
+LITTLE_READ = (
+    "1 of 2 rows is read (50.00%), 0 have errors and 1 are left out by the feed profile; "
+    "at least 90.00% have to be read"
+)
+
+
+@pytest.mark.parametrize(
+    ("terms", "cells", "held"),
+    [
+        ("[budget]\nread = 0.9", [f"{line(1)},settled", f"{line(2)},pending"], LITTLE_READ),
+        ("[budget]\nerrors = 0", [f"{line(1)},settled", f"{line(2)},pending"], None),
+        (
+            "[budget]\nerrors = 0",
+            [f"{line(1)},settled", f"{line(2, amount='x')},settled"],
+            "1 of 2 rows has errors; the budget allows 0 rows",
+        ),
+        (
+            "",
+            [f"{line(1)},settled", f"{line(2, amount='x')},pending", "Sum 99.00"],
+            "payments.csv cannot be proven to be whole: sum of PaidAmount: stated 99.00, "
+            "the file has 10.50, and 1 row has no amount there that can be read",
+        ),
+    ],
+)
+def test_what_holds_an_import_is_said_before_it(
+    recon: Callable[..., Ran], tmp_path: Path, terms: str, cells: list[str], held: str | None
+) -> None:
+    feed, path = tmp_path / "feed.toml", tmp_path / "payments.csv"
+    footer = "footer = ['Sum (?P<PaidAmount>.*)']\n" if "Sum" in cells[-1] else ""
+    left_out = '[leave_out]\nStatus = ["pending"]\n'
+    feed.write_text(f'feed = "provider"\nrecord = "payment"\n{footer}{left_out}{terms}\n')
+    path.write_text("\n".join([f"{HEADER},Status", *cells, ""]))
+    asked = (str(path), "--profile", str(feed))
+    for command in (("check",), ("profile", "try")):
+        code, out, _ = recon(*command, *asked)
+        assert code == (1 if held else 0), out
+        assert out.count("held") == (1 if held else 0)
+        assert (f"an import is held: {held}" in " ".join(out.split())) is bool(held)
+        assert json.loads(recon(*command, *asked, "--json")[1])["held_because"] == held
+    code, out, _ = recon("import", *asked)
+    words = " ".join(out.split())
+    assert (f"held: {held}" in words) is bool(held)
+    assert ("Read the rejects" in words) is bool(held and "has errors" in held)
+    assert ("Release the batch" in words) is bool(held and "has errors" not in held)
+
+
+def test_a_file_without_a_record_is_said(recon: Callable[..., Ran], tmp_path: Path) -> None:
+    path = tmp_path / "payments.csv"
+    path.write_text(f"{HEADER}\n")
+    for command in (("check",), ("profile", "try")):
+        assert "payments.csv: 0 rows, a header but no record." in recon(*command, str(path))[1]
+
+
 def test_all_rows_may_be_left_out(workspace: Workspace, rows: Any, tmp_path: Path) -> None:
     done = imported(workspace, tmp_path, PROFILE, ROWS[1], ROWS[3])
     assert done.batch.state is State.COMPLETE
@@ -203,6 +257,22 @@ def test_the_command_line_says_how_many(recon: Callable[..., Ran], tmp_path: Pat
     code, out, _ = recon("check", written(tmp_path), "--profile", str(feed))
     first = "payments.csv: payment, 8 rows, 2 with errors, 4 left out"
     assert (code, out.split("\n")[0]) == (1, first)
+
+
+def test_a_row_that_is_left_out_is_shown_as_such(recon: Callable[..., Ran], tmp_path: Path) -> None:
+    feed = tmp_path / "feed.toml"
+    feed.write_text(
+        'feed = "provider"\nrecord = "payment"\n[leave_out]\nStatus = ["pending", "void"]\n'
+        '[keep_only]\nType = ["", "Charge"]\n'
+    )
+    asked = ("profile", "try", written(tmp_path), "--profile", str(feed), "--rows", "8")
+    told = json.loads(recon(*asked, "--json")[1])["rows"]
+    why = [None, "Status is 'pending'", "Status is 'void'", "Type is 'Fee'", None]
+    assert [row["left_out"] for row in told] == [*why, "Status is 'pending'", None, None]
+    assert all(not (row["left_out"] and row["values"]) for row in told)
+    lines = [one for one in recon(*asked)[1].splitlines() if one.strip()]
+    of = next(place for place, one in enumerate(lines) if one.startswith("Line 3: "))
+    assert (lines[of + 1], lines[of + 2][:7]) == ("  left out: Status is 'pending'", "Line 4:")
 
 
 REFUSED = [

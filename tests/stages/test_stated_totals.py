@@ -1,5 +1,7 @@
 """Totals that stand behind the records: what ties, what does not, and what cannot be told."""
 
+import json
+import re
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -96,6 +98,68 @@ def test_what_ties_and_what_does_not(
         refused = "the file has" in message
         assert (verdict.refused == "incomplete_file") is refused
         assert (batch.state is State.COMPLETE_WITH_ERRORS) is refused
+
+
+@pytest.mark.parametrize(
+    ("delivered", "footer", "unread"),
+    [
+        # Both fields are added up, and what cannot be read is not where they differ.
+        (["1,10.00,0.00,", "2,20.00,x,"], "Sum,99.00,0.00,", None),
+        (["1,10.00,0.00,", "2,y,x,"], "Sum,99.00,7.00,", "99.00, the file has 10"),
+        (["1,10.00,0.00,", "2,20.00,x,"], "Sum,30.00,7.00,", "7.00, the file has 0"),
+        # An empty cell adds nothing to the sum of whoever sent it, whatever becomes of its row.
+        (["1,10.00,0.00,", "2,20.00,,"], "Sum,30.00,7.00,", None),
+        (["1,10.00,0.00,", "2,,0.00,"], "Sum,99.00,0.00,", None),
+        (["1,10.00,0.00,", "2,,0.00,subtotal"], "Sum,99.00,0.00,", None),
+        (["1,10.00,0.00,", "2,y,0.00,subtotal"], "Sum,99.00,0.00,", "the file has 10"),
+        # Without cells, either may have been there.
+        (["1,10.00,0.00,", "2,20.00,0.00,,,"], "Sum,30.00,0.00,", "the file has 10"),
+    ],
+)
+def test_only_a_cell_that_cannot_be_read_excuses_the_sum_it_belongs_to(
+    workspace: Workspace, tmp_path: Path, delivered: list[str], footer: str, unread: str | None
+) -> None:
+    constants = {"DebtsId": "5", "PaymentDate": "2026-11-01T10:00:00Z", **PROFILE.constants}
+    del constants["DiscountAmount"]
+    profile = replace(
+        PROFILE,
+        columns={"No": "Id", "Paid": "PaidAmount", "Off": "DiscountAmount"},
+        constants=constants,
+        footer=("Sum,(?P<PaidAmount>[^,]*),(?P<DiscountAmount>[^,]*),*",),
+    )
+    path = tmp_path / "shop.csv"
+    path.write_text("\n".join(["No,Paid,Off,Kind", *delivered, footer, ""]))
+    (verdict,) = examine(workspace.settings, [str(path)], profile)
+    batch = import_delivery(workspace, [str(path)], profile).batch
+    if unread is None:
+        assert verdict.refused == "incomplete_file", verdict.message
+        assert batch.state is State.COMPLETE_WITH_ERRORS
+        return
+    told = re.compile(rf"{unread}(\.00)?, and 1 row has no amount there that can be read")
+    assert verdict.refused is None
+    assert told.search(verdict.message or "")
+    assert batch.state is State.HELD
+    assert told.search(batch.held_because or "")
+
+
+@pytest.mark.parametrize(
+    ("number", "told"), [("x", "stated 3, the file has 1, and 1 row has no key there"), ("", None)]
+)
+def test_a_hash_total_is_excused_by_a_key_that_cannot_be_read(
+    workspace: Workspace, tmp_path: Path, number: str, told: str | None
+) -> None:
+    path = tmp_path / "shop.csv"
+    path.write_text("\n".join([HEADER, row(1, "10"), row(2, "5").replace("2", number, 1), ""]))
+    stated = {"files": {"shop.csv": {"hash_total": "3", "sums": {"PaidAmount": "15"}}}}
+    (tmp_path / "manifest.json").write_text(json.dumps(stated))
+    profile = replace(PROFILE, footer=())
+    (verdict,) = examine(workspace.settings, [str(path)], profile)
+    batch = import_delivery(workspace, [str(path)], profile).batch
+    if told is None:
+        assert (verdict.refused, batch.state) == ("incomplete_file", State.COMPLETE_WITH_ERRORS)
+    else:
+        assert told in (verdict.message or "")
+        assert told in (batch.held_because or "")
 
 
 @pytest.mark.parametrize(

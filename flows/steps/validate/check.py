@@ -5,10 +5,11 @@ cell that could not be read is reported once, with its own reason, never also as
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from flows.steps.validate.field_errors import (
     NO_ROWS,
@@ -49,6 +50,14 @@ class Checked:
 
     typed: pl.DataFrame
     errors: FieldErrors
+    unread: Mapping[str, Rows] = field(default_factory=dict)
+    """By field: the rows whose cell holds something, and no value of it."""
+
+    def among(self, chosen: NDArray[np.bool_]) -> "Checked":
+        """The same of the chosen rows, each of which is known by its place among them."""
+        places = np.cumsum(chosen) - 1
+        unread = {name: places[rows[chosen[rows]]] for name, rows in self.unread.items()}
+        return Checked(self.typed.filter(pl.Series(chosen)), self.errors.among(chosen), unread)
 
 
 def check(
@@ -73,9 +82,12 @@ def check(
     broken = _broken_rules(table, typed)
     in_others = currency_errors(table, typed, cells, named)
     found: list[OfField] = []
+    unread_rows: dict[str, Rows] = {}
     for of in table.delivered:
         told = unread.get(of.name, [])
         read_not = np.concatenate([NO_ROWS, *(one.rows for one in told)])
+        if told:
+            unread_rows[of.name] = read_not
         found += told
         for code, rows in broken.get(of.name, ()):
             wrong = np.setdiff1d(rows, read_not, assume_unique=True) if len(read_not) else rows
@@ -86,7 +98,7 @@ def check(
             other = _rows((typed[of.name] != tenant).fill_null(value=False))
             text, limit = cells[of.name][other], str(tenant)
             found.append(of_field(table, of, "TenantNotBound", other, text, limit=limit))
-    return Checked(typed, FieldErrors([one for one in found if len(one.rows)]))
+    return Checked(typed, FieldErrors([one for one in found if len(one.rows)]), unread_rows)
 
 
 def _rows(mask: pl.Series) -> Rows:

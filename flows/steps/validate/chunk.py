@@ -1,7 +1,7 @@
 """Validate a chunk: text in, staged rows with verdicts and control totals out."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
@@ -10,7 +10,7 @@ from flows.steps.totals import Totals
 from flows.steps.validate.check import Checked, check
 from flows.steps.validate.excluded import COLUMN, counts
 from flows.steps.validate.field_errors import FieldErrors, Rows
-from flows.steps.validate.frame_totals import totals_by_state
+from flows.steps.validate.frame_totals import totals_by_state, unread_sums
 from flows.steps.validate.insert_batch import cells_frame, insert_batch_records
 from flows.steps.validate.normalise import Writing, normalise
 from flows.steps.validate.omitted_secrets import PARENT, Repaired, fill_secrets
@@ -124,14 +124,14 @@ class _Staging:
         """Validate rows, once what a repair left out stands in them; `places`: where they are."""
         if self.repaired is None or not table.secrets:
             checked = check(table, frame, tenant=self.tenant, delivered=delivered, named=self.named)
-            return Checked(checked.typed, checked.errors.told_once(self.keys))
+            return replace(checked, errors=checked.errors.told_once(self.keys))
         parents: list[str | None] = [None] * len(places)
         if PARENT in positions.columns:
             parents = positions[PARENT].gather(places).to_list()
         frame, left_out = fill_secrets(table, frame, parents, self.repaired)
         checked = check(table, frame, tenant=self.tenant, named=self.named)
         # A required secret that is empty is reported once.
-        return Checked(checked.typed, checked.errors.instead(left_out))
+        return replace(checked, errors=checked.errors.instead(left_out))
 
     def leave_out(
         self, table: Table, checked: Checked, excluded: pl.DataFrame, numbers: pl.Series
@@ -141,7 +141,7 @@ class _Staging:
         self.validated.excluded = numbers.filter(there).to_list()
         self.validated.left_out = counts(table, excluded, numbers)
         rows = there.arg_true().to_numpy().astype(np.intp)
-        return Checked(checked.typed, checked.errors.without(rows))
+        return replace(checked, errors=checked.errors.without(rows))
 
     def add(self, table: Table, positions: Positions, checked: Checked) -> None:
         """Stage rows under one record kind, and add them up by state.
@@ -166,7 +166,8 @@ class _Staging:
         )
         if rows.errors:
             self.validated.reasons[table.name] = rows.errors.counted(numbers, lines)
-        totals = totals_by_state(table, rows.typed, identity, states)
+        unread = unread_sums(table, checked.unread, rows.typed.height, rows.broken)
+        totals = totals_by_state(table, rows.typed, identity, states, unread)
         self.validated.totals[table.name] = {READY: Totals()} | totals
 
 
@@ -196,7 +197,7 @@ def _validate_inner(
     rows_left = left[sound]
     others = unwrapped.errors.without(checked.errors.rows)
     errors = FieldErrors([*others.found, *checked.errors.found])
-    outer = Checked(checked.typed.filter(pl.Series(rows_left)), errors.among(rows_left))
+    outer = replace(checked, errors=errors).among(rows_left)
     staging.add(INSERT_BATCH_DATA, positions.only(pl.Series(left)), outer)
     wrong.update(others.rows.tolist())
     merged = [sound[row] for row in unwrapped.merged if row not in wrong]

@@ -1,14 +1,20 @@
 """The control totals of frames of typed rows."""
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
+from functools import reduce
+from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from flows.steps.totals import NO_CURRENCY, Totals
+from flows.steps.validate.field_errors import Rows
 from schemas.amounts import EXACT as EXACT_SUMS
-from schemas.amounts import MICRO_DIGITS
+from schemas.amounts import KEYS, MICRO_DIGITS
 from schemas.derived.sql_names import IDENTITY, key_columns
 from schemas.field import Kind, Table
 from schemas.frame_types import AMOUNT
@@ -17,17 +23,51 @@ from schemas.kinds import EXACT
 _SAFE = r"^-?[0-9]{1,10}(\.[0-9]{1,18}0*)?$"
 """Plain decimals that fit Decimal(38, 18) without rounding, and of which 10^10 have a sum there."""
 _STATE, _CURRENCY = "state", "currency"
+NONE_UNREAD: Mapping[str, Rows] = MappingProxyType({})
+
+
+def unread_sums(
+    table: Table, unread: Mapping[str, Rows], height: int, broken: int
+) -> dict[str, Rows]:
+    """By what is added up: the rows, of so many, that may be a part of it which nobody can read.
+
+    `unread`: by field, rows whose cell holds no value of it. The last rows, `broken`, have no cells
+    at all, so anything may have been theirs. A cell that is empty is not among them: it adds
+    nothing to the sum of whoever sent it.
+    """
+    if not unread and not broken:
+        return {}
+    keys = table.key if key_columns(table) == (IDENTITY,) else table.key[:1]
+    parts = {name: (name,) for name in table.amounts} | ({KEYS: keys} if keys else {})
+    behind = np.arange(height - broken, height)
+    found = {
+        of: reduce(np.union1d, (unread[name] for name in names if name in unread), behind)
+        for of, names in parts.items()
+    }
+    return {of: rows.astype(np.intp) for of, rows in found.items() if len(rows)}
 
 
 def totals_by_state(
-    table: Table, typed: pl.DataFrame, identity: pl.Series, states: pl.Series
+    table: Table,
+    typed: pl.DataFrame,
+    identity: pl.Series,
+    states: pl.Series,
+    unread: Mapping[str, Rows] = NONE_UNREAD,
 ) -> dict[str, Totals]:
-    """The control totals of typed rows by the state of each; unreadable values are left out."""
+    """The control totals of typed rows by the state of each; unreadable values are left out.
+
+    `unread`: which rows these are, as `unread_sums` gives them.
+    """
     names = [] if key_columns(table) == (IDENTITY,) else [table.key[0]]
     names += [table.currency] if table.currency else []
     columns = [typed[name] for name in names]
     columns += [typed[name + EXACT].alias(name) for name in table.amounts]
-    return totals_by(table, pl.DataFrame([identity, states.alias(_STATE), *columns]), _STATE)
+    found = totals_by(table, pl.DataFrame([identity, states.alias(_STATE), *columns]), _STATE)
+    counts: dict[str, dict[str, int]] = {state: {} for state in found}
+    for name, rows in unread.items():
+        for state, count in Counter(states.gather(rows).to_list()).items():
+            counts[state][name] = count
+    return {state: replace(one, unreadable=counts[state]) for state, one in found.items()}
 
 
 def totals_of_millionths(table: Table, rows: pl.DataFrame) -> Totals:

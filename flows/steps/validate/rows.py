@@ -53,6 +53,8 @@ class Rows:
     typed: pl.DataFrame
     positions: pl.DataFrame
     errors: FieldErrors
+    broken: int = 0
+    """How many of them, the last ones, have no cells."""
 
 
 def all_rows(checked: Checked, positions: Positions) -> Rows:
@@ -77,6 +79,7 @@ def all_rows(checked: Checked, positions: Positions) -> Rows:
         pl.concat([checked.typed, empty.to_frame(first)], how="diagonal"),
         positions.frame.filter(~broken).vstack(faulty.frame),
         FieldErrors([*checked.errors.found, *behind]),
+        len(codes),
     )
 
 
