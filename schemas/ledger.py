@@ -307,8 +307,6 @@ LEDGER: dict[str, Table] = named(
         Field("verifier", STRING, note="sha256 of the key"),
         Field("pepper", STRING, note="keeps the password from being guessed by what events say"),
         Field("disabled", Kind.BOOLEAN, required=True),
-        Field("failed", INTEGER, required=True, note="logins refused since the last one"),
-        Field("failed_at", INSTANT, note="the last of them"),
         Field("event_id", INTEGER64, required=True, note="the last that changed it"),
         Field("show_as", STRING, note="how figures are shown to them; none: as to everybody"),
     ),

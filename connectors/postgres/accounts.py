@@ -21,7 +21,7 @@ from connectors.process import whoami
 from schemas.accounts import HOURS, AccountRole, How, is_name
 from schemas.counting import quantity
 from schemas.derived.sql_names import SCHEMA
-from schemas.guards.accounts import ARGON2, BATCH_SCOPE
+from schemas.guards.accounts import ARGON2, BATCH_SCOPE, LOGIN
 from schemas.guards.logins import LONGEST_WAIT, TRIES
 from schemas.show_as import AS_EVER, ShowAs
 
@@ -144,7 +144,7 @@ def list_accounts(connection: psycopg.Connection) -> list[Account]:
     with connection.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(
             "SELECT name, full_name, roles, tenants, subject, disabled, failed, failed_at "
-            "FROM account ORDER BY name"
+            f"FROM account, {SCHEMA}.refused(name, '{LOGIN}') ORDER BY name"
         ).fetchall()
     return [
         Account(**row | {"roles": _roles(row["roles"]), "tenants": _tenants(row["tenants"])})

@@ -28,6 +28,9 @@ ARGON2 = "argon2id$v=19$m=19456,t=2,p=1$"
 """How keys are made of new passwords; 16 bytes of salt in hex follow."""
 ADDED, CHANGED, PASSWORD = "account added", "account changed", "password set"
 LOGGED_IN, LOGGED_OUT, REFUSED_LOGIN = "logged in", "logged out", "login refused"
+LOGIN, OWN_CHANGE = "login", "change"
+"""What passwords are tried for, counted apart: nobody keeps a person who is logged in from setting
+another password by guessing at the login."""
 ACCOUNT_KEPT = (ADDED, CHANGED, PASSWORD)
 """Events that say what an account is from then on."""
 LIMIT = "acceptance limit set"
@@ -205,10 +208,11 @@ ACCOUNTS_OF: Mapping[str, str] = {
         SELECT a.subject INTO known_as FROM {SCHEMA}.account a WHERE a.name = $1 FOR UPDATE;
         there := FOUND;
         INSERT INTO {SCHEMA}.account AS a (name, full_name, roles, tenants, subject, disabled,
-            failed, event_id) VALUES ($1, btrim($2), $3, $4, $5, $6, 0, 0)
+            event_id) VALUES ($1, btrim($2), $3, $4, $5, $6, 0)
         ON CONFLICT ON CONSTRAINT account_pkey DO UPDATE SET (full_name, roles, tenants, subject,
             disabled) = (EXCLUDED.full_name, EXCLUDED.roles, EXCLUDED.tenants, EXCLUDED.subject,
             EXCLUDED.disabled);
+        PERFORM {SCHEMA}.count_tries($1);
         IF $4 <> '' THEN
             PERFORM {SCHEMA}.shut_targets();
         END IF;
@@ -305,8 +309,8 @@ ACCOUNTS_OF: Mapping[str, str] = {
     BEGIN
         IF whose = person.name THEN
             -- A login that somebody left open is not enough to keep it.
-            IF NOT {SCHEMA}.password_fits(whose, old_key) THEN
-                RETURN NULL;  -- An error would take back that the try is counted.
+            IF NOT {SCHEMA}.password_fits(whose, old_key, '{OWN_CHANGE}') THEN
+                RETURN NULL;  -- An error would take back the event of it.
             END IF;
         ELSIF NOT {_OWNER} THEN
             PERFORM {require([AccountRole.ADMINISTRATOR], "'setting the password of another'")};
@@ -319,11 +323,12 @@ ACCOUNTS_OF: Mapping[str, str] = {
         THEN
             {refuse(NOT_ALLOWED, "this is no key of a password")};
         END IF;
-        UPDATE {SCHEMA}.account a SET salt = $2, verifier = $3, failed = 0,
+        UPDATE {SCHEMA}.account a SET salt = $2, verifier = $3,
             pepper = gen_random_uuid()::text || gen_random_uuid()::text WHERE a.name = whose;
         IF NOT FOUND THEN
             {refuse(NOT_ALLOWED, "there is no account %L", "whose")};
         END IF;
+        PERFORM {SCHEMA}.forget_tries(whose, '{LOGIN}');
         -- Whoever had the password before is out, but for who is setting it.
         UPDATE {SCHEMA}.login l SET ended_at = clock_timestamp()
             WHERE l.account = whose AND l.ended_at IS NULL

@@ -9,18 +9,59 @@ from collections.abc import Mapping
 
 from schemas.accounts import HOURS, How
 from schemas.derived.sql_names import SAFE, SCHEMA
-from schemas.guards.accounts import LOGGED_IN, LOGGED_OUT, NOT_ALLOWED, REFUSED_LOGIN, refuse
+from schemas.guards.accounts import (
+    LOGGED_IN,
+    LOGGED_OUT,
+    LOGIN,
+    NOT_ALLOWED,
+    OWN_CHANGE,
+    REFUSED_LOGIN,
+    array,
+    refuse,
+)
 
 TRIES = 5
 """Logins that may be refused in a row before the next one has to wait."""
 LONGEST_WAIT = 900
 
 
+_AT_BITS = 42
+"""Of a count's value the milliseconds of the last try; the tries are above them."""
+_MOST_TRIES = 1_000_000
+
 LOGINS_OF: Mapping[str, str] = {
-    "password_fits(whose text, key text)": f"""
+    # No rollback takes back what a sequence counts: a statement that fails behind a wrong try
+    # would make it none.
+    "tries(whose text, asked_for text)": f"""RETURNS text LANGUAGE sql IMMUTABLE {SAFE} AS $$
+        SELECT '{SCHEMA}.tries_' || md5(asked_for || ' ' || whose)
+    $$""",
+    "count_tries(whose text)": f"""RETURNS void LANGUAGE plpgsql {SAFE} AS $$
+    DECLARE
+        asked_for text;
+    BEGIN
+        FOREACH asked_for IN ARRAY {array([LOGIN, OWN_CHANGE])} LOOP
+            EXECUTE 'CREATE SEQUENCE IF NOT EXISTS ' || {SCHEMA}.tries(whose, asked_for);
+        END LOOP;
+    END $$""",
+    "forget_tries(whose text, asked_for text)": f"""RETURNS void LANGUAGE sql {SAFE} AS $$
+        SELECT setval({SCHEMA}.tries(whose, asked_for)::regclass, 1)
+    $$""",
+    "refused(whose text, asked_for text)": f"""
+    RETURNS TABLE (failed integer, failed_at timestamptz) LANGUAGE plpgsql STABLE {SAFE} AS $$
+    DECLARE
+        counted bigint;
+    BEGIN
+        EXECUTE 'SELECT last_value FROM ' || {SCHEMA}.tries(whose, asked_for) INTO counted;
+        failed := (counted >> {_AT_BITS})::integer;
+        failed_at := CASE WHEN failed > 0
+            THEN to_timestamp((counted & ((1::bigint << {_AT_BITS}) - 1)) / 1000.0) END;
+        RETURN NEXT;
+    END $$""",
+    "password_fits(whose text, key text, asked_for text)": f"""
     RETURNS boolean LANGUAGE plpgsql {SAFE} AS $$
     DECLARE
         one {SCHEMA}.account;
+        before record;
         waits double precision;
     BEGIN
         -- One at a time, so that tries are counted.
@@ -28,9 +69,10 @@ LOGINS_OF: Mapping[str, str] = {
         IF one.name IS NULL OR one.disabled OR one.verifier IS NULL THEN
             RETURN false;
         END IF;
-        waits := CASE WHEN one.failed < {TRIES} THEN 0
-            ELSE least({LONGEST_WAIT}, 2 ^ least(one.failed - {TRIES}, 20))
-                - extract(epoch FROM clock_timestamp() - one.failed_at) END;
+        SELECT * INTO before FROM {SCHEMA}.refused(whose, asked_for);
+        waits := CASE WHEN before.failed < {TRIES} THEN 0
+            ELSE least({LONGEST_WAIT}, 2 ^ least(before.failed - {TRIES}, 20))
+                - extract(epoch FROM clock_timestamp() - before.failed_at) END;
         -- Said otherwise, it would say that there is such an account.
         IF waits > 0 THEN
             RETURN false;
@@ -38,18 +80,19 @@ LOGINS_OF: Mapping[str, str] = {
         IF $2 IS NULL OR $2 !~ '^[0-9a-f]+$' OR length($2) % 2 = 1
             OR encode(sha256(decode($2, 'hex')), 'hex') <> one.verifier
         THEN
-            UPDATE {SCHEMA}.account a SET failed = a.failed + 1, failed_at = clock_timestamp()
-                WHERE a.name = whose;
+            PERFORM setval({SCHEMA}.tries(whose, asked_for)::regclass,
+                (least(before.failed + 1, {_MOST_TRIES})::bigint << {_AT_BITS})
+                | (extract(epoch FROM clock_timestamp()) * 1000)::bigint);
             PERFORM {SCHEMA}.new_event(NULL, '{REFUSED_LOGIN}', whose, NULL, NULL);
             RETURN false;
         END IF;
-        UPDATE {SCHEMA}.account a SET failed = 0 WHERE a.name = whose;
+        PERFORM {SCHEMA}.forget_tries(whose, asked_for);
         RETURN true;
     END $$""",
     "log_in(whose text, key text, token_hash text, seconds integer)": f"""
     RETURNS text LANGUAGE plpgsql {SAFE} AS $$
     BEGIN
-        IF NOT {SCHEMA}.password_fits(whose, $2) THEN
+        IF NOT {SCHEMA}.password_fits(whose, $2, '{LOGIN}') THEN
             RETURN 'wrong';
         END IF;
         PERFORM {SCHEMA}.open_login(whose, '{How.PASSWORD}', $3, $4);

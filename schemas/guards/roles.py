@@ -85,6 +85,7 @@ MAY_CALL: Mapping[str, tuple[str, ...]] = {
     "password_told": (LOADER, READER),
     "login_salt": (LOADER, READER),
     "log_in": (LOADER, READER),
+    "refused": (LOADER, READER),
     "log_out": (LOADER, READER),
     "keep_account": (LOADER, READER),
     "keep_subscription": (LOADER, READER),

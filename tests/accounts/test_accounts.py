@@ -26,6 +26,7 @@ from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.reconcile.sign import approve, prepare
 from flows.stages.workspace import Workspace
 from schemas.accounts import AccountRole, How
+from schemas.guards.accounts import LOGIN, OWN_CHANGE
 from schemas.guards.logins import TRIES
 from schemas.life import Choice
 from tests.accounts.people import (
@@ -89,24 +90,40 @@ def test_a_wrong_login_does_not_tell_what_was_wrong(
             log_in(connection, name, password)
 
 
+def last_try(connection: psycopg.Connection, ago: str, asked_for: str = LOGIN) -> None:
+    """Make the last try of anna one of some time ago."""
+    connection.execute(
+        "SELECT setval(recon.tries('anna', %(of)s)::regclass, (SELECT failed::bigint << 42 "
+        "FROM recon.refused('anna', %(of)s)) "
+        "| (extract(epoch FROM clock_timestamp() - %(ago)s::interval) * 1000)::bigint)",
+        {"of": asked_for, "ago": ago},
+    )
+
+
+def refused_tries(connection: psycopg.Connection, asked_for: str = LOGIN) -> int:
+    return connection.execute(
+        "SELECT failed FROM recon.refused('anna', %s)", [asked_for]
+    ).fetchall()[0][0]
+
+
 def test_tries_are_counted_and_have_to_wait(workspace: Workspace, rows: Any) -> None:
     add(workspace, ANNA)
     with workspace.database.connect() as connection:
         for _ in range(6):
             with pytest.raises(LoginRefused, match="is wrong"):
                 log_in(connection, "anna", "guess")
-            connection.execute("UPDATE recon.account SET failed_at = failed_at - interval '1 h'")
-        connection.execute("UPDATE recon.account SET failed_at = now()")
+            last_try(connection, "1 h")
+        last_try(connection, "0 s")
         said = []
         for name in ("anna", "nobody"):
             with pytest.raises(LoginRefused, match="or it waits: after 5 refused tries") as refused:
                 log_in(connection, name, PASSWORD)
             said.append(str(refused.value))
         assert said[0] == said[1], "it says who has an account"
-        connection.execute("UPDATE recon.account SET failed_at = now() - interval '3 s'")
+        last_try(connection, "3 s")
         log_in(connection, "anna", PASSWORD)
+        assert refused_tries(connection) == 0
     assert rows("SELECT count(*) FROM event WHERE what = 'login refused'") == [(6,)]
-    assert rows("SELECT failed FROM account") == [(0,)]
 
 
 def test_a_disabled_account_is_out_at_once(workspace: Workspace) -> None:
@@ -130,7 +147,9 @@ def test_a_password_is_changed_by_who_knows_it(workspace: Workspace, rows: Any) 
             place.database.connect() as connection,
         ):
             set_password(connection, "anna", new, wrong)
-    assert rows("SELECT failed FROM account") == [(2,)]
+    with workspace.database.connect() as owner:
+        assert refused_tries(owner, OWN_CHANGE) == 2
+        assert refused_tries(owner) == 0, "who is logged in is not kept out by it"
     with place.database.connect() as connection:
         with pytest.raises(LoginRefused, match="12 to 1024 characters; this one has 5"):
             set_password(connection, "anna", "short", PASSWORD)
@@ -408,7 +427,7 @@ TAMPERED = {
     "UPDATE account SET verifier = repeat('0', 64) WHERE name = 'cleo'": "account 'cleo' is not",
     "DELETE FROM account WHERE name = 'cleo'": "account 'cleo' that event",
     "INSERT INTO account SELECT 'eve', full_name, roles, tenants, subject, salt, verifier, "
-    "disabled, failed, failed_at, event_id FROM account WHERE name = 'cleo'": "'eve' is not what",
+    "disabled, event_id FROM account WHERE name = 'cleo'": "'eve' is not what",
     "UPDATE event SET person = 'bo' WHERE what = 'account added'": "was changed after",
 }
 
