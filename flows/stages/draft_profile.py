@@ -23,17 +23,10 @@ from connectors.settings import Settings
 from flows.stages.draft_encoding import encoding_of
 from flows.stages.draft_examples import currency_lines, example_lines
 from flows.stages.draft_shape import footer_lines, header_lines, odd_lines, quoted, text_lines
-from flows.steps.draft import (
-    NOTHING,
-    Between,
-    Found,
-    NumberSigns,
-    TimesFound,
-    digit_times,
-    times_of,
-)
 from flows.steps.draft_joined import JoinedTime, joined_time
+from flows.steps.draft_numbers import Between, Found, NumberSigns
 from flows.steps.draft_table import TableGuess, table_of
+from flows.steps.draft_times import NOTHING, TimesFound, digit_times, times_of
 from schemas.counting import grouped, quantity
 from schemas.field import Field, Kind, Table
 from schemas.tables import EXTRACTS
@@ -154,7 +147,7 @@ class _Draft:
         either = signs.either - signs.decimal - signs.thousands
         if len(signs.decimal) > 1 or signs.decimal & signs.thousands:
             yield from self._differing(columns)
-        elif signs.decimal == {","}:
+        elif signs.decimal == {","} or (not signs.decimal and signs.thousands == {"."}):
             yield 'decimal = ","'
             either -= {"."}
         elif not signs.decimal and either:
@@ -168,12 +161,25 @@ class _Draft:
         elif signs.decimal and (signs.either - signs.decimal) and not signs.thousands:
             yield f"# ? thousands = {quoted(min(signs.either - signs.decimal))}"
         yield from example_lines("negative", signs.negative, usual="-1")
-        yield from currency_lines(signs.currency)
+        yield from currency_lines(signs.currency, signs.maybe_currency)
         for one in signs.words:
             yield f"# ? positive, negative or part: what stands around the 1 of {shown(one, 20)}"
+        yield from self._percent_lines(columns)
         for place, of in columns.items():
             if of.others.cells:
                 yield self._but(place, of.others, "no number", "no numbers")
+
+    def _percent_lines(self, columns: Mapping[int, NumberSigns]) -> Iterator[str]:
+        """What is asked of columns with percent signs; without one a number would be rejected."""
+        percents = {place: of for place, of in columns.items() if of.percent.cells}
+        where = "" if len(percents) == len(columns) else "; in [fields.NAME], as others have none"
+        for place, of in percents.items():
+            such = f"{self._name(place)}, such as {shown(of.percent.example, 20)}"
+            yield f'# ? percent = "share" or "points"  # {such}: 5 % is 0.05, or it is 5{where}'
+            if of.no_percent.cells:
+                yield self._but(
+                    place, of.no_percent, "without a percent sign", "without a percent sign"
+                )
 
     def _differing(self, columns: Mapping[int, NumberSigns]) -> Iterator[str]:
         """What the numbers of columns are written with that do not agree."""
@@ -294,7 +300,7 @@ class _Draft:
         return quoted(shown(self.shape.names[place], 40))
 
     def _columns(
-        self, times: Collection[int], numbers: Collection[int], guess: TableGuess | None
+        self, times: Collection[int], numbers: Mapping[int, NumberSigns], guess: TableGuess | None
     ) -> Iterator[str]:
         fields = {field.name: field for field in self._fields()}
         own = {name.casefold() for name in fields}
@@ -317,7 +323,8 @@ class _Draft:
         for place, name in unknown:
             cells = self.shape.column(place)
             such = f"such as {shown(cells[0], 40)}" if cells else "always empty"
-            kinds = TIMES if place in times else NUMBERS if place in numbers else [*Kind]
+            is_number = place in numbers and not numbers[place].maybe
+            kinds = TIMES if place in times else NUMBERS if is_number else [*Kind]
             yield _column(name, left, kinds, such)
         if guess:
             such = f"by unpivot: {shown(self.shape.names[making[0]], 40)}"

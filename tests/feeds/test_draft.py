@@ -25,7 +25,8 @@ from connectors.files.shape import shape_of
 from connectors.settings import read_settings
 from flows.stages.draft_profile import draft_profile
 from flows.stages.try_profile import try_profile
-from flows.steps.draft import DAYS, NumberSigns, TimesFound, times_of
+from flows.steps.draft_numbers import NumberSigns
+from flows.steps.draft_times import DAYS, TimesFound, times_of
 from schemas.cells.numbers import exact_number
 from schemas.toml_text import read_toml
 from tests.examples import examples, in_long
@@ -65,6 +66,9 @@ def test_what_a_file_of_the_gallery_tells_is_stated_as_its_profile_has_it(feed: 
     elif "header_lines" not in shape:
         assert draft.header_line == shape.get("header_line", 1)
     assert ("# ? footer" in text) == ("footer" in shape)
+
+
+PERCENT = '# ? percent = "share" or "points"  # '
 
 
 @pytest.mark.parametrize(
@@ -113,6 +117,7 @@ def test_what_a_file_of_the_gallery_tells_is_stated_as_its_profile_has_it(feed: 
         (("1,234", "5,5"), 'decimal = ","', "thousands"),
         (("1.234", "5,5"), 'decimal = ","', "\nthousands"),
         (("1,234,567",), 'thousands = ","', "decimal"),
+        (("1.234.567", "1.234"), 'decimal = ","\nthousands = "."\n', "? thousands"),
         (("1,234.5",), 'thousands = ","', "decimal"),
         (("12,34,567.89", "1,234.50"), 'thousands = ","\ngroups = "lakh"\n', "? groups"),
         (("123,456.5", "12,345.5"), 'thousands = ","', "groups"),
@@ -185,7 +190,9 @@ def test_what_a_file_of_the_gallery_tells_is_stated_as_its_profile_has_it(feed: 
             "\nnegative",
         ),
         (("(1.50", "2"), 'unknown_columns = "ignore"', "negative"),
-        (("5 %",), "negative or part: what stands around the 1 of 1 %", "percent"),
+        (("5 %", "-7 %"), PERCENT + '"Value", such as 5 %: 5 % is 0.05, or it is 5\n', "negative"),
+        (("5%", "12"), '# ? "Value": 1 of 2 cells is without a percent sign, such as 12\n', "1%"),
+        (("%5", "%12"), "negative or part: what stands around the 1 of %1", "percent"),
     ],
 )
 def test_what_fits_two_readings_is_marked_and_not_stated(
