@@ -8,7 +8,6 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from connectors.files.archive import store
 from connectors.files.blocks import blocks
@@ -20,12 +19,13 @@ from connectors.files.scratch import scratch_folder
 from connectors.files.shape import Shape, shape_of
 from connectors.files.workbook import check_workbook
 from connectors.settings import Settings
+from flows.stages.draft_columns import INTEGERS, NAMED, NUMBERS, TIMES, column_lines, kinds_of
 from flows.stages.draft_encoding import encoding_of
 from flows.stages.draft_examples import currency_lines, example_lines
 from flows.stages.draft_shape import footer_lines, header_lines, odd_lines, quoted, text_lines
 from flows.steps.draft_joined import JoinedTime, joined_time
 from flows.steps.draft_numbers import Between, Found, NumberSigns
-from flows.steps.draft_table import TableGuess, table_of
+from flows.steps.draft_table import table_of
 from flows.steps.draft_times import NOTHING, TimesFound, digit_times, times_of
 from schemas.counting import grouped, quantity
 from schemas.field import Field, Kind, Table
@@ -33,16 +33,9 @@ from schemas.tables import EXTRACTS
 
 LOOKED_AT = 1 << 20
 """Bytes at the beginning of a file that a draft is made from, and as many at its end."""
-LIKE = 0.5
-"""How alike the names of a column and a field are, at the least, to be named together."""
-TIMES = (Kind.DATETIME, Kind.DATETIME_OFFSET)
-INTEGERS = (Kind.INTEGER, Kind.INTEGER64)
-NUMBERS = (Kind.DOUBLE, *INTEGERS)
 WORDS = (Kind.BOOLEAN,)
 BOOLEANS = {"true", "false", "1", "0"}
 _ISO_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}").fullmatch
-NAMED = 3
-"""Fields that are named beside a column."""
 
 
 def draft_profile(
@@ -117,7 +110,8 @@ class _Draft:
         yield from self._number_lines(numbers)
         yield from self._time_lines(times)
         yield from self._unread_lines(times, numbers)
-        yield from self._columns(times, numbers, table)
+        may_be = kinds_of(self.shape, {*times}, numbers)
+        yield from column_lines(self.shape, self.table, may_be, table)
 
     def _read_columns(self) -> tuple[dict[int, TimesFound], dict[int, NumberSigns], list[int]]:
         """The columns of times, of numbers, and of nothing, by their places."""
@@ -299,65 +293,10 @@ class _Draft:
     def _name(self, place: int) -> str:
         return quoted(shown(self.shape.names[place], 40))
 
-    def _columns(
-        self, times: Collection[int], numbers: Mapping[int, NumberSigns], guess: TableGuess | None
-    ) -> Iterator[str]:
-        fields = {field.name: field for field in self._fields()}
-        own = {name.casefold() for name in fields}
-        theirs = {folded(name) for name in self.shape.names}
-        places = {folded(name): place for place, name in reversed([*enumerate(self.shape.names)])}
-        making = guess.places if guess else ()
-        unknown = [
-            (place, self.shape.names[place])
-            for name, place in sorted(places.items(), key=lambda one: one[1])
-            if name and name not in own and place not in making
-        ]
-        if not unknown and not guess:
-            return
-        yield 'unknown_columns = "ignore"  # ? without it every column has to be mapped'
-        if guess:
-            yield from self._table_lines(guess)
-        yield ""
-        yield "[columns]"
-        left = [field for name, field in fields.items() if name.casefold() not in theirs]
-        for place, name in unknown:
-            cells = self.shape.column(place)
-            such = f"such as {shown(cells[0], 40)}" if cells else "always empty"
-            is_number = place in numbers and not numbers[place].maybe
-            kinds = TIMES if place in times else NUMBERS if is_number else [*Kind]
-            yield _column(name, left, kinds, such)
-        if guess:
-            such = f"by unpivot: {shown(self.shape.names[making[0]], 40)}"
-            yield _column(guess.name, left, [*Kind], such)
-            cells = next(self.shape.column(at) for at in making if at in numbers)
-            yield _column(guess.value, left, NUMBERS, f"by unpivot: {shown(cells[0], 40)}")
-        if self.table:
-            yield ""
-            yield "[constants]"
-            yield from _constants(self.table, theirs)
-
-    def _table_lines(self, guess: TableGuess) -> Iterator[str]:
-        names = [shown(self.shape.names[place], 20) for place in guess.places]
-        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-        yield ""
-        yield f"# A guess, by what the columns {', '.join(names[:NAMED])}{more} are called:"
-        yield "# if each of their cells is a record of its own, it is"
-        yield "# ? [unpivot]"
-        yield f"# ? keep = [{', '.join(map(quoted, guess.keep))}]"
-        yield f"# ? name = {quoted(guess.name)}"
-        yield f"# ? value = {quoted(guess.value)}"
-
 
 def _zones(zones: Iterable[str]) -> str:
     named = ", ".join(f'{zone} = ""' for zone in zones)
     return f'# ? zones = {{ {named} }}  # what each means: "+01:00", or "Europe/Berlin"'
-
-
-def _column(name: str, fields: Sequence[Field], kinds: Collection[Kind], such: str) -> str:
-    fitting = [one.name for one in fields if one.kind in kinds]
-    first, *others = _alike(name, fitting) or [""]
-    more = f"; or {', '.join(others)}" if others else ""
-    return f'# ? {quoted(name)} = "{first}"  # {such}{more}'
 
 
 def _forms(of: TimesFound) -> str:
@@ -368,23 +307,3 @@ def _stated(forms: Sequence[str]) -> str:
     """A form as a profile states it, or several of which each cell has one."""
     listed = ", ".join(map(quoted, forms))
     return listed if len(forms) == 1 else f"[{listed}]"
-
-
-def _constants(table: Table, theirs: set[str]) -> Iterator[str]:
-    for field in table.delivered:
-        if field.needs_value and field.name.casefold() not in theirs:
-            yield f"# ? {field.name} = {_example(field)}  # required: of a column, or in all rows"
-
-
-def _example(field: Field) -> str:
-    if field.kind in INTEGERS:
-        return "0"
-    return '"0.00"' if field.kind is Kind.DOUBLE else '""'
-
-
-def _alike(name: str, fields: Sequence[str]) -> list[str]:
-    """The fields whose names are like that of a column; one that is left alone is one as well."""
-    bare = re.sub(r"[^a-z]", "", name.casefold())
-    names = {field.casefold(): field for field in fields}
-    found = get_close_matches(bare, names, n=NAMED, cutoff=LIKE)
-    return [names[one] for one in found] or ([*fields] if len(fields) == 1 else [])

@@ -40,6 +40,25 @@ _TIMES = 1 / 2
 """The share of cells that tells what the others are meant to be: few texts look like a time."""
 
 
+_DIGITS, _NAME = re.compile(r"\d+"), re.compile(r"[^\W\d_]{3}")
+_COUNTED = 5
+"""Digits in a row that may be a day or a moment by themselves."""
+
+
+def may_be_time(cell: str) -> bool:
+    """Whether a profile could state a form by which it is a time; there is none for `2/3`.
+
+    What a sender leaves out may be added to it, as the year of `03.11.`.
+    """
+    sizes = [len(digits) for digits in _DIGITS.findall(cell)]
+    if len(sizes) > 2 or max(sizes, default=0) >= _COUNTED:
+        return True
+    has_year, has_name = 4 in sizes, _NAME.search(cell) is not None
+    if len(sizes) == 2:
+        return has_year or has_name or sizes == [2, 2]
+    return has_year and has_name
+
+
 class TimesFound(NamedTuple):
     """How the cells of a column are times."""
 

@@ -803,3 +803,34 @@ def test_every_order_of_a_date_is_tried(cells: list[str], forms: set[str]) -> No
     found = times_of(cells)
     assert found is not None
     assert {*chain(*found.forms)} == forms
+
+
+@pytest.mark.parametrize(
+    ("column", "cells", "field", "is_offered"),
+    [
+        # What the column is called, its cells, a field with such a name, and whether it is offered.
+        ("Payment", ("1/3", "2/3"), DAY, False),
+        ("Payment", ("Café Account", "Rent"), DAY, False),
+        ("Payment", ("4711", "x", "y"), DAY, False),
+        ("Payment", ("03.11.", "x"), DAY, True),
+        ("Payment", ("11/2026",), DAY, True),
+        ("Payment", ("3 janv. 2026",), DAY, True),
+        ("Payment", ("1 46327 x", "y"), DAY, True),
+        ("Payment", ("-", "n/a"), DAY, True),
+        ("Payment", (), DAY, True),
+        ("Paid", ("Café Account", "Rent"), PAID, False),
+        ("Paid", ("-", "n/a"), PAID, True),
+        ("Paid", ("Rent 2 of 3",), PAID, True),
+        ("Paid", ("\u0664\u0665",), PAID, True),
+        # A map makes a number of any text.
+        ("Currency", ("EUR", "USD"), "CurrenciesId", True),
+    ],
+)
+def test_a_column_is_offered_for_what_its_cells_can_be(
+    tmp_path: Path, column: str, cells: Sequence[str], field: str, is_offered: bool
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("".join(f"{cell}\n" for cell in (f"No|{column}", *(f"1|{c}" for c in cells))))
+    offered = drafted(str(path))[0].split("[columns]")[1].split("[constants]")[0]
+    (line,) = (one for one in offered.splitlines() if one.startswith(f'# ? "{column}"'))
+    assert (field in line) == is_offered
