@@ -24,6 +24,7 @@ from flows.stages.draft_encoding import encoding_of
 from flows.stages.draft_examples import currency_lines, example_lines
 from flows.stages.draft_shape import footer_lines, header_lines, odd_lines, quoted, text_lines
 from flows.steps.draft_joined import JoinedTime, joined_time
+from flows.steps.draft_months import WordedDays, worded_days
 from flows.steps.draft_numbers import Between, Found, NumberSigns
 from flows.steps.draft_table import table_of
 from flows.steps.draft_times import NOTHING, TimesFound, digit_times, times_of
@@ -106,11 +107,12 @@ class _Draft:
         times, numbers, empty = self._read_columns()
         table = table_of(self.shape.names, numbers, empty)
         making = table.places if table else ()
-        yield from self._nothing_lines({*times, *numbers, *making, *self._typed()})
+        worded = self._worded(times, numbers)
+        yield from self._nothing_lines({*times, *worded, *numbers, *making, *self._typed()})
         yield from self._number_lines(numbers)
-        yield from self._time_lines(times)
-        yield from self._unread_lines(times, numbers)
-        may_be = kinds_of(self.shape, {*times}, numbers)
+        yield from self._time_lines(times, worded)
+        yield from self._unread_lines({*times, *worded}, numbers)
+        may_be = kinds_of(self.shape, {*times, *worded}, numbers)
         yield from column_lines(self.shape, self.table, may_be, table)
 
     def _read_columns(self) -> tuple[dict[int, TimesFound], dict[int, NumberSigns], list[int]]:
@@ -127,6 +129,18 @@ class _Draft:
             elif signs.add(told):
                 numbers[place] = signs
         return times, numbers, empty
+
+    def _worded(
+        self, times: Mapping[int, TimesFound], numbers: Collection[int]
+    ) -> dict[int, WordedDays]:
+        """The columns of days with months in another language, by their places."""
+        worded = {}
+        for place in range(len(self.shape.names)):
+            is_read = place in numbers or (place in times and not times[place].others)
+            told = [one for one in self.shape.column(place) if not NOTHING.fullmatch(one)]
+            if not is_read and (days := worded_days(told)):
+                worded[place] = days
+        return worded
 
     def _nothing_lines(self, places: Collection[int]) -> Iterator[str]:
         cells = (cell for place in sorted(places) for cell in self.shape.column(place))
@@ -191,7 +205,9 @@ class _Draft:
                 )
                 yield f"#   {self._name(place)}: {such}"
 
-    def _time_lines(self, times: Mapping[int, TimesFound]) -> Iterator[str]:
+    def _time_lines(
+        self, times: Mapping[int, TimesFound], worded: Mapping[int, WordedDays]
+    ) -> Iterator[str]:
         written = {of.forms for of in times.values()}
         if agreed := [
             form for form in min(written, default=()) if all(form in one for one in written)
@@ -212,13 +228,28 @@ class _Draft:
             if of.others:
                 no_time = Found(of.others, of.example)
                 yield self._but(place, no_time, f"not {_forms(of)}", f"not {_forms(of)}")
+        yield from self._month_lines(times, worded)
         if zones:
             yield _zones(zones)
         joined = self._joined(times)
         if joined:
             yield from self._joined_lines(joined)
-        if any(not of.offsets for of in times.values()) and not (joined and joined.zones):
+        is_local = worded or any(not of.offsets for of in times.values())
+        if is_local and not (joined and joined.zones):
             yield '# ? zone = "Europe/Berlin" or offset = "Z"  # what a time without offset means'
+
+    def _month_lines(
+        self, times: Collection[int], worded: Mapping[int, WordedDays]
+    ) -> Iterator[str]:
+        """What is asked of months in another language; their order is that of no file."""
+        for place, of in worded.items():
+            if place not in times:
+                such = f"{self._name(place)}, such as {shown(self.shape.column(place)[0], 40)}"
+                yield f"# ? date_format = {' or '.join(map(quoted, of.forms))}  # of {such}"
+        if worded:
+            found = dict.fromkeys(name for of in worded.values() for name in of.names)
+            named = ", ".join(shown(name, 20) for name in found)
+            yield f"# ? months = []  # all twelve, from January on, as in the file: here {named}"
 
     def _joined(self, times: Mapping[int, TimesFound]) -> JoinedTime | None:
         """The first time that seems to stand in several columns."""
