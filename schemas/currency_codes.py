@@ -193,8 +193,11 @@ def is_money_alone(text: str) -> bool:
     sign = text.strip(_AROUND)
     if sign in CODES or sign in _OF_ONE:
         return True
-    of_money = len(sign) <= _LONGEST and any(category(one) == "Sc" for one in sign)
-    return of_money or (sign in _OF_REGION and sign not in _OTHERWISE_TOO)
+    kinds = {category(one) for one in sign}
+    of_money = "Sc" in kinds and all(kind == "Sc" or kind[0] in "LM" for kind in kinds)
+    return (of_money and len(sign) <= _LONGEST) or (
+        sign in _OF_REGION and sign not in _OTHERWISE_TOO
+    )
 
 
 def _region(locale: str) -> str:

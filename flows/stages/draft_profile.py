@@ -153,7 +153,8 @@ class _Draft:
     def _number_lines(self, columns: Mapping[int, NumberSigns]) -> Iterator[str]:
         signs = NumberSigns.of(columns.values())
         either = signs.either - signs.decimal - signs.thousands
-        if len(signs.decimal) > 1 or signs.decimal & signs.thousands:
+        several = max(len(signs.decimal), len(signs.thousands)) > 1
+        if several or signs.decimal & signs.thousands:
             yield from self._differing(columns)
         elif signs.decimal == {","} or (not signs.decimal and signs.thousands == {"."}):
             yield 'decimal = ","'
@@ -192,7 +193,8 @@ class _Draft:
     def _differing(self, columns: Mapping[int, NumberSigns]) -> Iterator[str]:
         """What the numbers of columns are written with that do not agree."""
         alone = all(
-            len(of.decimal) <= 1 and not of.decimal & of.thousands for of in columns.values()
+            max(len(of.decimal), len(of.thousands)) <= 1 and not of.decimal & of.thousands
+            for of in columns.values()
         )
         what = "columns differ in them, see [fields.NAME]" if alone else "cells differ in them"
         yield f"# ? decimal and thousands: {what}"

@@ -65,6 +65,8 @@ def test_a_sign_of_money_that_all_cells_have_is_stated(
         (("12.5", "3", "4 b"), None),
         (("Floor 1.5", "Floor 2.5"), None),
         (("'1.50", "'2.50"), None),
+        # What may be a minus is of no currency.
+        (("\N{EN DASH}$1.50", "\N{EN DASH}$2.50"), None),
     ],
 )
 def test_what_may_be_a_sign_of_money_is_marked(
@@ -79,3 +81,21 @@ def test_what_may_be_a_sign_of_money_is_marked(
         assert f"# ? currency = [{told}" in text
     # 1.234 stays one or the other, whatever stands beside it.
     assert ("# ? decimal or thousands" in text) == ("R 1.234" in cells)
+
+
+@pytest.mark.parametrize(
+    ("rows", "where"),
+    [
+        (("1,234.50;1'234.50",), "columns differ in them, see [fields.NAME]"),
+        (("1,234.50;2", "1'234.50;2"), "cells differ in them"),
+        (("R$ 1.234,50;2", "R$ 1 234,50;2"), "cells differ in them"),
+    ],
+)
+def test_numbers_that_differ_in_their_thousands_are_marked(
+    tmp_path: Path, rows: Sequence[str], where: str
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("".join(f"{row}\n" for row in ("Net;Tax", *rows)))
+    text, draft = drafted(str(path))
+    assert f"# ? decimal and thousands: {where}\n" in text
+    assert (draft.decimal, draft.thousands) == (".", None)
