@@ -105,6 +105,10 @@ _OF_REGION = {
 
 Beside the sign of another currency each of them is a second one.
 """
+_OTHERWISE_TOO = frozenset({"Q", "R", "KM", "Br", "Bs", "B/", "DH", "Fr", "fr", "din", "р"})  # noqa: RUF001
+"""Of those, what may stand beside numbers that are no money: kilometres, a quarter, a Friday."""
+_LONGEST = 4
+"""Letters and signs of a sign such as `Bds$`."""
 # Source: Windows language code identifiers, as number formats of workbooks state them.
 _REGIONS = {
     0x409: "US",
@@ -182,6 +186,18 @@ def code_of_sign(sign: str, locale: str = "") -> str | None:
 def is_sign(text: str) -> bool:
     """Whether a text is, or has in it, a sign of money, be it known whose or not."""
     return text.strip(_AROUND) in _OF_REGION or any(category(one) == "Sc" for one in text)
+
+
+def is_money_alone(text: str) -> bool:
+    """Whether a text is a code or a sign of money, and nothing else that stands beside numbers."""
+    sign = text.strip(_AROUND)
+    if sign in CODES or sign in _OF_ONE:
+        return True
+    kinds = {category(one) for one in sign}
+    of_money = "Sc" in kinds and all(kind == "Sc" or kind[0] in "LM" for kind in kinds)
+    return (of_money and len(sign) <= _LONGEST) or (
+        sign in _OF_REGION and sign not in _OTHERWISE_TOO
+    )
 
 
 def _region(locale: str) -> str:

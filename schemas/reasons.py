@@ -129,14 +129,16 @@ REASONS = _by_code(
         "TooFewFields",
         "fields missing in the record",
         "The record has fewer fields than there are columns, or its line is too short for them.",
-        "Deliver every column, empty ones too.",
+        "Deliver every column, empty ones too; of columns of a fixed width the whole line, or say "
+        "short_lines in the feed profile.",
     ),
     Reason(
         "TooManyFields",
         "more fields than the header",
         "The record has more fields than there are columns, or its line is longer than they are.",
-        "Quote values that contain the delimiter. Where all records end with empty cells, say "
-        "unnamed_columns in the feed profile.",
+        "Where a delimiter is between values, quote those that contain it; where all records end "
+        "with empty cells, say unnamed_columns in the feed profile. Of columns of a fixed width, "
+        "say in positions what is behind the last one.",
     ),
     Reason(
         "StrayQuote",
@@ -361,7 +363,8 @@ REFUSALS = _by_code(
         "unsupported_format",
         "not CSV text",
         "not CSV text: {detail}",
-        "Deliver CSV, as it is or packed (.gz, .zst, .xz, .bz2, .zip).",
+        "Deliver CSV, as it is or packed (.gz, .zst, .xz, .bz2, .zip), or a workbook that is read "
+        "(.xlsx, .xlsm, .ods).",
     ),
     Reason("no_data", "header only", "a header but no record", "Deliver the records."),
     Reason("too_large", "over a limit", "over the limit: {detail}", "Raise the limit if meant."),

@@ -5,13 +5,14 @@ from collections.abc import Iterator, Mapping
 
 from connectors.files.content import shown
 from flows.stages.draft_shape import quoted
-from flows.steps.draft import Found
+from flows.steps.draft_numbers import Found
+from schemas.cells.numbers import BLANKS
 from schemas.counting import grouped, quantity
 
 FEW = 10
 """An example of fewer than one in so many cells may be a mistake."""
-_NO_SIGN = re.compile(r"[^A-Za-z\u00a2-\u00a5\u0e3f\u20a0-\u20cf$]")
-"""What is no sign and no letter of a currency."""
+_NO_SIGN = re.compile(f"[1.{BLANKS}]")
+"""What two examples of one sign of a currency may differ in."""
 
 
 def example_lines(key: str, found: Mapping[str, Found], usual: str = "") -> Iterator[str]:
@@ -29,12 +30,25 @@ def example_lines(key: str, found: Mapping[str, Found], usual: str = "") -> Iter
             )
 
 
-def currency_lines(found: Mapping[str, Found]) -> Iterator[str]:
-    """The key with the currencies that were found; of several, which a row has would be lost."""
+def currency_lines(found: Mapping[str, Found], maybe: Mapping[str, Found]) -> Iterator[str]:
+    """The key with the currencies that were found, and with what may be one."""
+    yield from _known_currencies(found)
+    for one, (count, example) in maybe.items():
+        told = f"{quantity(count, 'cell', grouped)} such as {shown(example, 20)}"
+        stated = f"currency: {quoted(one)} too?" if found else f"currency = [{quoted(one)}]"
+        yield f"# ? {stated}  # if it is one, {told}; of other texts, part takes the number"
+
+
+def _known_currencies(found: Mapping[str, Found]) -> Iterator[str]:
+    """The key with its examples; of several currencies, which a row has would be lost."""
     if len({_NO_SIGN.sub("", one) for one in found}) < 2:
-        yield from example_lines("currency", found)
-        return
-    yield f"# ? currency = [{', '.join(map(quoted, found))}]  # only if a column says which it is"
+        if not any(one.replace(".1", "1") in found for one in found if ".1" in one):
+            yield from example_lines("currency", found)
+            return
+        why = "not both: is the point before the 1 of the number, or of the sign?"
+    else:
+        why = "only if a column says which it is"
+    yield f"# ? currency = [{', '.join(map(quoted, found))}]  # {why}"
     for one, (count, example) in found.items():
         cells = quantity(count, "cell", grouped)
         yield f"#   {quoted(one)}: {cells}, such as {shown(example, 20)}"

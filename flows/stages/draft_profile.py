@@ -8,7 +8,6 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from connectors.files.archive import store
 from connectors.files.blocks import blocks
@@ -20,36 +19,24 @@ from connectors.files.scratch import scratch_folder
 from connectors.files.shape import Shape, shape_of
 from connectors.files.workbook import check_workbook
 from connectors.settings import Settings
+from flows.stages.draft_columns import INTEGERS, NAMED, NUMBERS, TIMES, column_lines, kinds_of
 from flows.stages.draft_encoding import encoding_of
 from flows.stages.draft_examples import currency_lines, example_lines
 from flows.stages.draft_shape import footer_lines, header_lines, odd_lines, quoted, text_lines
-from flows.steps.draft import (
-    NOTHING,
-    Between,
-    Found,
-    NumberSigns,
-    TimesFound,
-    digit_times,
-    times_of,
-)
 from flows.steps.draft_joined import JoinedTime, joined_time
-from flows.steps.draft_table import TableGuess, table_of
+from flows.steps.draft_months import WordedDays, worded_days
+from flows.steps.draft_numbers import Between, Found, NumberSigns
+from flows.steps.draft_table import table_of
+from flows.steps.draft_times import NOTHING, TimesFound, digit_times, times_of
 from schemas.counting import grouped, quantity
 from schemas.field import Field, Kind, Table
 from schemas.tables import EXTRACTS
 
 LOOKED_AT = 1 << 20
 """Bytes at the beginning of a file that a draft is made from, and as many at its end."""
-LIKE = 0.5
-"""How alike the names of a column and a field are, at the least, to be named together."""
-TIMES = (Kind.DATETIME, Kind.DATETIME_OFFSET)
-INTEGERS = (Kind.INTEGER, Kind.INTEGER64)
-NUMBERS = (Kind.DOUBLE, *INTEGERS)
 WORDS = (Kind.BOOLEAN,)
 BOOLEANS = {"true", "false", "1", "0"}
 _ISO_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}").fullmatch
-NAMED = 3
-"""Fields that are named beside a column."""
 
 
 def draft_profile(
@@ -120,11 +107,13 @@ class _Draft:
         times, numbers, empty = self._read_columns()
         table = table_of(self.shape.names, numbers, empty)
         making = table.places if table else ()
-        yield from self._nothing_lines({*times, *numbers, *making, *self._typed()})
+        worded = self._worded(times, numbers)
+        yield from self._nothing_lines({*times, *worded, *numbers, *making, *self._typed()})
         yield from self._number_lines(numbers)
-        yield from self._time_lines(times)
-        yield from self._unread_lines(times, numbers)
-        yield from self._columns(times, numbers, table)
+        yield from self._time_lines(times, worded)
+        yield from self._unread_lines({*times, *worded}, numbers)
+        may_be = kinds_of(self.shape, {*times, *worded}, numbers)
+        yield from column_lines(self.shape, self.table, may_be, table)
 
     def _read_columns(self) -> tuple[dict[int, TimesFound], dict[int, NumberSigns], list[int]]:
         """The columns of times, of numbers, and of nothing, by their places."""
@@ -141,6 +130,18 @@ class _Draft:
                 numbers[place] = signs
         return times, numbers, empty
 
+    def _worded(
+        self, times: Mapping[int, TimesFound], numbers: Collection[int]
+    ) -> dict[int, WordedDays]:
+        """The columns of days with months in another language, by their places."""
+        worded = {}
+        for place in range(len(self.shape.names)):
+            is_read = place in numbers or (place in times and not times[place].others)
+            told = [one for one in self.shape.column(place) if not NOTHING.fullmatch(one)]
+            if not is_read and (days := worded_days(told)):
+                worded[place] = days
+        return worded
+
     def _nothing_lines(self, places: Collection[int]) -> Iterator[str]:
         cells = (cell for place in sorted(places) for cell in self.shape.column(place))
         nothing = Counter(cell for cell in cells if NOTHING.fullmatch(cell))
@@ -152,9 +153,10 @@ class _Draft:
     def _number_lines(self, columns: Mapping[int, NumberSigns]) -> Iterator[str]:
         signs = NumberSigns.of(columns.values())
         either = signs.either - signs.decimal - signs.thousands
-        if len(signs.decimal) > 1 or signs.decimal & signs.thousands:
+        several = max(len(signs.decimal), len(signs.thousands)) > 1
+        if several or signs.decimal & signs.thousands:
             yield from self._differing(columns)
-        elif signs.decimal == {","}:
+        elif signs.decimal == {","} or (not signs.decimal and signs.thousands == {"."}):
             yield 'decimal = ","'
             either -= {"."}
         elif not signs.decimal and either:
@@ -168,17 +170,31 @@ class _Draft:
         elif signs.decimal and (signs.either - signs.decimal) and not signs.thousands:
             yield f"# ? thousands = {quoted(min(signs.either - signs.decimal))}"
         yield from example_lines("negative", signs.negative, usual="-1")
-        yield from currency_lines(signs.currency)
+        yield from currency_lines(signs.currency, signs.maybe_currency)
         for one in signs.words:
             yield f"# ? positive, negative or part: what stands around the 1 of {shown(one, 20)}"
+        yield from self._percent_lines(columns)
         for place, of in columns.items():
             if of.others.cells:
                 yield self._but(place, of.others, "no number", "no numbers")
 
+    def _percent_lines(self, columns: Mapping[int, NumberSigns]) -> Iterator[str]:
+        """What is asked of columns with percent signs; without one a number would be rejected."""
+        percents = {place: of for place, of in columns.items() if of.percent.cells}
+        where = "" if len(percents) == len(columns) else "; in [fields.NAME], as others have none"
+        for place, of in percents.items():
+            such = f"{self._name(place)}, such as {shown(of.percent.example, 20)}"
+            yield f'# ? percent = "share" or "points"  # {such}: 5 % is 0.05, or it is 5{where}'
+            if of.no_percent.cells:
+                yield self._but(
+                    place, of.no_percent, "without a percent sign", "without a percent sign"
+                )
+
     def _differing(self, columns: Mapping[int, NumberSigns]) -> Iterator[str]:
         """What the numbers of columns are written with that do not agree."""
         alone = all(
-            len(of.decimal) <= 1 and not of.decimal & of.thousands for of in columns.values()
+            max(len(of.decimal), len(of.thousands)) <= 1 and not of.decimal & of.thousands
+            for of in columns.values()
         )
         what = "columns differ in them, see [fields.NAME]" if alone else "cells differ in them"
         yield f"# ? decimal and thousands: {what}"
@@ -191,7 +207,9 @@ class _Draft:
                 )
                 yield f"#   {self._name(place)}: {such}"
 
-    def _time_lines(self, times: Mapping[int, TimesFound]) -> Iterator[str]:
+    def _time_lines(
+        self, times: Mapping[int, TimesFound], worded: Mapping[int, WordedDays]
+    ) -> Iterator[str]:
         written = {of.forms for of in times.values()}
         if agreed := [
             form for form in min(written, default=()) if all(form in one for one in written)
@@ -212,13 +230,28 @@ class _Draft:
             if of.others:
                 no_time = Found(of.others, of.example)
                 yield self._but(place, no_time, f"not {_forms(of)}", f"not {_forms(of)}")
+        yield from self._month_lines(times, worded)
         if zones:
             yield _zones(zones)
         joined = self._joined(times)
         if joined:
             yield from self._joined_lines(joined)
-        if any(not of.offsets for of in times.values()) and not (joined and joined.zones):
+        is_local = worded or any(not of.offsets for of in times.values())
+        if is_local and not (joined and joined.zones):
             yield '# ? zone = "Europe/Berlin" or offset = "Z"  # what a time without offset means'
+
+    def _month_lines(
+        self, times: Collection[int], worded: Mapping[int, WordedDays]
+    ) -> Iterator[str]:
+        """What is asked of months in another language; their order is that of no file."""
+        for place, of in worded.items():
+            if place not in times:
+                such = f"{self._name(place)}, such as {shown(self.shape.column(place)[0], 40)}"
+                yield f"# ? date_format = {' or '.join(map(quoted, of.forms))}  # of {such}"
+        if worded:
+            found = dict.fromkeys(name for of in worded.values() for name in of.names)
+            named = ", ".join(shown(name, 20) for name in found)
+            yield f"# ? months = []  # all twelve, from January on, as in the file: here {named}"
 
     def _joined(self, times: Mapping[int, TimesFound]) -> JoinedTime | None:
         """The first time that seems to stand in several columns."""
@@ -293,64 +326,10 @@ class _Draft:
     def _name(self, place: int) -> str:
         return quoted(shown(self.shape.names[place], 40))
 
-    def _columns(
-        self, times: Collection[int], numbers: Collection[int], guess: TableGuess | None
-    ) -> Iterator[str]:
-        fields = {field.name: field for field in self._fields()}
-        own = {name.casefold() for name in fields}
-        theirs = {folded(name) for name in self.shape.names}
-        places = {folded(name): place for place, name in reversed([*enumerate(self.shape.names)])}
-        making = guess.places if guess else ()
-        unknown = [
-            (place, self.shape.names[place])
-            for name, place in sorted(places.items(), key=lambda one: one[1])
-            if name and name not in own and place not in making
-        ]
-        if not unknown and not guess:
-            return
-        yield 'unknown_columns = "ignore"  # ? without it every column has to be mapped'
-        if guess:
-            yield from self._table_lines(guess)
-        yield ""
-        yield "[columns]"
-        left = [field for name, field in fields.items() if name.casefold() not in theirs]
-        for place, name in unknown:
-            cells = self.shape.column(place)
-            such = f"such as {shown(cells[0], 40)}" if cells else "always empty"
-            kinds = TIMES if place in times else NUMBERS if place in numbers else [*Kind]
-            yield _column(name, left, kinds, such)
-        if guess:
-            such = f"by unpivot: {shown(self.shape.names[making[0]], 40)}"
-            yield _column(guess.name, left, [*Kind], such)
-            cells = next(self.shape.column(at) for at in making if at in numbers)
-            yield _column(guess.value, left, NUMBERS, f"by unpivot: {shown(cells[0], 40)}")
-        if self.table:
-            yield ""
-            yield "[constants]"
-            yield from _constants(self.table, theirs)
-
-    def _table_lines(self, guess: TableGuess) -> Iterator[str]:
-        names = [shown(self.shape.names[place], 20) for place in guess.places]
-        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-        yield ""
-        yield f"# A guess, by what the columns {', '.join(names[:NAMED])}{more} are called:"
-        yield "# if each of their cells is a record of its own, it is"
-        yield "# ? [unpivot]"
-        yield f"# ? keep = [{', '.join(map(quoted, guess.keep))}]"
-        yield f"# ? name = {quoted(guess.name)}"
-        yield f"# ? value = {quoted(guess.value)}"
-
 
 def _zones(zones: Iterable[str]) -> str:
     named = ", ".join(f'{zone} = ""' for zone in zones)
     return f'# ? zones = {{ {named} }}  # what each means: "+01:00", or "Europe/Berlin"'
-
-
-def _column(name: str, fields: Sequence[Field], kinds: Collection[Kind], such: str) -> str:
-    fitting = [one.name for one in fields if one.kind in kinds]
-    first, *others = _alike(name, fitting) or [""]
-    more = f"; or {', '.join(others)}" if others else ""
-    return f'# ? {quoted(name)} = "{first}"  # {such}{more}'
 
 
 def _forms(of: TimesFound) -> str:
@@ -361,23 +340,3 @@ def _stated(forms: Sequence[str]) -> str:
     """A form as a profile states it, or several of which each cell has one."""
     listed = ", ".join(map(quoted, forms))
     return listed if len(forms) == 1 else f"[{listed}]"
-
-
-def _constants(table: Table, theirs: set[str]) -> Iterator[str]:
-    for field in table.delivered:
-        if field.needs_value and field.name.casefold() not in theirs:
-            yield f"# ? {field.name} = {_example(field)}  # required: of a column, or in all rows"
-
-
-def _example(field: Field) -> str:
-    if field.kind in INTEGERS:
-        return "0"
-    return '"0.00"' if field.kind is Kind.DOUBLE else '""'
-
-
-def _alike(name: str, fields: Sequence[str]) -> list[str]:
-    """The fields whose names are like that of a column; one that is left alone is one as well."""
-    bare = re.sub(r"[^a-z]", "", name.casefold())
-    names = {field.casefold(): field for field in fields}
-    found = get_close_matches(bare, names, n=NAMED, cutoff=LIKE)
-    return [names[one] for one in found] or ([*fields] if len(fields) == 1 else [])

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from flows.steps.draft import DAYS
+from flows.steps.draft_times import DAYS
 from schemas.cells.dates import date_form
 
 _FEWEST = 3

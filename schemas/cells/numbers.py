@@ -161,6 +161,8 @@ def check_forms(form: NumberForm) -> None:
             raise NoNumberForm(
                 f"{one!r} is no currency: what says the sign of a number is beside it"
             )
+    if form.implied:
+        _check_overpunched(form)
     both = {_around(one) for one in form.negative} & {_around(one) for one in form.positive}
     if both:
         before, behind = min(both)
@@ -174,6 +176,19 @@ def check_forms(form: NumberForm) -> None:
             raise NoNumberForm(
                 f"the decimal sign before the 1 of {text!r} could be that of a number, because it "
                 "may stand without it as well"
+            )
+
+
+def _check_overpunched(form: NumberForm) -> None:
+    """Refuse one letter right beside the digits, which may be the last of them and their sign."""
+    beside = [(one, _around(one)) for one in (*form.negative, *form.positive)]
+    beside += [(one, ("", _around(one)[1])) for one in form.currency]
+    for one, around in beside:
+        if any(len(text) == 1 and (text.isalpha() or text in "{}") for text in around):
+            raise NoNumberForm(
+                f"{one!r} with implied_decimals may be an overpunched sign, which is a digit too "
+                "(0001234J is -123.41) and is not read. Ask for a sign of its own; a flag of "
+                "another column is joined by a blank: '1 D'"
             )
 
 

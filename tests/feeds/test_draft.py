@@ -25,7 +25,8 @@ from connectors.files.shape import shape_of
 from connectors.settings import read_settings
 from flows.stages.draft_profile import draft_profile
 from flows.stages.try_profile import try_profile
-from flows.steps.draft import DAYS, NumberSigns, TimesFound, times_of
+from flows.steps.draft_numbers import NumberSigns
+from flows.steps.draft_times import DAYS, TimesFound, times_of
 from schemas.cells.numbers import exact_number
 from schemas.toml_text import read_toml
 from tests.examples import examples, in_long
@@ -65,6 +66,9 @@ def test_what_a_file_of_the_gallery_tells_is_stated_as_its_profile_has_it(feed: 
     elif "header_lines" not in shape:
         assert draft.header_line == shape.get("header_line", 1)
     assert ("# ? footer" in text) == ("footer" in shape)
+
+
+PERCENT = '# ? percent = "share" or "points"  # '
 
 
 @pytest.mark.parametrize(
@@ -113,6 +117,7 @@ def test_what_a_file_of_the_gallery_tells_is_stated_as_its_profile_has_it(feed: 
         (("1,234", "5,5"), 'decimal = ","', "thousands"),
         (("1.234", "5,5"), 'decimal = ","', "\nthousands"),
         (("1,234,567",), 'thousands = ","', "decimal"),
+        (("1.234.567", "1.234"), 'decimal = ","\nthousands = "."\n', "? thousands"),
         (("1,234.5",), 'thousands = ","', "decimal"),
         (("12,34,567.89", "1,234.50"), 'thousands = ","\ngroups = "lakh"\n', "? groups"),
         (("123,456.5", "12,345.5"), 'thousands = ","', "groups"),
@@ -185,7 +190,9 @@ def test_what_a_file_of_the_gallery_tells_is_stated_as_its_profile_has_it(feed: 
             "\nnegative",
         ),
         (("(1.50", "2"), 'unknown_columns = "ignore"', "negative"),
-        (("5 %",), "negative or part: what stands around the 1 of 1 %", "percent"),
+        (("5 %", "-7 %"), PERCENT + '"Value", such as 5 %: 5 % is 0.05, or it is 5\n', "negative"),
+        (("5%", "12"), '# ? "Value": 1 of 2 cells is without a percent sign, such as 12\n', "1%"),
+        (("%5", "%12"), "negative or part: what stands around the 1 of %1", "percent"),
     ],
 )
 def test_what_fits_two_readings_is_marked_and_not_stated(
@@ -796,3 +803,34 @@ def test_every_order_of_a_date_is_tried(cells: list[str], forms: set[str]) -> No
     found = times_of(cells)
     assert found is not None
     assert {*chain(*found.forms)} == forms
+
+
+@pytest.mark.parametrize(
+    ("column", "cells", "field", "is_offered"),
+    [
+        # What the column is called, its cells, a field with such a name, and whether it is offered.
+        ("Payment", ("1/3", "2/3"), DAY, False),
+        ("Payment", ("Café Account", "Rent"), DAY, False),
+        ("Payment", ("4711", "x", "y"), DAY, False),
+        ("Payment", ("03.11.", "x"), DAY, True),
+        ("Payment", ("11/2026",), DAY, True),
+        ("Payment", ("3 janv. 2026",), DAY, True),
+        ("Payment", ("1 46327 x", "y"), DAY, True),
+        ("Payment", ("-", "n/a"), DAY, True),
+        ("Payment", (), DAY, True),
+        ("Paid", ("Café Account", "Rent"), PAID, False),
+        ("Paid", ("-", "n/a"), PAID, True),
+        ("Paid", ("Rent 2 of 3",), PAID, True),
+        ("Paid", ("\u0664\u0665",), PAID, True),
+        # A map makes a number of any text.
+        ("Currency", ("EUR", "USD"), "CurrenciesId", True),
+    ],
+)
+def test_a_column_is_offered_for_what_its_cells_can_be(
+    tmp_path: Path, column: str, cells: Sequence[str], field: str, is_offered: bool
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("".join(f"{cell}\n" for cell in (f"No|{column}", *(f"1|{c}" for c in cells))))
+    offered = drafted(str(path))[0].split("[columns]")[1].split("[constants]")[0]
+    (line,) = (one for one in offered.splitlines() if one.startswith(f'# ? "{column}"'))
+    assert (field in line) == is_offered

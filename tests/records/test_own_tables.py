@@ -118,8 +118,8 @@ REFUSED = [
     ('type = "string"', 'type = "datetime"\nversion = true', "is said of another field already"),
     ('type = "string"', "", "fields.Reason.type is missing"),
     ('record = "payment"', 'record = "paymnt"', "Did you mean payment?"),
-    ('record = "payment"', 'record = "response_status"', "line 40: references.0.record ="),
-    ('record = "payment"', 'record = "insert_batch_data"', "references.0.record ="),
+    ('record = "payment"', 'record = "response_status"', "line 40: references.record ="),
+    ('record = "payment"', 'record = "insert_batch_data"', "references.record ="),
     ('record = "payment"', 'record = "refund"', "lead from refund back to it"),
     ('name = "refund"', 'name = "missing"', "name = 'missing' is taken"),
     ('type = "64-bit integer"', 'type = "64-bit integer"\nrules = ["NotEmpty"]', "for a string"),
@@ -167,6 +167,53 @@ def test_everything_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
         ["0.toml,", "line", "35:", "fields.Reason.type"],
         ["1.toml,", "line", "4:", "key"],
     ]
+
+
+FAULTS = [
+    # before, after, the line and the key that are told of it
+    ('name = "refund"', 'name = "Refund"', "2: name ="),
+    ('title = "Refund"', 'title = " "', "3: title ="),
+    ('key = ["Id", "TenantsId"]', 'key = ["Idd", "Tenant"]', "4: key = 'Idd'"),
+    ('key = ["Idd", "Tenant"]', 'key = ["Idd", "Tenant"]', "4: key = 'Tenant'"),
+    ('currency = "CurrenciesId"', 'currency = "Currency"', "5: currency ="),
+    ('type = "double"\nrequired = true', 'type = "money"\nrequired = 1', "21: fields.Amount.type"),
+    ("required = 1", "required = 1", "22: fields.Amount.required"),
+    ('type = "string"', 'type = "text"\nrules = ["A", "B"]', "36: fields.Reason.type"),
+    ('["A", "B"]', '["A", "B"]', "37: fields.Reason.rules = 'A'"),
+    ('["A", "B"]', '["A", "B"]', "37: fields.Reason.rules = 'B'"),
+    (VERSION, VERSION.replace("true", "false", 1), "32: fields.RefundedAt.version is for"),
+    ('field = "PaymentsId"', 'field = "Payment"', "40: references.field ="),
+    ('record = "payment"', 'record = "payments"', "41: references.record ="),
+    ("same_tenant = true", "same_tenant = 1", "42: references.same_tenant ="),
+]
+
+
+def test_no_fault_hides_another(tmp_path: Path) -> None:
+    """Whoever mends what was told has a record kind."""
+    text = REFUND
+    for before, after, _ in FAULTS:
+        assert before in text
+        text = text.replace(before, after, 1)
+    fault = read(tmp_path, text, REFUND.replace('"refund"', '"fee"'))
+    assert fault is not None
+    begin = f"{tmp_path}/0.toml, line "
+    told = sorted(line.removeprefix(begin) for line in fault.splitlines())
+    for line, said in zip(told, sorted(said for *_, said in FAULTS), strict=True):
+        assert line.startswith(said)
+
+
+def test_a_kind_that_may_be_in_a_file_with_faults_is_not_missing(tmp_path: Path) -> None:
+    fee = REFUND.replace('"refund"', '"fee"').replace('"payment"', '"refund"')
+    for text in (REFUND.replace('"refund"', '"Refund"'), 'name = "Refund"', "name ="):
+        fault = read(tmp_path, text, fee)
+        assert fault is not None
+        assert "1.toml" not in fault
+    # One that can be read has only other fields than meant: what is known of it is told.
+    fault = read(
+        tmp_path, REFUND.replace('"double"', '"money"'), fee.replace('"refund"', '"refnd"')
+    )
+    assert fault is not None
+    assert fault.splitlines()[1].startswith(f"{tmp_path}/1.toml, line 40: references.record = ")
 
 
 def test_a_folder_that_is_named_is_there(tmp_path: Path) -> None:

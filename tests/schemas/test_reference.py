@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from connectors.files.content import WORKBOOKS
 from schemas.derived import reference
 from schemas.derived.json_text import csv_template
 from schemas.operations import OPERATIONS
@@ -65,3 +66,10 @@ def test_the_command_prints_the_page_or_a_header(capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().out == ",".join(EXTRACTS["message_tone"].columns) + "\n"
     with pytest.raises(SystemExit, match="tone is no extract"):
         reference.main(["tone"])
+
+
+def test_what_to_do_is_said_of_each_kind_of_file() -> None:
+    """Lines of a fixed width have no quotes, and a workbook need not become CSV."""
+    for code in ("TooFewFields", "TooManyFields"):
+        assert "fixed width" in REASONS[code].remedy
+    assert all(suffix in REFUSALS["unsupported_format"].remedy for suffix in WORKBOOKS)

@@ -39,7 +39,7 @@ from flows.steps.frames.beyond import exact_sum
 from flows.steps.frames.parts import PartedRows, columns_of, parts_of
 from schemas.breaks import Money
 from schemas.frame_types import WORD
-from schemas.own_tables import TIMES
+from schemas.own_checks import TIMES
 from schemas.tables import EXTRACTS
 
 Moments = Callable[[pl.DataFrame], pl.DataFrame]

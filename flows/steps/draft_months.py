@@ -1,0 +1,97 @@
+"""Days whose month is a word of another language than English: in which form, and what words."""
+
+import calendar
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+MONTHS = 12
+_ENGLISH = {name.casefold() for name in (*calendar.month_name, *calendar.month_abbr)}
+_TWO_NUMBERS = re.compile(r"(\D*)([0-9]{4}|[0-9]{1,2})(\D+)([0-9]{4}|[0-9]{1,2})(\D*)")
+_CLOCK = re.compile(r"(.*\D)[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?", re.DOTALL)
+_WORD = re.compile(r"[^\s\d.,;:/'\u2019_-]+(?:\.(?=\s|$))?")
+_SHORT = 2
+"""Letters of a word such as `de`, which stands beside the month in some languages."""
+_YEARS, _DAYS = range(1900, 2100), range(1, 32)
+
+
+class WordedDays(NamedTuple):
+    """How the cells of a column are days with the month in words."""
+
+    forms: tuple[str, ...]
+    """By which all of them may be days."""
+    names: tuple[str, ...]
+    """What is there of the months, in the order of the cells."""
+
+
+class _Day(NamedTuple):
+    """A cell that may be a day, with `{}` for what is in it."""
+
+    template: str
+    numbers: tuple[str, str]
+    name: str
+    clock: str
+    """The form of what stands behind it."""
+
+    @property
+    def alike(self) -> tuple[str, str]:
+        """What all cells of a column have to agree in."""
+        return self.template, self.clock
+
+
+def worded_days(cells: Iterable[str]) -> WordedDays | None:
+    """How all cells are a day, a word and a year in one order; None: they are not, or in English.
+
+    Which month a word is, is not asked: nobody knows the names that are not there.
+    """
+    days: list[_Day] = []
+    names: dict[str, str] = {}
+    for cell in dict.fromkeys(cells):
+        day = _day(cell)
+        if day is None or (days and day.alike != days[0].alike):
+            return None
+        days.append(day)
+        names.setdefault(day.name.casefold(), day.name)
+    if not days or len(names) > MONTHS or names.keys() <= _ENGLISH:
+        return None
+    of_each = list(zip(*(day.numbers for day in days), strict=True))
+    forms = tuple(
+        f"{days[0].template.format(*order)}{days[0].clock}"
+        for order in (("%d", "%Y"), ("%Y", "%d"), ("%d", "%y"), ("%y", "%d"))
+        if all(map(_may_all_be, order, of_each))
+    )
+    return WordedDays(forms, tuple(names.values())) if forms else None
+
+
+def _may_all_be(directive: str, numbers: Sequence[str]) -> bool:
+    if directive == "%Y":
+        return all(int(one) in _YEARS for one in numbers)
+    if directive == "%y":
+        return all(len(one) == len("26") for one in numbers)
+    return all(int(one) in _DAYS for one in numbers)
+
+
+def _day(cell: str) -> _Day | None:
+    """A cell of two numbers and one word; None: it is another thing."""
+    clock = ""
+    if timed := _CLOCK.fullmatch(cell):
+        cell, clock = timed[1], "%H:%M:%S" if timed[2] else "%H:%M"
+    found = _TWO_NUMBERS.fullmatch(cell)
+    if found is None or {*"%{}"} & {*cell}:
+        return None
+    words = [word for word in _WORD.finditer(cell) if word[0][0].isalpha()]
+    words = [word for word in words if len(word[0]) > _SHORT] or words
+    if len(words) != 1:
+        return None
+    places = [*sorted([found.span(2), found.span(4), words[0].span()])]
+    marks = ["%B" if place == words[0].span() else "{}" for place in places]
+    around = [(0, 0), *places, (len(cell), len(cell))]
+    between = [cell[one[1] : other[0]] for one, other in pairwise(around)]
+    template = "".join(_alternating(between, marks))
+    return _Day(template, (found[2], found[4]), words[0][0], clock)
+
+
+def _alternating(texts: Sequence[str], marks: Sequence[str]) -> Iterator[str]:
+    for text, mark in zip(texts, [*marks, ""], strict=True):
+        yield from (text, mark)

@@ -1,0 +1,222 @@
+"""How the cells of a column are numbers: what stands between their digits, and around them."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
+
+from flows.steps.draft_marks import (
+    Mark,
+    NumberCell,
+    bare,
+    currencies_of,
+    has_percent,
+    is_negative,
+    mark_of,
+    unsigned,
+)
+from schemas.cells.numbers import BLANK, BLANKS, GROUPS, LAST_GROUP
+
+_CORE = re.compile(rf"[0-9](?:[0-9.,'{BLANKS}]*[0-9])?")
+_NO_SIGN, _SIGN = r"[^-+()\N{MINUS SIGN}]*", r"[-+\N{MINUS SIGN}]?"
+_SIGNED = re.compile(rf"{_NO_SIGN}(?:{_SIGN}|\({_NO_SIGN}\)){_NO_SIGN}")
+"""One sign, or brackets: of two signs nobody knows what they say together."""
+_NUMBERS = 2 / 3
+"""The share of cells that are numbers, which tells what the others are meant to be."""
+
+
+class Between(NamedTuple):
+    """What stands between the digits of a number."""
+
+    decimal: str = ""
+    thousands: str = ""
+    either: str = ""
+    """The sign that may be one or the other: `1.234`."""
+    groups: str = ""
+    """Which of `GROUPS` its digits are in, if they cannot be in others."""
+
+
+class Found(NamedTuple):
+    """Cells that are alike."""
+
+    cells: int
+    example: str
+    """The first of them."""
+
+
+NONE = Found(0, "")
+
+
+@dataclass(slots=True)
+class NumberSigns:
+    """What the numbers of some columns are written with."""
+
+    cells: int = 0
+    between: dict[Between, Found] = field(default_factory=dict)
+    around: dict[str, Found] = field(default_factory=dict)
+    """By what stands around the digits, with 1 for them."""
+    maybe: set[Mark] = field(default_factory=set)
+    """What may be a currency around them, and may be another thing."""
+    others: Found = NONE
+    """Cells that are no numbers."""
+
+    @classmethod
+    def of(cls, columns: Iterable["NumberSigns"]) -> "NumberSigns":
+        """What was found of several columns."""
+        all_of = cls()
+        for one in columns:
+            all_of.cells += one.cells
+            for between, found in one.between.items():
+                _add(all_of.between, between, *found)
+            for around, found in one.around.items():
+                _add(all_of.around, around, *found)
+            all_of.maybe |= one.maybe
+        return all_of
+
+    def add(self, cells: Iterable[str]) -> bool:
+        """Look at the cells of a column; False: most of them are no numbers."""
+        counts = Counter(cells)
+        read = {cell: written for cell in counts if (written := _written(cell))}
+        sure, maybe = currencies_of({written: counts[cell] for cell, written in read.items()})
+        known = sure | maybe
+        numbers = {
+            cell: written
+            for cell, written in read.items()
+            if (mark := mark_of(written.around)).is_word or mark in known
+        }
+        count = sum(counts[cell] for cell in numbers)
+        if not counts or count < _NUMBERS * counts.total():
+            return False
+        self.cells += count
+        self.maybe |= maybe
+        for cell in counts:
+            if written := numbers.get(cell):
+                _add(self.between, _between(written.digits), counts[cell], cell)
+                _add(self.around, written.around, counts[cell], cell)
+            else:
+                before, example = self.others
+                self.others = Found(before + counts[cell], example or cell)
+        return True
+
+    @property
+    def decimal(self) -> set[str]:
+        """Signs before decimals."""
+        return {one.decimal for one in self.between} - {""}
+
+    @property
+    def thousands(self) -> set[str]:
+        """Signs between groups of three digits."""
+        return {one.thousands for one in self.between} - {""}
+
+    @property
+    def either(self) -> set[str]:
+        """Signs that may be one or the other: `1.234`."""
+        return {one.either for one in self.between} - {""}
+
+    @property
+    def groups(self) -> set[str]:
+        """Which of `GROUPS` some of the digits have to be in."""
+        return {one.groups for one in self.between} - {""}
+
+    @property
+    def negative(self) -> dict[str, Found]:
+        """Examples of minus one."""
+        return self._examples(is_negative, bare)
+
+    @property
+    def currency(self) -> dict[str, Found]:
+        """Examples of one with a sign or a code of a currency."""
+        return self._examples(
+            lambda around: not (mark := mark_of(around)).is_word and mark not in self.maybe,
+            unsigned,
+        )
+
+    @property
+    def maybe_currency(self) -> dict[str, Found]:
+        """Examples of one with a text that may be a sign of a currency."""
+        return self._examples(lambda around: mark_of(around) in self.maybe, unsigned)
+
+    @property
+    def percent(self) -> Found:
+        """Numbers with a percent sign."""
+        return self._examples(has_percent, lambda _: "").get("", NONE)
+
+    @property
+    def no_percent(self) -> Found:
+        """Numbers without one."""
+        return self._examples(lambda one: not has_percent(one), lambda _: "").get("", NONE)
+
+    @property
+    def words(self) -> dict[str, Found]:
+        """What stands around numbers and is neither a sign nor a currency."""
+        return self._examples(
+            lambda around: unsigned(bare(around)) not in ("1", "+1"),
+            lambda around: unsigned(bare(around)),
+        )
+
+    def _examples(
+        self, holds: Callable[[str], bool], bare: Callable[[str], str]
+    ) -> dict[str, Found]:
+        found: dict[str, Found] = {}
+        for around, (count, example) in self.around.items():
+            if holds(around):
+                _add(found, bare(around), count, example)
+        return dict(sorted(found.items()))
+
+
+_Sort = TypeVar("_Sort")
+
+
+def _add(found: dict[_Sort, Found], sort: _Sort, count: int, example: str) -> None:
+    before, first = found.get(sort, (0, example))
+    found[sort] = Found(before + count, first)
+
+
+def _between(core: str) -> Between:
+    signs = [sign for sign in core if not sign.isdigit()]
+    if not signs:
+        return Between()
+    (groups, *others), last = _groups(core), signs[-1]
+    only = "" if others else groups
+    behind = len(core) - core.rindex(last) - 1
+    if signs[0] != last and _thousands(signs[0]) != _thousands(last):
+        return Between(last, _thousands(signs[0]), groups=only)
+    if len(signs) > 1 or last not in ".,":
+        return Between(thousands=_thousands(last), groups=only)
+    if behind == 3 and not core.startswith("0"):
+        return Between(either=last)
+    return Between(last)
+
+
+def _written(cell: str) -> NumberCell | None:
+    """A cell that is a number if what is around its digits belongs to one; None: it is not."""
+    core = _CORE.search(cell)
+    if not core or not _groups(core[0]) or not _SIGNED.fullmatch(cell):
+        return None
+    before, behind = cell[: core.start()], cell[core.end() :]
+    return None if any(map(str.isdigit, behind)) else NumberCell(f"{before}1{behind}", core[0])
+
+
+def _groups(core: str) -> list[str]:
+    """Which of `GROUPS` its signs may be between, the last one maybe before decimals."""
+    first, *groups = re.split("[^0-9]", core)
+    signs = [sign for sign in core if not sign.isdigit()]
+    if signs and signs[-1] in ".," and signs.count(signs[-1]) == 1:
+        groups.pop()
+        signs.pop()
+    if not groups:
+        return [*GROUPS]
+    alike = len({_thousands(sign) for sign in signs}) == 1
+    # Other signs between other groups are those of telephone numbers.
+    return [
+        name
+        for name, size in GROUPS.items()
+        if alike and (size == LAST_GROUP or signs[0] == ",")
+        if len(first) <= size and len(groups[-1]) == LAST_GROUP
+        if all(len(group) == size for group in groups[:-1])
+    ]
+
+
+def _thousands(sign: str) -> str:
+    return BLANK if sign in BLANKS else sign

@@ -1,0 +1,175 @@
+"""How the cells of a column are times: the forms that fit most of them, and what they miss."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from itertools import chain, islice
+from typing import NamedTuple
+
+from schemas.cells.counted_times import EPOCHS, counted_time
+from schemas.cells.dates import NoForm, date_form
+from schemas.cells.reading import Moment, read_moment
+
+DAYS = (
+    *("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d"),
+    "%Y.%m.%d",
+    *("%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%d-%b-%y", "%d.%m.%y", "%d/%m/%y", "%m/%d/%y"),
+    *("%d-%m-%y", "%y-%m-%d", "%y/%m/%d", "%y.%m.%d", "%Y%m%d"),
+    *("%b %d, %Y", "%B %d, %Y", "%b %d %Y"),
+)
+DIGITS = ("%Y%m%d", "%d%m%Y", "%m%d%Y", "%y%m%d", "%d%m%y", "%Y%m%d%H%M%S", "%Y%m%d%H%M")
+"""Forms of digits in a row."""
+_YEARS = range(1980, 2100)
+"""Of most times; what is none in them is a number."""
+CLOCKS = (
+    *("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", "T%H:%M:%S", "T%H:%M:%S.%f"),
+    *(" %I:%M %p", " %I:%M:%S %p", " %H:%M:%S %z", " %H:%M:%S%z", "T%H:%M:%S%z"),
+)
+NOTHING = re.compile(r"n/?a|#n/a|null|none|nil|nan|-+|[?.]|\\N", re.IGNORECASE)
+"""What is written where there is no number and no time."""
+_ZONED = re.compile(r"(.*[0-9](?: ?[AaPp][Mm])?)( ?)([A-Z][A-Za-z]{1,4})", re.DOTALL)
+"""A time with the name of its zone."""
+_MOST_ZONES = 8
+_PROBED = 50
+"""Cells that a form of times is tried on first."""
+
+
+_TIMES = 1 / 2
+"""The share of cells that tells what the others are meant to be: few texts look like a time."""
+
+
+_DIGITS, _NAME = re.compile(r"\d+"), re.compile(r"[^\W\d_]{3}")
+_COUNTED = 5
+"""Digits in a row that may be a day or a moment by themselves."""
+
+
+def may_be_time(cell: str) -> bool:
+    """Whether a profile could state a form by which it is a time; there is none for `2/3`.
+
+    What a sender leaves out may be added to it, as the year of `03.11.`.
+    """
+    sizes = [len(digits) for digits in _DIGITS.findall(cell)]
+    if len(sizes) > 2 or max(sizes, default=0) >= _COUNTED:
+        return True
+    has_year, has_name = 4 in sizes, _NAME.search(cell) is not None
+    if len(sizes) == 2:
+        return has_year or has_name or sizes == [2, 2]
+    return has_year and has_name
+
+
+class TimesFound(NamedTuple):
+    """How the cells of a column are times."""
+
+    forms: tuple[tuple[str, ...], ...]
+    """What fits equally many, a form or several of one day; none: ISO 8601, which needs no form."""
+    others: int
+    """How many cells are written in another way."""
+    example: str
+    """The first of those."""
+    zones: tuple[str, ...] = ()
+    """The names of zones that stand for %Z."""
+    offsets: bool = False
+    """Whether each says itself what moment it is."""
+
+
+def times_of(cells: Sequence[str]) -> TimesFound | None:
+    """How most cells of a column are times; None: they are none, or numbers in a row."""
+    counts = Counter(cells)
+    if all(map(str.isdigit, counts)):
+        return None
+    plain = _iso_times(counts)
+    if plain and not plain.others:
+        return plain
+    found = time_forms(counts)
+    least = min((left for left, _ in found.values()), default=None)
+    if least != 0 and (several := _several_forms(counts)):
+        return TimesFound(several, 0, "", offsets=_have_offsets(several))
+    if least is None:
+        return plain or _zoned_times(counts)
+    if plain and plain.others <= least:
+        return plain
+    forms = tuple((form,) for form, (left, _) in found.items() if left == least)
+    return TimesFound(forms, *found[forms[0][0]], offsets=_have_offsets(forms))
+
+
+def _have_offsets(forms: Iterable[Sequence[str]]) -> bool:
+    return all("%z" in form for form in chain.from_iterable(forms))
+
+
+def _several_forms(cells: Collection[str]) -> tuple[tuple[str, ...], ...]:
+    """The forms of one day by which each cell is a time; of each day by which all are."""
+    probed = [*islice(cells, _PROBED)]
+    days = [day for day in DAYS if _forms_of(day, probed)]
+    return tuple(forms for day in days if (forms := _forms_of(day, cells)))
+
+
+def _forms_of(day: str, cells: Iterable[str]) -> tuple[str, ...]:
+    """The forms with this day by which the cells are times; none, if one of them is not."""
+    found, left = [], {*cells}
+    for clock in CLOCKS:
+        try:
+            wall = date_form(f"{day}{clock}").wall
+        except NoForm:
+            continue
+        read = {cell for cell in left if not isinstance(wall(cell), str)}
+        found += [f"{day}{clock}"] if read else []
+        left -= read
+    return () if left else tuple(found)
+
+
+def _iso_times(counts: Counter[str]) -> TimesFound | None:
+    """How most cells are times that need no form; None: most are not."""
+    read = {cell: read_moment(cell, offset_required=False) for cell in counts}
+    moments = {cell: one for cell, one in read.items() if isinstance(one, Moment)}
+    left = counts.total() - sum(counts[cell] for cell in moments)
+    if not moments or left > (1 - _TIMES) * counts.total():
+        return None
+    example = next((cell for cell in counts if cell not in moments), "")
+    has_offsets = all(moment.offset is not None for moment in moments.values())
+    return TimesFound((), left, example, offsets=has_offsets)
+
+
+def _zoned_times(counts: Mapping[str, int]) -> TimesFound | None:
+    """How cells are times with the name of a zone behind each; None: they are not."""
+    read = [match for match in map(_ZONED.fullmatch, counts) if match]
+    zones, blanks = {match[3] for match in read}, {match[2] for match in read}
+    if len(read) != len(counts) or len(zones) > _MOST_ZONES or len(blanks) != 1:
+        return None
+    bare = times_of([match[1] for match in read for _ in range(counts[match[0]])])
+    if bare is None or bare.others or not all("%M" in form for form in chain(*bare.forms)):
+        return None
+    forms = tuple(tuple(f"{form}{min(blanks)}%Z" for form in one) for one in bare.forms)
+    return TimesFound(forms, 0, "", tuple(sorted(zones)), offsets=True)
+
+
+def digit_times(cells: Collection[str]) -> list[str]:
+    """The forms by which all cells, which are digits, are times."""
+    forms = [form for form in DIGITS if _all_read(cells, date_form(form).wall)]
+    return forms + [name for name in EPOCHS if _all_read(cells, partial(counted_time, form=name))]
+
+
+def _all_read(cells: Collection[str], wall: Callable[[str], datetime | str]) -> bool:
+    read = map(wall, cells)
+    return all(isinstance(one, datetime) and one.year in _YEARS for one in read)
+
+
+def time_forms(counts: Mapping[str, int]) -> dict[str, tuple[int, str]]:
+    """The forms by which most cells are times, with how many cells are not, and the first of those.
+
+    `counts` says how often each cell is there.
+    """
+    found, of, probed = {}, sum(counts.values()), [*islice(counts, _PROBED)]
+    for form in (f"{day}{clock}" for day in DAYS for clock in CLOCKS):
+        try:
+            wall = date_form(form).wall
+        except NoForm:
+            continue
+        if sum(not isinstance(wall(cell), str) for cell in probed) * 3 < len(probed):
+            continue
+        others = [cell for cell in counts if isinstance(wall(cell), str)]
+        left = sum(counts[cell] for cell in others)
+        if left <= (1 - _TIMES) * of:
+            found[form] = left, next(iter(others), "")
+    return found

@@ -1,0 +1,125 @@
+"""What of a record kind of one's own cannot hold together, told all at once with its key.
+
+A field, or a reference, with a fault of its own is left out where what it is meant to be matters:
+one mistake is told once.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from schemas.field import Kind, Rule, Table
+from schemas.toml_text import suggestion
+
+TIMES = (Kind.DATETIME, Kind.DATETIME_OFFSET)
+INTEGERS = (Kind.INTEGER, Kind.INTEGER64)
+INSERT_BATCH_DATA = "insert_batch_data"
+"""The one documented record without a table of its own: nothing can refer to a row of it."""
+REFERENCES = "references."
+"""What the key of a reference begins with; behind it is its number, for the line that it is on."""
+
+
+class KeyFault(ValueError):
+    """What is wrong with a key."""
+
+    def __init__(self, key: str, said: str) -> None:
+        self.key = key
+        if key.startswith(REFERENCES):
+            # Whoever writes [[references]] does not count them: the line says which one.
+            named = key.removeprefix(REFERENCES).partition(".")[2]
+            key = f"{REFERENCES}{named}".rstrip(".")
+        super().__init__(f"{key} {said}")
+
+
+@dataclass(frozen=True, slots=True)
+class Others:
+    """The record kinds that one of one's own may refer to."""
+
+    tables: Mapping[str, Table]
+    unsure: Mapping[str, Collection[str]]
+    """By kind the fields of which nobody knows what they are meant to be."""
+    complete: bool
+    """Whether these are all, as each file says what it defines."""
+
+
+def table_faults(
+    table: Table, unsure: Collection[str], *, has_currency: bool
+) -> Iterator[KeyFault]:
+    """What is wrong with fields that are right by themselves.
+
+    `has_currency` says that a currency is stated, be it right or not.
+    """
+    yield from _marks(table, unsure)
+    sure = {name: of for name, of in table.by_name.items() if name not in unsure}
+    if table.amounts and not has_currency:
+        yield KeyFault("currency", "is missing. Name the field that says what money is in.")
+    if table.currency in sure and sure[table.currency].kind is not Kind.INTEGER:
+        yield KeyFault("currency", "has to be of type integer, as currencies are everywhere.")
+    for name in table.key:
+        if name in sure and not sure[name].needs_value:
+            yield KeyFault(f"fields.{name}", "is of the key. Make it required = true.")
+    if table.tenant in sure and sure[table.tenant].kind is not Kind.INTEGER:
+        yield KeyFault("fields.TenantsId", "says whose a record is: it has to be an integer.")
+    for one in sure.values():
+        of_text = [rule.value for rule in one.rules if rule is not Rule.NOT_NULL]
+        if of_text and one.kind is not Kind.STRING:
+            yield KeyFault(f"fields.{one.name}.rules", f"has {of_text[0]}, which is for a string.")
+
+
+def _marks(table: Table, unsure: Collection[str]) -> Iterator[KeyFault]:
+    for mark, kinds, what in (
+        ("amount", (Kind.DOUBLE,), "a double"),
+        ("version", (*TIMES, *INTEGERS), "a datetime or an integer"),
+        ("business_date", TIMES, "a datetime"),
+    ):
+        marked = [one for one in table.fields if getattr(one, mark)]
+        fitting = [one for one in marked if one.name in unsure or one.kind in kinds]
+        for one in marked:
+            if one not in fitting:
+                yield KeyFault(f"fields.{one.name}.{mark}", f"is for {what}.")
+        for one in fitting[1:] if mark != "amount" else ():
+            yield KeyFault(f"fields.{one.name}.{mark}", "is said of another field already.")
+        for one in fitting[:1] if mark == "version" else ():
+            if not one.required and one.name not in unsure:
+                # Of a record without one nobody can say whether it is the older.
+                at = f"fields.{one.name}.version"
+                yield KeyFault(at, "is for a field that all records have. Make it required = true.")
+
+
+def reference_faults(
+    at: str, table: Table, unsure: Collection[str], told: Mapping[str, Any], others: Others
+) -> Iterator[KeyFault]:
+    """What is wrong with a reference, of which `told` has the keys that are right by themselves."""
+    known = {
+        name: of for name, of in others.tables.items() if of.extract and name != INSERT_BATCH_DATA
+    }
+    record = told.get("record")
+    if record not in known:
+        if record is not None and others.complete:
+            yield KeyFault(f"{at}.record", f"= {record!r}: {suggestion(record, [*known])}")
+        return
+    target, unsure_there = known[record], others.unsure.get(record, ())
+    column, field = told.get("column"), told.get("field")
+    if column is not None and column not in target.by_name:
+        told_of = suggestion(column, target.columns, "Its fields")
+        yield KeyFault(f"{at}.column", f"= {column!r}: {told_of}")
+        column = None
+    ends = [
+        of.by_name[name].kind
+        for of, name, left in ((table, field, unsure), (target, column, unsure_there))
+        if name is not None and name not in left
+    ]
+    if len(ends) == 2 and not {*ends} <= {*INTEGERS}:
+        yield KeyFault(at, "is not from an integer to an integer, as a reference has to be.")
+    if not told.get("same_tenant"):
+        return
+    if not (table.tenant and target.tenant):
+        yield KeyFault(f"{at}.same_tenant", "is for records with TenantsId on both sides.")
+        return
+    tenants = [
+        of.by_name[of.tenant]
+        for of, left in ((table, unsure), (target, unsure_there))
+        if of.tenant and of.tenant not in left
+    ]
+    if not all(one.required for one in tenants):
+        yield KeyFault(f"{at}.same_tenant", "is for records that all have a TenantsId: required.")
