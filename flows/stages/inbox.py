@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Literal
 
 from connectors.errors import DeliveryError, EvidenceBroken, ReconError
+from connectors.files.arrivals import Arrival, Wait
 from connectors.files.atomic import room_left
 from connectors.files.content import shown
-from connectors.files.inbox import Arrival, Inbox, Wait, Waiting, paths_of
+from connectors.files.inbox import Inbox, Waiting, paths_of
 from connectors.files.profile import Profile
 from connectors.postgres import ledger
 from connectors.postgres.overview import count_taken_back
