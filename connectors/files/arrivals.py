@@ -1,7 +1,9 @@
 """What one look at an inbox finds: which files are complete, and which are one delivery."""
 
+import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import unicodedata
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,8 +11,10 @@ from connectors.errors import DeliveryError
 from connectors.files.content import shown
 from connectors.files.delivery import BESIDE_SUFFIXES, CONTROL_NAME, UNFINISHED, Source
 from connectors.files.manifest import files_of
+from connectors.files.unpack import PACKED
 
 SIDECAR = ".manifest.json"
+ZIP = ".zip"
 OURS = frozenset({"archive", "quarantine"})
 
 Wait = Callable[[float], None]
@@ -57,58 +61,63 @@ def look_at(folder: Path, settle_seconds: float, wait: Wait) -> Arrivals:
     is complete when it did not change while we waited. What a manifest may name that cannot be
     read, or is not there yet, is not taken in without it.
     """
-    first = seen = _files(folder)
-    told = _manifests(folder, seen)
-    groups = list(_groups(seen, told))
+    there = _entries(folder)
+    first = seen = _files(there)
+    told = _manifests(folder, there)
+    named = _named(there, told)
+    groups = list(_groups(seen, told, _bearers(there, named)))
     unfinished = {}
     if any(not _proven(group, seen, told) for group in groups):
         wait(settle_seconds)
-        later = _files(folder)
-        unfinished = {name: "has just arrived" for name in later if name not in seen}
-        seen = {name: one for name, one in seen.items() if later.get(name) == one}
-    unfinished |= _unfinished(folder)
+        there = _entries(folder)
+        later = _files(there)
+        unfinished = {name: "has just arrived" for name in later if name not in first}
+        seen = {name: one for name, one in first.items() if later.get(name) == one}
+    unfinished |= {name: "is being written" for name in there if _is_unfinished(name)}
+    broken = {name: why for name, why in told.items() if isinstance(why, str)}
+    awaited_marks = _marks([*unfinished, *broken], _bearers(there, named))
+    otherwise = _named_otherwise(first, named)
     complete = []
-    expected = _marks(unfinished)
     for group in groups:
         absent = [name for name in group.names if name not in seen]
-        absent += [mark for name in group.names for mark in expected.get(name, ())]
+        absent += [mark for name in group.names for mark in awaited_marks.get(name, ())]
         if absent:
             unfinished[group.names[0]] = f"not there yet, or changing: {', '.join(absent)}"
+        elif meant := otherwise.get(group.names[0]):
+            unfinished[group.names[0]] = f"may be {shown(meant)}, which {named[meant]} names"
         else:
-            complete.append(replace(group, seen=tuple(seen[name] for name in group.names)))
-    broken = {name: why for name, why in told.items() if isinstance(why, str)}
-    unfinished |= {name: "is changing" for name in broken if name in first and name not in seen}
+            as_seen = tuple(seen[name] for name in group.names)
+            complete.append(replace(group, seen=as_seen))
+    changing = [name for name in told if name in first and name not in seen]
+    unfinished |= {name: "is changing" for name in changing if name in broken}
     unreadable = {name: why for name, why in broken.items() if name not in unfinished}
-    # A manifest that is read waits for its own files and holds back nothing else.
+    # A manifest that is read, and stays as it is, waits for its own files and holds no others back.
     awaited = [_final(name) for name in unfinished if name in broken or name not in told]
-    if held_by := [*filter(_is_common, awaited), *unreadable]:
+    if held_by := [*filter(_is_common, [*awaited, *changing]), *unreadable]:
         # The manifest may name what would be taken for a delivery of its own now.
         held_back = [one for one in complete if not any(map(_is_common, one.names))]
         unfinished |= {one.names[0]: f"waits for {held_by[0]}" for one in held_back}
         complete = [one for one in complete if any(map(_is_common, one.names))]
     known = {*unfinished, *unreadable, *(name for group in groups for name in group.names)}
-    left_alone = tuple(sorted(_others(folder, known)))
+    left_alone = tuple(
+        name + ("/" if (folder / name).is_dir() else "") for name in there if name not in known
+    )
     return Arrivals(tuple(complete), unfinished, unreadable, left_alone)
 
 
-def _files(folder: Path) -> dict[str, Seen]:
-    names = (path.name for path in sorted(folder.iterdir()))
-    wanted = (name for name in names if not name.startswith(".") and not _is_unfinished(name))
-    found = ((name, seen_at(folder / name)) for name in wanted)
-    return {name: seen for name, seen in found if seen is not None}
+def _entries(folder: Path) -> dict[str, Seen | None]:
+    """What others put into an inbox, by name; None: it is no regular file."""
+    paths = [path for path in sorted(folder.iterdir()) if path.name not in OURS]
+    found = {path: seen_at(path) for path in paths if not path.name.startswith(".")}
+    return {
+        path.name: one for path, one in found.items() if one is not None or os.path.lexists(path)
+    }
 
 
-def _unfinished(folder: Path) -> Iterator[tuple[str, str]]:
-    for path in folder.iterdir():
-        if _is_unfinished(path.name) and not path.name.startswith("."):
-            yield path.name, "is being written"
-
-
-def _others(folder: Path, known: set[str]) -> Iterator[str]:
-    for path in folder.iterdir():
-        name = path.name
-        if not name.startswith(".") and name not in known and name not in OURS:
-            yield name + ("/" if path.is_dir() else "")
+def _files(there: Mapping[str, Seen | None]) -> dict[str, Seen]:
+    return {
+        name: one for name, one in there.items() if one is not None and not _is_unfinished(name)
+    }
 
 
 def seen_at(path: Path) -> Seen | None:
@@ -122,35 +131,82 @@ def seen_at(path: Path) -> Seen | None:
     return Seen(found.st_ino, found.st_size, found.st_mtime_ns)
 
 
-def _manifests(folder: Path, seen: Mapping[str, Seen]) -> dict[str, Told]:
+def _manifests(folder: Path, there: Mapping[str, Seen | None]) -> dict[str, Told]:
     """What each manifest says, by its name; that of one file may stand beside no such file."""
     told: dict[str, Told] = {}
-    for name in sorted(path.name for path in folder.iterdir()):
+    for name, seen in there.items():
         common = _is_common(name)
         if not common and not name.lower().endswith(SIDECAR):
             continue
         if not name.endswith(CONTROL_NAME):
             told[name] = f"{shown(name)}: a manifest is read by a name in small letters. Rename it."
-        elif name in seen:
+        elif seen is None:
+            told[name] = f"{shown(name)}: is no regular file. Put the manifest itself there."
+        else:
             try:
                 told[name] = files_of(Source(shown(name), str(folder / name), str(folder), name))
             except (DeliveryError, OSError) as error:
                 # Of one file: both are put aside together when they are opened.
                 told[name] = str(error) if common else {}
-        elif common:
-            told[name] = f"{name}: is no regular file. Put the manifest itself there."
+    for name, stated in told.items():
+        strange = [key for key in stated if not _file_of(key, there)] if _is_common(name) else []
+        if strange and not isinstance(stated, str):
+            told[name] = (
+                f"{name}: it names {shown(strange[0])}, and no file of an inbox is called so. "
+                "Write the name alone (payments.csv), or that of a zip and its member "
+                "(march.zip/payments.csv)."
+            )
     return told
 
 
-def _groups(seen: Mapping[str, Seen], told: Mapping[str, Told]) -> Iterator[Arrival]:
-    """The files by delivery; a file that a manifest names and that is absent is in it as well."""
-    left = dict.fromkeys(name for name in seen if not isinstance(told.get(name), str))
-    marks = _marks(left)
+def _file_of(key: str, there: Collection[str]) -> str:
+    """The file of an inbox that a manifest means by a name; none: it cannot be one."""
+    if key in there:
+        return key
+    file, has_member, member = key.partition("/")
+    if file in {".", ".."} or "\\" in file:
+        return ""
+    # A member of a zip comes with the zip.
+    return file if not has_member or (member and file.lower().endswith(ZIP)) else ""
+
+
+def _named(there: Collection[str], told: Mapping[str, Told]) -> dict[str, str]:
+    """Each file that a manifest is about, whether it is there or not -> that manifest."""
+    named: dict[str, str] = {}
     for manifest, stated in told.items():
         if _is_common(manifest) and not isinstance(stated, str):
-            # A member of a zip comes with the zip.
-            files = [name if name in seen else name.partition("/")[0] for name in stated]
-            names = [manifest, *files, *(mark for name in files for mark in marks.get(name, ()))]
+            named |= {_file_of(key, there): manifest for key in stated}
+    for name in there:
+        if _final(name).lower().endswith(SIDECAR):
+            named.setdefault(_final(name)[: -len(SIDECAR)], name)
+    return named
+
+
+def _named_otherwise(files: Collection[str], named: Mapping[str, str]) -> dict[str, str]:
+    """Files that no manifest names, and that may be meant by a name that none of them has."""
+    absent = {_spelling(name): name for name in named if name not in files}
+    found = ((name, absent.get(_spelling(name))) for name in files if absent and name not in named)
+    return {name: meant for name, meant in found if meant is not None}
+
+
+def _spelling(name: str) -> str:
+    """What is left of a name where senders write one file in several ways."""
+    plain = unicodedata.normalize("NFC", _final(name.strip())).casefold()
+    while plain.endswith((*PACKED, ZIP)):
+        plain = plain.rpartition(".")[0]
+    return plain
+
+
+def _groups(
+    seen: Mapping[str, Seen], told: Mapping[str, Told], bearers: Collection[str]
+) -> Iterator[Arrival]:
+    """The files by delivery; a file that a manifest names and that is absent is in it as well."""
+    left = dict.fromkeys(name for name in seen if not isinstance(told.get(name), str))
+    marks = _marks(left, bearers)
+    for manifest, stated in told.items():
+        if _is_common(manifest) and not isinstance(stated, str):
+            files = [manifest, *(_file_of(key, seen) for key in stated)]
+            names = [*files, *(mark for name in files for mark in marks.get(name, ()))]
             yield Arrival(tuple(dict.fromkeys(names)))
             for name in names:
                 left.pop(name, None)
@@ -161,26 +217,41 @@ def _groups(seen: Mapping[str, Seen], told: Mapping[str, Told]) -> Iterator[Arri
             del left[mark]
 
 
-def _marks(files: Iterable[str]) -> dict[str, list[str]]:
-    """Name -> the marks and manifests that carry it and more behind it, whether it is there or not.
+def _bearers(there: Iterable[str], named: Iterable[str]) -> set[str]:
+    """The names that a mark may belong to: of files that are there, are written or are named."""
+    names = {*map(_final, there), *named}
+    return {name for name in names if not is_beside(name) or _is_common(name)}
+
+
+def _marks(files: Iterable[str], bearers: Collection[str]) -> dict[str, list[str]]:
+    """Name -> the marks and manifests that belong to it.
 
     By name, for an inbox may hold very many files.
     """
     found: dict[str, list[str]] = {}
     for file in files:
-        if is_beside(_final(file)):
-            for place in (at for at, sign in enumerate(file) if sign == "."):
-                found.setdefault(file[:place], []).append(file)
+        final = _final(file)
+        if is_beside(final) and not _is_common(final) and (name := _bearer(final, bearers)):
+            found.setdefault(name, []).append(file)
     return found
+
+
+def _bearer(mark: str, names: Collection[str]) -> str:
+    """The longest of the names that a mark carries, with more behind it."""
+    name = mark
+    while name := name.rpartition(".")[0]:
+        if name in names:
+            return name
+    return ""
 
 
 def _proven(group: Arrival, seen: Mapping[str, Seen], told: Mapping[str, Told]) -> bool:
     """Whether manifests state the bytes of every extract, and every one has just as many."""
     stated: dict[str, object] = {}
     for manifest in group.names:
-        files = told.get(manifest) or {}
-        assert not isinstance(files, str), "no delivery has a manifest that cannot be read"
-        stated |= files
+        files = told.get(manifest, {})
+        if not isinstance(files, str):
+            stated |= files
     extracts = [name for name in group.names if not is_beside(name)]
     return bool(extracts) and all(
         name in seen

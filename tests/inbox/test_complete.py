@@ -180,6 +180,63 @@ CASES: dict[str, tuple[dict[str, Any], Callable[[Path], None], list[list[str]], 
         [],
         ["a.csv"],
     ),
+    "a sidecar goes with the file whose name it carries whole": (
+        {
+            "a.csv": "abc",
+            "a.csv.gz": "abc",
+            "a.csv.gz.done": "",
+            "a.csv.gz.manifest.json": {"files": {"a.csv.gz": {"rows": 1}}},
+        },
+        nothing,
+        [["a.csv"], ["a.csv.gz", "a.csv.gz.done", "a.csv.gz.manifest.json"]],
+        [],
+    ),
+    "a mark belongs to a file that is still written": (
+        {"a.csv": "abc", "a.csv.gz.part": "abc", "a.csv.gz.done.tmp": ""},
+        nothing,
+        [["a.csv"]],
+        ["a.csv.gz.done.tmp", "a.csv.gz.part"],
+    ),
+    "a manifest that is replaced while we wait holds back what the new one may name": (
+        {"a.csv": "abc", "b.csv": "b", "c.csv": "c", "manifest.json": NAMED},
+        lambda folder: (folder / "manifest.json").write_text('{"files": {"c.csv": {"rows": 9}}}'),
+        [],
+        ["c.csv", "manifest.json"],
+    ),
+    "a file that may be meant by a name in other letters waits": (
+        {"b.csv": "abc", "c.csv": "c", "manifest.json": {"files": {"B.CSV": {"rows": 1}}}},
+        nothing,
+        [["c.csv"]],
+        ["b.csv", "manifest.json"],
+    ),
+    "so does one that is packed, or is not": (
+        {
+            "a.csv.zip": "PK",
+            "b.csv.gz": "abc",
+            "c.csv": "c",
+            "manifest.json": {"files": {"a.csv": {}, "b.csv": {}, "c.csv.zst": {}}},
+        },
+        nothing,
+        [],
+        ["a.csv.zip", "b.csv.gz", "c.csv", "manifest.json"],
+    ),
+    "so does one whose letters are written otherwise": (
+        {"\u00fc.csv": "abc", "manifest.json": {"files": {"u\u0308.csv": {"rows": 1}}}},
+        nothing,
+        [],
+        ["manifest.json", "\u00fc.csv"],
+    ),
+    "a file whose name is stated is no other's": (
+        {
+            "a.csv": "abc",
+            "b.csv": "abc",
+            "b.csv.gz": "b",
+            "manifest.json": {"files": {"a.csv": {}, "b.csv": {}}},
+        },
+        nothing,
+        [["manifest.json", "a.csv", "b.csv"], ["b.csv.gz"]],
+        [],
+    ),
     "a sidecar that is none goes with its file": (
         {"a.csv": "abc", "a.csv.manifest.json": "{", "b.csv": "b"},
         nothing,
@@ -229,15 +286,60 @@ def test_folders_links_and_lonely_marks_are_left_alone(tmp_path: Path) -> None:
     assert found.left_alone == ("folder/", "link.csv", "x.csv.done")
 
 
-def test_a_manifest_that_is_a_link_holds_the_others_back(tmp_path: Path) -> None:
+def test_a_file_waits_whose_manifest_is_called_by_another_spelling(tmp_path: Path) -> None:
+    for name in ("b.csv", "c.csv", "B.csv.manifest.json"):
+        (tmp_path / name).write_text('{"files": {}}')
+    inbox = Inbox(tmp_path)
+    with inbox.alone():
+        found = inbox.look(5, lambda _seconds: None)
+    assert [one.names for one in found.complete] == [("c.csv",)]
+    assert found.unfinished == {"b.csv": "may be B.csv, which B.csv.manifest.json names"}
+
+
+def link(path: Path) -> None:
+    path.symlink_to("/etc/hostname")
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "a.csv.manifest.json"])
+@pytest.mark.parametrize("make", [link, Path.mkdir, os.mkfifo])
+def test_a_manifest_that_is_no_file_holds_the_others_back(
+    tmp_path: Path, make: Callable[[Path], None], name: str
+) -> None:
     (tmp_path / "a.csv").write_text("abc")
-    (tmp_path / "manifest.json").symlink_to("/etc/hostname")
+    make(tmp_path / name)
     inbox = Inbox(tmp_path)
     with inbox.alone():
         found = inbox.look(5, lambda _seconds: None)
     assert (found.complete, list(found.unfinished)) == ((), ["a.csv"])
-    assert found.unreadable.keys() == {"manifest.json"}
+    assert found.unreadable.keys() == {name}
     assert found.left_alone == ()
+
+
+def test_a_file_that_a_manifest_names_waits_for_its_own_that_is_no_file_too(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("abc")
+    (tmp_path / "manifest.json").write_text('{"files": {"a.csv": {"bytes": 3}}}')
+    link(tmp_path / "a.csv.manifest.json")
+    inbox = Inbox(tmp_path)
+    with inbox.alone():
+        found = inbox.look(5, lambda _seconds: None)
+    assert (found.complete, list(found.unfinished)) == ((), ["manifest.json"])
+    assert found.unreadable.keys() == {"a.csv.manifest.json"}
+
+
+@pytest.mark.parametrize(
+    "key", ["./a.csv", "sub/a.csv", "/in/a.csv", "..", "", "in\\a.csv", "z.zip/", "./z.zip/a.csv"]
+)
+def test_a_manifest_that_names_what_is_no_name_holds_the_others_back(
+    tmp_path: Path, key: str
+) -> None:
+    (tmp_path / "a.csv").write_text("abc")
+    (tmp_path / "z.zip").write_text("PK")
+    (tmp_path / "manifest.json").write_text(json.dumps({"files": {key: {"rows": 99}}}))
+    inbox = Inbox(tmp_path)
+    with inbox.alone():
+        found = inbox.look(5, lambda _seconds: None)
+    assert (found.complete, sorted(found.unfinished)) == ((), ["a.csv", "z.zip"])
+    assert "and no file of an inbox is called so" in found.unreadable["manifest.json"]
 
 
 def test_one_watcher_at_a_time(tmp_path: Path) -> None:
