@@ -4,7 +4,7 @@ import os
 import stat
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from connectors.errors import DeliveryError
@@ -39,6 +39,8 @@ class Arrival:
     """The first one names the delivery."""
     seen: tuple[Seen | None, ...] = ()
     """As they were when they were found complete, in the order of the names."""
+    beside: Mapping[str, Seen | None] = field(default_factory=dict)
+    """All marks and manifests that were in the inbox then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,7 @@ def look_at(folder: Path, settle_seconds: float, wait: Wait) -> Arrivals:
     broken = {name: why for name, why in told.items() if isinstance(why, str)}
     awaited_marks = _marks([*unfinished, *broken], _bearers(there, named))
     otherwise = _named_otherwise(first, named)
+    beside = {name: one for name, one in there.items() if is_beside(_final(name))}
     complete = []
     for group in groups:
         absent = [name for name in group.names if name not in seen]
@@ -87,7 +90,7 @@ def look_at(folder: Path, settle_seconds: float, wait: Wait) -> Arrivals:
             unfinished[group.names[0]] = f"may be {shown(meant)}, which {named[meant]} names"
         else:
             as_seen = tuple(seen[name] for name in group.names)
-            complete.append(replace(group, seen=as_seen))
+            complete.append(replace(group, seen=as_seen, beside=beside))
     changing = [name for name in told if name in first and name not in seen]
     unfinished |= {name: "is changing" for name in changing if name in broken}
     unreadable = {name: why for name, why in broken.items() if name not in unfinished}
@@ -103,6 +106,24 @@ def look_at(folder: Path, settle_seconds: float, wait: Wait) -> Arrivals:
         name + ("/" if (folder / name).is_dir() else "") for name in there if name not in known
     )
     return Arrivals(tuple(complete), unfinished, unreadable, left_alone)
+
+
+def arrived_beside(folder: Path, arrival: Arrival) -> list[str]:
+    """What may speak of a delivery that was moved, and was not there when it was looked at.
+
+    A name that the delivery has itself is the next delivery's.
+    """
+    has_manifest = any(map(_is_common, arrival.names))
+    found = []
+    for path in folder.iterdir():
+        name = path.name
+        final = _final(name)
+        if not is_beside(final) or name.startswith(".") or final in arrival.names:
+            continue
+        may_speak = not has_manifest if _is_common(final) else _bearer(final, arrival.names)
+        if may_speak and (name not in arrival.beside or arrival.beside[name] != seen_at(path)):
+            found.append(name)
+    return found
 
 
 def _entries(folder: Path) -> dict[str, Seen | None]:

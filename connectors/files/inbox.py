@@ -24,7 +24,15 @@ from pathlib import Path
 from uuid import uuid4
 
 from connectors.errors import DeliveryError, InboxHeldElsewhere, ReconError
-from connectors.files.arrivals import Arrival, Arrivals, Wait, is_beside, look_at, seen_at
+from connectors.files.arrivals import (
+    Arrival,
+    Arrivals,
+    Wait,
+    arrived_beside,
+    is_beside,
+    look_at,
+    seen_at,
+)
 from connectors.files.atomic import GOING, named, open_private, private_folder, write_file
 
 log = logging.getLogger("recon.inbox")
@@ -88,14 +96,19 @@ class Inbox:
         return look_at(self.folder, settle_seconds, wait)
 
     def take(self, arrival: Arrival) -> Path | None:
-        """Move a delivery out of the inbox; None: it changed meanwhile and was put back."""
+        """Move a delivery out of the inbox; None: it was put back.
+
+        It changed meanwhile, or a mark or manifest that may speak of it arrived: deliveries
+        that were found at the same look are imported before it, which takes its time.
+        """
         folder = self.taking / uuid4().hex
         private_folder(folder)
         # What speaks of a file goes last and comes back first: the file is never there without it.
         for name in sorted(arrival.names, key=is_beside):
             with suppress(FileNotFoundError):
                 (self.folder / name).rename(folder / name)
-        if tuple(seen_at(folder / name) for name in arrival.names) == arrival.seen:
+        as_seen = tuple(seen_at(folder / name) for name in arrival.names) == arrival.seen
+        if as_seen and not arrived_beside(self.folder, arrival):
             return folder
         self.put_back(folder)
         return None

@@ -91,7 +91,11 @@ class Watch:
         name = arrival.names[0]
         folder = self.inbox.take(arrival)
         if folder is None:
-            return InboxLine(name, "unfinished", "changed while it was being taken")
+            return InboxLine(
+                name,
+                "unfinished",
+                "it changed, or a mark or manifest of it came, while it was taken",
+            )
         reach("inbox-taken")
         try:
             opened = open_delivery(

@@ -369,6 +369,50 @@ def test_a_file_that_changes_before_it_is_taken_is_put_back(tmp_path: Path, chan
     assert not list(inbox.taking.iterdir())
 
 
+LATE = {
+    "a sidecar": ("b.csv.manifest.json", None),
+    "a mark": ("b.csv.done", None),
+    "a sidecar that is being written": ("b.csv.manifest.json.part", None),
+    "a manifest": ("manifest.json", None),
+    "a manifest that is being written": ("manifest.json.tmp", None),
+    "a manifest that names others, replaced": ("manifest.json", '{"files": {"x.csv": {}}}'),
+}
+
+
+@pytest.mark.parametrize(("name", "before"), LATE.values(), ids=LATE)
+def test_what_may_speak_of_a_file_and_comes_while_others_are_imported_is_waited_for(
+    tmp_path: Path, name: str, before: str | None
+) -> None:
+    (tmp_path / "a.csv").write_text("a")
+    (tmp_path / "b.csv").write_text("b")
+    (tmp_path / "c.csv.done").write_text("of another file, and there from the first")
+    if before:
+        (tmp_path / name).write_text(before)
+    inbox = Inbox(tmp_path)
+    with inbox.alone():
+        first, second = inbox.look(5, lambda _seconds: None).complete
+        assert inbox.take(first) is not None
+        (tmp_path / name).write_text('{"files": {"b.csv": {"rows": 1}}}')
+        assert inbox.take(second) is None
+    assert (tmp_path / "b.csv").read_text() == "b"
+    assert [path.name for path in inbox.taking.glob("*/*")] == ["a.csv"]
+
+
+def test_the_next_delivery_of_the_same_names_does_not_stop_this_one(tmp_path: Path) -> None:
+    for name in ("a.csv", "a.csv.done"):
+        (tmp_path / name).write_text("a")
+    (tmp_path / "b.csv").write_text("abc")
+    (tmp_path / "manifest.json").write_text('{"files": {"b.csv": {"bytes": 3}}}')
+    inbox = Inbox(tmp_path)
+    with inbox.alone():
+        whole, single = inbox.look(5, lambda _seconds: None).complete
+        (tmp_path / "manifest.json.part").write_text("of the next day")
+        assert inbox.take(whole) is not None
+        (tmp_path / "manifest.json.part").unlink()
+        (tmp_path / "a.csv.done.part").write_text("of the next day")
+        assert inbox.take(single) is not None
+
+
 def test_a_delivery_half_taken_is_put_aside_whole_where_a_name_is_in_use_again(
     tmp_path: Path,
 ) -> None:
