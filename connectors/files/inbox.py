@@ -8,6 +8,7 @@ quarantine/<name>/        what could not be read, with a <name>.why.txt
 .recon/waiting/<key>      an archived delivery whose import was not yet started for certain
 
 Everything is on one file system, so a move is a rename: it has happened or it has not.
+Back into the inbox it is a link where there are any: others put files there at any time.
 """
 
 import fcntl
@@ -123,15 +124,36 @@ class Inbox:
         for path in [path for path in delivered if path.name in reasons]:
             path.unlink()  # Of a move to quarantine that did not come to its end.
             delivered.remove(path)
-        used = [path.name for path in delivered if os.path.lexists(self.folder / path.name)]
-        if used:
-            names = sorted((path.name for path in delivered), key=is_beside)
-            why = f"Another file of this name arrived while this one was being taken in: {used[0]}."
-            log.warning("%s: put aside, %s", self.put_aside(folder, names, why), why)
-            return
+        given: dict[str, int] = {}
         for path in delivered:
-            path.rename(self.folder / path.name)
+            inode = path.lstat().st_ino
+            if not _give(path, self.folder / path.name):
+                for name, ours in reversed(given.items()):
+                    self._withdraw(name, ours, folder)
+                names = sorted((one.name for one in delivered), key=is_beside)
+                why = "Another file of this name arrived while this one was being taken in"
+                why = f"{why}: {path.name}."
+                log.warning("%s: put aside, %s", self.put_aside(folder, names, why), why)
+                return
+            given[path.name] = inode
+        for path in delivered:
+            path.unlink(missing_ok=True)
         folder.rmdir()
+
+    def _withdraw(self, name: str, inode: int, folder: Path) -> None:
+        """Take back what was just given to the inbox; a delivery that took its place goes back."""
+        apart = self.taking / uuid4().hex
+        private_folder(apart)
+        with suppress(FileNotFoundError):
+            (self.folder / name).rename(apart / name)
+            if (apart / name).lstat().st_ino == inode:
+                (apart / name).replace(folder / name)
+                # Two names of one file are both left by that.
+                (apart / name).unlink(missing_ok=True)
+            else:
+                self.put_back(apart)
+                return
+        apart.rmdir()
 
     def put_aside(self, folder: Path, names: Sequence[str], why: str) -> Path:
         """Move what cannot be read to quarantine, with the reason beside it."""
@@ -199,6 +221,21 @@ class Inbox:
             else:
                 path.unlink()
         return found
+
+
+def _give(path: Path, target: Path) -> bool:
+    """Give a file a name in the inbox, its own one too where possible; False: that is in use."""
+    try:
+        # Unlike a rename, a link takes no name away from a file that has just arrived.
+        os.link(path, target, follow_symlinks=False)
+    except FileExistsError:
+        # The same file: a run was killed that gave it this name before.
+        return path.lstat().st_ino == target.lstat().st_ino
+    except OSError:  # A folder, another user's file, or a file system without links.
+        if os.path.lexists(target):
+            return False
+        path.rename(target)
+    return True
 
 
 def _has_all_of(home: Path, folder: Path, *, by_name: bool) -> bool:

@@ -436,3 +436,93 @@ def test_a_delivery_half_taken_is_put_aside_whole_where_a_name_is_in_use_again(
     assert (aside / "manifest.json").read_text() == "older"
     assert "Another file of this name" in (aside / "a.csv.why.txt").read_text()
     assert not list(inbox.taking.iterdir())
+
+
+@pytest.fixture(params=["links", "no links"])
+def half(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A delivery of two files that a look had moved when it was killed."""
+    if request.param == "no links":
+
+        def refuse(source: Path, *_: Any, **__: Any) -> None:
+            raise PermissionError(1, "Operation not permitted", str(source))
+
+        monkeypatch.setattr(os, "link", refuse)
+    with Inbox(tmp_path).alone():
+        half = tmp_path / ".recon" / "taking" / "token"
+        half.mkdir()
+    (half / "a.csv").write_text("a")
+    (half / "a.csv.done").write_text("done")
+    return half
+
+
+def names_in(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()} - {".recon", "archive", "quarantine"}
+
+
+def test_a_delivery_is_put_back_with_links_and_without(half: Path, tmp_path: Path) -> None:
+    inbox = Inbox(tmp_path)
+    with inbox.alone():
+        inbox.recover()
+    assert names_in(tmp_path) == {"a.csv", "a.csv.done"}
+    assert not list(inbox.taking.iterdir())
+    assert (tmp_path / "a.csv").stat().st_nlink == 1
+
+
+def test_what_is_put_aside_is_not_in_the_inbox_too(half: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("newer")
+    inbox = Inbox(tmp_path)
+    with inbox.alone():
+        inbox.recover()
+    assert (tmp_path / "a.csv").read_text() == "newer"
+    assert names_in(tmp_path) == {"a.csv"}
+    aside = {path.name for path in (inbox.quarantine / "a.csv").iterdir()}
+    assert aside == {"a.csv", "a.csv.done", "a.csv.why.txt"}
+    assert not list(inbox.taking.iterdir())
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.done"])
+def test_a_delivery_that_arrives_while_one_is_put_back_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Whatever a move is made of, the other file is there just before it."""
+    inbox = Inbox(tmp_path)
+    with inbox.alone():
+        half = inbox.taking / "token"
+        half.mkdir()
+        for one in ("a.csv", "a.csv.done"):
+            (half / one).write_text("older")
+        link, rename = os.link, Path.rename
+
+        def arrive(target: Any) -> None:
+            if Path(target) == tmp_path / name and not (tmp_path / name).exists():
+                (tmp_path / name).write_text("newer")
+
+        def linked(source: Any, target: Any, **terms: Any) -> None:
+            arrive(target)
+            link(source, target, **terms)
+
+        def renamed(path: Path, target: Any) -> Path:
+            arrive(target)
+            return rename(path, target)
+
+        monkeypatch.setattr(os, "link", linked)
+        monkeypatch.setattr(Path, "rename", renamed)
+        inbox.recover()
+    assert (tmp_path / name).read_text() == "newer"
+    assert names_in(tmp_path) == {name}
+    aside = inbox.quarantine / "a.csv"
+    assert {path.read_text() for path in aside.glob("*[!t]")} == {"older"}
+    assert names_in(aside) == {"a.csv", "a.csv.done", "a.csv.why.txt"}
+
+
+def test_a_run_killed_while_it_puts_back_leaves_nothing_twice(tmp_path: Path) -> None:
+    inbox = Inbox(tmp_path)
+    with inbox.alone():
+        half = inbox.taking / "token"
+        half.mkdir()
+        for name in ("a.csv.done", "a.csv"):
+            (half / name).write_text("a")
+        (tmp_path / "a.csv.done").hardlink_to(half / "a.csv.done")
+        inbox.recover()
+    assert names_in(tmp_path) == {"a.csv", "a.csv.done"}
+    assert not [*inbox.quarantine.iterdir(), *inbox.taking.iterdir()]
