@@ -55,6 +55,11 @@ class Waiting:
         return self.key.partition("-")[0]
 
     @property
+    def taken_back(self) -> int:
+        """How often the content was undone or discarded when the inbox took it."""
+        return int(self.key.partition("-")[2] or 0)
+
+    @property
     def paths(self) -> list[str]:
         """The extracts, as an import takes them."""
         return paths_of(self.folder, self.names)

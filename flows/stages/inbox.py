@@ -69,7 +69,7 @@ class Watch:
         What could not be started stays noted, and the next look starts it.
         """
         with self.inbox.alone():
-            lines = [self._start(waiting) for waiting in self.inbox.recover()]
+            lines = [self._start_again(waiting) for waiting in self.inbox.recover()]
             found = self.inbox.look(settle_seconds, wait)
             lines += [self._take(arrival) for arrival in found.complete]
             lines += [InboxLine(name, "failed", why) for name, why in found.unreadable.items()]
@@ -131,6 +131,22 @@ class Watch:
         aside = self.inbox.put_aside(folder, names, why)
         reach("inbox-quarantined")
         return InboxLine(names[0], "quarantined", f"{aside}: {why}")
+
+    def _start_again(self, waiting: Waiting) -> InboxLine:
+        """Start what may not have been started, unless it was, and was taken back since."""
+        try:
+            with self.workspace.database.connect() as connection:
+                taken_back = count_taken_back(connection, waiting.content_id)
+        except (OSError, ReconError) as error:
+            return self._failed(waiting.names[0], error)
+        if taken_back <= waiting.taken_back:
+            return self._start(waiting)
+        self.inbox.unmark(waiting.key)
+        told = (
+            "its batch was undone or discarded, and it is not imported once more by itself: "
+            f"deliver it again to have that. It is kept in {waiting.folder}."
+        )
+        return InboxLine(waiting.names[0], "known", told)
 
     def _start(self, waiting: Waiting) -> InboxLine:
         became: Became = "started"

@@ -170,6 +170,31 @@ def test_what_was_undone_may_come_again(
     assert len(archived(folder)) == 2
 
 
+def test_what_was_undone_before_its_note_was_gone_does_not_come_again_by_itself(
+    workspace: Workspace, folder: Path, look: Any, rows: Any
+) -> None:
+    """As a look that is killed between an import and its note leaves it."""
+    start = import_here(workspace, DEFAULT)
+
+    def killed(waiting: Waiting) -> str:
+        start(waiting)
+        raise KeyboardInterrupt
+
+    for taken in (1, 2):
+        write(folder / "a.csv", line(1))
+        with pytest.raises(KeyboardInterrupt):
+            look(killed)
+        undo_batch(workspace, taken, by=None, reason="test")
+        (found,) = look()
+        assert (found.name, found.became) == ("a.csv", "known")
+        assert "was undone or discarded" in found.detail
+        assert look() == []
+        assert rows("SELECT DISTINCT state FROM batch") == [("undone",)]
+    write(folder / "a.csv", line(1))
+    assert became(look()) == {"a.csv": "started"}
+    assert rows("SELECT id, state FROM batch ORDER BY id")[-1] == (3, "complete")
+
+
 @pytest.mark.long(
     but=(
         "empty.csv--empty_file",
