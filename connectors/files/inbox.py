@@ -56,7 +56,7 @@ class Waiting:
 
     @property
     def taken_back(self) -> int:
-        """How often the content was undone or discarded when the inbox took it."""
+        """How often the content was undone, discarded or refused when the inbox took it."""
         return int(self.key.partition("-")[2] or 0)
 
     @property
