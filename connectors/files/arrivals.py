@@ -114,14 +114,17 @@ def arrived_beside(folder: Path, arrival: Arrival) -> list[str]:
     A name that the delivery has itself is the next delivery's.
     """
     has_manifest = any(map(_is_common, arrival.names))
+    carried = tuple(f"{name}." for name in arrival.names)
+    with os.scandir(folder) as entries:  # There may be very many, and each delivery asks.
+        names = [entry.name for entry in entries]
     found = []
-    for path in folder.iterdir():
-        name = path.name
-        final = _final(name)
-        if not is_beside(final) or name.startswith(".") or final in arrival.names:
+    for name in names:
+        if not name.startswith(carried) and not name.lower().startswith(CONTROL_NAME):
             continue
-        may_speak = not has_manifest if _is_common(final) else _bearer(final, arrival.names)
-        if may_speak and (name not in arrival.beside or arrival.beside[name] != seen_at(path)):
+        final = _final(name)
+        if not is_beside(final) or final in arrival.names or (has_manifest and _is_common(final)):
+            continue
+        if name not in arrival.beside or arrival.beside[name] != seen_at(folder / name):
             found.append(name)
     return found
 
@@ -292,7 +295,9 @@ def is_beside(name: str) -> bool:
 
 def _final(name: str) -> str:
     """What a file will be called that is still being written."""
-    ending = next((one for one in UNFINISHED if name.lower().endswith(one)), "")
+    if not _is_unfinished(name):
+        return name
+    ending = next(one for one in UNFINISHED if name.lower().endswith(one))
     return name[: len(name) - len(ending)]
 
 
