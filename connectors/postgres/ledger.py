@@ -120,21 +120,38 @@ def find_batch(connection: psycopg.Connection, batch_id: int) -> Batch:
     return batch
 
 
+REFUSED_AS_STATED = (
+    "b.state IN ('complete', 'complete_with_errors') AND EXISTS (SELECT FROM extract r "
+    "WHERE r.batch_id = b.id AND r.refused = 'incomplete_file' AND r.manifest IS NOT NULL)"
+)
+"""Whether a batch b has ended without a file that is not what its manifest says."""
+
+
 def find_content(
-    connection: psycopg.Connection, content_id: str, refused: Iterable[str] = ()
+    connection: psycopg.Connection,
+    content_id: str,
+    refused: Iterable[str] = (),
+    stated: Mapping[str, str] | None = None,
 ) -> Batch | None:
-    """The batch that took this very content, unless it was undone or discarded.
+    """The batch that took this very content last, unless it was undone or discarded.
 
     `refused` are the files that were delivered with it and cannot be read, each by its SHA-256 or,
     where there is none, its name: a batch that has nothing of one of them is another delivery's.
+    `stated` is what a manifest says now, by SHA-256: a batch that has ended and refused one of
+    these for what another one said has not taken it.
     """
+    said = stated or {}
     with connection.cursor(row_factory=class_row(Batch)) as cursor:
         return cursor.execute(
             "SELECT * FROM batch b WHERE content_id = %s AND state NOT IN ('undone', 'discarded') "
             "AND NOT EXISTS (SELECT FROM unnest(%s::text[]) AS file WHERE NOT EXISTS (SELECT FROM "
             "extract e WHERE e.batch_id = b.id AND file IN (e.sha256, e.name))) "
-            "ORDER BY id LIMIT 1",
-            [content_id, list(refused)],
+            f"AND NOT ({REFUSED_AS_STATED} AND EXISTS (SELECT FROM extract e "
+            "JOIN unnest(%s::text[], %s::text[]) AS now (sha256, said) ON e.sha256 = now.sha256 "
+            "WHERE e.batch_id = b.id AND e.refused = 'incomplete_file' "
+            "AND e.manifest::jsonb - 'manifest' <> now.said::jsonb - 'manifest')) "
+            "ORDER BY id DESC LIMIT 1",
+            [content_id, list(refused), list(said), list(said.values())],
         ).fetchone()
 
 

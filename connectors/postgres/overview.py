@@ -10,7 +10,7 @@ from psycopg.rows import class_row
 
 from connectors.postgres.accounts import BATCH_SEEN
 from connectors.postgres.attempts import REPAIRED, delivered_again, later_attempts
-from connectors.postgres.ledger import ENDED, State
+from connectors.postgres.ledger import ENDED, REFUSED_AS_STATED, State
 
 
 class BatchSummary(NamedTuple):
@@ -82,9 +82,13 @@ def _standing(connection: psycopg.Connection) -> list[int]:
 
 
 def count_taken_back(connection: psycopg.Connection, content_id: str) -> int:
-    """How many batches took this content and were undone or discarded since."""
+    """How many batches had this content and may not have it: it may come once more.
+
+    They were undone or discarded, or have ended without a file that its manifest does not fit.
+    """
     row = connection.execute(
-        "SELECT count(*) FROM batch WHERE content_id = %s AND state IN ('undone', 'discarded')",
+        "SELECT count(*) FROM batch b WHERE content_id = %s "
+        f"AND (state IN ('undone', 'discarded') OR {REFUSED_AS_STATED})",
         [content_id],
     ).fetchone()
     assert row is not None

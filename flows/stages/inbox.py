@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Literal
 
 from connectors.errors import DeliveryError, EvidenceBroken, ReconError
+from connectors.files.arrivals import Arrival, Wait
 from connectors.files.atomic import room_left
 from connectors.files.content import shown
-from connectors.files.inbox import Arrival, Inbox, Wait, Waiting, paths_of
+from connectors.files.inbox import Inbox, Waiting, paths_of
 from connectors.files.profile import Profile
 from connectors.postgres import ledger
 from connectors.postgres.overview import count_taken_back
@@ -68,7 +69,7 @@ class Watch:
         What could not be started stays noted, and the next look starts it.
         """
         with self.inbox.alone():
-            lines = [self._start(waiting) for waiting in self.inbox.recover()]
+            lines = [self._start_again(waiting) for waiting in self.inbox.recover()]
             found = self.inbox.look(settle_seconds, wait)
             lines += [self._take(arrival) for arrival in found.complete]
             lines += [InboxLine(name, "failed", why) for name, why in found.unreadable.items()]
@@ -90,7 +91,11 @@ class Watch:
         name = arrival.names[0]
         folder = self.inbox.take(arrival)
         if folder is None:
-            return InboxLine(name, "unfinished", "changed while it was being taken")
+            return InboxLine(
+                name,
+                "unfinished",
+                "it changed, or a mark or manifest of it came, while it was taken",
+            )
         reach("inbox-taken")
         try:
             opened = open_delivery(
@@ -102,17 +107,17 @@ class Watch:
             self.inbox.put_back(folder)
             raise
         with self.workspace.database.connect() as connection:
-            content_id, known = known_batch(connection, self.profile.feed, opened)
+            content_id, known, remark = known_batch(connection, self.profile.feed, opened)
             if content_id is None:
                 return self._put_aside(folder, arrival.names, _refusals(opened))
             reach("inbox-opened")
             taken_back = count_taken_back(connection, content_id)
-        # What was undone or discarded may come again, and is then another thing to start.
+        # What was undone, discarded or refused may come again, and is then another thing to start.
         key = f"{content_id}-{taken_back}" if taken_back else content_id
         if known is not None:
             self.inbox.keep(folder, key, by_name=False)
             detail = f"batch {known.id} took this content and is {known.state.replace('_', ' ')}"
-            return InboxLine(name, "known", detail)
+            return InboxLine(name, "known", f"{detail}.{remark}" if remark else detail)
         waiting = Waiting(key, self.inbox.home_of(key), arrival.names)
         self.inbox.mark(waiting)
         reach("inbox-marked")
@@ -126,6 +131,22 @@ class Watch:
         aside = self.inbox.put_aside(folder, names, why)
         reach("inbox-quarantined")
         return InboxLine(names[0], "quarantined", f"{aside}: {why}")
+
+    def _start_again(self, waiting: Waiting) -> InboxLine:
+        """Start what may not have been started, unless it was, and no batch has it now."""
+        try:
+            with self.workspace.database.connect() as connection:
+                taken_back = count_taken_back(connection, waiting.content_id)
+        except (OSError, ReconError) as error:
+            return self._failed(waiting.names[0], error)
+        if taken_back <= waiting.taken_back:
+            return self._start(waiting)
+        self.inbox.unmark(waiting.key)
+        told = (
+            "its batch was undone or discarded, or refused it, and it is not imported once more by "
+            f"itself: deliver it again to have that. It is kept in {waiting.folder}."
+        )
+        return InboxLine(waiting.names[0], "known", told)
 
     def _start(self, waiting: Waiting) -> InboxLine:
         became: Became = "started"
@@ -163,8 +184,8 @@ def import_here(workspace: Workspace, profile: Profile) -> Start:
         except (OSError, ReconError) as error:
             with workspace.database.connect() as connection:
                 opened = ledger.find_content(connection, content_id)
-            if opened is None:
-                raise  # Nothing knows of the delivery but the note.
+            if opened is None or opened.state in ledger.ENDED:
+                raise  # Nothing knows of the delivery but the note; the batch is an earlier one's.
             raise ImportStopped(f"batch {opened.id} stopped as {opened.state}: {error}") from error
         return f"batch {ended.batch.id}: {ended.batch.state.replace('_', ' ')}"
 

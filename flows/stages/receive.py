@@ -5,6 +5,7 @@ import json
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import psycopg
 
@@ -118,7 +119,7 @@ def archived(
 
 def _known_by(workspace: Workspace, feed: str, opened: Sequence[Opened]) -> str | None:
     with workspace.database.connect() as connection:
-        return known_batch(connection, feed, opened)[0]
+        return known_batch(connection, feed, opened).content_id
 
 
 def _refuse_repairs(opened: Sequence[Opened]) -> None:
@@ -276,16 +277,26 @@ def _contents(opened: Iterable[Opened]) -> list[str]:
     return [one.stored.sha256 for one in opened if one.stored is not None]
 
 
-def known_batch(
-    connection: psycopg.Connection, feed: str, opened: Sequence[Opened]
-) -> tuple[str | None, ledger.Batch | None]:
-    """What a delivery is known by, and the batch that took it; each None where there is none.
+class KnownBy(NamedTuple):
+    """What a delivery is known by, and the batch that took it; each None where there is none."""
 
-    Bytes that were taken are known, whatever they are refused for by now.
+    content_id: str | None
+    batch: ledger.Batch | None
+    remark: str = ""
+    """What is said besides of a batch that has not taken all of it."""
+
+
+def known_batch(connection: psycopg.Connection, feed: str, opened: Sequence[Opened]) -> KnownBy:
+    """What a delivery is known by.
+
+    Bytes that were taken are known, whatever they are refused for by now. Those that were refused
+    for what a manifest said are not where another one comes with them.
     """
     taken = _taken(connection, feed, opened)
     content_id = content_id_of(feed, opened, taken)
-    return content_id, _batch_of(connection, content_id, opened, taken)
+    batch = _batch_of(connection, content_id, opened, taken)
+    remark = "" if batch is None else _refused_then(batch, opened, taken)
+    return KnownBy(content_id, batch, remark)
 
 
 def _taken(
@@ -297,7 +308,7 @@ def _taken(
 def _batch_of(
     connection: psycopg.Connection,
     content_id: str | None,
-    opened: Iterable[Opened],
+    opened: Sequence[Opened],
     taken: Collection[str],
 ) -> ledger.Batch | None:
     if content_id is None:
@@ -305,12 +316,30 @@ def _batch_of(
     refused = [
         one.stored.sha256 if one.stored else one.name for one in opened if not _counts(one, taken)
     ]
-    return ledger.find_content(connection, content_id, refused)
+    stated = {
+        one.stored.sha256: entry_text(one.entry) for one in opened if one.stored and one.entry
+    }
+    return ledger.find_content(connection, content_id, refused, stated)
 
 
 def _counts(one: Opened, taken: Collection[str]) -> bool:
     """Whether a file is one that can be read, or whose bytes are known."""
     return one.stored is not None and (one.refusal is None or one.stored.sha256 in taken)
+
+
+def _refused_then(batch: ledger.Batch, opened: Iterable[Opened], taken: Collection[str]) -> str:
+    """Of a batch that has ended: which files of this content it refused, and what to do."""
+    names = [
+        one.name
+        for one in opened
+        if one.stored and one.refusal is None and one.stored.sha256 not in taken
+    ]
+    if not names or batch.state not in ledger.ENDED:
+        return ""
+    return (
+        f" It refused {', '.join(names)}. Where the file was right and its manifest was not, "
+        f"deliver both again; without a manifest, `recon undo {batch.id}` and import it again."
+    )
 
 
 def _refused_now(opened: Iterable[Opened], taken: Collection[str]) -> str:
@@ -331,6 +360,7 @@ def _known(
         + ("nothing to do." if ended else "going on with it.")
     )
     message += _read_otherwise(batch, delivery.profile, taken.values())
+    message += _refused_then(batch, delivery.opened, taken)
     message += _refused_now(delivery.opened, taken)
     if delivery.service and batch.service is None:
         message += f" It was not to be pushed; `recon push {batch.id}` does it."

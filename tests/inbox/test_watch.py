@@ -170,6 +170,84 @@ def test_what_was_undone_may_come_again(
     assert len(archived(folder)) == 2
 
 
+def test_a_file_that_was_refused_for_its_manifest_is_imported_with_the_right_one(
+    folder: Path, look: Any, rows: Any
+) -> None:
+    keys = []
+
+    def deliver(stated: int | None, start: Any = None) -> InboxLine:
+        write(folder / "a.csv", line(1))
+        if stated is not None:
+            manifest = {"files": {"a.csv": {"rows": stated}}}
+            (folder / "a.csv.manifest.json").write_text(json.dumps(manifest))
+        (found,) = look(start)
+        return found
+
+    def note(waiting: Waiting) -> str:
+        keys.append(waiting.key)
+        return "a run that has not begun"
+
+    assert deliver(99).became == "started"
+    assert rows("SELECT refused FROM extract") == [("incomplete_file",)]
+    # The same manifest, or none, says nothing new.
+    for stated in (99, None):
+        known = deliver(stated)
+        assert known.became == "known"
+        assert "It refused a.csv." in known.detail
+        assert "`recon undo 1`" in known.detail
+    assert rows('SELECT "Id" FROM payment') == []
+    deliver(1, note)
+    ((content_id,),) = rows("SELECT content_id FROM batch")
+    assert keys == [f"{content_id}-1"]
+    (folder / ".recon" / "waiting" / keys[0]).unlink(missing_ok=True)
+    assert deliver(1) == InboxLine("a.csv", "started", "batch 2: complete")
+    assert rows('SELECT "Id" FROM payment') == [(1,)]
+    assert deliver(1).detail == "batch 2 took this content and is complete"
+
+
+def test_a_start_that_opens_no_batch_is_made_up_for_where_an_earlier_one_refused_the_file(
+    folder: Path, look: Any, rows: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise BatchStateError("on fire")
+
+    for stated in (99, 1):
+        write(folder / "a.csv", line(1))
+        manifest = {"files": {"a.csv": {"rows": stated}}}
+        (folder / "a.csv.manifest.json").write_text(json.dumps(manifest))
+        if stated == 99:
+            look()
+    with monkeypatch.context() as patched:
+        patched.setattr("flows.stages.inbox.import_delivery", fail)
+        assert look() == [InboxLine("a.csv", "failed", "on fire")]
+    assert look() == [InboxLine("a.csv", "started", "batch 2: complete")]
+
+
+def test_what_was_undone_before_its_note_was_gone_does_not_come_again_by_itself(
+    workspace: Workspace, folder: Path, look: Any, rows: Any
+) -> None:
+    """As a look that is killed between an import and its note leaves it."""
+    start = import_here(workspace, DEFAULT)
+
+    def killed(waiting: Waiting) -> str:
+        start(waiting)
+        raise KeyboardInterrupt
+
+    for taken in (1, 2):
+        write(folder / "a.csv", line(1))
+        with pytest.raises(KeyboardInterrupt):
+            look(killed)
+        undo_batch(workspace, taken, by=None, reason="test")
+        (found,) = look()
+        assert (found.name, found.became) == ("a.csv", "known")
+        assert "was undone or discarded" in found.detail
+        assert look() == []
+        assert rows("SELECT DISTINCT state FROM batch") == [("undone",)]
+    write(folder / "a.csv", line(1))
+    assert became(look()) == {"a.csv": "started"}
+    assert rows("SELECT id, state FROM batch ORDER BY id")[-1] == (3, "complete")
+
+
 @pytest.mark.long(
     but=(
         "empty.csv--empty_file",
