@@ -1,6 +1,9 @@
 """A delivery in partitions ends as it does without: rows, places, receipts, targets, reports."""
 
+import _thread
 import json
+import re
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
@@ -138,6 +141,37 @@ def test_a_worker_is_killed_and_one_process_finishes(
         batch = lease.batch_id
     run_batch(shared, batch)
     assert left_behind(shared) == expected
+
+
+def test_partitions_that_wait_are_told(
+    new_workspace: NewWorkspace,
+    delivery: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    workspace = new_workspace(16 * 1024)
+    monkeypatch.setattr("flows.stages.partitions.QUIET_SECONDS", 0.05)
+    told = threading.Event()
+    caplog.handler.addFilter(lambda record: told.set() or True if "wait" in record.msg else True)
+    with received(workspace, [delivery]) as lease:
+        stage_in_partitions(workspace, lease, lambda _: int(told.wait(60)), chunks=3)
+    (line, *_) = (one for one in caplog.messages if "none has ended since" in one)
+    assert re.match(r"(\d+) of \1 partitions wait, and none has ended since \d{4}-.+ UTC", line)
+
+
+def test_a_run_that_is_told_to_end_waits_for_no_partition(
+    new_workspace: NewWorkspace, delivery: Path
+) -> None:
+    workspace, over = new_workspace(16 * 1024), threading.Event()
+
+    def never_ends(_: Partition) -> int:
+        _thread.interrupt_main()
+        assert over.wait(60)
+        return 0
+
+    with received(workspace, [delivery]) as lease, pytest.raises(KeyboardInterrupt):
+        stage_in_partitions(workspace, lease, never_ends, at_once=1, give_up=over.set)
+    assert over.is_set()
 
 
 def some_partitions(workspace: Workspace, lease: Lease, wanted: slice) -> list[int]:
