@@ -24,7 +24,7 @@ from typing import Any, Self
 
 import psycopg
 
-from connectors.errors import SettingsError
+from connectors.errors import BatchUnknown, SettingsError
 from connectors.files.chunk import Chunk, Place
 from connectors.files.profile import Profile
 from connectors.files.reader import read_chunks
@@ -78,6 +78,8 @@ class Partition:
     epoch: int
     content_id: str
     """Of the batch; a worker with another database may know another one by this number."""
+    lease_owner: str | None
+    """Who holds the batch, and since when; in a copy of the database that is somebody else."""
     limits: Mapping[str, int]
     """Those of the run that holds the batch: with others, chunks would be others."""
     parts: tuple[Part, ...]
@@ -192,7 +194,9 @@ def partitions(workspace: Workspace, lease: Lease, chunks: int) -> Iterator[Part
     limits = workspace.settings.limits
     blocks = sum(extract.bytes or 0 for extract in usable) // limits.block_bytes
     chunks = max(chunks, blocks // MOST_PARTITIONS + 1)
-    made = partial(Partition, batch.id, lease.epoch, batch.content_id, asdict(limits))
+    made = partial(
+        Partition, batch.id, lease.epoch, batch.content_id, batch.lease_owner, asdict(limits)
+    )
     waiting: list[Part] = []
     for extract in usable:
         for part in _parts(workspace, lease, extract, restored_profile(batch), chunks):
@@ -245,7 +249,10 @@ def stage_partition(
     Raises BatchHeldElsewhere once another run has taken the batch over, and SettingsError where
     this worker has another database or archive than that run.
     """
-    batch = ledger.find_batch(connection, partition.batch_id)
+    try:
+        batch = ledger.find_batch(connection, partition.batch_id)
+    except BatchUnknown:
+        raise other_database(partition) from None
     extracts = {one.id: one for one in ledger.list_extracts(connection, partition.batch_id)}
     _refuse_elsewhere(workspace, batch, extracts, partition)
     settings = replace(workspace.settings, limits=Limits(**partition.limits))
@@ -265,14 +272,22 @@ def stage_partition(
     return rows
 
 
+def other_database(partition: Partition) -> SettingsError:
+    """What a worker says whose database is not that of the run."""
+    return SettingsError(
+        f"Batch {partition.batch_id} of the run that imports is not in the database of this "
+        "worker: give it the RECON_DATABASE_URL of that run, or its RECON_HOME where that has "
+        "none. Nothing was written."
+    )
+
+
 def _refuse_elsewhere(
     workspace: Workspace, batch: Batch, extracts: Mapping[int, Extract], partition: Partition
 ) -> None:
-    if batch.content_id != partition.content_id:
-        raise SettingsError(
-            f"Batch {batch.id} is another delivery in the database of this worker: give it the "
-            "RECON_DATABASE_URL of the run that imports. Nothing was written."
-        )
+    # Under a later epoch the batch was taken over, and nothing can be written under this one.
+    is_copy = batch.lease_epoch == partition.epoch and batch.lease_owner != partition.lease_owner
+    if batch.content_id != partition.content_id or is_copy:
+        raise other_database(partition)
     for part in partition.parts:
         if not evidence_of(workspace, extracts[part.extract_id]).path.exists():
             raise SettingsError(

@@ -15,17 +15,20 @@ from prefect import task
 
 from connectors.errors import ClusterFailed, SettingsError
 from connectors.postgres import ledger
+from connectors.postgres.database import is_empty
 from connectors.postgres.lease import Lease
 from flows.stages.partitions import (
     MOST_PARTITIONS,
     Partition,
     is_large,
+    other_database,
     stage_in_partitions,
     stage_partition,
 )
 from flows.stages.stage import stage
 from flows.stages.workspace import Workspace
 from flows.tasks.attempts import FROM_LEDGER
+from flows.tasks.blocks import run_settings
 from flows.tasks.error_lines import prefect_line
 from flows.tasks.holding import open_workspace
 
@@ -153,8 +156,10 @@ def _named(error: Exception) -> str:
 )
 def stage_one_partition(partition: Mapping[str, Any]) -> int:
     """Stage a partition under the lease of the run that handed it out; returns its rows."""
-    workspace = open_workspace()
     wanted = Partition.from_json(partition)
+    if is_empty(run_settings()):  # Opened, it would be made here.
+        raise other_database(wanted)
+    workspace = open_workspace()
     with workspace.database.connect() as connection:
         return stage_partition(workspace, connection, wanted)
 

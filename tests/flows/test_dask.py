@@ -7,17 +7,19 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from connectors.errors import SettingsError
 from data_samples.generate import write_payments
-from flows.stages.partitions import MOST_PARTITIONS
+from flows.stages.partitions import MOST_PARTITIONS, Partition
 from flows.stages.workspace import Workspace
+from tests.conftest import Databases
 from tests.flows.runs import flow_run, kept_files, kept_results, log_lines, run
 from tests.scale.conftest import new_workspace  # noqa: F401 - A fixture.
 from tests.scale.workers import left_behind
@@ -81,6 +83,31 @@ def test_killed_workers_change_nothing(
     kept = b"".join(file.read_bytes() for file in kept_files(prefect_home))
     assert str(workspace.settings.database_url).encode() not in kept
     assert b'"chunk_range"' not in kept
+
+
+@pytest.mark.parametrize("with_url", [False, True])
+def test_a_worker_without_the_database_of_the_run_makes_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, databases: Databases, with_url: bool
+) -> None:
+    from flows.tasks.partitions import stage_one_partition
+
+    home = tmp_path / "empty"
+    monkeypatch.setenv("RECON_HOME", str(home))
+    monkeypatch.delenv("RECON_DATABASE_URL")
+    wanted = Partition(1, 1, "content", "somebody", {}, ()).as_json()
+    with ExitStack() as opened:
+        if with_url:
+            url = opened.enter_context(databases.new())
+            with psycopg.connect(url, autocommit=True) as connection:
+                connection.execute("DROP SCHEMA IF EXISTS recon CASCADE")
+            monkeypatch.setenv("RECON_DATABASE_URL", url)
+        with pytest.raises(SettingsError, match="is not in the database of this worker"):
+            stage_one_partition(wanted)
+        if with_url:
+            with psycopg.connect(url) as connection:
+                found = connection.execute("SELECT to_regnamespace('recon')").fetchone()
+            assert found == (None,)
+    assert not (home / "postgres").exists()
 
 
 @contextmanager

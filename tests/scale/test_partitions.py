@@ -241,7 +241,7 @@ def test_a_worker_with_another_database_or_archive_writes_nothing(
         text = json.dumps(first.as_json())
         with (
             there.database.connect() as connection,
-            pytest.raises(SettingsError, match="another delivery in the database"),
+            pytest.raises(SettingsError, match="is not in the database of this worker"),
         ):
             stage_partition(there, connection, Partition.from_json(json.loads(text)))
         elsewhere = replace(here, settings=replace(here.settings, home=there.settings.home))
@@ -249,6 +249,29 @@ def test_a_worker_with_another_database_or_archive_writes_nothing(
             stage_partition(elsewhere, lease.connection, first)
         assert staged_chunks(lease) == []
     assert left_behind(there) == before
+
+
+def test_a_worker_with_a_copy_of_the_database_writes_nothing(
+    new_workspace: NewWorkspace, delivery: Path
+) -> None:
+    here, copy, empty = (new_workspace(16 * 1024) for _ in range(3))
+    with received(here, [delivery]) as lease, received(copy, [delivery]) as other:
+        assert (other.batch_id, other.epoch) == (lease.batch_id, lease.epoch)
+        # As it was before the run that imports: taken in by an earlier one.
+        other.connection.execute("UPDATE batch SET lease_owner = 'somebody since yesterday'")
+        first = next(partitions(here, lease, 3))
+        for there in (copy, empty):
+            with (
+                there.database.connect() as connection,
+                pytest.raises(SettingsError, match="RECON_DATABASE_URL of that run"),
+            ):
+                stage_partition(
+                    replace(there, settings=replace(there.settings, home=here.settings.home)),
+                    connection,
+                    first,
+                )
+        assert staged_chunks(other) == []
+        assert stage_partition(here, lease.connection, first) > 0
 
 
 def test_a_partition_is_places_and_limits_as_json(
