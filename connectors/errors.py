@@ -13,6 +13,7 @@ ReconError                 shown to the user as text, exit code 2
 ├── StatementRefused       the database refused a statement: a right, a table, a limit of its own
 ├── ServiceUnusable        the service refuses us, or gives no answer that can be used
 │   └── PushHeld           the database or the home may be a copy; nothing is sent
+├── ClusterFailed          the workers of a cluster did not do their part; what they wrote stays
 ├── BatchHeldElsewhere     another run holds the batch; exit code 3
 │   └── OperationBusy      another run sends to the operation, for longer than we wait
 ├── InboxHeldElsewhere     another run looks at the inbox; exit code 3
@@ -105,6 +106,10 @@ class ServiceUnusable(ReconError):
 
 class PushHeld(ServiceUnusable):
     """The database or RECON_HOME may be an older copy: nothing is sent before somebody decides."""
+
+
+class ClusterFailed(ReconError):
+    """A cluster gave a partition back undone; what its workers had written stays."""
 
 
 class BatchHeldElsewhere(ReconError):

@@ -17,7 +17,7 @@ from connectors.postgres.heartbeat import DEFAULT_SECONDS
 from connectors.postgres.own_kinds import are_as_defined, kept_kinds
 from connectors.postgres.refusals import told
 from connectors.postgres.revisions import Way, is_behind, revision_of
-from connectors.postgres.server.embedded import answers, embedded_url
+from connectors.postgres.server.embedded import answers, embedded_url, is_made
 from connectors.settings import MIB, Settings
 from schemas.derived.sql_names import SCHEMA, SHOWN_SCHEMA, staged_name, table_columns
 from schemas.derived.views import VIEWS
@@ -275,6 +275,14 @@ def open_database(
         with connection.transaction():
             ask(connection)
     return database
+
+
+def is_empty(settings: Settings) -> bool:
+    """Whether there is no database of ours yet; unlike opening it, this makes none."""
+    if settings.database_url is None and not is_made(embedded_folder(settings)):
+        return True
+    with _named(settings).connect() as connection:
+        return revision_of(connection) is None
 
 
 def kinds_there(settings: Settings) -> dict[str, Table]:

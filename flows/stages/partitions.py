@@ -6,17 +6,25 @@ that nothing is written any more once another run took the batch over. Chunks ar
 judged as they are without partitions: either way finishes what the other began.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    CancelledError,
+    Future,
+    ThreadPoolExecutor,
+    wait,
+)
 from contextvars import copy_context
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from itertools import groupby
 from typing import Any, Self
 
 import psycopg
 
-from connectors.errors import SettingsError
+from connectors.errors import BatchUnknown, SettingsError
 from connectors.files.chunk import Chunk, Place
 from connectors.files.profile import Profile
 from connectors.files.reader import read_chunks
@@ -37,9 +45,20 @@ MOST_PARTITIONS = 128
 """Of a delivery, about: whoever runs them has its own cost for each."""
 FROZEN_SECONDS = 60
 """A worker that stops in the middle of a chunk keeps others from the batch for so long."""
+QUIET_SECONDS = 60
+"""When no partition has ended for so long, it is said."""
+
+log = logging.getLogger("recon.stage")
 
 Run = Callable[["Partition"], int]
 """Takes a partition somewhere, waits for it, and returns how many rows it staged."""
+
+GiveUp = Callable[[], None]
+"""Lets every `Run` that is under way come back at once, whatever becomes of its partition."""
+
+
+def _nothing() -> None:
+    """What is given up where no partition is waited for elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +78,8 @@ class Partition:
     epoch: int
     content_id: str
     """Of the batch; a worker with another database may know another one by this number."""
+    lease_owner: str | None
+    """Who holds the batch, and since when; in a copy of the database that is somebody else."""
     limits: Mapping[str, int]
     """Those of the run that holds the batch: with others, chunks would be others."""
     parts: tuple[Part, ...]
@@ -96,33 +117,66 @@ def stage_in_partitions(
     *,
     at_once: int = MOST_PARTITIONS,
     chunks: int = CHUNKS_AT_LEAST,
+    give_up: GiveUp = _nothing,
 ) -> None:
     """Stage the batch, at most so many partitions at once; raises what a partition raised.
 
-    A partition has at least so many chunks of an extract, or the rest of it.
+    A partition has at least so many chunks of an extract, or the rest of it. `give_up` is called
+    where this process is told to end.
     """
     if ledger.find_batch(lease.connection, lease.batch_id).state is State.RECEIVED:
         with ThreadPoolExecutor(at_once) as threads:
-            running = {
-                threads.submit(copy_context().run, run, partition): partition.bytes
-                for partition in partitions(workspace, lease, chunks)
-            }
-            _wait(workspace, running)
+            try:
+                running = {
+                    threads.submit(copy_context().run, run, partition): partition.bytes
+                    for partition in partitions(workspace, lease, chunks)
+                }
+                _wait(workspace, running)
+            except BaseException as ended:
+                threads.shutdown(wait=False, cancel_futures=True)
+                # One that has begun is waited for, as it would go on writing: not where this
+                # process is to end, and with it the lease that others write under.
+                if not isinstance(ended, Exception):
+                    give_up()
+                raise
     # Whatever was left out is staged here; then the files are closed as they always are.
     stage(workspace, lease)
 
 
 def _wait(workspace: Workspace, running: Mapping[Future[int], int]) -> None:
     done, total = 0, sum(running.values())
-    try:
-        for future in as_completed(running):
+    failed: Exception | None = None
+    for future in _as_they_end(running):
+        try:
             future.result()
+        except CancelledError:
+            continue
+        except Exception as error:  # noqa: BLE001 - Raised below.
+            failed = failed or error
+            for other in running:
+                other.cancel()
+        else:
             done += running[future]
             workspace.progress(STAGE, done, total)
-    finally:
-        # One that has begun is waited for: it would go on writing.
-        for future in running:
-            future.cancel()
+    if failed is not None:
+        raise failed
+
+
+def _as_they_end(running: Collection[Future[int]]) -> Iterator[Future[int]]:
+    """Each of them once it has ended; says so where none ends for long."""
+    left, last = set(running), datetime.now(UTC)
+    while left:
+        ended, left = wait(left, QUIET_SECONDS, FIRST_COMPLETED)
+        if ended:
+            last = datetime.now(UTC)
+        else:
+            log.warning(
+                "%s of %s partitions wait, and none has ended since %s: see that their workers run",
+                len(left),
+                len(running),
+                f"{last:%Y-%m-%d %H:%M} UTC",
+            )
+        yield from ended
 
 
 def is_large(workspace: Workspace, lease: Lease) -> bool:
@@ -140,7 +194,9 @@ def partitions(workspace: Workspace, lease: Lease, chunks: int) -> Iterator[Part
     limits = workspace.settings.limits
     blocks = sum(extract.bytes or 0 for extract in usable) // limits.block_bytes
     chunks = max(chunks, blocks // MOST_PARTITIONS + 1)
-    made = partial(Partition, batch.id, lease.epoch, batch.content_id, asdict(limits))
+    made = partial(
+        Partition, batch.id, lease.epoch, batch.content_id, batch.lease_owner, asdict(limits)
+    )
     waiting: list[Part] = []
     for extract in usable:
         for part in _parts(workspace, lease, extract, restored_profile(batch), chunks):
@@ -193,7 +249,10 @@ def stage_partition(
     Raises BatchHeldElsewhere once another run has taken the batch over, and SettingsError where
     this worker has another database or archive than that run.
     """
-    batch = ledger.find_batch(connection, partition.batch_id)
+    try:
+        batch = ledger.find_batch(connection, partition.batch_id)
+    except BatchUnknown:
+        raise other_database(partition) from None
     extracts = {one.id: one for one in ledger.list_extracts(connection, partition.batch_id)}
     _refuse_elsewhere(workspace, batch, extracts, partition)
     settings = replace(workspace.settings, limits=Limits(**partition.limits))
@@ -213,14 +272,22 @@ def stage_partition(
     return rows
 
 
+def other_database(partition: Partition) -> SettingsError:
+    """What a worker says whose database is not that of the run."""
+    return SettingsError(
+        f"Batch {partition.batch_id} of the run that imports is not in the database of this "
+        "worker: give it the RECON_DATABASE_URL of that run, or its RECON_HOME where that has "
+        "none. Nothing was written."
+    )
+
+
 def _refuse_elsewhere(
     workspace: Workspace, batch: Batch, extracts: Mapping[int, Extract], partition: Partition
 ) -> None:
-    if batch.content_id != partition.content_id:
-        raise SettingsError(
-            f"Batch {batch.id} is another delivery in the database of this worker: give it the "
-            "RECON_DATABASE_URL of the run that imports. Nothing was written."
-        )
+    # Under a later epoch the batch was taken over, and nothing can be written under this one.
+    is_copy = batch.lease_epoch == partition.epoch and batch.lease_owner != partition.lease_owner
+    if batch.content_id != partition.content_id or is_copy:
+        raise other_database(partition)
     for part in partition.parts:
         if not evidence_of(workspace, extracts[part.extract_id]).path.exists():
             raise SettingsError(

@@ -25,6 +25,20 @@ def error_line(error: BaseException | None) -> str | None:
     match error:
         case ReconError():
             return str(error)
+        case MemoryError():
+            return "The memory of this machine is not enough. " + GOES_ON.format(
+                todo="Lower RECON_LIMIT_BLOCK_BYTES where it is set, or use a machine with more"
+            )
+        case OSError():
+            where = repr(error.filename) if error.filename else "standard output or a file"
+            told = f"{where}: {error.strerror or error}. "
+            return told + GOES_ON.format(todo="Make room, or give the rights")
+    return prefect_line(error)
+
+
+def prefect_line(error: BaseException | None) -> str | None:
+    """What Prefect's client says of its server, as a text for a person; None: nothing of it."""
+    match error:
         case httpx.HTTPError() | httpx.InvalidURL():
             # What our own service answers is told as ServiceUnusable, so this is Prefect's client.
             why = str(error).splitlines()[:1] or [""]
@@ -36,14 +50,6 @@ def error_line(error: BaseException | None) -> str | None:
             # Raised where the server was not there from the first call on; its text quotes the
             # address with the password that may be in it.
             return "The Prefect server cannot be reached. " + GOES_ON.format(todo=SEE_THAT)
-        case MemoryError():
-            return "The memory of this machine is not enough. " + GOES_ON.format(
-                todo="Lower RECON_LIMIT_BLOCK_BYTES where it is set, or use a machine with more"
-            )
-        case OSError():
-            where = repr(error.filename) if error.filename else "standard output or a file"
-            told = f"{where}: {error.strerror or error}. "
-            return told + GOES_ON.format(todo="Make room, or give the rights")
     return None
 
 

@@ -3,8 +3,12 @@
 Prefect hands out what was missed in no order, one after the other. Each of these flows does all
 there is to do, so the runs that a later one of the same schedule has overtaken do nothing, whatever
 the order they begin in. Runs with other parameters, of another feed or inbox, are other work.
+
+A run that another has left its work to does it, whatever has become due since: where a schedule is
+closer than runs take to begin, each would leave it to the next, and nobody would ever do it.
 """
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, cast
 
@@ -14,6 +18,8 @@ from prefect.client.schemas.filters import (
     DeploymentFilterId,
     FlowRunFilter,
     FlowRunFilterExpectedStartTime,
+    FlowRunFilterState,
+    FlowRunFilterStateName,
 )
 from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.client.schemas.objects import State as RunState
@@ -39,33 +45,65 @@ def overtaken() -> RunState[Any] | None:
     run = context.flow_run if context else None
     if run is None or not run.auto_scheduled or run.run_count > 1 or run.deployment_id is None:
         return None
-    later = _later_run(run)
-    if later is None:
-        return None
+    later = later_run(run, *_runs_around(run))
+    return None if later is None else skipped_for(run, later)
+
+
+def skipped_for(run: FlowRun, later: FlowRun) -> RunState[Any]:
+    """The end of a run that leaves its work to a later one."""
     return Completed(
         name=SKIPPED,
         message=(
             f"Missed at {_minute(run.expected_start_time)}; the run for "
-            f"{_minute(later.expected_start_time)} of the same schedule does its work. "
-            "Retry runs this one all the same."
+            f"{_minute(later.expected_start_time)} of the same schedule does its work "
+            f"({_sign(later)}). Retry runs this one all the same."
         ),
     )
 
 
-def _later_run(run: FlowRun) -> FlowRun | None:
+def _runs_around(run: FlowRun) -> tuple[list[FlowRun], list[FlowRun]]:
+    """Those of the deployment due since then, and those before it that were skipped."""
     assert run.deployment_id is not None
+    after = FlowRunFilterExpectedStartTime(
+        after_=run.expected_start_time, before_=cast(DateTime, now("UTC"))
+    )
+    before = FlowRunFilterExpectedStartTime(before_=run.expected_start_time)
+    skipped = FlowRunFilterState(name=FlowRunFilterStateName(any_=[SKIPPED]))
     with get_client(sync_client=True) as client:
-        found = client.read_flow_runs(
-            deployment_filter=DeploymentFilter(id=DeploymentFilterId(any_=[run.deployment_id])),
-            flow_run_filter=FlowRunFilter(
-                expected_start_time=FlowRunFilterExpectedStartTime(
-                    after_=run.expected_start_time, before_=cast(DateTime, now("UTC"))
-                )
-            ),
-            sort=FlowRunSort.EXPECTED_START_TIME_DESC,
-            limit=MOST,
+        later, earlier = (
+            client.read_flow_runs(
+                deployment_filter=DeploymentFilter(id=DeploymentFilterId(any_=[run.deployment_id])),
+                flow_run_filter=wanted,
+                sort=FlowRunSort.EXPECTED_START_TIME_DESC,
+                limit=MOST,
+            )
+            for wanted in (
+                FlowRunFilter(expected_start_time=after),
+                FlowRunFilter(expected_start_time=before, state=skipped),
+            )
         )
-    return next((one for one in found if _overtakes(one, run)), None)
+    return later, earlier
+
+
+def later_run(run: FlowRun, later: Iterable[FlowRun], skipped: Iterable[FlowRun]) -> FlowRun | None:
+    """The one of the later runs that does the work of this one; None: it is for this run.
+
+    `skipped` are runs before it, one of which may have left its work to this run.
+    """
+    # Then only a run that has done the work takes it from this one: others may leave it as well.
+    is_left_to = any(one.state and _sign(run) in (one.state.message or "") for one in skipped)
+    return next(
+        (
+            one
+            for one in later
+            if _overtakes(one, run) and (not is_left_to or one.state_type is StateType.COMPLETED)
+        ),
+        None,
+    )
+
+
+def _sign(run: FlowRun) -> str:
+    return f"run {run.id}"
 
 
 def _overtakes(other: FlowRun, run: FlowRun) -> bool:

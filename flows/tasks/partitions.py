@@ -8,23 +8,28 @@ delivery is small, the run stages it by itself; what ends up in the database is 
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from prefect import task
 
-from connectors.errors import SettingsError
+from connectors.errors import ClusterFailed, SettingsError
 from connectors.postgres import ledger
+from connectors.postgres.database import is_empty
 from connectors.postgres.lease import Lease
 from flows.stages.partitions import (
     MOST_PARTITIONS,
     Partition,
     is_large,
+    other_database,
     stage_in_partitions,
     stage_partition,
 )
 from flows.stages.stage import stage
 from flows.stages.workspace import Workspace
 from flows.tasks.attempts import FROM_LEDGER
+from flows.tasks.blocks import run_settings
+from flows.tasks.error_lines import prefect_line
 from flows.tasks.holding import open_workspace
 
 if TYPE_CHECKING:
@@ -32,6 +37,8 @@ if TYPE_CHECKING:
 
 CLUSTER = "RECON_DASK"
 AT_ONCE = "RECON_DASK_AT_ONCE"
+WORKER_SECONDS = 60
+"""How long a cluster without a worker is given for its first one."""
 
 
 def stage_delivery(workspace: Workspace, lease: Lease) -> None:
@@ -43,24 +50,103 @@ def stage_delivery(workspace: Workspace, lease: Lease) -> None:
     feed = ledger.find_batch(lease.connection, lease.batch_id).feed
     most = at_once(os.environ.get(AT_ONCE, ""), feed)
     with dask_runner(cluster) as runner:
-        _connect(runner, cluster)
-
-        def run(partition: Partition) -> int:
-            future = runner.submit(stage_one_partition, {"partition": partition.as_json()})
-            return int(future.result())
-
-        stage_in_partitions(workspace, lease, run, at_once=most)
+        connect(runner, cluster)
+        handed = _HandedOut(runner, cluster)
+        stage_in_partitions(workspace, lease, handed.run, at_once=most, give_up=handed.give_up)
 
 
-def _connect(runner: "DaskTaskRunner", cluster: str) -> None:
-    """Make its client, which several threads then share; raises SettingsError."""
+class _HandedOut:
+    """The partitions that workers of the cluster have, or wait for."""
+
+    def __init__(self, runner: "DaskTaskRunner", cluster: str) -> None:
+        self._runner, self._cluster = runner, cluster
+        self._waited_for: list[Any] = []
+        self._given_up = False
+
+    def run(self, partition: Partition) -> int:
+        """Raises what the partition raised, and ClusterFailed for all that Dask says."""
+        try:
+            future = self._runner.submit(stage_one_partition, {"partition": partition.as_json()})
+            handed_out: Any = future.wrapped_future
+            self._waited_for.append(handed_out)
+            if self._given_up:
+                handed_out.cancel()
+            # How the task ended is a value to Dask; only what Dask itself says is raised here.
+            handed_out.result()
+        except Exception as error:
+            if prefect_line(error) is not None:
+                raise
+            raise ClusterFailed(
+                f"{CLUSTER}={self._cluster!r}: the cluster gave a partition back undone "
+                f"({_named(error)}). What was written stays: Retry goes on with the rest once its "
+                f"scheduler and workers run, or unset {CLUSTER} and the run does it by itself."
+            ) from error
+        return int(future.result())
+
+    def give_up(self) -> None:
+        """Wait for none of them any more; one that a worker has begun may yet go on there."""
+        self._given_up = True
+        client: Any = self._runner.client
+        with suppress(Exception):  # Nothing is to be done about it, and the run ends.
+            client.cancel(self._waited_for, force=True)
+
+
+def connect(runner: "DaskTaskRunner", cluster: str, seconds: float = WORKER_SECONDS) -> None:
+    """Make its client, which several threads then share, and see that there is a worker.
+
+    Raises SettingsError.
+    """
     try:
-        assert runner.client
-    except OSError as error:
+        has_worker = _has_worker(runner, seconds)
+    except Exception as error:
+        _close_unconnected()
+        why, todo = _why_not(cluster, error)
         raise SettingsError(
-            f"{CLUSTER}={cluster!r}: no cluster is to be reached there ({type(error).__name__}). "
-            "Start its scheduler and run again, or unset it; nothing was staged."
-        ) from None
+            f"{CLUSTER}={cluster!r}: {why} ({_named(error)}). {todo} and run again, or unset it; "
+            "nothing more was staged."
+        ) from error
+    if not has_worker:
+        raise SettingsError(
+            f"{CLUSTER}={cluster!r}: its scheduler has had no worker for {seconds:.0f} s. Start "
+            "one (`dask worker`) and run again, or unset it; nothing more was staged."
+        )
+
+
+def _has_worker(runner: "DaskTaskRunner", seconds: float) -> bool:
+    client = runner.client
+    try:
+        client.wait_for_workers(1, timeout=seconds)
+    except TimeoutError:
+        return False
+    return True
+
+
+def _close_unconnected() -> None:
+    """Close a client that its runner never had: the end of the process would wait for it."""
+    from distributed import Client  # noqa: PLC0415 - An extra.
+
+    clients: list[Any] = list(Client._instances)  # Nothing else knows it.
+    for client in clients:
+        if client.status == "connecting":
+            client.close(timeout=1)
+
+
+def _why_not(cluster: str, error: Exception) -> tuple[str, str]:
+    """Why there is no client, and what to do about it."""
+    if cluster.startswith("local:"):
+        return "its processes do not start", "Name fewer of them"
+    if isinstance(error, TypeError) and cluster.startswith("tls:"):
+        todo = "Name them in Dask's configuration (distributed.comm.tls)"
+        return "tls:// needs certificates, and there are none", todo
+    if isinstance(error, OSError):
+        return "no cluster is to be reached there", "Start its scheduler"
+    return "what answers there is no Dask scheduler", "Name the address of one"
+
+
+def _named(error: Exception) -> str:
+    """What Dask or a library of it says, in one line."""
+    why = str(error).splitlines()[:1] or [""]
+    return f"{type(error).__name__}{f': {why[0]}' if why[0] else ''}"
 
 
 @task(
@@ -70,8 +156,10 @@ def _connect(runner: "DaskTaskRunner", cluster: str) -> None:
 )
 def stage_one_partition(partition: Mapping[str, Any]) -> int:
     """Stage a partition under the lease of the run that handed it out; returns its rows."""
-    workspace = open_workspace()
     wanted = Partition.from_json(partition)
+    if is_empty(run_settings()):  # Opened, it would be made here.
+        raise other_database(wanted)
+    workspace = open_workspace()
     with workspace.database.connect() as connection:
         return stage_partition(workspace, connection, wanted)
 

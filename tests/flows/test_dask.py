@@ -1,16 +1,25 @@
 """A delivery over the workers of a Dask cluster, one of which dies, against the same without."""
 
 import logging
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from connectors.errors import SettingsError
 from data_samples.generate import write_payments
-from flows.stages.partitions import MOST_PARTITIONS
+from flows.stages.partitions import MOST_PARTITIONS, Partition
 from flows.stages.workspace import Workspace
+from tests.conftest import Databases
 from tests.flows.runs import flow_run, kept_files, kept_results, log_lines, run
 from tests.scale.conftest import new_workspace  # noqa: F401 - A fixture.
 from tests.scale.workers import left_behind
@@ -74,6 +83,161 @@ def test_killed_workers_change_nothing(
     kept = b"".join(file.read_bytes() for file in kept_files(prefect_home))
     assert str(workspace.settings.database_url).encode() not in kept
     assert b'"chunk_range"' not in kept
+
+
+@pytest.mark.parametrize("with_url", [False, True])
+def test_a_worker_without_the_database_of_the_run_makes_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, databases: Databases, with_url: bool
+) -> None:
+    from flows.tasks.partitions import stage_one_partition
+
+    home = tmp_path / "empty"
+    monkeypatch.setenv("RECON_HOME", str(home))
+    monkeypatch.delenv("RECON_DATABASE_URL")
+    wanted = Partition(1, 1, "content", "somebody", {}, ()).as_json()
+    with ExitStack() as opened:
+        if with_url:
+            url = opened.enter_context(databases.new())
+            with psycopg.connect(url, autocommit=True) as connection:
+                connection.execute("DROP SCHEMA IF EXISTS recon CASCADE")
+            monkeypatch.setenv("RECON_DATABASE_URL", url)
+        with pytest.raises(SettingsError, match="is not in the database of this worker"):
+            stage_one_partition(wanted)
+        if with_url:
+            with psycopg.connect(url) as connection:
+                found = connection.execute("SELECT to_regnamespace('recon')").fetchone()
+            assert found == (None,)
+    assert not (home / "postgres").exists()
+
+
+@contextmanager
+def scheduler(workers: int) -> Iterator[subprocess.Popen[str]]:
+    """A Dask scheduler in a process of its own, with workers; `address` is where it listens."""
+    script = (
+        "import sys, time\n"
+        "from distributed import LocalCluster\n"
+        "if __name__ == '__main__':\n"
+        f"    cluster = LocalCluster(n_workers={workers}, threads_per_worker=1, memory_limit=0,\n"
+        "        scheduler_port=0, dashboard_address=None)\n"
+        "    print(cluster.scheduler_address, flush=True)\n"
+        "    sys.stdin.read()\n"
+    )
+    with (
+        subprocess.Popen(
+            [sys.executable, "-c", script],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        ) as process,
+    ):
+        assert process.stdout is not None
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def address_of(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def kill_at_first_chunk(workspace: Workspace, process: subprocess.Popen[str]) -> None:
+    with workspace.database.connect() as connection:
+        while not connection.execute("SELECT 1 FROM receipt LIMIT 1").fetchone():
+            time.sleep(0.005)
+    process.kill()
+
+
+@contextmanager
+def web_server() -> Iterator[str]:
+    """The address of a port where something else answers."""
+
+    def answer(listening: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                with listening.accept()[0] as caller:
+                    caller.sendall(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=answer, args=[listening], daemon=True).start()
+        yield f"tcp://127.0.0.1:{listening.getsockname()[1]}"
+
+
+def refused(cluster: str) -> str:
+    import dask
+    import distributed  # noqa: F401 - Its settings are there before one is changed.
+
+    from flows.tasks.partitions import connect, dask_runner
+
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
+        pytest.raises(SettingsError) as refusal,
+        dask_runner(cluster) as runner,
+    ):
+        connect(runner, cluster, 0.5)
+    text = str(refusal.value)
+    assert text.startswith(f"RECON_DASK={cluster!r}: ")
+    assert "run again, or unset it; nothing more was staged" in text
+    return text
+
+
+def test_something_else_answers_where_the_cluster_should_be() -> None:
+    with web_server() as address:
+        assert "what answers there is no Dask scheduler" in refused(address)
+
+
+def test_nothing_answers_where_the_cluster_should_be() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+    assert "no cluster is to be reached there" in refused(f"tcp://127.0.0.1:{port}")
+
+
+def test_a_cluster_behind_tls_without_certificates() -> None:
+    assert "tls:// needs certificates, and there are none" in refused("tls://127.0.0.1:8786")
+
+
+def test_a_cluster_without_a_worker() -> None:
+    with scheduler(0) as process:
+        assert "its scheduler has had no worker for" in refused(address_of(process))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ends", ["scheduler", "workers"])
+def test_a_cluster_that_fails_in_the_middle_ends_the_run_in_one_line(
+    new_workspace: Any,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    ends: str,
+) -> None:
+    write_payments(tmp_path / "delivery", ROWS, 0.03, SEED)
+    path = str(tmp_path / "delivery" / "payments.csv")
+    monkeypatch.setenv("RECON_LIMIT_BLOCK_BYTES", str(16 * 1024))
+    monkeypatch.setenv("RECON_LIMIT_STRICT_BYTES", "1")
+    expected = new_workspace(16 * 1024)
+    point_at(expected, monkeypatch)
+    run(path)
+    workspace = new_workspace(16 * 1024)
+    point_at(workspace, monkeypatch)
+    if ends == "workers":
+        # Each dies at the first chunk it has written, and one death of a partition is enough.
+        monkeypatch.setenv("CRASH_AT", "chunk:1")
+        monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES", "0")
+    with scheduler(1) as process:
+        monkeypatch.setenv("RECON_DASK", address_of(process))
+        if ends == "scheduler":
+            threading.Thread(target=kill_at_first_chunk, args=[workspace, process]).start()
+        state = run(path)
+    assert state.is_failed()
+    told = "KilledWorker" if ends == "workers" else "FutureCancelledError"
+    assert "the cluster gave a partition back undone" in state.message
+    assert told in state.message
+    assert not [line for line in log_lines(state) if "Traceback" in line]
+    monkeypatch.delenv("RECON_DASK")
+    monkeypatch.delenv("CRASH_AT", raising=False)
+    assert run(path).name == "CompletedWithErrors"
+    assert left_behind(workspace) == left_behind(expected)
 
 
 @pytest.mark.parametrize("cluster", ["2", "local", "local:0", "host:8786", "tcp://me:pw@host:1"])

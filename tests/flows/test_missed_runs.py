@@ -1,9 +1,11 @@
 """Runs that a schedule missed: the latest of them works, in whatever order they come back."""
 
 import asyncio
+import random
 from datetime import UTC, datetime, timedelta
+from itertools import groupby, permutations
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -13,12 +15,27 @@ pytestmark = pytest.mark.flows
 NAME = "missed"
 
 
+async def schedule(flow: UUID, deployment: UUID, due: datetime) -> UUID:
+    from prefect.server import models, schemas
+    from prefect.server.database import provide_database_interface
+
+    async with provide_database_interface().session_context(begin_transaction=True) as session:
+        run = schemas.core.FlowRun(
+            flow_id=flow,
+            deployment_id=deployment,
+            auto_scheduled=True,
+            parameters={"batch_id": 0, "max_rows": None, "rate": None},
+            expected_start_time=due,
+            next_scheduled_start_time=due,
+            state=schemas.states.Scheduled(scheduled_time=due),
+        )
+        return (await models.flow_runs.create_flow_run(session, run)).id
+
+
 @pytest.fixture
 def missed() -> Any:
     """Three runs of a deployment as the scheduler of the server makes them, an hour apart."""
     from prefect.client.orchestration import get_client
-    from prefect.server import models, schemas
-    from prefect.server.database import provide_database_interface
 
     from flows.push_batch import push_batch
 
@@ -27,23 +44,7 @@ def missed() -> Any:
         flow = client.read_deployment(deployment).flow_id
     hours = [datetime.now(UTC) - timedelta(hours=ago, minutes=5) for ago in (2, 1, 0)]
 
-    async def schedule() -> list[UUID]:
-        made = []
-        async with provide_database_interface().session_context(begin_transaction=True) as session:
-            for hour in hours:
-                run = schemas.core.FlowRun(
-                    flow_id=flow,
-                    deployment_id=deployment,
-                    auto_scheduled=True,
-                    parameters={"batch_id": 0, "max_rows": None, "rate": None},
-                    expected_start_time=hour,
-                    next_scheduled_start_time=hour,
-                    state=schemas.states.Scheduled(scheduled_time=hour),
-                )
-                made.append((await models.flow_runs.create_flow_run(session, run)).id)
-        return made
-
-    ids = asyncio.run(schedule())
+    ids = [asyncio.run(schedule(flow, deployment, hour)) for hour in hours]
     with get_client(sync_client=True) as client:
         yield [client.read_flow_run(one) for one in ids]
         client.delete_deployment(deployment)
@@ -98,3 +99,87 @@ def test_a_run_that_was_skipped_itself_has_done_no_work(missed: list[Any], rows:
     with get_client(sync_client=True) as client:
         client.set_flow_run_state(missed[2].id, Crashed(), force=True)
     assert work(missed[0]).state_name == "Completed"
+
+
+def test_a_run_that_work_was_left_to_works_though_another_is_due(
+    missed: list[Any], rows: Any
+) -> None:
+    from prefect.client.orchestration import get_client
+
+    assert work(missed[0]).state_name == "Skipped"
+    of, due = missed[2], datetime.now(UTC) - timedelta(minutes=1)
+    another = asyncio.run(schedule(of.flow_id, of.deployment_id, due))
+    assert work(missed[2]).state_name == "Completed"
+    assert work(missed[1]).state_name == "Skipped"
+    with get_client(sync_client=True) as client:
+        assert work(client.read_flow_run(another)).state_name == "Completed"
+
+
+def be(run: Any, state: Any) -> None:
+    run.state, run.state_type, run.state_name = state, state.type, state.name
+
+
+class Schedule:
+    """Runs of a schedule, one at a time, decided on as flows decide; times are in seconds."""
+
+    def __init__(self, every: float) -> None:
+        self.every = every
+        self.runs: list[Any] = []
+        self.waiting: list[Any] = []
+
+    def make_due(self, time: float) -> None:
+        from prefect.client.schemas.objects import FlowRun
+        from prefect.states import Scheduled
+
+        while len(self.runs) * self.every <= time:
+            due = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=len(self.runs) * self.every)
+            run = FlowRun(flow_id=uuid4(), auto_scheduled=True, expected_start_time=due)
+            be(run, Scheduled(scheduled_time=due))
+            self.runs.append(run)
+            self.waiting.append(run)
+
+    def begin(self, run: Any) -> bool:
+        """Whether it works."""
+        from prefect.states import Completed
+
+        from flows.tasks.missed_runs import later_run, skipped_for
+
+        self.waiting.remove(run)
+        place = self.runs.index(run)
+        skipped = [one for one in self.runs[:place] if one.state_name == "Skipped"]
+        later = later_run(run, self.runs[:place:-1], skipped[::-1])
+        be(run, Completed() if later is None else skipped_for(run, later))
+        return later is None
+
+
+@pytest.mark.parametrize("order", ["first", "last", "any"])
+@pytest.mark.parametrize("seconds", [1, 19, 21, 39, 41, 100])
+def test_a_schedule_closer_than_its_runs_begin_makes_progress(seconds: int, order: str) -> None:
+    every, chance, worked = 20, random.Random(7), []
+    schedule, time = Schedule(every), 0.0
+    while len(worked) < 100:
+        schedule.make_due(time)
+        if not schedule.waiting:
+            time += 1
+            continue
+        place = {"first": 0, "last": -1, "any": chance.randrange(len(schedule.waiting))}[order]
+        run = schedule.waiting[place]
+        time += seconds
+        schedule.make_due(time)
+        worked.append(schedule.begin(run))
+    most = max((len(list(group)) for did, group in groupby(worked) if not did), default=0)
+    assert any(worked)
+    # Oldest first, about as many are skipped in a row as become due while one begins.
+    assert most <= {"first": 2 * (seconds // every + 1), "last": 1, "any": 50}[order]
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4))))
+def test_of_missed_runs_the_latest_alone_works(order: tuple[int, ...]) -> None:
+    schedule = Schedule(60)
+    schedule.make_due(3 * 60)
+    assert {place: schedule.begin(schedule.runs[place]) for place in order} == {
+        0: False,
+        1: False,
+        2: False,
+        3: True,
+    }

@@ -1,6 +1,9 @@
 """A delivery in partitions ends as it does without: rows, places, receipts, targets, reports."""
 
+import _thread
 import json
+import re
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
@@ -140,6 +143,37 @@ def test_a_worker_is_killed_and_one_process_finishes(
     assert left_behind(shared) == expected
 
 
+def test_partitions_that_wait_are_told(
+    new_workspace: NewWorkspace,
+    delivery: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    workspace = new_workspace(16 * 1024)
+    monkeypatch.setattr("flows.stages.partitions.QUIET_SECONDS", 0.05)
+    told = threading.Event()
+    caplog.handler.addFilter(lambda record: told.set() or True if "wait" in record.msg else True)
+    with received(workspace, [delivery]) as lease:
+        stage_in_partitions(workspace, lease, lambda _: int(told.wait(60)), chunks=3)
+    (line, *_) = (one for one in caplog.messages if "none has ended since" in one)
+    assert re.match(r"(\d+) of \1 partitions wait, and none has ended since \d{4}-.+ UTC", line)
+
+
+def test_a_run_that_is_told_to_end_waits_for_no_partition(
+    new_workspace: NewWorkspace, delivery: Path
+) -> None:
+    workspace, over = new_workspace(16 * 1024), threading.Event()
+
+    def never_ends(_: Partition) -> int:
+        _thread.interrupt_main()
+        assert over.wait(60)
+        return 0
+
+    with received(workspace, [delivery]) as lease, pytest.raises(KeyboardInterrupt):
+        stage_in_partitions(workspace, lease, never_ends, at_once=1, give_up=over.set)
+    assert over.is_set()
+
+
 def some_partitions(workspace: Workspace, lease: Lease, wanted: slice) -> list[int]:
     """Stage only these partitions, so that receipts have gaps; returns the chunks staged."""
     for partition in list(partitions(workspace, lease, 3))[wanted]:
@@ -207,7 +241,7 @@ def test_a_worker_with_another_database_or_archive_writes_nothing(
         text = json.dumps(first.as_json())
         with (
             there.database.connect() as connection,
-            pytest.raises(SettingsError, match="another delivery in the database"),
+            pytest.raises(SettingsError, match="is not in the database of this worker"),
         ):
             stage_partition(there, connection, Partition.from_json(json.loads(text)))
         elsewhere = replace(here, settings=replace(here.settings, home=there.settings.home))
@@ -215,6 +249,29 @@ def test_a_worker_with_another_database_or_archive_writes_nothing(
             stage_partition(elsewhere, lease.connection, first)
         assert staged_chunks(lease) == []
     assert left_behind(there) == before
+
+
+def test_a_worker_with_a_copy_of_the_database_writes_nothing(
+    new_workspace: NewWorkspace, delivery: Path
+) -> None:
+    here, copy, empty = (new_workspace(16 * 1024) for _ in range(3))
+    with received(here, [delivery]) as lease, received(copy, [delivery]) as other:
+        assert (other.batch_id, other.epoch) == (lease.batch_id, lease.epoch)
+        # As it was before the run that imports: taken in by an earlier one.
+        other.connection.execute("UPDATE batch SET lease_owner = 'somebody since yesterday'")
+        first = next(partitions(here, lease, 3))
+        for there in (copy, empty):
+            with (
+                there.database.connect() as connection,
+                pytest.raises(SettingsError, match="RECON_DATABASE_URL of that run"),
+            ):
+                stage_partition(
+                    replace(there, settings=replace(there.settings, home=here.settings.home)),
+                    connection,
+                    first,
+                )
+        assert staged_chunks(other) == []
+        assert stage_partition(here, lease.connection, first) > 0
 
 
 def test_a_partition_is_places_and_limits_as_json(

@@ -86,6 +86,11 @@ def answers(folder: Path) -> bool:
     return Postmaster(folder.absolute()).listens()
 
 
+def is_made(folder: Path) -> bool:
+    """Whether there is an embedded server in this folder, running or not."""
+    return Postmaster(folder.absolute()).is_made()
+
+
 def _set_up(connection: psycopg.Connection) -> None:
     """Settings nobody has made on this server yet; they count from its next start on."""
     buffers = max(LEAST_BUFFERS, min(MOST_BUFFERS, int(psutil.virtual_memory().total) // 8))

@@ -53,9 +53,13 @@ class Postmaster:
         """URL of a database, over the socket in the data folder."""
         return f"postgresql://postgres:@/{database}?host={self._socket_folder()}"
 
+    def is_made(self) -> bool:
+        """Whether there is a data folder."""
+        return (self.folder / "PG_VERSION").exists()
+
     def prepare(self) -> bool:
         """Make the data folder where there is none; says whether it did. All of it, or nothing."""
-        if (self.folder / "PG_VERSION").exists():
+        if self.is_made():
             return False
         draft = self.folder.with_suffix(".new")
         shutil.rmtree(draft, ignore_errors=True)  # Of a process that was killed.
