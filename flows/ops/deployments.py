@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from itertools import count
 from typing import Any
+from uuid import UUID
 
 import yaml  # type: ignore[import-untyped]
 from prefect import Flow
@@ -248,7 +249,7 @@ def _register(client: SyncPrefectClient, line: Deployment, pool: str) -> Registe
         schedules = [one.model_copy(update={"active": True}) for one in schedules]
     limit = found.global_concurrency_limit if found else None
     # An update could not take a schedule away; this request replaces the whole deployment.
-    client.create_deployment(
+    deployment = client.create_deployment(
         flow_id=client.create_flow_from_name(flow.name),
         name=line.name,
         description=line.description,
@@ -268,6 +269,7 @@ def _register(client: SyncPrefectClient, line: Deployment, pool: str) -> Registe
         entrypoint=line.entrypoint,
         pull_steps=[],
     )
+    _bound(client, deployment, schedules)
     return Registered(line.full_name, (*refused, *other))
 
 
@@ -328,6 +330,16 @@ def _schedules(
         for one in there
         if _told(one.schedule) != _told(ours)
     ]
+
+
+def _bound(
+    client: SyncPrefectClient, deployment: UUID, given: list[DeploymentScheduleCreate]
+) -> None:
+    """Set how many runs a schedule makes ahead; the server drops that from a deployment."""
+    most = {(one.slug, _told(one.schedule)): one.max_scheduled_runs for one in given}
+    for one in client.read_deployment(deployment).schedules if any(most.values()) else ():
+        if ahead := most.get((one.slug, _told(one.schedule))):
+            client.update_deployment_schedule(deployment, one.id, max_scheduled_runs=ahead)
 
 
 def _told(schedule: SCHEDULE_TYPES) -> str:

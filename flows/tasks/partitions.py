@@ -5,6 +5,7 @@
 delivery is small, the run stages it by itself; what ends up in the database is the same.
 """
 
+import logging
 import os
 import re
 from collections.abc import Mapping
@@ -53,6 +54,19 @@ def stage_delivery(workspace: Workspace, lease: Lease) -> None:
         connect(runner, cluster)
         handed = _HandedOut(runner, cluster)
         stage_in_partitions(workspace, lease, handed.run, at_once=most, give_up=handed.give_up)
+        if cluster.startswith("local:"):
+            quieten(runner)
+
+
+def quieten(runner: "DaskTaskRunner") -> None:
+    """Let its workers say no more that they have lost their scheduler: it closes, as they do."""
+    client: Any = runner.client
+    with suppress(Exception):  # It is for the log alone.
+        client.run(_say_nothing, on_error="ignore")
+
+
+def _say_nothing() -> None:
+    logging.getLogger("distributed.worker").setLevel(logging.CRITICAL)
 
 
 class _HandedOut:

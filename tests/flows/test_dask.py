@@ -240,6 +240,22 @@ def test_a_cluster_that_fails_in_the_middle_ends_the_run_in_one_line(
     assert left_behind(workspace) == left_behind(expected)
 
 
+def worker_tells_errors() -> bool:
+    return logging.getLogger("distributed.worker").isEnabledFor(logging.ERROR)
+
+
+@pytest.mark.long
+def test_processes_that_are_closed_say_nothing_of_it() -> None:
+    from flows.tasks.partitions import connect, dask_runner, quieten
+
+    with dask_runner("local:1") as runner:
+        connect(runner, "local:1")
+        client: Any = runner.client
+        assert list(client.run(worker_tells_errors).values()) == [True]
+        quieten(runner)
+        assert list(client.run(worker_tells_errors).values()) == [False]
+
+
 @pytest.mark.parametrize("cluster", ["2", "local", "local:0", "host:8786", "tcp://me:pw@host:1"])
 def test_a_cluster_that_is_none(cluster: str) -> None:
     from flows.tasks.partitions import dask_runner

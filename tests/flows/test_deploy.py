@@ -98,6 +98,7 @@ def test_what_operators_set_stays_and_what_cannot_is_said() -> None:
         found = client.read_deployment_by_name(line.full_name)
         later = CronSchedule(cron="0 5 * * *", timezone="Europe/Berlin")
         client.update_deployment_schedule(found.id, found.schedules[0].id, schedule=later)
+        client.update_deployment_schedule(found.id, found.schedules[0].id, max_scheduled_runs=3)
         set_by_hand = DeploymentUpdate(
             parameters={"inbox": "/srv/in", "settle_seconds": "soon", "gone": 1},
             job_variables={"env": {"RECON_HOME": "/srv/recon"}},
@@ -112,6 +113,7 @@ def test_what_operators_set_stays_and_what_cannot_is_said() -> None:
         assert after.job_variables == {"env": {"RECON_HOME": "/srv/recon"}}
         assert after.tags == [*found.tags, "month-end"]
         assert [one.schedule.cron for one in after.schedules] == ["0 5 * * *"]
+        assert [one.max_scheduled_runs for one in after.schedules] == [3]
         assert notes == (
             "parameter settle_seconds: its flow does not take it any more: "
             "'soon' is not of type 'number'",
