@@ -23,8 +23,8 @@ from connectors.postgres import ledger
 from connectors.postgres.overview import count_taken_back
 from connectors.recovery import reach
 from connectors.settings import SETTLE_SECONDS
+from flows.stages.known import known_batch
 from flows.stages.opened import Opened, open_delivery
-from flows.stages.receive import known_batch
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 

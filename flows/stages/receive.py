@@ -1,11 +1,9 @@
 """Receive: what was delivered becomes a batch, or turns out to be one already."""
 
-import hashlib
 import json
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 import psycopg
 
@@ -23,8 +21,19 @@ from connectors.postgres.push.gate import note_birth
 from connectors.postgres.resume import resumed
 from connectors.postgres.trail import add_event, last_event, last_of_batch
 from flows.stages.kept_settings import with_settings
+from flows.stages.known import (
+    batch_of,
+    content_id_of,
+    contents_of,
+    known_batch,
+    read_otherwise,
+    refuse_taken_otherwise,
+    refused_now,
+    refused_then,
+    taken_by,
+)
 from flows.stages.opened import Opened, open_delivery
-from flows.stages.terms import other_terms, secret_constants, stored_profile, terms_of_correction
+from flows.stages.terms import secret_constants, stored_profile, terms_of_correction
 from flows.stages.workspace import Workspace, named_service
 from schemas.guards.leases import Held
 from schemas.own_columns import PARENT_COLUMN
@@ -178,7 +187,7 @@ class ArchivedDelivery:
             note_birth(connection)
             # Asked once: where the answer to the commit is lost, the ledger knows the contents.
             self._before = self._before or _Before(connection, self.opened)
-            ledger.contents_are_back(connection, _contents(self.opened))
+            ledger.contents_are_back(connection, contents_of(self.opened))
             received = _register(connection, self)
             told = self._before.told(connection, received.batch_id)
             return replace(received, messages=received.messages + told)
@@ -223,14 +232,15 @@ class _Before:
 
 def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Received:
     opened, profile = delivery.opened, delivery.profile
-    taken = _taken(connection, profile.feed, opened)
+    taken = taken_by(connection, profile.feed, opened)
     batches = {
         batch.id: batch
         for batch in ledger.batches_of(connection, {one.batch_id for one in taken.values()})
     }
-    _refuse_taken_otherwise(delivery, taken, batches)
+    if delivery.corrects is not None:
+        refuse_taken_otherwise(delivery.corrects, taken, batches)
     content_id = content_id_of(profile.feed, opened, taken)
-    known = _batch_of(connection, content_id, opened, taken)
+    known = batch_of(connection, content_id, opened, taken)
     if known is not None:
         return _known(known, delivery, taken)
     messages, fresh, earlier = [], [], []
@@ -242,7 +252,7 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
             of = batches[extract.batch_id]
             messages.append(
                 f"{one.name}: these bytes were taken in batch {of.id} as {extract.name}; nothing "
-                f"to do.{_read_otherwise(of, profile, [extract])}{_refused_now([one], taken)}"
+                f"to do.{read_otherwise(of, profile, [extract])}{refused_now([one], taken)}"
             )
             continue
         used = named.get(one.name)
@@ -272,84 +282,6 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
     return Received(batch_id, True, False, tuple(messages))
 
 
-def _contents(opened: Iterable[Opened]) -> list[str]:
-    """The hashes of the files that could be read."""
-    return [one.stored.sha256 for one in opened if one.stored is not None]
-
-
-class KnownBy(NamedTuple):
-    """What a delivery is known by, and the batch that took it; each None where there is none."""
-
-    content_id: str | None
-    batch: ledger.Batch | None
-    remark: str = ""
-    """What is said besides of a batch that has not taken all of it."""
-
-
-def known_batch(connection: psycopg.Connection, feed: str, opened: Sequence[Opened]) -> KnownBy:
-    """What a delivery is known by.
-
-    Bytes that were taken are known, whatever they are refused for by now. Those that were refused
-    for what a manifest said are not where another one comes with them.
-    """
-    taken = _taken(connection, feed, opened)
-    content_id = content_id_of(feed, opened, taken)
-    batch = _batch_of(connection, content_id, opened, taken)
-    remark = "" if batch is None else _refused_then(batch, opened, taken)
-    return KnownBy(content_id, batch, remark)
-
-
-def _taken(
-    connection: psycopg.Connection, feed: str, opened: Iterable[Opened]
-) -> dict[str, Extract]:
-    return ledger.find_extracts(connection, feed, _contents(opened))
-
-
-def _batch_of(
-    connection: psycopg.Connection,
-    content_id: str | None,
-    opened: Sequence[Opened],
-    taken: Collection[str],
-) -> ledger.Batch | None:
-    if content_id is None:
-        return None
-    refused = [
-        one.stored.sha256 if one.stored else one.name for one in opened if not _counts(one, taken)
-    ]
-    stated = {
-        one.stored.sha256: entry_text(one.entry) for one in opened if one.stored and one.entry
-    }
-    return ledger.find_content(connection, content_id, refused, stated)
-
-
-def _counts(one: Opened, taken: Collection[str]) -> bool:
-    """Whether a file is one that can be read, or whose bytes are known."""
-    return one.stored is not None and (one.refusal is None or one.stored.sha256 in taken)
-
-
-def _refused_then(batch: ledger.Batch, opened: Iterable[Opened], taken: Collection[str]) -> str:
-    """Of a batch that has ended: which files of this content it refused, and what to do."""
-    names = [
-        one.name
-        for one in opened
-        if one.stored and one.refusal is None and one.stored.sha256 not in taken
-    ]
-    if not names or batch.state not in ledger.ENDED:
-        return ""
-    return (
-        f" It refused {', '.join(names)}. Where the file was right and its manifest was not, "
-        f"deliver both again; without a manifest, `recon undo {batch.id}` and import it again."
-    )
-
-
-def _refused_now(opened: Iterable[Opened], taken: Collection[str]) -> str:
-    return "".join(
-        f" {one.name} would be refused now: {one.refusal}"
-        for one in opened
-        if one.refusal and one.stored and one.stored.sha256 in taken
-    )
-
-
 def _known(
     batch: ledger.Batch, delivery: ArchivedDelivery, taken: Mapping[str, Extract]
 ) -> Received:
@@ -359,55 +291,12 @@ def _known(
         f"and is {batch.state.replace('_', ' ')}; "
         + ("nothing to do." if ended else "going on with it.")
     )
-    message += _read_otherwise(batch, delivery.profile, taken.values())
-    message += _refused_then(batch, delivery.opened, taken)
-    message += _refused_now(delivery.opened, taken)
+    message += read_otherwise(batch, delivery.profile, taken.values())
+    message += refused_then(batch, delivery.opened, taken)
+    message += refused_now(delivery.opened, taken)
     if delivery.service and batch.service is None:
         message += f" It was not to be pushed; `recon push {batch.id}` does it."
     return Received(batch.id, False, ended, (message,))
-
-
-def _refuse_taken_otherwise(
-    delivery: ArchivedDelivery,
-    taken: Mapping[str, Extract],
-    batches: Mapping[int, ledger.Batch],
-) -> None:
-    """Raise CorrectionError for a correction of which a file was taken in as something else."""
-    if delivery.corrects is None:
-        return
-    for extract in taken.values():
-        of = batches[extract.batch_id]
-        if delivery.corrects not in (of.id, of.corrects):
-            what = "none" if of.corrects is None else f"batch {of.corrects}"
-            raise CorrectionError(
-                f"These bytes were taken in batch {of.id} as {extract.name}, and that batch "
-                f"corrects {what}: they are not taken once more. To have them correct batch "
-                f"{delivery.corrects}, `recon undo {of.id}` and import them again. Nothing was "
-                "imported."
-            )
-
-
-def _read_otherwise(batch: ledger.Batch, given: Profile, extracts: Iterable[Extract]) -> str:
-    keys = other_terms(batch, given)
-    if given.record and any(one.record not in (None, given.record) for one in extracts):
-        keys.append("record")
-    if not keys:
-        return ""
-    return (
-        " It was read by the profile and settings of then, which say something else about "
-        f"{', '.join(keys)}: to have it read anew, `recon undo {batch.id}` and import it again."
-    )
-
-
-def content_id_of(feed: str, opened: Iterable[Opened], taken: Collection[str] = ()) -> str | None:
-    """Hash of what was delivered, whatever the names; None when no file can be read.
-
-    A file that is refused counts only where its bytes are among those that were `taken`.
-    """
-    hashes = sorted(one.stored.sha256 for one in opened if one.stored and _counts(one, taken))
-    if not hashes:
-        return None
-    return hashlib.sha256(json.dumps([feed, *hashes]).encode()).hexdigest()
 
 
 def _extract(batch_id: int, one: Opened) -> Extract:

@@ -1,0 +1,135 @@
+"""Known: which batch took the bytes of a delivery, and what is said of it."""
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import psycopg
+
+from connectors.errors import CorrectionError
+from connectors.files.manifest import entry_text
+from connectors.files.profile import Profile
+from connectors.postgres import ledger
+from connectors.postgres.ledger import Extract
+from flows.stages.opened import Opened
+from flows.stages.terms import other_terms
+
+
+def contents_of(opened: Iterable[Opened]) -> list[str]:
+    """The hashes of the files that could be read."""
+    return [one.stored.sha256 for one in opened if one.stored is not None]
+
+
+class KnownBy(NamedTuple):
+    """What a delivery is known by, and the batch that took it; each None where there is none."""
+
+    content_id: str | None
+    batch: ledger.Batch | None
+    remark: str = ""
+    """What is said besides of a batch that has not taken all of it."""
+
+
+def known_batch(connection: psycopg.Connection, feed: str, opened: Sequence[Opened]) -> KnownBy:
+    """What a delivery is known by.
+
+    Bytes that were taken are known, whatever they are refused for by now. Those that were refused
+    for what a manifest said are not where another one comes with them.
+    """
+    taken = taken_by(connection, feed, opened)
+    content_id = content_id_of(feed, opened, taken)
+    batch = batch_of(connection, content_id, opened, taken)
+    remark = "" if batch is None else refused_then(batch, opened, taken)
+    return KnownBy(content_id, batch, remark)
+
+
+def taken_by(
+    connection: psycopg.Connection, feed: str, opened: Iterable[Opened]
+) -> dict[str, Extract]:
+    """By SHA-256 the extract that brought the bytes of a file before."""
+    return ledger.find_extracts(connection, feed, contents_of(opened))
+
+
+def batch_of(
+    connection: psycopg.Connection,
+    content_id: str | None,
+    opened: Sequence[Opened],
+    taken: Collection[str],
+) -> ledger.Batch | None:
+    """The batch that took this very content; files that cannot be read are those that it had."""
+    if content_id is None:
+        return None
+    refused = [
+        one.stored.sha256 if one.stored else one.name for one in opened if not _counts(one, taken)
+    ]
+    stated = {
+        one.stored.sha256: entry_text(one.entry) for one in opened if one.stored and one.entry
+    }
+    return ledger.find_content(connection, content_id, refused, stated)
+
+
+def _counts(one: Opened, taken: Collection[str]) -> bool:
+    """Whether a file is one that can be read, or whose bytes are known."""
+    return one.stored is not None and (one.refusal is None or one.stored.sha256 in taken)
+
+
+def refused_then(batch: ledger.Batch, opened: Iterable[Opened], taken: Collection[str]) -> str:
+    """Of a batch that has ended: which files of this content it refused, and what to do."""
+    names = [
+        one.name
+        for one in opened
+        if one.stored and one.refusal is None and one.stored.sha256 not in taken
+    ]
+    if not names or batch.state not in ledger.ENDED:
+        return ""
+    return (
+        f" It refused {', '.join(names)}. Where the file was right and its manifest was not, "
+        f"deliver both again; without a manifest, `recon undo {batch.id}` and import it again."
+    )
+
+
+def refused_now(opened: Iterable[Opened], taken: Collection[str]) -> str:
+    return "".join(
+        f" {one.name} would be refused now: {one.refusal}"
+        for one in opened
+        if one.refusal and one.stored and one.stored.sha256 in taken
+    )
+
+
+def refuse_taken_otherwise(
+    corrects: int, taken: Mapping[str, Extract], batches: Mapping[int, ledger.Batch]
+) -> None:
+    """Raise CorrectionError for a correction of which a file was taken in as something else."""
+    for extract in taken.values():
+        of = batches[extract.batch_id]
+        if corrects not in (of.id, of.corrects):
+            what = "none" if of.corrects is None else f"batch {of.corrects}"
+            raise CorrectionError(
+                f"These bytes were taken in batch {of.id} as {extract.name}, and that batch "
+                f"corrects {what}: they are not taken once more. To have them correct batch "
+                f"{corrects}, `recon undo {of.id}` and import them again. Nothing was "
+                "imported."
+            )
+
+
+def read_otherwise(batch: ledger.Batch, given: Profile, extracts: Iterable[Extract]) -> str:
+    keys = other_terms(batch, given)
+    if given.record and any(one.record not in (None, given.record) for one in extracts):
+        keys.append("record")
+    if not keys:
+        return ""
+    return (
+        " It was read by the profile and settings of then, which say something else about "
+        f"{', '.join(keys)}: to have it read anew, `recon undo {batch.id}` and import it again."
+    )
+
+
+def content_id_of(feed: str, opened: Iterable[Opened], taken: Collection[str] = ()) -> str | None:
+    """Hash of what was delivered, whatever the names; None when no file can be read.
+
+    A file that is refused counts only where its bytes are among those that were `taken`.
+    """
+    hashes = sorted(one.stored.sha256 for one in opened if one.stored and _counts(one, taken))
+    if not hashes:
+        return None
+    return hashlib.sha256(json.dumps([feed, *hashes]).encode()).hexdigest()
