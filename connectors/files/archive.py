@@ -4,7 +4,6 @@ A content is `archive/<first two digits>/<sha256>.csv`. It is written under `arc
 first and takes its final name only when it is complete and on disk.
 """
 
-import fcntl
 import hashlib
 import os
 import tempfile
@@ -21,6 +20,7 @@ from connectors.files.atomic import close_flushed, file_alone, private_folder
 from connectors.files.content import refused
 from connectors.files.delivery import Source
 from connectors.files.evidence import MISSING, Evidence, PieceHashes, difference
+from connectors.files.locked import locked_file, sweep_files
 from connectors.files.open_files import most_open, too_many_open
 from connectors.files.source_text import DeliveredBytes, text_of
 from connectors.recovery import reach
@@ -97,7 +97,7 @@ def store_all(
             for source in left:
                 with _archiving(archive, source.name):
                     if not group:
-                        _sweep(private_folder(archive / "incoming"))
+                        sweep_files(private_folder(archive / "incoming"))
                     group.append((source, _written(source, archive, limits, open_drafts)))
                 _, one = group[-1]
                 held += one.bytes if isinstance(one, _Draft) else 0
@@ -183,31 +183,12 @@ def _archiving(archive: Path, name: str) -> Iterator[None]:
 @contextmanager
 def _draft(archive: Path) -> Iterator[tuple[BinaryIO, Path]]:
     """A file to write a content into; gone afterwards unless it was given its final name."""
-    file, path = _locked_file(archive / "incoming")
+    path, file = locked_file(archive / "incoming")
     try:
         yield file, path
     finally:
         close_flushed(file)
         path.unlink(missing_ok=True)
-
-
-def _locked_file(folder: Path) -> tuple[BinaryIO, Path]:
-    while True:
-        descriptor, name = tempfile.mkstemp(dir=folder)
-        file = os.fdopen(descriptor, "wb")
-        fcntl.flock(file, fcntl.LOCK_EX)
-        if Path(name).exists():
-            return file, Path(name)
-        # Another run swept it before it was locked.
-        file.close()
-
-
-def _sweep(folder: Path) -> None:
-    """Remove drafts of runs that were killed: nobody holds their lock."""
-    for path in folder.iterdir():
-        with suppress(OSError), path.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            path.unlink(missing_ok=True)
 
 
 def kept_path(archive: Path, sha256: str) -> Path:

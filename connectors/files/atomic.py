@@ -9,7 +9,6 @@ import fcntl
 import hashlib
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import IO, BinaryIO
 
 from connectors.errors import ReconError, TurnNotGiven
+from connectors.files.locked import locked_file, sweep_files
 from connectors.process import whoami
 from connectors.recovery import reach
 from schemas.counting import grouped, quantity
@@ -189,15 +189,14 @@ def write_files(
 def _draft(folder: Path) -> Iterator[tuple[Path, BufferedRandom]]:
     """A file to write in a folder, locked as long as it is open; gone unless it gets a name."""
     private_folder(folder)
-    _sweep(folder)
+    sweep_files(folder, f"{DRAFT}*")
     # It is made with mode 0600, and keeps it under its final name.
-    descriptor, name = tempfile.mkstemp(dir=folder, prefix=DRAFT)
-    with open(descriptor, "w+b") as file:  # noqa: PTH123 -- It is a descriptor.
-        fcntl.flock(file, fcntl.LOCK_EX)
+    path, file = locked_file(folder, prefix=DRAFT)
+    with file:
         try:
-            yield Path(name), file
+            yield path, file
         finally:
-            Path(name).unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
 
 
 def named(name: str, ending: str) -> str:
@@ -214,11 +213,3 @@ def named(name: str, ending: str) -> str:
                 break
             head = head[: error.start]
     return os.fsdecode(head) + ending
-
-
-def _sweep(folder: Path) -> None:
-    """Remove drafts of runs that were killed: nobody holds their lock."""
-    for draft in folder.glob(f"{DRAFT}*"):
-        with suppress(OSError), draft.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            draft.unlink(missing_ok=True)

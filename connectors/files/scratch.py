@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from connectors.files.atomic import private_folder
+from connectors.files.locked import locked_file
 
 PREFIX, LOCK = ".recon-", ".lock"
 """How a folder is named, and the file beside it that is locked while it is needed."""
@@ -26,7 +27,7 @@ def scratch_folder(place: Path | None = None) -> Iterator[Path]:
     """
     place = Path(tempfile.gettempdir()) if place is None else private_folder(place)
     _sweep(place)
-    lock, descriptor = _locked(place)
+    lock, held = locked_file(place, prefix=PREFIX, suffix=LOCK)
     folder = _folder_of(lock)
     try:
         folder.mkdir(mode=0o700)
@@ -36,17 +37,7 @@ def scratch_folder(place: Path | None = None) -> Iterator[Path]:
             shutil.rmtree(folder)
     finally:
         lock.unlink()
-        os.close(descriptor)
-
-
-def _locked(place: Path) -> tuple[Path, int]:
-    """A new file that is locked, and there: between the two it may have been swept."""
-    while True:
-        descriptor, name = tempfile.mkstemp(dir=place, prefix=PREFIX, suffix=LOCK)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if os.fstat(descriptor).st_nlink:
-            return Path(name), descriptor
-        os.close(descriptor)
+        held.close()
 
 
 def _sweep(place: Path) -> None:

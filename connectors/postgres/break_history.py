@@ -15,7 +15,6 @@ from schemas.life import Choice
 class PastDecision:
     """One decision about a break, as the trail keeps it."""
 
-    break_id: str
     reconciliation_id: int
     what: Choice
     by: str
@@ -56,7 +55,7 @@ def decisions_about(
     """Everything that was decided about some breaks in a scope, the last decision first."""
     with connection.cursor(row_factory=class_row(PastDecision)) as cursor:
         return cursor.execute(
-            """SELECT d.break_id, d.reconciliation_id, d.what, d.by, d.reason, d.until, d.side,
+            """SELECT d.reconciliation_id, d.what, d.by, d.reason, d.until, d.side,
                 d.owner, d.up_to, e.at, e.person
             FROM reconciliation r JOIN decision d ON d.reconciliation_id = r.id
             JOIN event e ON e.id = d.event_id

@@ -10,7 +10,6 @@ from connectors.sandbox.bodies import (
     body_text,
     encoding_of,
     read_csv,
-    read_form,
     read_json,
     read_jsv,
 )
@@ -21,7 +20,7 @@ from connectors.sandbox.failures import (
     unbound,
     undeserialized,
 )
-from connectors.sandbox.messages import ServedRequest
+from connectors.sandbox.messages import ServedRequest, fields_of
 from connectors.sandbox.options import SandboxOptions
 from connectors.sandbox.routes import Route
 from connectors.sandbox.values import UNREAD, Reader, Record, Tree, UnreadValue, Value
@@ -44,7 +43,7 @@ class Binder:
         values: dict[str, Value | None] = {}
         try:
             records = self._records(table, encoding, request)
-            form = read_form(body_text(request)) if encoding is Encoding.FORM else {}
+            form = fields_of(body_text(request)) if encoding is Encoding.FORM else {}
         except (BadBody, RecursionError):  # Nested deeper than anyone means it.
             return undeserialized(name, encoding.value)
         if records:

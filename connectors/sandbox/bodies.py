@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from connectors.sandbox.cells import Cell, read_rows
-from connectors.sandbox.messages import ServedRequest, fields_of
+from connectors.sandbox.messages import ServedRequest
 from connectors.sandbox.routes import Door, Route
 from connectors.sandbox.values import Tree, jsv_tree
 from schemas.derived import jsv
@@ -101,11 +101,6 @@ def read_csv(text: str, *, trimmed: bool) -> list[Cells]:
     if any(len(row) > len(columns) for row in rows[1:]):
         raise BadBody
     return [dict(zip(columns, row, strict=False)) for row in rows[1:]]
-
-
-def read_form(text: str) -> Mapping[str, str]:
-    """The fields by lower-case name."""
-    return fields_of(text)
 
 
 def _decompressed(content: bytes, window_bits: int) -> bytes:

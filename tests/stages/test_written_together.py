@@ -1,13 +1,15 @@
 """Several files that belong together: none has its name before all of them are whole."""
 
 import hashlib
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
 
 import pytest
 
 from connectors.errors import ReconError
-from connectors.files.atomic import Write, write_files
+from connectors.files.atomic import Write, write_file, write_files
 
 
 @pytest.mark.parametrize("meanwhile", [None, "below/b.csv"])
@@ -47,3 +49,22 @@ def test_where_one_cannot_be_written_none_is_there_and_what_was_there_stays(
         write_files(tmp_path, {"a.csv": lambda file: file.write(b"now"), "b.csv": full}, meanwhile)
     assert [one.name for one in tmp_path.iterdir()] == ["a.csv"]
     assert (tmp_path / "a.csv").read_bytes() == b"before"
+
+
+def test_many_may_write_into_one_folder_at_once(tmp_path: Path) -> None:
+    """A draft is not taken for that of a killed process between its making and its lock."""
+
+    def write(one: int) -> None:
+        for number in range(100):
+            write_file(tmp_path / f"{one}-{number}.csv", b"whole")
+
+    before = sys.getswitchinterval()
+    # Turns as short as they can be: what can come between two calls does.
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(write, range(4)))
+    finally:
+        sys.setswitchinterval(before)
+    assert {path.read_bytes() for path in tmp_path.iterdir()} == {b"whole"}
+    assert len(list(tmp_path.iterdir())) == 400

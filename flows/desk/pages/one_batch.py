@@ -107,7 +107,6 @@ def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) ->
         words=next_in_words(line),
         command=next_step(line, held=why is not None),
         push_held=held_text(why) if why and line.at_service else "",
-        undecided=undecided,
         unsettled=UNSETTLED,
         rejects=line.errors - undecided,
         chains=[_chain(report, one) for one in report.chains] if report else [],

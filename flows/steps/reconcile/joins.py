@@ -188,25 +188,22 @@ def _between(
             in_order(CURRENCY_RATE, later) if later.height else None,
         )
     planned = PlanAnnex()
-    details, later_ones = (_target(_DETAIL, of) for of in (sources, cut.after))
+    details, later_ones = (_target(PAYMENT_PLAN_DETAIL, of) for of in (sources, cut.after))
     if "plans" in asked and details.height + later_ones.height:
         paid_later = _target(PAYMENT, cut.after)
         named = pl.concat([details["PaymentsId"], later_ones["PaymentsId"]])
         planned = reconcile_plans(
-            in_order(_DETAIL, details),
+            in_order(PAYMENT_PLAN_DETAIL, details),
             of_plans(payments, named),
             rules,
             as_of,
             places,
-            later_details=in_order(_DETAIL, later_ones) if later_ones.height else None,
+            later_details=in_order(PAYMENT_PLAN_DETAIL, later_ones) if later_ones.height else None,
             later_payments=paid_later if paid_later.height else None,
         )
     invoices = _target_parts(INVOICE_FILE, sources)
     debts = reconcile_all_debts(payments, planned, invoices, rules, places, keep or held)
     return rated, planned, debts
-
-
-_DETAIL = PAYMENT_PLAN_DETAIL
 
 
 def _by_data(table: Table, sources: Sources) -> Sources:
