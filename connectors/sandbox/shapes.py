@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache
+from typing import cast
 
 import sqlalchemy as sa
 
 from connectors.sandbox.moments import Time, TimeKind
-from connectors.sandbox.values import Entries, Nested, Record, Tree, Value
+from connectors.sandbox.values import Entries, Record, Tree, Value
 from schemas.derived.nested import json_text
 from schemas.derived.sql import SQL_TYPES, sql_columns
 from schemas.field import NESTED, Field, Kind, Table
@@ -47,7 +48,7 @@ def stored_texts(field: Field, value: Value | None) -> tuple[str | None, ...]:
         return (None,) * len(stored_names(field))
     if field.kind in NESTED:
         assert isinstance(value, list | dict)
-        return (json_text(_tree(value)),)
+        return (json_text(cast("Tree", value)),)
     return (repr(value) if isinstance(value, float) else str(value),)
 
 
@@ -99,16 +100,6 @@ def _read_time(field: Field, row: Mapping[str, object]) -> Time:
         return Time(wall, offset, TimeKind(kind))
     instant = wall.astimezone(UTC).replace(tzinfo=None)
     return Time(instant + timedelta(minutes=offset), offset, TimeKind.OFFSET)
-
-
-def _tree(value: Nested | None) -> Tree:
-    match value:
-        case None | str():
-            return value
-        case list():
-            return [_tree(element) for element in value]
-        case dict():
-            return {name: _tree(member) for name, member in value.items()}
 
 
 def _table(table: Table) -> sa.Table:

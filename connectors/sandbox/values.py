@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from connectors.sandbox.moments import Time, read_datetime, read_datetime_offset
 from connectors.sandbox.numerals import read_double
@@ -95,7 +95,7 @@ class Reader:
         if field.kind is Kind.LIST and not text.startswith("["):
             text = f"[{text}]"
         try:
-            return self._nested(field, jsv_tree(jsv.read(text)))
+            return self._nested(field, jsv_tree(text))
         except ValueError:
             return UNREAD
 
@@ -111,15 +111,9 @@ class Reader:
                 return UNREAD
 
 
-def jsv_tree(value: jsv.Value) -> Tree:
-    """A JSV value as a tree; it has texts only."""
-    match value:
-        case list():
-            return [jsv_tree(element) for element in value]
-        case dict():
-            return {name: jsv_tree(member) for name, member in value.items()}
-        case _:
-            return value
+def jsv_tree(text: str) -> Tree:
+    """A value of JSV as a tree; it has texts only. Raises ValueError where it is none."""
+    return cast("Tree", jsv.read(text))
 
 
 def _element(field: Field, tree: Tree) -> Nested | None:

@@ -13,7 +13,7 @@ it is an empty list in JSON and a list of one blank in JSV.
 import json
 import re
 from collections.abc import Iterable
-from typing import NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias, cast
 
 from schemas.cells.reading import Unread
 from schemas.counting import quantity
@@ -203,23 +203,14 @@ def _read_json(text: str) -> Tree:
 
 def _read_jsv(text: str, no_json: json.JSONDecodeError) -> Tree:
     try:
-        return _tree(jsv.read(text))
+        # Values of JSV are trees that have texts only.
+        return cast("Tree", jsv.read(text))
     except ValueError as no_jsv:
         # Names in quotes are JSON's, so its problem is the one that helps.
         if re.match(r'\s*[\[{]\s*"', text):
             problem = f"JSON is ill-formed at character {no_json.pos + 1}: {no_json.msg}"
             raise ValueError(problem) from no_jsv
         raise
-
-
-def _tree(value: jsv.Value) -> Tree:
-    match value:
-        case list():
-            return [_tree(element) for element in value]
-        case dict():
-            return {name: _tree(member) for name, member in value.items()}
-        case _:
-            return value
 
 
 def _means_another(text: str, tree: Tree) -> bool:
