@@ -15,7 +15,10 @@ from pathlib import Path
 import psycopg
 
 from connectors.files.atomic import GOING
-from connectors.postgres.ledger import State
+from connectors.postgres.ledger import ENDED
+from schemas.derived.views import LISTING_FEED
+from schemas.guards.batch_states import ENDS as TAKEN_BACK
+from schemas.tables import INSERT_BATCH_DATA
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +40,9 @@ class Unneeded:
 def closed_batches(connection: psycopg.Connection, before: datetime) -> set[int]:
     """Batches that ended before a time and that nothing is left to do about.
 
-    A batch with rows in error is not closed, however old it is: they are written out for correction
-    from the delivered content, or wait for a decision. One with rows to push has not ended.
+    Its rows tell, and not its state, which says how it ended: a correction may have been undone
+    since, or rows have to be sent again. A batch with rows in error is not closed, however old it
+    is: they are written out for correction from the delivered content, or wait for a decision.
     """
     rows = connection.execute(
         """WITH ended AS (
@@ -53,28 +57,30 @@ def closed_batches(connection: psycopg.Connection, before: datetime) -> set[int]
         )
         SELECT e.id FROM ended e LEFT JOIN staged s ON s.batch_id = e.id
         LEFT JOIN told t ON t.batch_id = e.id
-        WHERE e.state <> %(with_errors)s OR (coalesce(s.rows, 0) + coalesce(t.rows, 0) = 0
+        WHERE e.state = ANY(%(taken_back)s) OR (coalesce(s.rows, 0) + coalesce(t.rows, 0) = 0
             AND NOT EXISTS (SELECT 1 FROM send WHERE batch_id = e.id
-                AND state IN ('refused', 'differs', 'in_doubt')))""",
-        {
-            "before": before,
-            "ended": [
-                State.COMPLETE,
-                State.COMPLETE_WITH_ERRORS,
-                State.DISCARDED,
-                State.UNDONE,
-            ],
-            "with_errors": State.COMPLETE_WITH_ERRORS,
-        },
+                AND state IN ('refused', 'differs', 'in_doubt', 'unsent', 'sending')))""",
+        {"before": before, "ended": [*ENDED], "taken_back": [*TAKEN_BACK]},
     )
     return {int(row[0]) for row in rows}
 
 
 def needed_contents(connection: psycopg.Connection, closed: Collection[int]) -> set[str]:
-    """Hashes of the delivered contents of every batch that is not closed."""
+    """Hashes of the delivered contents of every batch that is not closed, and of some that are.
+
+    Every reconciliation reads insert-batch data with its content, as long as its batch counts.
+    """
     rows = connection.execute(
-        "SELECT DISTINCT sha256 FROM extract WHERE sha256 IS NOT NULL AND NOT batch_id = ANY(%s)",
-        [list(closed)],
+        """SELECT DISTINCT e.sha256 FROM extract e JOIN batch b ON b.id = e.batch_id
+        WHERE e.sha256 IS NOT NULL AND (NOT b.id = ANY(%(closed)s) OR e.record = %(read)s
+            AND e.refused IS NULL AND b.feed <> %(listings)s
+            AND NOT b.state = ANY(%(taken_back)s))""",
+        {
+            "closed": list(closed),
+            "read": INSERT_BATCH_DATA.name,
+            "listings": LISTING_FEED,
+            "taken_back": [*TAKEN_BACK],
+        },
     )
     return {str(row[0]) for row in rows}
 

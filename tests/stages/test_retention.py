@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from functools import partial
 
 import pytest
 
@@ -14,14 +15,18 @@ from connectors.files.profile import DEFAULT
 from connectors.files.uploads import Upload, uploads_folder
 from flows.stages.retention import Retention, Swept, sweep
 from flows.stages.rows.rejects import write_rejects
-from flows.stages.sequence import import_delivery, run_batch
+from flows.stages.sequence import discard_batch, import_delivery, push_batch, run_batch
 from flows.stages.undo import undo_batch
+from connectors.postgres import retention
+from connectors.postgres.ledger import State
 from flows.stages.workspace import Workspace
 from tests.recon import run
 from tests.stages.payments import HEADER, line, write
 
 NOW = datetime.now(UTC)
+from tests.push.conftest import towards
 LATER = NOW + timedelta(days=100)
+from tests.service.faulty_server import FaultyServer
 RETENTION = Retention(archive_days=90, report_days=90, result_days=30)
 
 
@@ -70,6 +75,35 @@ CASES: dict[str, tuple[Callable[[Workspace, Path], Any], int, list[str]]] = {
     # What became of a delivery, contents kept after 100 days, reports kept.
     "complete": (lambda place, path: take(place, path, line(1)), 0, []),
     "with errors": (
+def correction_undone(workspace: Workspace, path: Path) -> None:
+    """It ended as complete, since its push came to its end while the row in error was corrected."""
+    with FaultyServer() as server:
+        place = towards(workspace, server.url)
+        corrected(place, path)
+        assert push_batch(place, 1).batch.state is State.COMPLETE
+        undo_batch(place, 2, by=None, reason="test")
+
+
+def to_send_again(workspace: Workspace, path: Path) -> None:
+    """It ended as complete, and a later batch that wrote over its record was undone."""
+    with FaultyServer() as server:
+        place = towards(workspace, server.url)
+        for number in (1, 2):
+            delivery = path.with_name(f"{number}.csv")
+            take(place, delivery, line(1, amount=str(number)))
+            assert push_batch(place, number).batch.state is State.COMPLETE
+        undo_batch(place, 2, by=None, reason="test")
+
+
+def batch_rows(workspace: Workspace, path: Path, *, undo: bool = False) -> None:
+    delivery = path.with_name("insert_batch_data.csv")
+    delivery.write_text("BatchId,Data,HasError,Merged\n5,1,false,true\n")
+    batch = import_delivery(workspace, [str(delivery)], DEFAULT).batch
+    assert batch.state is State.COMPLETE
+    if undo:
+        undo_batch(workspace, batch.id, by=None, reason="test")
+
+
         lambda place, path: take(place, path, line(1), line(2, amount="x")),
         1,
         ["batch-1"],
@@ -89,8 +123,12 @@ CASES: dict[str, tuple[Callable[[Workspace, Path], Any], int, list[str]]] = {
     "never ended": (crashed, 1, []),
 }
 
+    "its correction undone": (correction_undone, 1, ["batch-1"]),
+    "to be sent again": (to_send_again, 1, ["batch-1"]),
 
-@pytest.mark.long(but=("held",))
+    "insert-batch data": (batch_rows, 1, []),
+    "insert-batch data, undone": (partial(batch_rows, undo=True), 0, []),
+@pytest.mark.long(but=("held", "its correction undone"))
 @pytest.mark.parametrize("name", CASES)
 def test_a_batch_keeps_what_it_may_still_need(
     workspace: Workspace, tmp_path: Path, swept: Any, name: str
