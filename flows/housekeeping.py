@@ -12,7 +12,7 @@ from pydantic import Field
 
 from flows.report.spelling import digits
 from flows.stages.archive import remedy, verify_archive
-from flows.stages.retention import DEFAULT, Retention, sweep
+from flows.stages.retention import DEFAULT, Retention, not_removed, sweep
 from flows.stages.workspace import Workspace
 from flows.tasks.approval import DAYS_TO_DECIDE
 from flows.tasks.artifacts import publish_table
@@ -72,14 +72,17 @@ def housekeeping(
     )
     number, size = sum(one.number for one in swept), sum(one.bytes for one in swept)
     message = f"{quantity(number, 'item', digits)}, {quantity(size, 'byte', digits)} {told}"
-    return _verified(workspace, message) if verify else Completed(message=message)
+    wrong = [not_removed(swept), _differing(workspace) if verify else ""]
+    if not any(wrong):
+        return Completed(message=message)
+    return Failed(message=" ".join([f"{message}.", *filter(None, wrong)]))
 
 
-def _verified(workspace: Workspace, message: str) -> RunState[Any]:
-    """How the run ends by what hashing everything again came to."""
+def _differing(workspace: Workspace) -> str:
+    """What hashing everything again found that does not match, and what to do; empty: nothing."""
     proof = verify_archive(workspace)
     if not proof.mismatches:
-        return Completed(message=message)
+        return ""
     publish_table(
         [
             {"File": one.path, "Found": one.found, "Brought by": ", ".join(one.files)}
@@ -89,8 +92,7 @@ def _verified(workspace: Workspace, message: str) -> RunState[Any]:
         about=f"Kept files that do not match. {remedy(proof)}",
     )
     first, wrong = proof.mismatches[0], len(proof.mismatches)
-    return Failed(
-        message=f"{message}. {quantity(wrong, 'kept file', digits)} "
-        f"{agree(wrong, 'does', 'do')} not match; first: {first.path}: {first.found}. "
-        f"{remedy(proof)}"
+    return (
+        f"{quantity(wrong, 'kept file', digits)} {agree(wrong, 'does', 'do')} not match; first: "
+        f"{first.path}: {first.found}. {remedy(proof)}"
     )

@@ -2,7 +2,10 @@
 
 import ast
 import io
+import os
 import re
+import subprocess
+import tarfile
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from functools import cache
@@ -10,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from connectors.settings import read_settings
+from connectors.witness.keys import make_key
 from flows.__main__ import COMMANDS, main
 
 ROOT = Path(__file__).parents[1]
@@ -107,3 +112,16 @@ def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
         target = page.parent / path if path else page
         assert target.exists(), link
         assert not heading or target.suffix != ".md" or heading in headings(target), link
+
+
+def test_a_backup_of_the_home_leaves_the_key_of_witnesses_out(tmp_path: Path) -> None:
+    (command,) = re.findall(r"^tar .+", (ROOT / "docs" / "upgrade.md").read_text(), re.MULTILINE)
+    home = tmp_path / "home"
+    audit = read_settings({"RECON_HOME": str(home)}).audit
+    make_key(audit)
+    (home / "archive").mkdir()
+    place = {"RECON_HOME": str(home), "PATH": os.environ["PATH"]}
+    subprocess.run(command, shell=True, check=True, cwd=tmp_path, env=place)
+    with tarfile.open(tmp_path / "recon-home.tar") as backup:
+        kept = {Path(name) for name in backup.getnames()}
+    assert kept == {Path(), Path("archive"), audit.public_key.relative_to(home)}

@@ -1,6 +1,7 @@
 """What the audit trail says of the report files of batches, so that altered ones are noticed."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import psycopg
@@ -34,6 +35,17 @@ def note_removed(connection: psycopg.Connection, batch_id: int) -> None:
     """Write down that a report is about to be removed: one that is missing else was lost."""
     if noted_reports(connection, batch_id):
         add_event(connection, REMOVED, batch_id=batch_id)
+
+
+@contextmanager
+def settled_report(connection: psycopg.Connection, batch_id: int) -> Iterator[Noted | None]:
+    """What is written down of a batch's report while no run is writing it; None: nothing is.
+
+    A run writes files and note in one transaction of its lease, which this one waits for.
+    """
+    with connection.transaction():
+        connection.execute("SELECT FROM batch WHERE id = %s FOR NO KEY UPDATE", [batch_id])
+        yield next(iter(noted_reports(connection, batch_id)), None)
 
 
 def noted_reports(connection: psycopg.Connection, batch_id: int | None = None) -> list[Noted]:

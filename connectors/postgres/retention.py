@@ -4,6 +4,7 @@ Each removal is one rename or one unlink, so a run that is killed leaves nothing
 the next one would not finish.
 """
 
+import math
 import os
 import shutil
 from collections.abc import Collection, Iterator
@@ -15,7 +16,10 @@ from pathlib import Path
 import psycopg
 
 from connectors.files.atomic import GOING
-from connectors.postgres.ledger import State
+from connectors.postgres.ledger import ENDED
+from schemas.derived.views import LISTING_FEED
+from schemas.guards.batch_states import ENDS as TAKEN_BACK
+from schemas.tables import INSERT_BATCH_DATA
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +41,9 @@ class Unneeded:
 def closed_batches(connection: psycopg.Connection, before: datetime) -> set[int]:
     """Batches that ended before a time and that nothing is left to do about.
 
-    A batch with rows in error is not closed, however old it is: they are written out for correction
-    from the delivered content, or wait for a decision. One with rows to push has not ended.
+    Its rows tell, and not its state, which says how it ended: a correction may have been undone
+    since, or rows have to be sent again. A batch with rows in error is not closed, however old it
+    is: they are written out for correction from the delivered content, or wait for a decision.
     """
     rows = connection.execute(
         """WITH ended AS (
@@ -53,28 +58,36 @@ def closed_batches(connection: psycopg.Connection, before: datetime) -> set[int]
         )
         SELECT e.id FROM ended e LEFT JOIN staged s ON s.batch_id = e.id
         LEFT JOIN told t ON t.batch_id = e.id
-        WHERE e.state <> %(with_errors)s OR (coalesce(s.rows, 0) + coalesce(t.rows, 0) = 0
+        WHERE e.state = ANY(%(taken_back)s) OR (coalesce(s.rows, 0) + coalesce(t.rows, 0) = 0
             AND NOT EXISTS (SELECT 1 FROM send WHERE batch_id = e.id
-                AND state IN ('refused', 'differs', 'in_doubt')))""",
-        {
-            "before": before,
-            "ended": [
-                State.COMPLETE,
-                State.COMPLETE_WITH_ERRORS,
-                State.DISCARDED,
-                State.UNDONE,
-            ],
-            "with_errors": State.COMPLETE_WITH_ERRORS,
-        },
+                AND state IN ('refused', 'differs', 'in_doubt', 'unsent', 'sending')))""",
+        {"before": before, "ended": [*ENDED], "taken_back": [*TAKEN_BACK]},
     )
     return {int(row[0]) for row in rows}
 
 
+def ended_batches(connection: psycopg.Connection) -> set[int]:
+    """Batches that are at an end, of which nothing waits to be applied."""
+    rows = connection.execute("SELECT id FROM batch WHERE state = ANY(%s)", [[*ENDED]])
+    return {int(row[0]) for row in rows}
+
+
 def needed_contents(connection: psycopg.Connection, closed: Collection[int]) -> set[str]:
-    """Hashes of the delivered contents of every batch that is not closed."""
+    """Hashes of the delivered contents of every batch that is not closed, and of some that are.
+
+    Every reconciliation reads insert-batch data with its content, as long as its batch counts.
+    """
     rows = connection.execute(
-        "SELECT DISTINCT sha256 FROM extract WHERE sha256 IS NOT NULL AND NOT batch_id = ANY(%s)",
-        [list(closed)],
+        """SELECT DISTINCT e.sha256 FROM extract e JOIN batch b ON b.id = e.batch_id
+        WHERE e.sha256 IS NOT NULL AND (NOT b.id = ANY(%(closed)s) OR e.record = %(read)s
+            AND e.refused IS NULL AND b.feed <> %(listings)s
+            AND NOT b.state = ANY(%(taken_back)s))""",
+        {
+            "closed": list(closed),
+            "read": INSERT_BATCH_DATA.name,
+            "listings": LISTING_FEED,
+            "taken_back": [*TAKEN_BACK],
+        },
     )
     return {str(row[0]) for row in rows}
 
@@ -124,29 +137,38 @@ def unneeded_contents(archive: Path, needed: Collection[str], before: float) -> 
 
 
 def unneeded_reports(reports: Path, closed: Collection[int], before: float) -> Iterator[Unneeded]:
-    """Report folders of closed batches, and what an earlier removal left."""
+    """What an earlier removal left, and the report folders of closed batches."""
+    yield from _leftovers(reports)
     for batch in sorted(closed):
         yield from _old(reports / f"batch-{batch}", before)
-    yield from _leftovers(reports)
+
+
+def unneeded_spools(spool: Path, ended: Collection[int]) -> Iterator[Unneeded]:
+    """What waits for a batch that has ended: its run was killed before it removed that."""
+    yield from _leftovers(spool)
+    names = {f"batch-{batch}" for batch in ended}
+    for path in sorted(spool.glob("batch-*")):
+        if path.name in names:
+            yield from _old(path, math.inf)
 
 
 def unneeded_deliveries(
     archive: Path, closed: Collection[str], before: float
 ) -> Iterator[Unneeded]:
     """Deliveries an inbox has archived, under a key that begins with their content id."""
+    for folder in sorted(archive.glob("??")):
+        yield from _leftovers(folder)
     for path in sorted(archive.glob("??/*")):
         if path.name.partition("-")[0] in closed:
             yield from _old(path, before)
-    for folder in sorted(archive.glob("??")):
-        yield from _leftovers(folder)
 
 
 def old_folders(folder: Path, before: float) -> Iterator[Unneeded]:
-    """Folders in which nothing came or went since a time, and what an earlier removal left."""
+    """What an earlier removal left, and folders in which nothing came or went since a time."""
+    yield from _leftovers(folder)
     for path in sorted(folder.iterdir()):
         if not path.name.startswith(GOING):
             yield from _old(path, before)
-    yield from _leftovers(folder)
 
 
 def old_files(folder: Path, before: float) -> Iterator[Unneeded]:
@@ -166,7 +188,10 @@ def remove(found: Unneeded) -> None:
         if not going.name.startswith(GOING):
             going = found.path.with_name(GOING + found.path.name)
             found.path.rename(going)
-        shutil.rmtree(going)
+        # Another run may remove the same: what is gone under this one ends it too early.
+        while going.is_dir():
+            with suppress(FileNotFoundError):
+                shutil.rmtree(going)
 
 
 def _old(path: Path, before: float) -> Iterator[Unneeded]:
@@ -179,12 +204,14 @@ def _old(path: Path, before: float) -> Iterator[Unneeded]:
 
 def _leftovers(folder: Path) -> Iterator[Unneeded]:
     for path in sorted(folder.glob(f"{GOING}*")):
-        yield Unneeded(path, _folder_bytes(path), path.stat().st_mtime)
+        yield from _old(path, math.inf)
 
 
 def _folder_bytes(folder: Path) -> int:
-    return sum(
-        os.lstat(Path(place) / name).st_size
-        for place, _, names in os.walk(folder)
-        for name in names
-    )
+    size = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            # What may not be looked at is told of where it is to be removed.
+            with suppress(OSError):
+                size += os.lstat(Path(place) / name).st_size
+    return size

@@ -100,10 +100,10 @@ def housekeeping_command(
 
     Example: `recon housekeeping --archive-days 90 --remove`
 
-    Exit code 0; with --verify 1: a kept file does not match.
+    Exit code 0; 1: something could not be removed or, with --verify, does not match, and is named.
     """
     from flows.stages.archive import verify_archive
-    from flows.stages.retention import Retention, sweep
+    from flows.stages.retention import Retention, not_removed, sweep
 
     with workspace("housekeeping", quiet=True) as place:
         swept = sweep(
@@ -114,7 +114,8 @@ def housekeeping_command(
             dry_run=not remove,
         )
         proof = verify_archive(place) if verify else None
-    code = int(bool(proof and proof.mismatches))
+    left = not_removed(swept)
+    code = int(bool(left or (proof and proof.mismatches)))
     if json:
         proven = {"archive": proof.as_json()} if proof else {}
         print_json({"removed": remove, "swept": [asdict(one) for one in swept]} | proven)
@@ -124,6 +125,8 @@ def housekeeping_command(
         out().print(f"{one.what}: {one.number}, {quantity(one.bytes, 'byte', grouped)}{oldest}")
     if not remove:
         out().print("Nothing was removed; --remove does it.")
+    if left:
+        out().print(left)
     if proof:
         _show_proof(proof)
     return code

@@ -1,6 +1,7 @@
 """Everything that is kept, hashed again: delivered contents, and the files of every report."""
 
 import logging
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -13,7 +14,7 @@ from connectors.errors import SignatureRefused
 from connectors.files.archive import kept_path
 from connectors.files.evidence import MISSING, difference
 from connectors.postgres import ledger
-from connectors.postgres.batch_reports import FILES, Noted, noted_reports
+from connectors.postgres.batch_reports import FILES, Noted, noted_reports, settled_report
 from connectors.postgres.reconciliations import list_runs
 from connectors.postgres.retention import Expected, expected_contents
 from connectors.postgres.trail import add_event
@@ -87,8 +88,8 @@ def verify_archive(workspace: Workspace) -> VerifiedArchive:
                 mismatches.append(Mismatch(f"reports/{run.folder}", str(refused)))
         noted = [one for one in noted_reports(connection) if not one.removed]
         reports += len(noted)
-        mismatches += _altered_reports(workspace, noted)
-        unhashed = _unhashed(workspace, noted)
+        mismatches += _altered_reports(workspace, connection, noted)
+        unhashed = _unhashed(workspace, connection, noted)
         _record(connection, len(wanted), reports, unhashed, mismatches)
     workspace.progress("archive", len(wanted), len(wanted))
     return VerifiedArchive(len(wanted), reports, size, tuple(mismatches), unhashed)
@@ -113,25 +114,44 @@ def _strangers(workspace: Workspace) -> Iterator[Mismatch]:
             yield Mismatch(str(path.relative_to(workspace.settings.home)), UNKNOWN)
 
 
-def _altered_reports(workspace: Workspace, noted: Iterable[Noted]) -> Iterator[Mismatch]:
+def _altered_reports(
+    workspace: Workspace, connection: psycopg.Connection, noted: Iterable[Noted]
+) -> Iterator[Mismatch]:
     """Files of the reports of batches that are not what the audit trail says was written."""
     for one in noted:
-        folder = workspace.settings.reports / f"batch-{one.batch_id}"
-        for name, sha256 in sorted(one.hashes.items()):
-            fault = difference(folder / name, sha256, None)
-            if fault is not None:
-                path = f"reports/{folder.name}/{name}"
-                yield Mismatch(path, fault, batches=(one.batch_id,))
+        if _altered(workspace, one):
+            # A run may have written it again since the trail was read, or be about to say so.
+            with settled_report(connection, one.batch_id) as now:
+                altered = _altered(workspace, now)
+            yield from altered
 
 
-def _unhashed(workspace: Workspace, noted: Iterable[Noted]) -> int:
+def _altered(workspace: Workspace, noted: Noted | None) -> list[Mismatch]:
+    """The same of one report as it is noted; of one that housekeeping removed none is missed."""
+    if noted is None or noted.removed:
+        return []
+    folder = workspace.settings.reports / f"batch-{noted.batch_id}"
+    found = [
+        (f"reports/{folder.name}/{name}", difference(folder / name, sha256, None))
+        for name, sha256 in sorted(noted.hashes.items())
+    ]
+    return [Mismatch(path, fault, batches=(noted.batch_id,)) for path, fault in found if fault]
+
+
+def _unhashed(workspace: Workspace, connection: psycopg.Connection, noted: Iterable[Noted]) -> int:
     """How many files of batch reports there are of which the audit trail says no hash."""
-    told = {f"batch-{one.batch_id}": one.hashes for one in noted}
-    return sum(
-        path.name not in told.get(path.parent.name, {})
-        for name in FILES
-        for path in workspace.settings.reports.glob(f"batch-*/{name}")
-    )
+    told = {one.batch_id: one.hashes for one in noted}
+    files: dict[int, set[str]] = {}
+    for path in workspace.settings.reports.glob("batch-*/*"):
+        batch = re.fullmatch(r"batch-(\d{1,9})", path.parent.name)
+        if batch and path.name in FILES:
+            files.setdefault(int(batch[1]), set()).add(path.name)
+    unhashed = 0
+    for batch_id, names in files.items():
+        if names - told.get(batch_id, {}).keys():
+            with settled_report(connection, batch_id) as now:
+                unhashed += len(names - (now.hashes.keys() if now else set()))
+    return unhashed
 
 
 def _record(

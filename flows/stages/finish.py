@@ -68,8 +68,9 @@ def finish(workspace: Workspace, lease: Lease) -> BatchReport:
     batch = ledger.find_batch(lease.connection, lease.batch_id)
     workspace.progress("report", 0, 1)
     report = build_report(workspace, lease.connection, lease.batch_id)
-    folder, hashes = write_report(workspace, batch, report)
     with lease.transaction() as connection:
+        # Who finds files that are not those of the note looks again when both are done.
+        folder, hashes = write_report(workspace, batch, report)
         note_written(connection, batch.id, hashes)
     log.info("Recounted: %s; report in %s", report.verdict.replace("_", " "), folder)
     reach("report")

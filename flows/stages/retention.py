@@ -11,12 +11,14 @@ from pathlib import Path
 import psycopg
 
 from connectors.files.archive import hold_archive
+from connectors.files.spool import spool_folder
 from connectors.files.uploads import uploads_folder
 from connectors.postgres.batch_reports import note_removed
 from connectors.postgres.retention import (
     Unneeded,
     closed_batches,
     closed_deliveries,
+    ended_batches,
     mark_cleared,
     needed_contents,
     old_files,
@@ -25,6 +27,7 @@ from connectors.postgres.retention import (
     unneeded_contents,
     unneeded_deliveries,
     unneeded_reports,
+    unneeded_spools,
 )
 from connectors.postgres.trail import add_event
 from connectors.recovery import reach
@@ -55,6 +58,8 @@ class Swept:
     number: int
     bytes: int
     oldest: datetime | None
+    faults: tuple[str, ...] = ()
+    """Which could not be removed, and what the file system says of each."""
 
 
 def sweep(
@@ -69,7 +74,8 @@ def sweep(
     """Remove what nothing needs; a dry run only counts it.
 
     A batch that has not ended, is held or has rows in error keeps its content and its report,
-    however old it is. `inbox` is a watched folder, `results` the folder of results that runs keep.
+    however old it is. What cannot be removed is told of and costs nothing else. `inbox` is a
+    watched folder, `results` the folder of results that runs keep.
     """
     if not dry_run:
         # Before anything is removed: whoever may not write the trail removes nothing.
@@ -81,9 +87,25 @@ def sweep(
     ]
     if not dry_run:
         with workspace.database.connect() as connection:
-            detail = {one.what: {"number": one.number, "bytes": one.bytes} for one in swept}
+            detail = {one.what: _told(one) for one in swept}
             add_event(connection, "housekeeping", detail=detail)
     return swept
+
+
+def _told(one: Swept) -> dict[str, int]:
+    told = {"number": one.number, "bytes": one.bytes}
+    return told | ({"not_removed": len(one.faults)} if one.faults else {})
+
+
+def not_removed(swept: Iterable[Swept]) -> str:
+    """What could not be looked at or removed, and what to do about it; empty: nothing."""
+    faults = [fault for one in swept for fault in one.faults]
+    if not faults:
+        return ""
+    return (
+        f"{quantity(len(faults), 'item', grouped)} could not be looked at or removed, which cost "
+        f"nothing else; first: {faults[0]}. Give this account the right to, then run it again."
+    )
 
 
 def _unneeded(
@@ -103,11 +125,14 @@ def _unneeded(
         needed = needed_contents(connection, closed)
         deliveries = closed_deliveries(connection, closed)
         told = closed_batches(connection, reported)
+        ended = ended_batches(connection)
     old = archived.timestamp()
     yield CONTENTS, unneeded_contents(settings.archive, needed, old)
     if inbox is not None:
         yield "deliveries of the inbox", unneeded_deliveries(inbox / "archive", deliveries, old)
     yield REPORTS, unneeded_reports(settings.reports, told, reported.timestamp())
+    if (spool := spool_folder(settings)).is_dir():
+        yield "spooled rows of ended batches", unneeded_spools(spool, ended)
     if (uploads := uploads_folder(settings)).is_dir():
         yield "uploads that no job took in", old_folders(uploads, kept.timestamp())
     if results is not None:
@@ -141,9 +166,15 @@ def _removed(workspace: Workspace, what: str, one: Unneeded) -> bool:
 def _swept(workspace: Workspace, what: str, found: Iterable[Unneeded], *, dry_run: bool) -> Swept:
     number = size = 0
     oldest: float | None = None
-    for one in found:
+    faults: list[str] = []
+    for one in _found(found, what, faults):
         if not dry_run:
-            if not _removed(workspace, what, one):
+            try:
+                if not _removed(workspace, what, one):
+                    continue
+            except OSError as error:
+                faults.append(f"{one.path}: {error.strerror or error}")
+                log.warning("Not removed: %s", faults[-1])
                 continue
             reach("housekeeping")
         number, size = number + 1, size + one.bytes
@@ -151,4 +182,13 @@ def _swept(workspace: Workspace, what: str, found: Iterable[Unneeded], *, dry_ru
     done, bytes_ = "kept" if dry_run else "removed", quantity(size, "byte", grouped)
     log.info("%s: %s %s, %s", done, number, what, bytes_)
     when = None if oldest is None else datetime.fromtimestamp(oldest, UTC)
-    return Swept(what, number, size, when)
+    return Swept(what, number, size, when, tuple(faults))
+
+
+def _found(found: Iterable[Unneeded], what: str, faults: list[str]) -> Iterator[Unneeded]:
+    """What was found, up to a folder that may not be looked into."""
+    try:
+        yield from found
+    except OSError as error:
+        faults.append(f"{error.filename or what}: {error.strerror or error}")
+        log.warning("Not looked at: %s", faults[-1])

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import shutil
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -17,8 +18,9 @@ import pytest
 from connectors.errors import EvidenceBroken
 from connectors.files import archive
 from connectors.files.profile import DEFAULT
-from flows.stages import opened, retention
-from flows.stages.archive import remedy, verify_archive
+from flows.stages import archive as stages_archive
+from flows.stages import finish, opened, retention
+from flows.stages.archive import VerifiedArchive, remedy, verify_archive
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.sources import Scope
 from flows.stages.retention import Retention, sweep
@@ -314,16 +316,33 @@ def test_insert_batch_data_that_cannot_be_read_again_is_not_looked_at(
     source.write_text(BATCH_ROWS)
     assert recon("import", str(source)).returncode in (0, 1)
     assert recon("reconcile").returncode in (0, 1)
-    if lost == "cleared":
-        later = datetime.now(UTC) + timedelta(days=100)
-        sweep(workspace, Retention(archive_days=90), now=later, dry_run=False)
+    path = kept(workspace)
+    if lost == "altered":
+        path.write_bytes(path.read_bytes()[:-1] + b"?")
     else:
-        path = kept(workspace)
-        path.unlink() if lost == "removed" else path.write_bytes(path.read_bytes()[:-1] + b"?")
+        path.unlink()
+    if lost == "cleared":
+        # Housekeeping of an earlier version did that.
+        with workspace.database.connect() as connection:
+            connection.execute("UPDATE extract SET cleared_at = now()")
     after = recon("reconcile")
     assert after.returncode == 1, after.stderr
     assert "Incomplete:" in after.stdout
     assert "insert_batch_data.csv of batch 1" in after.stdout
+
+
+def test_insert_batch_data_is_reconciled_after_housekeeping_as_before(
+    workspace: Workspace, recon: Recon, tmp_path: Path
+) -> None:
+    source = tmp_path / "insert_batch_data.csv"
+    source.write_text(BATCH_ROWS)
+    assert recon("import", str(source)).returncode in (0, 1)
+    before = recon("reconcile")
+    later = datetime.now(UTC) + timedelta(days=100)
+    sweep(workspace, Retention(archive_days=90), now=later, dry_run=False)
+    after = recon("reconcile")
+    assert "Incomplete:" not in after.stdout
+    assert after.returncode == before.returncode
 
 
 def test_a_report_that_was_changed_is_found(workspace: Workspace, recon: Recon) -> None:
@@ -374,6 +393,49 @@ def test_the_report_of_a_batch_that_was_changed_is_found(
     assert not (path.parents[1] / "batch-2").exists()
     assert verify_archive(workspace).mismatches == ()
     assert rows("SELECT batch_id FROM event WHERE what = 'report removed'") == [(2,)]
+
+
+@pytest.mark.long(but=("written",))
+@pytest.mark.parametrize("when", ["noted", "written", "written first"])
+def test_a_report_that_is_written_again_meanwhile_is_not_said_to_be_altered(
+    workspace: Workspace, rows: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """After the trail was read, or its files are there and the trail says nothing of them yet."""
+    found: list[VerifiedArchive] = []
+    look = threading.Thread(target=lambda: found.append(verify_archive(workspace)))
+
+    def before(module: Any, name: str, do: Callable[[], object]) -> None:
+        step = getattr(module, name)
+
+        def meanwhile(*arguments: Any) -> Any:
+            monkeypatch.setattr(module, name, step)
+            do()
+            return step(*arguments)
+
+        monkeypatch.setattr(module, name, meanwhile)
+
+    def looked_at() -> None:
+        look.start()
+        # Until it has ended, or waits for the run that writes.
+        look.join(3)
+
+    if when == "written first":
+        before(finish, "note_written", looked_at)
+    import_delivery(workspace, [deliver(tmp_path)], DEFAULT)
+    repair = tmp_path / "repair.csv"
+    repair.write_text(f"ReconRow,{HEADER}\n1:3,{line(3)}\n")
+    if when != "written first":
+        import_delivery(workspace, [str(repair)], DEFAULT, corrects=1)
+    if when == "noted":
+        before(stages_archive, "_altered_reports", lambda: run_batch(workspace, 1))
+        look.start()
+    elif when == "written":
+        before(finish, "note_written", looked_at)
+        run_batch(workspace, 1)
+    look.join()
+    assert found[0].mismatches == ()
+    assert found[0].unhashed == 0
+    assert rows("SELECT count(*) FROM event WHERE what = 'report differs'") == [(0,)]
 
 
 @pytest.mark.long

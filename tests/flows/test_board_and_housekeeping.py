@@ -100,6 +100,15 @@ def test_housekeeping_counts_first_and_removes_when_told(
         "batch reports": "0",
         "results of runs": "0",
     }
+    with workspace.database.connect() as connection:
+        ((key,),) = connection.execute("SELECT content_id FROM batch").fetchall()
+    # With the name that it has while it is removed, it is too long for a file system.
+    stays = home / "inbox" / "archive" / key[:2] / f"{key}-{'1' * 186}"
+    stays.mkdir(parents=True)
+    os.utime(stays, (1, 1))
+    failed = housekeeping(dry_run=False, return_state=True)
+    assert failed.name == "Failed"
+    assert "removed. 1 item could not be looked at or removed" in failed.message
 
 
 @pytest.mark.parametrize("terms", [{"archive_days": 0}, {"result_days": 7}])

@@ -1,23 +1,31 @@
 """Housekeeping removes what no batch needs, and nothing that one still does."""
 
+import json
 import os
+import shutil
 import signal
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from connectors.files.profile import DEFAULT
+from connectors.files.spool import spool_folder, spool_path
 from connectors.files.uploads import Upload, uploads_folder
+from connectors.postgres import retention
+from connectors.postgres.ledger import State
 from flows.stages.retention import Retention, Swept, sweep
 from flows.stages.rows.rejects import write_rejects
-from flows.stages.sequence import import_delivery, run_batch
+from flows.stages.sequence import discard_batch, import_delivery, push_batch, run_batch
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
+from tests.push.conftest import towards
 from tests.recon import run
+from tests.service.faulty_server import FaultyServer
 from tests.stages.payments import HEADER, line, write
 
 NOW = datetime.now(UTC)
@@ -66,6 +74,35 @@ def corrected(workspace: Workspace, path: Path) -> None:
     import_delivery(workspace, [str(repair)], DEFAULT, corrects=batch.id)
 
 
+def correction_undone(workspace: Workspace, path: Path) -> None:
+    """It ended as complete, since its push came to its end while the row in error was corrected."""
+    with FaultyServer() as server:
+        place = towards(workspace, server.url)
+        corrected(place, path)
+        assert push_batch(place, 1).batch.state is State.COMPLETE
+        undo_batch(place, 2, by=None, reason="test")
+
+
+def to_send_again(workspace: Workspace, path: Path) -> None:
+    """It ended as complete, and a later batch that wrote over its record was undone."""
+    with FaultyServer() as server:
+        place = towards(workspace, server.url)
+        for number in (1, 2):
+            delivery = path.with_name(f"{number}.csv")
+            take(place, delivery, line(1, amount=str(number)))
+            assert push_batch(place, number).batch.state is State.COMPLETE
+        undo_batch(place, 2, by=None, reason="test")
+
+
+def batch_rows(workspace: Workspace, path: Path, *, undo: bool = False) -> None:
+    delivery = path.with_name("insert_batch_data.csv")
+    delivery.write_text("BatchId,Data,HasError,Merged\n5,1,false,true\n")
+    batch = import_delivery(workspace, [str(delivery)], DEFAULT).batch
+    assert batch.state is State.COMPLETE
+    if undo:
+        undo_batch(workspace, batch.id, by=None, reason="test")
+
+
 CASES: dict[str, tuple[Callable[[Workspace, Path], Any], int, list[str]]] = {
     # What became of a delivery, contents kept after 100 days, reports kept.
     "complete": (lambda place, path: take(place, path, line(1)), 0, []),
@@ -85,12 +122,16 @@ CASES: dict[str, tuple[Callable[[Workspace, Path], Any], int, list[str]]] = {
         ["batch-1"],
     ),
     "every error corrected": (corrected, 0, []),
+    "its correction undone": (correction_undone, 1, ["batch-1"]),
+    "to be sent again": (to_send_again, 1, ["batch-1"]),
     "undone": (undone, 0, []),
+    "insert-batch data": (batch_rows, 1, []),
+    "insert-batch data, undone": (partial(batch_rows, undo=True), 0, []),
     "never ended": (crashed, 1, []),
 }
 
 
-@pytest.mark.long(but=("held",))
+@pytest.mark.long(but=("held", "its correction undone"))
 @pytest.mark.parametrize("name", CASES)
 def test_a_batch_keeps_what_it_may_still_need(
     workspace: Workspace, tmp_path: Path, swept: Any, name: str
@@ -111,10 +152,11 @@ def test_a_dry_run_counts_and_removes_nothing(
     take(workspace, tmp_path / "a.csv", line(1))
     size = sum(path.stat().st_size for path in workspace.settings.archive.glob("??/*.csv"))
     found = sweep(workspace, RETENTION, now=LATER)
-    contents_line, reports_line = found
+    contents_line, reports_line, spool_line = found
     assert contents_line.oldest is not None
     assert contents_line == Swept("archived contents", 1, size, contents_line.oldest)
     assert (reports_line.what, reports_line.number) == ("batch reports", 1)
+    assert (spool_line.what, spool_line.number) == ("spooled rows of ended batches", 0)
     assert contents(workspace) == 1
     assert rows("SELECT count(*) FROM event WHERE what = 'housekeeping'") == [(0,)]
 
@@ -149,7 +191,8 @@ def test_a_batch_whose_content_is_gone_is_recounted_and_delivered_again_all_the_
     workspace: Workspace, tmp_path: Path, swept: Any
 ) -> None:
     take(workspace, tmp_path / "a.csv", line(1))
-    assert swept() == {"archived contents": 1, "batch reports": 1}
+    found = swept()
+    assert (found["archived contents"], found["batch reports"]) == (1, 1)
     assert run_batch(workspace, 1).report.verdict == "complete"
     again = import_delivery(workspace, [str(tmp_path / "a.csv")], DEFAULT)
     assert (again.new, again.exit_code, contents(workspace)) == (False, 0, 1)
@@ -227,3 +270,80 @@ def test_an_upload_that_no_job_took_in_goes(
     assert swept(NOW)["uploads that no job took in"] == 0
     assert swept()["uploads that no job took in"] == 1
     assert [*uploads_folder(workspace.settings).iterdir()] == []
+
+
+def aged(workspace: Workspace) -> None:
+    """As if everything was delivered and written long ago."""
+    with workspace.database.connect() as connection:
+        connection.execute("UPDATE batch SET ended_at = '2020-01-01'")
+    for path in [*workspace.settings.home.rglob("*.csv"), *workspace.settings.reports.iterdir()]:
+        os.utime(path, (1, 1))
+
+
+def test_what_cannot_be_removed_costs_nothing_else_and_fails_the_run(
+    workspace: Workspace, database_url: str, tmp_path: Path, rows: Any
+) -> None:
+    take(workspace, tmp_path / "a.csv", line(1))
+    home = workspace.settings.home
+    ((key,),) = rows("SELECT content_id FROM batch")
+    # With the name that it has while it is removed, this one's is too long for a file system.
+    stays, goes = f"{key}-{'1' * 186}", f"{key}-2"
+    for name in (stays, goes):
+        (home / "inbox" / "archive" / key[:2] / name).mkdir(parents=True)
+    aged(workspace)
+    for path in home.glob("inbox/archive/??/*"):
+        os.utime(path, (1, 1))
+    for _ in range(2):
+        told = run(database_url, home, "housekeeping", "--report-days", "90", "--remove")
+        assert told.returncode == 1, told.stderr
+        assert "1 item could not be looked at or removed" in told.stdout
+        assert f"{stays}: File name too long" in told.stdout.replace("\n", "")
+        assert (contents(workspace), reports(workspace)) == (0, [])
+        assert [path.name for path in home.glob("inbox/archive/??/*")] == [stays]
+    details = rows("SELECT detail FROM event WHERE what = 'housekeeping'")
+    told_of = [json.loads(one)["deliveries of the inbox"] for (one,) in details]
+    assert [one["not_removed"] for one in told_of] == [1, 1]
+
+
+def test_what_a_killed_sweep_left_is_no_obstacle(
+    workspace: Workspace, tmp_path: Path, swept: Any
+) -> None:
+    """The report was written again meanwhile."""
+    take(workspace, tmp_path / "a.csv", line(1))
+    report = workspace.settings.reports / "batch-1"
+    shutil.copytree(report, report.with_name(".removing-batch-1"))
+    assert swept()["batch reports"] == 2
+    assert reports(workspace) == []
+
+
+def test_what_another_sweep_removes_meanwhile_is_gone(
+    workspace: Workspace, tmp_path: Path, swept: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = workspace.settings.reports / ".removing-batch-1"
+    (left / "deep").mkdir(parents=True)
+    (left / "report.html").touch()
+    size = retention._folder_bytes
+
+    def meanwhile(folder: Path) -> int:
+        shutil.rmtree(folder)
+        return size(folder)
+
+    monkeypatch.setattr(retention, "_folder_bytes", meanwhile)
+    assert swept()["batch reports"] == 0
+
+
+def test_the_spool_of_a_batch_that_has_ended_goes(
+    workspace: Workspace, tmp_path: Path, swept: Any
+) -> None:
+    """A discard or an undo that is killed behind its commit leaves it, and refuses to run again."""
+    undone(workspace, tmp_path / "a.csv")
+    take(workspace, tmp_path / "b.csv", line(2, amount="x"), budget_errors=0)
+    take(workspace, tmp_path / "c.csv", line(3, amount="x"), budget_errors=0)
+    discard_batch(workspace, 2, by=None, reason="test")
+    for batch in (1, 2, 3, 99):
+        waits = spool_path(workspace.settings, batch, batch, 0)
+        waits.parent.mkdir(parents=True, exist_ok=True)
+        waits.touch()
+    assert swept(NOW)["spooled rows of ended batches"] == 2
+    left = {path.name for path in spool_folder(workspace.settings).iterdir()}
+    assert left == {"batch-3", "batch-99"}, "held, and one that this database does not know"
