@@ -1,6 +1,7 @@
 """Tables as sides: whole, joined in one database, and by segments across two."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -257,27 +258,39 @@ def test_values_are_read_alike_whatever_a_database_is_set_to(
     assert values(compared(*sides)) == found
 
 
+@contextmanager
+def encoded(server: str, encoding: str) -> Iterator[str]:
+    """URL of a database in this encoding."""
+    name = "compare_encoded"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        connection.execute(
+            f"CREATE DATABASE {name} ENCODING {encoding} LC_COLLATE 'C' LC_CTYPE 'C' "
+            "TEMPLATE template0"
+        )
+    yield server.replace("/postgres?", f"/{name}?")
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
 def test_a_database_in_another_encoding_is_compared_by_its_signs(
     database_url: str, server: str
 ) -> None:
     """The bytes of one text may be those of another one elsewhere."""
-    name = "compare_latin"
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
-        connection.execute(f"CREATE DATABASE {name} ENCODING LATIN1 LC_COLLATE 'C' LC_CTYPE 'C' "
-                           "TEMPLATE template0")  # fmt: skip
-    try:
+    with encoded(server, "LATIN1") as latin:
         sides = []
-        for url, texts in (
-            (database_url, ("é", "é")),
-            (server.replace("/postgres?", f"/{name}?"), ("Ã©", "é")),
-        ):
+        for url, texts in ((database_url, ("é", "é")), (latin, ("Ã©", "é"))):
             with psycopg.connect(url, autocommit=True, client_encoding="UTF8") as connection:
                 connection.execute("CREATE TABLE public.w (id int PRIMARY KEY, v text)")
                 for number, text in enumerate(texts):
                     connection.execute("INSERT INTO public.w VALUES (%s, %s)", [number, text])
             sides.append(f"{url}&table=public.w")
         assert values(compared(*sides)) == [("v", "é", "Ã©", None)]
-    finally:
-        with psycopg.connect(server, autocommit=True) as connection:
-            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def test_bytes_that_are_no_text_are_told(server: str, tmp_path: Path) -> None:
+    with encoded(server, "SQL_ASCII") as url:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(r"CREATE TABLE w AS SELECT 1 AS id, E'\xe9'::text AS v")
+        with pytest.raises(SidesRefused, match="w: invalid byte sequence for enc"):
+            compared(f"{url}&table=w", csv_file(tmp_path / "b.csv", "id,v\n1,a\n"))
