@@ -143,20 +143,28 @@ class Differences:
         return pl.DataFrame(
             [
                 lines["status"],
-                *(keys[name].alias(self._title(name)) for name in self.key),
+                *(one.alias(title) for one, title in zip(keys, self._titles(), strict=True)),
                 *(lines[name] for name in ("column", "left", "right", "delta")),
                 _line_numbers(self.left, lines["left_row"], "left_at"),
                 _line_numbers(self.right, lines["right_row"], "right_at"),
             ]
         )
 
-    def _title(self, name: str) -> str:
-        return f"{name} (key)" if name in ("status", *LAST) else name
+    def _titles(self) -> list[str]:
+        """The names of the key's columns among ours, each another one."""
+        ours = {"status", *LAST}
+        titles: list[str] = []
+        for name in self.key:
+            title = name
+            while title in ours or (title != name and title in (*self.key, *titles)):
+                title += " (key)"
+            titles.append(title)
+        return titles
 
-    def _keys(self, lines: pl.DataFrame) -> pl.DataFrame:
+    def _keys(self, lines: pl.DataFrame) -> list[pl.Series]:
         """The keys of differences as texts; only rows that a comparison left alone lack a part."""
-        parts = [pl.DataFrame(schema=dict.fromkeys((*self.key, "place"), pl.String()))]
-        parts[0] = parts[0].with_columns(pl.col("place").cast(pl.UInt32))
+        names = [str(number) for number in range(len(self.key))]
+        parts = [pl.DataFrame(schema=dict.fromkeys(names, pl.String()) | {"place": pl.UInt32()})]
         for side, own in ((self.left, "left_row"), (self.right, "right_row")):
             mine = pl.col(own).is_not_null()
             if own == "right_row":
@@ -164,9 +172,9 @@ class Differences:
             places = lines.select(mine.arg_true()).to_series()
             rows = lines[own].gather(places)
             for here, keys in _picked(side, self.key, rows):
-                told = [self.texts(one).alias(one.name) for one in keys]
+                told = [self.texts(one).alias(name) for one, name in zip(keys, names, strict=True)]
                 parts.append(pl.DataFrame([*told, places.gather(here).alias("place")]))
-        return pl.concat(parts).sort("place")
+        return pl.concat(parts).sort("place").select(names).get_columns()
 
 
 def _picked(

@@ -154,9 +154,7 @@ class Side:
 
 def parquet_side(path: Path) -> Side:
     """A Parquet file, or a folder of them."""
-    files = tuple(sorted(path.rglob("*.parquet"))) if path.is_dir() else (path,)
-    if not files:
-        raise SidesRefused(f"{path}: no Parquet file is in this folder.")
+    files = _files_in(path) if path.is_dir() else (path,)
     try:
         schema = _one_schema(path, files)
         scan = pl.scan_parquet(list(files))
@@ -165,6 +163,22 @@ def parquet_side(path: Path) -> Side:
         raise SidesRefused(f"{path}: cannot be read as Parquet: {first_line(error)}") from error
     columns = {name: column(name, dtype) for name, dtype in schema.items()}
     return Side(str(path), "Parquet", files, columns, rows)
+
+
+def _files_in(folder: Path) -> tuple[Path, ...]:
+    found = (one for one in folder.rglob("*") if one.suffix.lower() in PARQUET and one.is_file())
+    files = tuple(sorted(found))
+    if not files:
+        raise SidesRefused(f"{folder}: no Parquet file is in this folder.")
+    for file in files:
+        told = [name for name in file.relative_to(folder).parent.parts if "=" in name]
+        if told:
+            raise SidesRefused(
+                f"{folder}: the folder {told[0]!r} in it says a value of the column "
+                f"{told[0].partition('=')[0]!r}, which no comparison reads from there. Write the "
+                "column into the files, or compare the folders of each value with each other."
+            )
+    return files
 
 
 def _one_schema(path: Path, files: tuple[Path, ...]) -> Mapping[str, Dtype]:

@@ -46,6 +46,9 @@ def table_pair(
             return _whole(left, right, scratch, "pulled whole: their types or keys differ")
         if left.place == right.place:
             return _joined(left, right, key, columns, scratch)
+        if left.encoding != right.encoding:
+            # Texts are hashed as the bytes they are kept in.
+            return _whole(left, right, scratch, "pulled whole: their encodings differ")
         return _by_segments(left, right, key, columns, scratch)
 
 

@@ -5,18 +5,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import polars as pl
 import psycopg
-from psycopg import sql
+from psycopg import IsolationLevel, sql
 
 from connectors.addresses import address_problem
 from connectors.compare.sides import Side, first_line, spill
 from connectors.errors import SidesRefused
 from connectors.files.atomic import private_folder
 from connectors.postgres.addresses import CONNECT_SECONDS, NO_CONNECTION, why_no_connection
-from connectors.postgres.database import STATEMENT_SECONDS, WORK_MEMORY
+from connectors.postgres.copy_out import read_lines
+from connectors.postgres.database import STATEMENT_SECONDS, TEXTS_OF_VALUES, WORK_MEMORY
 from schemas.cells.readings import Column, Reading, column
 from schemas.frame_types import Dtype
 
@@ -27,6 +28,10 @@ _TEXTS = ("text", "varchar", "bpchar", "name", "char")
 _TIMES = ("timestamptz", "timestamp")
 _FARTHEST_SECONDS = "9223372036854.775807"
 """A moment is a number of microseconds in 64 bits."""
+_SETTINGS = (
+    f"{TEXTS_OF_VALUES}; SET statement_timeout = '{STATEMENT_SECONDS}s'; "
+    f"SET work_mem = '{WORK_MEMORY}'"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +85,22 @@ class SqlTable:
     name: str
     connection: psycopg.Connection
     identifier: sql.Identifier
+    """Its name with the schema it is in, whatever was asked for."""
     columns: Mapping[str, TableColumn]
     key: Sequence[str]
     """What is asked to tell its rows apart."""
 
     @property
     def place(self) -> tuple[object, ...]:
-        """The server and database it is in."""
+        """What its name, and which of its rows are seen, depends on: server, database and whose."""
         info = self.connection.info
-        return (info.host or info.hostaddr, info.port, info.dbname)
+        at = (info.host, info.hostaddr, info.port, info.dbname)
+        return (*at, info.user, info.options)
+
+    @property
+    def encoding(self) -> str | None:
+        """What the texts are kept in that its database hashes."""
+        return self.connection.info.parameter_status("server_encoding")
 
     def count(self) -> int:
         """How many rows it has."""
@@ -127,20 +139,20 @@ def opened(address: str, key: Sequence[str]) -> Iterator[SqlTable]:
     if not named:
         raise SidesRefused(f"{shown}: which table? Write postgresql://HOST/DB?table=SCHEMA.TABLE.")
     try:
+        # What the address has of options stays: a search path may be among them.
         connection = psycopg.connect(
-            url,
-            connect_timeout=CONNECT_SECONDS,
-            options=f"-c timezone=UTC -c statement_timeout={STATEMENT_SECONDS}s "
-            f"-c work_mem={WORK_MEMORY} -c datestyle=ISO -c application_name=recon",
+            url, autocommit=True, connect_timeout=CONNECT_SECONDS, application_name="recon"
         )
     except NO_CONNECTION as error:
         why = why_no_connection(error, url)
         raise SidesRefused(f"{shown}: no connection: {why}.") from None
     with connection:
-        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         try:
-            identifier = sql.Identifier(*_identifiers(named))
-            columns = _columns(connection, shown, identifier)
+            connection.execute(_SETTINGS)
+            connection.autocommit, connection.read_only = False, True
+            connection.isolation_level = IsolationLevel.REPEATABLE_READ
+            identifier = _identifier(connection, shown, named)
+            columns = _columns(connection, identifier)
             yield SqlTable(shown, connection, identifier, columns, key)
         except psycopg.Error as error:
             raise SidesRefused(f"{shown}: {first_line(error)}") from None
@@ -251,15 +263,7 @@ def _blocks(connection: psycopg.Connection, statement: sql.Composed) -> Iterator
 def _parsed(block: bytes, types: Mapping[str, Column]) -> pl.DataFrame:
     """COPY's text form: a line per row, tabs between columns, backslashes before special signs."""
     delivered = {name: _delivered(one) for name, one in types.items()}
-    frame = pl.read_csv(
-        block,
-        has_header=False,
-        separator="\t",
-        quote_char=None,
-        null_values="\\N",
-        schema=delivered,
-        empty_string_is_null=False,
-    )
+    frame = read_lines(block, delivered)
     escaped = b"\\" in block
     return frame.with_columns(
         *(_unescaped(name) for name, dtype in delivered.items() if escaped and dtype == pl.String),
@@ -288,19 +292,26 @@ def _unescaped(name: str) -> pl.Expr:
     return text.str.replace_all("\x00", "\\", literal=True)
 
 
-def _columns(
-    connection: psycopg.Connection, shown: str, identifier: sql.Identifier
-) -> dict[str, TableColumn]:
+def _identifier(connection: psycopg.Connection, shown: str, named: str) -> sql.Identifier:
+    row = connection.execute(
+        """SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE c.oid = to_regclass(%s)""",
+        [sql.Identifier(*_parts(named)).as_string(connection)],
+    ).fetchone()
+    if row is None:
+        raise SidesRefused(f"{shown}: there is no such table, or this role may not see it.")
+    return sql.Identifier(*row)
+
+
+def _columns(connection: psycopg.Connection, identifier: sql.Identifier) -> dict[str, TableColumn]:
     rows = connection.execute(
         """SELECT a.attname, coalesce(b.typname, t.typname), NOT a.attnotnull
         FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
         LEFT JOIN pg_type b ON b.oid = t.typbasetype
-        WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped
+        WHERE a.attrelid = %s::regclass AND a.attnum > 0 AND NOT a.attisdropped
         ORDER BY a.attnum""",
         [identifier.as_string(connection)],
     ).fetchall()
-    if not rows:
-        raise SidesRefused(f"{shown}: there is no such table, or this role may not see it.")
     return {name: TableColumn(name, kind, nullable) for name, kind, nullable in rows}
 
 
@@ -309,17 +320,18 @@ def _taken_apart(address: str) -> tuple[str, str, str]:
     if problem := address_problem(address):
         raise SidesRefused(f"An address of a table cannot be read: {problem}.")
     try:
-        parts = urlsplit(address)
+        parts = urlsplit(address, allow_fragments=False)
         query = dict(parse_qsl(parts.query))
     except ValueError:
         raise SidesRefused("An address of a table cannot be read.") from None
-    named = query.pop("table", "")
+    named = query.get("table", "")
     shown = f"{parts.hostname or query.get('host', 'local')}{parts.path}?table={named}"
-    url = urlunsplit(parts._replace(scheme="postgresql", query=urlencode(query)))
-    return url, shown, named
+    # Written anew, a blank of the options would be a +, which libpq takes for one.
+    given = [one for one in parts.query.split("&") if one.partition("=")[0] != "table"]
+    return f"postgresql://{parts.netloc}{parts.path}?{'&'.join(given)}", shown, named
 
 
-def _identifiers(named: str) -> list[str]:
+def _parts(named: str) -> list[str]:
     """`schema.table`, either part in double quotes where it has to be."""
     parts = re.findall(r'"((?:[^"]|"")+)"|([^".]+)', named)
     return [quoted.replace('""', '"') or plain.lower() for quoted, plain in parts]

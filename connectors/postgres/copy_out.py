@@ -3,6 +3,7 @@
 Every row is one line there, whatever its texts hold.
 """
 
+import codecs
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -118,16 +119,24 @@ def refusal(connection: PGconn, result: PGresult) -> psycopg.Error:
     return error_from_result(result)
 
 
-def _parsed(block: bytes, types: Mapping[str, Dtype]) -> pl.DataFrame:
-    frame = pl.read_csv(
+def read_lines(block: bytes, schema: Mapping[str, Dtype]) -> pl.DataFrame:
+    """A block of COPY's text form, its escapes not undone: a line per row, tabs between columns."""
+    # A mark at the beginning is no part of a file, and here it is part of a text.
+    if block.startswith(codecs.BOM_UTF8):
+        block = codecs.BOM_UTF8 + block
+    return pl.read_csv(
         block,
         has_header=False,
         separator="\t",
         quote_char=None,
         null_values=NULL,
-        schema={name: _delivered_as(dtype) for name, dtype in types.items()},
+        schema=schema,
         empty_string_is_null=False,
     )
+
+
+def _parsed(block: bytes, types: Mapping[str, Dtype]) -> pl.DataFrame:
+    frame = read_lines(block, {name: _delivered_as(dtype) for name, dtype in types.items()})
     nulls = frame.null_count().row(0, named=True)
     # A text that is not there takes as much room as one that is.
     texts = [

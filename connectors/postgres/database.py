@@ -46,6 +46,15 @@ SILENT_CLIENT = (
     "WHERE version() !~ 'windows|Visual C'"
 )
 """A run that died in a long statement must not hold its batch until that ends; Windows cannot."""
+TEXTS_OF_VALUES = (
+    "SET client_encoding = UTF8; SET timezone = 'UTC'; SET datestyle = ISO; "
+    "SET intervalstyle = postgres; SET extra_float_digits = 1; SET bytea_output = hex; "
+    "SET lc_monetary = 'C'"
+)
+"""How the server writes values, whatever a role, a database or the environment (PGTZ) says.
+
+Options of a connection are not enough: what is in the environment is heard after them.
+"""
 
 
 def database_url(settings: Settings) -> str:
@@ -138,7 +147,7 @@ class Database:
             raise DatabaseUnusable(no_connection(error, self.url)) from None
         with connection, errors_reported(connection):
             _refuse_too_old(connection.info.server_version)
-            connection.execute(SILENT_CLIENT)
+            connection.execute(f"{TEXTS_OF_VALUES}; {SILENT_CLIENT}")
             if self.login is not None:
                 act_as(connection, self.login)
             self._see_shown_rows(connection)
@@ -178,7 +187,7 @@ class Database:
             self.url,
             autocommit=True,
             connect_timeout=CONNECT_SECONDS,
-            options=f"-c timezone=UTC -c datestyle=ISO -c statement_timeout={STATEMENT_SECONDS}s "
+            options=f"-c statement_timeout={STATEMENT_SECONDS}s "
             f"-c search_path={SCHEMA} -c work_mem={WORK_MEMORY} -c jit=off "
             f"-c application_name=recon -c recon.lease_seconds={self.lease_seconds} "
             f"{'' if self.job is None else f'-c recon.job={self.job} '}"

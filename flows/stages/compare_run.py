@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from pathlib import Path
 
 from connectors.compare.csv_side import csv_side
@@ -136,14 +136,16 @@ def leeway(column: str, text: str) -> Leeway:
             "(0.1%) or a time (2s, 5m, 1h, 1d); it cannot be negative."
         )
     number, unit = Decimal(match[1]), match[2]
-    if unit in _SECONDS:
-        number *= _SECONDS[unit]
+    # Exact, however many digits there are.
+    with localcontext(prec=len(text) + 9):
+        number *= _SECONDS.get(unit, 1)
+        share = number / 100
     if number >= _MOST:
         raise SidesRefused(
             f"--tolerance {column}={text} is too large. Use less than {_MOST} (or seconds)."
         )
     if unit == "%":
-        return Leeway(relative=number / 100)
+        return Leeway(relative=share)
     return Leeway(seconds=number) if unit else Leeway(absolute=number)
 
 

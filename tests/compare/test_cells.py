@@ -1,6 +1,7 @@
 """When two cells are the same, and how far apart they are when they are not."""
 
 import re
+from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal, localcontext
 from pathlib import Path
@@ -45,6 +46,12 @@ CELLS = [
     ("nan", "NaN", None),
     (" 1", "1", None),
     ("1,5", "1.5", None),
+    (" 2026-01-02", "2026-01-02", None),
+    ("2026-01-02T03:04:05Z ", "2026-01-02T03:04:05Z", None),
+    ("2026-01-02T03:04:05.1234567Z", "2026-01-02T05:04:05.123456700+02:00", True),
+    ("2026-01-02T03:04:05.123456789Z", "2026-01-02T05:04:06.123456+02:00", "0.999999211 s"),
+    ("2026-01-02T03:04:05.1234567Z", "2026-01-02T03:04:05.1234567", None),
+    ("Infinity", "inf", None),
     ("2026-01-02T03:04:05Z", "2026-01-02T05:04:05+02:00", True),
     ("2026-01-02T03:04:05Z", "2026-01-02T03:04:05.000Z", True),
     ("2026-01-02T03:04:05Z", "2026-01-02T03:04:06Z", "1 s"),
@@ -98,6 +105,11 @@ TYPED: list[tuple[Any, pl.DataType, Any, pl.DataType, bool | str | None]] = [
     (None, pl.List(I64), [], pl.List(I64), None),
     ({"a": 1}, pl.Struct({"a": I64}), {"a": 2}, pl.Struct({"a": I64}), None),
     (b"\x00", pl.Binary(), b"\x00", pl.Binary(), True),
+    (float("inf"), F64, "Infinity", NUMBER, True),
+    (float("-inf"), F64, "-Infinity", CELL, True),
+    (float("-inf"), F64, "Infinity", NUMBER, None),
+    (datetime(2026, 1, 2), pl.Datetime("ns"), "2026-01-02T00:00:00.000000001", CELL,  # noqa: DTZ001
+     "0.000000001 s"),
 ]  # fmt: skip
 
 
@@ -127,7 +139,18 @@ LEEWAYS = [
     ("2026-01-02T03:04:05Z", "2026-01-02T03:04:07Z", Leeway(seconds=Decimal(2)), True),
     ("2026-01-02T03:04:05Z", "2026-01-02T03:04:07.1Z", Leeway(seconds=Decimal(2)), False),
     ("2026-01-02T03:04:05Z", "2026-01-02T03:04:06Z", Leeway(absolute=Decimal(9)), False),
-]
+    ("2026-01-02T03:04:05.1234567Z", "2026-01-02T03:04:07.1234567Z", Leeway(seconds=Decimal(2)),
+     True),
+    ("2026-01-02T03:04:05.1234567Z", "2026-01-02T03:04:07.1234568Z", Leeway(seconds=Decimal(2)),
+     False),
+    ("0", "0.000000000000000001", Leeway(absolute=Decimal("6E-19")), False),
+    ("0", "0.000000000000000001", Leeway(absolute=Decimal("1E-18")), True),
+    ("0", "0.0000000000000000006", Leeway(absolute=Decimal("6E-19")), True),
+    ("0.0000000000000006", "0.000000000000000601", Leeway(relative=Decimal("0.001")), False),
+    ("0.000000000000001", "0.000000000000001001", Leeway(relative=Decimal("0.001")), True),
+    ("1", "1.000000000000000001", Leeway(relative=Decimal("6E-19")), False),
+    ("10", "10.000000000000000006", Leeway(relative=Decimal("6E-19")), True),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("left", "right", "leeway", "within"), LEEWAYS)
@@ -200,6 +223,29 @@ def test_every_type_of_a_column_has_a_text(values: pl.Series) -> None:
     assert same.is_empty()
 
 
+PARTS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf"), "null": None, "1": 1.0}
+NESTED: list[tuple[pl.DataType, Callable[[float | None], Any]]] = [
+    (pl.List(F64), lambda part: [part]),
+    (pl.Array(F64, 2), lambda part: [part, 1.0]),
+    (pl.Struct({"a": F64}), lambda part: {"a": part}),
+    (pl.List(pl.Struct({"a": F64})), lambda part: [{"a": part}]),
+    (pl.Struct({"a": pl.List(F64), "b": pl.Binary()}), lambda part: {"a": [part], "b": b"x"}),
+]
+
+
+@pytest.mark.parametrize(("dtype", "whole"), NESTED, ids=[str(dtype) for dtype, _ in NESTED])
+def test_numbers_in_nested_values_are_told_apart(
+    dtype: pl.DataType, whole: Callable[[float | None], Any]
+) -> None:
+    for name, part in PARTS.items():
+        for other_name, other in PARTS.items():
+            sides = [pl.Series([whole(one)], dtype=dtype) for one in (part, other)]
+            cells = differing(*sides, (Reading.OTHER, Reading.OTHER), None)
+            assert cells.is_empty() == (name == other_name), (name, other_name)
+    zeros = [pl.Series([whole(zero), None, whole(None)], dtype=dtype) for zero in (0.0, -0.0)]
+    assert differing(*zeros, (Reading.OTHER, Reading.OTHER), None).is_empty()
+
+
 def test_a_nested_value_with_bytes_reads_as_one_without() -> None:
     plain, bytes_too = ({"a": 1, "b": [1.5, None]}, {"a": 1, "b": [1.5, None], "c": BYTES})
     with_bytes = texts(pl.Series([bytes_too]))[0]
@@ -252,6 +298,15 @@ def test_a_tolerance_has_the_unit_of_its_column(
         compared_columns(side, side, question)
 
 
+def test_a_tolerance_is_as_exact_as_it_is_written() -> None:
+    digits = "0." + "0123456789" * 4 + "1"
+    told = {unit: asked("Id", [f"v={digits}{unit}"], ()).leeways["v"] for unit in ("", "%", "m")}
+    with localcontext(prec=100):
+        assert told[""].absolute == Decimal(digits)
+        assert told["%"].relative == Decimal(digits) / 100
+        assert told["m"].seconds == Decimal(digits) * 60
+
+
 def test_a_tolerance_of_a_column_that_is_not_compared_asks_for_no_unit(tmp_path: Path) -> None:
     sides = []
     for name, columns in (("a", ["Id", "v", "w"]), ("b", ["Id", "w"])):
@@ -264,7 +319,8 @@ def test_a_tolerance_of_a_column_that_is_not_compared_asks_for_no_unit(tmp_path:
 
 def test_a_time_is_found_beside_cells_without_one() -> None:
     times = pl.Series("t", ["2026-01-02T03:04:05.1234567Z", None, "later", "2026-01"])
-    assert plain_moments(times, zone=True).to_list() == times.to_list()
+    exact = ["2026-01-02T03:04:05.1234567+00:00", None, "later", "2026-01"]
+    assert plain_moments(times, zone=True).to_list() == exact
     times = pl.Series("t", ["2026-01-02T04:04:05+01:00", None])
     assert plain_moments(times, zone=True).to_list() == ["2026-01-02T03:04:05+00:00", None]
 

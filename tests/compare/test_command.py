@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 import zstandard
 
-from connectors.compare.sides import no_room
+from connectors.compare.sides import no_room, parquet_side
 from connectors.errors import SidesRefused
 from connectors.settings import Limits
 from flows.__main__ import main
@@ -185,6 +185,29 @@ def test_packed_files_and_folders_of_parquet_are_sides(tmp_path: Path) -> None:
     assert run(str(tmp_path / "bad.csv.gz"), str(plain), "--key", "id") == 2
 
 
+FOLDERS = [
+    # files of a folder with a row each; how many rows it has, or why it is refused
+    (["a.parquet", "b.pq", "C.PARQUET", "deep/d.Pq", "e.csv"], 4),
+    (["TenantsId=1/a.parquet"], "the folder 'TenantsId=1' in it says a value of the column"),
+    (["x/TenantsId=1/y=2/a.pq", "b.pq"], "the folder 'TenantsId=1' in it"),
+    (["e.csv"], "no Parquet file"),
+]
+
+
+@pytest.mark.parametrize(("names", "told"), FOLDERS)
+def test_a_folder_is_read_whole_or_refused(
+    tmp_path: Path, names: list[str], told: int | str
+) -> None:
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        parquet_file(tmp_path / name, {"Id": [1]})
+    if isinstance(told, int):
+        assert parquet_side(tmp_path).rows == told
+        return
+    with pytest.raises(SidesRefused, match=told):
+        parquet_side(tmp_path)
+
+
 BOMB = b"id,a\n" + b"1" * (16 << 20)
 PACKERS = {"gz": gzip.compress, "zst": zstandard.ZstdCompressor().compress}
 OVER = [
@@ -314,6 +337,26 @@ def test_no_difference_is_a_formula_in_a_spreadsheet(tmp_path: Path) -> None:
     ]
     exact = pl.read_parquet(out / "differences.parquet")
     assert exact.filter(column="v").select("=k", "left", "right").row(0) == ("@a", "=1+1", "\t-x")
+
+
+NAMES = [
+    # columns of the key, what they are called among ours
+    ("place", ["place"]),
+    ("status,status (key)", ["status (key) (key)", "status (key)"]),
+    ("left,place,column", ["left (key)", "place", "column (key)"]),
+]
+
+
+@pytest.mark.parametrize(("key", "titles"), NAMES)
+def test_a_column_of_the_key_may_have_any_name(tmp_path: Path, key: str, titles: list[str]) -> None:
+    names = key.split(",")
+    values = {name: [str(number)] for number, name in enumerate(names)}
+    left = parquet_file(tmp_path / "l.parquet", values | {"v": [1]})
+    right = parquet_file(tmp_path / "r.parquet", values | {"v": [2]})
+    compared(left, right, key=key, folder=tmp_path / "out")
+    (line,) = pl.read_parquet(tmp_path / "out" / "differences.parquet").to_dicts()
+    assert [line[title] for title in titles] == [str(number) for number in range(len(names))]
+    assert list(line)[1 : len(names) + 1] == titles
 
 
 def test_two_csv_keys_are_the_same_by_their_text_whatever_the_other_keys_are(

@@ -1,6 +1,6 @@
 """Which row is which: every row of both sides is told exactly once."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import polars as pl
 import pytest
@@ -164,6 +164,27 @@ def _told(found: Partners) -> dict[str, object]:
         (["2026-01-02T00:00:00"], [datetime(2026, 1, 2, tzinfo=UTC)], "cell instant", False),
         (["2026-01-02 00:00:00.50"], [datetime(2026, 1, 2, 0, 0, 0, 500000)], "cell wall", True),  # noqa: DTZ001
         ([None], ["a"], "cell number", False),
+        ([date(2026, 1, 2)], [datetime(2026, 1, 2)], "date wall", True),  # noqa: DTZ001
+        ([date(2026, 1, 2)], [datetime(2026, 1, 2, 1)], "date wall", False),  # noqa: DTZ001
+        ([date(2026, 1, 2)], [datetime(2026, 1, 2, tzinfo=UTC)], "date instant", False),
+        (
+            ["2026-01-02T00:00:00", "2026-01-03"],
+            [date(2026, 1, 2), date(2026, 1, 3)],
+            "cell date",
+            True,
+        ),
+        (["soon"], [date(2026, 1, 2)], "cell date", False),
+        (
+            ["2026-01-02T01:00:00.1234567+01:00"],
+            ["2026-01-02T00:00:00.1234567+00:00"],
+            "cell instant",
+            True,
+        ),
+        (["Infinity", "-Infinity"], [float("inf"), float("-inf")], "number float", True),
+        (["7"], pl.Series([7], dtype=pl.Int128), "cell integer", True),
+        (["7", "1"], pl.Series([2**64, 1], dtype=pl.Int128), "cell integer", False),
+        ([str(2**64)], pl.Series([2**64], dtype=pl.Int128), "cell integer", True),
+        ([[1.0, None]], [[1.0, None]], "other other", True),
     ],
 )
 def test_keys_are_the_same_when_they_are_one_value(

@@ -1,6 +1,7 @@
 """Tables as sides: whole, joined in one database, and by segments across two."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -187,3 +188,109 @@ def test_a_password_is_never_shown(address: str) -> None:
     with pytest.raises(SidesRefused) as refused:
         compared(address, address)
     assert "hunter2" not in str(refused.value)
+
+
+PATHS = (
+    "CREATE SCHEMA old; CREATE SCHEMA new; CREATE TABLE old.t (id int PRIMARY KEY, name text); "
+    "CREATE TABLE new.t (LIKE old.t INCLUDING ALL); INSERT INTO old.t VALUES (1, 'a'); "
+    "INSERT INTO new.t VALUES (1, 'b')"
+)
+
+
+def test_a_name_is_of_the_table_that_its_own_address_leads_to(second_url: str) -> None:
+    """Who asks, and with which options, decides which table a name without a schema is."""
+    people = ("compare_ann", "compare_bob")
+    with psycopg.connect(second_url, autocommit=True) as connection:
+        connection.execute(PATHS)
+        for role, schema in zip(people, ("old", "new"), strict=True):
+            connection.execute(f"DROP ROLE IF EXISTS {role}")
+            connection.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'a'; GRANT USAGE ON SCHEMA "
+                               f"{schema} TO {role}; GRANT SELECT ON {schema}.t TO {role}; "
+                               f"ALTER ROLE {role} SET search_path = {schema}")  # fmt: skip
+    try:
+        own = [second_url.replace("//postgres:", f"//{role}:") for role in people]
+        paths = [f"{second_url}&options=-c%20search_path%3D{name}" for name in ("old", "new")]
+        for left, right in (own, paths):
+            result = compared(f"{left}&table=t", f"{right}&table=t")
+            assert values(result) == [("name", "a", "b", None)]
+            assert compared(f"{left}&table=t", f"{left}&table=t").method == "joined in the database"
+    finally:
+        with psycopg.connect(second_url, autocommit=True) as connection:
+            for role in people:
+                connection.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")
+
+
+WRITTEN = [
+    # a setting of the right side's database or the environment, values of both sides as SQL,
+    # the differing cells
+    ("extra_float_digits = 0", "0.3::float8", "0.1::float8 + 0.2",
+     [("v", "0.3", "0.30000000000000004", "0.00000000000000004")]),
+    ("bytea_output = 'escape'", r"'\x00ff'::text", r"'\x00ff'::bytea", []),
+    ("intervalstyle = 'iso_8601'", "'1 day'::text", "interval '1 day'", []),
+    ("PGDATESTYLE=SQL, DMY", "'[2026-01-02,)'::text", "daterange('2026-01-02', NULL)", []),
+    ("PGTZ=Asia/Tokyo", """'{"2026-01-02 00:00:00+00"}'::text""",
+     "ARRAY['2026-01-02Z'::timestamptz]", []),
+    ("client_encoding = 'LATIN1'", "'é'::text", "'Ã©'::text", [("v", "é", "Ã©", None)]),
+    ("PGCLIENTENCODING=LATIN1", "'é'::text", "'Ã©'::text", [("v", "é", "Ã©", None)]),
+    ("client_encoding = 'UTF8'", "'a'::text", r"U&'\FEFFa'::text", [("v", "a", "\ufeffa", None)]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("setting", "one", "other", "found"), WRITTEN)
+def test_values_are_read_alike_whatever_a_database_is_set_to(
+    database_url: str,
+    second_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    setting: str,
+    one: str,
+    other: str,
+    found: list[tuple[str, ...]],
+) -> None:
+    sides = []
+    for url, value in ((database_url, one), (second_url, other)):
+        with psycopg.connect(url, autocommit=True, client_encoding="UTF8") as connection:
+            connection.execute(f"CREATE TABLE public.w AS SELECT {value} AS v, 1 AS id")
+            if url == second_url and not setting.startswith("PG"):
+                connection.execute(f"ALTER DATABASE compare_second SET {setting}")
+        sides.append(f"{url}&table=public.w")
+    if setting.startswith("PG"):
+        monkeypatch.setenv(*setting.split("="))
+    assert values(compared(*sides)) == found
+
+
+@contextmanager
+def encoded(server: str, encoding: str) -> Iterator[str]:
+    """URL of a database in this encoding."""
+    name = "compare_encoded"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        connection.execute(
+            f"CREATE DATABASE {name} ENCODING {encoding} LC_COLLATE 'C' LC_CTYPE 'C' "
+            "TEMPLATE template0"
+        )
+    yield server.replace("/postgres?", f"/{name}?")
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def test_a_database_in_another_encoding_is_compared_by_its_signs(
+    database_url: str, server: str
+) -> None:
+    """The bytes of one text may be those of another one elsewhere."""
+    with encoded(server, "LATIN1") as latin:
+        sides = []
+        for url, texts in ((database_url, ("é", "é")), (latin, ("Ã©", "é"))):
+            with psycopg.connect(url, autocommit=True, client_encoding="UTF8") as connection:
+                connection.execute("CREATE TABLE public.w (id int PRIMARY KEY, v text)")
+                for number, text in enumerate(texts):
+                    connection.execute("INSERT INTO public.w VALUES (%s, %s)", [number, text])
+            sides.append(f"{url}&table=public.w")
+        assert values(compared(*sides)) == [("v", "é", "Ã©", None)]
+
+
+def test_bytes_that_are_no_text_are_told(server: str, tmp_path: Path) -> None:
+    with encoded(server, "SQL_ASCII") as url:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(r"CREATE TABLE w AS SELECT 1 AS id, E'\xe9'::text AS v")
+        with pytest.raises(SidesRefused, match="w: invalid byte sequence for enc"):
+            compared(f"{url}&table=w", csv_file(tmp_path / "b.csv", "id,v\n1,a\n"))

@@ -5,9 +5,10 @@ equal texts are equal; of the rest, what both sides read as a number or a time i
 """
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation, localcontext
+from decimal import ROUND_DOWN, Context, Decimal, InvalidOperation, localcontext
 
 import polars as pl
 from polars._typing import PolarsDataType
@@ -32,7 +33,10 @@ CELL_SCHEMA: dict[str, pl.DataType] = {
 
 # A number of a CSV cell; 007 is a text, because a number would lose its zeros.
 _NUMBER = r"^[+-]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?$"
+_DECIMALS = 18
 _FITTING = r"^[+-]?[0-9]{1,20}(?:\.[0-9]{1,18})?$"
+INFINITE = {"Infinity": "inf", "-Infinity": "-inf"}
+"""Infinite numbers of PostgreSQL, as doubles are written here."""
 BOOLEAN_WORDS = {
     "true": "true",
     "t": "true",
@@ -42,12 +46,15 @@ BOOLEAN_WORDS = {
     "0": "false",
 }
 _TIME = Table("time", "A time", (Field("time", Kind.DATETIME),))
-_DATE = "[0-9]{4}-[0-9]{2}"
-"""What every time has in it."""
+_DATE = r"^[0-9]{4}-[0-9]{2}.*[^ \t]$"
+"""What is worth to be read as a time; one with blanks around it is a text, as such a number is."""
+_FINE = re.compile(r"(.*\.[0-9]{6})([0-9]{1,3})((?:[Z+-].*)?)")
+"""A time with digits behind its microseconds."""
 _PRECISION = 2000
 _HALF = Decimal(5 * 10**19)
 """Two numbers below it are apart by 20 digits at the most."""
 _MICRO = 1_000_000
+_NANO = 1000 * _MICRO
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +84,11 @@ def differing(
     asked = set(readings)
     if asked <= NUMBERS:
         cells = _as_numbers(cells, leeway)
+        if asked != {Reading.CELL}:
+            left_word, right_word = (pl.col(side).replace(INFINITE) for side in ("left", "right"))
+            cells = cells.with_columns(
+                same=pl.col("same") | (left_word == right_word).fill_null(value=False)
+            )
     if asked <= TIMES:
         cells = _as_times(cells, leeway)
     if asked <= BOOLEANS and Reading.BOOLEAN in asked:
@@ -113,24 +125,58 @@ def texts(values: pl.Series) -> pl.Series:
         return values.bin.encode("hex")
     if isinstance(dtype, pl.Duration):
         return values.dt.to_string("iso")
-    if dtype.is_nested() and _holds_bytes(dtype):
-        # polars has no JSON of bytes.
-        told = [None if one is None else _json_of(one) for one in values]
-        return pl.Series(values.name, told, dtype=pl.String)
     if dtype.is_nested():
-        nested = values if dtype == pl.Struct else values.to_frame("value").to_struct("nested")
-        return pl.select(
-            pl.when(values.is_not_null()).then(nested.struct.json_encode())
-        ).to_series()
+        return _nested_texts(values)
     return values.cast(pl.String)
 
 
-def _holds_bytes(dtype: pl.DataType) -> bool:
+def _nested_texts(values: pl.Series) -> pl.Series:
+    floats = _holds(values.dtype, lambda one: one.is_float())
+    if floats:
+        plain = _with_one_zero(pl.col("v"), values.dtype)
+        values = pl.DataFrame({"v": values}).select(plain).to_series()
+    if _holds(values.dtype, lambda one: one == pl.Binary):
+        # polars has no JSON of bytes.
+        told = [None if one is None else _json_of(one) for one in values]
+        return pl.Series(values.name, told, dtype=pl.String)
+    shown = _json_texts(values)
+    if not floats:
+        return shown
+    # What is not finite is null there.
+    places = shown.str.contains("null", literal=True).fill_null(value=False).arg_true()
+    exact = [(place, _json_of(values[place])) for place in places]
+    exact = [(place, one) for place, one in exact if "NaN" in one or "Infinity" in one]
+    return shown.scatter([place for place, _ in exact], [one for _, one in exact])
+
+
+def _json_texts(values: pl.Series) -> pl.Series:
+    nested = values if values.dtype == pl.Struct else values.to_frame("value").to_struct("nested")
+    return pl.select(pl.when(values.is_not_null()).then(nested.struct.json_encode())).to_series()
+
+
+def _holds(dtype: pl.DataType, asked: Callable[[pl.DataType], bool]) -> bool:
+    """Whether a value has a part, however deep, of a type that is asked for."""
     if isinstance(dtype, pl.Struct):
-        return any(_holds_bytes(_instance(one.dtype)) for one in dtype.fields)
+        return any(_holds(_instance(one.dtype), asked) for one in dtype.fields)
     if isinstance(dtype, pl.List | pl.Array):
-        return _holds_bytes(_instance(dtype.inner))
-    return dtype == pl.Binary
+        return _holds(_instance(dtype.inner), asked)
+    return asked(dtype)
+
+
+def _with_one_zero(value: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    """The value with 0.0 for -0.0 in all its parts: they are one number."""
+    if isinstance(dtype, pl.Struct):
+        return value.struct.with_fields(
+            _with_one_zero(pl.field(one.name), _instance(one.dtype)).alias(one.name)
+            for one in dtype.fields
+        )
+    if isinstance(dtype, pl.List):
+        return value.list.eval(_with_one_zero(pl.element(), _instance(dtype.inner)))
+    if isinstance(dtype, pl.Array):
+        return value.arr.eval(_with_one_zero(pl.element(), _instance(dtype.inner)))
+    return (
+        pl.when(value == 0).then(pl.lit(0.0, dtype)).otherwise(value) if dtype.is_float() else value
+    )
 
 
 def _instance(dtype: PolarsDataType) -> pl.DataType:
@@ -167,8 +213,13 @@ def plain_moments(values: pl.Series, *, zone: bool) -> pl.Series:
     """Texts that are times with a zone, or without one, as `texts` writes them; others stay."""
     read = _moments(values)
     fits = read["at"].is_not_null() & (read["zone"] == zone)
-    moments = read["at"].cast(pl.Datetime("us", "UTC" if zone else None))
-    return texts(moments).zip_with(fits, values)
+    moments = texts(read["at"].cast(pl.Datetime("us", "UTC" if zone else None)))
+    finer = (fits & (read["nanos"] > 0)).arg_true()
+    if finer.len():
+        at = read[finer]["at"].cast(pl.Datetime("us")).dt.to_string("%Y-%m-%dT%H:%M:%S%.6f")
+        digits = read[finer]["nanos"].cast(pl.String).str.zfill(3).str.strip_chars_end("0")
+        moments = moments.scatter(finer, at + digits + ("+00:00" if zone else ""))
+    return moments.zip_with(fits, values)
 
 
 def numbers(values: pl.Series) -> pl.Series:
@@ -188,15 +239,16 @@ def _as_numbers(cells: pl.DataFrame, leeway: Leeway | None) -> pl.DataFrame:
     # depends on no other cell which way one is judged.
     small = pl.lit(_HALF / max(share, Decimal(1)), AMOUNT)
     most = pl.lit(_HALF, AMOUNT)
-    both = ((pl.col("l").abs() < small) & (pl.col("r").abs() < most)).fill_null(value=False)
+    both = (pl.col("l").abs() < small) & (pl.col("r").abs() < most) & _share_fits(share)
+    both = both.fill_null(value=False)
     number = pl.col("left").str.contains(_NUMBER) & pl.col("right").str.contains(_NUMBER)
     judged = cells.with_columns(pl.when(both).then("l"), pl.when(both).then("r"))
     judged = judged.with_columns((pl.col("r") - pl.col("l")).alias("d"))
     slow = judged.select((number & ~both).fill_null(value=False)).to_series()
     inside = pl.lit(False)
     if leeway is not None:
-        part = (pl.col("l").abs() * pl.lit(share, AMOUNT)).cast(AMOUNT)
-        bound = pl.max_horizontal(pl.lit(leeway.absolute, AMOUNT), part)
+        part = (pl.col("l").abs() * pl.lit(_kept(share), AMOUNT)).cast(AMOUNT)
+        bound = pl.max_horizontal(pl.lit(_kept(leeway.absolute), AMOUNT), part)
         inside = (pl.col("d").abs() <= bound).fill_null(value=False)
     judged = judged.with_columns(
         pl.when(pl.col("d").is_not_null())
@@ -209,6 +261,21 @@ def _as_numbers(cells: pl.DataFrame, leeway: Leeway | None) -> pl.DataFrame:
     if not slow.any():
         return judged
     return _each(judged, slow, lambda one, other: _apart(one, other, leeway))
+
+
+def _kept(bound: Decimal) -> Decimal:
+    """What a bound is for differences of so many decimals: what is behind them reaches none."""
+    return bound.quantize(Decimal(1).scaleb(-_DECIMALS), ROUND_DOWN, Context(prec=_PRECISION))
+
+
+def _share_fits(share: Decimal) -> pl.Expr:
+    """Where the share of the left number has no more decimals than are kept."""
+    exponent = share.normalize(Context(prec=_PRECISION)).as_tuple().exponent
+    assert isinstance(exponent, int)
+    rest = _DECIMALS + min(exponent, 0)
+    if rest < 0:
+        return pl.lit(False)
+    return ~pl.col("left").str.contains(rf"\.[0-9]{{{rest + 1},}}$")
 
 
 def _apart(left: str, right: str, leeway: Leeway | None) -> tuple[bool, str, bool] | None:
@@ -232,9 +299,13 @@ def _as_times(cells: pl.DataFrame, leeway: Leeway | None) -> pl.DataFrame:
     some = cells[rows]
     left, right = _moments(some["left"]), _moments(some["right"])
     known = left["at"].is_not_null() & right["at"].is_not_null() & (left["zone"] == right["zone"])
-    apart = right["at"] - left["at"]
-    inside = known & (apart.abs().cast(AMOUNT) / _MICRO <= (leeway.seconds if leeway else -1))
-    seconds = plain_text((apart.cast(AMOUNT) / _MICRO).cast(AMOUNT).cast(pl.String)) + " s"
+    micros, nanos = (
+        ((right[part] - left[part]).cast(AMOUNT) / unit).cast(AMOUNT)
+        for part, unit in (("at", _MICRO), ("nanos", _NANO))
+    )
+    apart = micros + nanos
+    inside = known & (apart.abs() <= (_kept(leeway.seconds) if leeway else -1))
+    seconds = plain_text(apart.cast(pl.String)) + " s"
     judged = some.select(
         pl.when(known).then(seconds).otherwise("delta").alias("delta"),
         (known & (apart == 0)).fill_null(value=False).alias("same"),
@@ -244,20 +315,33 @@ def _as_times(cells: pl.DataFrame, leeway: Leeway | None) -> pl.DataFrame:
 
 
 def _moments(values: pl.Series) -> pl.DataFrame:
-    """Microseconds and whether a zone was given, of texts that are times; the instant where so."""
+    """Microseconds, nanoseconds behind them and whether a zone was given, of texts that are times.
+
+    The instant where a zone was given.
+    """
     typed = type_cells(pl.DataFrame({"time": values}), _TIME)
     offset = typed["time" + OFFSET]
     shift = offset.fill_null(0).cast(pl.Int64) * 60 * _MICRO
     at = typed["time"].cast(pl.Int64) - shift
+    nanos = pl.Series([0], dtype=pl.Int64).new_from_index(0, values.len())
     # Only what has a date in it is worth to be read one by one.
     unread = (at.is_null() & values.str.contains(_DATE).fill_null(value=False)).arg_true()
     zone = offset.is_not_null()
     if unread.len():
-        read = [read_moment(value, offset_required=False) for value in values.gather(unread)]
-        moments = [one if isinstance(one, Moment) else None for one in read]
+        read = [_moment(value) for value in values.gather(unread)]
+        moments = [moment for moment, _ in read]
         at = at.scatter(unread, pl.Series([_micros(one) for one in moments], dtype=pl.Int64))
+        nanos = nanos.scatter(unread, [behind for _, behind in read])
         zone = zone.scatter(unread, [one is not None and one.offset is not None for one in moments])
-    return pl.DataFrame({"at": at, "zone": zone})
+    return pl.DataFrame({"at": at, "nanos": nanos, "zone": zone})
+
+
+def _moment(text: str) -> tuple[Moment | None, int]:
+    """The time a text says, if any, and how many nanoseconds are behind its microseconds."""
+    fine = _FINE.fullmatch(text)
+    read = read_moment(fine[1] + fine[3] if fine else text, offset_required=False)
+    behind = int(fine[2].ljust(3, "0")) if fine else 0
+    return (read, behind) if isinstance(read, Moment) else (None, 0)
 
 
 def _micros(moment: Moment | None) -> int | None:

@@ -6,8 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from flows.steps.match.cells import BOOLEAN_WORDS, plain_moments, plain_numbers, texts
-from schemas.cells.readings import NUMBERS, Reading
+from flows.steps.match.cells import (
+    BOOLEAN_WORDS,
+    INFINITE,
+    plain_moments,
+    plain_numbers,
+    texts,
+)
+from schemas.cells.readings import NUMBERS, TIMES, Reading
 from schemas.frame_types import Dtype
 
 PART_ROWS = 250_000
@@ -57,7 +63,8 @@ def comparable(
         sides = [_integers(one) for one in (left, right)]
         if sides[0] is not None and sides[1] is not None:
             return sides[0], sides[1]
-    if left.dtype == right.dtype and readings[0] is readings[1] and not left.dtype.is_float():
+    alike = left.dtype == right.dtype and readings[0] is readings[1]
+    if alike and not (left.dtype.is_float() or left.dtype.is_nested()):
         return left, right
     if set(readings) == {Reading.CELL}:
         # A column of integers is kept as such, which the other side's column may not be.
@@ -106,13 +113,15 @@ def _values(column: pl.Series, own: Reading, other: Reading) -> pl.Series:
     # -0.0 and 0.0 are one number.
     column = texts(column + 0.0 if column.dtype.is_float() else column)
     if {own, other} <= NUMBERS:
-        return plain_numbers(column)
+        return plain_numbers(column).replace(INFINITE)
+    if own is Reading.DATE and other in TIMES:
+        return column + "T00:00:00"
     if own is not Reading.CELL:
         return column
     if other is Reading.BOOLEAN:
         words = pl.col("word").str.to_lowercase().replace_strict(BOOLEAN_WORDS, default=None)
         return column.to_frame("word").select(pl.coalesce(words, "word")).to_series()
-    if other in (Reading.INSTANT, Reading.WALL):
+    if other in TIMES:
         return plain_moments(column, zone=other is Reading.INSTANT)
     return column
 
@@ -120,7 +129,7 @@ def _values(column: pl.Series, own: Reading, other: Reading) -> pl.Series:
 def _integers(values: pl.Series) -> pl.Series | None:
     """The column as integers, if every value of it is one that reads back to the same text."""
     if values.dtype.is_integer():
-        return values.cast(pl.Int64) if values.dtype != pl.UInt64 else None
+        return values.cast(pl.Int64) if values.dtype in _NARROW else None
     if not values.str.contains(_INTEGER).all():
         return None
     return values.cast(pl.Int64)
