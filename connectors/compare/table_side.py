@@ -16,15 +16,12 @@ from connectors.compare.sides import Side, first_line, spill
 from connectors.errors import SidesRefused
 from connectors.files.atomic import private_folder
 from connectors.postgres.addresses import CONNECT_SECONDS, NO_CONNECTION, why_no_connection
-from connectors.postgres.copy_out import read_lines
+from connectors.postgres.copy_out import copied_blocks, read_lines, unescaped
 from connectors.postgres.database import STATEMENT_SECONDS, TEXTS_OF_VALUES, WORK_MEMORY
 from schemas.cells.readings import Column, Reading, column
 from schemas.frame_types import Dtype
 
-BLOCK_BYTES = 16 * 1024 * 1024
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v"}
 _INTEGERS, _FLOATS = ("int2", "int4", "int8"), ("float4", "float8")
-_TEXTS = ("text", "varchar", "bpchar", "name", "char")
 _TIMES = ("timestamptz", "timestamp")
 _FARTHEST_SECONDS = "9223372036854.775807"
 """A moment is a number of microseconds in 64 bits."""
@@ -243,31 +240,17 @@ def copied(
     connection: psycopg.Connection, select: sql.Composed, types: Mapping[str, Column]
 ) -> Iterator[pl.DataFrame]:
     """The rows of a SELECT of `TableColumn.selected` columns, in frames of bounded size."""
-    for block in _blocks(connection, sql.SQL("COPY ({}) TO STDOUT").format(select)):
+    for block in copied_blocks(connection, sql.SQL("COPY ({}) TO STDOUT").format(select)):
         yield _parsed(block, types)
 
 
-def _blocks(connection: psycopg.Connection, statement: sql.Composed) -> Iterator[bytes]:
-    pending = bytearray()
-    with connection.cursor() as cursor, cursor.copy(statement) as copy:
-        for data in copy:
-            pending += data
-            # The server sends whole rows.
-            if len(pending) >= BLOCK_BYTES:
-                yield bytes(pending)
-                pending.clear()
-    if pending:
-        yield bytes(pending)
-
-
 def _parsed(block: bytes, types: Mapping[str, Column]) -> pl.DataFrame:
-    """COPY's text form: a line per row, tabs between columns, backslashes before special signs."""
     delivered = {name: _delivered(one) for name, one in types.items()}
     frame = read_lines(block, delivered)
-    escaped = b"\\" in block
-    return frame.with_columns(
-        *(_unescaped(name) for name, dtype in delivered.items() if escaped and dtype == pl.String),
-    ).select(_typed(name, one) for name, one in types.items())
+    texts = [name for name, dtype in delivered.items() if dtype == pl.String]
+    return frame.with_columns(unescaped(frame[name]) for name in texts).select(
+        _typed(name, one) for name, one in types.items()
+    )
 
 
 def _delivered(one: Column) -> Dtype:
@@ -282,14 +265,6 @@ def _typed(name: str, one: Column) -> pl.Expr:
     if one.reading is Reading.BOOLEAN:
         return pl.col(name) == "true"
     return pl.col(name).cast(one.dtype)
-
-
-def _unescaped(name: str) -> pl.Expr:
-    """The text behind COPY's backslashes; the doubled ones step aside meanwhile."""
-    text = pl.col(name).str.replace_all("\\\\", "\x00", literal=True)
-    for letter, character in _ESCAPES.items():
-        text = text.str.replace_all(f"\\{letter}", character, literal=True)
-    return text.str.replace_all("\x00", "\\", literal=True)
 
 
 def _identifier(connection: psycopg.Connection, shown: str, named: str) -> sql.Identifier:

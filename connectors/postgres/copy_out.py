@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 import psycopg
+from psycopg import sql
 from psycopg.errors import error_from_result
 from psycopg.pq import ConnStatus, ExecStatus
 from psycopg.pq.abc import PGconn, PGresult
@@ -34,7 +35,9 @@ def copied(
     selected = ", ".join(f"{sql} AS {quoted(name)}" for name, (sql, _) in columns.items())
     statement = f"COPY (SELECT {selected} FROM {source}) TO STDOUT"
     types = {name: dtype for name, (_, dtype) in columns.items()}
-    blocks = [_parsed(block, types) for block in _blocks(connection, statement, parameters)]
+    blocks = [
+        _parsed(block, types) for block in copied_blocks(connection, statement.encode(), parameters)
+    ]
     return pl.DataFrame(schema=types) if not blocks else together(blocks)
 
 
@@ -74,11 +77,14 @@ def _without_values(blocks: list[pl.DataFrame]) -> dict[str, pl.Expr]:
     }
 
 
-def _blocks(
-    connection: psycopg.Connection, statement: str, parameters: Mapping[str, Any] | None
+def copied_blocks(
+    connection: psycopg.Connection,
+    statement: bytes | sql.Composed,
+    parameters: Mapping[str, Any] | None = None,
 ) -> Iterator[bytes]:
+    """What a COPY TO STDOUT sends, in blocks of whole rows of about `BLOCK_BYTES`."""
     pending = bytearray()
-    with connection.cursor() as cursor, cursor.copy(statement.encode(), parameters) as copy:
+    with connection.cursor() as cursor, cursor.copy(statement, parameters) as copy:
         # The server sends whole rows.
         while row := copy.read():
             pending += row
@@ -146,7 +152,7 @@ def _parsed(block: bytes, types: Mapping[str, Dtype]) -> pl.DataFrame:
     booleans = [name for name, dtype in types.items() if dtype == pl.Boolean]
     return frame.with_columns(
         *(pl.lit(None, pl.String).alias(name) for name in nothing),
-        *(_unescaped(frame[name]) for name in texts),
+        *(unescaped(frame[name]) for name in texts),
         *(pl.col(name) == "true" for name in booleans),
         *(
             pl.col(name).cast(dtype)
@@ -165,7 +171,7 @@ def _delivered_as(dtype: Dtype) -> Dtype:
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v"}
 
 
-def _unescaped(column: pl.Series) -> pl.Series:
+def unescaped(column: pl.Series) -> pl.Series:
     """The texts behind COPY's backslashes, of the rows that have any."""
     rows = column.str.contains("\\", literal=True).fill_null(value=False).arg_true()
     if rows.is_empty():
