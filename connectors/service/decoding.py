@@ -30,6 +30,8 @@ class Said:
     status: Mapping[str, Any] | None = None
     """The ResponseStatus by lower-case name; None where there is none."""
     csv: bool = False
+    header: Sequence[str] = ()
+    """The names over the rows of CSV, in lower case and as often as they are there."""
 
     @property
     def error_code(self) -> str | None:
@@ -51,7 +53,8 @@ def read_reply(reply: Reply) -> Said:
     if "content-encoding" in reply.headers:
         raise Unreadable("a compressed body, which was not asked for")
     try:
-        text = reply.body.decode()
+        # The service writes no byte-order mark; one of a gateway's is no part of the first name.
+        text = reply.body.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise Unreadable("a body that is not UTF-8") from None
     return _read_csv(text) if kind == CSV else _read_json(text)
@@ -130,7 +133,7 @@ def _read_csv(text: str) -> Said:
     records = [dict(zip(names, row, strict=True)) for row in rows]
     told = [record.pop("responsestatus", "") for record in records]
     status = _first([_status(text) for text in told if text])
-    return Said([*records], many=len(records) != 1, status=status, csv=True)
+    return Said([*records], many=len(records) != 1, status=status, csv=True, header=names)
 
 
 def _first(told: Sequence[Mapping[str, Any] | None]) -> Mapping[str, Any] | None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
@@ -78,8 +79,30 @@ def _listing(operation: Operation, reply: Reply) -> Listing:
         raise ServiceUnusable(f"{where}: the service answered {said.error_code}")
     if not said.csv and not said.many:
         raise ServiceUnusable(f"{where}: the service answered with one object, not a list")
+    _check_names(operation, said, where)
     rows = [_row(operation, number, record, where) for number, record in enumerate(said.records, 1)]
     return Listing(rows, reply.body, hashlib.sha256(reply.body).hexdigest(), reply.proof)
+
+
+def _check_names(operation: Operation, said: Said, where: str) -> None:
+    """Refuse what has the form of a list, and is none of these records.
+
+    CSV names every column, whether or not a row has a value in it; JSON leaves out what is null.
+    """
+    columns = operation.table.columns
+    if said.csv:
+        told = Counter(said.header)
+        wrong = [name for name in columns if told[name.lower()] != 1]
+        if wrong:
+            raise ServiceUnusable(
+                f"{where}: the service answered with CSV whose header does not name each of "
+                f"{', '.join(wrong)} once"
+            )
+        return
+    known = {name.lower() for name in columns}
+    for number, record in enumerate(said.records, 1):
+        if record and known.isdisjoint(record):
+            raise ServiceUnusable(f"{where}: row {number} has no field of {operation.response}")
 
 
 def _row(

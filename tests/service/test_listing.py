@@ -122,13 +122,18 @@ def test_wrong_credentials(host: Host) -> None:
 
 
 ROWS = '[{"TenantsId":1,"Name":"a"}]'
+HEADER = ",".join(AVATARS.table.columns)
+CSV_ROWS = f"{HEADER}\r\n1,a,,,,,\r\n"
+WITH_STATUS = f"\ufeff{HEADER.lower()},Other,ResponseStatus\r\n1,a,,,,,,x,\r\n"
 CUT_ROWS = Reply(ending=Ending.CUT, body=ROWS)
 WHOLE: list[tuple[list[Reply], str]] = [
     # answers, proof
     ([Reply(body=ROWS)], "Content-Length 28 read"),
     ([Reply(body=ROWS, chunked=True)], "chunked end read"),
     ([status(503, retry_after=0), LOST, CUT_ROWS, Reply(body=ROWS)], "Content-Length 28 read"),
-    ([status(429), Reply(headers=CSV, body="TenantsId,Name\r\n1,a\r\n")], "Content-Length 21 read"),
+    ([status(429), Reply(headers=CSV, body=CSV_ROWS)], "Content-Length 69 read"),
+    ([Reply(headers=CSV, body=WITH_STATUS)], "Content-Length 96 read"),
+    ([Reply(body="\ufeff" + ROWS)], "Content-Length 31 read"),
 ]
 
 
@@ -174,6 +179,16 @@ NOT_WHOLE: list[tuple[Reply, str]] = [
     (Reply(headers=CSV, body="TenantsId,Name\r\n1,a\r\n1,b"), "breaks off"),
     (Reply(headers=CSV, body="TenantsId,Name\r\n1,a\r\n1\r\n"), "differ in length"),
     (Reply(headers=CSV, body='TenantsId,Name\r\n1,"a\r\n'), "quote out of place"),
+    (
+        Reply(headers=CSV, body="temporarily unavailable\r\n"),
+        "name each of TenantsId, Name, .* once",
+    ),
+    (Reply(headers=CSV, body="[]\r\n"), "name each of TenantsId, Name, .* once"),
+    (Reply(headers=CSV, body="error\r\nmaintenance\r\n"), "name each of TenantsId, .* once"),
+    (Reply(headers=CSV, body=CSV_ROWS.replace(",", ";")), "name each of TenantsId, Name, .* once"),
+    (Reply(headers=CSV, body=CSV_ROWS.replace("Name", "name_")), "name each of Name once"),
+    (Reply(headers=CSV, body=f"{HEADER},NAME\r\n1,a,,,,,,b\r\n"), "name each of Name once"),
+    (Reply(body='[{"TenantsId":1},{"error":"x"}]'), "row 2 has no field of avatar"),
     (Reply(headers=(("Content-Type", "text/html"),), body="<p>"), "text/html"),
     (status(404, body="404"), "404"),
     (status(302), "302"),

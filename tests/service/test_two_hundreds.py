@@ -60,6 +60,7 @@ TABLE: list[tuple[str, Reply, Verdict, list[tuple[str, str]]]] = [
     ("a timestamp", Reply(body=payment(PaymentDate="/Date(1767323045000+0200)/")), A, []),
     ("seven digits", Reply(body=payment(PaymentDate="2026-01-02T03:04:05.0000000+02:00")), A, []),
     ("the record in CSV", Reply(headers=CSV, body=f"{HEADER}\r\n{ROW}\r\n"), A, []),
+    ("CSV behind a BOM", Reply(headers=CSV, body=f"\ufeff{HEADER}\r\n{ROW}\r\n"), A, []),
     ("CSV with a status", Reply(headers=CSV, body=f"{HEADER},ResponseStatus\r\n{ROW},\r\n"), A, []),
     ("chunked", Reply(body=PAYMENT, chunked=True), A, []),
     (
