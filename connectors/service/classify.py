@@ -184,7 +184,7 @@ class Classifier:
             return _unreadable(reply, "an answer that was cut off by the connection's end")
         hide = self._redaction(request, record)
         errors = differences(fields, record, echoed, hide)
-        echo = echo_text(operation, hide.tree(echoed))
+        echo = echo_text(operation, hide.tree(echoed), self._zone)
         return ClassifiedResponse(Verdict.DIFFERS, errors, echo, key)
 
     def _batch_done(

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from connectors.errors import ServiceUnusable
 from connectors.service.connection import Failed, Reply
@@ -14,7 +15,7 @@ from connectors.service.decoding import Said, Unreadable, read_reply
 from connectors.service.error_entries import redirect
 from connectors.service.host import Host
 from connectors.service.pace import retry_after
-from connectors.service.times import moment_of, read_written
+from connectors.service.times import moment_of
 from schemas.cells.reading import Number, Unread, read, read_number
 from schemas.derived.nested import json_text, read_nested
 from schemas.field import Field, Kind
@@ -60,7 +61,7 @@ async def fetch(host: Host, operation: Operation, filters: Mapping[str, Any]) ->
                 reply = await host.reader.call(data, host.settings.listing_bytes)
                 host.reader.drop()
         if isinstance(reply, Reply) and reply.status == 200 and reply.proof:
-            return _listing(operation, reply)
+            return _listing(operation, reply, host.outgoing.zone)
         problem, wait = _problem(host, reply, attempt)
         if wait is None or attempt == host.settings.attempts:
             break
@@ -68,7 +69,7 @@ async def fetch(host: Host, operation: Operation, filters: Mapping[str, Any]) ->
     raise ServiceUnusable(f"{operation.name} at {operation.path} cannot be read: {problem}")
 
 
-def _listing(operation: Operation, reply: Reply) -> Listing:
+def _listing(operation: Operation, reply: Reply, zone: ZoneInfo) -> Listing:
     """The rows of a whole answer; an error in it, or a value that is none, refuses all of it."""
     where = f"{operation.name} at {operation.path} cannot be read"
     try:
@@ -80,7 +81,10 @@ def _listing(operation: Operation, reply: Reply) -> Listing:
     if not said.csv and not said.many:
         raise ServiceUnusable(f"{where}: the service answered with one object, not a list")
     _check_names(operation, said, where)
-    rows = [_row(operation, number, record, where) for number, record in enumerate(said.records, 1)]
+    rows = [
+        _row(operation, number, record, zone, where)
+        for number, record in enumerate(said.records, 1)
+    ]
     return Listing(rows, reply.body, hashlib.sha256(reply.body).hexdigest(), reply.proof)
 
 
@@ -106,14 +110,14 @@ def _check_names(operation: Operation, said: Said, where: str) -> None:
 
 
 def _row(
-    operation: Operation, number: int, record: Mapping[str, Any], where: str
+    operation: Operation, number: int, record: Mapping[str, Any], zone: ZoneInfo, where: str
 ) -> dict[str, Any]:
     row: dict[str, Any] = {}
     for field in operation.table.delivered:
         told = record.get(field.name.lower())
         if told is None or (told == "" and field.kind is not Kind.STRING):
             continue
-        value = _value(field, told)
+        value = _value(field, told, zone)
         if isinstance(value, Unread):
             raise ServiceUnusable(f"{where}: {field.name} of row {number} is no {field.kind}")
         if value != "":
@@ -121,15 +125,14 @@ def _row(
     return row
 
 
-def _value(field: Field, told: Any) -> Any:
+def _value(field: Field, told: Any, zone: ZoneInfo) -> Any:
     match field.kind:
         case Kind.STRING:
             return told if isinstance(told, str) else Unread("Text")
         case Kind.BOOLEAN if isinstance(told, bool):
             return told
         case Kind.DATETIME | Kind.DATETIME_OFFSET:
-            written = read_written(told)
-            return Unread("DateTime") if written is None else moment_of(written)
+            return moment_of(field.kind, told, zone) or Unread("DateTime")
         case Kind.DOUBLE if not isinstance(told, bool):
             number: Number | Unread = read_number(str(told))
             return number

@@ -1,6 +1,7 @@
 """Listings: whole and typed, or not at all."""
 
 import hashlib
+import json
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from connectors.errors import ServiceUnusable
 from connectors.service import Credentials, Scheme
 from schemas.cells.reading import Moment, Number
-from schemas.derived.json_text import canonical_json
+from schemas.derived.json_text import canonical_json, datetime_text
 from tests.sandbox.conftest import Host
 from tests.service.faulty_server import (
     LOST,
@@ -109,6 +110,35 @@ def test_avatars(host: Host, form: str, tmp_path: Path) -> None:
         ]
         named = service.listing(AVATARS, {"Name": "Ann & Bo?"})
         assert [row["Name"] for row in named.rows] == ["Ann & Bo?"]
+
+
+PLANNED = [
+    # a DateTime as a server in New York writes it in JSON, the time it is; None: none
+    ("/Date(1767315845000)/", "2026-01-02T01:04:05+00:00"),
+    ("/Date(1767315845000-0500)/", "2026-01-01T20:04:05-05:00"),
+    ("/Date(1767315845000+0200)/", "2026-01-02T03:04:05+02:00"),
+    ("/Date(1767330000000-0000)/", "2026-01-02T00:00:00"),
+    ("/Date(1782964800000-0000)/", "2026-07-02T00:00:00"),
+    ("/Date(-62135596800000-0000)/", "0001-01-01T00:00:00"),
+    ("/Date(253402300799999+0200)/", None),
+    ("2026-01-02", "2026-01-02T00:00:00"),
+    ("2026-01-01T20:04:05-05:00", "2026-01-01T20:04:05-05:00"),
+]
+
+
+@pytest.mark.parametrize(("told", "time"), PLANNED)
+def test_the_time_of_a_listing_is_that_of_the_server(told: str, time: str | None) -> None:
+    reply = Reply(body=json.dumps([{"PlannedDate": told}]))
+    with (
+        FaultyServer(always(reply)) as server,
+        client(server.url, zone="America/New_York") as service,
+    ):
+        if time is None:
+            with pytest.raises(ServiceUnusable, match="PlannedDate of row 1 is no datetime"):
+                service.listing(PLANS)
+            return
+        ((date,),) = (row.values() for row in service.listing(PLANS).rows)
+    assert datetime_text(date.wall, date.offset) == time
 
 
 def test_wrong_credentials(host: Host) -> None:

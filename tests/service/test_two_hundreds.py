@@ -171,6 +171,16 @@ def test_a_differing_echo_is_given_as_canonical_json() -> None:
     )
 
 
+def test_a_datetime_of_a_differing_echo_is_the_instant_it_is() -> None:
+    rate = {**record_of("EditCurrencyRate"), "ExchangeRate": 2}
+    reply = Reply(body={**rate, "EffectiveDate": "/Date(1767330000000-0500)/"})
+    zone = "America/New_York"
+    with FaultyServer(always(reply)) as server, client(server.url, zone=zone) as service:
+        (answer,) = service.send(requests("EditCurrencyRate", 1))
+    assert codes(answer) == [("EchoDiffers", "ExchangeRate")]
+    assert '"EffectiveDate":"2026-01-02T00:00:00-05:00"' in str(answer.echo)
+
+
 def test_a_secret_is_compared_and_not_shown() -> None:
     sent = {**record_of("AddPaymentGateway"), "ServiceKey": "sk_live_1"}
     reply = Reply(body={**sent, "ServiceKey": "sk_live_OTHER"})
