@@ -17,7 +17,7 @@ from connectors.service.host import Host
 from connectors.service.pace import retry_after
 from connectors.service.times import moment_of
 from schemas.cells.reading import Number, Unread, read, read_number
-from schemas.derived.nested import json_text, read_nested
+from schemas.derived.nested import json_text, read_nested, sound_text
 from schemas.field import Field, Kind
 from schemas.operations import Operation
 
@@ -77,7 +77,7 @@ def _listing(operation: Operation, reply: Reply, zone: ZoneInfo) -> Listing:
     except Unreadable as problem:
         raise ServiceUnusable(f"{where}: the service answered with {problem}") from None
     if said.error_code:
-        raise ServiceUnusable(f"{where}: the service answered {said.error_code}")
+        raise ServiceUnusable(f"{where}: the service answered {sound_text(said.error_code)}")
     if not said.csv and not said.many:
         raise ServiceUnusable(f"{where}: the service answered with one object, not a list")
     _check_names(operation, said, where)
@@ -128,7 +128,7 @@ def _row(
 def _value(field: Field, told: Any, zone: ZoneInfo) -> Any:
     match field.kind:
         case Kind.STRING:
-            return told if isinstance(told, str) else Unread("Text")
+            return sound_text(told) if isinstance(told, str) else Unread("Text")
         case Kind.BOOLEAN if isinstance(told, bool):
             return told
         case Kind.DATETIME | Kind.DATETIME_OFFSET:
@@ -145,6 +145,8 @@ def _problem(host: Host, reply: Reply | Failed, attempt: int) -> tuple[str, floa
     """What is wrong, and how long to wait before another attempt; None: it would be no use."""
     wait = host.backoff.wait(attempt)
     if isinstance(reply, Failed):
+        if reply.too_large:
+            return f"{reply.cause}, which is RECON_SERVICE_LISTING_BYTES", None
         return reply.cause, None if reply.hopeless else wait
     problem = f"the service answered {reply.status}"
     if reply.status == 200:

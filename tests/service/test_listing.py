@@ -141,6 +141,17 @@ def test_the_time_of_a_listing_is_that_of_the_server(told: str, time: str | None
     assert datetime_text(date.wall, date.offset) == time
 
 
+def test_a_text_that_no_file_holds_costs_its_characters_alone() -> None:
+    replies = [
+        Reply(body='[{"Data":"a\\ud83db\\u0000c"}]'),
+        Reply(body='[{"ResponseStatus":{"ErrorCode":"a\\ud83db"}}]'),
+    ]
+    with FaultyServer(scripted(replies)) as server, client(server.url) as service:
+        assert service.listing(BATCHES).rows == [{"Data": "a\ufffdb\ufffdc"}]
+        with pytest.raises(ServiceUnusable, match="a\ufffdb"):
+            service.listing(BATCHES)
+
+
 def test_wrong_credentials(host: Host) -> None:
     wrong = Credentials(Scheme.BASIC, "client", "wrong-one")
     with (
@@ -185,6 +196,17 @@ def test_a_listing_is_asked_for_as_often_as_is_set() -> None:
     ):
         service.listing(AVATARS)
     assert len(server.requests) == 2
+
+
+def test_a_listing_that_is_too_large_is_read_once() -> None:
+    reply = Reply(body=f"[{' ' * 2_000_000}]")
+    with (
+        FaultyServer(always(reply)) as server,
+        client(server.url, listing_bytes=1000, attempts=3) as service,
+        pytest.raises(ServiceUnusable, match="bytes, which is RECON_SERVICE_LISTING_BYTES"),
+    ):
+        service.listing(AVATARS)
+    assert len(server.requests) == 1
 
 
 NOT_WHOLE: list[tuple[Reply, str]] = [
