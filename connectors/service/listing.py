@@ -76,8 +76,9 @@ def _listing(operation: Operation, reply: Reply, zone: ZoneInfo) -> Listing:
         said: Said = read_reply(reply)
     except Unreadable as problem:
         raise ServiceUnusable(f"{where}: the service answered with {problem}") from None
-    if said.error_code:
-        raise ServiceUnusable(f"{where}: the service answered {sound_text(said.error_code)}")
+    if said.refusal or said.errors:
+        told = sound_text(said.refusal or "with errors that name neither a code nor a field")
+        raise ServiceUnusable(f"{where}: the service answered {told}")
     if not said.csv and not said.many:
         raise ServiceUnusable(f"{where}: the service answered with one object, not a list")
     _check_names(operation, said, where)

@@ -225,6 +225,11 @@ NOT_WHOLE: list[tuple[Reply, str]] = [
     (Reply(body='{"Results":[]}'), "one object"),
     (Reply(body="[1,null]"), "other things than objects"),
     (Reply(body='{"ResponseStatus":{"ErrorCode":"X"}}'), "X"),
+    (
+        Reply(body='[{"Name":"a"},{"Name":"b","ResponseStatus":{"Errors":[{"FieldName":"X"}]}}]'),
+        "answered an error of X",
+    ),
+    (Reply(body='[{"Name":"a","ResponseStatus":{"Errors":[1]}}]'), "neither a code nor a field"),
     (Reply(body='[{"TenantsId":"a"}]'), "TenantsId of row 1 is no integer"),
     (Reply(body='[{"TenantsId":true}]'), "TenantsId of row 1 is no integer"),
     (Reply(body='[{"Name":5}]'), "Name of row 1 is no string"),

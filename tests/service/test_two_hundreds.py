@@ -118,6 +118,16 @@ TABLE: list[tuple[str, Reply, Verdict, list[tuple[str, str]]]] = [
         ("NotNull", "")]),
     ("field errors beside the record", Reply(body=payment(ResponseStatus={"Errors": [
         {"ErrorCode": "NotNull", "FieldName": "Id"}]})), R, [("NotNull", "Id")]),
+    ("a field error without a code", Reply(body=payment(ResponseStatus={"Message": "no", "Errors": [
+        {"FieldName": "Name", "Message": "bad"}]})), R, [("Refused", "Name")]),
+    ("the same in CSV", Reply(headers=CSV, body=f"{HEADER},ResponseStatus\r\n{ROW},"
+        '"{Errors:[{FieldName:Name,Message:bad}]}"\r\n'), R, [("Refused", "Name")]),
+    ("a code behind the first error", Reply(body=payment(ResponseStatus={"Errors": [
+        {"Message": "bad"}, {"ErrorCode": "X"}]})), R, [("Refused", ""), ("X", "")]),
+    ("an error that names nothing", Reply(body=payment(ResponseStatus={"Errors": [
+        {"Message": "bad"}]})), D, [("InDoubt", "")]),
+    ("errors that are texts", Reply(body=payment(ResponseStatus={"Errors": ["bad"]})), D, [
+        ("InDoubt", "")]),
     ("a status that is a text", Reply(body=payment(ResponseStatus="failed")), D, [("InDoubt", "")]),
     ("an ErrorCode in small letters", Reply(body={"responseStatus": {"errorCode": "X"}}), R, [
         ("X", "")]),
