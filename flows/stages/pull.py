@@ -185,10 +185,23 @@ def compare(workspace: Workspace) -> list[Compared]:
     """
     with _service(workspace) as service:
         theirs = service.listing(LISTINGS["insert_batch_data"]).rows
-    if not theirs:
-        return []
     with workspace.database.connect() as connection:
-        return compare_rows(our_rows(connection, records=kinds_of(theirs)), theirs)
+        kinds = kinds_of(theirs)
+        if kinds is not None:
+            # What the service does not list is told of as well, whatever is inside.
+            kinds = sorted({*kinds, *_kinds_brought(connection)})
+        return compare_rows(our_rows(connection, records=kinds), theirs)
+
+
+def _kinds_brought(connection: psycopg.Connection) -> Iterator[str]:
+    """The record kinds of rows that were delivered in insert-batch data, or beside it."""
+    found = connection.execute(
+        "SELECT DISTINCT k FROM receipt r, jsonb_object_keys(r.totals::jsonb) AS k "
+        "WHERE r.stage = 'stage' AND EXISTS (SELECT FROM extract e "
+        "WHERE e.batch_id = r.batch_id AND e.record = %s)",
+        [INSERT_BATCH_DATA.name],
+    )
+    return (record for (record,) in found)
 
 
 def our_rows(
