@@ -21,7 +21,7 @@ from connectors.errors import ServiceUnusable, SettingsError
 from connectors.files.atomic import write_file
 from connectors.files.profile import Profile
 from connectors.files.scratch import scratch_folder
-from connectors.postgres.listings import ASKED, KEPT, PULLED, clock
+from connectors.postgres.listings import ASKED, KEPT, PULLED, ZONE, clock
 from connectors.postgres.trail import add_event
 from connectors.recovery import reach
 from connectors.service import Listing, Service, open_service, read_credentials
@@ -134,6 +134,7 @@ def _pull(
             batch_id=ended.batch.id,
             detail={
                 "service": named_service(workspace.settings.service),
+                ZONE: workspace.settings.service.zone,
                 "listings": {
                     one.name: {
                         "rows": one.rows,
