@@ -14,6 +14,7 @@ from psycopg.rows import class_row
 
 from connectors.postgres.ledger import Extract
 from connectors.postgres.trail import said_by
+from connectors.settings import zone_of
 from schemas.derived.sql_names import SCHEMA, staged_name
 from schemas.derived.views import LISTING_FEED
 from schemas.operations import OPERATIONS
@@ -23,6 +24,10 @@ PULLED = "pull"
 """What the event says that is written when listings were read."""
 KEPT, ASKED = "kept", "asked_at"
 """In its detail, of each listing: the hash of its extract, and when the service was asked."""
+ZONE = "zone"
+"""And the time zone of the server, in which it shows times."""
+NO_ZONE_TOLD = "UTC"
+"""Where a pull does not tell it, as none of an earlier version: what the setting is by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +37,8 @@ class ListingPulled:
     extract: Extract
     asked_at: datetime
     """When the service was asked: what was sent later need not be in it."""
+    zone: str = NO_ZONE_TOLD
+    """Time zone of the server, as it was set then."""
 
 
 def clock(connection: psycopg.Connection) -> datetime:
@@ -69,25 +76,28 @@ def newest_listings(connection: psycopg.Connection) -> dict[str, ListingPulled]:
     for extract in extracts:
         assert extract.record is not None
         assert extract.sha256 is not None
-        pulled = ListingPulled(extract, of_content.get(extract.sha256, of_batch[extract.batch_id]))
+        asked_at, zone = of_content.get(extract.sha256, (of_batch[extract.batch_id], NO_ZONE_TOLD))
+        pulled = ListingPulled(extract, asked_at, zone)
         known = newest.get(extract.record)
         if known is None or pulled.asked_at >= known.asked_at:
             newest[extract.record] = pulled
     return newest
 
 
-def _answered(connection: psycopg.Connection) -> dict[str, datetime]:
-    """When the service was last asked for each content that it answered, by the pulls."""
-    found: dict[str, datetime] = {}
+def _answered(connection: psycopg.Connection) -> dict[str, tuple[datetime, str]]:
+    """When the service was last asked for each content that it answered, and its zone then."""
+    found: dict[str, tuple[datetime, str]] = {}
     for at, detail in connection.execute("SELECT at, detail FROM event WHERE what = %s", [PULLED]):
-        listings = said_by(detail).get("listings")
+        said = said_by(detail)
+        listings, zone = said.get("listings"), _zone(said.get(ZONE))
         for one in listings.values() if isinstance(listings, dict) else ():
             if isinstance(one, dict) and KEPT in one:
                 asked = _moment(one[ASKED]) if ASKED in one else at
                 if asked is not None:
                     # Nobody asked later than it was said.
                     kept, moment = str(one[KEPT]), min(asked, at)
-                    found[kept] = max(moment, found.get(kept, moment))
+                    if kept not in found or moment >= found[kept][0]:
+                        found[kept] = moment, zone
     return found
 
 
@@ -98,6 +108,14 @@ def _moment(text: object) -> datetime | None:
     except ValueError:
         return None
     return moment if moment.tzinfo else None
+
+
+def _zone(told: object) -> str:
+    """A time zone as a pull tells it."""
+    try:
+        return zone_of(str(told)).key
+    except (KeyError, ValueError, OSError):
+        return NO_ZONE_TOLD
 
 
 def listing_batches(connection: psycopg.Connection) -> list[int]:

@@ -29,6 +29,7 @@ from schemas.field import Field
 
 COMPLETED = "x-autobatch-completed"
 _NO_KEY = "ApiKey"
+_NAMELESS = "errors that name neither a code nor a field"
 _NOT_AS_BATCH = (404, 405, 413, 414, 415, 431)
 """Answers to a batch of one row that may be about the batch: the row by itself decides."""
 _CLEAR_TO_TLS = re.compile(rb"plain HTTP|HTTP request to an HTTPS", re.IGNORECASE)
@@ -83,11 +84,13 @@ class Classifier:
             said = read_reply(reply)
         except Unreadable as problem:
             return _unreadable(reply, str(problem))
-        if said.error_code:
+        if said.refusal:
             hide = self._redaction(request, record)
             return ClassifiedResponse(
                 Verdict.REFUSED, service_errors(said.status, reply.status, hide)
             )
+        if said.errors:
+            return _unreadable(reply, _NAMELESS)
         if said.many or not said.records:
             return _unreadable(
                 reply, f"{quantity(len(said.records), 'record')} where one is expected"
@@ -184,7 +187,7 @@ class Classifier:
             return _unreadable(reply, "an answer that was cut off by the connection's end")
         hide = self._redaction(request, record)
         errors = differences(fields, record, echoed, hide)
-        echo = echo_text(operation, hide.tree(echoed))
+        echo = echo_text(operation, hide.tree(echoed), self._zone)
         return ClassifiedResponse(Verdict.DIFFERS, errors, echo, key)
 
     def _batch_done(
@@ -198,7 +201,9 @@ class Classifier:
             said = read_reply(reply)
         except Unreadable as problem:
             return [_unreadable(reply, str(problem))] * len(rows)
-        if said.error_code:
+        if said.errors and not said.refusal:
+            return [_unreadable(reply, _NAMELESS)] * len(rows)
+        if said.refusal:
             errors = service_errors(said.status, reply.status, hide)
             return [ClassifiedResponse(None, errors, doubt=True)] * len(rows)
         if len(said.records) != len(rows) or completed not in (None, len(rows)):

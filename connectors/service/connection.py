@@ -48,6 +48,8 @@ class Failed(NamedTuple):
     cause: str
     hopeless: bool = False
     """Another attempt would fail the same way, for every row."""
+    too_large: bool = False
+    """The answer is larger than was to be read, and so it would be the next time."""
 
 
 def refused_certificate(error: BaseException | None) -> str | None:
@@ -155,9 +157,8 @@ class Connection(asyncio.Protocol):
             self.abort()
             return
         if self._waiting is not None and self._received > self._most_bytes + HEAD_BYTES:
-            self._end(
-                Failed(True, f"the answer has more than {quantity(self._most_bytes, 'byte')}")
-            )
+            cause = f"the answer has more than {quantity(self._most_bytes, 'byte')}"
+            self._end(Failed(True, cause, too_large=True))
             self.abort()
 
     def eof_received(self) -> None:

@@ -30,15 +30,23 @@ class Said:
     status: Mapping[str, Any] | None = None
     """The ResponseStatus by lower-case name; None where there is none."""
     csv: bool = False
+    header: Sequence[str] = ()
+    """The names over the rows of CSV, in lower case and as often as they are there."""
 
     @property
-    def error_code(self) -> str | None:
-        """What makes an answer of any HTTP status a refusal."""
-        status = self.status or {}
-        errors = status.get("errors")
-        first = lowered(errors[0]) if isinstance(errors, list) and errors else {}
-        code = status.get("errorcode") or first.get("errorcode")
-        return str(code) if code else None
+    def errors(self) -> Sequence[Any]:
+        """The field errors of the status: whoever tells of some has not done what was asked."""
+        found = (self.status or {}).get("errors")
+        return found if isinstance(found, list) else []
+
+    @property
+    def refusal(self) -> str | None:
+        """What makes an answer of any HTTP status a refusal: a code, or a field that is wrong."""
+        told = [self.status or {}, *map(lowered, self.errors)]
+        codes = [one.get("errorcode") for one in told]
+        fields = [one.get("fieldname") for one in told[1:]]
+        named = (*codes, *(f"an error of {name}" for name in fields if name))
+        return next((str(one) for one in named if one), None)
 
 
 def read_reply(reply: Reply) -> Said:
@@ -51,7 +59,8 @@ def read_reply(reply: Reply) -> Said:
     if "content-encoding" in reply.headers:
         raise Unreadable("a compressed body, which was not asked for")
     try:
-        text = reply.body.decode()
+        # The service writes no byte-order mark; one of a gateway's is no part of the first name.
+        text = reply.body.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise Unreadable("a body that is not UTF-8") from None
     return _read_csv(text) if kind == CSV else _read_json(text)
@@ -130,13 +139,14 @@ def _read_csv(text: str) -> Said:
     records = [dict(zip(names, row, strict=True)) for row in rows]
     told = [record.pop("responsestatus", "") for record in records]
     status = _first([_status(text) for text in told if text])
-    return Said([*records], many=len(records) != 1, status=status, csv=True)
+    return Said([*records], many=len(records) != 1, status=status, csv=True, header=names)
 
 
 def _first(told: Sequence[Mapping[str, Any] | None]) -> Mapping[str, Any] | None:
     """Of the statuses of several records the first that is an error, or else the first."""
     there = [status for status in told if status is not None]
-    wrong = (status for status in there if Said(status=status).error_code)
+    said = ((status, Said(status=status)) for status in there)
+    wrong = (status for status, one in said if one.refusal or one.errors)
     return next(wrong, there[0] if there else None)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from connectors.service.encoding import Member, Record
-from connectors.service.times import moment_of, read_written, same_datetime, same_datetime_offset
+from connectors.service.times import moment_of, same_datetime, same_datetime_offset
 from schemas.cells.reading import Number, read_boolean, read_number
 from schemas.derived import jsv
 from schemas.derived.json_text import datetime_text, number_text
@@ -73,11 +73,11 @@ def service_id(operation: Operation, echoed: Mapping[str, Any]) -> str | None:
     return None if value in (None, "") else str(value)
 
 
-def echo_text(operation: Operation, echoed: Mapping[str, Any]) -> str:
+def echo_text(operation: Operation, echoed: Mapping[str, Any], zone: ZoneInfo) -> str:
     """Canonical JSON of an answer's record; secrets are left out, an unreadable value is a text."""
     table = TABLES[operation.response]
     return json_object(
-        (field.name, _canonical(field, echoed[field.name.lower()]))
+        (field.name, _canonical(field, echoed[field.name.lower()], zone))
         for field in table.delivered
         if not field.secret and echoed.get(field.name.lower()) not in (None, "")
     )
@@ -187,16 +187,15 @@ def _nested(value: Any) -> Any:
         return value
 
 
-def _canonical(field: Field, value: Any) -> str:
+def _canonical(field: Field, value: Any, zone: ZoneInfo) -> str:
     match field.kind:
         case Kind.DOUBLE:
             number = read_number(str(value)) if not isinstance(value, bool) else None
             if isinstance(number, Number):
                 return number_text(number.exact)
         case Kind.DATETIME | Kind.DATETIME_OFFSET:
-            written = read_written(value)
-            if written is not None:
-                moment = moment_of(written)
+            moment = moment_of(field.kind, value, zone)
+            if moment is not None:
                 return json_text(datetime_text(moment.wall, moment.offset))
         case Kind.INTEGER | Kind.INTEGER64:
             if _INTEGER.fullmatch(str(value)):

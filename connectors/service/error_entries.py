@@ -177,7 +177,9 @@ def _code_of(http_status: int) -> str:
         return IN_DOUBT
     if http_status in (401, 403, 429) or http_status in REDIRECTS:
         return UNSENT
-    return REFUSED if 400 <= http_status < 500 and http_status != 408 else IN_DOUBT
+    # A 2xx that has errors refuses, too.
+    refuses = 200 <= http_status < 300 or (400 <= http_status < 500 and http_status != 408)
+    return REFUSED if refuses else IN_DOUBT
 
 
 def _shown(value: object) -> str:

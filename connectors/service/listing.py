@@ -2,10 +2,12 @@
 
 import asyncio
 import hashlib
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from connectors.errors import ServiceUnusable
 from connectors.service.connection import Failed, Reply
@@ -13,9 +15,9 @@ from connectors.service.decoding import Said, Unreadable, read_reply
 from connectors.service.error_entries import redirect
 from connectors.service.host import Host
 from connectors.service.pace import retry_after
-from connectors.service.times import moment_of, read_written
+from connectors.service.times import moment_of
 from schemas.cells.reading import Number, Unread, read, read_number
-from schemas.derived.nested import json_text, read_nested
+from schemas.derived.nested import json_text, read_nested, sound_text
 from schemas.field import Field, Kind
 from schemas.operations import Operation
 
@@ -59,7 +61,7 @@ async def fetch(host: Host, operation: Operation, filters: Mapping[str, Any]) ->
                 reply = await host.reader.call(data, host.settings.listing_bytes)
                 host.reader.drop()
         if isinstance(reply, Reply) and reply.status == 200 and reply.proof:
-            return _listing(operation, reply)
+            return _listing(operation, reply, host.outgoing.zone)
         problem, wait = _problem(host, reply, attempt)
         if wait is None or attempt == host.settings.attempts:
             break
@@ -67,30 +69,56 @@ async def fetch(host: Host, operation: Operation, filters: Mapping[str, Any]) ->
     raise ServiceUnusable(f"{operation.name} at {operation.path} cannot be read: {problem}")
 
 
-def _listing(operation: Operation, reply: Reply) -> Listing:
+def _listing(operation: Operation, reply: Reply, zone: ZoneInfo) -> Listing:
     """The rows of a whole answer; an error in it, or a value that is none, refuses all of it."""
     where = f"{operation.name} at {operation.path} cannot be read"
     try:
         said: Said = read_reply(reply)
     except Unreadable as problem:
         raise ServiceUnusable(f"{where}: the service answered with {problem}") from None
-    if said.error_code:
-        raise ServiceUnusable(f"{where}: the service answered {said.error_code}")
+    if said.refusal or said.errors:
+        told = sound_text(said.refusal or "with errors that name neither a code nor a field")
+        raise ServiceUnusable(f"{where}: the service answered {told}")
     if not said.csv and not said.many:
         raise ServiceUnusable(f"{where}: the service answered with one object, not a list")
-    rows = [_row(operation, number, record, where) for number, record in enumerate(said.records, 1)]
+    _check_names(operation, said, where)
+    rows = [
+        _row(operation, number, record, zone, where)
+        for number, record in enumerate(said.records, 1)
+    ]
     return Listing(rows, reply.body, hashlib.sha256(reply.body).hexdigest(), reply.proof)
 
 
+def _check_names(operation: Operation, said: Said, where: str) -> None:
+    """Refuse what has the form of a list, and is none of these records.
+
+    CSV names every column, whether or not a row has a value in it; JSON leaves out what is null.
+    """
+    columns = operation.table.columns
+    if said.csv:
+        told = Counter(said.header)
+        wrong = [name for name in columns if told[name.lower()] != 1]
+        if wrong:
+            raise ServiceUnusable(
+                f"{where}: the service answered with CSV whose header does not name each of "
+                f"{', '.join(wrong)} once"
+            )
+        return
+    known = {name.lower() for name in columns}
+    for number, record in enumerate(said.records, 1):
+        if record and known.isdisjoint(record):
+            raise ServiceUnusable(f"{where}: row {number} has no field of {operation.response}")
+
+
 def _row(
-    operation: Operation, number: int, record: Mapping[str, Any], where: str
+    operation: Operation, number: int, record: Mapping[str, Any], zone: ZoneInfo, where: str
 ) -> dict[str, Any]:
     row: dict[str, Any] = {}
     for field in operation.table.delivered:
         told = record.get(field.name.lower())
         if told is None or (told == "" and field.kind is not Kind.STRING):
             continue
-        value = _value(field, told)
+        value = _value(field, told, zone)
         if isinstance(value, Unread):
             raise ServiceUnusable(f"{where}: {field.name} of row {number} is no {field.kind}")
         if value != "":
@@ -98,15 +126,14 @@ def _row(
     return row
 
 
-def _value(field: Field, told: Any) -> Any:
+def _value(field: Field, told: Any, zone: ZoneInfo) -> Any:
     match field.kind:
         case Kind.STRING:
-            return told if isinstance(told, str) else Unread("Text")
+            return sound_text(told) if isinstance(told, str) else Unread("Text")
         case Kind.BOOLEAN if isinstance(told, bool):
             return told
         case Kind.DATETIME | Kind.DATETIME_OFFSET:
-            written = read_written(told)
-            return Unread("DateTime") if written is None else moment_of(written)
+            return moment_of(field.kind, told, zone) or Unread("DateTime")
         case Kind.DOUBLE if not isinstance(told, bool):
             number: Number | Unread = read_number(str(told))
             return number
@@ -119,6 +146,8 @@ def _problem(host: Host, reply: Reply | Failed, attempt: int) -> tuple[str, floa
     """What is wrong, and how long to wait before another attempt; None: it would be no use."""
     wait = host.backoff.wait(attempt)
     if isinstance(reply, Failed):
+        if reply.too_large:
+            return f"{reply.cause}, which is RECON_SERVICE_LISTING_BYTES", None
         return reply.cause, None if reply.hopeless else wait
     problem = f"the service answered {reply.status}"
     if reply.status == 200:

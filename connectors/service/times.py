@@ -1,17 +1,20 @@
 """Times as the service writes them, and whether one of them is the time that was sent."""
 
 import re
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from connectors.service.encoding import offset_minutes, sent_moment
 from schemas.cells.reading import Moment, Unread, read_moment
+from schemas.field import Kind
 
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 -- subtracted from wall clocks.
 MILLISECOND = 1000
 """Microseconds."""
 MINUTE = 60_000_000
+NO_ZONE = "-0000"
+"""What stands for the zone in a `/Date()/` of a wall clock that the server keeps without one."""
 
 _FIRST, _LAST = (
     (moment - EPOCH) // timedelta(milliseconds=1)
@@ -53,7 +56,8 @@ def read_written(text: object) -> WrittenTime | None:
         return WrittenTime(_clock(wall) + int(digits[:6]), _offset(zone))
     stamp = _STAMP.fullmatch(text)
     if stamp and _FIRST <= int(stamp[1]) <= _LAST:
-        return WrittenTime(int(stamp[1]) * MILLISECOND, _offset(stamp[2]) or 0, stamp=True)
+        offset = None if stamp[2] == NO_ZONE else _offset(stamp[2]) or 0
+        return WrittenTime(int(stamp[1]) * MILLISECOND, offset, stamp=True)
     return None
 
 
@@ -93,10 +97,26 @@ def same_datetime(sent: str, echoed: object, zone: ZoneInfo) -> bool:
     )
 
 
-def moment_of(written: WrittenTime) -> Moment:
-    """The time of an answer as one of ours; a day alone has no offset."""
-    clock = written.clock
-    return Moment(EPOCH + timedelta(microseconds=clock), written.offset)
+def moment_of(kind: Kind, text: object, zone: ZoneInfo) -> Moment | None:
+    """The time of an answer's field as one of ours; None for a text that is none.
+
+    A day alone has no offset, and nothing that the server keeps without one.
+    """
+    written = read_written(text)
+    if written is None:
+        return None
+    clock, offset = EPOCH + timedelta(microseconds=written.clock), written.offset
+    if kind is not Kind.DATETIME or not written.stamp:
+        return Moment(clock, offset)
+    if clock == datetime.min:  # noqa: DTZ901 -- the framework's first, the same in every zone.
+        return Moment(clock, None)
+    # Of a DateTime the stamp counts in UTC, and the zone behind it only says how it is shown.
+    try:
+        if offset is None:
+            return Moment(clock.replace(tzinfo=UTC).astimezone(zone).replace(tzinfo=None), None)
+        return Moment(clock + timedelta(minutes=offset), offset)
+    except OverflowError:
+        return None
 
 
 def _instants(moment: Moment, zone: ZoneInfo) -> set[int]:

@@ -21,7 +21,7 @@ from connectors.errors import ServiceUnusable, SettingsError
 from connectors.files.atomic import write_file
 from connectors.files.profile import Profile
 from connectors.files.scratch import scratch_folder
-from connectors.postgres.listings import ASKED, KEPT, PULLED, clock
+from connectors.postgres.listings import ASKED, KEPT, PULLED, ZONE, clock
 from connectors.postgres.trail import add_event
 from connectors.recovery import reach
 from connectors.service import Listing, Service, open_service, read_credentials
@@ -134,6 +134,7 @@ def _pull(
             batch_id=ended.batch.id,
             detail={
                 "service": named_service(workspace.settings.service),
+                ZONE: workspace.settings.service.zone,
                 "listings": {
                     one.name: {
                         "rows": one.rows,
@@ -185,10 +186,23 @@ def compare(workspace: Workspace) -> list[Compared]:
     """
     with _service(workspace) as service:
         theirs = service.listing(LISTINGS["insert_batch_data"]).rows
-    if not theirs:
-        return []
     with workspace.database.connect() as connection:
-        return compare_rows(our_rows(connection, records=kinds_of(theirs)), theirs)
+        kinds = kinds_of(theirs)
+        if kinds is not None:
+            # What the service does not list is told of as well, whatever is inside.
+            kinds = sorted({*kinds, *_kinds_brought(connection)})
+        return compare_rows(our_rows(connection, records=kinds), theirs)
+
+
+def _kinds_brought(connection: psycopg.Connection) -> Iterator[str]:
+    """The record kinds of rows that were delivered in insert-batch data, or beside it."""
+    found = connection.execute(
+        "SELECT DISTINCT k FROM receipt r, jsonb_object_keys(r.totals::jsonb) AS k "
+        "WHERE r.stage = 'stage' AND EXISTS (SELECT FROM extract e "
+        "WHERE e.batch_id = r.batch_id AND e.record = %s)",
+        [INSERT_BATCH_DATA.name],
+    )
+    return (record for (record,) in found)
 
 
 def our_rows(

@@ -75,6 +75,11 @@ def read_tree(text: str) -> Tree:
     return tree
 
 
+def sound_text(text: str) -> str:
+    """A text as UTF-8 and PostgreSQL can hold it: no NUL character, no half of a surrogate pair."""
+    return _UNSOUND.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
 def cell_text(text: str) -> str:
     """A JSON list or object as a cell holds it, so that it is read as JSON again."""
     if "\\" in text and _means_another(text, _read_json(text)):

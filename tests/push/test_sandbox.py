@@ -277,6 +277,11 @@ def test_what_two_sides_number_in_their_own_way_is_compared_by_content(
     found = compare(place)[0]
     assert (found.batch_id, found.differs, found.missing) == (4101, True, 1)
     assert found.theirs - found.same == 1
+    # None at all.
+    rows("DELETE FROM sandbox.insert_batch_data RETURNING 1")
+    found = compare(place)
+    assert [one.batch_id for one in found] == [one.batch_id for one in before]
+    assert all((one.theirs, one.same, one.differs) == (0, 0, True) for one in found)
 
 
 def _plural(record: str) -> str:

@@ -95,13 +95,15 @@ def matched(
     sent: pl.DataFrame | None = None,
     listed: pl.DataFrame | None = None,
     lost: pl.DataFrame | None = None,
+    zone: str = "UTC",
 ) -> Matched:
     """Match one record kind on what is given."""
 
     def of(frame: pl.DataFrame | None) -> dict[str, pl.DataFrame]:
         return {} if frame is None else {table.name: frame}
 
-    sources = Sources(of(extracted), of(found), of(sent), of(listed), lost=of(lost))
+    zones = {table.name: zone}
+    sources = Sources(of(extracted), of(found), of(sent), of(listed), lost=of(lost), zones=zones)
     return match(table, sources, rules or Rules(), AS_OF, service=sent is not None)
 
 

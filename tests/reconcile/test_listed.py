@@ -53,6 +53,21 @@ def test_the_row_of_its_own_batch_goes_first() -> None:
     assert (compared.here, compared.otherwise, compared.missing) == (((2, 1),), 0, 0)
 
 
+def test_what_the_service_lists_nowhere_is_told_under_the_batch_it_came_with() -> None:
+    ours = [
+        row("a", BatchId=1, source_batch_id=4101),
+        row("b", BatchId=1, source_batch_id=4102),
+        row("c", BatchId=2),
+    ]
+    told = [(one.batch_id, one.theirs, one.missing, one.differs) for one in compare_rows(ours, [])]
+    assert told == [(4101, 0, 1, True), (4102, 0, 1, True)]
+    # Another number of the service for the same record changes nothing about it.
+    told = [
+        (one.batch_id, one.same, one.missing) for one in compare_rows(ours, [row("a", BatchId=5)])
+    ]
+    assert told == [(5, 1, 0), (4102, 0, 1)]
+
+
 def test_rows_without_a_batch_miss_nothing_of_the_first_one() -> None:
     ours = [row("a", BatchId=1, source_batch_id=1)]
     told = compare_rows(ours, [row("b", BatchId=None), row("b", BatchId=1)])

@@ -260,6 +260,32 @@ def test_rows_of_a_shared_batch_id_belong_to_who_sent_them(home: Home) -> None:
     assert codes(home.run()) == {"BATCH_MISSING": 1, "BATCH_EXTRA": 1}
 
 
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_times_are_those_of_the_server_s_clock(
+    workspace: Workspace, database_url: str, tmp_path: Path, form: str
+) -> None:
+    """A server shows a wall clock in its own zone, and of a midnight the day alone."""
+    top = "PaymentPlansId,PlannedDate,PlannedAmount,PlannedCurrenciesId,PaymentsId,StatusCodesId"
+    days = (
+        "2026-01-02T03:04:05",
+        "2026-01-02T00:00:00",
+        "2026-01-02T00:00:00+01:00",
+        "2026-07-01T22:00:00Z",
+        "2026-01-02T03:04:05Z",
+        "2026-01-02T03:04:05-05:00",
+    )
+    details = [f"{number},{day},5,978,,1" for number, day in enumerate(days)]
+    zone = "Europe/Berlin"
+    with sandbox_at(database_url, zone=zone) as (sandbox, url):
+        home = Home(towards(workspace, url, form, zone=zone), sandbox, tmp_path)
+        text = "\r\n".join([top, *details]) + "\r\n"
+        batch = home.deliver("payment_plan_detail", text, push=False)
+        home.lists("payment_plan_detail", text)
+        pull(home.place, ["payment_plan_details"])
+        found = codes(home.run()) + codes(home.run(batch))
+        assert [code for code in found if code.endswith(" G")] == []
+
+
 def test_a_pull_that_died_before_its_end_is_no_listing(home: Home, rows: Any) -> None:
     home.deliver("insert_batch_data", batch_rows(1))
     batch = pull(home.place, ["insert_batch_data"]).ended.batch.id

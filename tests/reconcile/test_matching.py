@@ -436,6 +436,42 @@ def test_records_without_a_key_are_looked_for_in_database_and_listing() -> None:
     ]
 
 
+BERLIN = "Europe/Berlin"
+LISTED_TIMES = [
+    # the server's zone, ours and the offset, as it is listed and the offset, whether it is the same
+    ("UTC", "2026-01-02T03:04:05", None, "2026-01-02T03:04:05", 0, True),
+    (BERLIN, "2026-01-02T03:04:05", None, "2026-01-02T03:04:05", 60, True),
+    (BERLIN, "2026-01-02T03:04:05", None, "2026-01-02T03:04:05", 0, False),
+    (BERLIN, "2026-01-02T03:04:05", 0, "2026-01-02T04:04:05", 60, True),
+    (BERLIN, "2026-01-02T00:00:00", 60, "2026-01-02T00:00:00", None, True),
+    (BERLIN, "2026-01-01T23:00:00", 0, "2026-01-02T00:00:00", None, True),
+    ("UTC", "2026-01-01T23:00:00", 0, "2026-01-02T00:00:00", None, False),
+    (BERLIN, "2026-07-02T00:00:00", 120, "2026-07-02T00:00:00", None, True),
+    # Passed over by the clocks of that day.
+    (BERLIN, "2026-03-29T02:30:00", None, "2026-03-29T02:30:00", None, True),
+    (BERLIN, "2026-03-29T02:30:00", None, "2026-03-29T02:40:00", None, False),
+]
+
+
+@pytest.mark.parametrize("both", [False, True], ids=["listing alone", "database and listing"])
+@pytest.mark.parametrize(("zone", "ours", "at", "theirs", "there", "same"), LISTED_TIMES)
+def test_a_listed_time_is_that_of_the_server_s_clock(
+    zone: str, ours: str, at: int | None, theirs: str, there: int | None, same: bool, both: bool
+) -> None:
+    mine = {"PlannedDate": datetime.fromisoformat(ours), "PlannedDate_offset": at}
+    listed = {"PlannedDate": datetime.fromisoformat(theirs), "PlannedDate_offset": there}
+    result = matched(
+        PAYMENT_PLAN_DETAIL,
+        extract(PAYMENT_PLAN_DETAIL, mine),
+        database(PAYMENT_PLAN_DETAIL, mine) if both else None,
+        listed=database(PAYMENT_PLAN_DETAIL, listed),
+        zone=zone,
+    )
+    apart = ["MISSING_IN_TARGET", "MISSING_IN_EXTRACT"]
+    assert statuses(result) == (["MATCHED_EXACT"] if same else apart)
+    assert result.breaks.is_empty() is same
+
+
 @pytest.mark.parametrize("name", EXTRACTS)
 def test_every_record_kind_matches_nothing_against_nothing(name: str) -> None:
     result = matched(EXTRACTS[name], None, None, sent=answers())  # type: ignore[arg-type]

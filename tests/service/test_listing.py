@@ -1,6 +1,7 @@
 """Listings: whole and typed, or not at all."""
 
 import hashlib
+import json
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from connectors.errors import ServiceUnusable
 from connectors.service import Credentials, Scheme
 from schemas.cells.reading import Moment, Number
-from schemas.derived.json_text import canonical_json
+from schemas.derived.json_text import canonical_json, datetime_text
 from tests.sandbox.conftest import Host
 from tests.service.faulty_server import (
     LOST,
@@ -111,6 +112,46 @@ def test_avatars(host: Host, form: str, tmp_path: Path) -> None:
         assert [row["Name"] for row in named.rows] == ["Ann & Bo?"]
 
 
+PLANNED = [
+    # a DateTime as a server in New York writes it in JSON, the time it is; None: none
+    ("/Date(1767315845000)/", "2026-01-02T01:04:05+00:00"),
+    ("/Date(1767315845000-0500)/", "2026-01-01T20:04:05-05:00"),
+    ("/Date(1767315845000+0200)/", "2026-01-02T03:04:05+02:00"),
+    ("/Date(1767330000000-0000)/", "2026-01-02T00:00:00"),
+    ("/Date(1782964800000-0000)/", "2026-07-02T00:00:00"),
+    ("/Date(-62135596800000-0000)/", "0001-01-01T00:00:00"),
+    ("/Date(253402300799999+0200)/", None),
+    ("2026-01-02", "2026-01-02T00:00:00"),
+    ("2026-01-01T20:04:05-05:00", "2026-01-01T20:04:05-05:00"),
+]
+
+
+@pytest.mark.parametrize(("told", "time"), PLANNED)
+def test_the_time_of_a_listing_is_that_of_the_server(told: str, time: str | None) -> None:
+    reply = Reply(body=json.dumps([{"PlannedDate": told}]))
+    with (
+        FaultyServer(always(reply)) as server,
+        client(server.url, zone="America/New_York") as service,
+    ):
+        if time is None:
+            with pytest.raises(ServiceUnusable, match="PlannedDate of row 1 is no datetime"):
+                service.listing(PLANS)
+            return
+        ((date,),) = (row.values() for row in service.listing(PLANS).rows)
+    assert datetime_text(date.wall, date.offset) == time
+
+
+def test_a_text_that_no_file_holds_costs_its_characters_alone() -> None:
+    replies = [
+        Reply(body='[{"Data":"a\\ud83db\\u0000c"}]'),
+        Reply(body='[{"ResponseStatus":{"ErrorCode":"a\\ud83db"}}]'),
+    ]
+    with FaultyServer(scripted(replies)) as server, client(server.url) as service:
+        assert service.listing(BATCHES).rows == [{"Data": "a\ufffdb\ufffdc"}]
+        with pytest.raises(ServiceUnusable, match="a\ufffdb"):
+            service.listing(BATCHES)
+
+
 def test_wrong_credentials(host: Host) -> None:
     wrong = Credentials(Scheme.BASIC, "client", "wrong-one")
     with (
@@ -122,13 +163,18 @@ def test_wrong_credentials(host: Host) -> None:
 
 
 ROWS = '[{"TenantsId":1,"Name":"a"}]'
+HEADER = ",".join(AVATARS.table.columns)
+CSV_ROWS = f"{HEADER}\r\n1,a,,,,,\r\n"
+WITH_STATUS = f"\ufeff{HEADER.lower()},Other,ResponseStatus\r\n1,a,,,,,,x,\r\n"
 CUT_ROWS = Reply(ending=Ending.CUT, body=ROWS)
 WHOLE: list[tuple[list[Reply], str]] = [
     # answers, proof
     ([Reply(body=ROWS)], "Content-Length 28 read"),
     ([Reply(body=ROWS, chunked=True)], "chunked end read"),
     ([status(503, retry_after=0), LOST, CUT_ROWS, Reply(body=ROWS)], "Content-Length 28 read"),
-    ([status(429), Reply(headers=CSV, body="TenantsId,Name\r\n1,a\r\n")], "Content-Length 21 read"),
+    ([status(429), Reply(headers=CSV, body=CSV_ROWS)], "Content-Length 69 read"),
+    ([Reply(headers=CSV, body=WITH_STATUS)], "Content-Length 96 read"),
+    ([Reply(body="\ufeff" + ROWS)], "Content-Length 31 read"),
 ]
 
 
@@ -152,6 +198,17 @@ def test_a_listing_is_asked_for_as_often_as_is_set() -> None:
     assert len(server.requests) == 2
 
 
+def test_a_listing_that_is_too_large_is_read_once() -> None:
+    reply = Reply(body=f"[{' ' * 2_000_000}]")
+    with (
+        FaultyServer(always(reply)) as server,
+        client(server.url, listing_bytes=1000, attempts=3) as service,
+        pytest.raises(ServiceUnusable, match="bytes, which is RECON_SERVICE_LISTING_BYTES"),
+    ):
+        service.listing(AVATARS)
+    assert len(server.requests) == 1
+
+
 NOT_WHOLE: list[tuple[Reply, str]] = [
     (LOST, "closed before the answer was complete"),
     (CUT_ROWS, "closed before the answer was complete"),
@@ -168,12 +225,27 @@ NOT_WHOLE: list[tuple[Reply, str]] = [
     (Reply(body='{"Results":[]}'), "one object"),
     (Reply(body="[1,null]"), "other things than objects"),
     (Reply(body='{"ResponseStatus":{"ErrorCode":"X"}}'), "X"),
+    (
+        Reply(body='[{"Name":"a"},{"Name":"b","ResponseStatus":{"Errors":[{"FieldName":"X"}]}}]'),
+        "answered an error of X",
+    ),
+    (Reply(body='[{"Name":"a","ResponseStatus":{"Errors":[1]}}]'), "neither a code nor a field"),
     (Reply(body='[{"TenantsId":"a"}]'), "TenantsId of row 1 is no integer"),
     (Reply(body='[{"TenantsId":true}]'), "TenantsId of row 1 is no integer"),
     (Reply(body='[{"Name":5}]'), "Name of row 1 is no string"),
     (Reply(headers=CSV, body="TenantsId,Name\r\n1,a\r\n1,b"), "breaks off"),
     (Reply(headers=CSV, body="TenantsId,Name\r\n1,a\r\n1\r\n"), "differ in length"),
     (Reply(headers=CSV, body='TenantsId,Name\r\n1,"a\r\n'), "quote out of place"),
+    (
+        Reply(headers=CSV, body="temporarily unavailable\r\n"),
+        "name each of TenantsId, Name, .* once",
+    ),
+    (Reply(headers=CSV, body="[]\r\n"), "name each of TenantsId, Name, .* once"),
+    (Reply(headers=CSV, body="error\r\nmaintenance\r\n"), "name each of TenantsId, .* once"),
+    (Reply(headers=CSV, body=CSV_ROWS.replace(",", ";")), "name each of TenantsId, Name, .* once"),
+    (Reply(headers=CSV, body=CSV_ROWS.replace("Name", "name_")), "name each of Name once"),
+    (Reply(headers=CSV, body=f"{HEADER},NAME\r\n1,a,,,,,,b\r\n"), "name each of Name once"),
+    (Reply(body='[{"TenantsId":1},{"error":"x"}]'), "row 2 has no field of avatar"),
     (Reply(headers=(("Content-Type", "text/html"),), body="<p>"), "text/html"),
     (status(404, body="404"), "404"),
     (status(302), "302"),

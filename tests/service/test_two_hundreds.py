@@ -60,6 +60,7 @@ TABLE: list[tuple[str, Reply, Verdict, list[tuple[str, str]]]] = [
     ("a timestamp", Reply(body=payment(PaymentDate="/Date(1767323045000+0200)/")), A, []),
     ("seven digits", Reply(body=payment(PaymentDate="2026-01-02T03:04:05.0000000+02:00")), A, []),
     ("the record in CSV", Reply(headers=CSV, body=f"{HEADER}\r\n{ROW}\r\n"), A, []),
+    ("CSV behind a BOM", Reply(headers=CSV, body=f"\ufeff{HEADER}\r\n{ROW}\r\n"), A, []),
     ("CSV with a status", Reply(headers=CSV, body=f"{HEADER},ResponseStatus\r\n{ROW},\r\n"), A, []),
     ("chunked", Reply(body=PAYMENT, chunked=True), A, []),
     (
@@ -117,6 +118,16 @@ TABLE: list[tuple[str, Reply, Verdict, list[tuple[str, str]]]] = [
         ("NotNull", "")]),
     ("field errors beside the record", Reply(body=payment(ResponseStatus={"Errors": [
         {"ErrorCode": "NotNull", "FieldName": "Id"}]})), R, [("NotNull", "Id")]),
+    ("a field error without a code", Reply(body=payment(ResponseStatus={"Message": "no", "Errors": [
+        {"FieldName": "Name", "Message": "bad"}]})), R, [("Refused", "Name")]),
+    ("the same in CSV", Reply(headers=CSV, body=f"{HEADER},ResponseStatus\r\n{ROW},"
+        '"{Errors:[{FieldName:Name,Message:bad}]}"\r\n'), R, [("Refused", "Name")]),
+    ("a code behind the first error", Reply(body=payment(ResponseStatus={"Errors": [
+        {"Message": "bad"}, {"ErrorCode": "X"}]})), R, [("Refused", ""), ("X", "")]),
+    ("an error that names nothing", Reply(body=payment(ResponseStatus={"Errors": [
+        {"Message": "bad"}]})), D, [("InDoubt", "")]),
+    ("errors that are texts", Reply(body=payment(ResponseStatus={"Errors": ["bad"]})), D, [
+        ("InDoubt", "")]),
     ("a status that is a text", Reply(body=payment(ResponseStatus="failed")), D, [("InDoubt", "")]),
     ("an ErrorCode in small letters", Reply(body={"responseStatus": {"errorCode": "X"}}), R, [
         ("X", "")]),
@@ -168,6 +179,16 @@ def test_a_differing_echo_is_given_as_canonical_json() -> None:
         '"PaymentDate":"2026-01-02T03:04:05.12+02:00","PaidAmount":10.51,"DiscountAmount":0,'
         '"CurrenciesId":1,"CurrencyRatesId":4}'
     )
+
+
+def test_a_datetime_of_a_differing_echo_is_the_instant_it_is() -> None:
+    rate = {**record_of("EditCurrencyRate"), "ExchangeRate": 2}
+    reply = Reply(body={**rate, "EffectiveDate": "/Date(1767330000000-0500)/"})
+    zone = "America/New_York"
+    with FaultyServer(always(reply)) as server, client(server.url, zone=zone) as service:
+        (answer,) = service.send(requests("EditCurrencyRate", 1))
+    assert codes(answer) == [("EchoDiffers", "ExchangeRate")]
+    assert '"EffectiveDate":"2026-01-02T00:00:00-05:00"' in str(answer.echo)
 
 
 def test_a_secret_is_compared_and_not_shown() -> None:

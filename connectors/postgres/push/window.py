@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from connectors.postgres.push.lane import Lane, asking_columns, lock_sends, unanswered_error
 from connectors.service.contract import Answer, Request, Verdict
+from schemas.derived.nested import sound_text
 from schemas.derived.push_keys import ASKING, AskingRow, push_key
 from schemas.derived.sql_names import staged_name
 from schemas.derived.views import joined, json_expression, quoted
@@ -235,11 +236,8 @@ def _told(code: str, answer: Answer) -> dict[str, object]:
 
 
 def _sound(text: str | None) -> str | None:
-    """Text of the service as PostgreSQL can hold and read it: no NUL, no half of a character."""
-    if text is None:
-        return None
-    whole = text.encode("utf-8", "replace").decode()
-    return whole.replace("\0", "\N{REPLACEMENT CHARACTER}").replace("\\u0000", "\\ufffd")
+    """Text of the service as PostgreSQL can hold it, and read it as JSON."""
+    return None if text is None else sound_text(text).replace("\\u0000", "\\ufffd")
 
 
 def _lane_values(lane: Lane) -> dict[str, object]:

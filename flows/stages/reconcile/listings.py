@@ -5,7 +5,7 @@ service was asked for it. What was sent later may be missing in it for that reas
 with such records is not compared with a listing at all; the run says so and is incomplete.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -32,6 +32,8 @@ class Counting:
     extracts: tuple[Extract, ...]
     older: frozenset[str]
     """Record kinds whose newest listing is older than what was sent, and is not used."""
+    zones: Mapping[str, str]
+    """Time zone of the server by record kind."""
 
 
 def counting_listings(
@@ -52,6 +54,7 @@ def counting_listings(
     return Counting(
         tuple(newest[record].extract for record in LISTED if record in newest.keys() - older),
         frozenset(older),
+        {record: one.zone for record, one in newest.items()},
     )
 
 
@@ -61,6 +64,7 @@ def of_scope(
     listed: pl.DataFrame,
     sides: Sequence[pl.DataFrame],
     batches: Sequence[int],
+    zone: str,
 ) -> pl.DataFrame:
     """The rows of a listing that a narrow scope speaks of; `sides` are its own records.
 
@@ -68,8 +72,8 @@ def of_scope(
     BatchId of the scope; of other kinds, which have no key, those with a content of the scope.
     """
     if table is not INSERT_BATCH_DATA:
-        keys = pl.concat([key_frame(table, side, wire=True) for side in sides])
-        rows = key_frame(table, listed, wire=True).with_row_index("at")
+        keys = pl.concat([key_frame(table, side, wire=zone) for side in sides])
+        rows = key_frame(table, listed, wire=zone).with_row_index("at")
         mine = rows.join(keys, on=keys.columns, how="semi", nulls_equal=True)["at"]
         return listed.filter(pl.Series(range(listed.height), dtype=pl.UInt32).is_in(mine.implode()))
     (sent,) = sides

@@ -179,7 +179,10 @@ class SideFrames:
             unshown = rows.join(unproven, on=unproven.columns, how="semi")
             add_found(self.unshown, found_in(table, unshown))
 
-    def add_listing(self, listing: Extract, places: pl.DataFrame, batches: Sequence[int]) -> None:
+    def add_listing(
+        self, listing: Extract, places: pl.DataFrame, batches: Sequence[int], zone: str
+    ) -> None:
+        """One of the service, whose server is in that time zone."""
         assert listing.record is not None
         table = EXTRACTS[listing.record]
         of_key, arrived = self.ranges.get(table.name), Arrived(table)
@@ -187,7 +190,7 @@ class SideFrames:
         with closing(self._extract_rows(table, [listing.batch_id], places, at_once)) as truth:
             aside = _aside(of_key, map(partial(self._of_listing, listing, arrived), truth), by_row)
         if of_key is None or not arrived.in_parts:
-            (mine,) = self._addable(table, self._of_scope(table, whole(aside), batches))
+            (mine,) = self._addable(table, self._of_scope(table, whole(aside), batches, zone))
             self.listed[table.name] = (
                 (self.keep(by_row(mine)),) if of_key is None else put_aside(of_key, (mine,), by_row)
             )
@@ -196,14 +199,19 @@ class SideFrames:
             arrived, parts = Arrived(table), aside
             aside = []
             for number, load in enumerate(parts):
-                mine = self._of_scope(table, load(), batches, number)
+                mine = self._of_scope(table, load(), batches, zone, number)
                 arrived.add(mine)
                 aside.append(self.keep(mine))
         self._tell(table, arrived.unfit, arrived.no_numbers)
         self.listed[table.name] = aside
 
     def _of_scope(
-        self, table: Table, listed: pl.DataFrame, batches: Sequence[int], part: int | None = None
+        self,
+        table: Table,
+        listed: pl.DataFrame,
+        batches: Sequence[int],
+        zone: str,
+        part: int | None = None,
     ) -> pl.DataFrame:
         """What the scope speaks of in a listing, or in a part of it."""
         if not self._is_listed_beside(table):
@@ -214,7 +222,7 @@ class SideFrames:
         if self.tenants and table.tenant is None:
             batches = [one for one in batches if one in self.bound]
         sides = [whole(loads) if part is None else loads[part]() for loads in own]
-        return of_scope(self.connection, table, listed, sides, batches)
+        return of_scope(self.connection, table, listed, sides, batches, zone)
 
     def _of_listing(self, listing: Extract, arrived: Arrived, rows: pl.DataFrame) -> pl.DataFrame:
         rows = rows.filter(pl.col("extract_id") == listing.id)

@@ -209,7 +209,8 @@ def _gathered(
         assert listing.record is not None
         if listing.record in unread:
             continue
-        frames.add_listing(listing, places, [batch.id for batch in delivered])
+        numbers = [batch.id for batch in delivered]
+        frames.add_listing(listing, places, numbers, counting.zones[listing.record])
     tied = {one: EXTRACTS[one] for one in records if one != INSERT_BATCH_DATA.name}
     untold = [
         *untied(connection, tied, delivered, extracts, frames.found),
@@ -230,6 +231,7 @@ def _gathered(
             approved,
             unproven=frames.unproven,
             lost=frames.lost,
+            zones=counting.zones,
         ),
         extracts=extracts,
         listings=listings,

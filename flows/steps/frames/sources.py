@@ -58,6 +58,8 @@ class Sources:
     """Rows whose text is in a file that cannot be proven, by `extract_id` and `row`."""
     lost: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     """What records of one's own kinds refer to in vain: field, value, tenant, `elsewhere`."""
+    zones: Mapping[str, str] = field(default_factory=dict)
+    """Time zone of the server that listed a record kind, where it is told; else UTC."""
 
     def parts(self, record: str) -> Iterator["Sources"]:
         """The sources of one record kind, part by part: every side of it is in the same parts."""

@@ -29,12 +29,13 @@ class Pairs:
     """Of the lone ones, whether a right row with the same key stands before it."""
 
 
-def key_frame(table: Table, frame: pl.DataFrame, *, wire: bool = False) -> pl.DataFrame:
+def key_frame(table: Table, frame: pl.DataFrame, *, wire: str | None = None) -> pl.DataFrame:
     """The columns by which rows of a record are told apart.
 
-    `wire` makes empty text and null one, for a side that came over the service's CSV, which cannot
-    tell them apart. A key that lacks a part it may lack is equal to nothing: such a record is told
-    apart by the delivered row that wrote it, which both a row and its record in the database know.
+    `wire`, the time zone of a server, is for sides of which one came over the service's CSV: empty
+    text and null are one there, and times are by the server's clock, whatever offset was sent, or
+    none. A key that lacks a part it may lack is equal to nothing: such a record is told apart by
+    the delivered row that wrote it, which both a row and its record in the database know.
     """
     fields = [table.by_name[name] for name in table.identity]
     parts = [part for field in fields for part in key_parts(field, wire=wire)]
@@ -52,14 +53,19 @@ def may_lack_key(table: Table) -> bool:
     return any(not table.by_name[name].required for name in table.key)
 
 
-def key_parts(field: Field, *, wire: bool = False) -> list[pl.Expr]:
+def key_parts(field: Field, *, wire: str | None = None) -> list[pl.Expr]:
     """What of a field tells two records apart: of a time the instant, not how it is told."""
     column = pl.col(field.name)
     if field.kind is Kind.DATETIME:
         offset = pl.col(field.name + OFFSET)
         moment = column.cast(pl.Int64) - offset.fill_null(0).cast(pl.Int64) * _MINUTE
-        return [moment.alias(field.name), offset.is_null().alias(field.name + OFFSET)]
-    if wire and column is not None and field.kind is Kind.STRING:
+        if wire is None:
+            return [moment.alias(field.name), offset.is_null().alias(field.name + OFFSET)]
+        # A wall clock that is passed over there stays as it is.
+        local = column.dt.replace_time_zone(wire, ambiguous="earliest", non_existent="null")
+        there = pl.coalesce(local.cast(pl.Int64), column.cast(pl.Int64))
+        return [pl.when(offset.is_null()).then(there).otherwise(moment).alias(field.name)]
+    if wire is not None and field.kind is Kind.STRING:
         return [pl.when(column != "").then(column).alias(field.name)]
     return [column]
 

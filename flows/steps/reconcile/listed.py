@@ -62,8 +62,9 @@ def compare_rows(
 ) -> list[Compared]:
     """Every BatchId the service lists, in order; a row that is there twice counts twice.
 
-    `ours` have `source_batch_id` too. A row is the same row where its Data is, or else where the
-    record inside is.
+    With them those it does not list, where a record was delivered here under one and is listed
+    under none. `ours` have `source_batch_id` too. A row is the same row where its Data
+    is, or else where the record inside is.
     """
     listed = {row.get("BatchId") for row in theirs}
     wanted = {key for row in theirs for key in _keys(row)}
@@ -75,11 +76,11 @@ def compare_rows(
         for key in keys:
             if key in wanted:
                 found[key].append(_Ours(number, row["BatchId"], source, row.get("HasError")))
-        if source in listed and source is not None:
+        if source is not None and (source in listed or wanted.isdisjoint(keys)):
             sources[source][number] = keys[-1]
     pairs = _paired(theirs, found)
     told = []
-    for batch in sorted(listed, key=lambda one: (one is not None, one or 0)):
+    for batch in sorted(listed | sources.keys(), key=lambda one: (one is not None, one or 0)):
         rows = [number for number, row in enumerate(theirs) if row.get("BatchId") == batch]
         mine = [(number, pairs[number]) for number in rows if number in pairs]
         held = Counter(one.batch for _, one in mine)

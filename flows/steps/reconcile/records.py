@@ -45,7 +45,7 @@ from flows.steps.reconcile.windows import business_date, waiting
 from flows.steps.rules.rules import Offset, Rules
 from schemas.amounts import UNREADABLE
 from schemas.breaks import Status
-from schemas.field import Table
+from schemas.field import Kind, Table
 from schemas.frame_types import WORD
 from schemas.operations import PUSHES
 from schemas.tables import INSERT_BATCH_DATA
@@ -85,7 +85,8 @@ def match(table: Table, sources: Sources, rules: Rules, as_of: date, service: bo
     also = listing if side == "D" and not table.key else None
     also = None if also is None else complete(also, schema | LINEAGE)
     lost = sources.lost.get(table.name)
-    matched = _Match(table, rules, as_of, extract, found, side, sent, lost).result(also)
+    zone = sources.zones.get(table.name, "UTC")
+    matched = _Match(table, rules, as_of, extract, found, side, sent, lost, zone).result(also)
     if table.name in sources.unproven:
         matched = _unproven(matched, sources.unproven[table.name])
     if table is INSERT_BATCH_DATA:
@@ -114,6 +115,8 @@ class _Match:
     side: str
     answers: pl.DataFrame | None
     lost: pl.DataFrame | None
+    zone: str
+    """Of the server that lists G."""
 
     def result(self, listing: pl.DataFrame | None) -> Matched:
         """Compare; `listing` is what the service has of the same records, beside the database."""
@@ -146,7 +149,7 @@ class _Match:
             | (pl.col("status") == Status.UNKNOWN)
         ).to_series() & ~keyless(self.table, self.extract)
         rows = taking.arg_true()
-        wire = self.side == "G"
+        wire = self.zone if self.side == "G" else None
         left = key_frame(
             self.table, self.extract if taking.all() else self.extract[rows], wire=wire
         )
@@ -162,6 +165,10 @@ class _Match:
 
     def _differences(self, partner: pl.Series) -> pl.DataFrame:
         told = differences(self.table, self.extract, self.found, partner)
+        if self.side == "G" and not self.table.key:
+            # Paired by their content they are the same instants; the server shows its own zone.
+            shown = [one.name for one in self.table if one.kind is Kind.DATETIME]
+            told = told.filter(~pl.col("field").is_in(shown))
         if self.rules.offset is Offset.EQUAL:
             told = told.filter(pl.col("code") != "OFFSET")
         about = self.extract[told["row"]].with_columns(
@@ -233,10 +240,10 @@ class _Match:
         rows = status.is_in(_LISTABLE).arg_true()
         lone = pairs.lone.filter(~pairs.repeats)
         left = [
-            key_frame(self.table, self.extract[rows], wire=True),
-            key_frame(self.table, self.found[lone], wire=True),
+            key_frame(self.table, self.extract[rows], wire=self.zone),
+            key_frame(self.table, self.found[lone], wire=self.zone),
         ]
-        together = pair(pl.concat(left), key_frame(self.table, listing, wire=True))
+        together = pair(pl.concat(left), key_frame(self.table, listing, wire=self.zone))
         absent = rows.filter(together.partner.head(rows.len()).is_null())
         absent = absent.filter(status.is_in(_MATCHED).gather(absent))
         unlisted = line_breaks(
