@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
+from decimal import Decimal
 from functools import reduce
 
 import polars as pl
 
-from flows.report.reconciled.checks import DIGITS
+from flows.report.reconciled.checks import DIGITS, survives
 from flows.report.spelling import visible
 from flows.steps.frames.beyond import beside
 from schemas.amounts import BEYOND
@@ -21,6 +22,8 @@ LONGEST = 32_000
 _UNFIT = "[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]"
 """What XML cannot hold."""
 _NO_CHARACTERS = {0xFFFE: r"\ufffe", 0xFFFF: r"\uffff"}
+_SHORT = rf"^-?[0-9.]{{1,{DIGITS}}}$"
+"""Numbers, as texts, that a cell holds for certain."""
 _SPECIAL = "[\x00-\x08\x0b-\x1f&<>\ufffe\uffff]|_x"
 """What has to be written another way; most columns have none of it."""
 
@@ -60,9 +63,10 @@ def cell_text(text: str) -> str:
 
 def _cell(name: str, values: pl.Series, column: str, style: str, beyond: pl.Series) -> pl.Expr:
     head = (pl.lit(f'<c r="{column}'), pl.col("_row"), pl.lit(f'" s="{style}"'))
-    text = pl.lit(values).cast(pl.String)
+    texts = values.cast(pl.String)
     if isinstance(values.dtype, pl.Decimal):
-        text = pl.coalesce(pl.lit(beyond), text.str.replace(r"\.?0+$", ""))
+        texts = beyond.zip_with(beyond.is_not_null(), texts.str.replace(r"\.?0+$", ""))
+    text = pl.lit(texts)
     as_text = pl.concat_str(
         *head, pl.lit(' t="inlineStr"><is><t xml:space="preserve">'), text, pl.lit("</t></is></c>")
     )
@@ -74,9 +78,15 @@ def _cell(name: str, values: pl.Series, column: str, style: str, beyond: pl.Seri
         cell = pl.when(pl.lit(values) >= FIRST_DAY).then(number).otherwise(as_text)
     else:
         number = pl.concat_str(*head, pl.lit("><v>"), text, pl.lit("</v></c>"))
-        significant = text.str.replace_all(r"[-.]", "").str.replace(r"^0+", "").str.len_chars()
-        cell = pl.when(significant <= DIGITS).then(number).otherwise(as_text)
+        cell = pl.when(_held(texts)).then(number).otherwise(as_text)
     return cell.fill_null("").alias(f"_{name}")
+
+
+def _held(texts: pl.Series) -> pl.Series:
+    """Which numbers a cell holds; few are long, and only those are looked at one by one."""
+    short = texts.str.contains(_SHORT)
+    long = texts.filter(~short).unique()
+    return short | texts.is_in([text for text in long if survives(Decimal(text))])
 
 
 def _escaped(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:

@@ -123,7 +123,7 @@ def _recomputed(
     for check in found:
         place = first + again.index(check.column)
         if not check.fits:
-            sheet.write_string(line, place, "more digits than a cell holds", formats["note"])
+            sheet.write_string(line, place, "more than a cell holds", formats["note"])
             continue
         terms = "".join(
             f"{'+' if term.sign > 0 else '-'}{letter(term.column)}{term.row + 2}"

@@ -13,7 +13,9 @@ from xlsxwriter.worksheet import Worksheet  # type: ignore[import-untyped]
 from flows.report.reconciled.break_rows import FIRST_DAY, LONGEST, cell_text
 from flows.report.reconciled.checks import survives
 from flows.report.reconciled.table import Cell, ColumnKind
+from flows.report.spelling import ungrouped
 from flows.steps.totals import plain
+from schemas.amounts import MOST_CHARACTERS
 
 SHEETS: Mapping[str, str] = {
     "truths": "Sources",
@@ -146,7 +148,13 @@ def write_cell(
             if survives(cell):
                 sheet.write_number(line, place, float(cell), formats[look])
             else:
-                sheet.write_string(line, place, plain(Decimal(cell)), formats[ColumnKind.WORD])
+                sheet.write_string(line, place, number_text(cell), formats[ColumnKind.WORD])
+
+
+def number_text(value: int | Decimal) -> str:
+    """A number that a cell does not hold, in plain digits as long as these can be read."""
+    text = plain(Decimal(value))
+    return cell_text(text if len(text) <= MOST_CHARACTERS else ungrouped(value))
 
 
 def write_day(sheet: Worksheet, line: int, place: int, day: date, look: Format) -> None:

@@ -167,7 +167,41 @@ def test_a_number_with_more_digits_than_a_cell_holds_is_text() -> None:
     )
     for figure in ("Difference", "Residual"):
         checked = book.column("Control totals", f"{figure} recomputed")
-        assert checked.count(("text", "more digits than a cell holds")) >= 1, figure
+        assert checked.count(("text", "more than a cell holds")) >= 1, figure
+
+
+HELD = [
+    ("0", True), ("123456789012345", True), ("123456789012345.6", False), ("1e20", True),
+    ("2e307", True), ("-9.9e307", True), ("1e308", False), ("1e-307", True), ("-1e-308", False),
+    ("NaN", False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("number", "held"), HELD)
+def test_what_no_spreadsheet_takes_is_text_in_every_sheet(number: str, held: bool) -> None:
+    value = Decimal(number)
+    assert survives(value) is held
+    if value.is_nan():
+        return
+    report = everything()
+    sides = [replace(report.proofs[0].lines[at], amount=value.copy_abs()) for at in (0, -1)]
+    closing = replace(report.roll_forward[0].lines[-1], amount=value.copy_abs(), total=True)
+    odd = replace(
+        report,
+        proofs=(replace(report.proofs[0], lines=(*sides,)),),
+        roll_forward=(replace(report.roll_forward[0], lines=(closing,)),),
+        breaks=Breaks.of([replace(report.breaks[0], amount=value, delta=None, counted=None)]),
+    )
+    book = Book(render_workbook(odd))
+    (amount,) = book.column("Breaks", "Amount")
+    kind = "n" if held else "text"
+    assert amount is not None
+    assert (amount[0], Decimal(str(amount[1]))) == (kind, value)
+    first = book.column("Difference proof", "Amount")[0]
+    assert first is not None
+    assert first[0] == kind
+    told = [cell for cell in book.cells("Charts").values() if str(cell[1]).startswith("Not drawn")]
+    assert len(told) == (0 if held else 2)
 
 
 @pytest.mark.long(but=("nothing",))
