@@ -20,6 +20,7 @@ from flows.report.reconciled.text import shown
 from flows.report.reconciled.words import (
     NOT_READABLE,
     amount_told,
+    readable,
     currency_label,
     side_told,
     with_unreadable,
@@ -252,13 +253,13 @@ def _chain(
 def _figures(lines: Sequence[ChainLine]) -> Iterable[GridLine]:
     def told(
         name: str,
-        values: Sequence[int | Decimal],
+        values: Sequence[int | Decimal | None],
         changes: Sequence[int | Decimal],
         residuals: Sequence[int | Decimal],
     ) -> GridLine:
         cells = [
             GridEntry(
-                digits(value),
+                NOT_READABLE if value is None else digits(value),
                 line.stage,
                 "n bad" if residual else "n",
                 _under(
@@ -282,7 +283,10 @@ def _figures(lines: Sequence[ChainLine]) -> Iterable[GridLine]:
         zero = Decimal(0)
         yield told(
             name,
-            [line.amounts.get(name, zero) for line in lines],
+            [
+                readable(line.amounts.get(name, zero), line.rows, line.unreadable.get(name, 0))
+                for line in lines
+            ],
             [line.amounts_change.get(name, zero) for line in lines],
             [line.residual.get(name, zero) for line in lines],
         )
