@@ -22,7 +22,7 @@ from flows.report.reconciled.table import (
     ReportTable,
     TableRow,
 )
-from flows.report.reconciled.tables import idle
+from flows.report.reconciled.tables import idle, nothing_compared
 from flows.report.reconciled.words import ALWAYS, GLOSSARY, NOT_READABLE, amount_of, currency_label
 from flows.report.spelling import record_title, ungrouped
 from flows.steps.frames.beyond import exact_sum
@@ -323,7 +323,7 @@ def totals(report: ReconciliationReport) -> ReportTable:
             )
         )
     return ReportTable(
-        "totals", "Totals per currency", columns, rows, none="No amount was compared."
+        "totals", "Totals per currency", columns, rows, none=nothing_compared(report)
     )
 
 

@@ -75,6 +75,8 @@ def render_html(report: ReconciliationReport) -> str:
         chains=chains(report),
         statements=statements(report),
         idle=idle(report),
+        nothing_compared=tables.nothing_compared(report),
+        nothing_between=tables.NOTHING_BETWEEN,
         status_bars=_status_bars(report),
         statuses=_status_legend(report),
         classes=chart.by_class(report.breaks),

@@ -52,6 +52,8 @@ from flows.steps.reconcile.totals import ChainLine, Proof, ProofLine
 from schemas.breaks import Money
 from schemas.tables import EXTRACTS
 
+NOTHING_BETWEEN = "Zero on both sides, with nothing between"
+"""What is told of proofs that have nothing to prove."""
 INPUTS = {
     "name": ReportColumn("File", TEXT, 40),
     "record": RECORD,
@@ -256,8 +258,15 @@ def has_unreadable(one: Proof) -> bool:
 
 
 def idle(one: Proof) -> bool:
-    """Whether a proof has nothing to prove: zero on both sides, and nothing between."""
-    return not one.unexplained and not any(line.amount or line.unreadable for line in one.lines)
+    """Whether a proof has nothing to prove: zero on both sides, and no record between."""
+    between = any(line.rows for line in one.lines[1:-2])
+    money = any(line.amount or line.unreadable for line in one.lines)
+    return not (one.unexplained or between or money)
+
+
+def nothing_compared(report: ReconciliationReport) -> str:
+    """What is said where no proof has anything to prove."""
+    return f"{NOTHING_BETWEEN}." if report.proofs else "No amount was compared."
 
 
 def roll_forward(report: ReconciliationReport) -> ReportTable:
