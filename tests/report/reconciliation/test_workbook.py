@@ -371,6 +371,23 @@ def test_beyond_its_limit_the_sheet_says_where_the_rest_is(monkeypatch: pytest.M
     assert ids[-1] == ("text", "5 more breaks are in breaks.csv and breaks.parquet.")
 
 
+def test_what_is_told_of_all_payments_of_a_rate_stands_there_once() -> None:
+    """A rate has a line per currency paid under it, and its columns can be added up."""
+    book = book_of("everything")
+    told = {
+        name: [cell and cell[1] for cell in book.column("Rates", name)]
+        for name in ("Rate", "Paid in", "Payments", "Oldest use (days)", "Effect of nearest")
+    }
+    assert told == {
+        "Rate": ["70041", "70041", "70051"],
+        "Paid in": ["978 EUR", "currency 12", None],
+        "Payments": ["2", None, "0"],
+        "Oldest use (days)": ["3", None, "0"],
+        "Effect of nearest": ["-0.122756", None, None],
+    }
+    assert book.column("Rates", "Effect in") == [("text", "currency 12"), None, None]
+
+
 def test_a_sheet_of_a_report_that_has_not_all_lines_says_so() -> None:
     ids = book_of("everything").column("Debts", "Debt")
     assert ids[-1] == ("text", not_listed(422))
