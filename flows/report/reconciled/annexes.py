@@ -1,6 +1,7 @@
 """The annexes as tables: rates, plans, debts, batches, tolerances, causes, exclusions."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Protocol, TypeVar
 
@@ -22,6 +23,7 @@ from flows.report.reconciled.table import (
 )
 from flows.report.reconciled.words import currency_label
 from flows.report.spelling import record_title
+from flows.steps.breaks.causes import MOST_MONEY
 from flows.steps.reconcile.report import ReconciliationReport
 
 
@@ -176,7 +178,9 @@ def causes(report: ReconciliationReport) -> ReportTable:
             for key in sorted(one.counts, key=lambda key: (len(key), key))
         ]
     none = "No two breaks read as one cause."
-    return _annex(report, "causes", "Cause groups", columns, rows, none)
+    annex = _annex(report, "causes", "Cause groups", columns, rows, none)
+    chosen = f"those of most breaks are, and in each currency the {MOST_MONEY} of most money"
+    return replace(annex, chosen=chosen)
 
 
 def excluded(report: ReconciliationReport) -> ReportTable:

@@ -12,7 +12,6 @@ from flows.report.reconciled.table import (
     ReportColumn,
     ReportTable,
     TableRow,
-    not_listed,
 )
 from flows.report.reconciled.tables import has_unreadable, unexplained
 from flows.report.reconciled.tables import idle as is_idle
@@ -20,8 +19,8 @@ from flows.report.reconciled.text import shown
 from flows.report.reconciled.words import (
     NOT_READABLE,
     amount_told,
-    readable,
     currency_label,
+    readable,
     side_told,
     with_unreadable,
 )
@@ -105,7 +104,7 @@ def grid(table: ReportTable) -> Grid:
         groups=tuple(GridGroup(heading, tuple(lines)) for heading, lines in groups.items()),
         left=len(table.rows) - len(shown_rows),
         none=table.none,
-        not_listed=not_listed(table.left) if table.left else "",
+        not_listed=table.not_listed,
     )
 
 
