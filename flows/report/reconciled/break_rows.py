@@ -11,20 +11,21 @@ from flows.report.reconciled.checks import DIGITS, survives
 from flows.report.spelling import visible
 from flows.steps.frames.beyond import beside
 from schemas.amounts import BEYOND
+from schemas.counting import quantity
 
 CHUNK = 5_000
 EPOCH = date(1899, 12, 30)
 """Day 0 of a spreadsheet; days before March 1900 are counted differently by different ones."""
 FIRST_DAY = date(1900, 3, 1)
 LONGEST = 32_000
-"""Characters of a cell."""
+"""Characters of a cell, as they are shown; a spreadsheet takes few more."""
 
-_UNFIT = "[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]"
-"""What XML cannot hold."""
+_UNSEEN = r"[[\p{C}\p{Z}]--[ ]]"
+"""What breaks, hides or reorders a line, or is nothing that XML holds."""
 _NO_CHARACTERS = {0xFFFE: r"\ufffe", 0xFFFF: r"\uffff"}
 _SHORT = rf"^-?[0-9.]{{1,{DIGITS}}}$"
 """Numbers, as texts, that a cell holds for certain."""
-_SPECIAL = "[\x00-\x08\x0b-\x1f&<>\ufffe\uffff]|_x"
+_SPECIAL = rf"{_UNSEEN}|[&<>]|_x"
 """What has to be written another way; most columns have none of it."""
 
 
@@ -57,8 +58,11 @@ def letter(column: int) -> str:
 
 
 def cell_text(text: str) -> str:
-    """Text that any spreadsheet can hold: what it cannot is spelled out."""
-    return visible(text).translate(_NO_CHARACTERS)
+    """Text that any spreadsheet can hold: what it cannot is spelled out, what is cut is counted."""
+    shown = visible(text).translate(_NO_CHARACTERS)
+    if len(shown) <= LONGEST:
+        return shown
+    return f"{shown[:LONGEST]}... ({quantity(len(text), 'character')})"
 
 
 def _cell(name: str, values: pl.Series, column: str, style: str, beyond: pl.Series) -> pl.Expr:
@@ -99,16 +103,15 @@ def _escaped(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
             [text.str.contains(_SPECIAL).any() for text in texts],
         )
     )
-    cut = frame.with_columns(
-        pl.col(name).str.slice(0, LONGEST) for name, is_long in long.items() if is_long
-    )
-    return cut.with_columns(_marked(cut[name]) for name, found in special.items() if found)
+    odd = [name for name in special if special[name] or long[name]]
+    return frame.with_columns(_marked(frame[name]) for name in odd)
 
 
 def _marked(values: pl.Series) -> pl.Series:
-    unfit = values.str.contains(_UNFIT).fill_null(value=False)
+    unfit = values.str.contains(_UNSEEN) | (values.str.len_chars() > LONGEST)
     if unfit.any():
-        values = values.zip_with(~unfit, values.map_elements(cell_text, pl.String))
+        texts = values.filter(unfit).unique()
+        values = values.replace(texts, pl.Series([cell_text(text) for text in texts]))
     return reduce(
         lambda text, one: text.str.replace_all(one[0], one[1], literal=True),
         _MARKS.items(),
@@ -117,4 +120,4 @@ def _marked(values: pl.Series) -> pl.Series:
     )
 
 
-_MARKS: Mapping[str, str] = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "_x000D_"}
+_MARKS: Mapping[str, str] = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}

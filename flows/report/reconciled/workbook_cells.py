@@ -135,7 +135,7 @@ def write_cell(
                 sheet.write_blank(line, place, None, formats[look])
         case str():
             shown = cell_text(cell) if kind is not ColumnKind.TEXT else whole(cell)
-            sheet.write_string(line, place, shown[:LONGEST], formats[look])
+            sheet.write_string(line, place, shown, formats[look])
         case date():
             write_day(sheet, line, place, cell, formats[look])
         case int() | Decimal():
@@ -167,8 +167,8 @@ def write_day(sheet: Worksheet, line: int, place: int, day: date, look: Format) 
 
 
 def whole(text: str) -> str:
-    """Delivered text as it is, but for what a spreadsheet cannot hold."""
-    return text if text.isprintable() else cell_text(text)
+    """Delivered text as it is, but for what is not seen or a spreadsheet cannot hold."""
+    return text if text.isprintable() and len(text) <= LONGEST else cell_text(text)
 
 
 def make_high(sheet: Worksheet, line: int, texts: Iterable[tuple[str, float]]) -> None:

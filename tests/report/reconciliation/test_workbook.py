@@ -146,15 +146,19 @@ def test_what_a_spreadsheet_cannot_hold_is_spelled_out() -> None:
     assert r"\e[2J\e]0;owned\u0007\0" in values
     base = everything().breaks[0]
     texts = ["_x0041_", "a\rb", "<&>", "x" * 40_000, "\ufffe", " blank "]
+    texts += ["\u202efdp.exe", "a\u200bb\xa0c", "\x01" * 31_000]
     odd = replace(everything(), breaks=Breaks.of(replace(base, note=text) for text in texts))
     cells = Book(render_workbook(odd)).column("Breaks", "Note")
     assert [cell and cell[1] for cell in cells] == [
         "_x005F_x0041_",
-        "a_x000D_b",
+        r"a\rb",
         "<&>",
-        "x" * 32_000,
+        "x" * 32_000 + "... (40000 characters)",
         r"\ufffe",
         " blank ",
+        r"\u202efdp.exe",
+        r"a\u200bb\u00a0c",
+        (r"\u0001" * 31_000)[:32_000] + "... (31000 characters)",
     ]
 
 
