@@ -173,6 +173,31 @@ def test_a_number_with_more_digits_than_a_cell_holds_is_text() -> None:
         assert checked.count(("text", "more than a cell holds")) >= 1, figure
 
 
+LONG = [
+    # what was expected and found behind so many signs that are alike, and what is shown of both
+    (40_000, "a", "b", ("... from character 40001: a (40001 characters)",
+                        "... from character 40001: b (40001 characters)")),
+    (250, "a", "b" * 90, ("... from character 251: a (251 characters)",
+                          f"... from character 251: {'b' * 80}... (340 characters)")),
+    (10, "a", "b", ("x" * 10 + "a", "x" * 10 + "b")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("alike", "expected", "found", "told"), LONG)
+def test_values_that_differ_only_where_they_are_cut_are_told_apart(
+    alike: int, expected: str, found: str, told: tuple[str, str]
+) -> None:
+    values = tuple("x" * alike + one for one in (expected, found))
+    one = replace(everything().breaks[0], expected=values[0], found=values[1])
+    report = replace(everything(), breaks=Breaks.of([one]))
+    page, text = render_html(report), "".join(render_text(report).split())
+    book = Book(render_workbook(report))
+    assert "".join(f'expected "{told[0]}", found "{told[1]}"'.split()) in text
+    for name, value, shown in zip(("Expected", "Found"), values, told, strict=True):
+        assert f'<bdi class="text">{shown.replace("b" * 80 + "...", "b" * 90)}</bdi>' in page
+        assert book.column("Breaks", name) == [("text", shown if alike > 32_000 else value)]
+
+
 HELD = [
     ("0", True), ("123456789012345", True), ("123456789012345.6", False), ("1e20", True),
     ("2e307", True), ("-9.9e307", True), ("1e308", False), ("1e-307", True), ("-1e-308", False),
