@@ -19,6 +19,23 @@ OF_ROW = (
     "RecordTooLarge",
 )
 """Codes of a row whose fields could not be told apart: none of them was read."""
+NOT_READ = (
+    "NotNull",
+    "Integer",
+    "IntegerRange",
+    "Number",
+    "NotFinite",
+    "Precision",
+    "Boolean",
+    "Text",
+    "DateTime",
+    "OffsetMissing",
+    "Map",
+    "List",
+    "Record",
+)
+"""Codes of a field that has no value, because there is none or because it was not read. What was
+read is in every sum, whatever else is against it."""
 NOT_SHOWN = "(not shown)"
 """What stands for a value that is, or may be, a secret."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import IO
 
-from flows.report.reconciled.break_rows import LONGEST, cell_text
+from flows.report.reconciled.break_rows import cell_text
 from flows.report.reconciled.workbook_cells import new_book
 
 COLUMNS = (
@@ -18,7 +18,7 @@ COLUMNS = (
     ("Repaired by batch", 18),
 )
 MOST = 1_000_000
-"""Lines of a sheet; a workbook has no room for many more, nor a cell for more than LONGEST."""
+"""Lines of a sheet; a workbook has no room for many more."""
 
 RejectLine = tuple[str, int, str, int, str, str, str, str, int | None]
 """A line by COLUMNS."""
@@ -41,7 +41,7 @@ def write_reject_book(into: IO[bytes], title: str, lines: Iterable[RejectLine]) 
         written += 1
         for place, value in enumerate(line):
             if isinstance(value, str):
-                sheet.write_string(written, place, cell_text(value)[:LONGEST], wrapped)
+                sheet.write_string(written, place, cell_text(value), wrapped)
             elif value is not None:
                 sheet.write_number(written, place, value)
     sheet.autofilter(0, 0, max(1, written), len(COLUMNS) - 1)

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from decimal import Decimal
+from itertools import takewhile
 
 from flows.steps.totals import plain
 from schemas.amounts import EXACT, MOST_CHARACTERS, spelled
@@ -74,6 +75,25 @@ def shortened(text: str, most: int) -> str:
     if len(text) <= most:
         return visible(text)
     return f"{visible(text[:most])}... ({quantity(len(text), 'character')})"
+
+
+def apart(one: str | None, other: str | None, most: int) -> tuple[str | None, str | None]:
+    """Two values, each shortened; those that begin alike for so long, from where they differ."""
+    if one is None or other is None or one == other or one[:most] != other[:most]:
+        return _short(one, most), _short(other, most)
+    alike = takewhile(lambda both: both[0] == both[1], zip(one, other, strict=False))
+    at = sum(1 for _ in alike)
+    return _behind(one, at, most), _behind(other, at, most)
+
+
+def _short(text: str | None, most: int) -> str | None:
+    return None if text is None else shortened(text, most)
+
+
+def _behind(text: str, at: int, most: int) -> str:
+    cut = "..." if len(text) > at + most else ""
+    told = visible(text[at : at + most]) + cut
+    return f"... from character {at + 1}: {told} ({quantity(len(text), 'character')})"
 
 
 def _spelled(character: str) -> str:

@@ -227,6 +227,7 @@ def _refusal(table: Table, found: SendRefusal, names: Mapping[int, str]) -> Reas
         line=found.line,
         record_number=found.record_number,
         value=found.value,
+        of_service=True,
     )
 
 

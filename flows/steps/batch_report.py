@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from flows.steps.totals import Totals
 from schemas.counting import agree, quantity
 from schemas.derived.views import ERRORS, SEND_ERRORS
-from schemas.reasons import OF_ROW
+from schemas.reasons import NOT_READ, OF_ROW
 
 STATES = (
     "rejected",
@@ -153,11 +153,14 @@ class ReasonLine:
     record_number: int
     value: str
     """As shown in ErrorData; secrets never are."""
+    of_service: bool = False
+    """What the service has against rows that were read and applied, in words of its own."""
 
 
 def _takes(reason: ReasonLine, record: str, amount: str) -> bool:
-    """Whether rows with a reason have no readable amount: it is of the amount, or of all fields."""
-    return reason.record == record and (reason.field == amount or reason.code in OF_ROW)
+    """Whether rows with a reason have no readable amount: it was not read, or no field was."""
+    unread = reason.code in OF_ROW or (reason.field == amount and reason.code in NOT_READ)
+    return unread and reason.record == record and not reason.of_service
 
 
 @dataclass(frozen=True, slots=True)

@@ -224,6 +224,9 @@ def test_wrong_rows_are_rejected_on_both_ways_and_the_others_are_taken(
         ("OtherCurrency", "PaidAmount")
     }
     assert sorted(int(one["Meta"]["line"]) for one in errors) == [*range(101, 1002, 100)]
+    report = (where.settings.reports / "batch-1" / "report.txt").read_text()
+    assert "OtherCurrency" in report
+    assert "no readable" not in report, "these amounts were read, and are in the sums"
 
 
 WIDE = SHAPE | {

@@ -363,6 +363,19 @@ def _effects(server: FaultyServer) -> list[dict[str, Any]]:
     return [json.loads(effect.body) for effect in server.effects]
 
 
+def test_an_amount_that_the_service_names_was_read(workspace: Workspace, tmp_path: Path) -> None:
+    entry = {"ErrorCode": "NotNull", "FieldName": "PaidAmount", "Message": "no.", "Meta": {}}
+    with FaultyServer(_refusing("/payments/2", status(400, errors=[entry]))) as server:
+        path = write(tmp_path / "a.csv", line(1), line(2), line(3, amount="ten"))
+        report = deliver(towards(workspace, server.url), path).report
+    assert {(one.code, one.field) for one in report.reasons} == {
+        ("Number", "PaidAmount"),
+        ("NotNull", "PaidAmount"),
+    }
+    (told,) = report.unreadable(report.chains[0])
+    assert told.startswith("1 rejected row has no readable PaidAmount")
+
+
 @pytest.mark.long
 def test_an_echo_that_differs_is_a_break_and_not_a_success(
     workspace: Workspace, rows: Any, sent: Any, tmp_path: Path
@@ -373,6 +386,7 @@ def test_an_echo_that_differs_is_a_break_and_not_a_success(
         ended = deliver(place, write(tmp_path / "a.csv", line(1), line(2)))
         assert sent(1) == {1: "acknowledged", 2: "differs"}
         assert (ended.report.verdict, ended.exit_code) == ("complete_with_errors", 1)
+        assert not ended.report.unreadable(ended.report.chains[0])
         assert rows(
             'SELECT "HasError", "Merged" FROM insert_batch_data WHERE sent = %s', ["differs"]
         ) == [(True, False)]

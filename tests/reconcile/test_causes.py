@@ -33,9 +33,13 @@ def plain(number: int, code: str, **values: Any) -> dict[str, Any]:
     return {"code": code, "record": "payment", "tenant": 1, "key": f"{number}/1", **values}
 
 
-def found(*rows: dict[str, Any], **others: Any) -> Causes:
-    breaks = gather([pl.DataFrame(list(rows), schema=BREAK_SCHEMA)])
-    return find_causes(held_rows(with_counted(breaks)), **others)
+def found(*rows: dict[str, Any], accepted: frozenset[str] = frozenset(), **others: Any) -> Causes:
+    """The causes of breaks, of which those with some notes are accepted."""
+    breaks = with_counted(gather([pl.DataFrame(list(rows), schema=BREAK_SCHEMA)]))
+    state = pl.when(pl.col("note").is_in(accepted)).then(pl.lit("ACCEPTED"))
+    return find_causes(
+        held_rows(breaks.with_columns(state.otherwise(pl.lit("NEW")).alias("state"))), **others
+    )
 
 
 def titles(causes: Causes) -> list[tuple[str, int]]:
@@ -195,6 +199,22 @@ def test_two_thousand_breaks_read_as_one_cause() -> None:
     assert line.first in told["id"].to_list()
 
 
+def test_a_cause_of_few_breaks_and_most_money_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LINES", "MOST_MONEY"):
+        monkeypatch.setattr(f"flows.steps.breaks.causes.{name}", 1)
+    # What the breaks of a cause name, how many there are, the money of each and its currency.
+    groups = [("a", 9, 1, 978), ("b", 8, 2, 978), ("c", 7, 50, 978), ("d", 6, 90, 978),
+              ("e", 5, 3, 840), ("f", 4, 2, 840)]  # fmt: skip
+    rows = [
+        plain(10 * at + number, "RATE_MISSING", note=note, amount=Decimal(money), currency=currency)
+        for at, (note, count, money, currency) in enumerate(groups)
+        for number in range(count)
+    ]
+    causes = found(*rows, accepted=frozenset({"d"}))
+    assert [title[-1] for title, _ in titles(causes)] == ["a", "c", "d", "e"]
+    assert causes.left == 2
+
+
 def test_a_cause_names_its_first_break_whatever_the_currencies() -> None:
     rows = [*times("10"), *(one | {"currency": 840, "tenant": 2} for one in times("10"))]
     causes = found(*rows)
@@ -206,7 +226,10 @@ def test_a_cause_names_its_first_break_whatever_the_currencies() -> None:
 def test_the_same_breaks_in_another_order_have_the_same_causes() -> None:
     rows = [*times("10"), *times("7.1"), amount(8, "1", "2.5"), amount(9, "3", "4.5")]
     frame = with_counted(gather([pl.DataFrame(rows, schema=BREAK_SCHEMA)]))
-    one, other = (find_causes(held_rows(rows)) for rows in (frame, frame.reverse()))
+    one, other = (
+        find_causes(held_rows(rows.with_columns(state=pl.lit("NEW"))))
+        for rows in (frame, frame.reverse())
+    )
     assert one.of.sort("id").equals(other.of.sort("id"))
     assert {line.id for line in one.lines} == {line.id for line in other.lines}
 

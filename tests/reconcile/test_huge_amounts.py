@@ -23,6 +23,7 @@ from schemas.amounts import BEYOND, EXACT, spelled
 from schemas.frame_types import AMOUNT
 from schemas.life import BreakState, Choice
 from tests.recon import run
+from tests.report.reconciliation.test_workbook import Book
 from tests.stages.payments import line, write
 
 TOLD = "too large or too long to be added up exactly"
@@ -54,6 +55,23 @@ def test_one_that_no_column_holds_is_a_break(workspace: Workspace, tmp_path: Pat
     report = reconcile(workspace, Asked(Scope(), date(2026, 1, 9), Rules())).report
     assert report.cover.verdict == "NOT_RECONCILED"
     assert "PRECISION" in {one.code for one in report.breaks}
+
+
+def test_a_total_that_no_spreadsheet_takes_is_text_in_the_workbook(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "payments.csv", *(line(at, amount="1e308") for at in (1, 2)))
+    import_delivery(workspace, [path], DEFAULT)
+    with workspace.database.connect() as connection:
+        connection.execute('UPDATE payment SET "PaidAmount" = 1e400::numeric WHERE "Id" = 1')
+    folder = reconcile(workspace, Asked(Scope(), date(2026, 1, 9), Rules())).written.folder
+    book = Book((folder / "report.xlsx").read_bytes())
+    totals = book.column("Difference proof", "Amount")
+    assert ("text", "2e308") in totals
+    assert ("text", "1e400 + 1e308") in totals
+    amounts = [cell for cell in book.column("Breaks", "Amount") if cell]
+    assert ("text", "1e400") in amounts
+    assert {kind for kind, _ in amounts} == {"text"}
 
 
 @pytest.mark.long

@@ -186,7 +186,7 @@ def test_the_annex_tells_use_and_what_the_nearest_rate_would_have_made() -> None
     assert line.flags == ("RATE_NOT_LATEST",)
     assert line.nearest == "6"
     # Only the second payment had a nearer rate: 9000000000000000.01 at 0.1 more.
-    assert line.rerated == Decimal("900000000000000.001")
+    assert (line.rerated, line.rerated_in) == (Decimal("900000000000000.001"), "840")
 
 
 @pytest.mark.parametrize(
@@ -206,6 +206,8 @@ def test_rerating_asks_what_a_rate_multiplies(
     rules = Rules(rates=Rates(direction=direction, jump_percent=None))
     annex = judged([payment], [rate(5, 4, 2.0), rate(6, 5, 2.25 if effect == 25 else 2.5)], rules)
     assert annex.lines[0].rerated == effect
+    other = "840" if currency == 978 else "978"
+    assert annex.lines[0].rerated_in == ("" if effect is None else other)
 
 
 @pytest.mark.parametrize("direction", [Direction.FROM_TO, Direction.TO_FROM])
@@ -223,7 +225,7 @@ def test_effects_in_two_currencies_are_not_added() -> None:
     payments = [paid(5, Id=1, CurrenciesId=978), paid(5, Id=2, CurrenciesId=840)]
     rules = Rules(rates=Rates(direction=Direction.FROM_TO, jump_percent=None))
     (line,) = judged(payments, [rate(5, 4, 2.0), rate(6, 5, 2.5)], rules).lines
-    assert line.rerated is None
+    assert (line.rerated, line.rerated_in) == (None, "")
     assert line.amounts == {"840": Decimal(10), "978": Decimal(10)}
 
 

@@ -13,12 +13,14 @@ from connectors.postgres.breaks import Decision
 from flows.report.html import render_html
 from flows.report.markdown import summary_markdown
 from flows.report.reconciled.markdown import reconciliation_markdown
+from flows.report.reconciled.words import amount_of
 from flows.report.text import render_text
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.reconcile.run import Asked, Reconciled, reconcile
 from flows.stages.reconcile.sources import Scope
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
+from flows.steps.reconcile.totals import ProofLine
 from flows.steps.rules.rules import Rules
 from schemas.life import BreakState, Choice
 from tests.examples import in_long
@@ -28,6 +30,7 @@ from tests.stages.payments import line, write
 
 DAY = date(2026, 1, 9)
 ASKED = Asked(Scope(), DAY, Rules())
+SECTIONS = ("chain", "ageing")
 TORN = "3,7,1,2,2026-01-01T10"
 CASES = [
     # the rejected row, what is told of it, its currency
@@ -88,6 +91,42 @@ def test_it_is_told_and_never_a_zero(
     assert amounts[names.index(("text", "- rejected (1 not readable)"))] is None
     assert ("text", "not readable") in book.column("Breaks", "Amount is")
     assert any(cell and str(cell[1]).startswith(told) for cell in book.column("Breaks", "Note"))
+
+
+def test_no_table_has_a_zero_for_it(workspace: Workspace, tmp_path: Path) -> None:
+    done = reconciled(workspace, tmp_path, line(1, amount='"12,50"'), line(2, day=12, amount="x"))
+    book = Book((done.written.folder / "report.xlsx").read_bytes())
+    figures = book.column("Control totals", "Figure")
+    at = figures.index(("text", "PaidAmount (1 not readable)"))
+    assert book.column("Control totals", "Extract")[at] is None
+    stages = list(zip(book.column("Chain", "Figure"), book.column("Chain", "Stage"), strict=True))
+    at = stages.index((("text", "PaidAmount"), ("text", "delivered (1 not readable)")))
+    assert book.column("Chain", "Value")[at] is None
+    late = book.column("After the cut-off", "Amount field").index(("text", "PaidAmount"))
+    assert book.column("After the cut-off", "Amount")[late] is None
+    page = (done.written.folder / "report.html").read_text(encoding="utf-8")
+    chain, ageing = (page.split(f'id="{name}"')[1].split("</section>")[0] for name in SECTIONS)
+    assert ">not readable<" in chain
+    assert "REJECTED <small>not readable</small>" in ageing
+
+
+READABLE = [
+    # amount, rows, how many of these have none that can be read, what is told
+    ("0", 1, 1, None),
+    ("0", -1, 1, None),
+    ("0", 3, 1, "0"),
+    ("5", 2, 2, "5"),
+    ("0", 0, 0, "0"),
+    ("-7", -3, 2, "-7"),
+]
+
+
+@pytest.mark.parametrize(("amount", "rows", "unreadable", "told"), READABLE)
+def test_a_sum_of_some_that_can_be_read_is_told(
+    amount: str, rows: int, unreadable: int, told: str | None
+) -> None:
+    line = ProofLine("- rejected", rows, Decimal(amount), unreadable=unreadable)
+    assert amount_of(line) == (None if told is None else Decimal(told))
 
 
 @pytest.mark.long

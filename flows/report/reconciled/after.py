@@ -19,7 +19,7 @@ from flows.report.reconciled.table import (
     ReportTable,
     TableRow,
 )
-from flows.report.reconciled.words import currency_label, sources
+from flows.report.reconciled.words import currency_label, readable, sources
 from flows.report.spelling import record_title, ungrouped
 from flows.steps.reconcile.cut_off import AfterLine
 from flows.steps.reconcile.report import ReconciliationReport
@@ -107,8 +107,8 @@ def after(report: ReconciliationReport) -> ReportTable:
         head = (record_title(line.record), _currency(report, line.record, line.currency))
         of = (sources(line.side), line.rows, line.first, line.last)
         rows += [
-            TableRow((*head, *of, name, amount, line.unreadable.get(name)))
-            for name, amount in line.amounts.items()
+            TableRow((*head, *of, name, _readable(line, name), line.unreadable.get(name)))
+            for name in line.amounts
         ] or [TableRow((*head, *of, None, None, None))]
     return ReportTable("after", TITLE, columns, rows, groups=2, none=NONE)
 
@@ -137,9 +137,11 @@ def _fields(record: str) -> tuple[str, ...]:
 def _money(line: AfterLine) -> Decimal | None:
     """Its first amount, where any row has one that can be read."""
     name = next(iter(line.amounts), None)
-    if name is None or (line.unreadable.get(name) == line.rows and not line.amounts[name]):
-        return None
-    return line.amounts[name]
+    return None if name is None else _readable(line, name)
+
+
+def _readable(line: AfterLine, name: str) -> Decimal | None:
+    return readable(line.amounts[name], line.rows, line.unreadable.get(name, 0))
 
 
 def _unreadable(line: AfterLine) -> int:

@@ -1,6 +1,7 @@
 """The annexes as tables: rates, plans, debts, batches, tolerances, causes, exclusions."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Protocol, TypeVar
 
@@ -22,11 +23,15 @@ from flows.report.reconciled.table import (
 )
 from flows.report.reconciled.words import currency_label
 from flows.report.spelling import record_title
+from flows.steps.breaks.causes import MOST_MONEY
 from flows.steps.reconcile.report import ReconciliationReport
 
 
 def rates(report: ReconciliationReport) -> ReportTable:
-    """Every rate that payments used, a line per currency paid under it."""
+    """Every rate that payments used, a line per currency paid under it.
+
+    What is told of all payments of a rate stands in its first line, so that columns add up.
+    """
     columns = (
         ReportColumn("Rate", TEXT, 14),
         TENANT,
@@ -42,6 +47,7 @@ def rates(report: ReconciliationReport) -> ReportTable:
         ReportColumn("Flags", WORD, 30),
         ReportColumn("Nearest rate", TEXT, 14),
         ReportColumn("Effect of nearest", MONEY, 18),
+        ReportColumn("Effect in", WORD, 14),
     )
     rows = []
     for one in flagged_first(report.rates):
@@ -49,26 +55,14 @@ def rates(report: ReconciliationReport) -> ReportTable:
         paid: list[tuple[str | None, Decimal | None]] = [
             (currency_label(report, currency), amount) for currency, amount in one.amounts.items()
         ]
-        for currency, amount in paid or [(None, None)]:
-            rows.append(
-                TableRow(
-                    (
-                        one.rate,
-                        one.tenant,
-                        *pair,
-                        one.value,
-                        one.effective,
-                        one.payments,
-                        currency,
-                        amount,
-                        one.age_min,
-                        one.age_max,
-                        ", ".join(one.flags),
-                        one.nearest,
-                        one.rerated,
-                    )
-                )
-            )
+        into = currency_label(report, one.rerated_in) if one.rerated_in else None
+        head = (one.rate, one.tenant, *pair, one.value, one.effective)
+        flags = ", ".join(one.flags)
+        told = (one.age_min, one.age_max, flags, one.nearest, one.rerated, into)
+        later = (None, None, flags, None, None, None)
+        for place, (currency, amount) in enumerate(paid or [(None, None)]):
+            payments = None if place else one.payments
+            rows.append(TableRow((*head, payments, currency, amount, *(later if place else told))))
     none = "No payment used a rate."
     return _annex(report, "rates", "Exchange rates used", columns, rows, none)
 
@@ -184,7 +178,9 @@ def causes(report: ReconciliationReport) -> ReportTable:
             for key in sorted(one.counts, key=lambda key: (len(key), key))
         ]
     none = "No two breaks read as one cause."
-    return _annex(report, "causes", "Cause groups", columns, rows, none)
+    annex = _annex(report, "causes", "Cause groups", columns, rows, none)
+    chosen = f"those of most breaks are, and in each currency the {MOST_MONEY} of most money"
+    return replace(annex, chosen=chosen)
 
 
 def excluded(report: ReconciliationReport) -> ReportTable:

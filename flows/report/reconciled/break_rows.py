@@ -2,26 +2,30 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
+from decimal import Decimal
 from functools import reduce
 
 import polars as pl
 
-from flows.report.reconciled.checks import DIGITS
+from flows.report.reconciled.checks import DIGITS, survives
 from flows.report.spelling import visible
 from flows.steps.frames.beyond import beside
 from schemas.amounts import BEYOND
+from schemas.counting import quantity
 
 CHUNK = 5_000
 EPOCH = date(1899, 12, 30)
 """Day 0 of a spreadsheet; days before March 1900 are counted differently by different ones."""
 FIRST_DAY = date(1900, 3, 1)
 LONGEST = 32_000
-"""Characters of a cell."""
+"""Characters of a cell, as they are shown; a spreadsheet takes few more."""
 
-_UNFIT = "[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]"
-"""What XML cannot hold."""
+_UNSEEN = r"[[\p{C}\p{Z}]--[ ]]"
+"""What breaks, hides or reorders a line, or is nothing that XML holds."""
 _NO_CHARACTERS = {0xFFFE: r"\ufffe", 0xFFFF: r"\uffff"}
-_SPECIAL = "[\x00-\x08\x0b-\x1f&<>\ufffe\uffff]|_x"
+_SHORT = rf"^-?[0-9.]{{1,{DIGITS}}}$"
+"""Numbers, as texts, that a cell holds for certain."""
+_SPECIAL = rf"{_UNSEEN}|[&<>]|_x"
 """What has to be written another way; most columns have none of it."""
 
 
@@ -54,15 +58,19 @@ def letter(column: int) -> str:
 
 
 def cell_text(text: str) -> str:
-    """Text that any spreadsheet can hold: what it cannot is spelled out."""
-    return visible(text).translate(_NO_CHARACTERS)
+    """Text that any spreadsheet can hold: what it cannot is spelled out, what is cut is counted."""
+    shown = visible(text).translate(_NO_CHARACTERS)
+    if len(shown) <= LONGEST:
+        return shown
+    return f"{shown[:LONGEST]}... ({quantity(len(text), 'character')})"
 
 
 def _cell(name: str, values: pl.Series, column: str, style: str, beyond: pl.Series) -> pl.Expr:
     head = (pl.lit(f'<c r="{column}'), pl.col("_row"), pl.lit(f'" s="{style}"'))
-    text = pl.lit(values).cast(pl.String)
+    texts = values.cast(pl.String)
     if isinstance(values.dtype, pl.Decimal):
-        text = pl.coalesce(pl.lit(beyond), text.str.replace(r"\.?0+$", ""))
+        texts = beyond.zip_with(beyond.is_not_null(), texts.str.replace(r"\.?0+$", ""))
+    text = pl.lit(texts)
     as_text = pl.concat_str(
         *head, pl.lit(' t="inlineStr"><is><t xml:space="preserve">'), text, pl.lit("</t></is></c>")
     )
@@ -74,9 +82,15 @@ def _cell(name: str, values: pl.Series, column: str, style: str, beyond: pl.Seri
         cell = pl.when(pl.lit(values) >= FIRST_DAY).then(number).otherwise(as_text)
     else:
         number = pl.concat_str(*head, pl.lit("><v>"), text, pl.lit("</v></c>"))
-        significant = text.str.replace_all(r"[-.]", "").str.replace(r"^0+", "").str.len_chars()
-        cell = pl.when(significant <= DIGITS).then(number).otherwise(as_text)
+        cell = pl.when(_held(texts)).then(number).otherwise(as_text)
     return cell.fill_null("").alias(f"_{name}")
+
+
+def _held(texts: pl.Series) -> pl.Series:
+    """Which numbers a cell holds; few are long, and only those are looked at one by one."""
+    short = texts.str.contains(_SHORT)
+    long = texts.filter(~short).unique()
+    return short | texts.is_in([text for text in long if survives(Decimal(text))])
 
 
 def _escaped(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
@@ -89,16 +103,15 @@ def _escaped(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
             [text.str.contains(_SPECIAL).any() for text in texts],
         )
     )
-    cut = frame.with_columns(
-        pl.col(name).str.slice(0, LONGEST) for name, is_long in long.items() if is_long
-    )
-    return cut.with_columns(_marked(cut[name]) for name, found in special.items() if found)
+    odd = [name for name in special if special[name] or long[name]]
+    return frame.with_columns(_marked(frame[name]) for name in odd)
 
 
 def _marked(values: pl.Series) -> pl.Series:
-    unfit = values.str.contains(_UNFIT).fill_null(value=False)
+    unfit = values.str.contains(_UNSEEN) | (values.str.len_chars() > LONGEST)
     if unfit.any():
-        values = values.zip_with(~unfit, values.map_elements(cell_text, pl.String))
+        texts = values.filter(unfit).unique()
+        values = values.replace(texts, pl.Series([cell_text(text) for text in texts]))
     return reduce(
         lambda text, one: text.str.replace_all(one[0], one[1], literal=True),
         _MARKS.items(),
@@ -107,4 +120,4 @@ def _marked(values: pl.Series) -> pl.Series:
     )
 
 
-_MARKS: Mapping[str, str] = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "_x000D_"}
+_MARKS: Mapping[str, str] = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}

@@ -6,7 +6,7 @@ import zipfile
 
 import polars as pl
 
-from flows.report.reconciled.break_rows import letter, rows_xml
+from flows.report.reconciled.break_rows import LONGEST, letter, rows_xml
 from flows.report.reconciled.table import (
     COUNT,
     CURRENCY,
@@ -19,6 +19,7 @@ from flows.report.reconciled.table import (
     ReportColumn,
 )
 from flows.report.reconciled.words import currency_label, sources
+from flows.report.spelling import apart
 from flows.steps.frames.beyond import beyond_of
 from flows.steps.frames.light import as_texts
 from flows.steps.reconcile.report import ReconciliationReport
@@ -27,6 +28,8 @@ from schemas.counting import agree, quantity
 
 MOST = 100_000
 """Breaks the workbook lists; it says where the rest is."""
+SURE = LONGEST // 8
+"""Characters of a text that a cell has room for, also where each of them is spelled out."""
 ZIPPED = (1980, 1, 1, 0, 0, 0)
 BREAK_COLUMNS: tuple[tuple[str, ReportColumn], ...] = (
     ("id", ReportColumn("Break", WORD, 18)),
@@ -66,9 +69,24 @@ def columns_of(report: ReconciliationReport, frame: pl.DataFrame) -> pl.DataFram
     labels = {key: currency_label(report, key) for key in top["currency"].unique()}
     sides = {side: sources(side) for side in top["side"].unique()}
     shown = [name for name, _ in BREAK_COLUMNS]
-    return top.select(*shown, *(name + BEYOND for name in beyond_of(top, shown))).with_columns(
-        pl.col("currency").replace(labels), pl.col("side").replace(sides)
+    return _told_apart(
+        top.select(*shown, *(name + BEYOND for name in beyond_of(top, shown))).with_columns(
+            pl.col("currency").replace(labels), pl.col("side").replace(sides)
+        )
     )
+
+
+def _told_apart(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows whose values differ only far behind their beginning, with these from there on."""
+    expected, found = pl.col("expected"), pl.col("found")
+    begin = expected.str.slice(0, SURE) == found.str.slice(0, SURE)
+    alike = begin & (expected != found) & (expected.str.len_chars() >= SURE)
+    if not rows.select(alike.any()).item():
+        return rows
+    pairs = zip(rows.select(alike).to_series(), rows["expected"], rows["found"], strict=True)
+    told = [apart(one, other, SURE) if odd else (one, other) for odd, one, other in pairs]
+    names = ("expected", "found")
+    return rows.with_columns(pl.DataFrame(told, dict.fromkeys(names, pl.String), orient="row"))
 
 
 def with_breaks(book: bytes, name: str, frame: pl.DataFrame, left: int) -> bytes:

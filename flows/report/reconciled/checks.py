@@ -13,6 +13,8 @@ from flows.steps.frames.beyond import exact_sum
 
 DIGITS = 15
 """Digits every spreadsheet keeps of a number; a longer one is written as text."""
+LEAST, MOST = Decimal("1e-307"), Decimal("9.9e307")
+"""Sizes of numbers that every spreadsheet takes; what is smaller or larger is written as text."""
 
 
 class Term(NamedTuple):
@@ -33,16 +35,18 @@ class Check(NamedTuple):
     """The sum, exact."""
     holds: bool
     fits: bool
-    """Whether a spreadsheet holds every term exactly."""
+    """Whether a spreadsheet holds every term and the sum exactly."""
     counts: bool
     """Whether the figure is a number of things and no money."""
 
 
 def survives(value: int | Decimal) -> bool:
-    """Whether a spreadsheet holds the number to its last digit."""
+    """Whether a spreadsheet holds the number, and to its last digit."""
+    number = Decimal(value)
     # Normalising would round to the digits of the context first.
-    digits = "".join(map(str, Decimal(value).as_tuple().digits))
-    return len(digits.strip("0")) <= DIGITS
+    digits = "".join(map(str, number.as_tuple().digits)).strip("0")
+    held = number.is_finite() and len(digits) <= DIGITS
+    return held and (not number or LEAST <= number.copy_abs() <= MOST)
 
 
 def checks(table: ReportTable) -> list[tuple[Check, ...]]:
@@ -79,7 +83,7 @@ def _check(rows: Sequence[TableRow], place: int, column: int, terms: Iterable[Te
         terms=terms,
         value=total,
         holds=total == _number(written),
-        fits=all(survives(value) for value in (*values, _number(written))),
+        fits=all(survives(value) for value in (*values, total, _number(written))),
         counts=isinstance(written, int),
     )
 

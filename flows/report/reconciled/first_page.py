@@ -22,9 +22,10 @@ from flows.report.reconciled.table import (
     ReportTable,
     TableRow,
 )
-from flows.report.reconciled.tables import idle
+from flows.report.reconciled.tables import idle, nothing_compared
 from flows.report.reconciled.words import ALWAYS, GLOSSARY, NOT_READABLE, amount_of, currency_label
 from flows.report.spelling import record_title, ungrouped
+from flows.steps.breaks.causes import MOST_MONEY
 from flows.steps.frames.beyond import exact_sum
 from flows.steps.reconcile.changes import HASH, method_rows
 from flows.steps.reconcile.report import AsideLine, ReconciliationReport
@@ -33,8 +34,6 @@ from flows.steps.reconcile.signed import LATE
 from flows.steps.reconcile.totals import Proof
 from schemas.amounts import BEYOND
 
-CAUSES = 5
-"""Causes on page one, of open breaks and of accepted ones."""
 OUTGROWN = 10
 """Breaks on page one that are not what was accepted."""
 MONEY_NOTE = (
@@ -149,7 +148,7 @@ def top_causes(report: ReconciliationReport) -> ReportTable:
             )
         )
         for pool, causes in pooled_causes(report).items()
-        for one in sorted(causes.values(), key=attrgetter("most"))[:CAUSES]
+        for one in sorted(causes.values(), key=attrgetter("most"))[:MOST_MONEY]
         for currency, share in sorted(one.shares.items(), key=lambda each: (len(each[0]), each[0]))
     ]
     none = "No two breaks read as one cause."
@@ -323,7 +322,7 @@ def totals(report: ReconciliationReport) -> ReportTable:
             )
         )
     return ReportTable(
-        "totals", "Totals per currency", columns, rows, none="No amount was compared."
+        "totals", "Totals per currency", columns, rows, none=nothing_compared(report)
     )
 
 

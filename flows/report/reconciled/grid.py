@@ -12,7 +12,6 @@ from flows.report.reconciled.table import (
     ReportColumn,
     ReportTable,
     TableRow,
-    not_listed,
 )
 from flows.report.reconciled.tables import has_unreadable, unexplained
 from flows.report.reconciled.tables import idle as is_idle
@@ -21,6 +20,7 @@ from flows.report.reconciled.words import (
     NOT_READABLE,
     amount_told,
     currency_label,
+    readable,
     side_told,
     with_unreadable,
 )
@@ -104,7 +104,7 @@ def grid(table: ReportTable) -> Grid:
         groups=tuple(GridGroup(heading, tuple(lines)) for heading, lines in groups.items()),
         left=len(table.rows) - len(shown_rows),
         none=table.none,
-        not_listed=not_listed(table.left) if table.left else "",
+        not_listed=table.not_listed,
     )
 
 
@@ -252,13 +252,13 @@ def _chain(
 def _figures(lines: Sequence[ChainLine]) -> Iterable[GridLine]:
     def told(
         name: str,
-        values: Sequence[int | Decimal],
+        values: Sequence[int | Decimal | None],
         changes: Sequence[int | Decimal],
         residuals: Sequence[int | Decimal],
     ) -> GridLine:
         cells = [
             GridEntry(
-                digits(value),
+                NOT_READABLE if value is None else digits(value),
                 line.stage,
                 "n bad" if residual else "n",
                 _under(
@@ -282,7 +282,10 @@ def _figures(lines: Sequence[ChainLine]) -> Iterable[GridLine]:
         zero = Decimal(0)
         yield told(
             name,
-            [line.amounts.get(name, zero) for line in lines],
+            [
+                readable(line.amounts.get(name, zero), line.rows, line.unreadable.get(name, 0))
+                for line in lines
+            ],
             [line.amounts_change.get(name, zero) for line in lines],
             [line.residual.get(name, zero) for line in lines],
         )

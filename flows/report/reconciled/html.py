@@ -31,7 +31,7 @@ from flows.report.reconciled.words import (
     verdict_of,
     with_unreadable,
 )
-from flows.report.spelling import digits, record_title, shortened, visible
+from flows.report.spelling import apart, digits, record_title, visible
 from flows.report.template import template
 from flows.steps.breaks.ageing import BUCKETS
 from flows.steps.frames.beyond import exact_sum
@@ -53,6 +53,8 @@ POLICY = (
 class Listed(NamedTuple):
     line: BreakLine
     currency: str
+    expected: str | None
+    found: str | None
     ranks: str
     """Its place in every order the list can be sorted in."""
 
@@ -75,6 +77,8 @@ def render_html(report: ReconciliationReport) -> str:
         chains=chains(report),
         statements=statements(report),
         idle=idle(report),
+        nothing_compared=tables.nothing_compared(report),
+        nothing_between=tables.NOTHING_BETWEEN,
         status_bars=_status_bars(report),
         statuses=_status_legend(report),
         classes=chart.by_class(report.breaks),
@@ -107,7 +111,6 @@ def _template() -> Template:
         "reconciled/page.html.jinja",
         signed=lambda value: digits(value, signed=True),
         amount_told=amount_told,
-        value=lambda text: shortened(text, VALUE),
         title_of=record_title,
         says=code_title,
         source=sources,
@@ -194,7 +197,12 @@ def _listed(report: ReconciliationReport, breaks: Sequence[BreakLine]) -> list[L
             rank[place] = position
         ranks.append(rank)
     return [
-        Listed(one, currency_label(report, one.currency), " ".join(str(r[place]) for r in ranks))
+        Listed(
+            one,
+            currency_label(report, one.currency),
+            *apart(one.expected, one.found, VALUE),
+            " ".join(str(r[place]) for r in ranks),
+        )
         for place, one in enumerate(breaks)
     ]
 

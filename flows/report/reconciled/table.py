@@ -61,14 +61,17 @@ class ReportTable:
     """What stands in place of a table without lines."""
     left: int = 0
     """Lines that the report does not have."""
+    chosen: str = "those with flags, then the largest come first"
+    """How those were chosen that it has."""
 
-
-def not_listed(left: int) -> str:
-    """What is said below the lines of a table that would have `left` more."""
-    return (
-        f"{quantity(left, 'more line')} {agree(left, 'is', 'are')} not listed: those with flags, "
-        "then the largest come first. All records are in records.parquet, all breaks in breaks.csv."
-    )
+    @property
+    def not_listed(self) -> str:
+        """What is said below the lines of a table that would have more; empty: it has all."""
+        if not self.left:
+            return ""
+        more = f"{quantity(self.left, 'more line')} {agree(self.left, 'is', 'are')} not listed"
+        where = "All records are in records.parquet, all breaks in breaks.csv."
+        return f"{more}: {self.chosen}. {where}"
 
 
 WORD, TEXT, NUMBER = ColumnKind.WORD, ColumnKind.TEXT, ColumnKind.NUMBER

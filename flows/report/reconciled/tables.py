@@ -35,9 +35,11 @@ from flows.report.reconciled.table import (
 )
 from flows.report.reconciled.verdicts import word_of
 from flows.report.reconciled.words import (
+    NOT_READABLE,
     STATUSES,
     amount_of,
     currency_label,
+    readable,
     sources,
     with_unreadable,
 )
@@ -50,6 +52,8 @@ from flows.steps.reconcile.totals import ChainLine, Proof, ProofLine
 from schemas.breaks import Money
 from schemas.tables import EXTRACTS
 
+NOTHING_BETWEEN = "Zero on both sides, with nothing between"
+"""What is told of proofs that have nothing to prove."""
 INPUTS = {
     "name": ReportColumn("File", TEXT, 40),
     "record": RECORD,
@@ -154,7 +158,12 @@ def chain(report: ReconciliationReport) -> ReportTable:
             ("Hash total of keys", one.keys, None, None),
         ]
         figures += [
-            (name, value, _of(one.amounts_change, name), _of(one.residual, name))
+            (
+                name,
+                readable(value, one.rows, one.unreadable.get(name, 0)),
+                _of(one.amounts_change, name),
+                _of(one.residual, name),
+            )
             for name, value in one.amounts.items()
         ]
         rows += [
@@ -196,13 +205,13 @@ def controls(report: ReconciliationReport) -> ReportTable:
         )
         rows.append(TableRow((*head, "Records", *counted), bad=bool(one.residual_rows)))
         for name, expected in one.expected.items():
-            found = _of(one.found, name)
+            found, unread = _of(one.found, name), one.unreadable.get(name, 0)
             rows.append(
                 TableRow(
                     (
                         *head,
-                        with_unreadable(name, one.unreadable.get(name, 0)),
-                        expected,
+                        with_unreadable(name, unread),
+                        readable(expected, one.expected_rows, unread),
                         found,
                         exact_sum((found, expected.copy_negate())),
                         _of(one.explained, name),
@@ -249,8 +258,15 @@ def has_unreadable(one: Proof) -> bool:
 
 
 def idle(one: Proof) -> bool:
-    """Whether a proof has nothing to prove: zero on both sides, and nothing between."""
-    return not one.unexplained and not any(line.amount or line.unreadable for line in one.lines)
+    """Whether a proof has nothing to prove: zero on both sides, and no record between."""
+    between = any(line.rows for line in one.lines[1:-2])
+    money = any(line.amount or line.unreadable for line in one.lines)
+    return not (one.unexplained or between or money)
+
+
+def nothing_compared(report: ReconciliationReport) -> str:
+    """What is said where no proof has anything to prove."""
+    return f"{NOTHING_BETWEEN}." if report.proofs else "No amount was compared."
 
 
 def roll_forward(report: ReconciliationReport) -> ReportTable:
@@ -320,7 +336,7 @@ def ageing(report: ReconciliationReport) -> ReportTable:
     rows: list[TableRow] = []
     for one in report.ageing:
         head = (one.code, currency_label(report, one.currency))
-        figure = "not readable" if one.basis == Money.UNREADABLE else "breaks"
+        figure = NOT_READABLE if one.basis == Money.UNREADABLE else "breaks"
         rows.append(TableRow((*head, figure, *one.counts, sum(one.counts))))
         if one.basis not in (Money.NONE, Money.UNREADABLE):
             rows.append(TableRow((*head, one.basis, *one.amounts, exact_sum(one.amounts))))

@@ -16,7 +16,7 @@ from flows.report.reconciled.words import (
     verdict_of,
     with_unreadable,
 )
-from flows.report.spelling import digits, neutral, record_title, shortened, visible
+from flows.report.spelling import apart, digits, neutral, record_title, shortened, visible
 from flows.report.text import WIDTH, section, typewritten, wrapped
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.reported_breaks import BreakLine
@@ -163,7 +163,8 @@ def _break(report: ReconciliationReport, one: BreakLine) -> Iterator[str]:
     if one.tenant is not None and not one.key.endswith(f"/{one.tenant}"):
         told.append(f"tenant {one.tenant}")
     if one.expected is not None or one.found is not None:
-        told.append(f"expected {_value(one.expected)}, found {_value(one.found)}")
+        expected, found = map(_value, apart(one.expected, one.found, VALUE))
+        told.append(f"expected {expected}, found {found}")
     if one.basis == NOT_READABLE:
         told.append(shortened(one.note, 2 * VALUE))
     if one.file:
@@ -208,7 +209,7 @@ def _told(line: ProofLine) -> str:
 
 
 def _value(text: str | None) -> str:
-    return "nothing" if text is None else f'"{shortened(text, VALUE)}"'
+    return "nothing" if text is None else f'"{text}"'
 
 
 def _left(all_of: int, most: int) -> Iterator[str]:

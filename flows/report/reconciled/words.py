@@ -88,9 +88,15 @@ def currency_label(report: ReconciliationReport, currency: str) -> str:
     return f"{visible(currency)} {neutral(code, 20)}" if code else f"currency {visible(currency)}"
 
 
+def readable(amount: Decimal, rows: int, unreadable: int) -> Decimal | None:
+    """The money of some rows; None where none of them has an amount that can be read."""
+    none = unreadable and unreadable >= abs(rows) and not amount
+    return None if none else amount
+
+
 def amount_of(line: ProofLine) -> Decimal | None:
-    """The money of a line of a statement; None where none of its amounts can be read."""
-    return None if line.unreadable and not line.amount else line.amount
+    """The money of a line of a statement."""
+    return readable(line.amount, line.rows, line.unreadable)
 
 
 def amount_told(line: ProofLine) -> str:

@@ -14,7 +14,7 @@ from flows.report.reconciled.break_rows import cell_text, letter
 from flows.report.reconciled.break_sheet import BREAK_COLUMNS, MOST, columns_of, with_breaks
 from flows.report.reconciled.checks import Check, checked_columns, checks
 from flows.report.reconciled.data import breaks_frame
-from flows.report.reconciled.table import NUMERIC, ColumnKind, ReportColumn, ReportTable, not_listed
+from flows.report.reconciled.table import NUMERIC, ColumnKind, ReportColumn, ReportTable
 from flows.report.reconciled.tables import tables
 from flows.report.reconciled.workbook_cells import (
     SHEETS,
@@ -77,7 +77,7 @@ def _table(
         left = len(table.rows) - len(rows)
         notes.append(f"{quantity(left, 'more line')} {agree(left, 'is', 'are')} in totals.json.")
     if table.left:
-        notes.append(not_listed(table.left))
+        notes.append(table.not_listed)
     for line, note in enumerate(notes, len(rows) + 1):
         sheet.write_string(line, 0, note, formats["note"])
 
@@ -123,7 +123,7 @@ def _recomputed(
     for check in found:
         place = first + again.index(check.column)
         if not check.fits:
-            sheet.write_string(line, place, "more digits than a cell holds", formats["note"])
+            sheet.write_string(line, place, "more than a cell holds", formats["note"])
             continue
         terms = "".join(
             f"{'+' if term.sign > 0 else '-'}{letter(term.column)}{term.row + 2}"

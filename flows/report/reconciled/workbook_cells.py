@@ -13,7 +13,9 @@ from xlsxwriter.worksheet import Worksheet  # type: ignore[import-untyped]
 from flows.report.reconciled.break_rows import FIRST_DAY, LONGEST, cell_text
 from flows.report.reconciled.checks import survives
 from flows.report.reconciled.table import Cell, ColumnKind
+from flows.report.spelling import ungrouped
 from flows.steps.totals import plain
+from schemas.amounts import MOST_CHARACTERS
 
 SHEETS: Mapping[str, str] = {
     "truths": "Sources",
@@ -133,7 +135,7 @@ def write_cell(
                 sheet.write_blank(line, place, None, formats[look])
         case str():
             shown = cell_text(cell) if kind is not ColumnKind.TEXT else whole(cell)
-            sheet.write_string(line, place, shown[:LONGEST], formats[look])
+            sheet.write_string(line, place, shown, formats[look])
         case date():
             write_day(sheet, line, place, cell, formats[look])
         case int() | Decimal():
@@ -146,7 +148,13 @@ def write_cell(
             if survives(cell):
                 sheet.write_number(line, place, float(cell), formats[look])
             else:
-                sheet.write_string(line, place, plain(Decimal(cell)), formats[ColumnKind.WORD])
+                sheet.write_string(line, place, number_text(cell), formats[ColumnKind.WORD])
+
+
+def number_text(value: int | Decimal) -> str:
+    """A number that a cell does not hold, in plain digits as long as these can be read."""
+    text = plain(Decimal(value))
+    return cell_text(text if len(text) <= MOST_CHARACTERS else ungrouped(value))
 
 
 def write_day(sheet: Worksheet, line: int, place: int, day: date, look: Format) -> None:
@@ -159,8 +167,8 @@ def write_day(sheet: Worksheet, line: int, place: int, day: date, look: Format) 
 
 
 def whole(text: str) -> str:
-    """Delivered text as it is, but for what a spreadsheet cannot hold."""
-    return text if text.isprintable() else cell_text(text)
+    """Delivered text as it is, but for what is not seen or a spreadsheet cannot hold."""
+    return text if text.isprintable() and len(text) <= LONGEST else cell_text(text)
 
 
 def make_high(sheet: Worksheet, line: int, texts: Iterable[tuple[str, float]]) -> None:

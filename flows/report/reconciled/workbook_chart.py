@@ -1,17 +1,21 @@
 """The sheet of charts: the workbook's own, over figures that stand beside them."""
 
+from collections.abc import Iterable
 from decimal import Decimal
 
 import xlsxwriter  # type: ignore[import-untyped]
 from xlsxwriter.worksheet import Worksheet  # type: ignore[import-untyped]
 
 from flows.report.reconciled.chart import AGES, DOWN, EXPECTED, FOUND, TOTAL, UP, ages_by_class
+from flows.report.reconciled.checks import survives
 from flows.report.reconciled.words import currency_label
+from flows.report.reconciled.workbook_cells import number_text
 from flows.report.spelling import record_title
 from flows.steps.breaks.ageing import BUCKETS
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.roll_forward import RollForward
 from flows.steps.reconcile.totals import Proof
+from schemas.amounts import EXACT
 
 NAME = "Charts"
 WIDTH, HEIGHT = 720, 300
@@ -63,8 +67,8 @@ def _sides(
     currency = currency_label(report, proof.currency)
     title = f"{record_title(proof.record)} {proof.field}, {currency}"
     sheet.write_row(line, 0, [title, "extract", "target"])
-    totals = [float(proof.lines[0].amount), float(proof.lines[-1].amount)]
-    sheet.write_row(line + 1, 0, ["total", *totals])
+    if not _write(sheet, line + 1, "total", (proof.lines[0].amount, proof.lines[-1].amount)):
+        return _not_drawn(sheet, line + 2)
     chart = book.add_chart({"type": "bar"})
     for place, colour in ((1, EXPECTED), (2, FOUND)):
         chart.add_series(_series(place, line, line + 1, colour))
@@ -78,7 +82,7 @@ def _falls(forward: RollForward) -> bool:
     """Whether a waterfall of columns can show it: there is something, and never below zero."""
     reached = Decimal(0)
     for one in forward.lines:
-        reached = one.amount if one.total else reached + one.amount
+        reached = one.amount if one.total else EXACT.add(reached, one.amount)
         if reached < 0:
             return False
     return any(one.amount for one in forward.lines)
@@ -93,21 +97,23 @@ def _waterfall(
 ) -> int:
     title = f"Roll-forward of open breaks, {currency_label(report, forward.currency)}"
     sheet.write_row(line, 0, [title, "below", "stands", "added", "gone"])
-    reached = Decimal(0)
+    reached, drawn = Decimal(0), True
     shown = [one for one in forward.lines if one.total or one.amount]
     for offset, one in enumerate(shown, 1):
-        after = one.amount if one.total else reached + one.amount
+        after = one.amount if one.total else EXACT.add(reached, one.amount)
         below = Decimal(0) if one.total else min(reached, after)
-        step = after - reached
+        step = EXACT.subtract(after, reached)
         parts = (
             below,
             one.amount if one.total else Decimal(0),
             step if step > 0 and not one.total else Decimal(0),
-            -step if step < 0 and not one.total else Decimal(0),
+            step.copy_negate() if step < 0 and not one.total else Decimal(0),
         )
-        sheet.write_row(line + offset, 0, [one.text.split(":")[0], *map(float, parts)])
+        drawn &= _write(sheet, line + offset, one.text.split(":")[0], parts)
         reached = after
     last = line + len(shown)
+    if not drawn:
+        return _not_drawn(sheet, last + 1)
     chart = book.add_chart({"type": "column", "subtype": "stacked"})
     for place, colour in ((1, None), (2, TOTAL), (3, UP), (4, DOWN)):
         chart.add_series({**_series(place, line, last, colour), "gap": 40})
@@ -115,6 +121,24 @@ def _waterfall(
     chart.set_y_axis({"num_format": "#,##0", "major_gridlines": GRID})
     _placed(sheet, chart, title, last + 2)
     return last + 3 + LINES
+
+
+def _write(sheet: Worksheet, line: int, name: str, figures: Iterable[Decimal]) -> bool:
+    """A line of figures; gives whether cells hold them all: what is text cannot be drawn."""
+    sheet.write_string(line, 0, name)
+    drawn = True
+    for place, figure in enumerate(figures, 1):
+        if survives(figure):
+            sheet.write_number(line, place, float(figure))
+        else:
+            sheet.write_string(line, place, number_text(figure))
+            drawn = False
+    return drawn
+
+
+def _not_drawn(sheet: Worksheet, line: int) -> int:
+    sheet.write_string(line, 0, "Not drawn: more than a cell holds.")
+    return line + 2
 
 
 def _series(place: int, head: int, last: int, colour: str | None) -> dict[str, object]:

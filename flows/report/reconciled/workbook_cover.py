@@ -5,7 +5,7 @@ from datetime import date
 
 from xlsxwriter.worksheet import Worksheet  # type: ignore[import-untyped]
 
-from flows.report.reconciled.break_rows import LONGEST, cell_text, letter
+from flows.report.reconciled.break_rows import cell_text, letter
 from flows.report.reconciled.checks import Check, checked_columns
 from flows.report.reconciled.first_page import MONEY_NOTE, parts, to_sign, totals
 from flows.report.reconciled.table import NUMERIC, Cell, ColumnKind, ReportTable
@@ -98,7 +98,7 @@ def _small(sheet: Worksheet, line: int, table: ReportTable, formats: Formats) ->
         for place, (cell, column) in enumerate(zip(row.cells, table.columns, strict=True)):
             if isinstance(cell, str):
                 shown = whole(cell) if column.kind is ColumnKind.TEXT else cell_text(cell)
-                sheet.write_string(line, place, shown[:LONGEST], formats["cell"])
+                sheet.write_string(line, place, shown, formats["cell"])
             else:
                 write_cell(sheet, line, place, cell, column.kind, formats)
     return line + 1

@@ -7,6 +7,7 @@ are tried one by one, and of each break only the best one so far is kept.
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -17,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from flows.steps.breaks.conversions import conversions
-from flows.steps.breaks.make import LINES, about_one_record, joined, left_of, money
+from flows.steps.breaks.make import LINES, about_one_record, joined, money
 from flows.steps.breaks.match_breaks import line_key
 from flows.steps.breaks.money import BASIS, COUNTED, COUNTED_BEYOND, counted
 from flows.steps.breaks.patterns import (
@@ -39,6 +40,7 @@ from flows.steps.frames.beyond import exact_sum
 from flows.steps.frames.parts import PartedRows, columns_of, parts_of
 from schemas.breaks import Money
 from schemas.frame_types import WORD
+from schemas.life import BreakState
 from schemas.own_checks import TIMES
 from schemas.tables import EXTRACTS
 
@@ -46,6 +48,8 @@ Moments = Callable[[pl.DataFrame], pl.DataFrame]
 """When the records of some breaks happened: record, key and at."""
 Numbers = NDArray[np.int64]
 NONE = -1
+MOST_MONEY = 5
+"""Causes that reports name first: of most money, of open and of accepted breaks."""
 _NAMED = ("code", "record", "field")
 _VALUES = (*_NAMED, "expected", "found")
 """What breaks are told by, and what their values are told by."""
@@ -75,7 +79,7 @@ class Causes:
     of: pl.DataFrame
     """`id` of each break, in their order, and `cause`: null where it has none."""
     lines: tuple[CauseLine, ...]
-    """The largest first, at most `LINES`."""
+    """Those of most breaks first: `LINES` of these, and with them each that has most money."""
     left: int = 0
     """How many more there are."""
 
@@ -103,11 +107,9 @@ def find_causes(
     causes = chosen.groups.select(pl.Series("cause", names, pl.String), "title")
     group = pl.Series("group", chosen.group).replace(NONE, None).cast(pl.UInt32)
     of = pl.DataFrame([causes["cause"].gather(group), group])
-    return Causes(
-        ids.hstack(of.select("cause")),
-        _lines(breaks.beside(of), causes),
-        left_of(of["cause"].drop_nulls().n_unique()),
-    )
+    lines = _lines(breaks.beside(of), causes)
+    every = of["cause"].drop_nulls().n_unique()
+    return Causes(ids.hstack(of.select("cause")), lines, every - len(lines))
 
 
 def _by_value(breaks: PartedRows, rates: pl.DataFrame | None) -> Iterator[Candidates]:
@@ -246,10 +248,10 @@ def _places(breaks: PartedRows, moments: Moments | None) -> Iterator[Candidates]
 
 
 def _lines(breaks: PartedRows, causes: pl.DataFrame) -> tuple[CauseLine, ...]:
-    """`breaks` have the `cause` and the `group` of each."""
+    """`breaks` have the `cause`, the `group` and the `state` of each."""
     titles = causes["title"]
     of_money = (BASIS, COUNTED, COUNTED_BEYOND)
-    told = breaks.select("id", "cause", "group", "currency", *of_money)
+    told = breaks.select("id", "cause", "group", "currency", "state", *of_money)
     grouped = (
         told.drop_nulls("cause")
         .group_by("cause", "currency", BASIS, maintain_order=True)
@@ -268,8 +270,10 @@ def _lines(breaks: PartedRows, causes: pl.DataFrame) -> tuple[CauseLine, ...]:
             pl.struct("currency", "breaks", BASIS, COUNTED, COUNTED_BEYOND).alias("amounts"),
         )
         .sort(pl.col("breaks"), "cause", descending=[True, False])
-        .head(LINES)
     )
+    if lines.height > LINES:
+        kept = pl.int_range(pl.len()) < LINES
+        lines = lines.filter(kept | pl.col("cause").is_in(_of_most_money(told)))
     return tuple(
         CauseLine(
             id=row["cause"],
@@ -282,6 +286,32 @@ def _lines(breaks: PartedRows, causes: pl.DataFrame) -> tuple[CauseLine, ...]:
         )
         for row in lines.iter_rows(named=True)
     )
+
+
+def _of_most_money(breaks: pl.DataFrame) -> list[str]:
+    """The causes of most money in any currency, of open breaks and of accepted ones.
+
+    Of a cause that has differences these are looked at, of another one its gross money.
+    """
+    is_accepted = (pl.col("state") == BreakState.ACCEPTED).alias("accepted")
+    groups = (
+        breaks.drop_nulls("cause")
+        .group_by("cause", is_accepted, "currency", BASIS, maintain_order=True)
+        .agg(pl.len().alias("rows"), *counted(breaks))
+    )
+    rows: Counter[tuple[bool, str]] = Counter()
+    sizes: dict[tuple[bool, str], dict[str, dict[int | None, Decimal]]] = {}
+    for cause, accepted, currency, basis, count, amounts, beyond in groups.iter_rows():
+        rows[accepted, cause] += count
+        if beyond or any(amount is not None for amount in amounts):
+            size = exact_sum(amounts, beyond).copy_abs()
+            sizes.setdefault((accepted, cause), {}).setdefault(basis, {})[currency] = size
+    ranked: dict[tuple[bool, int | None], list[tuple[Decimal, int, str]]] = {}
+    for (accepted, cause), of in sizes.items():
+        for currency, size in (of.get(Money.DIFFERENCE) or of.get(Money.GROSS, {})).items():
+            rank = size.copy_negate(), -rows[accepted, cause], cause
+            ranked.setdefault((accepted, currency), []).append(rank)
+    return [cause for each in ranked.values() for *_, cause in sorted(each)[:MOST_MONEY]]
 
 
 def _counts(parts: list[dict[str, Any]]) -> dict[str, int]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Context, Decimal
+from typing import NamedTuple
 
 import polars as pl
 
@@ -79,6 +80,8 @@ class RateLine:
     """The rate that was nearest to its payments, where it is another one."""
     rerated: Decimal | None
     """What the payments would come to differently at the nearest rate; None: direction unknown."""
+    rerated_in: str = ""
+    """Its currency, the other one of the pair; empty where there is no such sum."""
 
 
 def reconcile_rates(
@@ -337,9 +340,11 @@ def _lines(annex: pl.DataFrame, used: pl.DataFrame, asked: RateRules) -> tuple[R
             age_max=row["age_max"],
             flags=tuple(row["flags"]),
             nearest=_nearest_text(row["nearest"], row["nearest_count"]),
-            rerated=_money(effects.get((row["CurrencyRatesId"], row["rate_tenant"]))),
+            rerated=None if effect is None else money(effect.amount),
+            rerated_in="" if effect is None else str(effect.currency),
         )
         for row in shown.iter_rows(named=True)
+        for effect in [effects.get((row["CurrencyRatesId"], row["rate_tenant"]))]
     )
 
 
@@ -349,21 +354,23 @@ def _nearest_text(nearest: int | None, count: int) -> str | None:
     return str(nearest) if count == 1 else f"{nearest} and {count - 1} more"
 
 
-def _money(value: Decimal | None) -> Decimal | None:
-    return None if value is None else money(value)
+class Effect(NamedTuple):
+    """What payments come to at the nearest rates, less what they came to at their own."""
+
+    amount: Decimal
+    currency: int
+    """The other one of the pair."""
 
 
-def _effects(uses: pl.DataFrame, direction: Direction) -> dict[tuple[int, int], Decimal | None]:
-    """By rate: what its payments come to at the nearest rates, less what they came to at its own.
+def _effects(uses: pl.DataFrame, direction: Direction) -> dict[tuple[int, int], Effect | None]:
+    """By rate; empty where the direction is unknown.
 
-    The effect is in the other currency of the pair; None where payments are in both of them, or in
-    neither, since two currencies are never added, and where an amount fits no exact column. Empty
-    where the direction is unknown.
+    None where payments are in both of its currencies or in neither, since two currencies are never
+    added, and where an amount fits no exact column.
     """
     if direction is Direction.UNKNOWN:
         return {}
-    effects: dict[tuple[int, int], Decimal | None] = {}
-    into: dict[tuple[int, int], int] = {}
+    effects: dict[tuple[int, int], Effect | None] = {}
     columns = (
         *("CurrencyRatesId", "rate_tenant", "CurrenciesId", "FromCurrenciesId", "ToCurrenciesId"),
         *("PaidAmount", "ExchangeRate", "best_rate"),
@@ -375,15 +382,16 @@ def _effects(uses: pl.DataFrame, direction: Direction) -> dict[tuple[int, int], 
         *columns, addable.alias("addable")
     ).iter_rows():
         key = (rate, tenant)
-        into_this = target if currency == source else source
+        into = target if currency == source else source
         convertible = held and currency in (source, target) and used > 0
-        if not convertible or into.setdefault(key, into_this) != into_this:
+        before = effects.get(key, Effect(Decimal(0), into))
+        if before is None or not convertible or before.currency != into:
             effects[key] = None
-        elif (before := effects.get(key, Decimal(0))) is not None:
+        else:
             multiplies = (currency == source) == (direction is Direction.FROM_TO)
             now = used if best is None else best
             effect = _effect(paid, exact(used), exact(now), multiplies)
-            effects[key] = _WIDE.add(before, effect)
+            effects[key] = Effect(_WIDE.add(before.amount, effect), into)
     return effects
 
 

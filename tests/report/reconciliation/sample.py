@@ -222,6 +222,7 @@ def everything() -> ReconciliationReport:
                 ("RATE_TENANT", "RATE_STALE"),
                 "70042",
                 Decimal("-0.122756"),
+                "12",
             ),
             RateLine(
                 "70051",

@@ -6,8 +6,11 @@ from decimal import Decimal
 
 import pytest
 
+from flows.report.reconciled.first_page import totals
 from flows.report.reconciled.html import MOST, render_html
+from flows.report.reconciled.text import render_text
 from flows.report.spelling import MINUS, NARROW
+from flows.steps.reconcile.totals import Proof, ProofLine
 from tests.report.page import VOID, Page
 from tests.report.reconciliation.sample import REPORTS, everything, many
 from tests.report.sample_reports import HOSTILE
@@ -261,3 +264,35 @@ def _source(name: str) -> str:
 def _number(text: str) -> int | Decimal:
     plain = text.split("\n", maxsplit=1)[0].replace(NARROW, "").replace(MINUS, "-").lstrip("+")
     return Decimal(plain) if "." in plain else int(plain)
+
+
+def test_records_that_are_missing_with_no_money_between_are_told() -> None:
+    """Two payments of +5 and -5 that are not in the target; nothing compared is another thing."""
+    zero, report = Decimal(0), everything()
+    lines = (
+        ProofLine("total per extract", 2, zero),
+        ProofLine("- missing in target", -2, zero),
+        ProofLine("= total per target", 0, zero, total=True),
+        ProofLine("counted in the target", 0, zero),
+    )
+    told, nothing = "with nothing between", "No amount was compared."
+    missing = Proof("payment", "PaidAmount", "978", lines, zero)
+    tied = replace(missing, lines=(lines[0], *lines[2:]))
+    pages = {
+        name: (render_html(one), render_text(one), [row.cells for row in totals(one).rows])
+        for name, proofs in (("missing", (missing,)), ("tied", (tied,)), ("none", ()))
+        for one in [replace(report, proofs=proofs)]
+    }
+    page, text, rows = pages["missing"]
+    assert told not in page
+    assert nothing not in page
+    assert "- missing in target" in page
+    assert "- missing in target" in text
+    assert len(rows) == 1
+    page, _, rows = pages["tied"]
+    assert page.count(f"Zero on both sides, {told}") == 2
+    assert nothing not in page
+    assert not rows
+    page, _, _ = pages["none"]
+    assert told not in page
+    assert page.count(nothing) == 2

@@ -15,7 +15,6 @@ from flows.report.reconciled.break_sheet import BREAK_COLUMNS
 from flows.report.reconciled.checks import checked_columns, checks, survives
 from flows.report.reconciled.first_page import money, parts, top_causes, totals, words
 from flows.report.reconciled.html import render_html
-from flows.report.reconciled.table import not_listed
 from flows.report.reconciled.tables import tables
 from flows.report.reconciled.text import render_text
 from flows.report.reconciled.words import GLOSSARY
@@ -147,15 +146,19 @@ def test_what_a_spreadsheet_cannot_hold_is_spelled_out() -> None:
     assert r"\e[2J\e]0;owned\u0007\0" in values
     base = everything().breaks[0]
     texts = ["_x0041_", "a\rb", "<&>", "x" * 40_000, "\ufffe", " blank "]
+    texts += ["\u202efdp.exe", "a\u200bb\xa0c", "\x01" * 31_000]
     odd = replace(everything(), breaks=Breaks.of(replace(base, note=text) for text in texts))
     cells = Book(render_workbook(odd)).column("Breaks", "Note")
     assert [cell and cell[1] for cell in cells] == [
         "_x005F_x0041_",
-        "a_x000D_b",
+        r"a\rb",
         "<&>",
-        "x" * 32_000,
+        "x" * 32_000 + "... (40000 characters)",
         r"\ufffe",
         " blank ",
+        r"\u202efdp.exe",
+        r"a\u200bb\u00a0c",
+        (r"\u0001" * 31_000)[:32_000] + "... (31000 characters)",
     ]
 
 
@@ -167,7 +170,66 @@ def test_a_number_with_more_digits_than_a_cell_holds_is_text() -> None:
     )
     for figure in ("Difference", "Residual"):
         checked = book.column("Control totals", f"{figure} recomputed")
-        assert checked.count(("text", "more digits than a cell holds")) >= 1, figure
+        assert checked.count(("text", "more than a cell holds")) >= 1, figure
+
+
+LONG = [
+    # what was expected and found behind so many signs that are alike, and what is shown of both
+    (40_000, "a", "b", ("... from character 40001: a (40001 characters)",
+                        "... from character 40001: b (40001 characters)")),
+    (250, "a", "b" * 90, ("... from character 251: a (251 characters)",
+                          f"... from character 251: {'b' * 80}... (340 characters)")),
+    (10, "a", "b", ("x" * 10 + "a", "x" * 10 + "b")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("alike", "expected", "found", "told"), LONG)
+def test_values_that_differ_only_where_they_are_cut_are_told_apart(
+    alike: int, expected: str, found: str, told: tuple[str, str]
+) -> None:
+    values = tuple("x" * alike + one for one in (expected, found))
+    one = replace(everything().breaks[0], expected=values[0], found=values[1])
+    report = replace(everything(), breaks=Breaks.of([one]))
+    page, text = render_html(report), "".join(render_text(report).split())
+    book = Book(render_workbook(report))
+    assert "".join(f'expected "{told[0]}", found "{told[1]}"'.split()) in text
+    for name, value, shown in zip(("Expected", "Found"), values, told, strict=True):
+        assert f'<bdi class="text">{shown.replace("b" * 80 + "...", "b" * 90)}</bdi>' in page
+        assert book.column("Breaks", name) == [("text", shown if alike > 32_000 else value)]
+
+
+HELD = [
+    ("0", True), ("123456789012345", True), ("123456789012345.6", False), ("1e20", True),
+    ("2e307", True), ("-9.9e307", True), ("1e308", False), ("1e-307", True), ("-1e-308", False),
+    ("NaN", False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("number", "held"), HELD)
+def test_what_no_spreadsheet_takes_is_text_in_every_sheet(number: str, held: bool) -> None:
+    value = Decimal(number)
+    assert survives(value) is held
+    if value.is_nan():
+        return
+    report = everything()
+    sides = [replace(report.proofs[0].lines[at], amount=value.copy_abs()) for at in (0, -1)]
+    closing = replace(report.roll_forward[0].lines[-1], amount=value.copy_abs(), total=True)
+    odd = replace(
+        report,
+        proofs=(replace(report.proofs[0], lines=(*sides,)),),
+        roll_forward=(replace(report.roll_forward[0], lines=(closing,)),),
+        breaks=Breaks.of([replace(report.breaks[0], amount=value, delta=None, counted=None)]),
+    )
+    book = Book(render_workbook(odd))
+    (amount,) = book.column("Breaks", "Amount")
+    kind = "n" if held else "text"
+    assert amount is not None
+    assert (amount[0], Decimal(str(amount[1]))) == (kind, value)
+    first = book.column("Difference proof", "Amount")[0]
+    assert first is not None
+    assert first[0] == kind
+    told = [cell for cell in book.cells("Charts").values() if str(cell[1]).startswith("Not drawn")]
+    assert len(told) == (0 if held else 2)
 
 
 @pytest.mark.long(but=("nothing",))
@@ -337,9 +399,28 @@ def test_beyond_its_limit_the_sheet_says_where_the_rest_is(monkeypatch: pytest.M
     assert ids[-1] == ("text", "5 more breaks are in breaks.csv and breaks.parquet.")
 
 
+def test_what_is_told_of_all_payments_of_a_rate_stands_there_once() -> None:
+    """A rate has a line per currency paid under it, and its columns can be added up."""
+    book = book_of("everything")
+    told = {
+        name: [cell and cell[1] for cell in book.column("Rates", name)]
+        for name in ("Rate", "Paid in", "Payments", "Oldest use (days)", "Effect of nearest")
+    }
+    assert told == {
+        "Rate": ["70041", "70041", "70051"],
+        "Paid in": ["978 EUR", "currency 12", None],
+        "Payments": ["2", None, "0"],
+        "Oldest use (days)": ["3", None, "0"],
+        "Effect of nearest": ["-0.122756", None, None],
+    }
+    assert book.column("Rates", "Effect in") == [("text", "currency 12"), None, None]
+
+
 def test_a_sheet_of_a_report_that_has_not_all_lines_says_so() -> None:
     ids = book_of("everything").column("Debts", "Debt")
-    assert ids[-1] == ("text", not_listed(422))
+    left = "422 more lines are not listed: those with flags, then the largest come first."
+    assert ids[-1] is not None
+    assert str(ids[-1][1]).startswith(left)
     assert ids[-2] == ("text", "5001")
 
 
