@@ -27,6 +27,7 @@ from flows.steps.rules.rules import Rules
 from schemas.breaks import Status
 from schemas.field import Table
 from schemas.frame_types import WORD
+from schemas.left_out import NO_LISTING
 from schemas.tables import (
     CURRENCY_RATE,
     EXTRACTS,
@@ -229,7 +230,7 @@ def _by_data(table: Table, sources: Sources) -> Sources:
 def _not_listed(matched: Matched) -> Matched:
     """Insert-batch data without a listing: the records inside are compared, the rows are not."""
     status = pl.lit(Status.EXCLUDED.value, STATUS).alias("status")
-    rule = pl.lit("no listing", WORD).alias("rule")
+    rule = pl.lit(NO_LISTING, WORD).alias("rule")
     lines = replace(matched.lines, frame=matched.lines.frame.with_columns(status, rule))
     return replace(matched, lines=lines)
 
