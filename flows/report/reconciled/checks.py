@@ -13,6 +13,8 @@ from flows.steps.frames.beyond import exact_sum
 
 DIGITS = 15
 """Digits every spreadsheet keeps of a number; a longer one is written as text."""
+LARGEST_POWER = 307
+"""The power of ten of the largest number that a cell holds; a larger one is written as text."""
 
 
 class Term(NamedTuple):
@@ -41,8 +43,9 @@ class Check(NamedTuple):
 def survives(value: int | Decimal) -> bool:
     """Whether a spreadsheet holds the number to its last digit."""
     # Normalising would round to the digits of the context first.
-    digits = "".join(map(str, Decimal(value).as_tuple().digits))
-    return len(digits.strip("0")) <= DIGITS
+    number = Decimal(value)
+    digits = "".join(map(str, number.as_tuple().digits))
+    return len(digits.strip("0")) <= DIGITS and number.adjusted() <= LARGEST_POWER
 
 
 def checks(table: ReportTable) -> list[tuple[Check, ...]]:

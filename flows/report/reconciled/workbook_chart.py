@@ -6,6 +6,7 @@ import xlsxwriter  # type: ignore[import-untyped]
 from xlsxwriter.worksheet import Worksheet  # type: ignore[import-untyped]
 
 from flows.report.reconciled.chart import AGES, DOWN, EXPECTED, FOUND, TOTAL, UP, ages_by_class
+from flows.report.reconciled.checks import LARGEST_POWER
 from flows.report.reconciled.words import currency_label
 from flows.report.spelling import record_title
 from flows.steps.breaks.ageing import BUCKETS
@@ -63,7 +64,7 @@ def _sides(
     currency = currency_label(report, proof.currency)
     title = f"{record_title(proof.record)} {proof.field}, {currency}"
     sheet.write_row(line, 0, [title, "extract", "target"])
-    totals = [float(proof.lines[0].amount), float(proof.lines[-1].amount)]
+    totals = [_length(proof.lines[0].amount), _length(proof.lines[-1].amount)]
     sheet.write_row(line + 1, 0, ["total", *totals])
     chart = book.add_chart({"type": "bar"})
     for place, colour in ((1, EXPECTED), (2, FOUND)):
@@ -72,6 +73,13 @@ def _sides(
     chart.set_y_axis({"major_gridlines": NO_GRID})
     _placed(sheet, chart, title, line + 3, height=180)
     return line + 4 + 10
+
+
+def _length(amount: Decimal) -> float:
+    """How long a bar is: of an amount that no cell holds as a number, as long as one can be."""
+    if amount.adjusted() <= LARGEST_POWER:
+        return float(amount)
+    return float(Decimal(1).scaleb(LARGEST_POWER).copy_sign(amount))
 
 
 def _falls(forward: RollForward) -> bool:
@@ -105,7 +113,7 @@ def _waterfall(
             step if step > 0 and not one.total else Decimal(0),
             -step if step < 0 and not one.total else Decimal(0),
         )
-        sheet.write_row(line + offset, 0, [one.text.split(":")[0], *map(float, parts)])
+        sheet.write_row(line + offset, 0, [one.text.split(":")[0], *map(_length, parts)])
         reached = after
     last = line + len(shown)
     chart = book.add_chart({"type": "column", "subtype": "stacked"})
