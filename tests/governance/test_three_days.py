@@ -18,7 +18,7 @@ from connectors.files.profile import DEFAULT
 from connectors.postgres.breaks import Decision
 from flows.report.reconciled.markdown import reconciliation_markdown
 from flows.report.reconciled.verdicts import VERDICTS
-from flows.stages.reconcile.breaks import Chosen, decide_breaks
+from flows.stages.reconcile.breaks import Chosen, decide_breaks, list_breaks
 from flows.stages.reconcile.run import Asked, Reconciled, reconcile
 from flows.stages.reconcile.sign import approve, prepare
 from flows.stages.reconcile.sources import Scope
@@ -172,7 +172,7 @@ def test_an_amount_that_grew_after_it_was_accepted(signed_twice: Workspace) -> N
             "RECONCILED_WITH_ACCEPTED",
             "accepted again: AMOUNT payment 1/7 PaidAmount",
             "accepted as expected 10.5, found 10, difference -0.5, amount 0.5, in currency 1 "
-            "when last signed",
+            "until 2026-12-31 when last signed",
             now,
         ],
         ("report.html", "report.txt", "artifact"),
@@ -183,6 +183,39 @@ def test_an_amount_that_grew_after_it_was_accepted(signed_twice: Workspace) -> N
     signed = run(signed_twice, THIRD)
     assert signed.report.changes is not None
     assert signed.report.changes.again == ()
+
+
+@pytest.mark.long(but=("approved-until0-1000",))
+@pytest.mark.parametrize(
+    ("until", "up_to"), [(date(2099, 12, 31), 1000), (UNTIL, 1000), (date(2099, 12, 31), None)]
+)
+@pytest.mark.parametrize("since", ["approved", "prepared"])
+def test_an_acceptance_that_is_other_than_its_report_was_signed_with(
+    signed_twice: Workspace, since: str, until: date, up_to: int | None
+) -> None:
+    """Whether it was changed when the report was approved, or between the two signatures."""
+    number = 3
+    if since == "prepared":
+        third = run(signed_twice, THIRD)
+        prepare(signed_twice, third.run.id, by="Ann", comment="")
+        number = third.run.id
+    ids = list_breaks(signed_twice, number, Chosen(code="AMOUNT"))[1]["id"].to_list()
+    looser = Decision(
+        Choice.ACCEPT, "bank charges", "ann", until=until, up_to=up_to and Decimal(up_to)
+    )
+    decide_breaks(signed_twice, number, Chosen(ids=ids), looser)
+    if since == "prepared":
+        approve(signed_twice, number, by="Bo", comment="")
+    on_page_one(
+        run(signed_twice, THIRD),
+        [
+            "RECONCILED_WITH_ACCEPTED",
+            "accepted again: AMOUNT payment 1/7 PaidAmount",
+            f"in currency 1 until {UNTIL} when last signed",
+            f"in currency 1{f' up to {up_to}' if up_to else ''} until {until}",
+        ],
+        ("report.html", "report.txt", "artifact"),
+    )
 
 
 WIDER = "A wider scope has 2 open breaks, not carried here (recon breaks list --run "
