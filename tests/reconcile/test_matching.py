@@ -16,7 +16,7 @@ from flows.steps.frames.statuses import status_schema
 from flows.steps.match.same_text import same
 from flows.steps.rules.rules import Exclusion, Offset, Rules, Tolerance, Window
 from schemas.breaks import BREAKS, Status
-from schemas.left_out import OWN, WORDS
+from schemas.derived.left_out import OWN, WORDS
 from schemas.tables import (
     AVATAR,
     CURRENCY_RATE,

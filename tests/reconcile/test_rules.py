@@ -25,7 +25,7 @@ from flows.steps.rules.rules import (
     Window,
 )
 from flows.steps.rules.values import RulesRefused
-from schemas.left_out import WORDS
+from schemas.derived.left_out import WORDS
 from tests.odd_toml import ODD_TOML
 
 SAMPLE = Path(__file__).parents[2] / "data_samples" / "rules.toml"

@@ -60,10 +60,10 @@ from flows.stages.workspace import Workspace
 from flows.steps.rules.file import TAKEN
 from flows.steps.rules.rules import Rules
 from schemas.counting import grouped, quantity
+from schemas.derived.left_out import means_a_state
 from schemas.guards.commands import command_of
 from schemas.guards.trail_functions import SAVED
 from schemas.jobs import COULD_NOT_RUN
-from schemas.left_out import means_a_state
 from schemas.life import RECONCILED
 
 BEFORE = "It was done before the job stopped, and is not done twice."

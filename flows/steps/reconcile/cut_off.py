@@ -22,9 +22,9 @@ from flows.steps.match.pairing import key_frame
 from flows.steps.reconcile.totals import Amounts
 from flows.steps.reconcile.windows import business_date
 from schemas.amounts import BEYOND, UNREADABLE
+from schemas.derived.left_out import OWN
 from schemas.field import Table
 from schemas.kinds import OFFSET
-from schemas.left_out import OWN
 from schemas.tables import EXTRACTS
 
 SIDES = {"extract": "E", "database": "D", "listings": "G"}

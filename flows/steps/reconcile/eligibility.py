@@ -11,9 +11,9 @@ from flows.steps.match.comparison import text
 from flows.steps.match.pairing import key_frame, keyless, repeated
 from flows.steps.rules.rules import Rules
 from schemas.breaks import Status
+from schemas.derived.left_out import OWN, SUPERSEDED
 from schemas.field import Table
 from schemas.frame_types import WORD, frame_columns
-from schemas.left_out import OWN, SUPERSEDED
 
 
 def standing(table: Table, extract: pl.DataFrame, rules: Rules) -> pl.DataFrame:

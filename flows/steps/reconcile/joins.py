@@ -25,9 +25,9 @@ from flows.steps.reconcile.records import Matched, match
 from flows.steps.reconcile.signed import changed_after_signoff, late_arrivals
 from flows.steps.rules.rules import Rules
 from schemas.breaks import Status
+from schemas.derived.left_out import NO_LISTING
 from schemas.field import Table
 from schemas.frame_types import WORD
-from schemas.left_out import NO_LISTING
 from schemas.tables import (
     CURRENCY_RATE,
     EXTRACTS,

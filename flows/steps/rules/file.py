@@ -22,8 +22,8 @@ from flows.steps.rules.rules import (
     Window,
 )
 from flows.steps.rules.values import Reader, RulesRefused, Values
+from schemas.derived.left_out import means_a_state
 from schemas.field import Field, Kind, Table
-from schemas.left_out import means_a_state
 from schemas.tables import EXTRACTS
 from schemas.toml_text import Path, key_lines, read_toml, suggestion
 
