@@ -116,8 +116,7 @@ NAMES = [
     ("1,EUR\n2,USD\n", None, [("names of currencies (RECON_CURRENCIES)", "2 currencies", "")]),
     ("1,EUR\n", "1,EUR\n", []),
     ("".join(f"{n},A{n}\n" for n in range(1, 13)), "".join(f"{n},B{n}\n" for n in range(1, 13)),
-     [*((f"name of currency {n}", f"A{n}", f"B{n}") for n in range(1, 11)),
-      ("names of 2 currencies beside these", "", "")]),
+     [(f"name of currency {n}", f"A{n}", f"B{n}") for n in range(1, 13)]),
 ]  # fmt: skip
 
 
@@ -133,6 +132,22 @@ def test_what_is_said_of_names(
     after = Method("", None, currencies=read_currencies(home(now).settings.currencies))
     found = setting_changes(Method("", None, currencies=codes), after)
     assert [(one.key, one.old, one.new) for one in found] == told
+
+
+@pytest.mark.long
+def test_every_name_that_is_other_is_on_page_one_and_in_the_hash_of_the_changes(
+    signed: Workspace, tmp_path: Path
+) -> None:
+    path, codes = tmp_path / "currencies.csv", [f"{n},A{n}\n" for n in range(1, 13)]
+    second = run(names(signed, path, "".join(codes)), SECOND)
+    sign(signed, second, accept_changes=hash_on_page_one(second))
+    other = [code.replace("A", "B") for code in codes]
+    hashes = set()
+    for last in ("12,B12\n", "12,USD\n"):
+        done = run(names(signed, path, "".join([*other[:-1], last])), THIRD)
+        on_page_one(done, ["name of currency 12", "A12", last[3:].strip()], LOOKED_AT)
+        hashes.add(hash_on_page_one(done))
+    assert len(hashes) == 2
 
 
 @pytest.mark.long

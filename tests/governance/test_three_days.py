@@ -18,11 +18,12 @@ from connectors.files.profile import DEFAULT
 from connectors.postgres.breaks import Decision
 from flows.report.reconciled.markdown import reconciliation_markdown
 from flows.report.reconciled.verdicts import VERDICTS
-from flows.stages.reconcile.breaks import Chosen, decide_breaks
+from flows.stages.reconcile.breaks import Chosen, decide_breaks, list_breaks
 from flows.stages.reconcile.run import Asked, Reconciled, reconcile
 from flows.stages.reconcile.sign import approve, prepare
 from flows.stages.reconcile.sources import Scope
 from flows.stages.sequence import import_delivery
+from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from flows.steps.rules.canonical import rules_hash
 from flows.steps.rules.file import read_rules_text
@@ -45,6 +46,8 @@ field = "Id"
 values = ["4"]
 reason = "a test payment"
 """
+PAGES = ("report.html", "report.txt")
+LOOKED_AT = (*PAGES, "artifact")
 RENDERINGS = ("report.html", "report.txt", "totals.json", "artifact")
 LOOSENED = {
     "tolerance payment PaidAmount: above": TOLERANCE,
@@ -172,7 +175,7 @@ def test_an_amount_that_grew_after_it_was_accepted(signed_twice: Workspace) -> N
             "RECONCILED_WITH_ACCEPTED",
             "accepted again: AMOUNT payment 1/7 PaidAmount",
             "accepted as expected 10.5, found 10, difference -0.5, amount 0.5, in currency 1 "
-            "when last signed",
+            "until 2026-12-31 when last signed",
             now,
         ],
         ("report.html", "report.txt", "artifact"),
@@ -183,6 +186,68 @@ def test_an_amount_that_grew_after_it_was_accepted(signed_twice: Workspace) -> N
     signed = run(signed_twice, THIRD)
     assert signed.report.changes is not None
     assert signed.report.changes.again == ()
+
+
+@pytest.mark.long(but=("approved-until0-1000",))
+@pytest.mark.parametrize(
+    ("until", "up_to"), [(date(2099, 12, 31), 1000), (UNTIL, 1000), (date(2099, 12, 31), None)]
+)
+@pytest.mark.parametrize("since", ["approved", "prepared"])
+def test_an_acceptance_that_is_other_than_its_report_was_signed_with(
+    signed_twice: Workspace, since: str, until: date, up_to: int | None
+) -> None:
+    """Whether it was changed when the report was approved, or between the two signatures."""
+    number = 3
+    if since == "prepared":
+        third = run(signed_twice, THIRD)
+        prepare(signed_twice, third.run.id, by="Ann", comment="")
+        number = third.run.id
+    ids = list_breaks(signed_twice, number, Chosen(code="AMOUNT"))[1]["id"].to_list()
+    looser = Decision(
+        Choice.ACCEPT, "bank charges", "ann", until=until, up_to=up_to and Decimal(up_to)
+    )
+    decide_breaks(signed_twice, number, Chosen(ids=ids), looser)
+    if since == "prepared":
+        approve(signed_twice, number, by="Bo", comment="")
+    on_page_one(
+        run(signed_twice, THIRD),
+        [
+            "RECONCILED_WITH_ACCEPTED",
+            "accepted again: AMOUNT payment 1/7 PaidAmount",
+            f"in currency 1 until {UNTIL} when last signed",
+            f"in currency 1{f' up to {up_to}' if up_to else ''} until {until}",
+        ],
+        ("report.html", "report.txt", "artifact"),
+    )
+
+
+@pytest.mark.long
+def test_what_was_signed_and_not_compared_is_not_said_to_be_as_it_was(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """The first run of a narrower scope reads no signed record, and a kind may have no batch."""
+    same, unsaid = "other than it was", "No signed record was compared"
+    invoices = tmp_path / "invoices.csv"
+    invoices.write_text("Id,TenantsId,DebtsId,InvoiceUrl\n1,7,70,https://i.example/1.pdf\n")
+    import_delivery(workspace, [write(tmp_path / "p.csv", line(1), line(2))], DEFAULT)
+    import_delivery(workspace, [str(invoices)], DEFAULT)
+    sign(workspace, run(workspace, FIRST))
+    on_page_one(run(workspace, SECOND), [same], PAGES)
+    narrow = reconcile(workspace, Asked(Scope(tenants=(7,)), SECOND, STRICT, by="ann"))
+    on_page_one(narrow, [unsaid], PAGES)
+    assert same not in narrow.text()
+    undo_batch(workspace, 2, by="ann", reason="the wrong file")
+    fewer = run(workspace, THIRD)
+    on_page_one(
+        fewer,
+        ["signed records of Invoice file: not held against what is there", "1 signed"],
+        LOOKED_AT,
+    )
+    page = (fewer.written.folder / "report.html").read_text()
+    assert "no batch of this scope brings any: 1 record of Invoice file." in page
+    sign_off = fewer.report.sign_off
+    assert sign_off is not None
+    assert (sign_off.compared, sign_off.not_compared) == (2, {"invoice_file": 1})
 
 
 WIDER = "A wider scope has 2 open breaks, not carried here (recon breaks list --run "

@@ -1,5 +1,6 @@
 """In what order the breaks of page one are told: the largest first, those without amount last."""
 
+from datetime import date
 from decimal import Decimal
 
 import polars as pl
@@ -32,7 +33,10 @@ def accepted() -> pl.DataFrame:
     )
     terms = [pl.col(name).cast(SEEN[f"seen_{name}"]).alias(f"seen_{name}") for name in BOUND]
     return there.with_columns(
-        *terms, seen=pl.lit(value=True), up_to=pl.lit(Decimal(1), dtype=SEEN["up_to"])
+        *terms,
+        seen=pl.lit(value=True),
+        up_to=pl.lit(Decimal(1), dtype=SEEN["up_to"]),
+        accepted_until=pl.lit(date(2026, 12, 31)),
     )
 
 
@@ -42,7 +46,7 @@ def test_what_was_accepted_again_is_told_the_largest_first() -> None:
     lines = told_again(there, signed)
     assert [one.id for one in lines] == _in_order(there)
     assert {one.signed_as for one in lines} == {"less"}
-    assert lines[1].accepted_as == "amount 1000, in currency 1 up to 1"
+    assert lines[1].accepted_as == "amount 1000, in currency 1 up to 1 until 2026-12-31"
 
 
 def test_what_is_as_it_was_signed_or_was_not_signed_is_not_told_again() -> None:

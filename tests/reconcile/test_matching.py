@@ -16,6 +16,7 @@ from flows.steps.frames.statuses import status_schema
 from flows.steps.match.same_text import same
 from flows.steps.rules.rules import Exclusion, Offset, Rules, Tolerance, Window
 from schemas.breaks import BREAKS, Status
+from schemas.derived.left_out import OWN, WORDS
 from schemas.tables import (
     AVATAR,
     CURRENCY_RATE,
@@ -261,6 +262,18 @@ def test_what_a_rule_leaves_out_is_left_out_on_both_sides() -> None:
     result = matched(PAYMENT, rows, target, rules=rules)
     assert statuses(result) == ["EXCLUDED tests", "MATCHED_EXACT", "EXCLUDED tests"]
     assert result.breaks.is_empty()
+
+
+@pytest.mark.parametrize("word", sorted(WORDS))
+def test_a_rule_takes_along_what_it_leaves_out_itself(word: str) -> None:
+    """Whatever its id is called; records of the target that nobody delivered are missed."""
+    rules = Rules(exclusions=(Exclusion(word, "payment", "ActionsId", ("99",), "not real"),))
+    states = {text: state for state, (_, text) in OWN.items()}
+    rows = extract(PAYMENT, {"state": states.get(word, "stale")})
+    found = database(PAYMENT, {"PaidAmount": Decimal("9999.00")})
+    assert told(matched(PAYMENT, rows, found, rules=rules)) == [
+        ("MISSING_IN_EXTRACT", "1/1", "", "D")
+    ]
 
 
 def test_an_id_under_another_tenant_is_told_as_such() -> None:

@@ -25,6 +25,7 @@ from flows.steps.rules.rules import (
     Window,
 )
 from flows.steps.rules.values import RulesRefused
+from schemas.derived.left_out import WORDS
 from tests.odd_toml import ODD_TOML
 
 SAMPLE = Path(__file__).parents[2] / "data_samples" / "rules.toml"
@@ -102,6 +103,9 @@ REFUSED = [
      "reason is missing"),
     ('[[exclude]]\nid = "a"\nrecord = "payment_gateway"\nfield = "ServiceKey"\nvalues = ["x"]\n'
      'reason = "b"', 4, "secret"),
+    *((f'[[exclude]]\nid = "{word}"\nrecord = "payment"\nfield = "Id"\nvalues = [1]\nreason = "b"',
+       2, "Give the exclusion an id of its own")
+      for word in (*sorted(WORDS), " Stale", "Left  out")),
     ("name = ", None, "not TOML"),
     ("offset = []", 1, "Allowed: equal, told, differs"),
     ('[[window]]\nrecord = "payment"\ndays = 2147483648', 3, "Use 0 to 2147483647"),
@@ -137,6 +141,12 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     file.write_bytes(b"\xff")
     with pytest.raises(RulesError, match="not UTF-8"):
         read_rules(file)
+
+
+def test_an_id_that_is_refused_by_now_is_read_of_a_run_that_used_it() -> None:
+    tests = Exclusion("stale", "payment", "Id", ("1",), "b")
+    kept = Rules(exclusions=(tests,))
+    assert read_rules_text(rules_text(kept), kept=True) == kept
 
 
 def test_the_sample_is_read_and_written_back() -> None:

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from flows.steps.breaks.frame import BREAK_SCHEMA, no_breaks
 from flows.steps.breaks.severity import severities
 from flows.steps.breaks.tolerated import TOLERATED_SCHEMA, ToleranceLine, reconcile_tolerated
+from flows.steps.reconcile.break_figures import BreakFigures
+from flows.steps.reconcile.self_test import SelfTest
 from flows.steps.reconcile.sums import Sides, add_up
 from flows.steps.reconcile.totals import (
     Proof,
@@ -22,6 +24,7 @@ from flows.steps.reconcile.totals import (
     status_counts,
     status_lines,
 )
+from flows.steps.reconcile.verdict import untied
 from flows.steps.rules.rules import Budget, Exclusion, Rules, Severities, Tolerance, Window
 from flows.steps.totals import Totals
 from schemas.field import Table
@@ -371,3 +374,13 @@ def test_what_cannot_be_read_is_added_and_taken_away_as_rows_are() -> None:
     assert both - other - one == Totals(
         0, 0, {"EUR": {"PaidAmount": Decimal(0)}}, {"PaidAmount": 0, "x": 0}
     )
+
+
+def test_what_is_unexplained_names_its_currency() -> None:
+    sums = [Proof("payment", "PaidAmount", key, (), Decimal("100.5")) for key in ("", "1", "2")]
+    none = BreakFigures(0, 0, 0, (), (), (), (), (), ())
+    assert [*untied(sums, (), (), none, SelfTest(1, 1, ()))] == [
+        "Payment PaidAmount: 100.5 without a currency unexplained",
+        "Payment PaidAmount: 100.5 in currency 1 unexplained",
+        "Payment PaidAmount: 100.5 in currency 2 unexplained",
+    ]

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -39,10 +40,14 @@ from connectors.postgres.lease import hold_batch
 from flows.stages.jobs.arguments import ARGUMENTS, check_arguments
 from flows.stages.jobs.work import Done, do_as_asked, do_job
 from flows.stages.receive import receive
+from flows.stages.reconcile.run import Asked
+from flows.stages.reconcile.run import reconcile as reconcile_scope
+from flows.stages.reconcile.sources import Scope
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import import_delivery
 from flows.stages.stage import stage
 from flows.stages.workspace import Workspace
+from flows.steps.rules.rules import Exclusion, Rules
 from schemas.accounts import AccountRole
 from schemas.guards.roles import LOADER, MERGER
 from schemas.jobs import COULD_NOT_RUN, JobKind, JobState
@@ -163,6 +168,17 @@ def test_an_account_of_some_tenants_orders_for_these_and_sees_its_own(
             assert [one.id for one in list_jobs(connection, 50)] == sorted(numbers, reverse=True)
     with pytest.raises(ReconError, match="There is no job"):
         seen(tom, other)
+
+
+def test_a_run_is_not_made_again_by_an_exclusion_that_is_called_as_a_state(
+    workspace: Workspace, otto: Workspace
+) -> None:
+    rules = Rules(exclusions=(Exclusion("stale", "payment", "ActionsId", ("99",), "not real"),))
+    made = reconcile_scope(workspace, Asked(Scope(), date(2026, 1, 9), rules)).run
+    done = do_job(workspace, ordered(otto, JobKind.RECONCILE, run=made.id))
+    assert done.exit_code >= COULD_NOT_RUN
+    assert "an exclusion 'stale'" in done.said
+    assert "Give the exclusion an id of its own" in done.said
 
 
 def test_a_job_is_not_started_again_for_tenants_that_were_taken_away(

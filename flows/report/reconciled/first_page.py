@@ -24,15 +24,16 @@ from flows.report.reconciled.table import (
 )
 from flows.report.reconciled.tables import idle, nothing_compared
 from flows.report.reconciled.words import ALWAYS, GLOSSARY, NOT_READABLE, amount_of, currency_label
-from flows.report.spelling import record_title, ungrouped
+from flows.report.spelling import digits, record_title, ungrouped
 from flows.steps.breaks.causes import MOST_MONEY
 from flows.steps.frames.beyond import exact_sum
 from flows.steps.reconcile.changes import HASH, method_rows
-from flows.steps.reconcile.report import AsideLine, ReconciliationReport
+from flows.steps.reconcile.report import AsideLine, ReconciliationReport, SignOff
 from flows.steps.reconcile.reported_breaks import Breaks
 from flows.steps.reconcile.signed import LATE
 from flows.steps.reconcile.totals import Proof
 from schemas.amounts import BEYOND
+from schemas.counting import agree, quantity
 
 OUTGROWN = 10
 """Breaks on page one that are not what was accepted."""
@@ -163,7 +164,14 @@ def method(report: ReconciliationReport) -> ReportTable:
 
 def changed(report: ReconciliationReport) -> ReportTable:
     """What else is other than in the last signed run: records, breaks, reports of other scopes."""
-    none = "No signed record or acceptance is other than it was."
+    sign = report.sign_off
+    if sign is not None and sign.compared is not None:
+        none = "No signed record or acceptance is other than it was."
+    else:
+        none = (
+            "No signed record was compared: what is here is not held against records or "
+            "acceptances that somebody signed for in this scope."
+        )
     return _since("changes", report, "Records and breaks", _changed(report), none)
 
 
@@ -232,6 +240,9 @@ def _records(report: ReconciliationReport) -> Iterator[tuple[str, str, str]]:
     sign = report.sign_off
     if sign is not None and sign.changed_since:
         yield "records that differ from what was signed", "0", str(sign.changed_since)
+    for record, count in sign.not_compared.items() if sign is not None else ():
+        what = f"signed records of {record_title(record)}: not held against what is there"
+        yield f"{what}, no batch of this scope brings any", f"{count} signed", "not compared"
     late = report.breaks.where("code", LATE)
     if late:
         what = "records that came after the period they are dated in was signed"
@@ -247,6 +258,27 @@ def _late(report: ReconciliationReport, late: Breaks) -> Iterator[str]:
         has_money = len(amounts) or len(texts)
         money = ungrouped(exact_sum(amounts, texts)) + " " if has_money else ""
         yield f"{counts[currency]}: {money}{currency_label(report, currency)}"
+
+
+def as_signed(sign: SignOff) -> str:
+    """Whether the records are as they were signed, as far as they were compared."""
+    if sign.approved_by is None:
+        return ""
+    if sign.compared is None:
+        return "No signed record was compared."
+    number, unheld = sign.changed_since, sign.not_compared
+    if number:
+        told = f"{quantity(number, 'record', spell=digits)} {agree(number, 'differs', 'differ')} "
+        told += "from what was signed."
+    elif sign.compared:
+        told = "No record differs from what was signed."
+    else:
+        told = "No signed record was compared." if unheld else "No record was signed."
+    counts = [f"{quantity(n, 'record', spell=digits)} of {record_title(of)}"
+              for of, n in unheld.items()]  # fmt: skip
+    if counts:
+        told += f" Not held against it, as no batch of this scope brings any: {'; '.join(counts)}."
+    return told
 
 
 def signatures(report: ReconciliationReport) -> ReportTable:

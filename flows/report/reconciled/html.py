@@ -86,6 +86,7 @@ def render_html(report: ReconciliationReport) -> str:
         ageing=_ageing(report),
         first={table.name: grid(table) for table in first_page.parts(report)},
         to_sign=first_page.to_sign(report),
+        as_signed=first_page.as_signed(report.sign_off) if report.sign_off else "",
         money_note=first_page.MONEY_NOTE,
         after_note=after.NOTE,
         breaks=_listed(report, shown_breaks),

@@ -14,6 +14,7 @@ from flows.report.reconciled.break_rows import cell_text, letter
 from flows.report.reconciled.break_sheet import BREAK_COLUMNS, MOST, columns_of, with_breaks
 from flows.report.reconciled.checks import Check, checked_columns, checks
 from flows.report.reconciled.data import breaks_frame
+from flows.report.reconciled.first_page import as_signed
 from flows.report.reconciled.table import NUMERIC, ColumnKind, ReportColumn, ReportTable
 from flows.report.reconciled.tables import tables
 from flows.report.reconciled.workbook_cells import (
@@ -156,7 +157,7 @@ def _sign_off(sheet: Worksheet, report: ReconciliationReport, formats: Formats) 
             ("Comment", sign.comment),
             ("Report hash", sign.report_hash),
             ("Chain hash", sign.chain_hash),
-            ("Records changed since", str(sign.changed_since)),
+            ("Records changed since", as_signed(sign)),
         ]
     lines.append(("This report", "Its hashes are in manifest.json beside it."))
     for line, (name, text) in enumerate(lines, 1):

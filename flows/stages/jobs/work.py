@@ -57,8 +57,10 @@ from flows.stages.sequence import (
 )
 from flows.stages.undo import undo_and_tell
 from flows.stages.workspace import Workspace
+from flows.steps.rules.file import TAKEN
 from flows.steps.rules.rules import Rules
 from schemas.counting import grouped, quantity
+from schemas.derived.left_out import means_a_state
 from schemas.guards.commands import command_of
 from schemas.guards.trail_functions import SAVED
 from schemas.jobs import COULD_NOT_RUN
@@ -306,6 +308,12 @@ def _terms(
             f"The rules of reconciliation {run.id} are not kept, or not for this version. Name "
             "them: `recon reconcile --rules FILE`."
         )
+    for one in rules.exclusions:
+        if means_a_state(one.id):
+            raise JobRefused(
+                f"The rules of reconciliation {run.id} have an exclusion {one.id!r}: {TAKEN}, and "
+                "name the file: `recon reconcile --rules FILE`."
+            )
     return scope, rules
 
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import date
 
 import polars as pl
@@ -59,7 +60,7 @@ def gather_facts(
         previous=PreviousLine(previous.as_of, previous.report_hash, previous.verdict)
         if previous
         else None,
-        sign_off=_since(signed, judgement.changed_since),
+        sign_off=_since(signed, judgement),
         currencies=method.currencies or {},
         undated=tuple(
             record
@@ -81,17 +82,14 @@ def gather_facts(
     )
 
 
-def _since(signed: SignOff | None, changed: int) -> SignOff | None:
+def _since(signed: SignOff | None, judgement: JoinResult) -> SignOff | None:
     if signed is None or signed.approved_by is None:
         return signed
-    return SignOff(
-        signed.prepared_by,
-        signed.approved_by,
-        signed.comment,
-        signed.report_hash,
-        signed.chain_hash,
-        changed,
-        signed.signatures,
+    return replace(
+        signed,
+        changed_since=judgement.changed_since,
+        compared=judgement.compared,
+        not_compared=judgement.not_compared,
     )
 
 

@@ -36,7 +36,7 @@ def rules_of(workspace: Workspace, connection: psycopg.Connection, hash_: str) -
     if text is None:
         return None
     try:
-        return read_rules_text(text)
+        return read_rules_text(text, kept=True)
     except RulesRefused:
         return None
 

@@ -9,8 +9,6 @@ from flows.stages.reconcile.method import Method
 from flows.steps.reconcile.report import RuleChange
 from schemas.counting import quantity
 
-SHOWN = 10
-"""Currencies that are told one by one."""
 NAMES = "names of currencies (RECON_CURRENCIES)"
 ZONE = "time zone (RECON_TIME_ZONE)"
 VERSION = "version of recon"
@@ -40,11 +38,9 @@ def _names(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[RuleCh
         for key in sorted(before.keys() | now.keys(), key=lambda key: (len(key), key))
         if before.get(key) != now.get(key)
     ]
-    for key in other[:SHOWN]:
+    for key in other:
+        # Each of them: whoever approves accepts what is told here, by its hash.
         yield RuleChange(f"name of currency {key}", before.get(key, ""), now.get(key, ""))
-    if len(other) > SHOWN:
-        left = quantity(len(other) - SHOWN, "currency")
-        yield RuleChange(f"names of {left} beside these", "", "")
 
 
 def _count(names: Mapping[str, str]) -> str:

@@ -99,11 +99,14 @@ def changes_on_page(workspace: Workspace, run: Reconciliation) -> Changes:
 
 
 def signed_acceptances(connection: psycopg.Connection, scope: str) -> pl.DataFrame:
-    """The breaks that were accepted when the last report of a scope was approved, and as what."""
+    """The breaks that the last approved report of a scope shows as accepted, and as what.
+
+    As its run left them: what was decided on it since nobody has signed for.
+    """
     base = last_approved(connection, scope_hash(scope))
     if base is None:
         return pl.DataFrame(schema={"id": pl.String(), "signed_as": pl.String()})
-    accepted = breaks_now(connection, base).filter(pl.col("state") == BreakState.ACCEPTED)
+    accepted = breaks_left_by(connection, base).filter(pl.col("state") == BreakState.ACCEPTED)
     return accepted.select("id", accepted_terms().alias("signed_as"))
 
 

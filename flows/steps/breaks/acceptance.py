@@ -87,8 +87,9 @@ def both_values() -> tuple[pl.Expr, pl.Expr]:
 
 
 def accepted_terms() -> pl.Expr:
-    """What a break was accepted as, with its ceiling."""
-    return pl.concat_str([values("seen_"), _up_to()])
+    """What a break was accepted as, with its ceiling and its last day."""
+    until = pl.format(" until {}", pl.col("accepted_until").cast(pl.String)).fill_null("")
+    return pl.concat_str([values("seen_"), _up_to(), until])
 
 
 def _up_to() -> pl.Expr:

@@ -92,9 +92,13 @@ def unreadable_of(frame: pl.DataFrame | pl.LazyFrame, names: Iterable[str]) -> l
 
 
 def too_large(texts: pl.Series) -> pl.Series:
-    """Which of some texts are numbers of more than 20 digits before the point."""
-    size = texts.cast(pl.Float64, strict=False).abs()
-    return (size.is_finite() & (size >= 10.0**_WHOLE)).fill_null(value=False)
+    """Which of some texts are numbers of more than 20 digits before the point.
+
+    By their digits: a double ends at 1.8e308, and rounds what is just below the limit to it.
+    """
+    numbers = map(number_of, texts)
+    large = [one is not None and one.adjusted() >= _WHOLE for one in numbers]
+    return pl.Series(texts.name, large, pl.Boolean)
 
 
 def unsigned(text: pl.Expr) -> pl.Expr:

@@ -19,10 +19,10 @@ from flows.steps.frames.beyond import beyond_of, exact_sum, unreadable_of
 from flows.steps.frames.parts import Load, PartedSide, filtered, parts_of, with_parts
 from flows.steps.frames.sources import Sources
 from flows.steps.match.pairing import key_frame
-from flows.steps.reconcile.eligibility import OWN
 from flows.steps.reconcile.totals import Amounts
 from flows.steps.reconcile.windows import business_date
 from schemas.amounts import BEYOND, UNREADABLE
+from schemas.derived.left_out import OWN
 from schemas.field import Table
 from schemas.kinds import OFFSET
 from schemas.tables import EXTRACTS

@@ -11,28 +11,16 @@ from flows.steps.match.comparison import text
 from flows.steps.match.pairing import key_frame, keyless, repeated
 from flows.steps.rules.rules import Rules
 from schemas.breaks import Status
-from schemas.derived.views import AGAIN, BY_KEY
+from schemas.derived.left_out import OWN, SUPERSEDED
 from schemas.field import Table
 from schemas.frame_types import WORD, frame_columns
 
-OWN: dict[str, tuple[Status, str]] = {
-    "rejected": (Status.REJECTED, ""),
-    "conflict": (Status.DUPLICATE, ""),
-    "superseded": (Status.EXCLUDED, "superseded"),
-    "excluded": (Status.EXCLUDED, "left out"),
-    "stale": (Status.EXCLUDED, "stale"),
-    "corrected": (Status.EXCLUDED, "corrected"),
-    BY_KEY: (Status.EXCLUDED, BY_KEY),
-    AGAIN: (Status.EXCLUDED, AGAIN),
-    "undone": (Status.EXCLUDED, "undone"),
-    "listed": (Status.EXCLUDED, "listed"),
-}
-"""End state of a row -> its status and the rule that excludes it; other states are compared."""
-SUPERSEDED = "superseded"
-
 
 def standing(table: Table, extract: pl.DataFrame, rules: Rules) -> pl.DataFrame:
-    """Status and rule of every extract row; the status is null where the row is to be compared."""
+    """Status and rule of every extract row; the status is null where the row is to be compared.
+
+    `by_rule`: whether an exclusion of the rules leaves it out, and not its own state.
+    """
     status, rule = pl.lit(None, STATUS), pl.lit("", WORD)
     # A word is compared as a number; to be replaced it would become a text again.
     for state in OWN.keys() & set(extract["state"].unique()):
@@ -43,7 +31,9 @@ def standing(table: Table, extract: pl.DataFrame, rules: Rules) -> pl.DataFrame:
     lines = own.drop("state")
     lines = settle(lines, keyless(table, extract), Status.UNKNOWN)
     lines = _newest(table, extract, lines)
+    before = lines["status"].is_null()
     lines = excluded(table, extract, lines, rules)
+    lines = lines.with_columns((before & lines["status"].is_not_null()).alias("by_rule"))
     for name in unfit_amounts(table, extract):
         lines = settle(lines, extract[name].is_null(), Status.UNKNOWN)
     return lines

@@ -25,6 +25,7 @@ from flows.steps.reconcile.records import Matched, match
 from flows.steps.reconcile.signed import changed_after_signoff, late_arrivals
 from flows.steps.rules.rules import Rules
 from schemas.breaks import Status
+from schemas.derived.left_out import NO_LISTING
 from schemas.field import Table
 from schemas.frame_types import WORD
 from schemas.tables import (
@@ -55,6 +56,10 @@ class JoinResult:
     """Every difference that a rule let pass, as `TOLERATED_SCHEMA`."""
     changed_since: int
     """Records that differ from what was signed."""
+    compared: int | None
+    """Signed records that were held against what is there; None: none were read."""
+    not_compared: Mapping[str, int]
+    """Record kind -> signed records that were not: the target has none of its kind in the scope."""
     left_out: dict[str, int]
     """How many more lines an annex has, of those that have more."""
 
@@ -94,7 +99,7 @@ def reconcile_sources(
         ),
         rules,
     )
-    changed = _changed(sources, cut)
+    changed, unheld = _changed(sources, cut)
     late = [
         late_arrivals(EXTRACTS[record], signed, load(), sources.approved)
         for record, signed in sources.signed.items()
@@ -121,6 +126,10 @@ def reconcile_sources(
         tolerances.lines,
         tolerances.rows,
         since,
+        sum(signed.height for signed in sources.signed.values()) - sum(unheld.values())
+        if sources.signed
+        else None,
+        unheld,
         {
             name: annex.left
             for name, annex in (
@@ -226,7 +235,7 @@ def _by_data(table: Table, sources: Sources) -> Sources:
 def _not_listed(matched: Matched) -> Matched:
     """Insert-batch data without a listing: the records inside are compared, the rows are not."""
     status = pl.lit(Status.EXCLUDED.value, STATUS).alias("status")
-    rule = pl.lit("no listing", WORD).alias("rule")
+    rule = pl.lit(NO_LISTING, WORD).alias("rule")
     lines = replace(matched.lines, frame=matched.lines.frame.with_columns(status, rule))
     return replace(matched, lines=lines)
 
@@ -241,12 +250,18 @@ def _target_parts(table: Table, sources: Sources) -> Sequence[Load]:
     return next((loads for loads in sides if loads), (held(no_records(table)),))
 
 
-def _changed(sources: Sources, cut: Cut) -> pl.DataFrame:
-    """What differs from the records that were signed; one that is dated later now is among them."""
-    return together(
-        [
-            changed_after_signoff(EXTRACTS[record], signed, now)
-            for record, signed in sources.signed.items()
-            if signed.height and (now := cut.whole("database", record)) is not None
-        ]
-    )
+def _changed(sources: Sources, cut: Cut) -> tuple[pl.DataFrame, dict[str, int]]:
+    """What differs from the records that were signed; one that is dated later now is among them.
+
+    And how many of a kind there was nothing to hold against.
+    """
+    told, unheld = [], {}
+    for record, signed in sources.signed.items():
+        if signed.is_empty():
+            continue
+        now = cut.whole("database", record)
+        if now is None:
+            unheld[record] = signed.height
+        else:
+            told.append(changed_after_signoff(EXTRACTS[record], signed, now))
+    return together(told), unheld

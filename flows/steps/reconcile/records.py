@@ -142,11 +142,8 @@ class _Match:
 
     def _pairs(self, own: pl.DataFrame) -> Pairs:
         """Partners of the rows to compare; what a rule leaves out takes its partner along."""
-        ruled = [exclusion.id for exclusion in self.rules.exclusions]
         taking = own.select(
-            pl.col("status").is_null()
-            | ((pl.col("status") == Status.EXCLUDED) & pl.col("rule").is_in(ruled))
-            | (pl.col("status") == Status.UNKNOWN)
+            pl.col("status").is_null() | pl.col("by_rule") | (pl.col("status") == Status.UNKNOWN)
         ).to_series() & ~keyless(self.table, self.extract)
         rows = taking.arg_true()
         wire = self.zone if self.side == "G" else None

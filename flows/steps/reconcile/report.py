@@ -195,6 +195,10 @@ class SignOff:
     changed_since: int
     """Records that differ from what was signed."""
     signatures: tuple[SignatureLine, ...] = ()
+    compared: int | None = None
+    """Signed records that were held against what is there; None: none were read."""
+    not_compared: Mapping[str, int] = field(default_factory=dict)
+    """Record kind -> signed records that were not, there being none of it in the scope any more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,8 @@ def untied(
     """What of a report leaves something unexplained."""
     for proof in proven:
         if proof.unexplained:
-            yield f"{title_of(proof.record)} {proof.field}: {proof.unexplained} unexplained"
+            of = f"in currency {proof.currency}" if proof.currency else "without a currency"
+            yield f"{title_of(proof.record)} {proof.field}: {proof.unexplained} {of} unexplained"
     for line in controls:
         if _leaves(line):
             yield f"{title_of(line.record)}: a residual in the control totals"

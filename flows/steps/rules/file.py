@@ -22,20 +22,32 @@ from flows.steps.rules.rules import (
     Window,
 )
 from flows.steps.rules.values import Reader, RulesRefused, Values
+from schemas.derived.left_out import means_a_state
 from schemas.field import Field, Kind, Table
 from schemas.tables import EXTRACTS
 from schemas.toml_text import Path, key_lines, read_toml, suggestion
 
+TAKEN = (
+    "reports call records so that are left out by their own state, and by no rule. Give the "
+    "exclusion an id of its own"
+)
 _TIMES = (Kind.DATETIME, Kind.DATETIME_OFFSET)
 
 
-def read_rules_text(text: str) -> Rules:
-    """The rules a TOML text states; raises RulesRefused."""
+def read_rules_text(text: str, *, kept: bool = False) -> Rules:
+    """The rules a TOML text states; raises RulesRefused.
+
+    `kept`: those of a run there was, of which an exclusion may have an id that is refused by now.
+    """
     try:
         document = read_toml(text, parse_float=Decimal)
     except ValueError as error:
         raise RulesRefused(f"This is not TOML: {error}.") from error
-    return _Reader(key_lines(text)).rules(document)
+    reader = _Reader(key_lines(text))
+    rules = reader.rules(document)
+    if not kept:
+        reader.check_ids(rules)
+    return rules
 
 
 class _Reader(Values):
@@ -178,6 +190,15 @@ class _Reader(Values):
                 path, f"{table.name} has no field {name!r}. {suggestion(name, table.columns)}"
             )
         return table.by_name[name]
+
+    def check_ids(self, rules: Rules) -> None:
+        """An exclusion is not called what stands for records that no rule leaves out."""
+        for number, one in enumerate(rules.exclusions):
+            if means_a_state(one.id):
+                self.refuse(
+                    ("exclude", number, "id"),
+                    f"id = {one.id!r}: {TAKEN}, such as {one.id + '-' + one.record!r}.",
+                )
 
     def _check_once(self, section: str, keys: list[Any]) -> None:
         first: dict[Any, int] = {}

@@ -305,7 +305,16 @@ def everything() -> ReconciliationReport:
             settings=(RuleChange("time zone (RECON_TIME_ZONE)", "UTC", "Pacific/Auckland"),),
             notes=("The report in reconciliation-2 was approved.",),
         ),
-        sign_off=SignOff("Ada", HOSTILE["markup"], HOSTILE["table"], "f" * 64, "0" * 64, 2),
+        sign_off=SignOff(
+            "Ada",
+            HOSTILE["markup"],
+            HOSTILE["table"],
+            "f" * 64,
+            "0" * 64,
+            2,
+            compared=12,
+            not_compared={"currency_rate": 3},
+        ),
         excluded=(
             ExcludedLine("superseded", "payment", 2, ""),
             ExcludedLine("test-tenant", "payment", 1, HOSTILE["formula"]),

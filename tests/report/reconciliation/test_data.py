@@ -26,6 +26,15 @@ def with_first(**other: str) -> ReconciliationReport:
     return replace(report, breaks=Breaks.of([replace(report.breaks[0], **other)]))
 
 
+def test_a_hash_total_is_a_text_that_no_reader_rounds() -> None:
+    report, long = everything(), 2**53 + 1
+    controls = [replace(one, expected_keys=long, found_keys=long) for one in report.controls]
+    chain = [replace(one, keys=long) for one in report.chain]
+    told = json.loads(totals_json(replace(report, controls=tuple(controls), chain=tuple(chain))))
+    keys = {one[name] for one in told["controls"] for name in ("expected_keys", "found_keys")}
+    assert keys | {one["keys"] for one in told["chain"]} == {"9007199254740993"}
+
+
 def test_the_csv_read_back_is_the_breaks() -> None:
     told = lines_of(breaks_csv(breaks_frame(everything())))
     assert list(told[0]) == [*NAMES, "currency_code", QUOTED]
