@@ -70,6 +70,12 @@ def note_run(connection: psycopg.Connection, batch_id: int, flow_run: FlowRun) -
     _add(connection, BEGAN, batch_id, flow_run)
 
 
+def attempts_at(connection: psycopg.Connection, batch_id: int, flow_run: FlowRun) -> set[object]:
+    """The attempts of a run in which it worked on a batch, as the trail of this database knows."""
+    told = told_by_run(connection, BEGAN, str(flow_run.id))
+    return {said.get("attempt") for batch, said in told if batch == batch_id}
+
+
 def who(flow_run: FlowRun) -> str:
     """Who asked for a run, as Prefect knows it; else the user of this process."""
     created = flow_run.created_by
