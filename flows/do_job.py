@@ -23,7 +23,7 @@ from flows.stages.jobs.arguments import (
     arguments_of,
     profile_path,
 )
-from flows.stages.jobs.work import Done, do_as_asked, release_as_asked
+from flows.stages.jobs.work import Done, do_as_asked, has_rewound, release_as_asked
 from flows.stages.jobs.work import do_job as do_alone
 from flows.stages.workspace import Workspace
 from flows.tasks.delivery import Delivery
@@ -83,7 +83,7 @@ def _by_flows(workspace: Workspace, job: Job) -> Done:
                 return _done(import_batch(delivery, return_state=True))
             case CorrectArguments(batch=batch):
                 return _done(rerun_batch(batch, only="failed rows", return_state=True))
-            case RerunArguments(batch=batch, from_start=True):
+            case RerunArguments(batch=batch, from_start=True) if not has_rewound(workspace, job):
                 return _done(rerun_batch(batch, from_stage="stage", return_state=True))
             case RerunArguments(batch=batch):
                 return _done(rerun_batch(batch, return_state=True))

@@ -1,6 +1,5 @@
 """Import a delivery: the life of a row from the delivered file to the service, as a flow."""
 
-from collections.abc import Callable
 from typing import Any
 
 from prefect import flow
@@ -10,10 +9,10 @@ from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settin
 from connectors.postgres.ledger import State
 from flows.tasks import batch as tasks
 from flows.tasks.approval import decide
-from flows.tasks.attempts import begun_again
 from flows.tasks.batch import BatchStatus
 from flows.tasks.delivery import Delivery, OverBudget
 from flows.tasks.hooks import HOOKS
+from flows.tasks.own_batch import own_batch, refuse_if_renumbered
 from flows.tasks.run_names import called
 from flows.tasks.states import end_state
 
@@ -31,8 +30,10 @@ def import_batch(delivery: Delivery) -> RunState[Any]:
     The same bytes are taken once: run again, it goes on where the batch stopped, or names the
     batch that took them and changes nothing. What cannot go on fails with a ReconError.
     """
+    if delivery.corrects is not None:
+        refuse_if_renumbered(delivery.corrects)
     receive = tasks.receive_files
-    received = receive_again_if_taken_back(
+    received = own_batch(
         receive(delivery), lambda: receive.with_options(refresh_cache=True)(delivery)
     )
     return end_state(run_stages(received, delivery.over_budget))
@@ -56,17 +57,6 @@ def run_stages(received: BatchStatus, over_budget: OverBudget = "ask") -> BatchS
         applied = tasks.push_rows(applied)
     # Everything is recounted from the rows themselves: what does not tie fails the run.
     return tasks.report_batch(applied)
-
-
-def receive_again_if_taken_back(
-    received: BatchStatus, again: Callable[[], BatchStatus]
-) -> BatchStatus:
-    """The batch that a run goes on with: on a Retry a new one, where it was discarded or undone.
-
-    A run that was only suspended keeps to its batch, whatever became of it in the meantime.
-    """
-    taken_back = tasks.state_of(received) in (State.DISCARDED, State.UNDONE)
-    return again() if begun_again() and taken_back else received
 
 
 def run_import(delivery: Delivery) -> RunState[Any]:

@@ -28,6 +28,7 @@ from flows.tasks.batch import BatchStatus
 from flows.tasks.holding import held, open_workspace
 from flows.tasks.hooks import HOOKS
 from flows.tasks.missed_runs import overtaken
+from flows.tasks.own_batch import refuse_if_renumbered
 from flows.tasks.run_names import called
 from flows.tasks.states import COMPLETED, WITH_ERRORS
 from schemas.counting import agree, quantity
@@ -66,6 +67,8 @@ def push_batch(
     """
     if (skipped := overtaken()) is not None:
         return skipped
+    if batch_id:
+        refuse_if_renumbered(batch_id)
     batches = [batch_id] if batch_id else waiting()[:MOST_BATCHES]
     # Once more, it would send so many once more.
     send = push_rows if max_rows is None else push_rows.with_options(retries=0)

@@ -7,7 +7,7 @@ from prefect.client.schemas.objects import State as RunState
 from pydantic import Field
 
 from connectors.errors import BatchStateError
-from flows.import_batch import receive_again_if_taken_back, run_stages
+from flows.import_batch import run_stages
 from flows.report.changes import changes_table
 from flows.tasks import batch as tasks
 from flows.tasks import rerun as rerun_tasks
@@ -15,6 +15,7 @@ from flows.tasks.artifacts import publish_table
 from flows.tasks.batch import BatchStatus
 from flows.tasks.delivery import BareAddress, OverBudget
 from flows.tasks.hooks import HOOKS
+from flows.tasks.own_batch import own_batch, refuse_if_renumbered
 from flows.tasks.run_names import called
 from flows.tasks.states import end_state
 
@@ -51,6 +52,7 @@ def rerun_batch(
             it, or release its clean rows all the same.
     """
     _refuse_contradiction(from_stage, only, corrected_file)
+    refuse_if_renumbered(batch_id)
     before = {batch_id: rerun_tasks.count_rows(batch_id)}
     if only == "failed rows":
 
@@ -58,7 +60,7 @@ def rerun_batch(
             task = rerun_tasks.receive_correction.with_options(refresh_cache=anew)
             return task(batch_id, corrected_file)
 
-        opened = receive_again_if_taken_back(receive(), lambda: receive(anew=True))
+        opened = own_batch(receive(), lambda: receive(anew=True))
     else:
         opened = rerun_tasks.open_batch(batch_id, from_the_start=from_stage == "stage")
     ended = (

@@ -4,7 +4,6 @@ from typing import Annotated, Any, Literal
 
 from prefect import flow, task
 from prefect.client.schemas.objects import State as RunState
-from prefect.context import FlowRunContext
 from prefect.states import Completed
 from pydantic import Field, StringConstraints
 
@@ -15,9 +14,10 @@ from flows.report.spelling import digits
 from flows.stages.chosen_sends import ChosenSends
 from flows.stages.resolve import resolve as settle
 from flows.tasks.artifacts import publish_table
-from flows.tasks.attempts import FROM_LEDGER
+from flows.tasks.attempts import FROM_LEDGER, this_run
 from flows.tasks.holding import open_workspace
 from flows.tasks.hooks import HOOKS, note_run
+from flows.tasks.own_batch import refuse_if_renumbered
 from flows.tasks.run_names import called
 from flows.tasks.states import COMPLETED
 from schemas.counting import quantity
@@ -71,6 +71,7 @@ def resolve(
         state: Only rows in this state.
     """
     _refuse_unless_one(rows, all_rows=all_rows)
+    refuse_if_renumbered(batch_id)
     detail = settle_rows(batch_id, decision, reason, by, rows, operation, state)
     publish_table(
         [
@@ -112,9 +113,8 @@ def settle_rows(
     """What the audit trail keeps of the decision; raises BatchStateError where no row is chosen."""
     workspace = open_workspace()
     with workspace.database.connect() as connection:
-        context = FlowRunContext.get()
-        if context is not None and context.flow_run is not None:
-            note_run(connection, batch_id, context.flow_run)
+        if (run := this_run()) is not None:
+            note_run(connection, batch_id, run)
         chosen = ChosenSends(tuple(rows), operation, (state,))
         resolved = settle(workspace, batch_id, chosen, SendDecision(decision), by=by, reason=reason)
     return resolved.detail

@@ -190,6 +190,11 @@ class Databases:
         self._do(f'ALTER DATABASE "{_name(url)}" RENAME TO "{self._spare[-1]}"')
         self._do(f'CREATE DATABASE "{_name(url)}" TEMPLATE "{kept}" STRATEGY file_copy')
 
+    def restore(self, url: str, kept: str) -> None:
+        """Put a copy of what was kept in the place of this database, whatever was done in it."""
+        self._drop(_name(url))
+        self._do(f'CREATE DATABASE "{_name(url)}" TEMPLATE "{kept}" STRATEGY file_copy')
+
     def _make(self) -> str:
         name = _new_name()
         self._do(f'CREATE DATABASE "{name}" TEMPLATE {TEMPLATE} STRATEGY file_copy')

@@ -5,6 +5,7 @@ The database stamps when and by which account; nothing is ever taken from the tr
 
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 import psycopg
@@ -73,6 +74,14 @@ def last_event(connection: psycopg.Connection, *, of_batches: bool = False) -> i
     ).fetchone()
     assert row is not None
     return int(row[0])
+
+
+def time_of(connection: psycopg.Connection, event: int) -> datetime:
+    """When an event was added; a database that was restored may give its number to another."""
+    row = connection.execute("SELECT at FROM event WHERE id = %s", [event]).fetchone()
+    assert row is not None
+    at: datetime = row[0]
+    return at
 
 
 def last_of_batch(connection: psycopg.Connection, what: str, batch_id: int) -> int:

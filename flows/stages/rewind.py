@@ -15,8 +15,12 @@ from flows.stages.workspace import Workspace
 NOTHING_APPLIED = (State.RECEIVED, State.STAGED, State.CHECKED, State.HELD)
 
 
-def rewind(lease: Lease) -> None:
-    """Take a batch back to its received files, in one transaction.
+REWOUND = "rewound"
+"""The event of a batch that is taken back to its received files."""
+
+
+def rewind(lease: Lease, run: str | None = None) -> None:
+    """Take a batch back to its received files, in one transaction; `run` is who asks for it.
 
     Raises BatchStateError once any of its rows may be in the database, or it has ended.
     """
@@ -41,7 +45,8 @@ def rewind(lease: Lease) -> None:
                 withdraw_staged(connection, table, extract.id)
         for told in ("outcome", "note", "receipt"):
             connection.execute(f"DELETE FROM {told} WHERE batch_id = %s", [batch.id])
-        add_event(connection, "rewound", batch_id=batch.id)
+        detail = {"run": run} if run else None
+        add_event(connection, REWOUND, batch_id=batch.id, detail=detail)
         lease.set_state(State.RECEIVED)
         reach("rewind")
 

@@ -63,11 +63,13 @@ def decide(held: BatchStatus, over_budget: OverBudget) -> BatchStatus:
     if run.deployment_id is None:
         return held
     assert context.flow is not None
-    tell_held(context.flow, run, held.batch_id)
-    form = Approval.with_initial_data(description=tasks.describe_hold(held))
-    # A Retry is a new question, and an answer about one batch is none about another.
+    hold = tasks.describe_hold(held)
+    # A Retry is a new question, and an answer about one batch, or one reading of it, is none about
+    # another.
     key = f"approval-{held.batch_id}-{run.run_count}"
+    if not tell_held(context.flow, run, held.batch_id, hold.event):
+        key = f"{key}-{hold.sign}"
+    form = Approval.with_initial_data(description=hold.description)
     answer = suspend_flow_run(wait_for_input=form, timeout=DAYS_TO_DECIDE * 86_400, key=key)
-    return tasks.settle_hold(
-        held, answer.decision, by=answer.name.strip(), reason=answer.reason.strip()
-    )
+    by, reason = answer.name.strip(), answer.reason.strip()
+    return tasks.settle_hold(held, answer.decision, by=by, reason=reason, seen=hold.event)

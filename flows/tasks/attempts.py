@@ -3,8 +3,8 @@
 from typing import Any
 
 from prefect.cache_policies import NO_CACHE
+from prefect.client.schemas.objects import FlowRun, TaskRun
 from prefect.client.schemas.objects import State as RunState
-from prefect.client.schemas.objects import TaskRun
 from prefect.context import FlowRunContext
 from prefect.tasks import Task
 
@@ -29,7 +29,13 @@ FROM_LEDGER: dict[str, Any] = {"persist_result": False, "cache_policy": NO_CACHE
 """The ledger, not Prefect, knows how far such a stage is."""
 
 
-def begun_again() -> bool:
-    """Whether this run was begun before: it was retried, or waited for a decision."""
+def this_run() -> FlowRun | None:
+    """The run of a flow that this code is in; None: it is in none."""
     context = FlowRunContext.get()
-    return context is not None and context.flow_run is not None and context.flow_run.run_count > 1
+    return context.flow_run if context else None
+
+
+def begun_again() -> bool:
+    """Whether this run was retried; one that waited for a decision goes on in the same attempt."""
+    run = this_run()
+    return run is not None and run.run_count > 1

@@ -11,12 +11,13 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC
 from pathlib import Path
 from typing import Any, Literal
 
 import psycopg
 from prefect import get_run_logger, task
-from prefect.context import FlowRunContext, TaskRunContext
+from prefect.context import TaskRunContext
 from pydantic import BaseModel, ConfigDict
 
 from connectors.errors import STOPS_PUSH, ConservationError
@@ -25,11 +26,12 @@ from connectors.files.profile_file import load_profile, with_terms
 from connectors.postgres import ledger
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import State
+from connectors.postgres.trail import time_of
 from flows.report.decision import decision_markdown
 from flows.report.markdown import escape, rejects_table, summary_markdown
 from flows.report.next_step import commands, left_of
 from flows.stages.apply import apply
-from flows.stages.check import check, discard, release, staged_tables
+from flows.stages.check import check, discard, held_event, release, staged_tables
 from flows.stages.finish import DOES_NOT_TIE, build_report, finish
 from flows.stages.kept import prove_batch
 from flows.stages.push import push
@@ -38,7 +40,7 @@ from flows.stages.rows.rejects import first_rejects
 from flows.stages.workspace import Workspace
 from flows.steps.batch_report import BatchReport
 from flows.tasks.artifacts import publish_markdown, publish_table
-from flows.tasks.attempts import ATTEMPTS, FROM_LEDGER, begun_again
+from flows.tasks.attempts import ATTEMPTS, FROM_LEDGER, begun_again, this_run
 from flows.tasks.delivery import Delivery
 from flows.tasks.holding import held, open_workspace
 from flows.tasks.hooks import note_run
@@ -49,6 +51,16 @@ from schemas.derived.views import apply_stage
 MESSAGES_SHOWN = 20
 NO_REJECTS = [{"Reason": "none", "Rows": "0"}]
 """A table without a line has no columns either; the UI takes those from the first line."""
+
+
+class Hold(BaseModel):
+    """What whoever decides about a held batch is shown, and what the decision is bound to."""
+
+    event: int
+    """That said that the batch is held."""
+    sign: str
+    """Of that event, as no other has it, of this database or of one that was restored."""
+    description: str
 
 
 class BatchStatus(BaseModel):
@@ -150,9 +162,8 @@ def opened_now(workspace: Workspace, batch_id: int) -> BatchStatus:
     """A batch as it is, with the note that this run works on it."""
     with workspace.database.connect() as connection:
         batch = ledger.find_batch(connection, batch_id)
-        context = FlowRunContext.get()
-        if context is not None and context.flow_run is not None:
-            note_run(connection, batch.id, context.flow_run)
+        if (run := this_run()) is not None:
+            note_run(connection, batch.id, run)
         refused = _refused(connection, batch.id)
         return BatchStatus(
             batch_id=batch.id,
@@ -161,12 +172,6 @@ def opened_now(workspace: Workspace, batch_id: int) -> BatchStatus:
             held_because=batch.held_because,
             service=batch.service is not None,
         )
-
-
-def state_of(batch: BatchStatus) -> State:
-    """What the ledger says of a batch now."""
-    with open_workspace().database.connect() as connection:
-        return ledger.find_batch(connection, batch.batch_id).state
 
 
 @task(name="stage rows", task_run_name="stage rows of batch {batch.batch_id}", **FROM_LEDGER)
@@ -192,24 +197,38 @@ def check_rows(batch: BatchStatus) -> BatchStatus:
 
 
 @task(name="describe hold", task_run_name="say why batch {batch.batch_id} is held", **FROM_LEDGER)
-def describe_hold(batch: BatchStatus) -> str:
+def describe_hold(batch: BatchStatus) -> Hold:
     """What is wrong with a held batch, as the form of its decision shows it."""
     with held(batch.batch_id, batch.state) as (workspace, lease):
         report = build_report(workspace, lease.connection, lease.batch_id)
-        return decision_markdown(batch.batch_id, report, first_rejects(lease))
+        event = held_event(lease.connection, lease.batch_id)
+        at = time_of(lease.connection, event).astimezone(UTC)
+        return Hold(
+            event=event,
+            sign=f"{event}-{at:%Y%m%d%H%M%S%f}",
+            description=decision_markdown(batch.batch_id, report, first_rejects(lease)),
+        )
 
 
 @task(name="settle hold", task_run_name="{decision} batch {batch.batch_id}", **FROM_LEDGER)
 def settle_hold(
-    batch: BatchStatus, decision: Literal["release", "discard"], *, by: str, reason: str
+    batch: BatchStatus,
+    decision: Literal["release", "discard"],
+    *,
+    by: str,
+    reason: str,
+    seen: int | None = None,
 ) -> BatchStatus:
-    """Do what was decided about a held batch; who and why goes to the audit trail."""
+    """Do what was decided about a held batch; who and why goes to the audit trail.
+
+    `seen` is the event of the hold that whoever decides was shown.
+    """
     with held(batch.batch_id, batch.state) as (workspace, lease):
         if ledger.find_batch(lease.connection, lease.batch_id).state is State.HELD:
             if decision == "release":
-                release(workspace, lease, by=by, reason=reason)
+                release(workspace, lease, by=by, reason=reason, held=seen)
             else:
-                discard(workspace, lease, by=by, reason=reason)
+                discard(workspace, lease, by=by, reason=reason, held=seen)
             get_run_logger().info("%s decided: %s, because %s", by, decision, reason)
         return _told(lease, batch, batch.rows)
 

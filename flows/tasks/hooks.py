@@ -70,30 +70,40 @@ def note_run(connection: psycopg.Connection, batch_id: int, flow_run: FlowRun) -
     _add(connection, BEGAN, batch_id, flow_run)
 
 
+def attempts_at(connection: psycopg.Connection, batch_id: int, flow_run: FlowRun) -> set[object]:
+    """The attempts of a run in which it worked on a batch, as the trail of this database knows."""
+    told = told_by_run(connection, BEGAN, str(flow_run.id))
+    return {said.get("attempt") for batch, said in told if batch == batch_id}
+
+
 def who(flow_run: FlowRun) -> str:
     """Who asked for a run, as Prefect knows it; else the user of this process."""
     created = flow_run.created_by
     return (created and created.display_value) or whoami()
 
 
-def tell_held(flow: Flow[..., Any], flow_run: FlowRun, batch_id: int) -> None:
+def tell_held(flow: Flow[..., Any], flow_run: FlowRun, batch_id: int, hold: int) -> bool:
     """Tell that a run waits for a decision about its batch, once for each time it asks.
 
     Prefect has no hook for a run that is suspended, and one that was answered comes by here again.
+    `hold` is the event that the batch is held by. Gives whether the run was asking already by an
+    earlier version, which did not say about which hold.
     """
     with open_database(run_settings()).connect() as connection:
         held = f"run {_spelled(HELD)}"
         told = [
-            (about, said.get("attempt"))
+            said.get("hold")
             for about, said in told_by_run(connection, held, str(flow_run.id))
+            if (about, said.get("attempt")) == (batch_id, flow_run.run_count)
         ]
-        if (batch_id, flow_run.run_count) in told:
-            return
-        _add(connection, held, batch_id, flow_run)
+        if None in told or hold in told:
+            return None in told
+        _add(connection, held, batch_id, flow_run, hold=hold)
     try:
         _emit(flow, flow_run, HELD, batch_id)
     except Exception as error:  # noqa: BLE001 -- whoever decides finds the run without it.
         _warn("That this run waits was not told as an event", flow_run, error)
+    return False
 
 
 def _name_of(state: RunState[Any]) -> str:
@@ -151,8 +161,11 @@ def _batches_of(connection: psycopg.Connection, flow_run: FlowRun) -> list[int]:
     return sorted({batch for batch, _ in told_by_run(connection, BEGAN, str(flow_run.id))})
 
 
-def _add(connection: psycopg.Connection, what: str, batch_id: int, flow_run: FlowRun) -> None:
-    detail = {"run": str(flow_run.id), "name": flow_run.name, "attempt": flow_run.run_count}
+def _add(
+    connection: psycopg.Connection, what: str, batch_id: int, flow_run: FlowRun, **more: object
+) -> None:
+    run = {"run": str(flow_run.id), "name": flow_run.name, "attempt": flow_run.run_count}
+    detail = run | more
     add_event(connection, what, batch_id=batch_id, by=who(flow_run), detail=detail)
 
 

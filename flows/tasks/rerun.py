@@ -1,19 +1,23 @@
 """The tasks of a rerun: find the batch, or open one of its failed rows, and compare row states."""
 
+import psycopg
 from prefect import get_run_logger, task
+from prefect.client.schemas.objects import FlowRun
 
 from connectors.files.profile import DEFAULT
 from connectors.files.scratch import scratch_folder
 from connectors.postgres.lease import hold_batch
+from connectors.postgres.trail import told_by_run
 from flows.report.changes import Counts
 from flows.stages.finish import build_report
 from flows.stages.kept import prove_batch
-from flows.stages.rewind import rewind
+from flows.stages.rewind import REWOUND, rewind
 from flows.stages.rows.rejects import waiting_correction, write_rejects
 from flows.stages.sequence import refuse_if_taken_back
-from flows.tasks.attempts import FROM_LEDGER
+from flows.tasks.attempts import FROM_LEDGER, this_run
 from flows.tasks.batch import REMEMBERED, BatchStatus, opened_now, received_from
 from flows.tasks.holding import open_workspace
+from flows.tasks.hooks import attempts_at
 
 
 @task(name="receive correction", task_run_name="receive correction", **REMEMBERED)
@@ -43,17 +47,27 @@ def receive_correction(batch_id: int, corrected_file: str | None) -> BatchStatus
 def open_batch(batch_id: int, *, from_the_start: bool = False) -> BatchStatus:
     """Find a batch to go on with; from the start forgets its rows, while nothing is applied.
 
+    A run forgets them once, and goes on from there when it is begun again. One that waited for a
+    decision about the batch goes on by what became of it.
+
     Raises BatchUnknown, BatchStateError for a batch that cannot go on, and EvidenceBroken where a
     kept file of it is not what was delivered.
     """
     workspace = open_workspace()
+    run = this_run()
     with workspace.database.connect() as connection:
-        refuse_if_taken_back(connection, batch_id)
-        prove_batch(workspace, connection, batch_id)
-        if from_the_start:
-            with hold_batch(connection, batch_id) as lease:
-                rewind(lease)
+        if run is None or run.run_count not in attempts_at(connection, batch_id, run):
+            refuse_if_taken_back(connection, batch_id)
+            prove_batch(workspace, connection, batch_id)
+            if from_the_start and not _has_rewound(connection, batch_id, run):
+                with hold_batch(connection, batch_id) as lease:
+                    rewind(lease, str(run.id) if run else None)
     return opened_now(workspace, batch_id)
+
+
+def _has_rewound(connection: psycopg.Connection, batch_id: int, run: FlowRun | None) -> bool:
+    told = told_by_run(connection, REWOUND, str(run.id)) if run else []
+    return any(batch == batch_id for batch, _ in told)
 
 
 @task(name="count rows", task_run_name="count rows of batch {batch_id}", **REMEMBERED)

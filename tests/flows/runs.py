@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +26,74 @@ def run(*paths: str, **terms: Any) -> Any:
     from flows.tasks.delivery import Delivery
 
     return run_import(Delivery(paths=list(paths), **terms))
+
+
+class DeployedRun:
+    """One run of a deployment of a flow, carried out here as a worker does it, to its end."""
+
+    def __init__(self, flow: Any, **parameters: Any) -> None:
+        from prefect.deployments import run_deployment
+
+        self.flow = flow
+        flow.to_deployment("tested").apply()
+        created = run_deployment(f"{flow.name}/tested", parameters=parameters, timeout=0)
+        self.id = created.id
+
+    def work(self) -> Any:
+        """Do what a worker does when it is told to start the run; its state afterwards."""
+        from prefect.exceptions import Pause
+        from prefect.flow_engine import run_flow
+        from prefect.states import Pending
+
+        with _client() as client:
+            client.set_flow_run_state(self.id, Pending())
+            found = client.read_flow_run(self.id)
+        parameters = self.flow.validate_parameters(found.parameters)
+        with suppress(Pause):  # It would end the worker's child process.
+            run_flow(self.flow, flow_run=found, parameters=parameters, return_type="state")
+        return self.state
+
+    def answer(self, answer: dict[str, str]) -> Any:
+        """Send the form; what the server says to it."""
+        with _client() as client:
+            return client.resume_flow_run(self.id, run_input=answer)
+
+    def retry(self) -> None:
+        """Press Retry."""
+        from prefect.states import AwaitingRetry
+
+        with _client() as client:
+            told = client.set_flow_run_state(self.id, AwaitingRetry(), force=False)
+        assert told.status.value == "ACCEPT", told
+
+    @property
+    def state(self) -> Any:
+        with _client() as client:
+            return client.read_flow_run(self.id).state
+
+    @property
+    def form(self) -> tuple[dict[str, Any], str]:
+        """The schema and the description of the form that is shown now."""
+        keys = self.state.state_details.run_input_keyset
+        with _client() as client:
+            schema, text = (
+                client.read_flow_run_input(self.id, keys[part])
+                for part in ("schema", "description")
+            )
+        return json.loads(schema), json.loads(text)
+
+
+def _client() -> Any:
+    from prefect.client.orchestration import get_client
+
+    return get_client(sync_client=True)
+
+
+def imported(*paths: str, **terms: Any) -> DeployedRun:
+    """A run of a deployment of the flow over these paths."""
+    from flows.import_batch import import_batch
+
+    return DeployedRun(import_batch, delivery={"paths": list(paths), **terms})
 
 
 def artifact(key: str) -> Artifact:

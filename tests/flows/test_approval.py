@@ -3,7 +3,6 @@
 The runs belong to a deployment and are carried out here, as a worker does it.
 """
 
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 
 from flows.stages.sequence import discard_batch, release_batch
 from flows.stages.workspace import Workspace
-from tests.flows.runs import artifact, run
+from tests.flows.runs import artifact, imported, run
 from tests.stages.payments import line, write
 
 pytestmark = pytest.mark.flows
@@ -19,72 +18,6 @@ pytestmark = pytest.mark.flows
 HOSTILE = "[x](javascript:alert(1))|<script>"
 RELEASE = {"decision": "release", "name": "A. Meyer", "reason": "agreed with treasury"}
 DISCARD = RELEASE | {"decision": "discard", "reason": "wrong month"}
-
-
-class DeployedRun:
-    """One run of a deployment, from its start to its end."""
-
-    def __init__(self, *paths: str, **terms: Any) -> None:
-        from prefect.deployments import run_deployment
-
-        from flows.import_batch import import_batch
-
-        self.flow = import_batch
-        import_batch.to_deployment("tested").apply()
-        request = {"delivery": {"paths": list(paths), **terms}}
-        created = run_deployment("import-batch/tested", parameters=request, timeout=0)
-        self.id = created.id
-
-    def work(self) -> Any:
-        """Do what a worker does when it is told to start the run; its state afterwards."""
-        from prefect.exceptions import Pause
-        from prefect.flow_engine import run_flow
-        from prefect.states import Pending
-
-        with _client() as client:
-            client.set_flow_run_state(self.id, Pending())
-            found = client.read_flow_run(self.id)
-        parameters = self.flow.validate_parameters(found.parameters)
-        with suppress(Pause):  # It would end the worker's child process.
-            run_flow(self.flow, flow_run=found, parameters=parameters, return_type="state")
-        return self.state
-
-    def answer(self, answer: dict[str, str]) -> Any:
-        """Send the form; what the server says to it."""
-        with _client() as client:
-            return client.resume_flow_run(self.id, run_input=answer)
-
-    def retry(self) -> None:
-        """Press Retry."""
-        from prefect.states import AwaitingRetry
-
-        with _client() as client:
-            told = client.set_flow_run_state(self.id, AwaitingRetry(), force=False)
-        assert told.status.value == "ACCEPT", told
-
-    @property
-    def state(self) -> Any:
-        with _client() as client:
-            return client.read_flow_run(self.id).state
-
-    @property
-    def form(self) -> tuple[dict[str, Any], str]:
-        """The schema and the description of the form that is shown now."""
-        import json
-
-        keys = self.state.state_details.run_input_keyset
-        with _client() as client:
-            schema, text = (
-                client.read_flow_run_input(self.id, keys[part])
-                for part in ("schema", "description")
-            )
-        return json.loads(schema), json.loads(text)
-
-
-def _client() -> Any:
-    from prefect.client.orchestration import get_client
-
-    return get_client(sync_client=True)
 
 
 @pytest.mark.long
@@ -95,7 +28,7 @@ def test_a_run_that_waits_says_once_that_its_batch_is_held(
 
     emitted: list[str] = []
     monkeypatch.setattr(hooks, "emit_event", lambda **event: emitted.append(event["event"]))
-    waiting = DeployedRun(path, max_errors=0)
+    waiting = imported(path, max_errors=0)
     assert waiting.work().name == "Suspended"
     assert emitted == ["recon.batch.held"]
     waiting.answer(RELEASE)
@@ -118,7 +51,7 @@ def decisions(rows: Any) -> Any:
 
 
 def test_a_run_over_budget_waits_and_a_release_lets_it_go_on(path: str, rows: Any) -> None:
-    waiting = DeployedRun(path, max_errors=0)
+    waiting = imported(path, max_errors=0)
     assert waiting.work().name == "Suspended"
     assert rows("SELECT state FROM batch") == [("held",)]
     assert rows("SELECT count(*) FROM payment") == [(0,)]
@@ -139,7 +72,7 @@ def test_a_run_over_budget_waits_and_a_release_lets_it_go_on(path: str, rows: An
 
 @pytest.mark.long
 def test_a_reject_ends_the_batch_and_a_retry_asks_again(path: str, rows: Any) -> None:
-    asked = DeployedRun(path, max_errors=0)
+    asked = imported(path, max_errors=0)
     asked.work()
     asked.answer(DISCARD)
     ended = asked.work()
@@ -165,7 +98,7 @@ def test_a_reject_ends_the_batch_and_a_retry_asks_again(path: str, rows: Any) ->
 def test_what_was_altered_while_a_run_waited_is_not_released(
     path: str, rows: Any, workspace: Workspace, answer: dict[str, str], ended: str, state: str
 ) -> None:
-    waiting = DeployedRun(path, max_errors=0)
+    waiting = imported(path, max_errors=0)
     assert waiting.work().name == "Suspended"
     (kept,) = workspace.settings.archive.glob("??/*.csv")
     kept.write_bytes(kept.read_bytes().replace(b"10.50", b"99.50"))
@@ -201,7 +134,7 @@ NO_ANSWERS = [
 
 @pytest.mark.long
 def test_an_answer_that_is_none_is_refused_and_the_run_still_waits(path: str, rows: Any) -> None:
-    waiting = DeployedRun(path, max_errors=0)
+    waiting = imported(path, max_errors=0)
     waiting.work()
     for answer in NO_ANSWERS:
         told = waiting.answer(answer)
@@ -220,7 +153,7 @@ def test_an_answer_that_is_none_is_refused_and_the_run_still_waits(path: str, ro
 def test_what_was_decided_elsewhere_meanwhile_stands(
     path: str, rows: Any, workspace: Workspace, settle: Any, name: str
 ) -> None:
-    waiting = DeployedRun(path, max_errors=0)
+    waiting = imported(path, max_errors=0)
     waiting.work()
     settle(workspace, 1, by="B. Roth", reason="by telephone")
     waiting.answer(RELEASE)
@@ -257,6 +190,6 @@ def test_a_request_can_decide_beforehand_and_a_run_without_deployment_cannot_ask
 
 @pytest.mark.long
 def test_a_batch_within_its_budget_is_not_asked_about(tmp_path: Path, rows: Any) -> None:
-    asked = DeployedRun(write(tmp_path / "b.csv", line(1), line(2, amount="x")), max_errors=1)
+    asked = imported(write(tmp_path / "b.csv", line(1), line(2, amount="x")), max_errors=1)
     assert asked.work().name == "CompletedWithErrors"
     assert decisions(rows) == []

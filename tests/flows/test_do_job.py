@@ -6,13 +6,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psycopg
+import pytest
+
+from connectors.errors import ReconError
 from connectors.files.profile import DEFAULT
 from connectors.files.uploads import Upload, uploads_folder
-from connectors.postgres.jobs import find_job, order_job
+from connectors.postgres.jobs import find_job, order_again, order_job
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from schemas.jobs import JobKind
 from tests.accounts.people import ADA, OTTO, add, logged_in
+from tests.flows.test_import_batch import FAIL_ONCE, on_payment
+from tests.flows.test_rerun_batch import RATES
 from tests.stages.payments import HEADER, line, write
 
 
@@ -69,3 +75,34 @@ def test_a_held_batch_is_released_and_its_next_run_is_one_of_the_flow(
     assert rows("SELECT what FROM event WHERE what IN ('released', 'run began') ORDER BY id") == [
         ("released",), ("run began",)
     ]  # fmt: skip
+
+
+def test_a_batch_is_read_from_the_start_once_for_a_job(
+    workspace: Workspace,
+    rows: Callable[..., list[tuple[Any, ...]]],
+    tmp_path: Path,
+    database_url: str,
+) -> None:
+    """It fails with half of the rows applied; ordered again, it goes on behind them."""
+    from flows.do_job import do_job
+
+    folder = tmp_path / "in"
+    write(folder / "payments.csv", line(1))
+    (folder / "currency_rates.csv").write_text(RATES)
+    on_payment(database_url, FAIL_ONCE.replace("= 1", "IN (1, 3)"))
+    with psycopg.connect(database_url) as connection:
+        connection.execute(
+            "CREATE TRIGGER meddle BEFORE INSERT ON recon.currency_rate "
+            "FOR EACH ROW EXECUTE FUNCTION recon.meddle()"
+        )
+    with pytest.raises(ReconError, match="on fire"):
+        import_delivery(workspace, [str(folder)], DEFAULT)
+    number = ordered(workspace, JobKind.RERUN, batch=1, from_start=True)
+    assert do_job(number, return_state=True).name == "Failed"
+    assert rows("SELECT count(*) FROM currency_rate") == [(1,)]
+    with workspace.database.connect() as connection:
+        order_again(connection, number, None)
+    ended = do_job(number, return_state=True)
+    assert ended.name == "Completed", ended.message
+    assert rows("SELECT count(*) FROM payment") == [(1,)]
+    assert rows("SELECT count(*) FROM event WHERE what = 'rewound'") == [(1,)]

@@ -311,6 +311,7 @@ def test_a_fault_of_the_program_ends_the_job(workspace: Workspace) -> None:
         (JobKind.RECONCILE, "reconciled", "is not done twice"),
         (JobKind.RELEASE, "released", "Batch 1: complete with errors"),
         (JobKind.DISCARD, "discarded", "is not done twice"),
+        (JobKind.RERUN, "rewound", "Batch 1: held"),
     ],
 )
 def test_what_was_done_before_its_process_was_gone_is_not_done_twice(
@@ -324,10 +325,13 @@ def test_what_was_done_before_its_process_was_gone_is_not_done_twice(
         raise Killed
 
     decides = kind in (JobKind.RELEASE, JobKind.DISCARD)
-    lines = (line(1), line(2, amount="x")) if decides else (line(1),)
-    terms = replace(DEFAULT, budget_errors=0) if decides else DEFAULT
+    held = decides or kind is JobKind.RERUN
+    lines = (line(1), line(2, amount="x")) if held else (line(1),)
+    terms = replace(DEFAULT, budget_errors=0) if held else DEFAULT
     import_delivery(workspace, [write(tmp_path / "a.csv", *lines)], terms)
     arguments = {} if kind is JobKind.RECONCILE else {"batch": 1, "reason": "wrong"}
+    if kind is JobKind.RERUN:
+        arguments = {"batch": 1, "from_start": True}
     if decides:
         ((arguments["held"],),) = rows("SELECT max(id) FROM event WHERE what = 'batch held'")
     number = ordered(workspace, kind, **arguments)

@@ -43,7 +43,7 @@ from flows.stages.reconcile.rules import rules_of
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.sources import Scope
 from flows.stages.resolve import resolve
-from flows.stages.rewind import rewind_batch
+from flows.stages.rewind import REWOUND, rewind_batch
 from flows.stages.rows.rejects import waiting_correction, write_rejects
 from flows.stages.sequence import (
     Ended,
@@ -150,7 +150,7 @@ def do_as_asked(workspace: Workspace, job: Job) -> Done:
         case CorrectArguments() as asked:
             return _correct(workspace, asked)
         case RerunArguments() as asked:
-            return _rerun(workspace, asked)
+            return _rerun(workspace, asked, job)
         case ReleaseArguments() as asked:
             release_as_asked(workspace, asked, job)
             return told(run_batch(workspace, asked.batch))
@@ -192,10 +192,20 @@ def _correct(workspace: Workspace, asked: CorrectArguments) -> Done:
         return told(import_delivery(workspace, [str(folder)], DEFAULT, corrects=asked.batch))
 
 
-def _rerun(workspace: Workspace, asked: RerunArguments) -> Done:
+def _rerun(workspace: Workspace, asked: RerunArguments, job: Job) -> Done:
+    def rewind() -> None:
+        if not has_rewound(workspace, job):
+            rewind_batch(workspace, asked.batch)
+
     if asked.from_start:
-        rewind_batch(workspace, asked.batch)
+        resumed(workspace.database, rewind)
     return told(run_batch(workspace, asked.batch))
+
+
+def has_rewound(workspace: Workspace, job: Job) -> bool:
+    """Whether a job has forgotten the rows of its batch before its process was gone."""
+    with workspace.database.connect() as connection:
+        return done_for(connection, job, REWOUND) is not None
 
 
 def release_as_asked(workspace: Workspace, asked: ReleaseArguments, job: Job) -> None:
