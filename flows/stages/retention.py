@@ -14,12 +14,12 @@ from connectors.files.archive import hold_archive
 from connectors.files.spool import spool_folder
 from connectors.files.uploads import uploads_folder
 from connectors.postgres.batch_reports import note_removed
+from connectors.postgres.removals import BEGINS, ONE_BY_ONE, SWEPT, note_removal
 from connectors.postgres.retention import (
     Unneeded,
     closed_batches,
     closed_deliveries,
     ended_batches,
-    mark_cleared,
     needed_contents,
     old_files,
     old_folders,
@@ -80,7 +80,7 @@ def sweep(
     if not dry_run:
         # Before anything is removed: whoever may not write the trail removes nothing.
         with workspace.database.connect() as connection:
-            add_event(connection, "housekeeping begins")
+            add_event(connection, BEGINS, detail=ONE_BY_ONE)
     swept = [
         _swept(workspace, what, found, dry_run=dry_run)
         for what, found in _unneeded(workspace, retention, now, inbox, results)
@@ -88,7 +88,7 @@ def sweep(
     if not dry_run:
         with workspace.database.connect() as connection:
             detail = {one.what: _told(one) for one in swept}
-            add_event(connection, "housekeeping", detail=detail)
+            add_event(connection, SWEPT, detail={**ONE_BY_ONE, **detail})
     return swept
 
 
@@ -142,7 +142,7 @@ def _unneeded(
 def _note(connection: psycopg.Connection, what: str, path: Path) -> None:
     """Write down what is about to be removed: what is missing else was lost."""
     if what == CONTENTS:
-        mark_cleared(connection, path.stem)
+        note_removal(connection, path.stem)
     elif batch := re.fullmatch(r"batch-(\d+)", path.name):
         note_removed(connection, int(batch[1]))
 

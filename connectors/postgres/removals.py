@@ -1,0 +1,131 @@
+"""What the audit trail says of contents that housekeeping removed: what is missing else was lost.
+
+The mark `cleared_at` of an extract says when, and whoever loads may write it. It is believed
+only with the event that housekeeping leaves for that content and batch before it removes it, and
+only until another event says that the content is kept again.
+"""
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+
+import psycopg
+
+from connectors.postgres.accounts import sees_part
+from connectors.postgres.trail import add_event, said_by
+
+REMOVED, KEPT_AGAIN, PUT_BACK = (
+    "content removed",
+    "content kept again",
+    "kept content put back",
+)
+BEGINS, SWEPT, VERIFIED = "housekeeping begins", "housekeeping", "archive verified"
+ONE_BY_ONE: Mapping[str, object] = {"each_removal": REMOVED}
+"""Of the detail of these three: from here on the trail names every content that is removed.
+
+Housekeeping of an earlier version only counted them.
+"""
+
+
+def note_removal(
+    connection: psycopg.Connection, sha256: str, detail: Mapping[str, object] | None = None
+) -> datetime:
+    """Write down that a content is about to be removed, for each batch that brought it; says when.
+
+    `detail` is what the events say beside its hash.
+    """
+    with connection.transaction():
+        marked = connection.execute(
+            "UPDATE extract SET cleared_at = now() WHERE sha256 = %s RETURNING batch_id", [sha256]
+        ).fetchall()
+        batches: list[int | None] = [*sorted({batch_id for (batch_id,) in marked})]
+        for batch_id in batches or [None]:
+            said = {"sha256": sha256, **(detail or {})}
+            add_event(connection, REMOVED, batch_id=batch_id, detail=said)
+        row = connection.execute("SELECT now()").fetchone()
+    assert row is not None
+    moment: datetime = row[0]
+    return moment
+
+
+def contents_are_back(connection: psycopg.Connection, contents: Collection[str]) -> None:
+    """Write down that contents are kept again, so that they are missed where they are not there."""
+    back = connection.execute(
+        "UPDATE extract SET cleared_at = NULL WHERE sha256 = ANY(%s) AND cleared_at IS NOT NULL "
+        "RETURNING sha256, batch_id",
+        [list(contents)],
+    ).fetchall()
+    for sha256, batch_id in sorted({*back}):
+        add_event(connection, KEPT_AGAIN, batch_id=batch_id, detail={"sha256": sha256})
+
+
+def removed_contents(
+    connection: psycopg.Connection, contents: Collection[str] | None = None
+) -> dict[str, bool]:
+    """The contents, of these or of all, that housekeeping removed for every file that brought them.
+
+    True: the trail says so of each batch. False: an earlier version may have removed it, which
+    cannot be checked. Whoever sees a part of the trail cannot tell these from what was lost.
+    """
+    cleared = connection.execute(
+        "SELECT x.sha256, array_agg(DISTINCT x.batch_id), min(x.cleared_at), max(b.opened_at) "
+        "FROM extract x JOIN batch b ON b.id = x.batch_id WHERE x.sha256 IS NOT NULL "
+        "AND (%(contents)s::text[] IS NULL OR x.sha256 = ANY(%(contents)s)) "
+        "GROUP BY 1 HAVING bool_and(x.cleared_at IS NOT NULL)",
+        {"contents": None if contents is None else list(contents)},
+    ).fetchall()
+    if not cleared:
+        return {}
+    last = _last_said(connection, {batch for _, batches, _, _ in cleared for batch in batches})
+    counted: _Counted | None = None
+    found = {}
+    for sha256, batches, at, opened in cleared:
+        if all(last.get((batch, sha256)) == REMOVED for batch in batches):
+            found[sha256] = True
+            continue
+        counted = counted or _Counted(connection)
+        if opened < at and counted.removed_at(at):
+            found[sha256] = False
+    return found
+
+
+def expected_of(connection: psycopg.Connection, contents: Collection[str]) -> set[str]:
+    """Those contents that the archive should hold: a file brought it, nobody removed it."""
+    rows = connection.execute(
+        "SELECT DISTINCT sha256 FROM extract WHERE sha256 = ANY(%s)", [list(contents)]
+    ).fetchall()
+    brought = {sha256 for (sha256,) in rows}
+    return brought - removed_contents(connection, brought).keys() if brought else brought
+
+
+def _last_said(
+    connection: psycopg.Connection, batches: Collection[int]
+) -> dict[tuple[int, str], str]:
+    """What was said last of each content of these batches."""
+    rows = connection.execute(
+        "SELECT batch_id, detail::json ->> 'sha256', what FROM event "
+        "WHERE what = ANY(%s) AND batch_id = ANY(%s) ORDER BY id",
+        [[REMOVED, KEPT_AGAIN, PUT_BACK], list(batches)],
+    )
+    return {(batch_id, sha256): what for batch_id, sha256, what in rows}
+
+
+class _Counted:
+    """When contents may have been removed by a version that only counted them."""
+
+    def __init__(self, connection: psycopg.Connection) -> None:
+        self._sees_part = sees_part(connection, "event")
+        rows = connection.execute(
+            "SELECT at, what, detail FROM event WHERE what = ANY(%s) ORDER BY at, id",
+            [[BEGINS, SWEPT, VERIFIED]],
+        )
+        told = [
+            (at, what, ONE_BY_ONE.keys() <= said_by(detail).keys()) for at, what, detail in rows
+        ]
+        self._looks = [
+            (at, not one_by_one) for at, what, one_by_one in told if one_by_one or what != VERIFIED
+        ]
+
+    def removed_at(self, moment: datetime) -> bool:
+        """Whether housekeeping of an earlier version was the last to look before this moment."""
+        before = [counted for at, counted in self._looks if at <= moment]
+        return self._sees_part or (bool(before) and before[-1])
