@@ -181,3 +181,5 @@ def _show_proof(proof: "VerifiedArchive") -> None:
         out().print(f"{told}: every byte is as it was kept.")
     for note in notes(proof):
         out().print(note)
+    for content in proof.unknown:
+        out().print(f"  {content.text}")

@@ -225,9 +225,11 @@ def restored_command(
     from flows.stages.restored import go_on_after_restore
 
     with workspace("restored", quiet=True, say_held=False) as place:
-        rows = go_on_after_restore(place, unsent=unsent.value, by=by, reason=reason)
+        done = go_on_after_restore(place, unsent=unsent.value, by=by, reason=reason)
+    rows = done.in_doubt
     if json:
-        print_json({"unsent": unsent.value, "in_doubt": rows})
+        lost = [asdict(one) for one in done.lost]
+        print_json({"unsent": unsent.value, "in_doubt": rows, "lost": lost})
         return 0
     told = ", ".join(f"{count} of {operation}" for operation, count in rows.items())
     out().print(f"Pushes go on from here. Rows in doubt now: {told or 'none'}.")
@@ -235,6 +237,11 @@ def restored_command(
         out().print(
             "`recon sends BATCH --state in_doubt` lists them, `recon resolve` settles them."
         )
+    if done.lost:
+        told = quantity(len(done.lost), "content", grouped)
+        out().print(f"{told} of the archive that no batch knows. Import what was lost again:")
+    for one in done.lost:
+        out().print(f"  {one.text}")
     return 0
 
 

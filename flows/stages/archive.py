@@ -19,6 +19,7 @@ from connectors.postgres.removals import ONE_BY_ONE, VERIFIED, expected_of, remo
 from connectors.postgres.retention import Expected, expected_contents
 from connectors.postgres.trail import add_event
 from flows.stages.reconcile.report_files import check_files
+from flows.stages.unknown import Unknown, unknown_contents
 from flows.stages.workspace import Workspace
 from schemas.counting import agree, grouped, quantity
 
@@ -52,6 +53,8 @@ class VerifiedArchive:
     """Files of batch reports that cannot be checked: an earlier version wrote them."""
     unnamed: int = 0
     """Contents that an earlier version may have removed: it only counted what it removed."""
+    unknown: tuple[Unknown, ...] = ()
+    """Contents that are as they were delivered, and that no batch knows."""
 
     def as_json(self) -> dict[str, Any]:
         """The shape `recon archive verify --json` prints."""
@@ -64,6 +67,7 @@ def verify_archive(workspace: Workspace) -> VerifiedArchive:
     there = {path.stem for path in archive.glob("??/*") if _is_content(path)}
     size = reports = 0
     mismatches: list[Mismatch] = []
+    strays: set[str] = set()
     with workspace.database.connect() as connection:
         expected = {one.sha256: one for one in expected_contents(connection)}
         removed = removed_contents(connection)
@@ -76,6 +80,8 @@ def verify_archive(workspace: Workspace) -> VerifiedArchive:
             if fault is None:
                 with suppress(FileNotFoundError):
                     size += path.stat().st_size
+                if one is None:
+                    strays.add(sha256)
             # Housekeeping may have removed it since the ledger was read, and has said so then.
             elif fault != MISSING or expected_of(connection, [sha256]):
                 mismatches.append(_mismatch(workspace, path, fault, one))
@@ -90,7 +96,16 @@ def verify_archive(workspace: Workspace) -> VerifiedArchive:
         reports += len(noted)
         mismatches += _altered_reports(workspace, connection, noted)
         unhashed = _unhashed(workspace, connection, noted)
-        verified = VerifiedArchive(len(wanted), reports, size, tuple(mismatches), unhashed, unnamed)
+        verified = VerifiedArchive(
+            len(wanted),
+            reports,
+            size,
+            tuple(mismatches),
+            unhashed,
+            unnamed,
+            # Asked last: a delivery that was under way has its batch meanwhile.
+            unknown_contents(workspace, connection, strays),
+        )
         _record(connection, verified)
     workspace.progress("archive", len(wanted), len(wanted))
     return verified
@@ -167,7 +182,11 @@ def _record(connection: psycopg.Connection, verified: VerifiedArchive) -> None:
         "reports": verified.reports,
         "differ": len(verified.mismatches),
     }
-    more = {"unhashed": verified.unhashed, "unnamed": verified.unnamed}
+    more = {
+        "unhashed": verified.unhashed,
+        "unnamed": verified.unnamed,
+        "unknown": len(verified.unknown),
+    }
     counts |= {what: number for what, number in more.items() if number}
     add_event(connection, VERIFIED, detail={**ONE_BY_ONE, **counts})
 
@@ -210,4 +229,10 @@ def notes(verified: VerifiedArchive) -> Iterator[str]:
             f"{quantity(contents, 'content', grouped)} that housekeeping of an earlier version may "
             "have removed cannot be checked: it only counted what it removed, so one that was lost "
             "looks the same."
+        )
+    if unknown := verified.unknown:
+        yield (
+            f"{quantity(len(unknown), 'content', grouped)} that no batch knows: an import stopped "
+            "before it had a batch, or the database was restored from before it came. Import what "
+            "is needed again."
         )

@@ -14,6 +14,8 @@ from connectors.files.archive import hold_archive
 from connectors.files.spool import spool_folder
 from connectors.files.uploads import uploads_folder
 from connectors.postgres.batch_reports import note_removed
+from connectors.postgres.push.gate import why_held
+from connectors.postgres.push.restores import known_contents
 from connectors.postgres.removals import BEGINS, ONE_BY_ONE, SWEPT, note_removal
 from connectors.postgres.retention import (
     Unneeded,
@@ -126,8 +128,12 @@ def _unneeded(
         deliveries = closed_deliveries(connection, closed)
         told = closed_batches(connection, reported)
         ended = ended_batches(connection)
+        held = why_held(connection, settings.home)
+        known = known_contents(connection) if held else None
     old = archived.timestamp()
-    yield CONTENTS, unneeded_contents(settings.archive, needed, old)
+    contents = unneeded_contents(settings.archive, needed, old)
+    # By what no batch knows, `recon restored` tells which deliveries a restored database has lost.
+    yield CONTENTS, (one for one in contents if known is None or one.path.stem in known)
     if inbox is not None:
         yield "deliveries of the inbox", unneeded_deliveries(inbox / "archive", deliveries, old)
     yield REPORTS, unneeded_reports(settings.reports, told, reported.timestamp())
