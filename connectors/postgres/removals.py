@@ -27,24 +27,46 @@ Housekeeping of an earlier version only counted them.
 
 
 def note_removal(
-    connection: psycopg.Connection, sha256: str, detail: Mapping[str, object] | None = None
+    connection: psycopg.Connection, sha256: str, listed_at: datetime | None = None
 ) -> datetime:
     """Write down that a content is about to be removed, for each batch that brought it; says when.
 
-    `detail` is what the events say beside its hash.
+    `listed_at`: it was removed then, which the home alone knows.
     """
+    said = {"sha256": sha256} | ({"listed_at": listed_at.isoformat()} if listed_at else {})
     with connection.transaction():
+        row = connection.execute("SELECT coalesce(%s, now())", [listed_at]).fetchone()
+        assert row is not None
+        moment: datetime = row[0]
         marked = connection.execute(
-            "UPDATE extract SET cleared_at = now() WHERE sha256 = %s RETURNING batch_id", [sha256]
+            "UPDATE extract SET cleared_at = %s WHERE sha256 = %s RETURNING batch_id",
+            [moment, sha256],
         ).fetchall()
         batches: list[int | None] = [*sorted({batch_id for (batch_id,) in marked})]
         for batch_id in batches or [None]:
-            said = {"sha256": sha256, **(detail or {})}
             add_event(connection, REMOVED, batch_id=batch_id, detail=said)
-        row = connection.execute("SELECT now()").fetchone()
-    assert row is not None
-    moment: datetime = row[0]
     return moment
+
+
+def take_over(connection: psycopg.Connection, listed: Mapping[str, datetime]) -> list[str]:
+    """Write down removals that a restored database does not know; gives the contents.
+
+    `listed` are contents that are gone, and when the home says that they were removed. One that was
+    delivered after that, by what the database knows, was lost.
+    """
+    rows = connection.execute(
+        "SELECT x.sha256, greatest(max(b.opened_at), max(e.at)) "
+        "FROM extract x JOIN batch b ON b.id = x.batch_id LEFT JOIN ("
+        "SELECT detail::json ->> 'sha256' AS sha256, max(at) AS at FROM event "
+        "WHERE what = ANY(%(back)s) GROUP BY 1) e ON e.sha256 = x.sha256 "
+        "WHERE x.sha256 = ANY(%(contents)s) "
+        "GROUP BY 1 HAVING bool_or(x.cleared_at IS NULL) ORDER BY 1",
+        {"back": [KEPT_AGAIN, PUT_BACK], "contents": list(listed)},
+    ).fetchall()
+    taken = [sha256 for sha256, delivered in rows if delivered < listed[sha256]]
+    for sha256 in taken:
+        note_removal(connection, sha256, listed[sha256])
+    return taken
 
 
 def contents_are_back(connection: psycopg.Connection, contents: Collection[str]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import psycopg
 
 from connectors.files.archive import hold_archive
+from connectors.files.removed_contents import list_removed
 from connectors.files.spool import spool_folder
 from connectors.files.uploads import uploads_folder
 from connectors.postgres.batch_reports import note_removed
@@ -145,10 +146,10 @@ def _unneeded(
         yield "results of runs", old_files(results, kept.timestamp())
 
 
-def _note(connection: psycopg.Connection, what: str, path: Path) -> None:
+def _note(connection: psycopg.Connection, archive: Path, what: str, path: Path) -> None:
     """Write down what is about to be removed: what is missing else was lost."""
     if what == CONTENTS:
-        note_removal(connection, path.stem)
+        list_removed(archive, path.stem, note_removal(connection, path.stem))
     elif batch := re.fullmatch(r"batch-(\d+)", path.name):
         note_removed(connection, int(batch[1]))
 
@@ -164,7 +165,7 @@ def _removed(workspace: Workspace, what: str, one: Unneeded) -> bool:
     ):
         if not one.is_still():
             return False
-        _note(connection, what, one.path)
+        _note(connection, workspace.settings.archive, what, one.path)
         remove(one)
     return True
 

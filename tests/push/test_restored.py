@@ -294,6 +294,37 @@ def test_what_a_restored_database_has_lost_is_named_and_kept_until_somebody_goes
         assert verify_archive(old).unknown == ()
 
 
+@pytest.mark.parametrize("again", [False, True], ids=["removed", "removed, then lost"])
+def test_what_housekeeping_removed_since_the_backup_is_taken_over(
+    workspace: Workspace, copied: Copy, tmp_path: Path, again: bool
+) -> None:
+    """What was delivered after that, and is gone, was lost."""
+    with FaultyServer() as server:
+        now = towards(workspace, server.url)
+        path = tones(tmp_path / "tones.csv", ROWS)
+        deliver(now, path)
+        before = copied(now)
+        later = datetime.now(UTC) + timedelta(days=100)
+        sweep(now, Retention(archive_days=90), now=later, dry_run=False)
+        old = before
+        if again:
+            deliver(now, path)
+            old = copied(now)
+            (now.settings.archive / kept_name(now)).unlink()
+        url, home = str(old.settings.database_url), old.settings.home
+        assert run(url, home, "archive", "verify").returncode == 1
+        told = run(url, home, "restored", "--unsent", "in-doubt", "--reason", "restored")
+        assert ("1 content that housekeeping removed since" in told.stdout) == (not again)
+        verified = run(url, home, "archive", "verify")
+        assert verified.returncode == int(again), verified.stdout
+        rerun = run(url, home, "rerun", "1")
+        assert ("it is missing" in rerun.stderr) == again
+        with old.database.connect() as connection:
+            noted = "SELECT detail FROM event WHERE what = 'content removed' ORDER BY id DESC"
+            ((detail,),) = connection.execute(noted).fetchall()
+        assert ("listed_at" in json.loads(detail)) == (not again)
+
+
 def kept_name(place: Workspace) -> str:
     """The one content in the archive."""
     (path,) = place.settings.archive.glob("??/*.csv")
