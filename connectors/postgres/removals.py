@@ -5,8 +5,10 @@ only with the event that housekeeping leaves for that content and batch before i
 only until another event says that the content is kept again.
 """
 
+from bisect import bisect_right
 from collections.abc import Collection, Mapping
 from datetime import datetime
+from operator import itemgetter
 
 import psycopg
 
@@ -149,5 +151,5 @@ class _Counted:
 
     def removed_at(self, moment: datetime) -> bool:
         """Whether housekeeping of an earlier version was the last to look before this moment."""
-        before = [counted for at, counted in self._looks if at <= moment]
-        return self._sees_part or (bool(before) and before[-1])
+        before = bisect_right(self._looks, moment, key=itemgetter(0))
+        return self._sees_part or (before > 0 and self._looks[before - 1][1])
