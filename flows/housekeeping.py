@@ -11,9 +11,8 @@ from prefect.states import Completed, Failed
 from pydantic import Field
 
 from flows.report.spelling import digits
-from flows.stages.archive import remedy, verify_archive
+from flows.stages.archive import VerifiedArchive, notes, remedy, verify_archive
 from flows.stages.retention import DEFAULT, Retention, not_removed, sweep
-from flows.stages.workspace import Workspace
 from flows.tasks.approval import DAYS_TO_DECIDE
 from flows.tasks.artifacts import publish_table
 from flows.tasks.holding import open_workspace
@@ -72,15 +71,15 @@ def housekeeping(
     )
     number, size = sum(one.number for one in swept), sum(one.bytes for one in swept)
     message = f"{quantity(number, 'item', digits)}, {quantity(size, 'byte', digits)} {told}"
-    wrong = [not_removed(swept), _differing(workspace) if verify else ""]
+    proof = verify_archive(workspace) if verify else None
+    wrong = [not_removed(swept), _differing(proof) if proof else ""]
     if not any(wrong):
-        return Completed(message=message)
+        return Completed(message=". ".join([message, *(notes(proof) if proof else ())]))
     return Failed(message=" ".join([f"{message}.", *filter(None, wrong)]))
 
 
-def _differing(workspace: Workspace) -> str:
+def _differing(proof: VerifiedArchive) -> str:
     """What hashing everything again found that does not match, and what to do; empty: nothing."""
-    proof = verify_archive(workspace)
     if not proof.mismatches:
         return ""
     publish_table(

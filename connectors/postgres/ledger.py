@@ -169,23 +169,6 @@ def find_extracts(
     return {str(extract.sha256): extract for extract in found}
 
 
-def expected_of(connection: psycopg.Connection, contents: Iterable[str]) -> set[str]:
-    """Those contents that the archive should hold: a file brought it, nobody removed it."""
-    rows = connection.execute(
-        "SELECT DISTINCT sha256 FROM extract WHERE sha256 = ANY(%s) AND cleared_at IS NULL",
-        [list(contents)],
-    ).fetchall()
-    return {sha256 for (sha256,) in rows}
-
-
-def contents_are_back(connection: psycopg.Connection, contents: Iterable[str]) -> None:
-    """Write down that contents are kept again, so that they are missed where they are not there."""
-    connection.execute(
-        "UPDATE extract SET cleared_at = NULL WHERE sha256 = ANY(%s) AND cleared_at IS NOT NULL",
-        [list(contents)],
-    )
-
-
 def find_names(
     connection: psycopg.Connection, feed: str, names: Iterable[str]
 ) -> dict[str, Extract]:

@@ -98,8 +98,6 @@ class Expected:
 
     sha256: str
     bytes: int
-    cleared: bool
-    """Housekeeping may have removed it for every file that brought it."""
     files: tuple[str, ...]
     batches: tuple[int, ...]
 
@@ -107,16 +105,11 @@ class Expected:
 def expected_contents(connection: psycopg.Connection) -> list[Expected]:
     """The contents that the archive holds by what the ledger says, by their hash."""
     rows = connection.execute(
-        "SELECT sha256, max(bytes), bool_and(cleared_at IS NOT NULL), "
+        "SELECT sha256, max(bytes), "
         "array_agg(format('%s of batch %s', name, batch_id) ORDER BY id), "
         "array_agg(DISTINCT batch_id) FROM extract WHERE sha256 IS NOT NULL GROUP BY 1 ORDER BY 1"
     )
-    return [Expected(row[0], row[1], row[2], tuple(row[3]), tuple(row[4])) for row in rows]
-
-
-def mark_cleared(connection: psycopg.Connection, sha256: str) -> None:
-    """Write down that a content is about to be removed: what is missing else was lost."""
-    connection.execute("UPDATE extract SET cleared_at = now() WHERE sha256 = %s", [sha256])
+    return [Expected(row[0], row[1], tuple(row[2]), tuple(row[3])) for row in rows]
 
 
 def closed_deliveries(connection: psycopg.Connection, closed: Collection[int]) -> set[str]:

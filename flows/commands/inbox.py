@@ -164,7 +164,7 @@ def _show(lines: "list[InboxLine]", *, as_json: bool) -> None:
 
 def _show_proof(proof: "VerifiedArchive") -> None:
     """What the proof came to, for a terminal."""
-    from flows.stages.archive import remedy, unchecked
+    from flows.stages.archive import notes, remedy
 
     for one in proof.mismatches:
         brought = f" ({', '.join(one.files)})" if one.files else ""
@@ -179,5 +179,7 @@ def _show_proof(proof: "VerifiedArchive") -> None:
         out().print(f"{told}: {wrong} {agree(wrong, 'does', 'do')} not match. {remedy(proof)}")
     else:
         out().print(f"{told}: every byte is as it was kept.")
-    if proof.unhashed:
-        out().print(unchecked(proof))
+    for note in notes(proof):
+        out().print(note)
+    for content in proof.unknown:
+        out().print(f"  {content.text}")

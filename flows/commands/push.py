@@ -225,9 +225,12 @@ def restored_command(
     from flows.stages.restored import go_on_after_restore
 
     with workspace("restored", quiet=True, say_held=False) as place:
-        rows = go_on_after_restore(place, unsent=unsent.value, by=by, reason=reason)
+        done = go_on_after_restore(place, unsent=unsent.value, by=by, reason=reason)
+    rows = done.in_doubt
     if json:
-        print_json({"unsent": unsent.value, "in_doubt": rows})
+        lost = [asdict(one) for one in done.lost]
+        shape = {"in_doubt": rows, "lost": lost, "removed": done.removed}
+        print_json({"unsent": unsent.value} | shape)
         return 0
     told = ", ".join(f"{count} of {operation}" for operation, count in rows.items())
     out().print(f"Pushes go on from here. Rows in doubt now: {told or 'none'}.")
@@ -235,6 +238,14 @@ def restored_command(
         out().print(
             "`recon sends BATCH --state in_doubt` lists them, `recon resolve` settles them."
         )
+    if done.removed:
+        told = quantity(done.removed, "content", grouped)
+        out().print(f"{told} that housekeeping removed since the backup: marked so.")
+    if done.lost:
+        told = quantity(len(done.lost), "content", grouped)
+        out().print(f"{told} of the archive that no batch knows. Import what was lost again:")
+    for one in done.lost:
+        out().print(f"  {one.text}")
     return 0
 
 

@@ -13,12 +13,13 @@ import psycopg
 from connectors.errors import SignatureRefused
 from connectors.files.archive import kept_path
 from connectors.files.evidence import MISSING, difference
-from connectors.postgres import ledger
 from connectors.postgres.batch_reports import FILES, Noted, noted_reports, settled_report
 from connectors.postgres.reconciliations import list_runs
+from connectors.postgres.removals import ONE_BY_ONE, VERIFIED, expected_of, removed_contents
 from connectors.postgres.retention import Expected, expected_contents
 from connectors.postgres.trail import add_event
 from flows.stages.reconcile.report_files import check_files
+from flows.stages.unknown import Unknown, unknown_contents
 from flows.stages.workspace import Workspace
 from schemas.counting import agree, grouped, quantity
 
@@ -50,6 +51,10 @@ class VerifiedArchive:
     mismatches: tuple[Mismatch, ...]
     unhashed: int = 0
     """Files of batch reports that cannot be checked: an earlier version wrote them."""
+    unnamed: int = 0
+    """Contents that an earlier version may have removed: it only counted what it removed."""
+    unknown: tuple[Unknown, ...] = ()
+    """Contents that are as they were delivered, and that no batch knows."""
 
     def as_json(self) -> dict[str, Any]:
         """The shape `recon archive verify --json` prints."""
@@ -62,13 +67,12 @@ def verify_archive(workspace: Workspace) -> VerifiedArchive:
     there = {path.stem for path in archive.glob("??/*") if _is_content(path)}
     size = reports = 0
     mismatches: list[Mismatch] = []
+    strays: set[str] = set()
     with workspace.database.connect() as connection:
         expected = {one.sha256: one for one in expected_contents(connection)}
-        wanted = sorted(
-            sha256
-            for sha256 in expected.keys() | there
-            if sha256 in there or not expected[sha256].cleared
-        )
+        removed = removed_contents(connection)
+        wanted = sorted(there | (expected.keys() - removed.keys()))
+        unnamed = sum(not named for sha256, named in removed.items() if sha256 not in there)
         for number, sha256 in enumerate(wanted):
             workspace.progress("archive", number, len(wanted))
             path, one = kept_path(archive, sha256), expected.get(sha256)
@@ -76,8 +80,10 @@ def verify_archive(workspace: Workspace) -> VerifiedArchive:
             if fault is None:
                 with suppress(FileNotFoundError):
                     size += path.stat().st_size
+                if one is None:
+                    strays.add(sha256)
             # Housekeeping may have removed it since the ledger was read, and has said so then.
-            elif fault != MISSING or ledger.expected_of(connection, [sha256]):
+            elif fault != MISSING or expected_of(connection, [sha256]):
                 mismatches.append(_mismatch(workspace, path, fault, one))
         mismatches += _strangers(workspace)
         for run in list_runs(connection):
@@ -90,9 +96,19 @@ def verify_archive(workspace: Workspace) -> VerifiedArchive:
         reports += len(noted)
         mismatches += _altered_reports(workspace, connection, noted)
         unhashed = _unhashed(workspace, connection, noted)
-        _record(connection, len(wanted), reports, unhashed, mismatches)
+        verified = VerifiedArchive(
+            len(wanted),
+            reports,
+            size,
+            tuple(mismatches),
+            unhashed,
+            unnamed,
+            # Asked last: a delivery that was under way has its batch meanwhile.
+            unknown_contents(workspace, connection, strays),
+        )
+        _record(connection, verified)
     workspace.progress("archive", len(wanted), len(wanted))
-    return VerifiedArchive(len(wanted), reports, size, tuple(mismatches), unhashed)
+    return verified
 
 
 def _is_content(path: Path) -> bool:
@@ -154,23 +170,25 @@ def _unhashed(workspace: Workspace, connection: psycopg.Connection, noted: Itera
     return unhashed
 
 
-def _record(
-    connection: psycopg.Connection,
-    contents: int,
-    reports: int,
-    unhashed: int,
-    mismatches: list[Mismatch],
-) -> None:
-    for one in mismatches:
+def _record(connection: psycopg.Connection, verified: VerifiedArchive) -> None:
+    for one in verified.mismatches:
         log.warning("%s: %s (%s)", one.path, one.found, ", ".join(one.files) or "of no batch")
         for batch_id in one.batches:
             detail = {"path": one.path, "found": one.found}
             what = "report differs" if _is_report(one) else "kept content differs"
             add_event(connection, what, batch_id=batch_id, detail=detail)
-    counts = {"contents": contents, "reports": reports, "differ": len(mismatches)}
-    if unhashed:
-        counts["unhashed"] = unhashed
-    add_event(connection, "archive verified", detail=counts)
+    counts = {
+        "contents": verified.contents,
+        "reports": verified.reports,
+        "differ": len(verified.mismatches),
+    }
+    more = {
+        "unhashed": verified.unhashed,
+        "unnamed": verified.unnamed,
+        "unknown": len(verified.unknown),
+    }
+    counts |= {what: number for what, number in more.items() if number}
+    add_event(connection, VERIFIED, detail={**ONE_BY_ONE, **counts})
 
 
 def _is_report(one: Mismatch) -> bool:
@@ -198,11 +216,23 @@ def remedy(verified: VerifiedArchive) -> str:
     return " ".join(told) or ("Remove what no batch knows." if lost else "")
 
 
-def unchecked(verified: VerifiedArchive) -> str:
-    """What could not be held against anything."""
-    files = verified.unhashed
-    return (
-        f"{quantity(files, 'file', grouped)} of batch reports {agree(files, 'has', 'have')} no "
-        "hash in the audit trail and cannot be checked: an earlier version wrote "
-        f"{agree(files, 'it', 'them')}. `recon rerun N` writes the report of batch N again."
-    )
+def notes(verified: VerifiedArchive) -> Iterator[str]:
+    """What could not be held against anything; nothing of it is a fault."""
+    if files := verified.unhashed:
+        yield (
+            f"{quantity(files, 'file', grouped)} of batch reports {agree(files, 'has', 'have')} no "
+            "hash in the audit trail and cannot be checked: an earlier version wrote "
+            f"{agree(files, 'it', 'them')}. `recon rerun N` writes the report of batch N again."
+        )
+    if contents := verified.unnamed:
+        yield (
+            f"{quantity(contents, 'content', grouped)} that housekeeping of an earlier version may "
+            "have removed cannot be checked: it only counted what it removed, so one that was lost "
+            "looks the same."
+        )
+    if unknown := verified.unknown:
+        yield (
+            f"{quantity(len(unknown), 'content', grouped)} that no batch knows: an import stopped "
+            "before it had a batch, or the database was restored from before it came. Import what "
+            "is needed again."
+        )

@@ -5,7 +5,7 @@ was delivered stops the batch: removed, cut, altered, swapped, a link or a folde
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from datetime import date
 
@@ -22,11 +22,17 @@ from connectors.files.profile import Profile
 from connectors.postgres import ledger
 from connectors.postgres.evidence import altered_since_held, is_profile_altered
 from connectors.postgres.ledger import Extract
+from connectors.postgres.removals import removed_contents
 from connectors.settings import Settings
 from flows.stages.kept_settings import limits_of
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
 from schemas.tables import EXTRACTS
+
+IMPORT_AGAIN = (
+    "Import the same file again: that puts its bytes back and is taken as known; then run "
+    "this command again. `recon archive verify` lists every kept file that does not match."
+)
 
 
 def evidence_of(workspace: Workspace, extract: Extract) -> Evidence:
@@ -39,19 +45,16 @@ def evidence_of(workspace: Workspace, extract: Extract) -> Evidence:
         bytes=extract.bytes,
         pieces=extract.pieces,
         about=f"{extract.name} of batch {extract.batch_id}",
-        remedy=_remedy(extract),
+        remedy=removed_remedy(extract) if is_cleared(workspace, extract) else IMPORT_AGAIN,
     )
 
 
-def _remedy(extract: Extract) -> str:
-    if extract.cleared_at is not None:
-        return (
-            f"{removed_on(extract.cleared_at)} Import the file again where "
-            "it is needed: its bytes are kept anew."
-        )
+def removed_remedy(extract: Extract) -> str:
+    """What to do where the content of an extract is needed that housekeeping removed."""
+    assert extract.cleared_at is not None
     return (
-        "Import the same file again: that puts its bytes back and is taken as known; then run "
-        "this command again. `recon archive verify` lists every kept file that does not match."
+        f"{removed_on(extract.cleared_at)} Import the file again where "
+        "it is needed: its bytes are kept anew."
     )
 
 
@@ -62,9 +65,22 @@ def removed_on(day: date) -> str:
 
 def is_cleared(workspace: Workspace, extract: Extract) -> bool:
     """Whether housekeeping removed the content of an extract, and nobody delivered it again."""
-    if extract.sha256 is None or extract.cleared_at is None:
-        return False
-    return not os.path.lexists(kept_path(workspace.settings.archive, extract.sha256))
+    return extract.sha256 in cleared_of(workspace, [extract])
+
+
+def cleared_of(workspace: Workspace, extracts: Iterable[Extract]) -> Collection[str]:
+    """Hashes of the contents of extracts that housekeeping removed, by what the trail says."""
+    gone = {
+        one.sha256
+        for one in extracts
+        if one.sha256 is not None
+        and one.cleared_at is not None
+        and not os.path.lexists(kept_path(workspace.settings.archive, one.sha256))
+    }
+    if not gone:
+        return gone
+    with workspace.database.connect() as connection:
+        return removed_contents(connection, gone).keys()
 
 
 def open_extract_kept(workspace: Workspace, extract: Extract, profile: Profile) -> Content:
@@ -151,10 +167,12 @@ def unproven(
 
     `remedy` is what to do where it is not to import the same file again.
     """
+    extracts = list(extracts)
     proven: set[str] = set()
+    cleared = cleared_of(workspace, extracts)
     for extract in extracts:
         wanted = extract.sha256 is not None and extract.refused is None
-        if not wanted or extract.sha256 in proven or is_cleared(workspace, extract):
+        if not wanted or extract.sha256 in proven or extract.sha256 in cleared:
             continue
         assert extract.sha256 is not None
         evidence = evidence_of(workspace, extract)

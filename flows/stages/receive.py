@@ -18,6 +18,7 @@ from connectors.postgres.evidence import profile_detail
 from connectors.postgres.heartbeat import in_turn
 from connectors.postgres.ledger import Extract, State
 from connectors.postgres.push.gate import note_birth
+from connectors.postgres.removals import PUT_BACK, contents_are_back, expected_of
 from connectors.postgres.resume import resumed
 from connectors.postgres.trail import add_event, last_event, last_of_batch
 from flows.stages.kept_settings import with_settings
@@ -40,7 +41,6 @@ from schemas.own_columns import PARENT_COLUMN
 
 log = logging.getLogger("recon.receive")
 
-PUT_BACK = "kept content put back"
 """The event of a delivery that brought what the archive had lost, or had otherwise."""
 
 
@@ -187,7 +187,7 @@ class ArchivedDelivery:
             note_birth(connection)
             # Asked once: where the answer to the commit is lost, the ledger knows the contents.
             self._before = self._before or _Before(connection, self.opened)
-            ledger.contents_are_back(connection, contents_of(self.opened))
+            contents_are_back(connection, contents_of(self.opened))
             received = _register(connection, self)
             told = self._before.told(connection, received.batch_id)
             return replace(received, messages=received.messages + told)
@@ -202,7 +202,7 @@ class _Before:
             for one in opened
             if one.stored is not None and not one.stored.known and not one.stored.replaced
         ]
-        missing = ledger.expected_of(connection, lost) if lost else set()
+        missing = expected_of(connection, lost) if lost else set()
         self._wrong = [
             (one, one.stored.sha256, why)
             for one in opened

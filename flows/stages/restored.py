@@ -1,19 +1,38 @@
 """Restored: say from where pushes go on after a database or a home was brought back."""
 
 import logging
+import os
 from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
 
+from connectors.files.archive import kept_path
+from connectors.files.removed_contents import listed_as_removed
 from connectors.postgres.push.gate import going_on
 from connectors.postgres.push.restores import Restore, declare, known_contents
+from connectors.postgres.removals import take_over
+from flows.stages.unknown import Unknown, unknown_contents
 from flows.stages.workspace import Workspace
 
 log = logging.getLogger("recon.push")
 
 
+@dataclass(frozen=True, slots=True)
+class WentOn:
+    """What going on came to."""
+
+    in_doubt: Mapping[str, int]
+    """Operation -> rows that were put in doubt."""
+    lost: tuple[Unknown, ...]
+    """Contents that the archive has and the database does not know."""
+    removed: int
+    """Contents that housekeeping removed, by what the home says, and the database did not know."""
+
+
 def go_on_after_restore(
     workspace: Workspace, *, unsent: str, by: str | None, reason: str
-) -> Mapping[str, int]:
-    """Bind this database and this home to each other again; gives rows put in doubt."""
+) -> WentOn:
+    """Bind this database and this home to each other again."""
     settings = workspace.settings
     kept = {path.stem for path in settings.archive.glob("??/*.csv")}
     with (
@@ -21,4 +40,14 @@ def go_on_after_restore(
         going_on(connection, settings.home, settings.service.turn_seconds),
     ):
         lost = kept - known_contents(connection)
-        return declare(connection, Restore(unsent, by, reason, lost))
+        removed = take_over(connection, _gone(workspace))
+        in_doubt = declare(connection, Restore(unsent, by, reason, lost))
+    with workspace.database.connect() as connection:
+        return WentOn(in_doubt, unknown_contents(workspace, connection, lost), len(removed))
+
+
+def _gone(workspace: Workspace) -> Mapping[str, datetime]:
+    """Contents that the home says housekeeping removed, and that are not there."""
+    archive = workspace.settings.archive
+    listed = listed_as_removed(archive)
+    return {one: at for one, at in listed.items() if not os.path.lexists(kept_path(archive, one))}

@@ -11,15 +11,18 @@ from pathlib import Path
 import psycopg
 
 from connectors.files.archive import hold_archive
+from connectors.files.removed_contents import list_removed
 from connectors.files.spool import spool_folder
 from connectors.files.uploads import uploads_folder
 from connectors.postgres.batch_reports import note_removed
+from connectors.postgres.push.gate import why_held
+from connectors.postgres.push.restores import known_contents
+from connectors.postgres.removals import BEGINS, ONE_BY_ONE, SWEPT, note_removal
 from connectors.postgres.retention import (
     Unneeded,
     closed_batches,
     closed_deliveries,
     ended_batches,
-    mark_cleared,
     needed_contents,
     old_files,
     old_folders,
@@ -80,7 +83,7 @@ def sweep(
     if not dry_run:
         # Before anything is removed: whoever may not write the trail removes nothing.
         with workspace.database.connect() as connection:
-            add_event(connection, "housekeeping begins")
+            add_event(connection, BEGINS, detail=ONE_BY_ONE)
     swept = [
         _swept(workspace, what, found, dry_run=dry_run)
         for what, found in _unneeded(workspace, retention, now, inbox, results)
@@ -88,7 +91,7 @@ def sweep(
     if not dry_run:
         with workspace.database.connect() as connection:
             detail = {one.what: _told(one) for one in swept}
-            add_event(connection, "housekeeping", detail=detail)
+            add_event(connection, SWEPT, detail={**ONE_BY_ONE, **detail})
     return swept
 
 
@@ -126,8 +129,12 @@ def _unneeded(
         deliveries = closed_deliveries(connection, closed)
         told = closed_batches(connection, reported)
         ended = ended_batches(connection)
+        held = why_held(connection, settings.home)
+        known = known_contents(connection) if held else None
     old = archived.timestamp()
-    yield CONTENTS, unneeded_contents(settings.archive, needed, old)
+    contents = unneeded_contents(settings.archive, needed, old)
+    # By what no batch knows, `recon restored` tells which deliveries a restored database has lost.
+    yield CONTENTS, (one for one in contents if known is None or one.path.stem in known)
     if inbox is not None:
         yield "deliveries of the inbox", unneeded_deliveries(inbox / "archive", deliveries, old)
     yield REPORTS, unneeded_reports(settings.reports, told, reported.timestamp())
@@ -139,10 +146,10 @@ def _unneeded(
         yield "results of runs", old_files(results, kept.timestamp())
 
 
-def _note(connection: psycopg.Connection, what: str, path: Path) -> None:
+def _note(connection: psycopg.Connection, archive: Path, what: str, path: Path) -> None:
     """Write down what is about to be removed: what is missing else was lost."""
     if what == CONTENTS:
-        mark_cleared(connection, path.stem)
+        list_removed(archive, path.stem, note_removal(connection, path.stem))
     elif batch := re.fullmatch(r"batch-(\d+)", path.name):
         note_removed(connection, int(batch[1]))
 
@@ -158,7 +165,7 @@ def _removed(workspace: Workspace, what: str, one: Unneeded) -> bool:
     ):
         if not one.is_still():
             return False
-        _note(connection, what, one.path)
+        _note(connection, workspace.settings.archive, what, one.path)
         remove(one)
     return True
 

@@ -525,6 +525,64 @@ def test_what_was_delivered_again_after_housekeeping_is_missed_when_it_is_gone(
         assert "it is missing" in recon(*command).stderr, command
 
 
+def removed_by_hand(workspace: Workspace) -> None:
+    """The file is taken away, and the mark of housekeeping set, as any account that loads may."""
+    kept(workspace).unlink()
+    with workspace.database.connect() as connection:
+        connection.execute("UPDATE extract SET cleared_at = now() WHERE cleared_at IS NULL")
+
+
+@pytest.mark.parametrize("swept", [False, True], ids=["never removed", "removed and kept again"])
+def test_the_mark_of_housekeeping_alone_hides_no_loss(
+    workspace: Workspace, recon: Recon, tmp_path: Path, swept: bool
+) -> None:
+    path = write(tmp_path / "a.csv", line(1))
+    import_delivery(workspace, [path], DEFAULT)
+    if swept:
+        later = datetime.now(UTC) + timedelta(days=100)
+        sweep(workspace, Retention(archive_days=90), now=later, dry_run=False)
+        import_delivery(workspace, [path], DEFAULT)
+    removed_by_hand(workspace)
+    told = recon("archive", "verify")
+    assert (told.returncode, "(a.csv of batch 1): it is missing" in told.stdout) == (1, True)
+    rerun = recon("rerun", "1")
+    assert (rerun.returncode, "it is missing" in rerun.stderr) == (2, True)
+    assert "Import the same file again" in rerun.stderr
+    assert recon("reconcile").returncode == 1
+    assert (
+        "it is missing" in (workspace.settings.reports / "reconciliation-1/report.txt").read_text()
+    )
+    import_delivery(workspace, [path], DEFAULT)
+    assert verify_archive(workspace).mismatches == ()
+
+
+def test_what_an_earlier_version_removed_cannot_be_checked_and_fails_nothing(
+    workspace: Workspace, recon: Recon, rows: Any, tmp_path: Path
+) -> None:
+    """It only counted contents. What goes once this version has looked is named, or was lost."""
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT)
+    later = datetime.now(UTC) + timedelta(days=100)
+    sweep(workspace, Retention(archive_days=90), now=later, dry_run=False)
+    assert verify_archive(workspace).unnamed == 0
+    ((detail,),) = rows("SELECT detail FROM event WHERE what = 'content removed' AND batch_id = 1")
+    assert len(json.loads(detail)["sha256"]) == 64
+    with workspace.database.connect() as connection:
+        connection.execute("SET session_replication_role = replica")
+        connection.execute(
+            "DELETE FROM event WHERE what IN ('content removed', 'archive verified')"
+        )
+        connection.execute("UPDATE event SET detail = NULL WHERE what LIKE 'housekeeping%'")
+    for _ in range(2):
+        told = recon("archive", "verify")
+        assert told.returncode == 0
+        assert "1 content that housekeeping of an earlier version may have removed" in told.stdout
+    assert recon("rerun", "1").returncode == 0
+    import_delivery(workspace, [write(tmp_path / "b.csv", line(2))], DEFAULT)
+    removed_by_hand(workspace)
+    (found,) = verify_archive(workspace).mismatches
+    assert found.files == ("b.csv of batch 2",)
+
+
 def is_there(workspace: Workspace) -> bool:
     """Whether the one content is kept, and nobody says that it was removed."""
     with workspace.database.connect() as connection:

@@ -5,6 +5,7 @@ import shutil
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ from connectors.postgres.database import open_database
 from connectors.postgres.push.gate import MARKER, told_where_sent, why_held
 from connectors.postgres.push.sends import SendDecision
 from flows.ops.laptop import show_held
+from flows.stages.archive import verify_archive
 from flows.stages.chosen_sends import ChosenSends
 from flows.stages.resolve import resolve
 from flows.stages.restored import go_on_after_restore
+from flows.stages.retention import Retention, sweep
 from flows.stages.sequence import import_delivery, push_batch
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
@@ -260,6 +263,72 @@ def test_a_delivery_that_only_the_archive_knows_is_not_sent_again(
         other.write_text("TenantsId,AvatarsId,Name\n7,3,tone 99\n")
         deliver(old, other)
         assert 99 in applied(server)
+
+
+def test_what_a_restored_database_has_lost_is_named_and_kept_until_somebody_goes_on(
+    workspace: Workspace, copied: Copy, tmp_path: Path
+) -> None:
+    """Housekeeping between the restore and `recon restored` removes nothing that tells of it."""
+    with FaultyServer() as server:
+        now = towards(workspace, server.url)
+        old = copied(now)
+        path = Path(tones(tmp_path / "tones.csv", ROWS))
+        deliver(now, path)
+        name = f"inbox/archive/ab/{'ab' * 32}/tones.csv"
+        (now.settings.home / name).parent.mkdir(parents=True)
+        shutil.copy(path, now.settings.home / name)
+        later = datetime.now(UTC) + timedelta(days=100)
+        (contents, *_) = sweep(old, Retention(archive_days=90), now=later, dry_run=False)
+        assert contents.number == 0
+        url, home = str(old.settings.database_url), old.settings.home
+        verified = run(url, home, "archive", "verify")
+        assert verified.returncode == 0, verified.stdout
+        assert "1 content that no batch knows" in verified.stdout
+        told = run(url, home, "restored", "--unsent", "in-doubt", "--reason", "restored")
+        assert "1 content of the archive that no batch knows" in told.stdout
+        for output in (verified.stdout, told.stdout):
+            assert f"  archive/{kept_name(old)}, " in output
+            assert name in output
+        deliver(old, path)
+        assert {len(bodies) for bodies in applied(server).values()} == {1}
+        assert verify_archive(old).unknown == ()
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["removed", "removed, then lost"])
+def test_what_housekeeping_removed_since_the_backup_is_taken_over(
+    workspace: Workspace, copied: Copy, tmp_path: Path, again: bool
+) -> None:
+    """What was delivered after that, and is gone, was lost."""
+    with FaultyServer() as server:
+        now = towards(workspace, server.url)
+        path = tones(tmp_path / "tones.csv", ROWS)
+        deliver(now, path)
+        before = copied(now)
+        later = datetime.now(UTC) + timedelta(days=100)
+        sweep(now, Retention(archive_days=90), now=later, dry_run=False)
+        old = before
+        if again:
+            deliver(now, path)
+            old = copied(now)
+            (now.settings.archive / kept_name(now)).unlink()
+        url, home = str(old.settings.database_url), old.settings.home
+        assert run(url, home, "archive", "verify").returncode == 1
+        told = run(url, home, "restored", "--unsent", "in-doubt", "--reason", "restored")
+        assert ("1 content that housekeeping removed since" in told.stdout) == (not again)
+        verified = run(url, home, "archive", "verify")
+        assert verified.returncode == int(again), verified.stdout
+        rerun = run(url, home, "rerun", "1")
+        assert ("it is missing" in rerun.stderr) == again
+        with old.database.connect() as connection:
+            noted = "SELECT detail FROM event WHERE what = 'content removed' ORDER BY id DESC"
+            ((detail,),) = connection.execute(noted).fetchall()
+        assert ("listed_at" in json.loads(detail)) == (not again)
+
+
+def kept_name(place: Workspace) -> str:
+    """The one content in the archive."""
+    (path,) = place.settings.archive.glob("??/*.csv")
+    return str(path.relative_to(place.settings.archive))
 
 
 @pytest.mark.parametrize("undone", [False, True], ids=["delivered once more", "undone"])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from connectors.files.profile import DEFAULT
-from connectors.postgres.retention import mark_cleared
+from connectors.postgres.removals import note_removal
 from flows.__main__ import main
 from flows.stages.receive import receive
 from flows.stages.rows.rejects import write_rejects
@@ -146,7 +146,7 @@ def test_content_that_was_cleared_away_is_not_needed(
 ) -> None:
     with workspace.database.connect() as connection:
         for path in workspace.settings.archive.rglob("*.csv"):
-            mark_cleared(connection, path.stem)
+            note_removal(connection, path.stem)
             path.unlink()
     code, out, _ = recon("row", "1", "avatars.csv", "--line", "5", "--json")
     assert json.loads(out)["record_number"] == 2

@@ -20,7 +20,7 @@ from connectors.postgres import ledger
 from connectors.postgres.findings import rows_at
 from connectors.postgres.ledger import Extract
 from connectors.postgres.row_texts import row_texts_at
-from flows.stages.kept import is_cleared, open_archived
+from flows.stages.kept import cleared_of, open_archived
 from flows.stages.reconcile.put_aside import kept_parts
 from flows.stages.reconcile.sources import Gathered
 from flows.stages.rows.rejects import rewritten
@@ -206,8 +206,9 @@ def _headings(
 ) -> Mapping[int, Header]:
     """The headers of extracts; one whose content was cleared away has none any more."""
     found = {}
+    cleared = cleared_of(workspace, extracts)
     for extract in sorted(extracts, key=lambda one: one.id):
-        if is_cleared(workspace, extract):
+        if extract.sha256 in cleared:
             log.warning(
                 "%s: its content was cleared away, so none of it is in %s", extract.name, FOLDER
             )

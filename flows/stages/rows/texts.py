@@ -8,7 +8,7 @@ import psycopg
 from connectors.files.content import Content
 from connectors.postgres import ledger
 from connectors.postgres.findings import RejectedRow
-from flows.stages.kept import evidence_of, is_cleared, open_extract_kept, read_range
+from flows.stages.kept import cleared_of, open_extract_kept, read_range, removed_remedy
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
 
@@ -31,11 +31,13 @@ class RowTexts:
             profile = restored_profile(ledger.find_batch(connection, batch_id))
             if profile.keep != "reference":
                 continue
-            for extract in ledger.list_extracts(connection, batch_id):
+            extracts = ledger.list_extracts(connection, batch_id)
+            cleared = cleared_of(workspace, extracts)
+            for extract in extracts:
                 if extract.refused is not None or extract.id in without:
                     continue
-                if is_cleared(workspace, extract):
-                    self._removed[extract.id] = evidence_of(workspace, extract).remedy
+                if extract.sha256 in cleared:
+                    self._removed[extract.id] = removed_remedy(extract)
                 else:
                     self._contents[extract.id] = open_extract_kept(workspace, extract, profile)
 

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from connectors.files.profile import DEFAULT
-from connectors.postgres.retention import mark_cleared
+from connectors.postgres.removals import note_removal
 from connectors.settings import Settings
 from flows.stages.reconcile.corrections import corrections
 from flows.stages.reconcile.report_files import check_files
@@ -230,7 +230,7 @@ def test_content_that_was_cleared_away_costs_its_corrections_only(
     settings: Settings = workspace.settings
     with workspace.database.connect() as connection:
         for path in settings.archive.rglob("*.csv"):
-            mark_cleared(connection, path.stem)
+            note_removal(connection, path.stem)
             path.unlink()
     done = reconciled(workspace)
     assert [one.code for one in done.report.breaks if one.code == "REJECTED"] == ["REJECTED"]

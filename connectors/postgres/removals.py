@@ -1,0 +1,155 @@
+"""What the audit trail says of contents that housekeeping removed: what is missing else was lost.
+
+The mark `cleared_at` of an extract says when, and whoever loads may write it. It is believed
+only with the event that housekeeping leaves for that content and batch before it removes it, and
+only until another event says that the content is kept again.
+"""
+
+from bisect import bisect_right
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from operator import itemgetter
+
+import psycopg
+
+from connectors.postgres.accounts import sees_part
+from connectors.postgres.trail import add_event, said_by
+
+REMOVED, KEPT_AGAIN, PUT_BACK = (
+    "content removed",
+    "content kept again",
+    "kept content put back",
+)
+BEGINS, SWEPT, VERIFIED = "housekeeping begins", "housekeeping", "archive verified"
+ONE_BY_ONE: Mapping[str, object] = {"each_removal": REMOVED}
+"""Of the detail of these three: from here on the trail names every content that is removed.
+
+Housekeeping of an earlier version only counted them.
+"""
+
+
+def note_removal(
+    connection: psycopg.Connection, sha256: str, listed_at: datetime | None = None
+) -> datetime:
+    """Write down that a content is about to be removed, for each batch that brought it; says when.
+
+    `listed_at`: it was removed then, which the home alone knows.
+    """
+    said = {"sha256": sha256} | ({"listed_at": listed_at.isoformat()} if listed_at else {})
+    with connection.transaction():
+        row = connection.execute("SELECT coalesce(%s, now())", [listed_at]).fetchone()
+        assert row is not None
+        moment: datetime = row[0]
+        marked = connection.execute(
+            "UPDATE extract SET cleared_at = %s WHERE sha256 = %s RETURNING batch_id",
+            [moment, sha256],
+        ).fetchall()
+        batches: list[int | None] = [*sorted({batch_id for (batch_id,) in marked})]
+        for batch_id in batches or [None]:
+            add_event(connection, REMOVED, batch_id=batch_id, detail=said)
+    return moment
+
+
+def take_over(connection: psycopg.Connection, listed: Mapping[str, datetime]) -> list[str]:
+    """Write down removals that a restored database does not know; gives the contents.
+
+    `listed` are contents that are gone, and when the home says that they were removed. One that was
+    delivered after that, by what the database knows, was lost.
+    """
+    rows = connection.execute(
+        "SELECT x.sha256, greatest(max(b.opened_at), max(e.at)) "
+        "FROM extract x JOIN batch b ON b.id = x.batch_id LEFT JOIN ("
+        "SELECT detail::json ->> 'sha256' AS sha256, max(at) AS at FROM event "
+        "WHERE what = ANY(%(back)s) GROUP BY 1) e ON e.sha256 = x.sha256 "
+        "WHERE x.sha256 = ANY(%(contents)s) "
+        "GROUP BY 1 HAVING bool_or(x.cleared_at IS NULL) ORDER BY 1",
+        {"back": [KEPT_AGAIN, PUT_BACK], "contents": list(listed)},
+    ).fetchall()
+    taken = [sha256 for sha256, delivered in rows if delivered < listed[sha256]]
+    for sha256 in taken:
+        note_removal(connection, sha256, listed[sha256])
+    return taken
+
+
+def contents_are_back(connection: psycopg.Connection, contents: Collection[str]) -> None:
+    """Write down that contents are kept again, so that they are missed where they are not there."""
+    back = connection.execute(
+        "UPDATE extract SET cleared_at = NULL WHERE sha256 = ANY(%s) AND cleared_at IS NOT NULL "
+        "RETURNING sha256, batch_id",
+        [list(contents)],
+    ).fetchall()
+    for sha256, batch_id in sorted({*back}):
+        add_event(connection, KEPT_AGAIN, batch_id=batch_id, detail={"sha256": sha256})
+
+
+def removed_contents(
+    connection: psycopg.Connection, contents: Collection[str] | None = None
+) -> dict[str, bool]:
+    """The contents, of these or of all, that housekeeping removed for every file that brought them.
+
+    True: the trail says so of each batch. False: an earlier version may have removed it, which
+    cannot be checked. Whoever sees a part of the trail cannot tell these from what was lost.
+    """
+    cleared = connection.execute(
+        "SELECT x.sha256, array_agg(DISTINCT x.batch_id), min(x.cleared_at), max(b.opened_at) "
+        "FROM extract x JOIN batch b ON b.id = x.batch_id WHERE x.sha256 IS NOT NULL "
+        "AND (%(contents)s::text[] IS NULL OR x.sha256 = ANY(%(contents)s)) "
+        "GROUP BY 1 HAVING bool_and(x.cleared_at IS NOT NULL)",
+        {"contents": None if contents is None else list(contents)},
+    ).fetchall()
+    if not cleared:
+        return {}
+    last = _last_said(connection, {batch for _, batches, _, _ in cleared for batch in batches})
+    counted: _Counted | None = None
+    found = {}
+    for sha256, batches, at, opened in cleared:
+        if all(last.get((batch, sha256)) == REMOVED for batch in batches):
+            found[sha256] = True
+            continue
+        counted = counted or _Counted(connection)
+        if opened < at and counted.removed_at(at):
+            found[sha256] = False
+    return found
+
+
+def expected_of(connection: psycopg.Connection, contents: Collection[str]) -> set[str]:
+    """Those contents that the archive should hold: a file brought it, nobody removed it."""
+    rows = connection.execute(
+        "SELECT DISTINCT sha256 FROM extract WHERE sha256 = ANY(%s)", [list(contents)]
+    ).fetchall()
+    brought = {sha256 for (sha256,) in rows}
+    return brought - removed_contents(connection, brought).keys() if brought else brought
+
+
+def _last_said(
+    connection: psycopg.Connection, batches: Collection[int]
+) -> dict[tuple[int, str], str]:
+    """What was said last of each content of these batches."""
+    rows = connection.execute(
+        "SELECT batch_id, detail::json ->> 'sha256', what FROM event "
+        "WHERE what = ANY(%s) AND batch_id = ANY(%s) ORDER BY id",
+        [[REMOVED, KEPT_AGAIN, PUT_BACK], list(batches)],
+    )
+    return {(batch_id, sha256): what for batch_id, sha256, what in rows}
+
+
+class _Counted:
+    """When contents may have been removed by a version that only counted them."""
+
+    def __init__(self, connection: psycopg.Connection) -> None:
+        self._sees_part = sees_part(connection, "event")
+        rows = connection.execute(
+            "SELECT at, what, detail FROM event WHERE what = ANY(%s) ORDER BY at, id",
+            [[BEGINS, SWEPT, VERIFIED]],
+        )
+        told = [
+            (at, what, ONE_BY_ONE.keys() <= said_by(detail).keys()) for at, what, detail in rows
+        ]
+        self._looks = [
+            (at, not one_by_one) for at, what, one_by_one in told if one_by_one or what != VERIFIED
+        ]
+
+    def removed_at(self, moment: datetime) -> bool:
+        """Whether housekeeping of an earlier version was the last to look before this moment."""
+        before = bisect_right(self._looks, moment, key=itemgetter(0))
+        return self._sees_part or (before > 0 and self._looks[before - 1][1])
