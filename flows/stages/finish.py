@@ -19,7 +19,7 @@ from connectors.postgres.batch_reports import MANIFEST, RENDERINGS, note_written
 from connectors.postgres.database import summarise
 from connectors.postgres.digests import ends_detail
 from connectors.postgres.evidence import answers_detail
-from connectors.postgres.findings import count_notes, findings, notes
+from connectors.postgres.findings import Finding, count_notes, findings, notes
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import ENDED, Extract, Receipt, State
 from connectors.postgres.push.sends import SendRefusal, recount_sends, refusals
@@ -116,18 +116,7 @@ def build_report(
             sums[one.extract_id][EXCLUDED] += one.rows * (one.state == EXCLUDED)
         chains.append(_chain(table, receipts, counted, applied=batch.state in APPLIED))
         reasons += [
-            ReasonLine(
-                record=found.record,
-                code=found.code,
-                field=found.field,
-                rows=found.rows,
-                title=REASONS[found.code].title,
-                remedy=REASONS[found.code].remedy,
-                file=names[found.extract_id],
-                line=found.line,
-                record_number=found.record_number,
-                value=found.value,
-            )
+            _reason(table, found, names, found.code)
             for found in findings(connection, table, batch_id)
         ]
         if batch.service is not None and table.name in PUSHES and batch.state in APPLIED:
@@ -135,7 +124,8 @@ def build_report(
             planned = batch.state is not State.MERGED
             pushed.append(build_pushed(table, _by_state(staged), sends, planned=planned))
             reasons += [
-                _refusal(table, found, names) for found in refusals(connection, table, batch_id)
+                _reason(table, found, names, REASON_OF_STATE[found.state], of_service=True)
+                for found in refusals(connection, table, batch_id)
             ]
     files = tuple(
         sorted((_file_line(one, sums[one.id]) for one in extracts), key=lambda line: line.name)
@@ -213,21 +203,31 @@ def _file_line(extract: Extract, counted: Mapping[str, int]) -> FileLine:
     )
 
 
-def _refusal(table: Table, found: SendRefusal, names: Mapping[int, str]) -> ReasonLine:
-    """What the service said, in its own words; what to do follows from the state of the rows."""
-    of_state = REASONS[REASON_OF_STATE[found.state]]
+def _reason(
+    table: Table,
+    found: Finding | SendRefusal,
+    names: Mapping[int, str],
+    remedied: str,
+    *,
+    of_service: bool = False,
+) -> ReasonLine:
+    """What was found, with title and remedy of the reason by this code.
+
+    What the service said is in its own words; what to do about it follows from the state of rows.
+    """
+    reason = REASONS[remedied]
     return ReasonLine(
         record=table.name,
         code=found.code,
         field=found.field,
         rows=found.rows,
-        title=of_state.title,
-        remedy=of_state.remedy,
+        title=reason.title,
+        remedy=reason.remedy,
         file=names[found.extract_id],
         line=found.line,
         record_number=found.record_number,
         value=found.value,
-        of_service=True,
+        of_service=of_service,
     )
 
 
