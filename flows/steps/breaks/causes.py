@@ -251,7 +251,7 @@ def _lines(breaks: PartedRows, causes: pl.DataFrame) -> tuple[CauseLine, ...]:
     """`breaks` have the `cause`, the `group` and the `state` of each."""
     titles = causes["title"]
     of_money = (BASIS, COUNTED, COUNTED_BEYOND)
-    told = breaks.select("id", "cause", "group", "currency", "state", *of_money)
+    told = breaks.select("id", "cause", "group", "currency", *of_money)
     grouped = (
         told.drop_nulls("cause")
         .group_by("cause", "currency", BASIS, maintain_order=True)
@@ -273,7 +273,8 @@ def _lines(breaks: PartedRows, causes: pl.DataFrame) -> tuple[CauseLine, ...]:
     )
     if lines.height > LINES:
         kept = pl.int_range(pl.len()) < LINES
-        lines = lines.filter(kept | pl.col("cause").is_in(_of_most_money(told)))
+        moneyed = _of_most_money(breaks.select("cause", "state", "currency", *of_money))
+        lines = lines.filter(kept | pl.col("cause").is_in(moneyed))
     return tuple(
         CauseLine(
             id=row["cause"],
