@@ -57,15 +57,17 @@ def take_over(connection: psycopg.Connection, listed: Mapping[str, datetime]) ->
     delivered after that, by what the database knows, was lost.
     """
     rows = connection.execute(
-        "SELECT x.sha256, greatest(max(b.opened_at), max(e.at)) "
-        "FROM extract x JOIN batch b ON b.id = x.batch_id LEFT JOIN ("
-        "SELECT detail::json ->> 'sha256' AS sha256, max(at) AS at FROM event "
-        "WHERE what = ANY(%(back)s) GROUP BY 1) e ON e.sha256 = x.sha256 "
-        "WHERE x.sha256 = ANY(%(contents)s) "
-        "GROUP BY 1 HAVING bool_or(x.cleared_at IS NULL) ORDER BY 1",
-        {"back": [KEPT_AGAIN, PUT_BACK], "contents": list(listed)},
+        "SELECT x.sha256, max(b.opened_at) FROM extract x JOIN batch b ON b.id = x.batch_id "
+        "WHERE x.sha256 = ANY(%s) GROUP BY 1 HAVING bool_or(x.cleared_at IS NULL) ORDER BY 1",
+        [list(listed)],
     ).fetchall()
-    taken = [sha256 for sha256, delivered in rows if delivered < listed[sha256]]
+    events = connection.execute(
+        "SELECT detail, at FROM event WHERE what = ANY(%s) ORDER BY at", [[KEPT_AGAIN, PUT_BACK]]
+    )
+    back = {_content_of(detail): at for detail, at in events}
+    taken = [
+        sha256 for sha256, opened in rows if max(opened, back.get(sha256, opened)) < listed[sha256]
+    ]
     for sha256 in taken:
         note_removal(connection, sha256, listed[sha256])
     return taken
@@ -126,11 +128,15 @@ def _last_said(
 ) -> dict[tuple[int, str], str]:
     """What was said last of each content of these batches."""
     rows = connection.execute(
-        "SELECT batch_id, detail::json ->> 'sha256', what FROM event "
+        "SELECT batch_id, detail, what FROM event "
         "WHERE what = ANY(%s) AND batch_id = ANY(%s) ORDER BY id",
         [[REMOVED, KEPT_AGAIN, PUT_BACK], list(batches)],
     )
-    return {(batch_id, sha256): what for batch_id, sha256, what in rows}
+    return {(batch_id, _content_of(detail)): what for batch_id, detail, what in rows}
+
+
+def _content_of(detail: str | None) -> str:
+    return str(said_by(detail).get("sha256"))
 
 
 class _Counted:

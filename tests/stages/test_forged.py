@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import psycopg
@@ -21,6 +21,7 @@ from connectors.postgres.heartbeat import in_turn
 from connectors.postgres.jobs import done_for, find_job, order_job
 from connectors.postgres.listings import newest_listings
 from connectors.postgres.reconciliations import Reconciliation, hold_scope, scope_hash
+from connectors.postgres.removals import KEPT_AGAIN, REMOVED, removed_contents, take_over
 from connectors.postgres.save_run import DRAFTED_BREAKS
 from connectors.postgres.trail import told_by_run
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
@@ -417,7 +418,8 @@ def test_what_an_older_event_says_of_a_batch_ends_no_command(
     tamper(workspace, "event", of_first)
     with workspace.database.connect() as connection:
         job = find_job(connection, order_job(connection, JobKind.PUSH, {"batch": 1}, "x"))
-        for what in ("batch received", "batch staged", "report written", "run began", "undo"):
+        told = ("batch received", "batch staged", "report written", "run began", "undo")
+        for what in (*told, REMOVED, KEPT_AGAIN):
             connection.execute(
                 "INSERT INTO event (batch_id, at, what, by, detail) VALUES (1, now(), %s, 'x', %s)",
                 [what, detail],
@@ -428,6 +430,12 @@ def test_what_an_older_event_says_of_a_batch_ends_no_command(
         assert not is_profile_altered(connection, 1)
         assert done_for(connection, job, "undo") is None
         assert told_by_run(connection, "run began", "5") == []
+        connection.execute("UPDATE extract SET cleared_at = now()")
+        assert removed_contents(connection) == {}
+        connection.execute("UPDATE extract SET cleared_at = NULL")
+        ((sha256,),) = connection.execute("SELECT sha256 FROM extract").fetchall()
+        listed = datetime.now(UTC) + timedelta(days=1)
+        assert take_over(connection, {sha256: listed}) == [sha256]
 
 
 def test_no_other_event_says_what_the_rows_of_a_batch_hash_to(
