@@ -79,8 +79,9 @@ class Limits:
 
 def zone_of(text: str) -> ZoneInfo:
     """The IANA zone of a name; raises KeyError, ValueError or OSError for what is none."""
-    if text == "localtime":
-        raise ValueError(f"{text} is the clock of one machine, and another one's elsewhere")
+    # The clock of one machine, another one's elsewhere; and the one before any was chosen.
+    if text in {"localtime", "Factory"}:
+        raise ValueError(f"{text} is no zone that is the same everywhere")
     return ZoneInfo(text)
 
 

@@ -44,7 +44,17 @@ def test_the_setting_is_a_name_of_a_zone(text: str | None, key: str, tmp_path: P
 @pytest.mark.parametrize("name", ["RECON_TIME_ZONE", "RECON_SERVICE_ZONE"])
 @pytest.mark.parametrize(
     "text",
-    ["Berlin", "+01:00", "UTC+1", "Europe", "../etc/passwd", "/etc/localtime", "localtime", " "],
+    [
+        "Berlin",
+        "+01:00",
+        "UTC+1",
+        "Europe",
+        "../etc/passwd",
+        "/etc/localtime",
+        "localtime",
+        "Factory",
+        " ",
+    ],
 )
 def test_what_is_no_zone_is_refused(name: str, text: str) -> None:
     with pytest.raises(SettingsError, match=rf"{name}=.* is no time zone such as Europe/Berlin"):
