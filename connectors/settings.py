@@ -212,6 +212,11 @@ class Settings:
         return self.home / "reports"
 
     @property
+    def spool(self) -> Path:
+        """Rows that wait to be applied, in a folder for each batch."""
+        return self.home / "spool"
+
+    @property
     def scratch(self) -> Path:
         """Folders that are there for a moment only."""
         return self.home / "scratch"

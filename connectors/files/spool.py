@@ -36,11 +36,6 @@ class Spooled:
     rows: int
 
 
-def spool_folder(settings: Settings) -> Path:
-    """Where rows wait, in a folder for each batch."""
-    return settings.home / "spool"
-
-
 def spool_path(settings: Settings, batch_id: int, extract_id: int, chunk: int) -> Path:
     """Where the rows of a chunk wait."""
     return _folder(settings, batch_id) / f"{extract_id}-{chunk}"
@@ -82,4 +77,4 @@ def clear_spool(settings: Settings, batch_id: int) -> None:
 
 
 def _folder(settings: Settings, batch_id: int) -> Path:
-    return spool_folder(settings) / f"batch-{batch_id}"
+    return settings.spool / f"batch-{batch_id}"

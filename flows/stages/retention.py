@@ -12,7 +12,6 @@ import psycopg
 
 from connectors.files.archive import hold_archive
 from connectors.files.removed_contents import list_removed
-from connectors.files.spool import spool_folder
 from connectors.files.uploads import uploads_folder
 from connectors.postgres.batch_reports import note_removed
 from connectors.postgres.push.gate import why_held
@@ -138,7 +137,7 @@ def _unneeded(
     if inbox is not None:
         yield "deliveries of the inbox", unneeded_deliveries(inbox / "archive", deliveries, old)
     yield REPORTS, unneeded_reports(settings.reports, told, reported.timestamp())
-    if (spool := spool_folder(settings)).is_dir():
+    if (spool := settings.spool).is_dir():
         yield "spooled rows of ended batches", unneeded_spools(spool, ended)
     if (uploads := uploads_folder(settings)).is_dir():
         yield "uploads that no job took in", old_folders(uploads, kept.timestamp())

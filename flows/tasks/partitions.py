@@ -111,7 +111,13 @@ def connect(runner: "DaskTaskRunner", cluster: str, seconds: float = WORKER_SECO
     Raises SettingsError.
     """
     try:
-        has_worker = _has_worker(runner, seconds)
+        try:
+            has_worker = _has_worker(runner, seconds)
+        except AssertionError:
+            # Dask takes it for impossible that a scheduler says something behind its first word
+            # at once, as one that is busy does.
+            _close_unconnected()
+            has_worker = _has_worker(runner, seconds)
     except Exception as error:
         _close_unconnected()
         why, todo = _why_not(cluster, error)

@@ -111,11 +111,12 @@ def test_a_worker_without_the_database_of_the_run_makes_none(
 
 
 @contextmanager
-def scheduler(workers: int) -> Iterator[subprocess.Popen[str]]:
+def scheduler(workers: int, *, before: str = "") -> Iterator[subprocess.Popen[str]]:
     """A Dask scheduler in a process of its own, with workers; `address` is where it listens."""
     script = (
         "import sys, time\n"
         "from distributed import LocalCluster\n"
+        f"{before}"
         "if __name__ == '__main__':\n"
         f"    cluster = LocalCluster(n_workers={workers}, threads_per_worker=1, memory_limit=0,\n"
         "        scheduler_port=0, dashboard_address=None)\n"
@@ -196,6 +197,25 @@ def test_nothing_answers_where_the_cluster_should_be() -> None:
 
 def test_a_cluster_behind_tls_without_certificates() -> None:
     assert "tls:// needs certificates, and there are none" in refused("tls://127.0.0.1:8786")
+
+
+SAYS_MORE = """
+from distributed.batched import BatchedSend
+send, greeted = BatchedSend.send, []
+def more(self, *messages):
+    if messages[0].get("op") == "stream-start" and not greeted:
+        greeted.append(True)
+        messages = (*messages, {"op": "erred"})
+    send(self, *messages)
+BatchedSend.send = more
+"""
+"""What a scheduler does that has more to say by the time its first word leaves."""
+
+
+def test_a_busy_scheduler_is_one() -> None:
+    """Dask asserts that the first word of a scheduler comes alone."""
+    with scheduler(0, before=SAYS_MORE) as process:
+        assert "its scheduler has had no worker for" in refused(address_of(process))
 
 
 def test_a_cluster_without_a_worker() -> None:

@@ -1,8 +1,8 @@
 """A delivery in partitions ends as it does without: rows, places, receipts, targets, reports."""
 
-import _thread
 import json
 import re
+import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -163,9 +163,10 @@ def test_a_run_that_is_told_to_end_waits_for_no_partition(
     new_workspace: NewWorkspace, delivery: Path
 ) -> None:
     workspace, over = new_workspace(16 * 1024), threading.Event()
+    main = threading.get_ident()
 
     def never_ends(_: Partition) -> int:
-        _thread.interrupt_main()
+        signal.pthread_kill(main, signal.SIGINT)
         assert over.wait(60)
         return 0
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from connectors.files.profile import DEFAULT
-from connectors.files.spool import spool_folder, spool_path
+from connectors.files.spool import spool_path
 from connectors.files.uploads import Upload, uploads_folder
 from connectors.postgres import retention
 from connectors.postgres.ledger import State
@@ -345,5 +345,5 @@ def test_the_spool_of_a_batch_that_has_ended_goes(
         waits.parent.mkdir(parents=True, exist_ok=True)
         waits.touch()
     assert swept(NOW)["spooled rows of ended batches"] == 2
-    left = {path.name for path in spool_folder(workspace.settings).iterdir()}
+    left = {path.name for path in workspace.settings.spool.iterdir()}
     assert left == {"batch-3", "batch-99"}, "held, and one that this database does not know"
