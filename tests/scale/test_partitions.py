@@ -170,8 +170,13 @@ def test_a_run_that_is_told_to_end_waits_for_no_partition(
         assert over.wait(60)
         return 0
 
-    with received(workspace, [delivery]) as lease, pytest.raises(KeyboardInterrupt):
-        stage_in_partitions(workspace, lease, never_ends, at_once=1, give_up=over.set)
+    # Ignored by a process that was started in the background.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with received(workspace, [delivery]) as lease, pytest.raises(KeyboardInterrupt):
+            stage_in_partitions(workspace, lease, never_ends, at_once=1, give_up=over.set)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert over.is_set()
 
 
