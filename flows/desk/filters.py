@@ -12,10 +12,8 @@ from flows.desk.shown import read_number, typed
 from flows.stages.reconcile.breaks import in_state
 from flows.steps.breaks.frame import BREAK_SCHEMA
 from flows.steps.breaks.money import BASIS
-from flows.steps.frames.beyond import largest_first
-from schemas.amounts import BEYOND
+from flows.steps.breaks.severity import is_at_least
 from schemas.breaks import Money, Severity
-from schemas.frame_types import AMOUNT
 from schemas.show_as import AS_EVER, Numbers, ShowAs
 
 NONE = "-"
@@ -95,9 +93,7 @@ class BreakSearch:
             )
         number = _number(name, value)
         if name == "amount":
-            held = pl.col("amount").abs() >= pl.lit(number).cast(AMOUNT)
-            beyond = pl.col("amount" + BEYOND).is_not_null() & (largest_first() >= float(number))
-            return held.fill_null(value=False) | beyond
+            return is_at_least(number)
         if name == "age":
             return pl.col("age_days") >= int(number)
         return pl.col(name) == pl.lit(int(number)).cast(BREAK_SCHEMA[name])

@@ -17,6 +17,7 @@ from flows.stages.reconcile.sources import Scope
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.make import make_breaks
+from flows.steps.breaks.severity import severities
 from flows.steps.frames.beyond import exact_sum, from_both
 from flows.steps.rules.rules import Rules
 from schemas.amounts import BEYOND, EXACT, spelled
@@ -248,6 +249,25 @@ def test_a_break_about_a_field_has_its_money_as_text_where_no_exact_column_holds
         **{f"amount{BEYOND}": pl.lit(None, pl.String)},
     )
     assert given[f"amount{BEYOND}"].to_list() == [None] * 3, "what the caller says counts"
+
+
+def test_a_limit_is_reached_to_the_last_digit() -> None:
+    texts = {
+        "9999.9999999999999999999": "medium",
+        "-9999.9999999999999999999": "medium",
+        "10000.0000000000000000001": "high",
+        "-1e400": "high",
+        "99.9999999999999999999": "low",
+        "1e-400": "low",
+    }
+    rows = pl.DataFrame(
+        [
+            pl.Series("PaidAmount", [None] * len(texts), dtype=AMOUNT),
+            pl.Series(f"PaidAmount{BEYOND}", [*texts], dtype=pl.String),
+        ]
+    )
+    made = make_breaks("AMOUNT", "payment", rows, key=pl.lit("1"), amount=pl.col("PaidAmount"))
+    assert severities(made, Rules(), date(2026, 1, 1)).to_list() == [*texts.values()]
 
 
 def test_a_number_of_sixty_characters_is_spelled_plainly() -> None:

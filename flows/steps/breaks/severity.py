@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import polars as pl
 
+from flows.steps.frames.beyond import reaches
 from flows.steps.rules.rules import Rules
 from schemas.amounts import BEYOND
 from schemas.breaks import BREAKS, BreakClass, Severity
@@ -48,6 +49,7 @@ def severities(breaks: pl.DataFrame, rules: Rules, as_of: date) -> pl.Series:
 def is_at_least(limit: Decimal) -> pl.Expr:
     """Whether the amount of a break, without its sign, reaches a limit in its currency."""
     size = pl.col("amount").abs()
-    # What no exact column holds is above every limit, or it is next to nothing.
-    beyond = pl.col(f"amount{BEYOND}").cast(pl.Float64, strict=False).abs()
-    return pl.coalesce(size >= limit, beyond >= float(limit)).fill_null(value=False)
+    beyond = pl.col(f"amount{BEYOND}").map_batches(
+        lambda texts: reaches(texts, limit), return_dtype=pl.Boolean
+    )
+    return pl.coalesce(size >= limit, beyond).fill_null(value=False)

@@ -101,6 +101,20 @@ def too_large(texts: pl.Series) -> pl.Series:
     return pl.Series(texts.name, large, pl.Boolean)
 
 
+def reaches(texts: pl.Series, limit: Decimal) -> pl.Series:
+    """Which of some texts are numbers that reach a limit, without their sign; what is none does."""
+
+    def reached(text: str | None) -> bool | None:
+        if text is None:
+            return None
+        number = number_of(text)
+        return number is None or number.copy_abs() >= limit
+
+    if texts.null_count() == texts.len():
+        return pl.repeat(None, texts.len(), dtype=pl.Boolean, eager=True)
+    return pl.Series(texts.name, map(reached, texts), pl.Boolean)
+
+
 def unsigned(text: pl.Expr) -> pl.Expr:
     """The text of an amount without its sign."""
     return text.str.strip_prefix("-")
