@@ -38,7 +38,9 @@ class State(StrEnum):
     UNDONE = "undone"
 
 
-ENDED = (State.COMPLETE, State.COMPLETE_WITH_ERRORS, State.DISCARDED, State.UNDONE)
+TAKEN_BACK = (State.DISCARDED, State.UNDONE)
+"""Batches whose rows are no longer claimed to be anywhere."""
+ENDED = (State.COMPLETE, State.COMPLETE_WITH_ERRORS, *TAKEN_BACK)
 
 
 @dataclass(frozen=True, slots=True)

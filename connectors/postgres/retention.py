@@ -16,9 +16,8 @@ from pathlib import Path
 import psycopg
 
 from connectors.files.atomic import GOING
-from connectors.postgres.ledger import ENDED
+from connectors.postgres.ledger import ENDED, TAKEN_BACK
 from schemas.derived.views import LISTING_FEED
-from schemas.guards.batch_states import ENDS as TAKEN_BACK
 from schemas.tables import INSERT_BATCH_DATA
 
 

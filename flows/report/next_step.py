@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from connectors.postgres.attempts import REJECTED, REPAIRED, WAITING, Later
-from connectors.postgres.ledger import ENDED, State
+from connectors.postgres.ledger import ENDED, TAKEN_BACK, State
 from connectors.postgres.overview import BatchSummary
 from flows.steps.batch_report import PUSH_LEFT, BatchReport
 from schemas.counting import agree, quantity
@@ -138,6 +138,6 @@ def next_of_row(
     steps = remedies(str(error["ErrorCode"]) for error in errors)
     if not steps:
         return []
-    if state in (State.UNDONE, State.DISCARDED):
+    if state in TAKEN_BACK:
         return [f"Import its file again: of a batch that was {state} no row is corrected."]
     return [_LATER[later.state].format(batch=later.batch_id)] if later else steps

@@ -67,7 +67,7 @@ def verify_archive(workspace: Workspace) -> VerifiedArchive:
     there = {path.stem for path in archive.glob("??/*") if _is_content(path)}
     size = reports = 0
     mismatches: list[Mismatch] = []
-    strays: set[str] = set()
+    unbrought: set[str] = set()
     with workspace.database.connect() as connection:
         expected = {one.sha256: one for one in expected_contents(connection)}
         removed = removed_contents(connection)
@@ -81,7 +81,7 @@ def verify_archive(workspace: Workspace) -> VerifiedArchive:
                 with suppress(FileNotFoundError):
                     size += path.stat().st_size
                 if one is None:
-                    strays.add(sha256)
+                    unbrought.add(sha256)
             # Housekeeping may have removed it since the ledger was read, and has said so then.
             elif fault != MISSING or expected_of(connection, [sha256]):
                 mismatches.append(_mismatch(workspace, path, fault, one))
@@ -104,7 +104,7 @@ def verify_archive(workspace: Workspace) -> VerifiedArchive:
             unhashed,
             unnamed,
             # Asked last: a delivery that was under way has its batch meanwhile.
-            unknown_contents(workspace, connection, strays),
+            unknown_contents(workspace, connection, unbrought),
         )
         _record(connection, verified)
     workspace.progress("archive", len(wanted), len(wanted))

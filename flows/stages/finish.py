@@ -21,7 +21,7 @@ from connectors.postgres.digests import ends_detail
 from connectors.postgres.evidence import answers_detail
 from connectors.postgres.findings import Finding, count_notes, findings, notes
 from connectors.postgres.lease import Lease
-from connectors.postgres.ledger import ENDED, Extract, Receipt, State
+from connectors.postgres.ledger import ENDED, TAKEN_BACK, Extract, Receipt, State
 from connectors.postgres.push.sends import SendRefusal, recount_sends, refusals
 from connectors.postgres.recount import Recount, Sum, recount, recount_both
 from connectors.recovery import reach
@@ -237,7 +237,7 @@ def _verdict(
     pushed: Sequence[Pushed],
     files: Iterable[FileLine],
 ) -> str:
-    if state in (State.UNDONE, State.DISCARDED):
+    if state in TAKEN_BACK:
         return str(state)
     if not all(chain.ties for chain in chains) or not all(one.ties for one in pushed):
         return DOES_NOT_TIE

@@ -12,7 +12,7 @@ from connectors.errors import OF_ONE_BATCH, STOPS_PUSH, BatchStateError, ReconEr
 from connectors.files.profile import Profile
 from connectors.postgres import ledger
 from connectors.postgres.lease import Lease, hold_batch
-from connectors.postgres.ledger import Batch, State
+from connectors.postgres.ledger import TAKEN_BACK, Batch, State
 from connectors.postgres.push.sends import waiting_batches
 from connectors.postgres.resume import resumed
 from flows.stages.apply import apply
@@ -149,7 +149,7 @@ def push_and_finish(workspace: Workspace, lease: Lease, *, most: int | None = No
 def refuse_if_taken_back(connection: psycopg.Connection, batch_id: int) -> None:
     """Raise BatchStateError for a batch that was undone or discarded: it cannot go on."""
     batch = ledger.find_batch(connection, batch_id)
-    if batch.state in (State.UNDONE, State.DISCARDED):
+    if batch.state in TAKEN_BACK:
         raise BatchStateError(
             f"Batch {batch.id} is {batch.state}. Import its files again; they are taken as new."
         )

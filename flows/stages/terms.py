@@ -15,7 +15,7 @@ from connectors.files.content import shown
 from connectors.files.linear_patterns import check_pattern
 from connectors.files.profile import DEFAULT, Profile
 from connectors.postgres import ledger
-from connectors.postgres.ledger import Batch, State
+from connectors.postgres.ledger import TAKEN_BACK, Batch
 from flows.stages.kept_settings import broken_settings, inherited, other_settings, unknown_settings
 from flows.stages.workspace import Workspace
 from schemas.tables import SECRETS
@@ -159,7 +159,7 @@ def _refuse_others(batch: Batch, theirs: Profile, given: Profile) -> None:
             f"Batch {batch.id} is a listing of the service, which nothing of ours corrects. "
             "Name the batch whose rows you repair."
         )
-    if batch.state in (State.DISCARDED, State.UNDONE):
+    if batch.state in TAKEN_BACK:
         raise CorrectionError(
             f"Batch {batch.id} was {batch.state}: nothing of it is applied, nor its rows without "
             "errors, which repairs alone would leave out. Import its files again, and correct the "

@@ -11,7 +11,7 @@ from connectors.postgres.apply import lock_target
 from connectors.postgres.corrections import settle_corrections
 from connectors.postgres.evidence import REOPENED, answers_digests
 from connectors.postgres.lease import Lease, hold_batch
-from connectors.postgres.ledger import State
+from connectors.postgres.ledger import TAKEN_BACK, State
 from connectors.postgres.push.reopen import may_reopen, reopen_restored
 from connectors.postgres.push.sends import left_at_service
 from connectors.postgres.resume import resumed
@@ -143,7 +143,7 @@ def _take_back(
     """Undo the batch; what is tried is noted by its event before it is committed."""
     connection, batch_id = lease.connection, lease.batch_id
     batch = ledger.find_batch(connection, batch_id)
-    if batch.state in (State.UNDONE, State.DISCARDED):
+    if batch.state in TAKEN_BACK:
         raise BatchStateError(f"Batch {batch_id} is {batch.state} already; nothing to undo.")
     tables = [table for table in staged_tables(lease) if table is not INSERT_BATCH_DATA]
     counts: Counter[str] = Counter()

@@ -4,10 +4,9 @@ So do imports that stopped before they had a batch, and those that are under way
 """
 
 import hashlib
-from collections import defaultdict
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -49,26 +48,26 @@ def unknown_contents(
     if not contents or sees_part(connection, "extract"):
         return ()
     settings = workspace.settings
-    lost = sorted({*contents} - known_contents(connection))
-    delivered = _in_inbox(settings.home, {*lost}) if lost else {}
-    found = []
-    for sha256 in lost:
+    lost = {}
+    for sha256 in sorted({*contents} - known_contents(connection)):
         path = kept_path(settings.archive, sha256)
         with suppress(FileNotFoundError):
             status = path.stat()
             at = f"{datetime.fromtimestamp(status.st_mtime, UTC):%Y-%m-%d %H:%M:%S} UTC"
-            below = str(path.relative_to(settings.home))
-            found.append(Unknown(below, status.st_size, at, tuple(delivered.get(sha256, ()))))
-    return tuple(found)
+            lost[sha256] = Unknown(str(path.relative_to(settings.home)), status.st_size, at)
+    delivered = _in_inbox(settings.home, lost)
+    return tuple(replace(one, delivered=delivered[sha256]) for sha256, one in lost.items())
 
 
-def _in_inbox(home: Path, contents: Collection[str]) -> Mapping[str, list[str]]:
-    """Where the archive of the inbox has these bytes."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for path in sorted((home / "inbox" / "archive").glob("??/*/*")):
-        if path.is_file():
-            with suppress(OSError), path.open("rb") as file:
-                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-                if sha256 in contents:
-                    found[sha256].append(str(path.relative_to(home)))
+def _in_inbox(home: Path, lost: Mapping[str, Unknown]) -> Mapping[str, tuple[str, ...]]:
+    """Where the archive of the inbox has the same bytes; only files as long as one are read."""
+    found: dict[str, tuple[str, ...]] = dict.fromkeys(lost, ())
+    sizes = {one.bytes for one in lost.values()}
+    for path in sorted((home / "inbox" / "archive").glob("??/*/*")) if lost else ():
+        with suppress(OSError):
+            if path.is_file() and path.stat().st_size in sizes:
+                with path.open("rb") as file:
+                    sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+                if sha256 in found:
+                    found[sha256] += (str(path.relative_to(home)),)
     return found

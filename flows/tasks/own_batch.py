@@ -12,7 +12,7 @@ from prefect import task
 
 from connectors.errors import BatchStateError
 from connectors.postgres import ledger
-from connectors.postgres.ledger import State
+from connectors.postgres.ledger import TAKEN_BACK
 from flows.tasks.attempts import this_run
 from flows.tasks.batch import REMEMBERED, BatchStatus, opened_now
 from flows.tasks.holding import open_workspace
@@ -38,7 +38,7 @@ def own_batch(received: BatchStatus, again: Callable[[], BatchStatus]) -> BatchS
 
 
 def _is_taken_back(connection: psycopg.Connection, batch_id: int) -> bool:
-    return ledger.find_batch(connection, batch_id).state in (State.DISCARDED, State.UNDONE)
+    return ledger.find_batch(connection, batch_id).state in TAKEN_BACK
 
 
 def refuse_if_renumbered(batch_id: int) -> None:

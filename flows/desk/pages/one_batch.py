@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from connectors.postgres.audit import TrailEntry
 from connectors.postgres.jobs import jobs_of_batch
-from connectors.postgres.ledger import ENDED, RUN_BEGAN, Batch, State
+from connectors.postgres.ledger import ENDED, RUN_BEGAN, TAKEN_BACK, Batch, State
 from connectors.postgres.overview import BatchSummary, list_overview
 from connectors.postgres.push.gate import held_text, why_held
 from connectors.postgres.push.send_page import UNSETTLED
@@ -123,7 +123,7 @@ def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) ->
 def _work(visit: Visit, line: BatchSummary, rejects: int) -> list[JobKind]:
     """What an operator can ask for about a batch as it is."""
     state = State(line.state)
-    if not visit.may(*MAY_ORDER) or state in (State.UNDONE, State.DISCARDED, State.HELD):
+    if not visit.may(*MAY_ORDER) or state in (*TAKEN_BACK, State.HELD):
         return []
     asked = {
         JobKind.RERUN: state not in ENDED,

@@ -5,7 +5,7 @@ from http import HTTPStatus
 from starlette.responses import Response
 
 from connectors.errors import BatchStateError, StatementRefused
-from connectors.postgres.ledger import Batch, State
+from connectors.postgres.ledger import TAKEN_BACK, Batch
 from connectors.postgres.overview import list_overview
 from flows.desk.forms import reason_of, taken
 from flows.desk.jobs import order
@@ -51,7 +51,7 @@ def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) ->
         said=said,
         batch=batch,
         line=line,
-        over=batch.state in (State.UNDONE, State.DISCARDED),
+        over=batch.state in TAKEN_BACK,
         changes=[
             (title, *rows)
             for title, rows in (_written(one) for one in (report.chains if report else ()))

@@ -274,10 +274,12 @@ def as_signed(sign: SignOff) -> str:
         told = "No record differs from what was signed."
     else:
         told = "No signed record was compared." if unheld else "No record was signed."
-    counts = [f"{quantity(n, 'record', spell=digits)} of {record_title(of)}"
-              for of, n in unheld.items()]  # fmt: skip
+    counts = "; ".join(
+        f"{quantity(count, 'record', spell=digits)} of {record_title(record)}"
+        for record, count in unheld.items()
+    )
     if counts:
-        told += f" Not held against it, as no batch of this scope brings any: {'; '.join(counts)}."
+        told += f" Not held against it, as no batch of this scope brings any: {counts}."
     return told
 
 

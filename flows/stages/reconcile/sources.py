@@ -11,7 +11,7 @@ import psycopg
 from connectors.errors import EvidenceBroken
 from connectors.postgres import ledger
 from connectors.postgres.attempts import delivered_again
-from connectors.postgres.ledger import Batch, Extract, State
+from connectors.postgres.ledger import TAKEN_BACK, Batch, Extract
 from connectors.postgres.listings import listing_batches
 from connectors.postgres.one_moment import aside, one_moment, others_at_it
 from flows.stages.kept import unproven
@@ -31,8 +31,6 @@ SCOPE = re.compile(
     r"(?:batches (\d+(?:, \d+)*))?(?:(?:^|; )feeds ([\w.-]+(?:, [\w.-]+)*))?"
     r"(?:(?:^|; )tenants (-?\d+(?:, -?\d+)*))?"
 )
-NOT_COUNTED = (State.UNDONE, State.DISCARDED)
-"""Batches whose rows are no longer claimed to be anywhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +296,7 @@ def _batches(connection: psycopg.Connection, scope: Scope) -> list[Batch]:
         (
             batch
             for batch in every
-            if batch.state not in NOT_COUNTED
+            if batch.state not in TAKEN_BACK
             and batch.feed != LISTING_FEED
             and (not scope.feeds or batch.feed in scope.feeds)
             and scope.may_have(batch)

@@ -21,7 +21,7 @@ from connectors.postgres.digests import (
     recorded,
     row_digests,
 )
-from connectors.postgres.ledger import ENDED, Batch, Extract, State
+from connectors.postgres.ledger import ENDED, TAKEN_BACK, Batch, Extract, State
 from flows.steps.reconcile.sums import totals_by
 from flows.steps.totals import Totals, add
 from schemas.amounts import spelled
@@ -72,7 +72,7 @@ def untied(
     applied = {
         one.id
         for one in extracts
-        if one.batch_id in ended and _state(batches, one) not in (State.UNDONE, State.DISCARDED)
+        if one.batch_id in ended and _state(batches, one) not in TAKEN_BACK
     }
     read, counts = _receipts(connection, [one.id for one in batches])
     for extract, record in sorted({*read, *found}):

@@ -13,10 +13,10 @@ from datetime import date
 import polars as pl
 import psycopg
 
-from connectors.postgres.ledger import batches_of
+from connectors.postgres.ledger import TAKEN_BACK, batches_of
 from connectors.postgres.reconciliations import Reconciliation, scope_hash
 from connectors.postgres.signatures import last_approved, signatures_of
-from flows.stages.reconcile.sources import NOT_COUNTED, Gathered
+from flows.stages.reconcile.sources import Gathered
 from flows.steps.breaks.aside import resolved_sides
 from flows.steps.breaks.lifecycle import NEITHER
 from flows.steps.frames.parts import changed
@@ -73,7 +73,7 @@ def taken_back(
     """What became of the batches of breaks that are no longer in the run: undone or discarded."""
     away = set(gone["batch_id"].drop_nulls()) - gathered.batches
     states = {one.id: one.state for one in batches_of(connection, away)}
-    return {number: state.value for number, state in states.items() if state in NOT_COUNTED}
+    return {number: state.value for number, state in states.items() if state in TAKEN_BACK}
 
 
 def _signed_since(connection: psycopg.Connection, previous: Reconciliation) -> bool:
