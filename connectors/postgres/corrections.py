@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import psycopg
 
-from connectors.postgres.ledger import batch_span, list_receipts
+from connectors.postgres.ledger import State, batch_span, list_receipts
+from connectors.postgres.trail import add_event
 from schemas.derived.sql_names import key_columns, listed, staged_name
 from schemas.derived.views import (
     CORRECTED,
@@ -40,7 +41,8 @@ def settle_corrections(connection: psycopg.Connection, batch_id: int) -> None:
         connection.execute("SELECT lock_corrections(%s)", [current])
         corrections = _corrections_of(connection, current)
         some = bool(corrections) and _gather(connection, current, corrections)
-        _withdraw(connection, current, f"AND NOT {_REPAIRED}" if some else "")
+        if _withdraw(connection, current, f"AND NOT {_REPAIRED}" if some else ""):
+            _end_with_errors(connection, current)
         if some:
             for table in staged_tables(connection, current):
                 _tell(connection, table, current)
@@ -219,11 +221,30 @@ def _gather_by_key(
             )
 
 
-def _withdraw(connection: psycopg.Connection, batch_id: int, unless: str) -> None:
-    connection.execute(
+def _withdraw(connection: psycopg.Connection, batch_id: int, unless: str) -> bool:
+    """Whether rows are in error again."""
+    withdrawn = connection.execute(
         f"""DELETE FROM outcome o WHERE {of_batch("o")} AND o.verdict = '{CORRECTED}' {unless}""",
         batch_span(connection, batch_id),
     )
+    return withdrawn.rowcount > 0
+
+
+def _end_with_errors(connection: psycopg.Connection, batch_id: int) -> None:
+    """Let a batch that ended without errors, for they were repaired by then, end once more.
+
+    It comes from one end to the other as any batch does, through applied rows.
+    """
+    before = State.COMPLETE
+    for state in (State.MERGED, State.COMPLETE_WITH_ERRORS):
+        moved = connection.execute(
+            "UPDATE batch SET state = %s WHERE id = %s AND state = %s", [state, batch_id, before]
+        )
+        if not moved.rowcount:
+            return
+        reason = "what repaired its rows was taken back"
+        add_event(connection, f"batch {state}", batch_id=batch_id, reason=reason)
+        before = state
 
 
 def _tell(connection: psycopg.Connection, table: Table, batch_id: int) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from connectors.errors import BatchStateError, CorrectionError
 from connectors.files.profile import DEFAULT
+from connectors.postgres.audit import verify
 from connectors.postgres.corrections import (
     DeliveredPlace,
     matched_by_key,
@@ -16,15 +17,25 @@ from connectors.postgres.corrections import (
     repairs_of,
 )
 from connectors.postgres.ledger import Batch, State, find_batch
+from connectors.postgres.overview import list_overview
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.sources import Scope
 from flows.stages.rows.rejects import attempts_after, repaired_elsewhere, write_rejects
-from flows.stages.sequence import discard_batch, import_delivery, look, release_batch, run_batch
+from flows.stages.sequence import (
+    discard_batch,
+    import_delivery,
+    look,
+    push_batch,
+    release_batch,
+    run_batch,
+)
 from flows.stages.undo import undo_batch, why_not_undone
 from flows.stages.workspace import Workspace
 from flows.steps.batch_report import BatchReport
 from flows.steps.rules.rules import Rules
 from tests.conftest import Once
+from tests.push.conftest import towards
+from tests.service.faulty_server import FaultyServer
 from tests.stages.payments import HEADER, line, write
 
 REPAIRS = f"ReconRow,{HEADER}"
@@ -372,6 +383,28 @@ def test_a_batch_is_not_undone_while_a_correction_of_it_stands(
     for batch in (3, 2, 1):
         undo_batch(workspace, batch, by=None, reason="test")
     assert rows("SELECT count(*) FROM payment") == [(0,)]
+
+
+def test_a_batch_ends_with_errors_once_more_when_its_correction_is_undone(
+    workspace: Workspace, tmp_path: Path, rows: Any
+) -> None:
+    """It had ended as complete: its push came to its end while its reject was repaired."""
+    with FaultyServer() as server:
+        place = towards(workspace, server.url)
+        import_delivery(place, [write(tmp_path / "a.csv", line(1), line(2, amount="x"))], DEFAULT)
+        repair = tmp_path / "b.csv"
+        repair.write_text(f"{REPAIRS}\n1:2,{line(2)}\n")
+        import_delivery(place, [str(repair)], DEFAULT, corrects=1)
+        assert push_batch(place, 1).batch.state is State.COMPLETE
+    undo_batch(workspace, 2, by=None, reason="test")
+    with workspace.database.connect() as connection:
+        (summary,) = list_overview(connection, 1, only=1)
+        assert verify(connection).broken is None
+    assert (summary.state, summary.errors) == (State.COMPLETE_WITH_ERRORS, 1)
+    last = "SELECT what, reason FROM event WHERE batch_id = 1 ORDER BY id DESC LIMIT 1"
+    said = ("batch complete_with_errors", "what repaired its rows was taken back")
+    assert rows(last) == [said]
+    undo_batch(workspace, 1, by=None, reason="nothing of it is wanted")
 
 
 def test_a_repair_between_that_was_undone_still_leads_back(
