@@ -20,9 +20,10 @@ from flows.steps.reconcile.debt_ranges import reconcile_all_debts
 from flows.steps.reconcile.debts import DebtLine
 from flows.steps.reconcile.order import in_order
 from flows.steps.reconcile.plans import of_plans, reconcile_plans
-from flows.steps.reconcile.rates import RateLine, reconcile_rates
+from flows.steps.reconcile.rates import reconcile_rates
 from flows.steps.reconcile.records import Matched, match
 from flows.steps.reconcile.signed import changed_after_signoff, late_arrivals
+from flows.steps.reconcile.used_rates import RateLine
 from flows.steps.rules.rules import Rules
 from schemas.breaks import Status
 from schemas.derived.left_out import NO_LISTING

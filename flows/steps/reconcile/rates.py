@@ -5,83 +5,43 @@ of a pair on or before the day is the right one; where there is none, the first 
 the rules name a base currency, the pair has to be of it and the payment's.
 """
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date
-from decimal import Context, Decimal
-from typing import NamedTuple
 
 import polars as pl
 
 from flows.steps.breaks.make import (
-    LINES,
     NOWHERE,
     Annex,
-    exact,
     joined,
     key_text,
     left_of,
     make_breaks,
-    money,
     number_duplicates,
     own_day,
     text,
     together,
 )
-from flows.steps.frames.beyond import beyond_of, exact_sum
+from flows.steps.frames.beyond import beyond_of
 from flows.steps.frames.parts import Load, columns_of
 from flows.steps.frames.rate_series import PAIR, series
 from flows.steps.reconcile.series import reconcile_series
 from flows.steps.reconcile.tenants import crossings
-from flows.steps.rules.rules import Direction, Rules
+from flows.steps.reconcile.used_rates import (
+    FLAGS,
+    PAID_BEYOND,
+    RateLine,
+    rate_lines,
+    used_rates,
+)
 from flows.steps.rules.rules import Rates as RateRules
-from schemas.amounts import BEYOND
+from flows.steps.rules.rules import Rules
 from schemas.kinds import OFFSET
 from schemas.tables import CURRENCY_RATE, PAYMENT
 
-_BEYOND = f"PaidAmount{BEYOND}"
-_WIDE = Context(prec=800)
-"""Exact for sums and products of what frames hold, from the least double to the largest."""
-_MILLIONTH = Decimal("0.000001")
-"""To what a quotient is rounded."""
 USE = ("CurrencyRatesId", "TenantsId", "CurrenciesId", "day")
 """Payments alike in these use one rate alike."""
 _USED = (*USE, "PaymentDate", "PaymentDate" + OFFSET, "PaidAmount")
 """Columns of payments that say which rates they use."""
-FLAGS = (
-    "RATE_MISSING",
-    "RATE_TENANT",
-    "RATE_PAIR",
-    "RATE_FUTURE",
-    "RATE_STALE",
-    "RATE_NOT_LATEST",
-)
-
-
-@dataclass(frozen=True, slots=True)
-class RateLine:
-    """One exchange rate that payments used."""
-
-    rate: str
-    tenant: int | None
-    source: str
-    """From currency."""
-    target: str
-    value: Decimal
-    effective: date
-    payments: int
-    amounts: Mapping[str, Decimal]
-    """Currency -> paid under this rate."""
-    age_min: int
-    age_max: int
-    flags: tuple[str, ...]
-    nearest: str | None
-    """The rate that was nearest to its payments, where it is another one."""
-    rerated: Decimal | None
-    """What the payments would come to differently at the nearest rate; None: direction unknown."""
-    rerated_in: str = ""
-    """Its currency, the other one of the pair; empty where there is no such sum."""
 
 
 def reconcile_rates(
@@ -103,9 +63,9 @@ def reconcile_rates(
     known = rates if later is None else pl.concat([rates, later.drop_nulls(CURRENCY_RATE.columns)])
     used = _judged(_uses(payments), known, series(rates), rules.rates)
     own = reconcile_series(rates, rules)
-    annex = _annex(used, own)
+    annex = used_rates(used, own)
     breaks = number_duplicates([_payment_breaks(payments, used), own], places)
-    return Annex(breaks, (), _lines(annex, used, rules.rates), left_of(annex.height), annex)
+    return Annex(breaks, (), rate_lines(annex, used, rules.rates), left_of(annex.height), annex)
 
 
 def _uses(payments: Sequence[Load]) -> pl.DataFrame:
@@ -114,14 +74,14 @@ def _uses(payments: Sequence[Load]) -> pl.DataFrame:
         return parts[0]
     every = pl.concat(parts, how="diagonal")
     sums = [pl.col("payments").sum(), pl.col("PaidAmount").sum()]
-    sums += [pl.col(name).explode().drop_nulls() for name in every.columns if name == _BEYOND]
+    sums += [pl.col(name).explode().drop_nulls() for name in every.columns if name == PAID_BEYOND]
     return every.group_by(USE).agg(sums).cast({"payments": pl.UInt32})
 
 
 def _uses_of(payments: pl.DataFrame) -> pl.DataFrame:
     sums = [pl.len().alias("payments"), pl.col("PaidAmount").sum()]
     if beyond_of(payments, ["PaidAmount"]):
-        sums.append(pl.col(_BEYOND).drop_nulls())
+        sums.append(pl.col(PAID_BEYOND).drop_nulls())
     return payments.lazy().group_by(USE).agg(sums).collect(engine="streaming")
 
 
@@ -203,7 +163,7 @@ def _nearest(uses: pl.DataFrame, sound: pl.DataFrame) -> pl.DataFrame:
 
 def _payment_breaks(payments: Sequence[Load], used: pl.DataFrame) -> pl.DataFrame:
     wrong = used.filter(pl.any_horizontal(FLAGS)).drop(
-        "payments", "PaidAmount", _BEYOND, strict=False
+        "payments", "PaidAmount", PAID_BEYOND, strict=False
     )
     if wrong.is_empty():
         return together([])
@@ -263,142 +223,3 @@ def _wrongly_rated(rows: pl.DataFrame) -> list[pl.DataFrame]:
         )
         for code, (expected, found) in facts.items()
     ]
-
-
-def _annex(used: pl.DataFrame, own: pl.DataFrame) -> pl.DataFrame:
-    """Every rate that was used: payments, ages, flags of its uses and of itself."""
-    mine = (
-        own.filter(pl.col("record") == CURRENCY_RATE.name)
-        .group_by("key")
-        .agg(pl.col("code").unique().sort().alias("own_flags"))
-    )
-    # More payments first: the nearest rate that is shown is that of most of them.
-    ranked = used.filter(pl.col("rate_tenant").is_not_null()).sort(
-        "payments", "day", "CurrenciesId", "TenantsId", descending=[True, False, False, False]
-    )
-    other = pl.col("best").filter(
-        (pl.col("best") != pl.col("CurrencyRatesId"))
-        | (pl.col("TenantsId") != pl.col("rate_tenant"))
-    )
-    return (
-        ranked.group_by("CurrencyRatesId", "rate_tenant")
-        .agg(
-            pl.col("FromCurrenciesId", "ToCurrenciesId", "ExchangeRate", "effective").first(),
-            pl.col("payments").sum(),
-            pl.col("age").min().alias("age_min"),
-            pl.col("age").max().alias("age_max"),
-            other.first().alias("nearest"),
-            other.n_unique().alias("nearest_count"),
-            *(pl.col(code).any() for code in FLAGS),
-        )
-        .with_columns(joined(pl.col("CurrencyRatesId"), pl.col("rate_tenant")).alias("key"))
-        .join(mine, on="key", how="left")
-        .with_columns(
-            pl.concat_list(
-                pl.concat_list(
-                    pl.when(code).then(pl.lit(code)) for code in FLAGS
-                ).list.drop_nulls(),
-                pl.col("own_flags").fill_null(pl.lit([], pl.List(pl.String))),
-            ).alias("flags")
-        )
-        .drop(*FLAGS, "own_flags")
-        .sort("rate_tenant", "FromCurrenciesId", "ToCurrenciesId", "effective", "CurrencyRatesId")
-    )
-
-
-def _lines(annex: pl.DataFrame, used: pl.DataFrame, asked: RateRules) -> tuple[RateLine, ...]:
-    shown = annex.with_row_index("at")
-    if shown.height > LINES:
-        flagged = pl.col("flags").list.len() > 0
-        shown = shown.sort(flagged, "payments", "at", descending=[True, True, False]).head(LINES)
-        shown = shown.sort("at")
-    uses = used.join(
-        shown.select("CurrencyRatesId", "rate_tenant"),
-        on=["CurrencyRatesId", "rate_tenant"],
-        how="semi",
-    )
-    paid: dict[tuple[int, int], dict[str, Decimal]] = defaultdict(dict)
-    beyond = beyond_of(uses, ["PaidAmount"])
-    sums = uses.group_by("CurrencyRatesId", "rate_tenant", "CurrenciesId").agg(
-        pl.col("PaidAmount").sum(), *(pl.col(_BEYOND).explode().drop_nulls() for _ in beyond)
-    )
-    for rate, tenant, currency, *amounts in sums.sort("CurrenciesId").iter_rows():
-        whole = exact_sum(amounts[:1], *amounts[1:])
-        paid[rate, tenant]["" if currency is None else str(currency)] = money(whole)
-    effects = _effects(uses, asked.direction)
-    return tuple(
-        RateLine(
-            rate=str(row["CurrencyRatesId"]),
-            tenant=row["rate_tenant"],
-            source=str(row["FromCurrenciesId"]),
-            target=str(row["ToCurrenciesId"]),
-            value=exact(row["ExchangeRate"]),
-            effective=row["effective"],
-            payments=row["payments"],
-            amounts=paid[row["CurrencyRatesId"], row["rate_tenant"]],
-            age_min=row["age_min"],
-            age_max=row["age_max"],
-            flags=tuple(row["flags"]),
-            nearest=_nearest_text(row["nearest"], row["nearest_count"]),
-            rerated=None if effect is None else money(effect.amount),
-            rerated_in="" if effect is None else str(effect.currency),
-        )
-        for row in shown.iter_rows(named=True)
-        for effect in [effects.get((row["CurrencyRatesId"], row["rate_tenant"]))]
-    )
-
-
-def _nearest_text(nearest: int | None, count: int) -> str | None:
-    if nearest is None:
-        return None
-    return str(nearest) if count == 1 else f"{nearest} and {count - 1} more"
-
-
-class Effect(NamedTuple):
-    """What payments come to at the nearest rates, less what they came to at their own."""
-
-    amount: Decimal
-    currency: int
-    """The other one of the pair."""
-
-
-def _effects(uses: pl.DataFrame, direction: Direction) -> dict[tuple[int, int], Effect | None]:
-    """By rate; empty where the direction is unknown.
-
-    None where payments are in both of its currencies or in neither, since two currencies are never
-    added, and where an amount fits no exact column.
-    """
-    if direction is Direction.UNKNOWN:
-        return {}
-    effects: dict[tuple[int, int], Effect | None] = {}
-    columns = (
-        *("CurrencyRatesId", "rate_tenant", "CurrenciesId", "FromCurrenciesId", "ToCurrenciesId"),
-        *("PaidAmount", "ExchangeRate", "best_rate"),
-    )
-    addable = pl.lit(value=True)
-    if beyond_of(uses, ["PaidAmount"]):
-        addable = pl.col(_BEYOND).list.len() == 0
-    for rate, tenant, currency, source, target, paid, used, best, held in uses.select(
-        *columns, addable.alias("addable")
-    ).iter_rows():
-        key = (rate, tenant)
-        into = target if currency == source else source
-        convertible = held and currency in (source, target) and used > 0
-        before = effects.get(key, Effect(Decimal(0), into))
-        if before is None or not convertible or before.currency != into:
-            effects[key] = None
-        else:
-            multiplies = (currency == source) == (direction is Direction.FROM_TO)
-            now = used if best is None else best
-            effect = _effect(paid, exact(used), exact(now), multiplies)
-            effects[key] = Effect(_WIDE.add(before.amount, effect), into)
-    return effects
-
-
-def _effect(paid: Decimal, used: Decimal, best: Decimal, multiplies: bool) -> Decimal:
-    if used == best:
-        return Decimal(0)
-    if multiplies:
-        return _WIDE.multiply(paid, _WIDE.subtract(best, used))
-    effect = _WIDE.subtract(_WIDE.divide(paid, best), _WIDE.divide(paid, used))
-    return effect.quantize(_MILLIONTH, context=_WIDE)

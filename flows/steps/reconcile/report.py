@@ -16,11 +16,11 @@ from flows.steps.reconcile.allotment import PlanLine
 from flows.steps.reconcile.batches import BatchLine
 from flows.steps.reconcile.cut_off import AfterLine
 from flows.steps.reconcile.debts import DebtLine
-from flows.steps.reconcile.rates import RateLine
 from flows.steps.reconcile.reported_breaks import Breaks
 from flows.steps.reconcile.roll_forward import RollForward
 from flows.steps.reconcile.self_test import SelfTest
 from flows.steps.reconcile.totals import ChainLine, ControlLine, ExcludedLine, Proof, StatusLine
+from flows.steps.reconcile.used_rates import RateLine
 from schemas.life import RECONCILED
 
 VERDICTS = (*RECONCILED, "NOT_RECONCILED", "INCOMPLETE")

@@ -12,7 +12,6 @@ from flows.steps.reconcile.allotment import PlanLine
 from flows.steps.reconcile.batches import BatchLine
 from flows.steps.reconcile.cut_off import AfterLine
 from flows.steps.reconcile.debts import DebtLine
-from flows.steps.reconcile.rates import RateLine
 from flows.steps.reconcile.report import (
     Changes,
     Cover,
@@ -34,6 +33,7 @@ from flows.steps.reconcile.totals import (
     ProofLine,
     StatusLine,
 )
+from flows.steps.reconcile.used_rates import RateLine
 from schemas.breaks import BREAKS
 from tests.report.sample_reports import HOSTILE
 
