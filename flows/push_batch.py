@@ -61,7 +61,7 @@ def push_batch(
     The artifact push-results shows the rows by operation and state.
 
     Args:
-        batch_id: Number of the batch; 0 takes every batch that has unsent rows.
+        batch_id: Number of the batch; 0 takes batches that have unsent rows, 50 of them in a run.
         max_rows: Send at most so many rows of each batch this time.
         rate: Begin at most so many requests a second; none: as the worker's settings say.
     """
@@ -69,7 +69,8 @@ def push_batch(
         return skipped
     if batch_id:
         refuse_if_renumbered(batch_id)
-    batches = [batch_id] if batch_id else waiting()[:MOST_BATCHES]
+    found = [batch_id] if batch_id else waiting()
+    batches = found[:MOST_BATCHES]
     # Once more, it would send so many once more.
     send = push_rows if max_rows is None else push_rows.with_options(retries=0)
     ended, kept_back = [], []
@@ -86,7 +87,7 @@ def push_batch(
         if pushed.stopped:
             break
     _publish(batches, next((one.stopped for one in ended if one.stopped), None))
-    return _end_state(ended, kept_back)
+    return _end_state(ended, kept_back, waits=len(found) - len(batches))
 
 
 @task(name="find unsent", task_run_name="find batches with unsent rows", **FROM_LEDGER)
@@ -135,19 +136,23 @@ def _publish(batches: Sequence[int], stopped: str | None) -> None:
     )
 
 
-def _end_state(ended: Sequence[BatchStatus], kept_back: Sequence[str]) -> RunState[Any]:
-    """`kept_back`: what keeps other batches from being pushed."""
+def _end_state(
+    ended: Sequence[BatchStatus], kept_back: Sequence[str], *, waits: int
+) -> RunState[Any]:
+    """`kept_back`: what keeps other batches from being pushed; `waits`: those of the next run."""
     data = [batch.model_dump(mode="json") for batch in ended]
     stopped = [ended[-1].stopped] if ended and ended[-1].stopped else []
+    more = f"{quantity(waits, 'more batch')} {agree(waits, 'waits', 'wait')} for the next run."
+    others = [more] if waits else []
     if stopped or kept_back:
-        return Failed(message=" ".join([*stopped, *kept_back]))
+        return Failed(message=" ".join([*stopped, *kept_back, *others]))
     left = [batch for batch in ended if batch.verdict != State.COMPLETE]
     if not left:
         batches = quantity(len(ended), "batch")
         told = f"{batches}: everything is at the service" if ended else "Nothing unsent"
-        return Completed(name=COMPLETED, message=told, data=data)
+        return Completed(name=COMPLETED, message=". ".join([told, *others]), data=data)
     numbers = ", ".join(str(batch.batch_id) for batch in left)
     todo = "; ".join(batch.next for batch in left if batch.next) or "read their reports"
     which = f"{agree(len(left), 'batch', 'batches')} {numbers}"
     told = f"Rows of {which} are not at the service or carry errors. Next: {todo}."
-    return Completed(name=WITH_ERRORS, message=told, data=data)
+    return Completed(name=WITH_ERRORS, message=" ".join([told, *others]), data=data)

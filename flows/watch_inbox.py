@@ -20,7 +20,7 @@ from connectors.files.inbox import Inbox, Waiting
 from connectors.files.profile import DEFAULT
 from connectors.files.profile_file import load_profile
 from connectors.settings import SETTLE_SECONDS, read_settings
-from flows.stages.inbox import InboxLine, Start, Watch, import_here
+from flows.stages.inbox import InboxLine, Start, Started, Watch, import_here
 from flows.tasks.artifacts import publish_table
 from flows.tasks.delivery import BareAddress, Delivery, OverBudget
 from flows.tasks.holding import open_workspace
@@ -63,8 +63,12 @@ def watch_inbox(
     failed = [line for line in lines if line.became == "failed"]
     if failed:
         return Failed(message=f"{told}. First: {failed[0].detail}")
-    if any(line.became == "quarantined" for line in lines):
-        return Completed(name=WITH_ERRORS, message=f"{told}. Next: read the .why.txt files.")
+    if left := {line.became for line in lines if line.exit_code}:
+        todo = ["read the .why.txt files"] if "quarantined" in left else []
+        todo += (
+            ["`recon status` names the next step of each batch"] if left - {"quarantined"} else []
+        )
+        return Completed(name=WITH_ERRORS, message=f"{told}. Next: {'; '.join(todo)}.")
     return Completed(message=told or "nothing was there")
 
 
@@ -100,7 +104,7 @@ def _is_deployed(name: str) -> bool:
 def _deployed(name: str, profile: str | None, over_budget: OverBudget) -> Start:
     """Imports as runs of a deployment; the content is the key, so each is made once."""
 
-    def start(waiting: Waiting) -> str:
+    def start(waiting: Waiting) -> Started:
         try:
             delivery = Delivery(
                 paths=waiting.paths,
@@ -129,6 +133,6 @@ def _deployed(name: str, profile: str | None, over_budget: OverBudget) -> Start:
                 f"{waiting.folder} and is started at the next look."
             ) from error
         assert isinstance(run, FlowRun)
-        return f"run {run.name} of {name}"
+        return Started(f"run {run.name} of {name}")
 
     return start

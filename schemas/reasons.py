@@ -233,7 +233,8 @@ REASONS = _by_code(
         "{row} has the same key ({value}) with other content. It is of another delivery, and "
         "{repaired}, which this one repairs, does not have this key.",
         "Deliver it with its own key. If that record is meant to change, write out the rejects of "
-        "this batch, and deliver them with `recon import --corrects BATCH --change-records`.",
+        "this batch, and deliver them with "
+        "`recon import FOLDER --corrects BATCH --change-records`.",
     ),
     Reason(
         "OtherCurrency",
@@ -254,13 +255,13 @@ REASONS = _by_code(
         "NoValue",
         "line without a value",
         "The line has no value in any of the columns whose cells become records, and becomes none.",
-        "Nothing, where such lines are expected: `recon row FILE --line N` shows each.",
+        "Nothing, where such lines are expected: `recon row BATCH FILE --line LINE` shows each.",
     ),
     Reason(
         "Comment",
         "line that is no record",
         "The feed profile says of the line that it is no record (comment, skip_lines).",
-        "Nothing, where such lines are expected: `recon row FILE --line N` shows each.",
+        "Nothing, where such lines are expected: `recon row BATCH FILE --line LINE` shows each.",
     ),
     Reason(
         "ReferenceMissing",
@@ -290,7 +291,7 @@ REASONS = _by_code(
         "SecretLeftOut",
         "secret left out",
         "'{field}' is empty, and its value cannot be told from the row that this one repairs.",
-        "Deliver the value. `recon rejects --with-secrets` writes it where it can be read.",
+        "Deliver the value. `recon rejects BATCH --with-secrets` writes it where it can be read.",
     ),
     Reason(
         "Constraint",

@@ -9,13 +9,14 @@ import tarfile
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
 
 from connectors.settings import read_settings
 from connectors.witness.keys import make_key
-from flows.__main__ import COMMANDS, main
+from flows.__main__ import COMMANDS, build_app, main
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -56,30 +57,51 @@ def test_every_command_and_option_of_a_page_is_there(page: Path) -> None:
 
 
 def messages(path: Path) -> Iterator[str]:
-    """Texts of a module that are no docstring."""
-    tree = ast.walk(ast.parse(path.read_text()))
-    nodes = [
-        child
-        for node in tree
-        if not isinstance(node, ast.Expr)
-        for child in ast.iter_child_nodes(node)
-    ]
-    return (str(node.value) for node in nodes if isinstance(node, ast.Constant))
+    """Texts of a module that are no docstring; VALUE stands for what a text is filled with."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Expr):
+            continue
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.JoinedStr):
+                parts = (
+                    one.value if isinstance(one, ast.Constant) else "VALUE" for one in child.values
+                )
+                yield "".join(map(str, parts))
+            elif isinstance(child, ast.Constant) and not isinstance(node, ast.JoinedStr):
+                yield re.sub(r"{[a-z_.]+}", "VALUE", str(child.value))
 
 
-def test_every_command_that_a_message_names_is_there() -> None:
-    """One that only has commands of its own prints its help, which is no next step."""
+@cache
+def needed(*command: str) -> tuple[set[str], int]:
+    """The options a command ends without, and how many arguments it has to have before them."""
+    _, apps, _ = build_app([]).parse_commands(command)
+    required = [one for one in apps[-1].assemble_argument_collection() if one.required]
+    options = {one.name for one in required if one.index is None}
+    return options, len(required) - len(options)
+
+
+def test_every_command_that_a_message_names_is_there_with_all_it_needs() -> None:
+    """One that only has commands of its own prints its help, which is no next step.
+
+    A command that is only named may be looked up; one with an argument or an option is typed.
+    """
     named = {
-        tuple(words.split())
+        (*words.split(),)
         for folder in ("flows", "connectors", "schemas")
         for path in (ROOT / folder).rglob("*.py")
         for text in messages(path)
-        for words in re.findall(r"`recon ([a-z]+(?: [a-z]+)?)", text)
+        for words in re.findall(r"`recon ([a-z]+[^`]*)`", text)
     }
     assert len(named) > 20
-    for first, *rest in named:
-        help_of(first, *rest[: first in PARTS])
-        assert rest or first not in PARTS, first
+    for words in named:
+        parts = 2 if words[0] in PARTS and words[1:] else 1
+        help_of(*words[:parts])
+        assert parts == 2 or words[0] not in PARTS, words
+        if given := words[parts:]:
+            options, arguments = needed(*words[:parts])
+            assert options <= {*given}, words
+            before = [*takewhile(lambda word: not word.startswith("--"), given)]
+            assert len(before) >= arguments, words
 
 
 def test_help_shows_a_default_that_says_something() -> None:

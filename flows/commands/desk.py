@@ -21,7 +21,10 @@ def desk_command(
     *,
     port: Annotated[int, Parameter(help="0: any free port.", validator=PORT)] = 8300,
     host: Annotated[
-        str, Parameter(help="Beyond this machine only behind a proxy that has TLS.")
+        str,
+        Parameter(
+            help="Another loopback address, such as ::1; for others put a proxy with TLS before it."
+        ),
     ] = "127.0.0.1",
 ) -> int:
     """Serve the desk: pages on which reports are reviewed and signed, and batches repaired.

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from flows.stages.archive import VerifiedArchive
     from flows.stages.inbox import InboxLine
 
-archive_command = App(name="archive", help_format="markdown")
+archive_command = App(
+    name="archive",
+    help="Hash every kept file again: `recon archive verify`.",
+    help_format="markdown",
+)
 
 
 def watch_command(
@@ -42,7 +46,8 @@ def watch_command(
 
     Example: `recon watch /data/inbox --once`
 
-    Exit code of one look 0: everything was taken in; 1: something was put aside or failed.
+    Exit code with --once: 0: everything is applied; 1: something was put aside or failed, rows were
+    rejected, or a batch is held; 3: another run looks at the inbox.
     """
     from connectors.errors import DatabaseUnusable, DeliveryError, InboxHeldElsewhere
     from connectors.files.inbox import Inbox
@@ -70,7 +75,7 @@ def watch_command(
                 was_there = True
                 _show(lines, as_json=json)
                 if once:
-                    return int(any(line.became in ("quarantined", "failed") for line in lines))
+                    return max((line.exit_code for line in lines), default=0)
             time.sleep(every)
 
 
@@ -94,7 +99,7 @@ def housekeeping_command(
     ] = False,
     json: Json = False,
 ) -> int:
-    """Count archived content and reports that no batch needs any more, and remove them if told.
+    """Count archived content and reports that no batch needs any more; with --remove, remove it.
 
     A batch that has not ended, is held or has rows in error keeps its content and its report.
 

@@ -25,7 +25,12 @@ Rows = Annotated[
 ]
 Operation = Annotated[str | None, Parameter(help="Operation, by the name reports show.")]
 States = Annotated[
-    tuple[str, ...], Parameter(name="--state", help="State at the service; may repeat.")
+    tuple[str, ...],
+    Parameter(
+        name="--state",
+        help="acknowledged, refused, differs, in_doubt, abandoned, superseded, unsent or sending; "
+        "may repeat.",
+    ),
 ]
 
 
@@ -56,7 +61,7 @@ def push_command(
     """Send unsent rows to the service: every PUT until it is there, every POST at most once.
 
     Run it again at any time: what was acknowledged is not sent again. A batch that cannot be pushed
-    keeps no other back. Example: `recon push 12`
+    is reported and does not hold up the others. Example: `recon push 12`
 
     Exit code 0: the batch is complete; 1: rows were refused, differ, are in doubt or unsent, or
     had errors when they were imported; 2: the service refuses us or cannot be reached; 3: another

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from connectors.errors import DeliveryError, EvidenceBroken, ReconError
 from connectors.files.arrivals import Arrival, Wait
@@ -32,8 +32,17 @@ log = logging.getLogger("recon.inbox")
 
 
 Became = Literal["started", "known", "quarantined", "unfinished", "left alone", "failed"]
-Start = Callable[[Waiting], str]
-"""Starts the import of an archived delivery, once for each key; says what was started.
+
+
+class Started(NamedTuple):
+    """What was started, and the exit code of an import that has ended already."""
+
+    detail: str
+    exit_code: int = 0
+
+
+Start = Callable[[Waiting], Started]
+"""Starts the import of an archived delivery, once for each key.
 
 Raises ImportStopped for one that opened its batch; after any other ReconError it is started anew.
 """
@@ -50,6 +59,8 @@ class InboxLine:
     name: str
     became: Became
     detail: str = ""
+    exit_code: int = 0
+    """0: nothing is left to decide or to correct about it; 1: something is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +83,7 @@ class Watch:
             lines = [self._start_again(waiting) for waiting in self.inbox.recover()]
             found = self.inbox.look(settle_seconds, wait)
             lines += [self._take(arrival) for arrival in found.complete]
-            lines += [InboxLine(name, "failed", why) for name, why in found.unreadable.items()]
+            lines += [InboxLine(name, "failed", why, 1) for name, why in found.unreadable.items()]
             lines += [InboxLine(name, "unfinished", why) for name, why in found.unfinished.items()]
             lines += [InboxLine(name, "left alone") for name in found.left_alone]
         for line in lines:
@@ -117,7 +128,8 @@ class Watch:
         if known is not None:
             self.inbox.keep(folder, key, by_name=False)
             detail = f"batch {known.id} took this content and is {known.state.replace('_', ' ')}"
-            return InboxLine(name, "known", f"{detail}.{remark}" if remark else detail)
+            told = f"{detail}.{remark}" if remark else detail
+            return InboxLine(name, "known", told, int(known.state != ledger.State.COMPLETE))
         waiting = Waiting(key, self.inbox.home_of(key), arrival.names)
         self.inbox.mark(waiting)
         reach("inbox-marked")
@@ -130,7 +142,7 @@ class Watch:
         why = str(told).replace(f"{folder}/", "").replace(str(folder), names[0])
         aside = self.inbox.put_aside(folder, names, why)
         reach("inbox-quarantined")
-        return InboxLine(names[0], "quarantined", f"{aside}: {why}")
+        return InboxLine(names[0], "quarantined", f"{aside}: {why}", 1)
 
     def _start_again(self, waiting: Waiting) -> InboxLine:
         """Start what may not have been started, unless it was, and no batch has it now."""
@@ -151,9 +163,9 @@ class Watch:
     def _start(self, waiting: Waiting) -> InboxLine:
         became: Became = "started"
         try:
-            detail = self.start(waiting)
+            started = self.start(waiting)
         except ImportStopped as stopped:
-            became, detail = "failed", str(stopped)
+            became, started = "failed", Started(str(stopped), 1)
         except EvidenceBroken as changed:
             # Whoever delivered it went on writing; no look would find it as it was taken.
             line = self._put_aside(waiting.folder, waiting.names, changed)
@@ -163,7 +175,7 @@ class Watch:
             return self._failed(waiting.names[0], error)
         reach("inbox-started")
         self.inbox.unmark(waiting.key)
-        return InboxLine(waiting.names[0], became, detail)
+        return InboxLine(waiting.names[0], became, *started)
 
     def _failed(self, name: str, error: OSError | ReconError) -> InboxLine:
         told = str(error)
@@ -171,13 +183,13 @@ class Watch:
             place = Path(error.filename or self.inbox.folder)
             why = f"{error.strerror}.{room_left(place, error)}"
             told = f"{shown(str(place))}: {why} It is left for the next look."
-        return InboxLine(name, "failed", told)
+        return InboxLine(name, "failed", told, 1)
 
 
 def import_here(workspace: Workspace, profile: Profile) -> Start:
     """Imports of this process: the stages one after the other, to the end of the batch."""
 
-    def start(waiting: Waiting) -> str:
+    def start(waiting: Waiting) -> Started:
         content_id = waiting.content_id
         try:
             ended = import_delivery(workspace, waiting.paths, profile, content_id=content_id)
@@ -187,7 +199,8 @@ def import_here(workspace: Workspace, profile: Profile) -> Start:
             if opened is None or opened.state in ledger.ENDED:
                 raise  # Nothing knows of the delivery but the note; the batch is an earlier one's.
             raise ImportStopped(f"batch {opened.id} stopped as {opened.state}: {error}") from error
-        return f"batch {ended.batch.id}: {ended.batch.state.replace('_', ' ')}"
+        told = f"batch {ended.batch.id}: {ended.batch.state.replace('_', ' ')}"
+        return Started(told, ended.exit_code)
 
     return start
 

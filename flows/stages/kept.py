@@ -150,7 +150,7 @@ def prove_held(connection: psycopg.Connection, batch_id: int) -> None:
         raise EvidenceBroken(
             f"Since batch {batch_id} was held, somebody altered {' and '.join(altered)} in the "
             f"database. Nothing was decided. `recon audit verify` tells more; put back what stood "
-            f"there, or `recon discard {batch_id}` and import its files again."
+            f"there, or `recon discard {batch_id} --reason ...` and import its files again."
         )
 
 

@@ -84,7 +84,8 @@ def refused_then(batch: ledger.Batch, opened: Iterable[Opened], taken: Collectio
         return ""
     return (
         f" It refused {', '.join(names)}. Where the file was right and its manifest was not, "
-        f"deliver both again; without a manifest, `recon undo {batch.id}` and import it again."
+        f"deliver both again; without a manifest, `recon undo {batch.id} --reason ...` and import "
+        "it again."
     )
 
 
@@ -107,8 +108,8 @@ def refuse_taken_otherwise(
             raise CorrectionError(
                 f"These bytes were taken in batch {of.id} as {extract.name}, and that batch "
                 f"corrects {what}: they are not taken once more. To have them correct batch "
-                f"{corrects}, `recon undo {of.id}` and import them again. Nothing was "
-                "imported."
+                f"{corrects}, `recon undo {of.id} --reason ...` and import them again. Nothing "
+                "was imported."
             )
 
 
@@ -120,7 +121,8 @@ def read_otherwise(batch: ledger.Batch, given: Profile, extracts: Iterable[Extra
         return ""
     return (
         " It was read by the profile and settings of then, which say something else about "
-        f"{', '.join(keys)}: to have it read anew, `recon undo {batch.id}` and import it again."
+        f"{', '.join(keys)}: to have it read anew, `recon undo {batch.id} --reason ...` and import "
+        "it again."
     )
 
 

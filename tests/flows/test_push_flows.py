@@ -7,7 +7,9 @@ from typing import Any, get_args
 
 import pytest
 
+from connectors.files.profile import DEFAULT
 from flows.stages.pull import LISTINGS
+from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from schemas.operations import PUSHES
 from tests.flows.runs import artifact, run
@@ -88,6 +90,25 @@ def test_a_batch_that_was_only_imported_is_pushed_on_request(
         rest = push_batch(1, return_state=True)
         assert rest.name == "Completed", rest.message
         assert len(server.effects) == 5
+
+
+def test_batches_above_those_of_one_run_are_told_and_are_the_next_run_s(
+    workspace: Workspace, towards: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from flows import push_batch
+
+    monkeypatch.setattr(push_batch, "MOST_BATCHES", 1)
+    with FaultyServer() as server:
+        towards(server.url)
+        for number in (1, 2):
+            rows = tones(tmp_path / f"{number}.csv", number + 1)
+            import_delivery(workspace, [rows], DEFAULT)
+            push_batch.push_batch(number, max_rows=1, return_state=True)
+        first = push_batch.push_batch(return_state=True)
+        told = "1 batch: everything is at the service. 1 more batch waits for the next run."
+        assert first.message == told
+        second = push_batch.push_batch(return_state=True)
+        assert second.message == "1 batch: everything is at the service"
 
 
 def test_no_more_rows_are_sent_than_were_asked_for_whatever_is_tried_again(

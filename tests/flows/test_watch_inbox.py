@@ -46,6 +46,11 @@ def test_without_a_deployment_the_run_imports_by_itself(inbox: Path, rows: Any) 
         ("b.csv.part", "unfinished", "is being written"),
     ]
     assert watch(inbox).message == "1 unfinished"
+    write(inbox / "c.csv", line(2), line(3, amount="x"))
+    state = watch(inbox)
+    assert (state.type.value, state.name) == ("COMPLETED", "CompletedWithErrors")
+    told = "1 started, 1 unfinished. Next: `recon status` names the next step of each batch."
+    assert state.message == told
 
 
 def test_a_deployment_gets_one_run_for_each_content(inbox: Path, rows: Any, tmp_path: Path) -> None:

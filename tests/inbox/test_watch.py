@@ -18,7 +18,7 @@ from connectors.errors import BatchStateError, DatabaseUnusable, SettingsError
 from connectors.files.inbox import Inbox, Waiting
 from connectors.files.profile import DEFAULT
 from flows.commands import inbox as command
-from flows.stages.inbox import InboxLine, Watch, import_here
+from flows.stages.inbox import InboxLine, Started, Watch, import_here
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from tests.recon import run
@@ -59,7 +59,7 @@ def test_a_delivery_is_imported_and_archived_by_its_content(
 ) -> None:
     write(folder / "a.csv", line(1), line(2, amount="x"))
     (found,) = look()
-    assert found == InboxLine("a.csv", "started", "batch 1: complete with errors")
+    assert found == InboxLine("a.csv", "started", "batch 1: complete with errors", 1)
     assert rows('SELECT "Id" FROM payment') == [(1,)]
     assert rows("SELECT name FROM extract") == [("a.csv",)]
     ((content_id,),) = rows("SELECT content_id FROM batch")
@@ -156,7 +156,7 @@ def test_what_was_undone_may_come_again(
     keys = []
     start = import_here(workspace, DEFAULT)
 
-    def note(waiting: Waiting) -> str:
+    def note(waiting: Waiting) -> Started:
         keys.append(waiting.key)
         return start(waiting)
 
@@ -183,9 +183,9 @@ def test_a_file_that_was_refused_for_its_manifest_is_imported_with_the_right_one
         (found,) = look(start)
         return found
 
-    def note(waiting: Waiting) -> str:
+    def note(waiting: Waiting) -> Started:
         keys.append(waiting.key)
-        return "a run that has not begun"
+        return Started("a run that has not begun")
 
     assert deliver(99).became == "started"
     assert rows("SELECT refused FROM extract") == [("incomplete_file",)]
@@ -194,7 +194,7 @@ def test_a_file_that_was_refused_for_its_manifest_is_imported_with_the_right_one
         known = deliver(stated)
         assert known.became == "known"
         assert "It refused a.csv." in known.detail
-        assert "`recon undo 1`" in known.detail
+        assert "`recon undo 1 --reason ...`" in known.detail
     assert rows('SELECT "Id" FROM payment') == []
     deliver(1, note)
     ((content_id,),) = rows("SELECT content_id FROM batch")
@@ -219,7 +219,7 @@ def test_a_start_that_opens_no_batch_is_made_up_for_where_an_earlier_one_refused
             look()
     with monkeypatch.context() as patched:
         patched.setattr("flows.stages.inbox.import_delivery", fail)
-        assert look() == [InboxLine("a.csv", "failed", "on fire")]
+        assert look() == [InboxLine("a.csv", "failed", "on fire", 1)]
     assert look() == [InboxLine("a.csv", "started", "batch 2: complete")]
 
 
@@ -229,7 +229,7 @@ def test_what_was_undone_before_its_note_was_gone_does_not_come_again_by_itself(
     """As a look that is killed between an import and its note leaves it."""
     start = import_here(workspace, DEFAULT)
 
-    def killed(waiting: Waiting) -> str:
+    def killed(waiting: Waiting) -> Started:
         start(waiting)
         raise KeyboardInterrupt
 
@@ -298,7 +298,7 @@ def test_a_file_that_cannot_be_kept_now_stays_for_the_next_look(
 def test_a_start_that_fails_is_made_up_for_at_the_next_look(
     folder: Path, look: Any, rows: Any
 ) -> None:
-    def fail(_waiting: Waiting) -> str:
+    def fail(_waiting: Waiting) -> Started:
         raise DatabaseUnusable("the service that starts imports is away")
 
     write(folder / "a.csv", line(1))
@@ -321,7 +321,7 @@ def test_an_import_that_opened_its_batch_is_the_ledger_s_to_go_on_with(
     with monkeypatch.context() as patched:
         patched.setattr(sequence, "check", fail)
         (found,) = look()
-    assert found == InboxLine("a.csv", "failed", "batch 1 stopped as staged: on fire")
+    assert found == InboxLine("a.csv", "failed", "batch 1 stopped as staged: on fire", 1)
     assert look() == []
 
 
@@ -373,6 +373,25 @@ def test_the_command_tells_what_became_of_each_file(
     assert watched.returncode == 1, watched.stderr
     told = {one["name"]: one["became"] for one in json.loads(watched.stdout)["deliveries"]}
     assert told == {"a.csv": "started", "b.csv.part": "unfinished", "c.csv": "quarantined"}
+
+
+def test_the_command_ends_as_the_worst_of_its_imports(
+    workspace: Workspace, database_url: str, folder: Path
+) -> None:
+    """Rejected rows and a batch that is held are no success of a look, nor when known again."""
+    held = folder.parent / "held.toml"
+    held.write_text('feed = "held"\n[budget]\nerrors = 0\n')
+    asked = ("watch", str(folder), "--once", "--settle", "0")
+    for name, lines, options, code in (
+        ("clean.csv", [line(1)], (), 0),
+        ("rejects.csv", [line(2), line(3, amount="x")], (), 1),
+        ("again.csv", [line(2), line(3, amount="x")], (), 1),
+        ("held.csv", [line(4), line(5, amount="x")], ("--profile", str(held)), 1),
+    ):
+        write(folder / name, *lines)
+        watched = run(database_url, workspace.settings.home, *asked, *options)
+        assert watched.returncode == code, (name, watched.stdout, watched.stderr)
+        assert code != 1 or name != "held.csv" or "held" in watched.stdout
 
 
 NAMES = {
@@ -438,7 +457,7 @@ def test_trouble_with_one_delivery_costs_no_other(
     (folder / "c.csv").write_text("colour\nred\n")
     import_it = import_here(workspace, DEFAULT)
 
-    def full_for_a(waiting: Waiting) -> str:
+    def full_for_a(waiting: Waiting) -> Started:
         if waiting.names == ("a.csv",):
             raise OSError(28, "No space left on device")
         return import_it(waiting)
@@ -501,7 +520,7 @@ def test_a_file_that_grows_after_it_was_taken_is_put_aside(
 def test_what_waits_is_started_where_the_inbox_was_moved_to(
     folder: Path, look: Any, workspace: Workspace
 ) -> None:
-    def fail(_waiting: Waiting) -> str:
+    def fail(_waiting: Waiting) -> Started:
         raise DatabaseUnusable("the service that starts imports is away")
 
     write(folder / "a.csv", line(1))
@@ -517,9 +536,9 @@ def test_content_that_comes_again_with_other_marks_leaves_the_first_where_it_is(
     """A run that was started and has not begun reads the first by its names."""
     waiting: list[Waiting] = []
 
-    def note(one: Waiting) -> str:
+    def note(one: Waiting) -> Started:
         waiting.append(one)
-        return "a run that has not begun"
+        return Started("a run that has not begun")
 
     for name in ("a.csv", "b.csv", "a.csv"):
         write(folder / name, line(1))

@@ -162,7 +162,9 @@ def test_bytes_that_were_taken_otherwise_are_no_correction_unseen(
     path = write(tmp_path / "again.csv", line(2), line(3))
     taken = import_delivery(workspace, [path], DEFAULT)
     assert taken.batch.state is State.COMPLETE
-    with pytest.raises(CorrectionError, match=r"batch 2 as again\.csv.* `recon undo 2` and import"):
+    with pytest.raises(
+        CorrectionError, match=r"batch 2 as again\.csv.* `recon undo 2 --reason ...` and import"
+    ):
         import_delivery(workspace, [path], DEFAULT, corrects=first.id)
     assert states(rows) == BEFORE
     own = import_delivery(workspace, [path], DEFAULT, corrects=taken.batch.id)

@@ -154,7 +154,7 @@ def test_a_known_delivery_says_that_the_table_was_another(
             place = with_table(workspace, tmp_path, names)
             told.append(" ".join(import_delivery(place, [name], shape).messages))
         assert "something else" not in told[1]
-        of_sheet = "say something else about RECON_CURRENCIES: to have it read anew, `recon undo 1`"
+        of_sheet = "say something else about RECON_CURRENCIES: to have it read anew, `recon undo 1"
         assert (of_sheet in told[2]) == (name == path)
 
 

@@ -108,7 +108,7 @@ def test_what_was_left_out_by_mistake_is_read_anew(
     other = replace(PROFILE, leave_out={"Status": ("void",)}, zone="Europe/Berlin")
     told = (
         "It was read by the profile and settings of then, which say something else about "
-        "leave_out, zone: to have it read anew, `recon undo 1` and import it again."
+        "leave_out, zone: to have it read anew, `recon undo 1 --reason ...` and import it again."
     )
     (message,) = imported(workspace, tmp_path, other).messages
     assert message.endswith(told)
