@@ -15,8 +15,15 @@ from connectors.errors import DeliveryError
 from connectors.files.content import shown
 from connectors.files.open_files import too_many_open
 
-EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "az": "azure", "abfs": "azure"}
-STORES = (*EXTRAS, "memory")
+PACKAGES = {
+    "s3": "s3fs",
+    "s3a": "s3fs",
+    "gs": "gcsfs",
+    "gcs": "gcsfs",
+    "az": "adlfs",
+    "abfs": "adlfs",
+}
+STORES = (*PACKAGES, "memory")
 UPLOAD, UPLOAD_NAMES = "upload", "names.json"
 """The scheme of files that came by a form, and the file beside them with their names."""
 
@@ -66,12 +73,20 @@ def location_of(path: str) -> str:
     return f"{protocol}://{rest.rstrip('/')}"
 
 
+def package_needed(location: str) -> str:
+    """What the library of a store is called, and how it is put where this program finds it."""
+    protocol = location.partition("://")[0]
+    package = PACKAGES.get(protocol, protocol)
+    return (
+        f"{protocol}:// needs the package {package} in recon's own environment: pipx inject recon "
+        f"{package}, or pip install {package} in its virtual environment."
+    )
+
+
 def unreadable(location: str, error: Exception) -> DeliveryError:
     """The error of a file that exists by name but cannot be read; never the store's own text."""
     if isinstance(error, ImportError):
-        protocol = location.partition("://")[0]
-        extra = EXTRAS.get(protocol, protocol)
-        return DeliveryError(f'{protocol}:// needs a package: pip install "recon[{extra}]".')
+        return DeliveryError(package_needed(location))
     why = getattr(error, "strerror", None) or type(error).__name__
     todo = too_many_open(error) or "Check that it exists and may be read."
     return DeliveryError(f"{shown(location)}: cannot be read: {why}. {todo}")

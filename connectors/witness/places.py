@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from connectors.errors import WitnessPlaceFailed
 from connectors.files.atomic import PRIVATE_FILE
+from connectors.files.stores import package_needed
 from schemas.guards.witness import Witness, WitnessLine
 
 POST_SECONDS = 5.0
@@ -55,7 +56,7 @@ def _failures(name: str, what: str) -> Iterator[None]:
     except WitnessPlaceFailed:
         raise
     except ImportError as error:
-        raise WitnessPlaceFailed(f"{name} needs a package that is not installed.") from error
+        raise WitnessPlaceFailed(package_needed(name)) from error
     except Exception as error:  # noqa: BLE001 -- whatever the library of a store raises.
         why = getattr(error, "strerror", None) or type(error).__name__
         raise WitnessPlaceFailed(f"{name} cannot be {what}: {why}") from None

@@ -5,10 +5,11 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from connectors.errors import DeliveryError
+from connectors.errors import DeliveryError, WitnessPlaceFailed
 from connectors.files.delivery import OpenedDelivery, find_extracts, open_source
 from connectors.files.stores import ObjectStore
 from connectors.settings import Limits
+from connectors.witness.places import place_at
 
 LIMITS = Limits(archive_members=20)
 TEXT = b"TenantsId,AvatarsId,Name\n7,3,Friendly\n"
@@ -249,8 +250,11 @@ def test_no_delivery(
 
 
 def test_a_store_without_its_package_says_what_to_install() -> None:
-    with pytest.raises(DeliveryError, match=r's3:// needs a package: pip install "recon\[s3\]"'):
+    told = r"needs the package s3fs in .* pipx inject recon s3fs"
+    with pytest.raises(DeliveryError, match=told):
         find_extracts(["s3://bucket/a.csv"], LIMITS)
+    with pytest.raises(WitnessPlaceFailed, match=told):
+        place_at("s3://bucket/witnesses").read()
 
 
 PATTERNS = ["in/*", "in/**", "in/d*/**", "**/*.csv", "*/*", "in/[a-d]*", "in/[!a]?*.*", "in/*.*v*"]
