@@ -1,7 +1,7 @@
 """The command line: `recon`. Importing it imports neither Prefect nor polars.
 
 Exit codes are a contract: 0 reconciled, 1 breaks, rejects or a decision needed, 2 could not run,
-3 another run holds the batch, 130 stopped by the user.
+3 another run has the batch, the scope, the inbox or the job, 130 stopped by the user.
 """
 
 import os
@@ -22,8 +22,11 @@ GROUPS = {
     "Deliveries": {
         "check": ("deliver", "Judge files without a database: every row, all its errors."),
         "import": ("deliver", "Take a delivery into PostgreSQL with every row accounted for."),
-        "watch": ("inbox", "Import every delivery that is complete in an inbox, once."),
-        "profile": ("profile", "Try a feed profile on a file before anything is imported by it."),
+        "watch": ("inbox", "Import each delivery of an inbox once it is complete, until stopped."),
+        "profile": (
+            "profile",
+            "Draft a feed profile for a file, or try one, before anything is imported.",
+        ),
         "rejects": (
             "batches",
             "Write the rows with errors as CSV files to correct and import again.",
@@ -133,7 +136,9 @@ def _version() -> str:
 
 def _shown(default: object) -> object:
     # Of False alone, not of what equals it: a zero is a default to show.
-    return None if default is False or default in ((), "") else default
+    if default is False or default in ((), ""):
+        return None
+    return ", ".join(map(str, default)) if isinstance(default, tuple) else default
 
 
 class Output:

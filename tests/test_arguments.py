@@ -47,3 +47,11 @@ def test_of_two_options_that_contradict_none_counts(
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert (ended.value.code, capsys.readouterr().err) == (2, f"recon: Give one of {options}.\n")
+
+
+def test_a_template_is_that_of_one_record(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["fields", "--template"])
+    told = capsys.readouterr()
+    assert (ended.value.code, told.out) == (2, "")
+    assert "Name it: action_document, avatar" in told.err

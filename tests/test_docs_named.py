@@ -107,8 +107,17 @@ def test_every_command_that_a_message_names_is_there_with_all_it_needs() -> None
 def test_help_shows_a_default_that_says_something() -> None:
     """A zero does; an empty text, and a flag that is off, do not."""
     assert "[default: 0]" in help_of("sandbox")
+    assert "[default: viewer]" in help_of("user", "add")
     assert "[default: ]" not in help_of("sign", "approve")
     assert "[default: False]" not in help_of("undo")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_a_command_says_what_it_does(command: str) -> None:
+    """So does one with commands of its own."""
+    said = help_of(command).partition("╭")[0].partition("\n\n")[2]
+    assert said.strip(), command
+    assert command != "report" or "Exit code 0" in said
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -76,7 +76,8 @@ def _delimiter(key: str, value: object) -> str:
             except ProfileError:
                 raise ProfileError(
                     f"{key} = {shown(text)!r} has {shown(sign)!r} in it. A delimiter of several "
-                    "signs, such as || or ~|~, has no letter, digit, line end, point or minus."
+                    "signs, such as || or ~|~, has no letter, digit, line end, point, plus or "
+                    "minus."
                 ) from None
         return text
     return _sign(key, text)

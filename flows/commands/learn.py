@@ -4,6 +4,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from connectors.errors import DeliveryError
 from connectors.settings import check_own_kinds
 from flows.commands.console import out
 from flows.commands.deliver import refuse_unknown
@@ -13,7 +14,8 @@ from schemas.tables import EXTRACTS
 def demo_command() -> int:
     """Import the sample deliveries into an embedded PostgreSQL through the Prefect flow.
 
-    Clean, then dirty, then its correction; the reports are kept. Example: `recon demo`
+    A faulty delivery, its correction, the clean one (which changes nothing), the faulty one again;
+    then all sides are reconciled. The reports are kept. Example: `recon demo`
     """
     from flows.ops.demo import run_demo
 
@@ -36,7 +38,12 @@ def fields_command(
 
     check_own_kinds()
     refuse_unknown(record)
-    if template and record:
+    if template:
+        if record is None:
+            raise DeliveryError(
+                "A template is the header of one record kind. Name it: "
+                f"{', '.join(sorted(EXTRACTS))}."
+            )
         out().print(csv_template(EXTRACTS[record]), end="")
         return 0
     out().print(record_section(EXTRACTS[record]) if record else page())

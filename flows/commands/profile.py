@@ -28,7 +28,8 @@ REASONS_SHOWN = 20
 File = Annotated[str, Parameter(help="One file, as `recon import` takes it.")]
 
 profile_command = App(
-    name="profile", help="Try a feed profile on a file before anything is imported by it."
+    name="profile",
+    help="Draft a feed profile for a file, or try one, before anything is imported.",
 )
 
 
@@ -42,7 +43,7 @@ def draft_command(
         str | None, Parameter(help="Sheet of a workbook; default: the only one that is shown.")
     ] = None,
 ) -> int:
-    """Print a feed profile for files like this one, with what could not be told marked by `# ?`.
+    """Print a feed profile for files like this one, with everything left undecided marked `# ?`.
 
     Nothing is guessed: where a date or a number can be read in two ways, both are named.
 

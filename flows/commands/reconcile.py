@@ -85,7 +85,7 @@ Run = Annotated[
     int | None,
     Parameter(help="Number of the reconciliation; default: the latest.", validator=LISTED),
 ]
-report_command = App(name="report", help="Show a report again, or mail it to its subscribers.")
+report_command = App(name="report", help_format="markdown")
 
 
 @report_command.default
