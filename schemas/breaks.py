@@ -3,6 +3,7 @@
 A code is stable: it is part of a break's id, of rule files and of what auditors file away.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -30,24 +31,38 @@ class Status(StrEnum):
     MATCHED_EXACT = "MATCHED_EXACT"
     MATCHED_TOLERANCE = "MATCHED_TOLERANCE"
     MATCHED_MANUAL = "MATCHED_MANUAL"
-    """Its breaks are accepted: by whom and until when is with the break."""
     PENDING = "PENDING"
-    """Inside its timing window: no exception yet."""
     MISSING_IN_TARGET = "MISSING_IN_TARGET"
     MISSING_IN_EXTRACT = "MISSING_IN_EXTRACT"
     MISMATCH = "MISMATCH"
     DUPLICATE = "DUPLICATE"
     REJECTED = "REJECTED"
-    """By our check, or refused by the service."""
     NOT_SENT = "NOT_SENT"
     SENT_UNCONFIRMED = "SENT_UNCONFIRMED"
-    """Accepted by the service, but neither echoed nor read back."""
     IN_DOUBT = "IN_DOUBT"
     EXCLUDED = "EXCLUDED"
-    """By a rule that names itself: superseded, stale, or one of the rule file."""
     UNPROVEN = "UNPROVEN"
-    """The same on both sides, but the delivered text that says so cannot be shown."""
     UNKNOWN = "UNKNOWN"
+
+
+STATUSES: Mapping[str, str] = {
+    Status.MATCHED_EXACT: "the same on both sides",
+    Status.MATCHED_TOLERANCE: "the same within the tolerance of a rule",
+    Status.MATCHED_MANUAL: "its differences were accepted, each by name and until a day",
+    Status.PENDING: "inside its timing window: not an exception yet",
+    Status.MISSING_IN_TARGET: "delivered, but not in the target",
+    Status.MISSING_IN_EXTRACT: "in the target, but in no extract",
+    Status.MISMATCH: "on both sides, with other values",
+    Status.DUPLICATE: "one key, more than one record",
+    Status.REJECTED: "rejected by the check, or refused by the service",
+    Status.NOT_SENT: "not sent to the service yet",
+    Status.SENT_UNCONFIRMED: "accepted by the service, neither echoed nor read back",
+    Status.IN_DOUBT: "sent, and the answer was lost",
+    Status.EXCLUDED: "left out of the comparison: by a rule, or for another delivery of the same",
+    Status.UNPROVEN: "the same on both sides, but the delivered text cannot be shown",
+    Status.UNKNOWN: "without a key, or an amount that cannot be held exactly",
+}
+"""What each is, in reports and on pages."""
 
 
 class Money(StrEnum):

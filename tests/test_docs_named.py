@@ -8,13 +8,14 @@ import subprocess
 import tarfile
 from collections.abc import Iterator
 from contextlib import redirect_stdout
+from dataclasses import fields
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
 
 import pytest
 
-from connectors.settings import read_settings
+from connectors.settings import Limits, ServiceSettings, read_settings
 from connectors.witness.keys import make_key
 from flows.__main__ import COMMANDS, build_app, main
 
@@ -125,6 +126,31 @@ def test_every_setting_of_a_page_is_read_somewhere(page: Path) -> None:
     for name in set(re.findall(r"\bRECON_[A-Z][A-Z_]*[A-Z]\b", page.read_text())):
         ending = re.sub(r"^RECON_(LIMIT_|SERVICE_)?", "", name)
         assert name in SOURCE or f'"{ending}"' in SOURCE or f" {ending.lower()}: " in SOURCE, name
+
+
+def test_every_setting_is_in_the_table_of_its_kind() -> None:
+    """Of those that are read by the names of fields too, each with its default."""
+    kinds = (
+        ("RECON_LIMIT_", Limits, "operations.md"),
+        ("RECON_SERVICE_", ServiceSettings, "push.md"),
+    )
+    for prefix, settings, page in kinds:
+        row = re.compile(r"^\| `(\w+)`.*? \| .*? \| (.*?) \|", re.MULTILINE)
+        told = dict(row.findall((ROOT / "docs" / page).read_text()))
+        for one in fields(settings):
+            name = f"{prefix}{one.name.upper()}"
+            assert name in told, name
+            if one.default and isinstance(one.default, int | float):
+                assert told[name].partition(":")[0] == str(one.default).removesuffix(".0"), name
+    others = (ROOT / "docs" / "commands.md").read_text()
+    named = {
+        name
+        for folder in ("flows", "connectors", "schemas")
+        for path in (ROOT / folder).rglob("*.py")
+        for name in re.findall(r"\bRECON_[A-Z][A-Z_]*[A-Z]\b", path.read_text())
+    }
+    for name in named:
+        assert f"`{name}" in others or name.startswith(tuple(kind[0] for kind in kinds)), name
 
 
 def headings(page: Path) -> set[str]:

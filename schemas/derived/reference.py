@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from schemas.breaks import BREAKS, STATUSES, BreakCode
 from schemas.derived.json_text import csv_template
 from schemas.field import Field, Kind, Table
 from schemas.operations import OPERATIONS, Operation
@@ -18,12 +19,17 @@ from schemas.tables import EXTRACTS, TABLES
 INTRODUCTION = """\
 # Field reference
 
-Every record, operation and reason the product knows. This page is written by
-`python -m schemas.derived.reference` from `schemas/tables.py`, `schemas/operations.py` and
-`schemas/reasons.py`; change those, never this page.
+Every record, operation, reason, status and break code the product knows. This page is written by
+`python -m schemas.derived.reference` from `schemas/tables.py`, `schemas/operations.py`,
+`schemas/reasons.py` and `schemas/breaks.py`; change those, never this page.
 """
 REJECTS = "Why a row is rejected: the `ErrorCode` of its `ErrorData`. The rest of the file goes on."
 REFUSED = "Why a file is refused as a whole: none of its rows is taken."
+EACH = "What a reconciliation makes of a record: exactly one of these."
+CODES = (
+    "What a difference is called, by which rules and commands ask for it. What becomes of a break, "
+    "and what its amount is, is in [governance](governance.md)."
+)
 
 
 def page() -> str:
@@ -38,6 +44,12 @@ def page() -> str:
         reasons_table(REASONS),
         f"## File refusals\n\n{REFUSED}\n",
         reasons_table(REFUSALS),
+        f"## Statuses\n\n{EACH}\n",
+        _markdown_table(
+            ("Status", "Meaning"), ((f"`{one}`", told) for one, told in STATUSES.items())
+        ),
+        f"## Break codes\n\n{CODES}\n",
+        breaks_table(BREAKS),
     ]
     return "\n".join(parts)
 
@@ -75,6 +87,12 @@ def reasons_table(reasons: Mapping[str, Reason]) -> str:
         for reason in reasons.values()
     )
     return _markdown_table(("Code", "Meaning", "Message", "What to do"), rows)
+
+
+def breaks_table(codes: Mapping[str, BreakCode]) -> str:
+    """Break codes, with what each says and what to do next."""
+    rows = ((f"`{one.code}`", one.group.value, one.title, one.action) for one in codes.values())
+    return _markdown_table(("Code", "Class", "Meaning", "What to do"), rows)
 
 
 def type_text(field: Field) -> str:

@@ -1,7 +1,8 @@
 """Rule files: what they say is what is meant, and what cannot be meant is refused with its line."""
 
+import re
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
@@ -21,6 +22,7 @@ from flows.steps.rules.rules import (
     Plans,
     Rates,
     Rules,
+    Severities,
     Tolerance,
     Window,
 )
@@ -63,6 +65,16 @@ SAID = [
 @pytest.mark.parametrize(("text", "rules"), SAID)
 def test_a_file_says_what_is_meant(text: str, rules: Rules) -> None:
     assert read_rules_text(text) == rules
+
+
+def test_every_key_is_on_the_page_and_in_the_sample() -> None:
+    sections = (Tolerance, Window, Exclusion, Budget, Rates, Plans, Severities)
+    keys = {one.name for section in sections for one in fields(section)}
+    keys |= {"calendar", "offset", "references", "absolute", "relative"}
+    page = (SAMPLE.parents[1] / "docs" / "reconciliation.md").read_text()
+    told = page.partition("\n## Rules\n")[2].partition("\n## ")[0]
+    for text in (told, SAMPLE.read_text()):
+        assert keys - {*re.findall(r"\w+", text)} == set()
 
 
 REFUSED = [

@@ -23,7 +23,6 @@ from flows.report.reconciled.text import shown
 from flows.report.reconciled.words import (
     NOT_READABLE,
     STATES,
-    STATUSES,
     amount_told,
     code_title,
     currency_label,
@@ -37,7 +36,7 @@ from flows.steps.breaks.ageing import BUCKETS
 from flows.steps.frames.beyond import exact_sum
 from flows.steps.reconcile.report import VERDICTS, ReconciliationReport
 from flows.steps.reconcile.reported_breaks import BreakLine
-from schemas.breaks import BREAKS
+from schemas.breaks import BREAKS, STATUSES
 from schemas.life import OPEN, BreakState
 
 MOST = 1_000

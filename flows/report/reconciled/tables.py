@@ -36,7 +36,6 @@ from flows.report.reconciled.table import (
 from flows.report.reconciled.verdicts import word_of
 from flows.report.reconciled.words import (
     NOT_READABLE,
-    STATUSES,
     amount_of,
     currency_label,
     readable,
@@ -49,7 +48,7 @@ from flows.steps.frames.beyond import exact_sum
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.roll_forward import RollForward
 from flows.steps.reconcile.totals import ChainLine, Proof, ProofLine
-from schemas.breaks import Money
+from schemas.breaks import STATUSES, Money
 from schemas.tables import EXTRACTS
 
 NOTHING_BETWEEN = "Zero on both sides, with nothing between"

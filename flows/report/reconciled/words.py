@@ -8,30 +8,11 @@ from flows.report.spelling import digits, neutral, ungrouped, visible
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.reported_breaks import BreakLine
 from flows.steps.reconcile.totals import ProofLine
-from schemas.breaks import BREAKS, Money, Status
+from schemas.breaks import BREAKS, STATUSES, Money
 from schemas.life import BreakState
 
 NOT_READABLE = Money.UNREADABLE.value
 """What stands where an amount would, if it cannot be read: never a zero."""
-
-
-STATUSES: Mapping[str, str] = {
-    Status.MATCHED_EXACT: "the same on both sides",
-    Status.MATCHED_TOLERANCE: "the same within the tolerance of a rule",
-    Status.MATCHED_MANUAL: "its differences were accepted, each by name and until a day",
-    Status.PENDING: "inside its timing window: not an exception yet",
-    Status.MISSING_IN_TARGET: "delivered, but not in the target",
-    Status.MISSING_IN_EXTRACT: "in the target, but in no extract",
-    Status.MISMATCH: "on both sides, with other values",
-    Status.DUPLICATE: "one key, more than one record",
-    Status.REJECTED: "rejected by the check, or refused by the service",
-    Status.NOT_SENT: "not sent to the service yet",
-    Status.SENT_UNCONFIRMED: "accepted by the service, neither echoed nor read back",
-    Status.IN_DOUBT: "sent, and the answer was lost",
-    Status.EXCLUDED: "left out of the comparison: by a rule, or for another delivery of the same",
-    Status.UNPROVEN: "the same on both sides, but the delivered text cannot be shown",
-    Status.UNKNOWN: "without a key, or an amount that cannot be held exactly",
-}
 
 STATES: Mapping[str, str] = {
     BreakState.NEW: "found by this run for the first time",
