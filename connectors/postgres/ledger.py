@@ -132,13 +132,13 @@ REFUSED_AS_STATED = (
 def find_content(
     connection: psycopg.Connection,
     content_id: str,
-    refused: Iterable[str] = (),
+    missing: Iterable[str] = (),
     stated: Mapping[str, str] | None = None,
 ) -> Batch | None:
     """The batch that took this very content last, unless it was undone or discarded.
 
-    `refused` are the files that were delivered with it and cannot be read, each by its SHA-256 or,
-    where there is none, its name: a batch that has nothing of one of them is another delivery's.
+    `missing` are the files that were delivered with it and that no batch has, each by its SHA-256
+    or, where there is none, its name: a batch without one of them has not taken this delivery.
     `stated` is what a manifest says now, by SHA-256: a batch that has ended and refused one of
     these for what another one said has not taken it.
     """
@@ -153,7 +153,7 @@ def find_content(
             "WHERE e.batch_id = b.id AND e.refused = 'incomplete_file' "
             "AND e.manifest::jsonb - 'manifest' <> now.said::jsonb - 'manifest')) "
             "ORDER BY id DESC LIMIT 1",
-            [content_id, list(refused), list(said), list(said.values())],
+            [content_id, list(missing), list(said), list(said.values())],
         ).fetchone()
 
 

@@ -56,16 +56,21 @@ def batch_of(
     opened: Sequence[Opened],
     taken: Collection[str],
 ) -> ledger.Batch | None:
-    """The batch that took this very content; files that cannot be read are those that it had."""
+    """The batch that took this very content.
+
+    What no batch has now, as it was refused or its batch was undone, has to be among its files.
+    """
     if content_id is None:
         return None
-    refused = [
-        one.stored.sha256 if one.stored else one.name for one in opened if not _counts(one, taken)
+    missing = [
+        one.stored.sha256 if one.stored else one.name
+        for one in opened
+        if one.stored is None or one.stored.sha256 not in taken
     ]
     stated = {
         one.stored.sha256: entry_text(one.entry) for one in opened if one.stored and one.entry
     }
-    return ledger.find_content(connection, content_id, refused, stated)
+    return ledger.find_content(connection, content_id, missing, stated)
 
 
 def _counts(one: Opened, taken: Collection[str]) -> bool:

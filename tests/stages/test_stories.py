@@ -252,6 +252,22 @@ def test_a_refused_file_beside_a_known_one_is_told(
     assert receive(workspace, [known, str(short)], DEFAULT).batch_id == 2
 
 
+@pytest.mark.parametrize("undone", [1, 2])
+def test_a_delivery_of_which_a_part_was_undone_brings_that_part_again(
+    workspace: Workspace, rows: Any, tmp_path: Path, undone: int
+) -> None:
+    both = [write(tmp_path / "a.csv", line(1)), write(tmp_path / "b.csv", line(2))]
+    import_delivery(workspace, both[:1], DEFAULT)
+    import_delivery(workspace, both, DEFAULT)
+    undo_batch(workspace, undone, by=None, reason="wrong month")
+    again = import_delivery(workspace, both, DEFAULT)
+    assert (again.batch.id, again.new) == (3, True)
+    assert rows("SELECT name FROM extract WHERE batch_id = 3") == [("ab"[undone - 1] + ".csv",)]
+    assert amounts(rows) == {1: "10.50", 2: "10.50"}
+    known = receive(workspace, both, DEFAULT)
+    assert (known.batch_id, known.new) == (3, False)
+
+
 def test_one_run_holds_a_batch_and_the_others_say_who(workspace: Workspace, tmp_path: Path) -> None:
     batch = import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT).batch
     with (
