@@ -102,7 +102,11 @@ def _is_deployed(name: str) -> bool:
 
 
 def _deployed(name: str, profile: str | None, over_budget: OverBudget) -> Start:
-    """Imports as runs of a deployment; the content is the key, so each is made once."""
+    """Imports as runs of a deployment; the content is the key, so each is made once.
+
+    A run of that key that has ended is of an earlier delivery, or came to nothing: it starts no
+    import any more, and the next key does. What a batch has taken, another run finds taken.
+    """
 
     def start(waiting: Waiting) -> Started:
         try:
@@ -120,19 +124,30 @@ def _deployed(name: str, profile: str | None, over_budget: OverBudget) -> Start:
                 f"{waiting.folder}."
             ) from error
         try:
-            run = run_deployment(
-                name,
-                parameters={"delivery": parameter},
-                timeout=0,
-                idempotency_key=waiting.key,
-                as_subflow=False,
-            )
+            run = _run_of(name, parameter, waiting.key)
         except (PrefectException, httpx.HTTPError) as error:
             raise ReconError(
                 f"{name} could not be started: {type(error).__name__}. The delivery is kept in "
                 f"{waiting.folder} and is started at the next look."
             ) from error
-        assert isinstance(run, FlowRun)
         return Started(f"run {run.name} of {name}")
 
     return start
+
+
+def _run_of(name: str, parameter: object, key: str) -> FlowRun:
+    """The run of this key that is to come or at work; it is made where there is none."""
+    number, tried = 1, key
+    while True:
+        run = run_deployment(
+            name,
+            parameters={"delivery": parameter},
+            timeout=0,
+            idempotency_key=tried,
+            as_subflow=False,
+        )
+        assert isinstance(run, FlowRun)
+        if run.state is None or not (run.state.is_final() or run.state.is_cancelling()):
+            return run
+        number += 1
+        tried = f"{key}.{number}"

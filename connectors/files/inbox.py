@@ -2,7 +2,7 @@
 
 Below the inbox itself:
 
-archive/<ab>/<key>/       what was taken, by its content
+archive/<ab>/<key>/       what was taken, by its content; with -<number> beside one of other names
 quarantine/<name>/        what could not be read, with a <name>.why.txt
 .recon/taking/<token>/    a delivery between the inbox and one of these two
 .recon/waiting/<key>      an archived delivery whose import was not yet started for certain
@@ -51,12 +51,12 @@ class Waiting:
 
     @property
     def content_id(self) -> str:
-        """What the inbox took; the key says besides how often it was taken back."""
+        """What the inbox took; the key says besides how many batches had it before."""
         return self.key.partition("-")[0]
 
     @property
-    def taken_back(self) -> int:
-        """How often the content was undone, discarded or refused when the inbox took it."""
+    def batches_before(self) -> int:
+        """How many batches had the content when the inbox took it, none of which has all of it."""
         return int(self.key.partition("-")[2] or 0)
 
     @property
@@ -171,13 +171,21 @@ class Inbox:
         folder.rename(target)
         return target
 
-    def home_of(self, key: str) -> Path:
-        """Where the delivery of this key is kept."""
-        return self.archive / key[:2] / key
+    def place_of(self, key: str, names: Iterable[str] | None = None) -> Path:
+        """Where a delivery of this key is kept, or will be; without names: the first one.
+
+        A run may be about to read what came first under its names, with the manifest it came
+        with: the same content under other names has a folder of its own.
+        """
+        place, number = self.archive / key[:2] / key, 1
+        while names is not None and _extracts_in(place) - {*names}:
+            number += 1
+            place = place.with_name(f"{key}{'' if '-' in key else '-0'}-{number}")
+        return place
 
     def mark(self, waiting: Waiting) -> None:
         """Note that an import has to be started, before its delivery leaves the inbox for good."""
-        note = {"names": list(waiting.names)}
+        note = {"names": list(waiting.names), "folder": waiting.folder.name}
         write_file(self.waiting / waiting.key, json.dumps(note).encode())
 
     def unmark(self, key: str) -> None:
@@ -189,24 +197,22 @@ class Inbox:
 
         `by_name`: under the same names too, for somebody will read them by their names.
         """
-        home = self.home_of(key)
-        if _has_all_of(home, folder, by_name=False):
-            # A run may be about to read what is there by its names: others are put beside them.
-            for one in list(folder.iterdir()):
-                if is_beside(one.name):
-                    one.replace(home / one.name)  # What was told last of a file holds.
-                elif by_name:
-                    with suppress(OSError):  # The name is in use, or no file has two names here.
-                        os.link(one, home / one.name)
-        if _has_all_of(home, folder, by_name=by_name):
+        names = sorted(path.name for path in folder.iterdir())
+        first, place = self.place_of(key), self.place_of(key, names)
+        if not by_name and not any(map(is_beside, names)) and _has_all_of(first, folder):
             shutil.rmtree(folder)
-            return home
-        private_folder(home.parent)
-        if os.path.lexists(home):
+            return first
+        if _has_all_of(place, folder, by_name=True):
+            for name in filter(is_beside, names):
+                (folder / name).replace(place / name)  # What was told last of a file holds.
+            shutil.rmtree(folder)
+            return place
+        private_folder(place.parent)
+        if os.path.lexists(place):
             # Under the same key, but not what was delivered: the good bytes take its place.
-            home.rename(Path(tempfile.mkdtemp(dir=home.parent, prefix=GOING)) / home.name)
-        folder.rename(home)
-        return home
+            place.rename(Path(tempfile.mkdtemp(dir=place.parent, prefix=GOING)) / place.name)
+        folder.rename(place)
+        return place
 
     def recover(self) -> list[Waiting]:
         """Tidy up after a run that was killed; gives the imports it may not have started."""
@@ -220,9 +226,9 @@ class Inbox:
                 path.unlink()  # A note that was being written.
                 continue
             note = json.loads(path.read_bytes())
-            home = self.home_of(path.name)
-            if home.is_dir():
-                found.append(Waiting(path.name, home, tuple(note["names"])))
+            folder = self.place_of(path.name).with_name(note.get("folder", path.name))
+            if folder.is_dir():
+                found.append(Waiting(path.name, folder, tuple(note["names"])))
             else:
                 path.unlink()
         return found
@@ -243,7 +249,15 @@ def _give(path: Path, target: Path) -> bool:
     return True
 
 
-def _has_all_of(home: Path, folder: Path, *, by_name: bool) -> bool:
+def _extracts_in(folder: Path) -> set[str]:
+    """The names of the extracts in a folder of the archive; none where there is no such folder."""
+    try:
+        return {path.name for path in folder.iterdir() if not is_beside(path.name)}
+    except (FileNotFoundError, NotADirectoryError):
+        return set()
+
+
+def _has_all_of(home: Path, folder: Path, *, by_name: bool = False) -> bool:
     """Whether every extract of a folder is in another one, every byte compared."""
     try:
         kept = [path for path in home.iterdir() if seen_at(path) is not None]

@@ -81,18 +81,17 @@ def _standing(connection: psycopg.Connection) -> list[int]:
     return [batch_id for (batch_id,) in rows]
 
 
-def count_taken_back(connection: psycopg.Connection, content_id: str) -> int:
-    """How many batches had this content and may not have it: it may come once more.
+def taken_back(connection: psycopg.Connection, content_id: str) -> list[bool]:
+    """Of each batch that had this content, the first one first: whether it has it no more.
 
-    They were undone or discarded, or have ended without a file that its manifest does not fit.
+    It was undone or discarded, or has ended without a file that its manifest does not fit.
     """
-    row = connection.execute(
-        "SELECT count(*) FROM batch b WHERE content_id = %s "
-        f"AND (state IN ('undone', 'discarded') OR {REFUSED_AS_STATED})",
+    rows = connection.execute(
+        f"SELECT state IN ('undone', 'discarded') OR {REFUSED_AS_STATED} FROM batch b "
+        "WHERE content_id = %s ORDER BY id",
         [content_id],
-    ).fetchone()
-    assert row is not None
-    return int(row[0])
+    ).fetchall()
+    return [bool(one) for (one,) in rows]
 
 
 _OVERVIEW = f"""

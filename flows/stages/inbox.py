@@ -20,7 +20,7 @@ from connectors.files.content import shown
 from connectors.files.inbox import Inbox, Waiting, paths_of
 from connectors.files.profile import Profile
 from connectors.postgres import ledger
-from connectors.postgres.overview import count_taken_back
+from connectors.postgres.overview import taken_back
 from connectors.recovery import reach
 from connectors.settings import SETTLE_SECONDS
 from flows.stages.known import known_batch
@@ -122,15 +122,16 @@ class Watch:
             if content_id is None:
                 return self._put_aside(folder, arrival.names, _refusals(opened))
             reach("inbox-opened")
-            taken_back = count_taken_back(connection, content_id)
+            gone = taken_back(connection, content_id)
         # What was undone, discarded or refused may come again, and is then another thing to start.
-        key = f"{content_id}-{taken_back}" if taken_back else content_id
+        before = len(gone) if known is None else sum(gone)
+        key = f"{content_id}-{before}" if before else content_id
         if known is not None:
             self.inbox.keep(folder, key, by_name=False)
             detail = f"batch {known.id} took this content and is {known.state.replace('_', ' ')}"
             told = f"{detail}.{remark}" if remark else detail
             return InboxLine(name, "known", told, int(known.state != ledger.State.COMPLETE))
-        waiting = Waiting(key, self.inbox.home_of(key), arrival.names)
+        waiting = Waiting(key, self.inbox.place_of(key, arrival.names), arrival.names)
         self.inbox.mark(waiting)
         reach("inbox-marked")
         self.inbox.keep(folder, key)
@@ -148,10 +149,10 @@ class Watch:
         """Start what may not have been started, unless it was, and no batch has it now."""
         try:
             with self.workspace.database.connect() as connection:
-                taken_back = count_taken_back(connection, waiting.content_id)
+                since = taken_back(connection, waiting.content_id)[waiting.batches_before :]
         except (OSError, ReconError) as error:
             return self._failed(waiting.names[0], error)
-        if taken_back <= waiting.taken_back:
+        if not (since and all(since)):
             return self._start(waiting)
         self.inbox.unmark(waiting.key)
         told = (

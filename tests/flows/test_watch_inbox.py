@@ -81,6 +81,34 @@ def test_a_deployment_gets_one_run_for_each_content(inbox: Path, rows: Any, tmp_
     assert rows("SELECT content_id, feed FROM batch") == [(run.idempotency_key, "bank")]
 
 
+@pytest.mark.long(but=("Completed", "Cancelled"))
+@pytest.mark.parametrize("ended", ["Completed", "Failed", "Crashed", "Cancelling", "Cancelled"])
+def test_a_delivery_whose_run_has_ended_without_a_batch_has_another_one(
+    inbox: Path, rows: Any, ended: str
+) -> None:
+    """As a database of before the import, or a run that was stopped too early, leaves it."""
+    from prefect import states
+    from prefect.client.orchestration import get_client
+
+    from flows.import_batch import import_batch
+
+    import_batch.to_deployment("from-inbox").apply()
+    terms = {"deployment": "import-batch/from-inbox"}
+    others = {one.id for one in runs_of_imports()}
+    for number in (1, 2, 3):
+        write(inbox / "a.csv", line(sum(map(ord, ended))))
+        assert watch(inbox, **terms).message == "1 started"
+        runs = [one for one in runs_of_imports() if one.id not in others]
+        assert len(runs) == number
+        (run,) = [one for one in runs if not one.state.is_final() and one.state_name != ended]
+        if number < 3:
+            with get_client(sync_client=True) as client:
+                client.set_flow_run_state(run.id, getattr(states, ended)(), force=True)
+    validated = import_batch.validate_parameters(run.parameters)
+    assert import_batch(**validated, return_state=True).name == "Completed"
+    assert rows("SELECT state FROM batch") == [("complete",)]
+
+
 @pytest.mark.long
 def test_what_was_altered_behind_the_inbox_is_not_imported_under_its_start(
     inbox: Path, rows: Any

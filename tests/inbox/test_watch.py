@@ -555,6 +555,43 @@ def test_content_that_comes_again_with_other_marks_leaves_the_first_where_it_is(
     assert left(folder) == []
 
 
+@pytest.mark.parametrize("links", [True, False])
+def test_content_that_comes_again_under_another_name_has_the_manifest_of_its_own(
+    workspace: Workspace,
+    folder: Path,
+    look: Any,
+    rows: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    links: bool,
+) -> None:
+    """The run of the first one is held to what was said of it; some places have no links."""
+    waiting: list[Waiting] = []
+
+    def note(one: Waiting) -> str:
+        waiting.append(one)
+        return "a run that has not begun"
+
+    def no_links(*_: Any, **__: Any) -> None:
+        raise OSError(95, "Operation not supported")
+
+    if not links:
+        monkeypatch.setattr(os, "link", no_links)
+    for name in ("a.csv", "b.csv", "b.csv", "a.csv"):
+        write(folder / name, line(1))
+        (folder / "manifest.json").write_text(json.dumps({"files": {name: {"rows": 2}}}))
+        assert became(look(note)) == {"manifest.json": "started"}
+    assert archived(folder) == ["a.csv", "b.csv", "manifest.json", "manifest.json"]
+    assert len({one.key for one in waiting}) == 1
+    for one in (waiting[0], waiting[1]):
+        import_here(workspace, DEFAULT)(one)
+    assert rows("SELECT name, refused FROM extract") == [("a.csv", "incomplete_file")]
+    (folder / ".recon" / "waiting" / waiting[1].key).write_text(
+        json.dumps({"names": waiting[1].names, "folder": waiting[1].folder.name})
+    )
+    with Inbox(folder).alone():
+        assert Inbox(folder).recover() == [waiting[1]]
+
+
 def test_the_standing_command_outlives_another_watcher(
     workspace: Workspace,
     database_url: str,
