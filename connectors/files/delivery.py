@@ -3,6 +3,8 @@
 Names found in a delivery are data. They are shown and compared, and never used as a path.
 """
 
+import io
+import lzma
 import stat
 import struct
 import zipfile
@@ -14,8 +16,15 @@ from typing import BinaryIO, NamedTuple, cast
 
 from connectors.errors import DeliveryError
 from connectors.files.content import WORKBOOKS, shown
-from connectors.files.stores import FileStore, Sort, location_of, place_of, unreadable
-from connectors.files.unpack import PACKED, is_broken_zip
+from connectors.files.stores import (
+    FileState,
+    FileStore,
+    Sort,
+    location_of,
+    place_of,
+    unreadable,
+)
+from connectors.files.unpack import PACKED, WINDOW_BYTES, is_broken_zip
 from connectors.settings import Limits
 from schemas.counting import quantity
 
@@ -44,6 +53,21 @@ class DeliveryFault(NamedTuple):
     detail: str
 
 
+NO_MEMBERS = b"PK\5\6".ljust(22, b"\0")
+"""A zip without any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A file within a zip, as the directory of the zip has it, which is read once."""
+
+    number: int
+    """Place in the directory; two members may have the same name."""
+    info: zipfile.ZipInfo = field(compare=False)
+    archive: FileState = field(compare=False)
+    """The zip as it was when its directory was read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """One extract that was named, whether or not it can be read."""
@@ -55,16 +79,17 @@ class Source:
     folder: str
     key: str
     """Its name inside `folder`, as a control manifest calls it."""
-    member: int | None = None
-    """Place in the zip's directory; two members may have the same name."""
-    packed_bytes: int | None = None
-    """What a zip member takes in the archive."""
+    member: Member | None = None
     fault: DeliveryFault | None = None
 
     @property
     def remote(self) -> bool:
         """Whether it is in an object place."""
         return "://" in self.location
+
+    def state(self, file: BinaryIO) -> FileState:
+        """Of the file that holds it, which was opened; raises OSError."""
+        return place_of(self.location).state(self.location, file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,34 +153,57 @@ def open_source(source: Source) -> Iterator[BinaryIO]:
 
     Raises DeliveryError if it cannot be opened, zipfile.BadZipFile if its zip is broken.
     """
+    with open_held(source) as (file, _):
+        yield file
+
+
+@contextmanager
+def open_held(source: Source) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    """The same, and the file that holds it: for a zip member the zip, for others themselves."""
     try:
         file = place_of(source.location).open(source.location)
+        now = source.member and source.state(file)
     except (OSError, ImportError) as error:
         raise unreadable(source.location, error) from error
     with file:
         if source.member is None:
-            yield file
+            yield file, file
             return
-        with _open_member(file, source.member) as member:
-            yield member
+        if now != source.member.archive:
+            raise zipfile.BadZipFile("it was replaced or written to while it was read")
+        with _open_member(file, source.member.info) as member:
+            yield member, file
 
 
-def _open_member(file: BinaryIO, number: int) -> BinaryIO:
+def _open_member(file: BinaryIO, member: zipfile.ZipInfo) -> BinaryIO:
     try:
-        members = zipfile.ZipFile(file)
-        return cast("BinaryIO", members.open(members.infolist()[number]))
-    except (OSError, IndexError, ValueError, struct.error) as error:
-        if isinstance(error, IndexError) or is_broken_zip(error):
+        if member.compress_type == zipfile.ZIP_LZMA:
+            _check_window(file, member)
+        # A directory takes long to read where there are many members, and each is opened.
+        members = zipfile.ZipFile(io.BytesIO(NO_MEMBERS))
+        members.fp = file
+        return cast("BinaryIO", members.open(member))
+    except (OSError, ValueError, struct.error) as error:
+        if is_broken_zip(error):
             raise zipfile.BadZipFile(str(error)) from error
         raise
+
+
+def _check_window(file: BinaryIO, member: zipfile.ZipInfo) -> None:
+    """Raise LZMAError for a member that asks for more memory than a packed file may."""
+    file.seek(member.header_offset + 26)
+    file.seek(sum(struct.unpack("<HH", file.read(4))), io.SEEK_CUR)
+    *_, window = struct.unpack("<4sBI", file.read(9))
+    if window > WINDOW_BYTES:
+        raise lzma.LZMAError(f"Memory usage limit: it asks for {window} bytes")
 
 
 @dataclass(slots=True)
 class _Found:
     limits: Limits
-    sources: dict[tuple[str, int | None], Source] = field(default_factory=dict)
+    sources: dict[tuple[str, Member | None], Source] = field(default_factory=dict)
     left_alone: set[str] = field(default_factory=set)
-    controls: dict[tuple[str, int | None], Control] = field(default_factory=dict)
+    controls: dict[tuple[str, Member | None], Control] = field(default_factory=dict)
 
     def add_source(self, source: Source) -> None:
         self.sources.setdefault((source.location, source.member), source)
@@ -239,8 +287,12 @@ def _take_neighbour(location: str, place: FileStore, found: _Found) -> None:
 
 def _take_members(archive: Source, found: _Found) -> None:
     try:
-        with open_source(archive) as file, zipfile.ZipFile(file) as directory:
-            members = directory.infolist()
+        with open_source(archive) as file:
+            state = archive.state(file)
+            with zipfile.ZipFile(file) as directory:
+                members = directory.infolist()
+            if sum(one.compress_size for one in members) > file.seek(0, io.SEEK_END):
+                raise zipfile.BadZipFile("its members overlap")
     except Exception as error:
         unknown = isinstance(error, NotImplementedError)
         if not unknown and not is_broken_zip(error):
@@ -253,13 +305,11 @@ def _take_members(archive: Source, found: _Found) -> None:
         detail = f"{quantity(len(members), 'member')}; the limit is {found.limits.archive_members}"
         found.add_source(replace(archive, fault=DeliveryFault("too_large", detail)))
         return
-    extracts = sum(
-        _take_member(archive, number, member, found) for number, member in enumerate(members)
-    )
-    if extracts == 0:
-        others = [(number, one) for number, one in enumerate(members) if _may_be_text(one)]
+    held = [Member(number, member, state) for number, member in enumerate(members)]
+    if sum(_take_member(archive, member, found) for member in held) == 0:
+        others = [one for one in held if _may_be_text(one.info)]
         if len(others) == 1:  # There is nothing else that it could be meant to bring.
-            _take_member(archive, *others[0], found, named=True)
+            _take_member(archive, others[0], found, named=True)
             return
         detail = "a zip archive without any .csv member, or one file alone"
         fault = DeliveryFault("unsupported_format", detail)
@@ -271,15 +321,12 @@ def _may_be_text(member: zipfile.ZipInfo) -> bool:
     return bool(lower) and not _is_beside(lower)
 
 
-def _take_member(
-    archive: Source, number: int, member: zipfile.ZipInfo, found: _Found, *, named: bool = False
-) -> bool:
+def _take_member(archive: Source, held: Member, found: _Found, *, named: bool = False) -> bool:
+    member = held.info
     if member.filename.endswith("/"):
         return False
     key = f"{archive.key}/{member.filename}"
-    source = replace(
-        archive, name=shown(key), key=key, member=number, packed_bytes=member.compress_size
-    )
+    source = replace(archive, name=shown(key), key=key, member=held)
     lower = member.filename.rpartition("/")[2].lower()
     if _is_control(lower):
         found.add_control(Control(source, prefix=f"{archive.key}/"))

@@ -1,7 +1,6 @@
 """The bytes of a source on their way: decompressed, hashed as delivered, refused where unusable."""
 
 import hashlib
-import os
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from connectors.files.content import (
     refused,
     shown,
 )
-from connectors.files.delivery import Source, open_source
+from connectors.files.delivery import Source, open_held
 from connectors.files.stores import store_errors, unreadable
 from connectors.files.unpack import PACKED, READ_BYTES, is_broken_zip, packing_of
 from connectors.settings import Limits
@@ -99,14 +98,14 @@ def _unpacked(source: Source, delivered: DeliveredBytes) -> Iterator[bytes]:
 
 def _pieces(source: Source, delivered: DeliveredBytes) -> Iterator[bytes]:
     """The bytes as delivered; a file that changes while it is read is still being written."""
-    with open_source(source) as file:
-        before = _state(source, file)
+    with open_held(source) as (file, holder):
         try:
+            before = source.state(holder)
             while piece := _read(source, file):
                 delivered.bytes += len(piece)
                 delivered.digest.update(piece)
                 yield piece
-            after = _state(source, file)
+            after = source.state(holder)
         except OSError as error:
             if source.member is not None and is_broken_zip(error):
                 raise zipfile.BadZipFile(str(error)) from error
@@ -123,20 +122,13 @@ def _read(source: Source, file: BinaryIO) -> bytes:
         return file.read(READ_BYTES)
 
 
-def _state(source: Source, file: BinaryIO) -> tuple[int, int]:
-    if source.remote or source.member is not None:
-        return 0, 0
-    status = os.fstat(file.fileno())
-    return status.st_size, status.st_mtime_ns
-
-
 def _check_size(source: Source, size: int, delivered: DeliveredBytes, limits: Limits) -> None:
     if size > limits.file_bytes:
         detail = f"more than {quantity(limits.file_bytes, 'byte')}"
         raise refused("too_large", source.name, detail=detail)
     packed = delivered.bytes
-    if source.packed_bytes is not None:
-        packed = min(packed, max(1, source.packed_bytes))
+    if source.member is not None:
+        packed = min(packed, max(1, source.member.info.compress_size))
     # What fits one block cannot do harm, and short texts of one letter compress far.
     if size > limits.block_bytes and size > limits.compression_ratio * packed:
         detail = f"it unpacks to more than {quantity(limits.compression_ratio, 'time')} its size"

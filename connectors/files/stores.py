@@ -27,7 +27,12 @@ STORES = (*PACKAGES, "memory")
 UPLOAD, UPLOAD_NAMES = "upload", "names.json"
 """The scheme of files that came by a form, and the file beside them with their names."""
 
+VERSION = ("ETag", "etag", "generation", "LastModified", "last_modified", "created", "mtime")
+"""What stores say of an object that is another one, or was written anew."""
+
 Sort = Literal["file", "folder", "other"]
+FileState = tuple[int, ...] | tuple[int, str]
+"""What differs where a file was replaced or written to; its bytes come first."""
 
 
 class FileStore(Protocol):
@@ -40,6 +45,9 @@ class FileStore(Protocol):
     def entries(self, folder: str) -> list[tuple[str, Sort]]: ...
     def matching(self, pattern: str) -> list[str]: ...
     def open(self, location: str) -> BinaryIO: ...
+    def state(self, location: str, file: BinaryIO) -> FileState:
+        """Of a file that was opened there, as it is now."""
+        ...
 
 
 def place_of(location: str) -> FileStore:
@@ -116,8 +124,12 @@ class Disk:
     def open(self, location: str) -> BinaryIO:
         return Path(location).open("rb")
 
+    def state(self, location: str, file: BinaryIO) -> FileState:  # noqa: ARG002 -- it is open.
+        status = os.fstat(file.fileno())
+        return status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino
 
-class Uploaded:
+
+class Uploaded(Disk):
     """Folders of numbered files, each with the name it was delivered by, which is no path."""
 
     def sort(self, location: str) -> Sort | None:
@@ -204,6 +216,10 @@ class ObjectStore:
 
     def open(self, location: str) -> BinaryIO:
         return cast("BinaryIO", self._ask("open", location, mode="rb"))
+
+    def state(self, location: str, file: BinaryIO) -> FileState:  # noqa: ARG002 -- it may be kept.
+        info = self._ask("info", location)
+        return int(info.get("size") or 0), str([info.get(key) for key in VERSION])
 
     def _ask(self, method: str, location: str, **options: object) -> Any:
         with store_errors():

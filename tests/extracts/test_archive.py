@@ -4,20 +4,24 @@ import hashlib
 import io
 import lzma
 import random
+import struct
 import subprocess
 import sys
+import time
 import zipfile
 import zlib
 from pathlib import Path
 
+import fsspec
 import pytest
 import zstandard
 
 from connectors.errors import DeliveryError, EvidenceBroken, ExtractRefused, ReconError
 from connectors.files import archive as archiving
 from connectors.files.archive import LOCK, Stored, store, store_all
-from connectors.files.delivery import find_extracts
+from connectors.files.delivery import find_extracts, open_source
 from connectors.files.evidence import PIECE_BYTES, Evidence, PieceHashes, ProvenFile
+from connectors.files.source_text import DeliveredBytes, text_of
 from connectors.settings import Limits
 
 TORTURE = Path(__file__).parents[1] / "torture"
@@ -193,6 +197,23 @@ def test_no_flipped_bit_changes_the_content_unseen(tmp_path: Path, suffix: str) 
     assert refusals > 100
 
 
+def greedy_member() -> bytes:
+    """A zip member whose unpacker would be given 4 GiB at once."""
+    packed = bytearray(zipped(TEXT, method=zipfile.ZIP_LZMA))
+    dictionary = 30 + len("m.csv") + 5
+    packed[dictionary : dictionary + 4] = b"\xff" * 4
+    return bytes(packed)
+
+
+def overlapping() -> bytes:
+    """Two members of one body."""
+    packed = zipped(TEXT)
+    begin, end = packed.index(b"PK\1\2"), packed.index(b"PK\5\6")
+    entries = packed[begin:end] * 2
+    counts = struct.pack("<HHLL", 2, 2, len(entries), begin)
+    return packed[:begin] + entries + b"PK\5\6\0\0\0\0" + counts + b"\0\0"
+
+
 @pytest.mark.parametrize(
     ("name", "delivered", "code"),
     [
@@ -221,6 +242,8 @@ def test_no_flipped_bit_changes_the_content_unseen(tmp_path: Path, suffix: str) 
         ("a.csv.gz", gzip.compress(b"x" * (1 << 19), mtime=0), "too_large"),
         ("a.csv.zst", ZSTD.compress(b"x" * (1 << 19)), "too_large"),
         ("a.zip", zipped(b"x" * (1 << 19)), "too_large"),
+        ("a.zip", greedy_member(), "too_large"),
+        ("a.zip", overlapping(), "corrupt_archive"),
         ("a.csv", zipped(TEXT), "unsupported_format"),
         ("a.csv.gz", gzip.compress(gzip.compress(TEXT, mtime=0), mtime=0), "unsupported_format"),
         ("a.csv", b"%PDF-1.7\n1 0 obj", "unsupported_format"),
@@ -378,6 +401,56 @@ def test_file_that_is_still_being_written_is_refused(tmp_path: Path) -> None:
             writer.kill()
     assert caught.value.code == "incomplete_file"
     assert left_in(tmp_path / f"archive-{len(archives)}") == []
+
+
+@pytest.mark.parametrize("how", ["replaced", "written to"])
+def test_a_zip_that_changes_between_its_members_is_refused(tmp_path: Path, how: str) -> None:
+    path, other = tmp_path / "a.zip", tmp_path / "other.zip"
+    texts = {"jan.csv": TEXT, "feb.csv": TEXT + b"7,9,February\r\n"}
+
+    def pack(path: Path, *names: str) -> None:
+        with zipfile.ZipFile(path, "w") as archive:
+            for name in names:
+                archive.writestr(zipfile.ZipInfo(name), texts[name])
+
+    pack(path, "jan.csv", "feb.csv")
+    first, second = find_extracts([str(path)], LIMITS).sources
+    assert store(first, tmp_path / "archive", LIMITS).path.read_bytes() == texts["feb.csv"]
+    pack(other, "feb.csv", "jan.csv")
+    if how == "replaced":
+        other.replace(path)
+    else:
+        path.write_bytes(other.read_bytes())
+    with pytest.raises(ExtractRefused, match="it was replaced or written to"):
+        store(second, tmp_path / "archive", LIMITS)
+
+
+def test_each_member_of_a_large_zip_is_opened_without_its_directory(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        for number in range(2_000):
+            archive.writestr(f"{number:04}.csv", TEXT[:40])
+    sources = find_extracts([str(tmp_path / "a.zip")], Limits()).sources
+    began = time.process_time()
+    for source in sources:
+        with open_source(source) as file:
+            assert file.read() == TEXT[:40]
+    # To read the directory each time takes twenty.
+    assert time.process_time() - began < 5
+
+
+def test_an_object_that_is_replaced_while_it_is_read_is_refused() -> None:
+    files = fsspec.filesystem("memory")
+    files.pipe("/changing/a.csv", TEXT * 100)
+    try:
+        (source,) = find_extracts(["memory://changing/a.csv"], Limits()).sources
+        blocks = text_of(source, DeliveredBytes(), Limits())
+        next(blocks)
+        files.pipe("/changing/a.csv", TEXT * 100)
+        with pytest.raises(ExtractRefused, match="changed while it was read") as caught:
+            list(blocks)
+        assert caught.value.code == "incomplete_file"
+    finally:
+        files.rm("/changing", recursive=True)
 
 
 @pytest.mark.long
