@@ -80,11 +80,12 @@ class Exchange:
     ) -> Response:
         try:
             done, completed = self._checked(request, route, operation)
+            if isinstance(done, Result) and fault and fault.kind is FaultKind.WRONG_ECHO:
+                done = Result(done.columns, [_spoilt(row) for row in done.rows], done.many)
+            response = self._response(request, route, operation, form, done)
         except Exception as error:  # noqa: BLE001 -- whatever goes wrong inside is an answer too.
-            done, completed = _broken(request, error), None
-        if isinstance(done, Result) and fault and fault.kind is FaultKind.WRONG_ECHO:
-            done = Result(done.columns, [_spoilt(row) for row in done.rows], done.many)
-        response = self._response(request, route, operation, form, done)
+            broken, completed = _broken(request, error), None
+            response = self._response(request, route, operation, form, broken)
         if completed is not None:
             response.headers.append((COMPLETED, str(completed)))
         response.cut_short = fault is not None and fault.kind is FaultKind.TRUNCATED_BODY
@@ -171,12 +172,13 @@ class Exchange:
     def _sign(self, request: ServedRequest, route: Route, form: Format) -> Response:
         try:
             signed = self._signing.answer(request, route)
+            done = signed if isinstance(signed, Failure) else signed.result
+            response = self._rendered(request, form, AUTHENTICATE, COLUMNS, done)
         except Exception as error:  # noqa: BLE001 -- whatever goes wrong inside is an answer too.
-            signed = _broken(request, error)
-        if isinstance(signed, Failure):
-            return self._rendered(request, form, AUTHENTICATE, COLUMNS, signed)
-        response = self._rendered(request, form, AUTHENTICATE, COLUMNS, signed.result)
-        response.headers.extend(signed.headers)
+            broken = _broken(request, error)
+            return self._rendered(request, form, AUTHENTICATE, COLUMNS, broken)
+        if not isinstance(signed, Failure):
+            response.headers.extend(signed.headers)
         return response
 
     def _rendered(

@@ -17,6 +17,7 @@ from connectors.sandbox.messages import Reset, Response, ServedRequest
 ADDRESS = "127.0.0.1"
 BACKLOG = 1024
 STOP_SECONDS = 5.0
+PAUSE_SECONDS = 0.1
 RECEIVE_BYTES = 64 * 1024
 IDLE_SECONDS = 120
 LINGER_SECONDS = 2
@@ -169,7 +170,13 @@ class Listener:
 
     def _accept(self) -> None:
         while True:
-            peer, _ = self._socket.accept()
+            try:
+                peer, _ = self._socket.accept()
+            except OSError:
+                # Such as too many open files: connections that end give some back.
+                if self._stopping.wait(PAUSE_SECONDS):
+                    return
+                continue
             if self._stopping.is_set():
                 peer.close()
                 return

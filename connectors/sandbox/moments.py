@@ -30,8 +30,11 @@ class Time(NamedTuple):
 
     @property
     def instant(self) -> datetime:
-        """The moment as a wall clock in UTC."""
-        return self.wall - timedelta(minutes=self.offset)
+        """The moment as a wall clock in UTC, no sooner and no later than .NET can say it."""
+        try:
+            return self.wall - timedelta(minutes=self.offset)
+        except OverflowError:
+            return datetime.max if self.offset < 0 else datetime.min  # noqa: DTZ901 -- wall clocks.
 
 
 _ISO = re.compile(
@@ -97,7 +100,8 @@ def read_datetime_offset(text: str) -> Time | None:
                 return None
             wall, tick, offset = parsed
             time = Time(wall, offset or 0, TimeKind.OFFSET, tick)
-        return time if time.instant else None
+        time.wall - timedelta(minutes=time.offset)  # It has to be a moment.
+        return time
     except (ValueError, OverflowError):
         return None
 

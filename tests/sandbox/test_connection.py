@@ -1,6 +1,10 @@
 """The socket itself: what is no HTTP, connections that stay, callers that go away."""
 
+import os
+import resource
 import socket
+import time
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 import pytest
@@ -46,6 +50,29 @@ def test_a_caller_that_goes_away_harms_nobody(pascal: Host) -> None:
         with dial(pascal) as connection:
             connection.sendall(sent)
     assert pascal.caller.as_client("GET", "/avatars").status == 200
+
+
+def test_too_many_open_files_end_no_accepting(pascal: Host) -> None:
+    with dial(pascal) as connection:
+        waiting = socket.socket()
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = max(int(one) for one in os.listdir("/dev/fd"))  # noqa: PTH208 -- numbers.
+        filled = []
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most + 1, limits[1]))
+            with suppress(OSError):
+                while True:
+                    filled.append(os.dup(connection.fileno()))
+            waiting.settimeout(5)
+            waiting.connect(connection.getpeername())
+            time.sleep(0.3)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+            for one in filled:
+                os.close(one)
+        with waiting:
+            waiting.sendall(b"GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            assert waiting.recv(65536).startswith(b"HTTP/1.1 404")
 
 
 def test_a_body_is_asked_for_where_the_caller_waits(pascal: Host) -> None:

@@ -205,3 +205,18 @@ def test_over_the_wire(database_url: str, style: str) -> None:
             header, row, _ = in_csv.body.split("\r\n")
             cells = dict(zip(header.split(","), row.split(","), strict=True))
             assert cells[field] == expected["csv"], "the header is the same in both styles"
+
+
+@pytest.mark.parametrize(
+    ("zone", "text", "expected"),
+    [
+        ("America/New_York", "9999-12-31T23:59:59", "/Date(253402300799999-0000)/"),
+        ("Asia/Tokyo", "0001-01-01T05:00:00", "/Date(-62135596800000-0000)/"),
+    ],
+)
+def test_a_time_at_an_end_of_time_is_answered(
+    database_url: str, zone: str, text: str, expected: str
+) -> None:
+    with running(database_url, zone=zone) as host:
+        answer = host.caller.as_client("PUT", "/currency_rates/3", {**RATE, "EffectiveDate": text})
+        assert (answer.status, answer.json()["EffectiveDate"]) == (200, expected)
