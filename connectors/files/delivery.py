@@ -98,9 +98,9 @@ class Control:
 
     source: Source
     prefix: str = ""
-    """What the keys of its sources have before the names it lists (inside a zip)."""
+    """What the keys of its sources have before the names it lists (inside a zip: its folder)."""
     of_file: str | None = None
-    """Key of the one file it is about; None: its folder."""
+    """Name of the one file it is about; None: its folder."""
     whole: bool = True
     """Whether everything in its folder was named, so that an absent file is a loss."""
 
@@ -250,8 +250,7 @@ def _take(location: str, sort: Sort, found: _Found, *, named: bool) -> None:
     if sort == "folder":
         found.left_alone.add(f"{source.name}/")
     elif _is_control(lower):
-        about = file_name[: -len(".manifest.json")] if lower != CONTROL_NAME else None
-        found.add_control(Control(source, of_file=about))
+        found.add_control(Control(source, of_file=_about(file_name)))
         found.left_alone.add(source.name)
     elif not named and (_is_beside(lower) or not _is_extract_like(lower)):
         found.left_alone.add(source.name)
@@ -329,7 +328,8 @@ def _take_member(archive: Source, held: Member, found: _Found, *, named: bool = 
     source = replace(archive, name=shown(key), key=key, member=held)
     lower = member.filename.rpartition("/")[2].lower()
     if _is_control(lower):
-        found.add_control(Control(source, prefix=f"{archive.key}/"))
+        folder, _, name = key.rpartition("/")
+        found.add_control(Control(source, prefix=f"{folder}/", of_file=_about(name)))
         found.left_alone.add(source.name)
         return False
     if not named and (_is_beside(lower) or not _is_extract_like(lower)):
@@ -351,6 +351,11 @@ def _is_extract_like(lower_name: str) -> bool:
 
 def _is_control(lower_name: str) -> bool:
     return lower_name == CONTROL_NAME or lower_name.endswith(".manifest.json")
+
+
+def _about(control: str) -> str | None:
+    """The file that a control manifest is about by its own name; None: its folder."""
+    return control[: -len(".manifest.json")] if control.lower() != CONTROL_NAME else None
 
 
 def _is_beside(lower_name: str) -> bool:

@@ -203,7 +203,9 @@ def _facts(entry: ManifestEntry) -> tuple[object, ...]:
 def _covers(control: Control, source: Source) -> bool:
     """Whether the manifest speaks about this source."""
     if control.prefix:
-        return source.location == control.source.location
+        within = source.key.startswith(control.prefix)
+        here = within and source.location == control.source.location
+        return here and control.of_file in (None, _called(control, source))
     if source.folder != control.source.folder:
         return False
     return control.of_file is None or _file_key(source) == control.of_file

@@ -144,6 +144,24 @@ def test_manifest_inside_a_zip(folder: Path) -> None:
     assert [name for name, _ in gaps(statement)] == ["z.zip/n.csv", "z.zip/o.csv"]
 
 
+@pytest.mark.parametrize("within", ["", "march/"])
+def test_manifests_within_a_zip_speak_as_they_do_in_a_folder(folder: Path, within: str) -> None:
+    """Of the one file whose name they have, or of those beside them."""
+    sidecars = {f"{name}.csv.manifest.json": {f"{name}.csv": {"rows": 1}} for name in "ab"}
+    common = {"manifest.json": {"a.csv": {"rows": 1}, "b.csv": {"rows": 1}}}
+    for manifests in (sidecars, common, sidecars | common):
+        with zipfile.ZipFile(folder / "z.zip", "w") as archive:
+            for name in ("a.csv", "b.csv"):
+                archive.writestr(f"{within}{name}", TEXT)
+            for name, files in manifests.items():
+                archive.writestr(f"{within}{name}", json.dumps({"files": files}))
+            if within:
+                archive.writestr("c.csv", TEXT)
+        statement = read(folder / "z.zip")
+        assert sorted(statement.entries) == [f"z.zip/{within}a.csv", f"z.zip/{within}b.csv"]
+        assert gaps(statement) == []
+
+
 def test_a_named_zip_is_whole_where_the_manifest_beside_it_lists_its_members(
     folder: Path,
 ) -> None:
