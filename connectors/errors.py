@@ -3,6 +3,7 @@
 ReconError                 shown to the user as text, exit code 2
 ├── ExtractRefused         a file that cannot be read; the rest of the delivery goes on
 ├── DeliveryError          a path that is no delivery at all
+├── MachineFailed          a file that this machine could not read now, whatever is in it
 ├── ListingUnusable        a file that a sandbox is to serve, and that holds no such records
 ├── ProfileError           a feed profile that cannot be used
 ├── RulesError             a rule file that cannot be used: file, line, and what is allowed
@@ -66,6 +67,10 @@ class ExtractRefused(ReconError):
 
 class DeliveryError(ReconError):
     """A path that does not exist or names no file at all."""
+
+
+class MachineFailed(ReconError):
+    """A file could not be read for what is nothing about the file: the disk, too many open ones."""
 
 
 class ListingUnusable(ReconError):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from connectors.errors import DeliveryError
+from connectors.errors import ReconError
 from connectors.files.content import shown
 from connectors.files.delivery import BESIDE_SUFFIXES, CONTROL_NAME, UNFINISHED, Source
 from connectors.files.manifest import files_of
@@ -169,7 +169,7 @@ def _manifests(folder: Path, there: Mapping[str, Seen | None]) -> dict[str, Told
         else:
             try:
                 told[name] = files_of(Source(shown(name), str(folder / name), str(folder), name))
-            except (DeliveryError, OSError) as error:
+            except (ReconError, OSError) as error:
                 # Of one file: both are put aside together when they are opened.
                 told[name] = str(error) if common else {}
     for name, stated in told.items():

@@ -4,6 +4,7 @@ import errno
 import glob
 import json
 import os
+import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from itertools import compress
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Protocol, cast
 
-from connectors.errors import DeliveryError
+from connectors.errors import DeliveryError, MachineFailed, ReconError
 from connectors.files.content import shown
 from connectors.files.open_files import too_many_open
 
@@ -24,8 +25,11 @@ PACKAGES = {
     "abfs": "adlfs",
 }
 STORES = (*PACKAGES, "memory")
-UPLOAD, UPLOAD_NAMES = "upload", "names.json"
-"""The scheme of files that came by a form, and the file beside them with their names."""
+UPLOAD, UPLOAD_NAMES, UPLOAD_NAMED = "upload", "names.json", r"^[0-9a-f]{32}$"
+"""The scheme of files that came by a form, the file beside them with their names, and how their
+folder is named."""
+OF_THE_MACHINE = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.ESTALE)
+"""Errors that say nothing about the file."""
 
 VERSION = ("ETag", "etag", "generation", "LastModified", "last_modified", "created", "mtime")
 """What stores say of an object that is another one, or was written anew."""
@@ -91,13 +95,16 @@ def package_needed(location: str) -> str:
     )
 
 
-def unreadable(location: str, error: Exception) -> DeliveryError:
+def unreadable(location: str, error: Exception) -> ReconError:
     """The error of a file that exists by name but cannot be read; never the store's own text."""
     if isinstance(error, ImportError):
         return DeliveryError(package_needed(location))
     why = getattr(error, "strerror", None) or type(error).__name__
-    todo = too_many_open(error) or "Check that it exists and may be read."
-    return DeliveryError(f"{shown(location)}: cannot be read: {why}. {todo}")
+    what = f"{shown(location)}: cannot be read: {why}."
+    if isinstance(error, OSError) and error.errno in OF_THE_MACHINE:
+        todo = too_many_open(error) or "Nothing is said against the file. Run again."
+        return MachineFailed(f"{what} {todo}")
+    return DeliveryError(f"{what} Check that it exists and may be read.")
 
 
 class Disk:
@@ -116,7 +123,16 @@ class Disk:
 
     def entries(self, folder: str) -> list[tuple[str, Sort]]:
         paths = [f"{folder.rstrip('/')}/{path.name}" for path in sorted(Path(folder).iterdir())]
-        return [(path, self.sort(path) or "other") for path in paths]
+        return [(path, self._sort_beside(path)) for path in paths]
+
+    def _sort_beside(self, location: str) -> Sort:
+        """Of one among others, to which it may not cost anything that it cannot be looked at."""
+        try:
+            return self.sort(location) or "other"
+        except OSError as error:
+            if error.errno in OF_THE_MACHINE:
+                raise
+            return "other"
 
     def matching(self, pattern: str) -> list[str]:
         return sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 (it begins at the root)
@@ -153,12 +169,13 @@ class Uploaded(Disk):
         return (folder / str(names.index(name) + 1)).open("rb")
 
     def _parts(self, location: str) -> tuple[Path, str | None]:
-        """The folder, and the name of the file in it; a name holds no slash."""
-        path = location.removeprefix(f"{UPLOAD}://").rstrip("/")
-        if (Path(path) / UPLOAD_NAMES).is_file():
-            return Path(path), None
-        folder, _, name = path.rpartition("/")
-        return Path(folder), name
+        """The folder, and the name of the file in it; a name holds no slash.
+
+        It may be like that of a folder, and too long for any path.
+        """
+        path = Path(location.removeprefix(f"{UPLOAD}://"))
+        named = [re.fullmatch(UPLOAD_NAMED, one.name) for one in (path, path.parent)]
+        return (path, None) if named[0] and not named[1] else (path.parent, path.name)
 
     def _names(self, folder: Path) -> list[str]:
         return list(map(str, json.loads((folder / UPLOAD_NAMES).read_bytes())))

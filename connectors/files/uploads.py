@@ -15,11 +15,10 @@ from typing import BinaryIO
 from connectors.errors import DeliveryError
 from connectors.files.atomic import open_private, private_folder, write_file
 from connectors.files.content import shown
-from connectors.files.stores import UPLOAD, UPLOAD_NAMES, place_of
+from connectors.files.stores import UPLOAD, UPLOAD_NAMED, UPLOAD_NAMES, place_of
 from connectors.settings import Limits, Settings
 from schemas.counting import grouped, quantity
 
-UPLOAD_NAMED = r"^[0-9a-f]{32}$"
 MOST_FILES = 100
 NAME_LENGTH = 255
 

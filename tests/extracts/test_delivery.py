@@ -7,8 +7,9 @@ import pytest
 
 from connectors.errors import DeliveryError, WitnessPlaceFailed
 from connectors.files.delivery import OpenedDelivery, find_extracts, open_source
-from connectors.files.stores import ObjectStore
-from connectors.settings import Limits
+from connectors.files.stores import ObjectStore, place_of
+from connectors.files.uploads import Upload, upload_paths
+from connectors.settings import Limits, Settings
 from connectors.witness.places import place_at
 
 LIMITS = Limits(archive_members=20)
@@ -222,6 +223,42 @@ def test_what_is_no_regular_file_is_refused_and_not_waited_for(tmp_path: Path) -
     delivery = find_extracts([str(tmp_path)], LIMITS)
     assert names(delivery) == ["broken.csv", "circle.csv", "linked.csv", "pipe.csv", "real.csv"]
     assert set(faults(delivery)) == {"broken.csv", "circle.csv", "pipe.csv"}
+
+
+def test_a_link_that_may_not_be_looked_at_costs_no_other_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, "good.csv")
+    (tmp_path / "link.csv").symlink_to("/nowhere/secret.csv")
+    status = Path.stat
+
+    def refuse(path: Path, **terms: bool) -> os.stat_result:
+        if path.name == "link.csv" and terms.get("follow_symlinks", True):
+            raise PermissionError(13, "Permission denied", str(path))
+        return status(path, **terms)
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    delivery = find_extracts([str(tmp_path)], LIMITS)
+    assert (names(delivery), faults(delivery)) == (
+        ["good.csv", "link.csv"],
+        {"link.csv": "unsupported_format"},
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["a" * 251 + ".csv", "あ" * 251 + ".csv", "0" * 32, "names.json", "a.csv"]
+)
+def test_an_upload_is_found_whatever_its_name(tmp_path: Path, name: str) -> None:
+    upload = Upload.begin(Settings(tmp_path))
+    upload.open(name)
+    upload.write(TEXT)
+    upload.keep()
+    (path,) = upload_paths(Settings(tmp_path), upload.token)
+    assert place_of(path).sort(path) == "file"
+    with place_of(path).open(path) as kept:
+        assert kept.read() == TEXT
+    if name.endswith(".csv"):
+        assert len(names(find_extracts([path], LIMITS))) == 1
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Looking into an inbox: every delivery is imported once, wherever a look is killed."""
 
+import errno
 import hashlib
 import json
 import os
@@ -445,6 +446,27 @@ def test_a_file_that_cannot_be_moved_costs_no_other(
     told = f"{folder / 'a.csv'}: Operation not permitted. It is left for the next look."
     assert failed.detail == told
     monkeypatch.undo()
+    assert became(look()) == {"a.csv": "started"}
+
+
+@pytest.mark.parametrize("code", [errno.EMFILE, errno.ENFILE, errno.EIO, errno.ESTALE])
+def test_what_is_nothing_about_the_file_puts_it_back(
+    folder: Path, look: Any, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    write(folder / "a.csv", line(1))
+    opened = Path.open
+
+    def refuse(path: Path, *terms: Any, **named: Any) -> Any:
+        if path.name == "a.csv":
+            raise OSError(code, os.strerror(code), str(path))
+        return opened(path, *terms, **named)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "open", refuse)
+        (found,) = look()
+    assert found.became == "failed"
+    assert "othing is" in found.detail
+    assert (left(folder), list((folder / "quarantine").iterdir())) == (["a.csv"], [])
     assert became(look()) == {"a.csv": "started"}
 
 

@@ -13,7 +13,7 @@ from pydantic import ValidationError as Invalid
 from connectors.errors import JobRefused
 from connectors.files.profile import DEFAULT, Profile
 from connectors.files.profile_file import load_profile
-from connectors.files.uploads import UPLOAD_NAMED
+from connectors.files.stores import UPLOAD_NAMED
 from connectors.postgres.jobs import Job
 from connectors.postgres.push.sends import SendDecision, SendState
 from connectors.settings import Settings
