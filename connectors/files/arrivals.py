@@ -2,8 +2,11 @@
 
 import os
 import stat
+import struct
 import unicodedata
+import zipfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,6 +17,8 @@ from connectors.files.manifest import files_of
 from connectors.files.unpack import PACKED
 
 SIDECAR = ".manifest.json"
+WHY = ".why.txt"
+"""What stands beside a file that was put aside, and may come back with it."""
 ZIP = ".zip"
 OURS = frozenset({"archive", "quarantine"})
 
@@ -53,7 +58,7 @@ class Arrivals:
     unreadable: Mapping[str, str]
     """A manifest that holds back the others, for it may name any of them -> why."""
     left_alone: tuple[str, ...]
-    """Folders, links, and marks that stand beside nothing."""
+    """Folders, links, marks that stand beside nothing, and why a file was put aside."""
 
 
 def look_at(folder: Path, settle_seconds: float, wait: Wait) -> Arrivals:
@@ -78,7 +83,7 @@ def look_at(folder: Path, settle_seconds: float, wait: Wait) -> Arrivals:
     unfinished |= {name: "is being written" for name in there if _is_unfinished(name)}
     broken = {name: why for name, why in told.items() if isinstance(why, str)}
     awaited_marks = _marks([*unfinished, *broken], _bearers(there, named))
-    otherwise = _named_otherwise(first, named)
+    otherwise = _named_otherwise(folder, first, named)
     beside = {name: one for name, one in there.items() if is_beside(_final(name))}
     complete = []
     for group in groups:
@@ -206,11 +211,28 @@ def _named(there: Collection[str], told: Mapping[str, Told]) -> dict[str, str]:
     return named
 
 
-def _named_otherwise(files: Collection[str], named: Mapping[str, str]) -> dict[str, str]:
+def _named_otherwise(
+    folder: Path, files: Collection[str], named: Mapping[str, str]
+) -> dict[str, str]:
     """Files that no manifest names, and that may be meant by a name that none of them has."""
     absent = {_spelling(name): name for name in named if name not in files}
-    found = ((name, absent.get(_spelling(name))) for name in files if absent and name not in named)
-    return {name: meant for name, meant in found if meant is not None}
+    unnamed = [name for name in files if name not in named] if absent else []
+    found = {
+        name: next((absent[one] for one in _spellings(folder / name) if one in absent), None)
+        for name in unnamed
+    }
+    return {name: meant for name, meant in found.items() if meant is not None}
+
+
+def _spellings(file: Path) -> Iterator[str]:
+    """What is left of the names of a file, and of those in it where it is a zip."""
+    yield _spelling(file.name)
+    if file.name.lower().endswith(ZIP):
+        # One that cannot be read is told so when it is opened.
+        with suppress(OSError, ValueError, NotImplementedError, zipfile.BadZipFile, struct.error):
+            with zipfile.ZipFile(file) as directory:
+                members = directory.namelist()
+            yield from (_spelling(member.rpartition("/")[2]) for member in members)
 
 
 def _spelling(name: str) -> str:
@@ -234,7 +256,7 @@ def _groups(
             yield Arrival(tuple(dict.fromkeys(names)))
             for name in names:
                 left.pop(name, None)
-    for name in [name for name in left if not is_beside(name)]:
+    for name in [name for name in left if not is_beside(name) and not name.endswith(WHY)]:
         own = [mark for mark in marks.get(name, ()) if mark in left]
         yield Arrival((name, *own))
         for mark in own:

@@ -4,7 +4,8 @@ Below the inbox itself:
 
 archive/<ab>/<key>/       what was taken, by its content; with -<number> beside one of other names
 quarantine/<name>/        what could not be read, with a <name>.why.txt
-.recon/taking/<token>/    a delivery between the inbox and one of these two
+.recon/taking/<token>/    a delivery between the inbox and one of these two, and beside it in
+                          <token>.why.txt the name of the .why.txt that was put with it
 .recon/waiting/<key>      an archived delivery whose import was not yet started for certain
 
 Everything is on one file system, so a move is a rename: it has happened or it has not.
@@ -26,6 +27,7 @@ from uuid import uuid4
 
 from connectors.errors import DeliveryError, InboxHeldElsewhere, ReconError
 from connectors.files.arrivals import (
+    WHY,
     Arrival,
     Arrivals,
     Wait,
@@ -37,8 +39,6 @@ from connectors.files.arrivals import (
 from connectors.files.atomic import GOING, named, open_private, private_folder, write_file
 
 log = logging.getLogger("recon.inbox")
-
-WHY = ".why.txt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +124,10 @@ class Inbox:
 
         A part would be taken in without the others, such as the manifest that speaks of it.
         """
+        reason = self._reason_of(folder)
+        with suppress(FileNotFoundError):  # Of a move to quarantine that did not come to its end.
+            (folder / os.fsdecode(reason.read_bytes())).unlink()
         delivered = sorted(folder.iterdir(), key=lambda path: (not is_beside(path.name), path.name))
-        reasons = {named(path.name, WHY) for path in delivered}
-        for path in [path for path in delivered if path.name in reasons]:
-            path.unlink()  # Of a move to quarantine that did not come to its end.
-            delivered.remove(path)
         given: dict[str, int] = {}
         for path in delivered:
             inode = path.lstat().st_ino
@@ -144,6 +143,7 @@ class Inbox:
         for path in delivered:
             path.unlink(missing_ok=True)
         folder.rmdir()
+        reason.unlink(missing_ok=True)
 
     def _withdraw(self, name: str, inode: int, folder: Path) -> None:
         """Take back what was just given to the inbox; a delivery that took its place goes back."""
@@ -163,13 +163,23 @@ class Inbox:
     def put_aside(self, folder: Path, names: Sequence[str], why: str) -> Path:
         """Move what cannot be read to quarantine, with the reason beside it."""
         text = (why.rstrip() + "\n").encode(errors="backslashreplace")
-        write_file(folder / named(names[0], WHY), text)
+        reason, number = named(names[0], WHY), 1
+        while os.path.lexists(folder / reason):  # It was delivered.
+            number += 1
+            reason = named(names[0], f"-{number}{WHY}")
+        write_file(self._reason_of(folder), os.fsencode(reason))
+        write_file(folder / reason, text)
         target, number = self.quarantine / names[0], 1
         while os.path.lexists(target):
             number += 1
             target = self.quarantine / named(names[0], f"-{number}")
         folder.rename(target)
+        self._reason_of(folder).unlink(missing_ok=True)
         return target
+
+    def _reason_of(self, folder: Path) -> Path:
+        """Where it is written down which file of a folder tells why, and was not delivered."""
+        return self.taking / f"{folder.name}{WHY}"
 
     def place_of(self, key: str, names: Iterable[str] | None = None) -> Path:
         """Where a delivery of this key is kept, or will be; without names: the first one.
@@ -216,10 +226,13 @@ class Inbox:
 
     def recover(self) -> list[Waiting]:
         """Tidy up after a run that was killed; gives the imports it may not have started."""
-        for folder in sorted(self.taking.iterdir()):
+        for folder in sorted(path for path in self.taking.iterdir() if path.is_dir()):
             # It stays where it is, and the next look tries again.
             with suppress(OSError, ReconError):
                 self.put_back(folder)
+        for path in sorted(self.taking.iterdir()):
+            if not (self.taking / path.name.removesuffix(WHY)).is_dir():
+                path.unlink()  # Of a folder that went to quarantine.
         found = []
         for path in sorted(self.waiting.iterdir()):
             if path.name.startswith("."):

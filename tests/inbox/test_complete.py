@@ -2,6 +2,7 @@
 
 import json
 import os
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from connectors.errors import DeliveryError, InboxHeldElsewhere
+from connectors.files.arrivals import look_at
 from connectors.files.inbox import Inbox
 
 BYTES = {"files": {"a.csv": {"bytes": 3}, "b.csv": {"bytes": 3}}}
@@ -436,6 +438,21 @@ def test_a_delivery_half_taken_is_put_aside_whole_where_a_name_is_in_use_again(
     assert (aside / "manifest.json").read_text() == "older"
     assert "Another file of this name" in (aside / "a.csv.why.txt").read_text()
     assert not list(inbox.taking.iterdir())
+
+
+@pytest.mark.parametrize("name", ["payments.zip", "march.zip"])
+@pytest.mark.parametrize("member", ["payments.csv", "in/Payments.CSV.gz"])
+def test_a_zip_that_brings_what_a_manifest_names_waits_for_it(
+    tmp_path: Path, name: str, member: str
+) -> None:
+    (tmp_path / "manifest.json").write_text('{"files": {"payments.csv": {"rows": 3}}}')
+    for zipped, one in ((name, member), ("other.zip", "refunds.csv")):
+        with zipfile.ZipFile(tmp_path / zipped, "w") as archive:
+            archive.writestr(one, "Id\n1\n")
+    (tmp_path / "broken.zip").write_text("no zip")
+    found = look_at(tmp_path, 0, lambda _seconds: None)
+    assert [one.names for one in found.complete] == [("broken.zip",), ("other.zip",)]
+    assert found.unfinished[name] == "may be payments.csv, which manifest.json names"
 
 
 @pytest.fixture(params=["links", "no links"])

@@ -7,7 +7,7 @@ import os
 import signal
 import zipfile
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -506,14 +506,40 @@ def test_trouble_with_one_delivery_costs_no_other(
     assert became(look()) == {"f.csv": "started"}
 
 
-def test_a_delivered_file_is_put_back_whatever_its_name(folder: Path) -> None:
+def test_a_delivered_file_is_put_back_whatever_its_name(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where it was on its way to quarantine, with the reason put beside it."""
     inbox = Inbox(folder)
-    (folder / "a.csv.why.txt").write_text("delivered")
+    files = {"manifest.json": '{"files": {"a.csv": {}, "a.csv.why.txt": {}}}'}
+    files |= {"a.csv": "delivered", "a.csv.why.txt": "delivered too"}
+    files |= {"manifest.json.why.txt": "left alone"}
+
+    def stop(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    for name, text in files.items():
+        (folder / name).write_text(text)
     with inbox.alone():
-        (arrival,) = inbox.look(0, lambda _seconds: None).complete
-        assert inbox.take(arrival) is not None
+        found = inbox.look(0, lambda _seconds: None)
+        (arrival,) = found.complete
+        assert found.left_alone == ("manifest.json.why.txt",)
+        taken = inbox.take(arrival)
+        assert taken is not None
+        with monkeypatch.context() as patched, suppress(OSError):
+            patched.setattr(Path, "rename", stop)
+            inbox.put_aside(taken, ["a.csv"], "it is no good")
+        assert (taken / "a.csv-2.why.txt").read_text() == "it is no good\n"
         inbox.recover()
-    assert (folder / "a.csv.why.txt").read_text() == "delivered"
+        assert {name: (folder / name).read_text() for name in left(folder)} == files
+        (arrival,) = inbox.look(0, lambda _seconds: None).complete
+        taken = inbox.take(arrival)
+        assert taken is not None
+        aside = inbox.put_aside(taken, ["a.csv"], "it is no good")
+        assert inbox.recover() == []
+        assert list(inbox.taking.iterdir()) == []
+    assert (aside / "a.csv-2.why.txt").read_text() == "it is no good\n"
+    assert (aside / "a.csv.why.txt").read_text() == "delivered too"
 
 
 def test_a_file_that_grows_after_it_was_taken_is_put_aside(
