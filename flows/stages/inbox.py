@@ -197,7 +197,8 @@ def import_here(workspace: Workspace, profile: Profile) -> Start:
         except (OSError, ReconError) as error:
             with workspace.database.connect() as connection:
                 opened = ledger.find_content(connection, content_id)
-            if opened is None or opened.state in ledger.ENDED:
+                since = taken_back(connection, content_id)[waiting.batches_before :]
+            if opened is None or opened.state in ledger.ENDED or not since:
                 raise  # Nothing knows of the delivery but the note; the batch is an earlier one's.
             raise ImportStopped(f"batch {opened.id} stopped as {opened.state}: {error}") from error
         told = f"batch {ended.batch.id}: {ended.batch.state.replace('_', ' ')}"

@@ -224,6 +224,33 @@ def test_a_start_that_opens_no_batch_is_made_up_for_where_an_earlier_one_refused
     assert look() == [InboxLine("a.csv", "started", "batch 2: complete")]
 
 
+def test_a_start_that_opens_no_batch_is_made_up_for_where_an_earlier_one_is_open_still(
+    workspace: Workspace, folder: Path, rows: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile = replace(DEFAULT, budget_errors=0)
+    watch = Watch(workspace, Inbox(folder), profile, import_here(workspace, profile))
+
+    def deliver(*names: str) -> list[InboxLine]:
+        for name in names:
+            write(folder / name, line(ord(name[0]), amount="x" if name == "b.csv" else "1"))
+        (folder / "manifest.json").write_text(json.dumps({"files": {name: {} for name in names}}))
+        return watch.look(0, lambda _seconds: None)
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise BatchStateError("on fire")
+
+    deliver("a.csv")
+    deliver("a.csv", "b.csv")
+    assert rows("SELECT state FROM batch ORDER BY id") == [("complete",), ("held",)]
+    undo_batch(workspace, 1, by=None, reason="test")
+    with monkeypatch.context() as patched:
+        patched.setattr("flows.stages.inbox.import_delivery", fail)
+        assert deliver("a.csv", "b.csv") == [InboxLine("manifest.json", "failed", "on fire")]
+    (found,) = watch.look(0, lambda _seconds: None)
+    assert found == InboxLine("manifest.json", "started", "batch 3: complete")
+    assert rows("SELECT name FROM extract WHERE batch_id = 3") == [("a.csv",)]
+
+
 def test_what_was_undone_before_its_note_was_gone_does_not_come_again_by_itself(
     workspace: Workspace, folder: Path, look: Any, rows: Any
 ) -> None:
