@@ -245,7 +245,7 @@ def test_a_start_that_opens_no_batch_is_made_up_for_where_an_earlier_one_is_open
     undo_batch(workspace, 1, by=None, reason="test")
     with monkeypatch.context() as patched:
         patched.setattr("flows.stages.inbox.import_delivery", fail)
-        assert deliver("a.csv", "b.csv") == [InboxLine("manifest.json", "failed", "on fire")]
+        assert deliver("a.csv", "b.csv") == [InboxLine("manifest.json", "failed", "on fire", 1)]
     (found,) = watch.look(0, lambda _seconds: None)
     assert found == InboxLine("manifest.json", "started", "batch 3: complete")
     assert rows("SELECT name FROM extract WHERE batch_id = 3") == [("a.csv",)]
@@ -642,9 +642,9 @@ def test_content_that_comes_again_under_another_name_has_the_manifest_of_its_own
     """The run of the first one is held to what was said of it; some places have no links."""
     waiting: list[Waiting] = []
 
-    def note(one: Waiting) -> str:
+    def note(one: Waiting) -> Started:
         waiting.append(one)
-        return "a run that has not begun"
+        return Started("a run that has not begun")
 
     def no_links(*_: Any, **__: Any) -> None:
         raise OSError(95, "Operation not supported")
