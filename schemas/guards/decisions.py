@@ -12,7 +12,7 @@ from schemas.accounts import ACTS, MAY_DECIDE, MAY_SIGN
 from schemas.amounts import BEYOND
 from schemas.derived.sql_names import SAFE, SCHEMA, listed
 from schemas.guards.accounts import NOT_ALLOWED, NOT_YOURS, array, refuse, require
-from schemas.life import RECONCILED, SIDES, UNSEEN, BreakState, Choice, Look, Role
+from schemas.life import BESIDE, RECONCILED, SIDES, UNSEEN, BreakState, Choice, Look, Role
 
 DECIDED: Mapping[str, str] = {
     Choice.ACCEPT: "breaks accepted",
@@ -210,7 +210,11 @@ DECISIONS_OF: Mapping[str, str] = {
         AND NOT EXISTS (SELECT FROM {SCHEMA}.decision p JOIN {SCHEMA}.event e ON e.id = p.event_id
             WHERE (p.reconciliation_id, p.break_id, p.what) =
                 (d.reconciliation_id, d.break_id, '{Choice.PROPOSE}')
-            AND (p.until, p.up_to) IS NOT DISTINCT FROM (d.until, d.up_to)
+            AND (p.until, p.up_to::numeric) IS NOT DISTINCT FROM (d.until, d.up_to::numeric)
+            -- What was decided after it has answered it, whatever that was.
+            AND NOT EXISTS (SELECT FROM {SCHEMA}.decision n
+                WHERE (n.reconciliation_id, n.break_id) = (p.reconciliation_id, p.break_id)
+                AND n.id > p.id AND n.what NOT IN ({listed(BESIDE)}))
             AND e.person <> $1 AND {SCHEMA}.account_may(
                 e.person, {array(MAY_DECIDE[Choice.PROPOSE])}, b.tenant::text));
         IF larger > 0 THEN

@@ -12,7 +12,7 @@ import pytest
 from connectors.errors import AccountRefused
 from connectors.postgres.accounts import Account, keep_limit, list_limits
 from connectors.postgres.audit import verify
-from connectors.postgres.breaks import Decision
+from connectors.postgres.breaks import Decision, proposals_on
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.reconcile.sign import approve, prepare
 from flows.stages.workspace import Workspace
@@ -170,6 +170,46 @@ def test_a_proposal_on_an_earlier_run_is_none(place: Workspace) -> None:
     reconcile(place, breaks)
     with pytest.raises(AccountRefused, match="takes two people"):
         decide(logged_in(place, BO), ACCEPT, *ids(breaks))
+
+
+RESOLVE = Decision(Choice.RESOLVE, "booked there", None, side="service")
+REOPEN = Decision(Choice.REOPEN, "not so", None)
+AFTER = [
+    # what is decided after the proposal, by whom; whether it can still be taken
+    ([(BO, ACCEPT), (BO, REOPEN)], False),
+    ([(ANNA, RESOLVE)], False),
+    ([(BO, Decision(Choice.COMMENT, "asked the bank", None))], True),
+    ([(BO, replace(PROPOSE, until=date(2027, 1, 1)))], True),
+]
+
+
+@pytest.mark.parametrize(("decided", "stands"), AFTER)
+def test_a_proposal_that_something_was_decided_after_is_none(
+    place: Workspace, decided: list[tuple[Account, Decision]], stands: bool
+) -> None:
+    breaks = found("1", amount="500")
+    run = reconcile(place, breaks)
+    decide(logged_in(place, ANNA), PROPOSE, *ids(breaks))
+    for who, decision in decided:
+        decide(logged_in(place, who), decision, *ids(breaks))
+    with place.database.connect() as connection:
+        assert bool(proposals_on(connection, run.id, run.decided_through)) is stands
+    if stands:
+        decide(logged_in(place, BO), ACCEPT, *ids(breaks))
+        return
+    with pytest.raises(AccountRefused, match="takes two people"):
+        decide(logged_in(place, BO), ACCEPT, *ids(breaks))
+    decide(logged_in(place, ANNA), PROPOSE, *ids(breaks))
+    decide(logged_in(place, BO), ACCEPT, *ids(breaks))
+
+
+def test_a_ceiling_is_the_same_however_it_is_written(place: Workspace) -> None:
+    breaks = found("1", amount="500")
+    reconcile(place, breaks)
+    decide(logged_in(place, ANNA), replace(PROPOSE, up_to=Decimal(750)), *ids(breaks))
+    with pytest.raises(AccountRefused, match="takes two people"):
+        decide(logged_in(place, BO), replace(ACCEPT, up_to=Decimal("750.01")), *ids(breaks))
+    decide(logged_in(place, BO), replace(ACCEPT, up_to=Decimal("750.00")), *ids(breaks))
 
 
 def test_limits_are_kept_by_administrators(place: Workspace, controller: str) -> None:
