@@ -8,8 +8,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from connectors.postgres.audit import TrailEntry
-from schemas.derived.sql_names import SCHEMA
-from schemas.guards.tenants import RUN_OF_EVENT
+from schemas.guards.tenants import RUN_OF_EVENT, sees_event
 
 ROWS_AT_ONCE = 2_000
 
@@ -31,22 +30,14 @@ class TrailSearch:
     """Days in UTC, both included."""
 
 
-# An account of some tenants sees what it did itself, and what was done about runs it sees.
-_SEEN = f"""
-    (SELECT coalesce(a ->> 'tenants', '') = '' FROM {SCHEMA}.acting_as() a)
-    OR {SCHEMA}.acting_as() IS NULL
-    OR e.person = {SCHEMA}.acting_as() ->> 'name'
-    OR EXISTS (SELECT FROM reconciliation r
-        WHERE r.id::text = {{run}} AND {SCHEMA}.sees_scope(r.scope))
-"""
-_RUN = RUN_OF_EVENT.format("e")
-_FITS = """
+_SEEN = sees_event("e")
+_FITS = f"""
     strpos(lower(e.what), lower(%(what)s)) > 0
     AND (%(who)s = ''
         OR strpos(lower(concat_ws(' ', e.by, e.person, e.account)), lower(%(who)s)) > 0)
     AND (%(text)s = '' OR strpos(lower(concat_ws(' ', e.reason, e.detail)), lower(%(text)s)) > 0)
     AND (%(batch)s::int IS NULL OR e.batch_id = %(batch)s)
-    AND (%(run)s::text IS NULL OR {run} = %(run)s::text)
+    AND (%(run)s::text IS NULL OR {RUN_OF_EVENT.format("e")} = %(run)s::text)
     AND (%(since)s::date IS NULL OR e.at >= %(since)s::date)
     AND (%(until)s::date IS NULL OR e.at < %(until)s::date + 1)
     AND (%(before)s::bigint IS NULL OR e.id < %(before)s)
@@ -57,10 +48,9 @@ def search_trail(
     connection: psycopg.Connection, search: TrailSearch, most: int | None, before: int | None = None
 ) -> Iterator[TrailEntry]:
     """Events that fit, the last one first, of a lower number than `before`; at most so many."""
-    fits, seen = _FITS.replace("{run}", _RUN), _SEEN.replace("{run}", _RUN)
     statement = (
         "SELECT c.position, e.*, c.hash FROM event e LEFT JOIN event_chain c ON c.event_id = e.id "
-        f"WHERE {fits} AND ({seen}) ORDER BY e.id DESC LIMIT %(most)s"
+        f"WHERE {_FITS} AND {_SEEN} ORDER BY e.id DESC LIMIT %(most)s"
     )
     given = asdict(search) | {"most": most, "before": before}
     with (

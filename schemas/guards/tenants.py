@@ -91,6 +91,20 @@ _TENANTS = f"ANY ({_MINE}::bigint[])"
 _ME = f"(SELECT {SCHEMA}.acting_name())"
 _OF_BATCH = ("extract", "receipt", "outcome", "before_image", "note", "send", "secret_constant")
 
+
+def _events(event: str) -> str:
+    run = RUN_OF_EVENT.format(event)
+    return (
+        f"{event}.person = {_ME} OR {event}.batch_id = {_BATCHES} "
+        f"OR {run} = ANY ((SELECT {SCHEMA}.seen_runs(true))::text[])"
+    )
+
+
+def sees_event(event: str) -> str:
+    """SQL for whether who acts sees an event, for a session too that no policy holds."""
+    return f"((SELECT {SCHEMA}.sees_all()) OR {_events(event)})"
+
+
 SEEN: Mapping[str, str] = {
     "batch": f"id = {_BATCHES}",
     **dict.fromkeys(_OF_BATCH, f"batch_id = {_BATCHES}"),
@@ -100,8 +114,7 @@ SEEN: Mapping[str, str] = {
     "decision": f"reconciliation_id = {_RUNS} OR break_id IN (SELECT b.break_id FROM "
     f"{SCHEMA}.break_state b WHERE b.tenant = {_TENANTS})",
     "signature": f"reconciliation_id = {_RUNS}",
-    "event": f"person = {_ME} OR batch_id = {_BATCHES} OR {RUN_OF_EVENT.format('event')} = "
-    f"ANY ((SELECT {SCHEMA}.seen_runs(true))::text[])",
+    "event": _events("event"),
     "job": f"person = {_ME}",
     "look": f"account = {_ME}",
     "subscription": f"account = {_ME}",

@@ -73,6 +73,23 @@ def test_a_report_with_delivered_text_of_others_is_not_given_to_an_account_of_on
     assert page.open("/batches/1/files/report.html").status == 404
 
 
+def test_an_account_of_one_tenant_sees_the_history_of_its_batch(
+    workspace: Workspace, browser: New, tmp_path: Path
+) -> None:
+    add(workspace, TESSA)
+    for tenant in (7, 8):
+        path = write(tmp_path / f"{tenant}.csv", line(tenant, tenant=tenant))
+        import_delivery(workspace, [path], replace(DEFAULT, tenant=tenant))
+        with workspace.database.connect() as connection:
+            add_event(connection, "looked at", batch_id=tenant - 6, by="ann", reason=f"of {tenant}")
+    page = browser().log_in("tessa").open("/batches/1")
+    assert "Looked at ann of 7" in page.text
+    text = page.open("/trail").text
+    assert ("of 7" in text, "of 8" in text) == (True, False)
+    assert "looked at" in page.open("/trail", batch="1").text
+    assert "looked at" not in page.open("/trail", batch="2").text
+
+
 def test_it_leads_to_the_runs_of_prefect_that_worked_on_it(
     workspace: Workspace, tmp_path: Path
 ) -> None:
