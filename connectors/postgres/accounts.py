@@ -36,6 +36,11 @@ BATCH_SEEN = f"{SCHEMA}.sees_scope({BATCH_SCOPE})"
 
 A batch that is bound to no tenant may hold rows of any.
 """
+LOGIN_ENDED = (
+    "Your login has ended while this was read, or is for other tenants now. Log in, and open the "
+    "page again."
+)
+"""Of a page that was begun for a login: what it would show is not all, or not theirs any more."""
 _LONGEST = quantity(LONGEST_WAIT // 60, "minute")
 _SALT = re.compile(r"argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([0-9a-f]+)")
 

@@ -218,6 +218,7 @@ def workspace(
     """
     # They import SQLAlchemy and Alembic, which `--help` need not wait for.
     from connectors.files.currencies import read_currencies
+    from connectors.postgres.accounts import act_as, acting
     from connectors.postgres.command_rights import refuse_without_right
     from connectors.postgres.database import open_database
     from connectors.postgres.push.gate import told_where_sent
@@ -226,14 +227,24 @@ def workspace(
     settings = read_settings()
     read_currencies(settings.currencies)  # Not after the work, when a report is written.
 
+    token = _token(settings.login_file)
+    acts = False
+
     def ask(connection: "psycopg.Connection") -> None:
+        nonlocal acts
         if command is not None:
             refuse_without_right(connection, command)
         held = told_where_sent(connection, settings.home) if say_held else None
         if held:
             sys.stderr.write(f"recon: {held}\n")
+        if token:
+            act_as(connection, token)
+            acts = acting(connection) is not None
 
-    database = open_database(settings, ask).as_login(_token(settings.login_file))
+    # Of a login that ended before, nothing is left: whoever types here is nobody.
+    database = open_database(settings, ask)
+    if acts:
+        database = database.as_login(token)
     with show_progress(quiet=quiet) as progress, _show_waits():
         yield Workspace(settings, database, progress)
 

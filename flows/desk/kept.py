@@ -22,7 +22,7 @@ import polars as pl
 import psycopg
 
 from connectors.errors import LoginRefused, ReconError
-from connectors.postgres.accounts import is_batch_seen, sees_breaks, sees_part
+from connectors.postgres.accounts import LOGIN_ENDED, is_batch_seen, sees_breaks, sees_part
 from connectors.postgres.breaks import decided_after, newest_decision, proposals_on
 from connectors.postgres.ledger import ENDED, Batch, State
 from connectors.postgres.overview import BatchSummary
@@ -222,10 +222,7 @@ class Kept:
 
 def _refuse_ended(sees: bool) -> None:
     if not sees:
-        raise LoginRefused(
-            "Your login has ended while this was read, or is for other tenants now. Log in, and "
-            "open the page again."
-        )
+        raise LoginRefused(LOGIN_ENDED)
 
 
 def _decided(

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import psycopg
 
-from connectors.errors import BatchUnknown, ReconciliationUnknown
-from connectors.postgres.accounts import is_batch_seen, scopes_seen
+from connectors.errors import BatchUnknown, LoginRefused, ReconciliationUnknown
+from connectors.postgres.accounts import LOGIN_ENDED, acting, is_batch_seen, scopes_seen
 from connectors.postgres.ledger import Batch, find_batch
 from connectors.postgres.reconciliations import Reconciliation, find_run
 from flows.desk.forms import LARGEST
@@ -24,6 +24,12 @@ def batch_of(visit: Visit, connection: psycopg.Connection) -> Batch:
             "may."
         )
     return find_batch(connection, number)
+
+
+def refuse_ended(visit: Visit, connection: psycopg.Connection) -> None:
+    """Raise LoginRefused where whoever asked is logged in no more: what was read is not all."""
+    if visit.person and acting(connection) is None:
+        raise LoginRefused(LOGIN_ENDED)
 
 
 def shows_text(visit: Visit) -> bool:

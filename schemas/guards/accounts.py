@@ -83,8 +83,16 @@ def refuse(state: str, message: str, values: str = "") -> str:
     return f"RAISE EXCEPTION USING ERRCODE = '{state}', MESSAGE = {text}"
 
 
-_SEES = f"coalesce(a.tenants, '') = '' OR {scope_within('scope', 'a.tenants')}"
-"""SQL for whether an account `a` sees a scope: one of some tenants what is about these alone."""
+_WITHIN = scope_within("scope", "a.tenants")
+NAMES_NO_LOGIN = (
+    f"(coalesce(current_setting('recon.login', true), '') = '' OR NOT {SCHEMA}.has_accounts())"
+)
+"""SQL for whether a session that acts by no login names none either.
+
+One that does had a login that has ended meanwhile, and sees nothing.
+"""
+IS_FOR_ALL = f"CASE WHEN a.name IS NULL THEN {NAMES_NO_LOGIN} ELSE coalesce(a.tenants, '') = '' END"
+"""SQL for whether who acts, the row `a` of `acting`, is bound to no tenants."""
 _NO_ROLE = refuse(
     NOT_YOURS,
     "%s is %s, and %s takes %s",
@@ -120,11 +128,12 @@ ACCOUNTS_OF: Mapping[str, str] = {
         SELECT EXISTS (SELECT FROM {SCHEMA}.account)
     $$""",
     "sees_scope(scope text)": f"""RETURNS boolean LANGUAGE sql STABLE {SAFE} AS $$
-        SELECT {_SEES} FROM {SCHEMA}.acting() a
+        SELECT {IS_FOR_ALL} OR {_WITHIN} FROM {SCHEMA}.acting() a
     $$""",
     "account_sees(whose text, scope text)": f"""RETURNS boolean LANGUAGE sql STABLE {SAFE} AS $$
         SELECT EXISTS (SELECT FROM {SCHEMA}.account a
-            WHERE a.name = $1 AND NOT a.disabled AND ({_SEES}))
+            WHERE a.name = $1 AND NOT a.disabled
+            AND (coalesce(a.tenants, '') = '' OR {_WITHIN}))
     $$""",
     "account_may(whose text, wanted text[], tenant text)": f"""
     RETURNS boolean LANGUAGE sql STABLE {SAFE} AS $$

@@ -9,7 +9,7 @@ the job.
 from collections.abc import Mapping
 
 from schemas.derived.sql_names import SAFE, SCHEMA, listed
-from schemas.guards.accounts import BATCH_SCOPE, NOT_ALLOWED, NOT_YOURS, refuse, require
+from schemas.guards.accounts import BATCH_SCOPE, IS_FOR_ALL, NOT_ALLOWED, NOT_YOURS, refuse, require
 from schemas.guards.decisions import as_the_person
 from schemas.jobs import (
     ARGUMENTS_LENGTH,
@@ -46,7 +46,7 @@ def job_told(job: str) -> str:
 JOBS_OF: Mapping[str, str] = {
     "sees_job(asked text)": f"""RETURNS boolean LANGUAGE sql STABLE {SAFE} AS $$
         -- An account of some tenants sees what it asked for itself.
-        SELECT coalesce(a.tenants, '') = '' OR a.name = $1 FROM {SCHEMA}.acting() a
+        SELECT {IS_FOR_ALL} OR coalesce(a.name = $1, false) FROM {SCHEMA}.acting() a
     $$""",
     "job_lives(number integer)": f"""RETURNS boolean LANGUAGE plpgsql STABLE {SAFE} AS $$
     BEGIN

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from schemas.derived.sql_names import SAFE, SCHEMA, TARGET_NAMES
 from schemas.derived.views import SHOWN, VIEWS, quoted
-from schemas.guards.accounts import NOT_ALLOWED, refuse, scope_within
+from schemas.guards.accounts import NAMES_NO_LOGIN, NOT_ALLOWED, refuse, scope_within
 from schemas.tables import EXTRACTS
 
 TENANT = "TenantsId"
@@ -38,6 +38,7 @@ def _member(role: str) -> str:
 TENANTS_OF: Mapping[str, str] = {
     "sees_all()": f"""RETURNS boolean LANGUAGE sql STABLE {SAFE} AS $$
         SELECT CASE WHEN a.name IS NOT NULL THEN coalesce(a.tenants, '') = ''
+            WHEN NOT {NAMES_NO_LOGIN} THEN false
             WHEN pg_has_role(session_user, current_user, 'MEMBER') THEN true
             WHEN {_member("recon_loader")} THEN true
             WHEN {_member("recon_desk")} THEN NOT {SCHEMA}.has_accounts()

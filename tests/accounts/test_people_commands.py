@@ -34,6 +34,22 @@ def added(typed: Callable[..., Any], name: str, full_name: str, *roles: str) -> 
     return typed("user", "add", name, "--full-name", full_name, *options, lines=(PASSWORD,))
 
 
+def test_a_login_that_ended_before_a_command_is_nobodys(
+    workspace: Workspace, typed: Callable[..., Any]
+) -> None:
+    """What the account of the database may do, it may do on; what an account does is asked for."""
+    run = reconcile(workspace, found())
+    terms = ("--code", "AMOUNT", "--currency", "1", "--each", "1", "--total", "9", "--reason", "x")
+    typed("acceptance", "propose", *terms, "--until", "2026-12-31", "--by", "ann")
+    added(typed, "anna", "Anna Meyer", "preparer")
+    typed("login", "anna", lines=(PASSWORD,))
+    with workspace.database.connect() as connection:
+        connection.execute("UPDATE login SET expires_at = clock_timestamp()")
+    assert typed("whoami").stdout == "Nobody is logged in: `recon login NAME`.\n"
+    assert "AMOUNT" in typed("acceptance", "list").stdout
+    assert "Nobody is logged in" in typed("sign", "prepare", str(run.id)).stderr
+
+
 def test_a_story_of_people(workspace: Workspace, typed: Callable[..., Any], tmp_path: Path) -> None:
     run = reconcile(workspace, found())
     assert "There are no accounts" in typed("whoami").stdout

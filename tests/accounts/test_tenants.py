@@ -9,6 +9,7 @@ import pytest
 
 from connectors.errors import AccountRefused
 from connectors.files.profile import DEFAULT
+from connectors.postgres.accounts import BATCH_SEEN, act_as, keep_account
 from connectors.postgres.audit import verify
 from connectors.postgres.breaks import Decision
 from connectors.postgres.ledger import State
@@ -17,7 +18,7 @@ from flows.stages.sequence import import_delivery
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from schemas.guards.roles import CONTROLLER, DESK, LOADER, MERGER, READER, statements
-from schemas.guards.tenants import SEEN, SEEN_OF_TARGETS
+from schemas.guards.tenants import SEEN, SEEN_OF_TARGETS, sees_event
 from schemas.life import Choice
 from tests.accounts.people import ANNA, TESSA, add, logged_in
 from tests.conftest import Once
@@ -146,6 +147,58 @@ def test_a_setting_of_the_session_is_no_login(place: Workspace, acting: As) -> N
         connection.execute("SET row_security = off")
         with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
             connection.execute("SELECT FROM batch")
+
+
+SEEN_BY_NOBODY = {
+    "an event": "SELECT FROM event e WHERE " + sees_event("e"),
+    "a run": "SELECT FROM reconciliation r WHERE recon.sees_scope(r.scope)",
+    "a batch": "SELECT FROM batch b WHERE " + BATCH_SEEN,
+    "a row": "SELECT FROM shown_row",
+    "a job": "SELECT WHERE recon.sees_job('anna')",
+}
+"""What a session of an account that no policy holds asks the database for."""
+
+
+@pytest.mark.parametrize(
+    "ended", ["an account that was disabled", "a login that expired", "nobody"]
+)
+@pytest.mark.parametrize("role", [None, MERGER])
+def test_a_login_that_has_ended_sees_nothing_of_anybody(
+    place: Workspace, acting: As, role: str | None, ended: str
+) -> None:
+    """Also where no policy holds whoever connects, and who is logged in nowhere sees all."""
+    user = acting(role) if role else place
+    anna = logged_in(user, ANNA)
+    with anna.database.connect() as connection:
+
+        def seen() -> list[str]:
+            return [
+                of
+                for of, asked in SEEN_BY_NOBODY.items()
+                if connection.execute(asked).fetchall()  # type: ignore[call-overload]
+            ]
+
+        assert seen() == [*SEEN_BY_NOBODY]
+        with place.database.connect() as owner:
+            if ended == "a login that expired":
+                owner.execute("UPDATE login SET expires_at = clock_timestamp()")
+            elif ended != "nobody":
+                keep_account(owner, replace(ANNA, disabled=True))
+        if ended == "nobody":
+            act_as(connection, "x" * 43)
+        assert seen() == []
+        act_as(connection, None)
+        assert seen() == [*SEEN_BY_NOBODY]
+
+
+def test_a_login_of_another_place_is_nothing_where_there_are_no_accounts(
+    workspace: Workspace,
+) -> None:
+    """A browser gives its cookie to every desk of a machine, whatever its port."""
+    reconcile(workspace, found())
+    with workspace.as_login("x" * 43).database.connect() as connection:
+        for of in ("an event", "a run", "a job"):
+            assert connection.execute(SEEN_BY_NOBODY[of]).fetchall(), of  # type: ignore[call-overload]
 
 
 def test_nothing_of_others_is_told_by_what_a_function_of_theirs_sees(

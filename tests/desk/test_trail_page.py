@@ -3,12 +3,19 @@
 import csv
 import io
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
+from starlette.datastructures import FormData
+from starlette.requests import Request
 
+from connectors.errors import LoginRefused
+from connectors.postgres.accounts import acting, keep_account
 from connectors.postgres.trail import add_event
+from flows.desk.pages.trail import export
+from flows.desk.visit import Visit
 from flows.stages.workspace import Workspace
-from tests.accounts.people import ANNA, TESSA, add
+from tests.accounts.people import ANNA, TESSA, add, logged_in
 from tests.desk.browser import Browser
 from tests.governance.runs import found, reconcile, tamper
 
@@ -95,3 +102,18 @@ def test_an_account_of_some_tenants_sees_what_is_theirs(workspace: Workspace, br
     assert "of all" not in text
     assert "account added" not in text
     assert "of all" in browser().log_in("anna").open("/trail").text
+
+
+def test_an_export_for_a_login_that_ended_meanwhile_is_refused(workspace: Workspace) -> None:
+    """It is read behind the page that asked who is logged in."""
+    add(workspace, TESSA)
+    place = logged_in(workspace, TESSA)
+    with place.database.connect() as connection:
+        person = acting(connection)
+    asked = {"type": "http", "method": "GET", "path": "/trail.csv", "query_string": b""}
+    visit = Visit(Request(asked), place, person, True, "", False, FormData())
+    assert export(visit).status_code == 200
+    with workspace.database.connect() as connection:
+        keep_account(connection, replace(TESSA, disabled=True))
+    with pytest.raises(LoginRefused, match="has ended while this was read"):
+        export(visit)

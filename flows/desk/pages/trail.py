@@ -5,6 +5,7 @@ import io
 from collections.abc import Iterator
 from datetime import date
 from http import HTTPStatus
+from itertools import chain, islice
 
 from starlette.responses import Response, StreamingResponse
 
@@ -12,6 +13,7 @@ from connectors.errors import SettingsError
 from connectors.postgres.audit import TrailEntry, verify
 from connectors.postgres.trail_search import TrailSearch, search_trail
 from flows.desk.forms import LARGEST, LARGEST_ROW, read_whole, saved_as
+from flows.desk.seen import refuse_ended
 from flows.desk.visit import Visit
 from flows.report.spelling import neutral
 from flows.stages.witness_proof import check_witnesses
@@ -48,17 +50,23 @@ def export(visit: Visit) -> Response:
         search = _asked(visit)
     except ValueError as error:
         raise SettingsError(str(error)) from None
+    lines = _lines(visit, search)
     return StreamingResponse(
-        _lines(visit, search),
+        # The first one before the answer begins: what refuses the rest is still told by a page.
+        chain([next(lines)], lines),
         media_type="text/csv; charset=utf-8",
         headers=saved_as("trail.csv"),
     )
 
 
 def _lines(visit: Visit, search: TrailSearch) -> Iterator[str]:
-    yield _line(EXPORTED)
     with visit.place.database.connect() as connection:
-        for one in search_trail(connection, search, None):
+        events = search_trail(connection, search, None)
+        first = [*islice(events, 1)]
+        # What is found was chosen by now, so what ends later ends nothing of it.
+        refuse_ended(visit, connection)
+        yield _line(EXPORTED)
+        for one in chain(first, events):
             yield _line([_cell(one, name) for name in EXPORTED])
 
 

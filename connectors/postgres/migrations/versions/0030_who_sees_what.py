@@ -7,7 +7,7 @@ revision = "0030"
 down_revision = "0029"
 branch_labels = None
 depends_on = None
-derived = "afc5f97eb96a3d46ee549f7be7b9f700c7c8cc0ec9e192dd318b232b7a00e902"
+derived = "8f2ae9386dfeb4dc143c13b86ae6379cf805c86f0ca6d778262fbb9acb277436"
 
 
 def upgrade() -> None:
