@@ -81,6 +81,7 @@ MAY_CALL: Mapping[str, tuple[str, ...]] = {
     "seen_tenants": (LOADER, READER),
     "seen_batches": (LOADER, READER),
     "seen_runs": (LOADER, READER),
+    "seen_rules": (LOADER, READER),
     "acting_name": (LOADER, READER),
     "password_told": (LOADER, READER),
     "login_salt": (LOADER, READER),

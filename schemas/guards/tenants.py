@@ -81,7 +81,7 @@ TENANTS_OF: Mapping[str, str] = {
 
 RUN_OF_EVENT = (
     "CASE WHEN {0}.batch_id IS NULL THEN substring({0}.detail FROM CASE {0}.what "
-    "WHEN 'reconciled' THEN '\"id\": ([0-9]+)' ELSE '\"reconciliation\": ([0-9]+)' END) END"
+    "WHEN 'reconciled' THEN '\"id\" ?: ?([0-9]+)' ELSE '\"reconciliation\" ?: ?([0-9]+)' END) END"
 )
 """SQL for the run that an event tells of, as text."""
 _BATCHES = f"ANY ((SELECT {SCHEMA}.seen_batches())::integer[])"
@@ -97,7 +97,8 @@ def _events(event: str) -> str:
     run = RUN_OF_EVENT.format(event)
     return (
         f"{event}.person = {_ME} OR {event}.batch_id = {_BATCHES} "
-        f"OR {run} = ANY ((SELECT {SCHEMA}.seen_runs(true))::text[])"
+        f"OR {run} = ANY ((SELECT {SCHEMA}.seen_runs(true))::text[]) "
+        f"OR {event}.id = ANY ((SELECT {SCHEMA}.seen_rules())::bigint[])"
     )
 
 

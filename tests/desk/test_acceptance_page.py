@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from connectors.postgres.acceptance_rules import accept_by_rules
 from flows.stages.workspace import Workspace
 from tests.accounts.people import ANNA, BO, CLEO, TESSA, add
 from tests.desk.browser import Browser
@@ -46,6 +47,11 @@ def test_a_rule_is_proposed_by_one_and_approved_by_another(
     assert bo.open(PAGE).send(PAGE, what="approve", rule=str(number)).status == 200
     assert f"{number} In force" in bo.text
     assert "approved by bo" in bo.text
+    with workspace.database.connect() as connection:
+        assert accept_by_rules(connection, run.id)[0].accepted
+    assert f'href="/trail?who=rule+{number}"' in bo.answer.text
+    assert "breaks accepted" in cleo.open(f"/trail?who=rule+{number}").text
+    assert "breaks accepted" in cleo.open("/trail", run=str(run.id)).text
     assert bo.send(PAGE, what="withdraw", rule=str(number)).status == 400
     assert "the reason is kept" in bo.text
     assert bo.send(PAGE, what="withdraw", rule=str(number), reason="booked now").status == 200

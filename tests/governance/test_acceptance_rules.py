@@ -13,8 +13,11 @@ from connectors.errors import AccountRefused, DecisionRefused
 from connectors.postgres.acceptance_rules import RuleState, RuleTerms
 from connectors.postgres.accounts import keep_account
 from connectors.postgres.audit import verify
+from connectors.postgres.break_history import decisions_about
 from connectors.postgres.breaks import Decision
+from connectors.postgres.database import Database
 from connectors.postgres.reconciliations import Reconciliation, find_run
+from connectors.postgres.trail_search import TrailSearch, search_trail
 from flows.stages.reconcile.acceptance_rules import (
     accept_by_rules,
     approve_rule,
@@ -29,7 +32,7 @@ from schemas.accounts import AccountRole
 from schemas.life import Choice
 from tests.accounts.conftest import controller as controller  # noqa: PLC0414 -- the fixture.
 from tests.accounts.people import ANNA, BO, CLEO, TESSA, add, logged_in
-from tests.governance.runs import DAY, SCOPE, found, reconcile
+from tests.governance.runs import DAY, SCOPE, found, ids, reconcile
 
 UNTIL = date(2026, 12, 31)
 TERMS = RuleTerms("", "AMOUNT", 1, Decimal(10), Decimal(25), UNTIL, "bank charges")
@@ -244,6 +247,34 @@ def test_roles_tenants_and_a_signature_under_what_the_rule_accepted(
     approve(bo, run.id, by=None, comment="")
     with workspace.database.connect() as connection:
         assert verify(connection).broken is None
+
+
+def test_an_account_of_some_tenants_sees_what_others_did_with_the_rules_of_its_scopes(
+    workspace: Workspace, controller: str
+) -> None:
+    """Where PostgreSQL shows it its own rows alone, as where nothing does."""
+    eve = replace(TESSA, name="eve", tenants=(8,))
+    add(workspace, ANNA, BO, TESSA, eve)
+    run = reconcile(workspace, breaks := found("1"), scope="tenants 7")
+    number = propose_rule(logged_in(workspace, ANNA), None, TERMS, None)
+    lowest = replace(workspace, database=Database(controller, 10))
+
+    def seen(place: Workspace) -> list[tuple[int, RuleState]]:
+        return [(one.number, one.state(DAY)) for one in list_rules(place)]
+
+    for place in (lowest, workspace):
+        assert seen(logged_in(place, TESSA)) == [(number, RuleState.PROPOSED)]
+    approve_rule(logged_in(workspace, BO), number, by=None, reason="seen")
+    assert apply(workspace, run) == [(1, True)]
+    for place in (lowest, workspace):
+        tessa = logged_in(place, TESSA)
+        assert seen(tessa) == [(number, RuleState.IN_FORCE)]
+        assert seen(logged_in(place, eve)) == []
+        with tessa.database.connect() as connection:
+            (decided,) = decisions_about(connection, run.scope_hash, ids(breaks))
+            told = [one.what for one in search_trail(connection, TrailSearch(run=run.id), None)]
+        assert (decided.what, decided.by) == (Choice.ACCEPT, f"rule {number}")
+        assert told == ["breaks accepted", "reconciled"]
 
 
 def test_a_rule_is_not_forged_and_nobody_is_called_like_one(

@@ -7,7 +7,7 @@ revision = "0030"
 down_revision = "0029"
 branch_labels = None
 depends_on = None
-derived = "8f2ae9386dfeb4dc143c13b86ae6379cf805c86f0ca6d778262fbb9acb277436"
+derived = "df13c74ed196656f3e74c2a85ac243cc60d6afa0fb3e9692a3bf55595b4505d0"
 
 
 def upgrade() -> None:
