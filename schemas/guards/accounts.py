@@ -175,6 +175,23 @@ ACCOUNTS_OF: Mapping[str, str] = {
         END IF;
         RETURN person.name;
     END $$""",
+    "require_administrator(what text)": f"""RETURNS void LANGUAGE plpgsql STABLE {SAFE} AS $$
+    DECLARE
+        person {SCHEMA}.account := {SCHEMA}.acting();
+        number integer;
+    BEGIN
+        IF {_OWNER} THEN
+            RETURN;
+        END IF;
+        PERFORM {require([AccountRole.ADMINISTRATOR], "what")};
+        IF person.name IS NULL THEN
+            {refuse(NOT_YOURS, "the first account is added by the owner of the schema")};
+        END IF;
+        -- Whoever keeps accounts gives rights, and is bound to none of them.
+        IF person.tenants <> '' THEN
+            {_NOT_THEIRS};
+        END IF;
+    END $$""",
     "password_told(whose text)": f"""RETURNS text LANGUAGE sql STABLE {SAFE} AS $$
         -- What an event says of a password: that it is the same one, and nothing to guess it by.
         SELECT encode(sha256(convert_to(
@@ -198,13 +215,9 @@ ACCOUNTS_OF: Mapping[str, str] = {
     DECLARE
         there boolean;
         known_as text;
+        known_anew boolean;
     BEGIN
-        IF NOT {_OWNER} THEN
-            PERFORM {require([AccountRole.ADMINISTRATOR], "'keeping accounts'")};
-            IF ({SCHEMA}.acting()).name IS NULL THEN
-                {refuse(NOT_YOURS, "the first account is added by the owner of the schema")};
-            END IF;
-        END IF;
+        PERFORM {SCHEMA}.require_administrator('keeping accounts');
         IF $1 !~ '^{NAME}$' OR length(btrim($2)) NOT BETWEEN 1 AND {FULL_NAME}
             OR $3 = '' OR NOT string_to_array($3, ' ') <@ {array(AccountRole)}
             OR $4 !~ '^-?[0-9]+( -?[0-9]+)*$'
@@ -221,6 +234,12 @@ ACCOUNTS_OF: Mapping[str, str] = {
         ON CONFLICT ON CONSTRAINT account_pkey DO UPDATE SET (full_name, roles, tenants, subject,
             disabled) = (EXCLUDED.full_name, EXCLUDED.roles, EXCLUDED.tenants, EXCLUDED.subject,
             EXCLUDED.disabled);
+        -- Whom somebody else shows from now on shows nothing here.
+        known_anew := known_as IS NULL AND $5 IS NOT NULL;
+        IF known_anew THEN
+            UPDATE {SCHEMA}.account a SET (salt, verifier, pepper) = (NULL, NULL, NULL)
+                WHERE a.name = $1;
+        END IF;
         PERFORM {SCHEMA}.count_tries($1);
         IF $4 <> '' THEN
             PERFORM {SCHEMA}.shut_targets();
@@ -229,7 +248,7 @@ ACCOUNTS_OF: Mapping[str, str] = {
         IF $6 OR $5 IS DISTINCT FROM known_as THEN
             UPDATE {SCHEMA}.login l SET ended_at = clock_timestamp()
                 WHERE l.account = $1 AND l.ended_at IS NULL
-                AND ($6 OR l.how <> '{How.PASSWORD}');
+                AND ($6 OR known_anew OR l.how <> '{How.PASSWORD}');
         END IF;
         RETURN {SCHEMA}.account_event(
             CASE WHEN there THEN '{CHANGED}' ELSE '{ADDED}' END, $7, $1);
@@ -241,11 +260,8 @@ ACCOUNTS_OF: Mapping[str, str] = {
         hashed text := encode(sha256(convert_to($2, 'UTF8')), 'hex');
         event bigint;
     BEGIN
-        IF whose IS DISTINCT FROM person.name AND NOT {_OWNER} THEN
-            PERFORM {require([AccountRole.ADMINISTRATOR], "'subscribing for another'")};
-            IF person.name IS NULL THEN
-                {refuse(NOBODY, "nobody is logged in")};
-            END IF;
+        IF whose IS DISTINCT FROM person.name THEN
+            PERFORM {SCHEMA}.require_administrator('subscribing for another');
         END IF;
         IF NOT EXISTS (SELECT FROM {SCHEMA}.account a WHERE a.name = whose) THEN
             {refuse(NOT_ALLOWED, "there is no account %L", "whose")};
@@ -297,11 +313,8 @@ ACCOUNTS_OF: Mapping[str, str] = {
         person {SCHEMA}.account := {SCHEMA}.acting();
     BEGIN
         -- It is no right of anybody, so the trail says nothing of it.
-        IF whose IS DISTINCT FROM person.name AND NOT {_OWNER} THEN
-            PERFORM {require([AccountRole.ADMINISTRATOR], "'choosing for another account'")};
-            IF person.name IS NULL THEN
-                {refuse(NOBODY, "nobody is logged in")};
-            END IF;
+        IF whose IS DISTINCT FROM person.name THEN
+            PERFORM {SCHEMA}.require_administrator('choosing for another account');
         END IF;
         IF $2 !~ '^{PATTERN}$' THEN
             {refuse(NOT_ALLOWED, "nothing is shown as %L", "$2")};
@@ -321,11 +334,8 @@ ACCOUNTS_OF: Mapping[str, str] = {
             IF NOT {SCHEMA}.password_fits(whose, old_key, '{OWN_CHANGE}') THEN
                 RETURN NULL;  -- An error would take back the event of it.
             END IF;
-        ELSIF NOT {_OWNER} THEN
-            PERFORM {require([AccountRole.ADMINISTRATOR], "'setting the password of another'")};
-            IF person.name IS NULL THEN
-                {refuse(NOBODY, "nobody is logged in")};
-            END IF;
+        ELSE
+            PERFORM {SCHEMA}.require_administrator('setting the password of another');
         END IF;
         IF $2 !~ '^argon2id[$]v=19[$]m=[0-9]+,t=[0-9]+,p=[0-9]+[$][0-9a-f]{{32}}$'
             OR $3 !~ '^[0-9a-f]{{64}}$'
@@ -357,12 +367,7 @@ ACCOUNTS_OF: Mapping[str, str] = {
     DECLARE
         event bigint;
     BEGIN
-        IF NOT {_OWNER} THEN
-            PERFORM {require([AccountRole.ADMINISTRATOR], "'setting a limit'")};
-            IF ({SCHEMA}.acting()).name IS NULL THEN
-                {refuse(NOBODY, "nobody is logged in")};
-            END IF;
-        END IF;
+        PERFORM {SCHEMA}.require_administrator('setting a limit');
         IF $1 !~ '^([*]|-?[0-9]{{1,10}})$' OR $2 !~ '^[0-9]{{1,20}}([.][0-9]{{1,18}})?$' THEN
             {refuse(NOT_ALLOWED, "%L is no limit of the currency %L", "$2, $1")};
         END IF;

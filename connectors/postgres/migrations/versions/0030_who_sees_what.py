@@ -7,7 +7,7 @@ revision = "0030"
 down_revision = "0029"
 branch_labels = None
 depends_on = None
-derived = "df13c74ed196656f3e74c2a85ac243cc60d6afa0fb3e9692a3bf55595b4505d0"
+derived = "dc496e405dfb5b762e41e18984d40ef138be47919601f82dea26044ff58ff019"
 
 
 def upgrade() -> None:

@@ -1,0 +1,71 @@
+"""Who keeps accounts is bound to none of the rights that they give, and what is lost with them."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import psycopg
+import pytest
+
+from connectors.errors import AccountRefused, LoginRefused
+from connectors.postgres.accounts import (
+    acting,
+    choose_show_as,
+    keep_account,
+    keep_limit,
+    log_in,
+    set_password,
+)
+from connectors.postgres.audit import verify
+from connectors.postgres.subscriptions import keep_subscription
+from flows.stages.workspace import Workspace
+from schemas.show_as import AS_EVER
+from tests.accounts.people import ADA, ANNA, CLEO, PASSWORD, add, logged_in
+from tests.accounts.test_accounts import KEEPING
+from tests.governance.runs import SCOPE, found, reconcile
+
+OF_ALL: dict[str, Callable[[psycopg.Connection], object]] = KEEPING | {
+    "own tenants": lambda connection: keep_account(connection, ADA),
+    "limit": lambda connection: keep_limit(connection, "1", None),
+    "mail": lambda connection: keep_subscription(connection, "anna", SCOPE, "ada@example.com"),
+    "show": lambda connection: choose_show_as(connection, "anna", AS_EVER),
+}
+
+
+@pytest.mark.parametrize("what", OF_ALL)
+def test_who_is_bound_to_tenants_keeps_nothing_for_others(
+    workspace: Workspace, controller: str, what: str
+) -> None:
+    ada = replace(ADA, tenants=(7,))
+    add(workspace, ada, ANNA, CLEO)
+    reconcile(workspace, found())
+    lesser = replace(workspace, database=type(workspace.database)(controller, 10))
+    with (
+        pytest.raises(AccountRefused, match=r"Ada acts for the tenants 7 alone, and .* is for all"),
+        logged_in(lesser, ada).database.connect() as connection,
+    ):
+        OF_ALL[what](connection)
+    with logged_in(lesser, ada).database.connect() as connection:
+        choose_show_as(connection, "ada", AS_EVER)
+        set_password(connection, "ada", "another password", PASSWORD)
+    add(workspace, ADA)
+    with logged_in(lesser, ADA).database.connect() as connection:
+        OF_ALL[what](connection)
+
+
+def test_whom_a_provider_shows_from_now_on_has_no_password(workspace: Workspace) -> None:
+    add(workspace, ANNA)
+    known = replace(ANNA, subject="oidc https://id.example.com 4711")
+    for account, still in ((replace(ANNA, full_name="A."), True), (known, False)):
+        with (
+            logged_in(workspace, ANNA).database.connect() as of_anna,
+            workspace.database.connect() as connection,
+        ):
+            keep_account(connection, account)
+            assert (acting(of_anna) is not None) is still
+    with workspace.database.connect() as connection:
+        with pytest.raises(LoginRefused):
+            log_in(connection, "anna", PASSWORD)
+        assert verify(connection).broken is None
+        keep_account(connection, ANNA)
+        with pytest.raises(LoginRefused):
+            log_in(connection, "anna", PASSWORD)
