@@ -12,8 +12,8 @@ from psycopg.rows import dict_row
 from connectors.postgres.accounts import who
 from connectors.postgres.trail import detail_text, said_by, write_trail
 from schemas.derived.sql_names import SCHEMA
-from schemas.guards.acceptance_rules import RULE_APPROVED, RULE_EVENTS, RULE_WITHDRAWN
-from schemas.guards.decisions import RULE_PROPOSED
+from schemas.guards.acceptance_rules import RULE_EVENTS, RULE_WITHDRAWN
+from schemas.guards.decisions import RULE_APPROVED, RULE_PROPOSED
 
 
 class RuleState(StrEnum):

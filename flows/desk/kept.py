@@ -22,7 +22,13 @@ import polars as pl
 import psycopg
 
 from connectors.errors import LoginRefused, ReconError
-from connectors.postgres.accounts import LOGIN_ENDED, is_batch_seen, sees_breaks, sees_part
+from connectors.postgres.accounts import (
+    LOGIN_ENDED,
+    is_batch_seen,
+    list_limits,
+    sees_breaks,
+    sees_part,
+)
 from connectors.postgres.breaks import decided_after, newest_decision, proposals_on
 from connectors.postgres.ledger import ENDED, Batch, State
 from connectors.postgres.overview import BatchSummary
@@ -183,9 +189,10 @@ class Kept:
     ) -> str | None:
         """Which rule keeps an account from approving a run; None: none.
 
-        It goes by who prepared the run, and by what was decided before it was made.
+        It goes by who prepared the run, by what was decided before it was made, and by the limits.
         """
-        key = run.id, run.chain_hash, account, newest_signature(connection)
+        limits = tuple(list_limits(connection).items())
+        key = run.id, run.chain_hash, account, newest_signature(connection), limits
         return self._interested.get(key, lambda: why_interested(connection, account, run.id))
 
     def batch_report(

@@ -15,10 +15,10 @@ from schemas.accounts import MAY_DECIDE, MAY_SIGN
 from schemas.amounts import BEYOND
 from schemas.derived.sql_names import SAFE, SCHEMA, listed
 from schemas.guards.accounts import NOT_ALLOWED, NOT_YOURS, array, refuse, require
-from schemas.guards.decisions import BY_RULE, DECIDED, RULE_PROPOSED, plain_name
+from schemas.guards.decisions import BY_RULE, DECIDED, RULE_APPROVED, RULE_PROPOSED, plain_name
 from schemas.life import BESIDE, BreakState, Choice, Role
 
-RULE_APPROVED, RULE_WITHDRAWN = "acceptance rule approved", "acceptance rule withdrawn"
+RULE_WITHDRAWN = "acceptance rule withdrawn"
 RULE_EVENTS = (RULE_PROPOSED, RULE_APPROVED, RULE_WITHDRAWN)
 """Events that only these functions write."""
 COVERED = (BreakState.NEW, BreakState.OPEN)

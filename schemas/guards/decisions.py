@@ -29,8 +29,8 @@ SIGNED: Mapping[str, str] = {
 }
 """The event of each kind of signature."""
 
-RULE_PROPOSED = "acceptance rule proposed"
-"""The event of a rule by which breaks are accepted (`schemas.guards.acceptance_rules`)."""
+RULE_PROPOSED, RULE_APPROVED = "acceptance rule proposed", "acceptance rule approved"
+"""The events of a rule by which breaks are accepted (`schemas.guards.acceptance_rules`)."""
 BY_RULE = "rule [0-9]+"
 """The name that acceptances by a rule carry; nobody else is called so."""
 
@@ -79,6 +79,12 @@ _PROPOSED_IT = refuse(
     "which accepted breaks of reconciliation %s",
     "whose, by_rule, number",
 )
+_APPROVED_IT = refuse(
+    NOT_ALLOWED,
+    "nobody approves a run in which a rule they approved accepted more than takes two people: "
+    "%s approved %s, which accepted such breaks of reconciliation %s",
+    "whose, by_rule, number",
+)
 _ONE_ALONE = refuse(
     NOT_ALLOWED,
     "an acceptance of more than %s takes two people, and %s of these are larger, or their money "
@@ -94,6 +100,11 @@ NO_AMOUNT = (
 
 As `flows.steps.breaks.money` has it: rejected rows have a note where their record has amounts.
 """
+_LIMIT = f"""(SELECT a.above::numeric FROM {SCHEMA}.acceptance_limit a
+    -- Money of a currency that cannot be read is held to the least limit there is.
+    WHERE b.currency IS NULL OR a.currency IN (b.currency::text, '*')
+    ORDER BY b.currency IS NOT NULL AND a.currency = '*', a.above::numeric LIMIT 1)"""
+"""SQL: above which amount an acceptance of the break `b` takes two people; null: never."""
 _CHANGED_RULES = refuse(
     NOT_ALLOWED,
     "nobody approves a run whose rules they changed: %s made reconciliation %s by other rules "
@@ -137,6 +148,15 @@ DECISIONS_OF: Mapping[str, str] = {
             AND whose IN (p."by", p.person);
         IF by_rule IS NOT NULL THEN
             {_PROPOSED_IT};
+        END IF;
+        -- Of two people one approved the rule: it is they who accepted by it.
+        SELECT min(b.accepted_by) INTO by_rule FROM {SCHEMA}.break_state b
+            JOIN {SCHEMA}.event a ON a.what = '{RULE_APPROVED}'
+                AND b.accepted_by = 'rule ' || (a.detail::jsonb ->> 'rule')
+            WHERE b.reconciliation_id = number AND b.state = '{BreakState.ACCEPTED}'
+            AND whose IN (a."by", a.person) AND abs(b.amount) > {_LIMIT};
+        IF by_rule IS NOT NULL THEN
+            {_APPROVED_IT};
         END IF;
         SELECT count(*) INTO accepted FROM {SCHEMA}.break_state b
             WHERE b.reconciliation_id = number AND b.state = '{BreakState.ACCEPTED}'
@@ -198,15 +218,11 @@ DECISIONS_OF: Mapping[str, str] = {
         larger bigint;
         first text;
     BEGIN
-        SELECT min(l.above::numeric), count(*), min(d.break_id) INTO least, larger, first
+        SELECT min(l.above), count(*), min(d.break_id) INTO least, larger, first
         FROM pg_temp.draft_decision d
         JOIN {SCHEMA}.break_state b USING (reconciliation_id, break_id)
-        CROSS JOIN LATERAL (SELECT a.above FROM {SCHEMA}.acceptance_limit a
-            -- Money of a currency that cannot be read is held to the least limit there is.
-            WHERE b.currency IS NULL OR a.currency IN (b.currency::text, '*')
-            ORDER BY b.currency IS NOT NULL AND a.currency = '*', a.above::numeric LIMIT 1) l
-        WHERE (abs(b.amount) > l.above::numeric OR d.up_to::numeric > l.above::numeric
-            OR {NO_AMOUNT})
+        CROSS JOIN LATERAL {_LIMIT} l
+        WHERE (abs(b.amount) > l.above OR d.up_to::numeric > l.above OR {NO_AMOUNT})
         AND NOT EXISTS (SELECT FROM {SCHEMA}.decision p JOIN {SCHEMA}.event e ON e.id = p.event_id
             WHERE (p.reconciliation_id, p.break_id, p.what) =
                 (d.reconciliation_id, d.break_id, '{Choice.PROPOSE}')

@@ -11,7 +11,7 @@ import pytest
 
 from connectors.errors import AccountRefused, DecisionRefused
 from connectors.postgres.acceptance_rules import RuleState, RuleTerms
-from connectors.postgres.accounts import keep_account
+from connectors.postgres.accounts import keep_account, keep_limit
 from connectors.postgres.audit import verify
 from connectors.postgres.break_history import decisions_about
 from connectors.postgres.breaks import Decision
@@ -244,6 +244,12 @@ def test_roles_tenants_and_a_signature_under_what_the_rule_accepted(
     prepare(logged_in(workspace, dan), run.id, by=None, comment="")
     with pytest.raises(AccountRefused, match=f"a rule they proposed: anna proposed rule {number}"):
         approve(anna, run.id, by=None, comment="")
+    with workspace.database.connect() as connection:
+        keep_limit(connection, "1", Decimal("9.99"))
+    with pytest.raises(AccountRefused, match=f"more than takes two .*bo approved rule {number}"):
+        approve(bo, run.id, by=None, comment="")
+    with workspace.database.connect() as connection:
+        keep_limit(connection, "1", Decimal(10))
     approve(bo, run.id, by=None, comment="")
     with workspace.database.connect() as connection:
         assert verify(connection).broken is None

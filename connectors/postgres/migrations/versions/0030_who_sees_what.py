@@ -7,7 +7,7 @@ revision = "0030"
 down_revision = "0029"
 branch_labels = None
 depends_on = None
-derived = "dc496e405dfb5b762e41e18984d40ef138be47919601f82dea26044ff58ff019"
+derived = "3897f622d723a3ec25f168e2a30576f83ee4866d52f94fb8269c32ffcda191e6"
 
 
 def upgrade() -> None:
