@@ -63,13 +63,17 @@ def array(words: Iterable[str]) -> str:
     return f"ARRAY[{listed(words)}]"
 
 
+def tenants_of(scope: str) -> str:
+    """SQL for which tenants a scope is about; null: it may be about any."""
+    return (
+        f"string_to_array(substring({scope} FROM "
+        "'(?:^|; )tenants (-?[0-9]+(?:, -?[0-9]+)*)(?:;|$)'), ', ')"
+    )
+
+
 def scope_within(scope: str, tenants: str) -> str:
     """SQL for whether a scope is about some tenants alone, which have a blank between them."""
-    return (
-        f"coalesce(string_to_array(substring({scope} FROM "
-        "'(?:^|; )tenants (-?[0-9]+(?:, -?[0-9]+)*)(?:;|$)'), ', ') "
-        f"<@ string_to_array({tenants}, ' '), false)"
-    )
+    return f"coalesce({tenants_of(scope)} <@ string_to_array({tenants}, ' '), false)"
 
 
 def require(roles: Iterable[AccountRole], what: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from schemas.accounts import ACTS, MAY_DECIDE, MAY_SIGN
 from schemas.amounts import BEYOND
 from schemas.derived.sql_names import SAFE, SCHEMA, listed
-from schemas.guards.accounts import NOT_ALLOWED, NOT_YOURS, array, refuse, require
+from schemas.guards.accounts import NOT_ALLOWED, NOT_YOURS, array, refuse, require, tenants_of
 from schemas.life import BESIDE, RECONCILED, SIDES, UNSEEN, BreakState, Choice, Look, Role
 
 DECIDED: Mapping[str, str] = {
@@ -122,8 +122,6 @@ _SIGNED_THROUGH = (
     "coalesce(substring(saved.detail FROM '\"signed_through\": ([0-9]+)')::bigint, saved.id)"
 )
 """SQL: the event up to which page one knows what is signed; an earlier version does not say."""
-_TENANTS = "string_to_array(substring({0}.scope FROM '(?:^|; )tenants ([0-9, ]+)$'), ', ')"
-"""SQL: which tenants the scope of a run `{0}` is of; null: of any."""
 
 DECISIONS_OF: Mapping[str, str] = {
     "refuse_interested(whose text, number integer)": f"""
@@ -194,7 +192,7 @@ DECISIONS_OF: Mapping[str, str] = {
             JOIN {SCHEMA}.signature s ON s.reconciliation_id = w.id
                 AND s.role = '{Role.APPROVED}' AND s.event_id > {_SIGNED_THROUGH}
             WHERE run.id = $1 AND NOT {SCHEMA}.sees_scope(w.scope)
-            AND ({_TENANTS.format("w")} && {_TENANTS.format("run")}) IS NOT FALSE
+            AND ({tenants_of("w.scope")} && {tenants_of("run.scope")}) IS NOT FALSE
             AND NOT EXISTS (SELECT FROM {SCHEMA}.reconciliation o
                 JOIN {SCHEMA}.signature p ON p.reconciliation_id = o.id
                     AND p.role = '{Role.APPROVED}'

@@ -50,25 +50,34 @@ def test_rules_other_than_a_wider_scope_signed_are_accepted_by_the_hash_on_page_
 
 
 SIGNED_SINCE = [
-    # the scope of what was signed; whether it may hold records of tenant 7
-    (Scope(), True),
-    (Scope(tenants=(7, 8)), True),
-    (Scope(feeds=("default",)), True),
-    (Scope(tenants=(8, 77)), False),
+    # the scope of what was signed, why it is restated; whether it may hold records of tenant 7
+    (Scope(), None, True),
+    (Scope(tenants=(7, 8)), None, True),
+    (Scope(feeds=("default",)), None, True),
+    (Scope(tenants=(8, 77)), None, False),
+    (Scope(tenants=(8,)), "late", False),
+    (Scope(tenants=(-7,)), None, False),
 ]
 
 
-@pytest.mark.long(but=("scope0-True",))
-@pytest.mark.parametrize(("scope", "refused"), SIGNED_SINCE)
+@pytest.mark.long(but=("scope0-None-True", "scope4-late-False"))
+@pytest.mark.parametrize(("scope", "restate", "refused"), SIGNED_SINCE)
 def test_what_was_signed_since_page_one_was_written_is_held_against_first(
-    workspace: Workspace, controller: str, tmp_path: Path, scope: Scope, refused: bool
+    workspace: Workspace,
+    controller: str,
+    tmp_path: Path,
+    scope: Scope,
+    restate: str | None,
+    refused: bool,
 ) -> None:
     """Page one could not name it, and an approver of some tenants does not see it."""
     import_delivery(workspace, [write(tmp_path / "a.csv", line(1, day=28))], DEFAULT)
-    wider = reconcile(workspace, Asked(scope, FIRST, STRICT))
+    if restate:
+        reconcile(workspace, Asked(scope, SECOND, STRICT))
+    wider = reconcile(workspace, Asked(scope, FIRST, STRICT, restate=restate))
     seven = Asked(Scope(tenants=(7,)), SECOND, LOOSE)
     before = reconcile(workspace, seven)
-    sign(workspace, wider)
+    sign(workspace, wider, accept_restated=FIRST if restate else None)
     anew = reconcile(workspace, seven)
     bo = replace(BO, tenants=(7,))
     add(workspace, ANNA, bo)

@@ -7,7 +7,7 @@ revision = "0030"
 down_revision = "0029"
 branch_labels = None
 depends_on = None
-derived = "3897f622d723a3ec25f168e2a30576f83ee4866d52f94fb8269c32ffcda191e6"
+derived = "7ed0a9d2d5055c70b8c0782a96b7cd4d8a14d335122dfb988561279b1d5d0ea5"
 
 
 def upgrade() -> None:
