@@ -1,5 +1,6 @@
 """The batch report as plain text for a terminal, and the words all its renderings share."""
 
+import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -193,6 +194,17 @@ def refusal(line: FileLine) -> str:
     title = f"{visible(line.refused)} ({reason.title})" if reason else visible(line.refused)
     message = f": {shortened(line.message, 400).rstrip('.')}" if line.message else ""
     return f"{title}{message}. {reason.remedy if reason else ''}".rstrip()
+
+
+def refused_line(line: FileLine) -> str:
+    """One line about a file that was refused, for who is told in a sentence or two."""
+    message = " ".join((line.message or "").split())
+    return f"{line.name}: refused ({line.refused}). {message}".rstrip()
+
+
+def without_messages(told: str) -> str:
+    """Lines of text, those of `refused_line` without their messages: these quote the file."""
+    return re.sub(r"(?m)(: refused \(\w+\)\.).*$", r"\1", told)
 
 
 def _cover(report: BatchReport) -> Iterator[str]:

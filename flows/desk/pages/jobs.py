@@ -10,7 +10,9 @@ from connectors.postgres.accounts import is_batch_seen
 from connectors.postgres.jobs import Job, find_job, list_jobs
 from flows.desk.forms import LARGEST, read_whole
 from flows.desk.jobs import order, start_again
+from flows.desk.seen import shows_text
 from flows.desk.visit import Visit
+from flows.report.text import without_messages
 from schemas.guards.commands import command_of
 from schemas.jobs import JobKind
 
@@ -54,11 +56,13 @@ def show_one(visit: Visit) -> Response:
         job = find_job(connection, _number(visit))
         batches = [one for one in job.batches if is_batch_seen(connection, one)]
     settings = visit.desk.settings
+    said = job.said or ""
     link = f"{settings.prefect_ui}/runs/flow-run/{job.flow_run}" if settings.prefect_ui else ""
     return visit.page(
         "job.html.jinja",
         job=job,
         about=told(job),
+        said=said if shows_text(visit) else without_messages(said),
         command=command_of(job.kind),
         batches=batches,
         flow_run=link if job.flow_run else "",

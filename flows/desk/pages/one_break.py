@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from connectors.files.currencies import read_currencies
 from connectors.postgres.looks import look_at
-from flows.desk.seen import run_of
+from flows.desk.seen import run_of, shows_text
 from flows.desk.visit import Visit
 from flows.report.reconciled.words import SOURCES, STATES
 from flows.report.spelling import record_title
@@ -36,7 +36,7 @@ def show(visit: Visit) -> Response:
     with visit.place.database.connect() as connection:
         run = run_of(visit, connection)
         found = find_break(connection, run, visit.path["id"])
-        behind = look_behind(visit.place, connection, found.facts)
+        behind = look_behind(visit.place, connection, found.facts, with_text=shows_text(visit))
         look_at(connection, run.id, found.facts["id"])
     facts = found.facts
     return visit.page(

@@ -21,7 +21,7 @@ from connectors.postgres.push.sends import SendDecision
 from connectors.postgres.reconciliations import find_run, run_of_event
 from connectors.postgres.resume import resumed
 from flows.report.reconciled.verdicts import word_of
-from flows.report.text import verdict_of
+from flows.report.text import refused_line, verdict_of
 from flows.stages.chosen_sends import ChosenSends
 from flows.stages.jobs.arguments import (
     CorrectArguments,
@@ -330,11 +330,7 @@ def _terms(
 def told(ended: Ended) -> Done:
     """A batch after its run, in the words of its report."""
     verdict = verdict_of(ended.report)
-    refused = [
-        f"{file.name}: refused ({file.refused}). {file.message}"
-        for file in ended.report.files
-        if file.refused
-    ]
+    refused = [refused_line(file) for file in ended.report.files if file.refused]
     state = f"Batch {ended.batch.id}: {ended.batch.state.replace('_', ' ')}"
     if ended.batch.held_because:
         state += f", because {ended.batch.held_because}"

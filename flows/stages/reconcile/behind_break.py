@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 
 from connectors.errors import ReconError
+from connectors.postgres.accounts import is_batch_seen
 from connectors.postgres.push.sends import Selection, Sent, list_sends
 from connectors.postgres.record_rows import (
     RowPlace,
@@ -32,6 +33,13 @@ from flows.steps.totals import plain
 from schemas.amounts import EXACT
 from schemas.field import Kind, Table
 from schemas.tables import EXTRACTS
+
+WITHHELD = (
+    "Delivered text is shown to accounts of all tenants only: a delivery for one tenant may hold "
+    "rows of others."
+)
+NO_TEXT = ("ErrorCode", "FieldName")
+"""Of an error, what quotes nothing of its row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +68,7 @@ class RowAsDelivered:
     """Verbatim, unless it can hold a secret; None: see `why_not`."""
     why_not: str
     errors: Sequence[Mapping[str, Any]]
+    """What is wrong with it; messages quote it, so there are none where its text is withheld."""
     command: str
 
 
@@ -78,12 +87,26 @@ class Behind:
     """What was sent and answered; None where the role may not read it."""
     past: Sequence[Mapping[str, Any]] | None
     """Delivered rows that wrote the record before; None where the role may not read it."""
+    with_text: bool = True
+    """Whether what was delivered, sent and answered is part of it."""
+
+    @property
+    def compared(self) -> bool:
+        """Whether both sides of the pairs are known."""
+        return self.with_text and bool(self.target and self.delivered)
 
 
 def look_behind(
-    workspace: Workspace, connection: psycopg.Connection, facts: Mapping[str, Any]
+    workspace: Workspace,
+    connection: psycopg.Connection,
+    facts: Mapping[str, Any],
+    *,
+    with_text: bool = True,
 ) -> Behind:
-    """All the evidence there is of a break, given as a line of `breaks_now`."""
+    """The evidence of a break, given as a line of `breaks_now`, in batches that are seen.
+
+    Without text it says where rows are and what is wrong with them, and not what they say.
+    """
     table = EXTRACTS.get(facts["record"])
     if table is None:
         return Behind(None, None, None, None, (), None, None, ())
@@ -92,26 +115,41 @@ def look_behind(
         place = row_beginning_at(connection, facts["batch_id"], facts["file"], facts["line"], key)
     target = target_row(connection, table, key=key, by=place)
     place = place or (target.writer if target else None)
-    delivered = _delivered(workspace, connection, table, place) if place else None
+    row = _seen_row(connection, place) if place else None
+    delivered = _delivered(workspace, connection, table, row, with_text=with_text) if row else None
     past = earlier_writers(connection, table, target.writer) if target else []
     return Behind(
         table,
         target,
-        delivered_row(connection, target.writer) if target else None,
+        _seen_row(connection, target.writer) if target else None,
         delivered,
-        list(_pairs(table, delivered, target)),
-        send_of(connection, place) if place else None,
-        _sent(connection, delivered, place),
-        None if past is None else [row for one in past if (row := delivered_row(connection, one))],
+        list(_pairs(table, delivered if with_text else None, target)),
+        send_of(connection, place) if delivered and place else None,
+        _sent(connection, delivered, place) if with_text else None,
+        None if past is None else [row for one in past if (row := _seen_row(connection, one))],
+        with_text,
     )
 
 
+def _seen_row(connection: psycopg.Connection, place: RowPlace) -> Mapping[str, Any] | None:
+    """A delivered row, where whoever acts on the connection sees its batch."""
+    row = delivered_row(connection, place)
+    return row if row and is_batch_seen(connection, row["batch_id"]) else None
+
+
 def _delivered(
-    workspace: Workspace, connection: psycopg.Connection, table: Table, place: RowPlace
-) -> RowAsDelivered | None:
-    facts = delivered_row(connection, place)
-    if facts is None:
-        return None
+    workspace: Workspace,
+    connection: psycopg.Connection,
+    table: Table,
+    facts: Mapping[str, Any],
+    *,
+    with_text: bool,
+) -> RowAsDelivered:
+    command = show_command(facts["batch_id"], facts["file"], Spot(record=facts["record_number"]))
+    errors = json.loads(facts["error_data"] or "[]")
+    if not with_text:
+        known = [{name: error.get(name) for name in NO_TEXT} for error in errors]
+        return RowAsDelivered(facts, None, WITHHELD, known, command)
     text, why_not = facts["data"], ""
     if reads_delivered_rows(connection) and not table.unquotable:
         try:
@@ -122,14 +160,8 @@ def _delivered(
         why_not = "Records of this kind can hold a secret, so their text is not shown."
     elif text is None:
         why_not = "Its text is in the kept file alone, which needs a role that loads."
-    command = show_command(facts["batch_id"], facts["file"], Spot(record=place.record_number))
-    return RowAsDelivered(
-        facts,
-        None if text is None else shown_record(table, text),
-        why_not,
-        json.loads(facts["error_data"] or "[]"),
-        command,
-    )
+    shown = None if text is None else shown_record(table, text)
+    return RowAsDelivered(facts, shown, why_not, errors, command)
 
 
 def _kept_text(
