@@ -8,7 +8,7 @@ import hashlib
 import re
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 
@@ -60,6 +60,8 @@ class Account:
     failed: int = 0
     """Logins refused since the last one that was not."""
     failed_at: datetime | None = None
+    event_id: int = field(default=0, compare=False)
+    """The event that says what it is now; 0: it is a new one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +150,8 @@ def list_accounts(connection: psycopg.Connection) -> list[Account]:
     """Every account, disabled ones as well, by name."""
     with connection.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(
-            "SELECT name, full_name, roles, tenants, subject, disabled, failed, failed_at "
-            f"FROM account, {SCHEMA}.refused(name, '{LOGIN}') ORDER BY name"
+            "SELECT name, full_name, roles, tenants, subject, disabled, failed, failed_at, "
+            f"event_id FROM account, {SCHEMA}.refused(name, '{LOGIN}') ORDER BY name"
         ).fetchall()
     return [
         Account(**row | {"roles": _roles(row["roles"]), "tenants": _tenants(row["tenants"])})
@@ -157,10 +159,13 @@ def list_accounts(connection: psycopg.Connection) -> list[Account]:
     ]
 
 
-def keep_account(connection: psycopg.Connection, account: Account) -> None:
-    """Add an account, or change the one of this name; one that is disabled is logged out."""
+def keep_account(connection: psycopg.Connection, account: Account, seen: int | None = None) -> None:
+    """Add an account, or change the one of this name; one that is disabled is logged out.
+
+    Refused where it is not as it was read: `seen` is the `event_id` it had, 0 where there was none.
+    """
     connection.execute(
-        f"SELECT {SCHEMA}.keep_account(%s, %s, %s, %s, %s, %s, %s)",
+        f"SELECT {SCHEMA}.keep_account(%s, %s, %s, %s, %s, %s, %s, %s)",
         [
             account.name,
             account.full_name,
@@ -169,6 +174,7 @@ def keep_account(connection: psycopg.Connection, account: Account) -> None:
             account.subject,
             account.disabled,
             who(connection, None),
+            seen,
         ],
     )
 

@@ -139,7 +139,7 @@ def add_command(
                 f"There is an account {name} already. Change it: recon user change {name}"
             )
         with witnessed(place, connection):
-            keep_account(connection, account)
+            keep_account(connection, account, seen=0)
             if password is not None:
                 set_password(connection, name, password)
     out().print(f"{full_name} ({name}) is added as {', '.join(account.roles)}.")
@@ -378,7 +378,7 @@ def _kept(name: str, changed: Callable[["Account"], "Account"]) -> "Account":
             raise AccountUnknown(f"There is no account {name}. `recon user list` names all.")
         account = changed(account)
         with witnessed(place, connection):
-            keep_account(connection, account)
+            keep_account(connection, account, seen=account.event_id)
     return account
 
 

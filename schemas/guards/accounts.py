@@ -113,6 +113,13 @@ _NO_ACCOUNT = refuse(
     "$1, $2, $3, $4"
 )  # fmt: skip
 
+_CHANGED_SINCE = refuse(
+    NOT_ALLOWED,
+    "somebody else has changed the account %L since it was read, so nothing was changed: look at "
+    "it again",
+    "$1",
+)
+
 _FACTS = ", ".join(f"'{name}', one.{name}" for name in ACCOUNT_FACTS)
 
 ACCOUNTS_OF: Mapping[str, str] = {
@@ -215,11 +222,13 @@ ACCOUNTS_OF: Mapping[str, str] = {
         RETURN event;
     END $$""",
     "keep_account(name text, full_name text, roles text, tenants text, subject text, "
-    "disabled boolean, said_by text)": f"""RETURNS bigint LANGUAGE plpgsql {SAFE} AS $$
+    "disabled boolean, said_by text, seen bigint)": f"""
+    RETURNS bigint LANGUAGE plpgsql {SAFE} AS $$
     DECLARE
         there boolean;
         known_as text;
         known_anew boolean;
+        last bigint;
     BEGIN
         PERFORM {SCHEMA}.require_administrator('keeping accounts');
         IF $1 !~ '^{NAME}$' OR length(btrim($2)) NOT BETWEEN 1 AND {FULL_NAME}
@@ -231,8 +240,13 @@ ACCOUNTS_OF: Mapping[str, str] = {
         IF EXISTS (SELECT FROM {SCHEMA}.account a WHERE a.subject = $5 AND a.name <> $1) THEN
             {refuse(NOT_ALLOWED, "%L is another account already", "$5")};
         END IF;
-        SELECT a.subject INTO known_as FROM {SCHEMA}.account a WHERE a.name = $1 FOR UPDATE;
+        SELECT a.subject, a.event_id INTO known_as, last FROM {SCHEMA}.account a
+            WHERE a.name = $1 FOR UPDATE;
         there := FOUND;
+        -- Who read it before says by which event it was; null: however it is, 0: it is a new one.
+        IF $8 <> coalesce(last, 0) THEN
+            {_CHANGED_SINCE};
+        END IF;
         INSERT INTO {SCHEMA}.account AS a (name, full_name, roles, tenants, subject, disabled,
             event_id) VALUES ($1, btrim($2), $3, $4, $5, $6, 0)
         ON CONFLICT ON CONSTRAINT account_pkey DO UPDATE SET (full_name, roles, tenants, subject,

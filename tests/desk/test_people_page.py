@@ -4,7 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
+from connectors.postgres.accounts import Account
 from flows.stages.workspace import Workspace
+from schemas.accounts import AccountRole
 from tests.accounts.people import ADA, ANNA, BO, PASSWORD, TESSA, add
 from tests.desk.browser import Browser, forms
 from tests.governance.runs import found, reconcile
@@ -23,6 +25,17 @@ def post(browser: Browser, path: str, **fields: object) -> Browser:
     return browser
 
 
+def change(browser: Browser, name: str, **typed: object) -> Browser:
+    """Send the form of an account as the page that is open has it, but for what is typed."""
+    (form,) = (
+        one["fields"]
+        for one in forms(browser.answer.text)
+        if one["fields"].get("name") == name and "seen" in one["fields"]
+    )
+    browser.answer = browser.client.post("/people", data=form | typed)
+    return browser
+
+
 def test_an_administrator_keeps_accounts(workspace: Workspace, browser: New) -> None:
     add(workspace, ADA)
     ada = browser().log_in("ada")
@@ -34,12 +47,29 @@ def test_an_administrator_keeps_accounts(workspace: Workspace, browser: New) -> 
     post(ada, "/people", **bo, password=PASSWORD)
     assert (ada.status, "There is an account bo already" in ada.text) == (400, True)
     assert 'value="Bo &lt;i&gt;Osei&lt;/i&gt;"' in ada.answer.text, "what was typed is kept"
-    post(ada, "/people", what="disable", name="bo")
+    change(ada.open("/people"), "bo", what="disable")
     assert "disabled" in ada.text
     assert "Password" in their.open("/").text
-    post(ada, "/people", what="enable", name="bo")
-    post(ada, "/people", what="change", name="bo", full_name="Bo Osei", role=["viewer"])
+    change(ada, "bo", what="enable")
+    change(ada, "bo", what="change", full_name="Bo Osei", role=["viewer"], tenants="")
     assert "Bo Osei viewer all" in ada.text
+
+
+@pytest.mark.parametrize("what", ["change", "disable", "add"])
+def test_what_another_administrator_has_changed_meanwhile_is_not_taken_back(
+    workspace: Workspace, browser: New, what: str
+) -> None:
+    eve = Account("eve", "Eve Moss", (AccountRole.ADMINISTRATOR,))
+    add(workspace, ADA, eve, BO)
+    ada, late = (browser().log_in(name).open("/people") for name in ("ada", "eve"))
+    change(ada, "bo", what="change", role=["viewer"])
+    assert "Bo Osei viewer all" in ada.text
+    change(late, "bo", what=what, full_name="Bo Osei-Bonsu", role=["approver"])
+    assert late.status in (400, 403)
+    assert ("omebody else has changed the account 'bo'" in late.text) == (what != "add")
+    assert "Bo Osei viewer all" in late.text, "the page shows it as it is"
+    change(late, "bo", what="change", full_name="Bo Osei-Bonsu", role=["viewer"])
+    assert "Bo Osei-Bonsu viewer all" in late.text
 
 
 @pytest.mark.long(

@@ -28,7 +28,14 @@ from connectors.postgres.subscriptions import (
     list_subscriptions,
     scopes_to_follow,
 )
-from flows.desk.forms import FormIncomplete, read_tenant, status_of, taken
+from flows.desk.forms import (
+    LARGEST_ROW,
+    FormIncomplete,
+    read_tenant,
+    read_whole,
+    status_of,
+    taken,
+)
 from flows.desk.shown import day, number
 from flows.desk.visit import Visit
 from flows.stages.witness import witnessed
@@ -143,6 +150,7 @@ def _keep(visit: Visit) -> str:
     name, password = visit.typed("name"), str(visit.form.get("password", ""))
     with visit.place.database.connect() as connection:
         there = {one.name: one for one in list_accounts(connection)}
+        seen = read_whole(visit.typed("seen"), LARGEST_ROW) or 0
         if visit.typed("what") == "add":
             if name in there:
                 raise AccountUnknown(f"There is an account {name} already.")
@@ -154,7 +162,7 @@ def _keep(visit: Visit) -> str:
         else:
             account = _typed(visit, there[name])
         with witnessed(visit.place, connection):
-            keep_account(connection, account)
+            keep_account(connection, account, seen)
             if password:
                 set_password(connection, name, password)
     return "/people"
