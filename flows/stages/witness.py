@@ -59,6 +59,15 @@ def witnessed(workspace: Workspace, connection: psycopg.Connection) -> Iterator[
     witness_trail(workspace, connection)
 
 
+@contextmanager
+def witnessed_apart(workspace: Workspace, connection: psycopg.Connection) -> Iterator[None]:
+    """Statements without a transaction: what is refused keeps its event, which gets a witness."""
+    try:
+        yield
+    finally:
+        witness_trail(workspace, connection)
+
+
 def sign_head(workspace: Workspace, connection: psycopg.Connection) -> Witnessed:
     """Sign the last link if none has yet, and give each place what it lacks; raises ReconError."""
     from connectors.witness.journal import Journal  # noqa: PLC0415 -- most have no witness.

@@ -109,6 +109,8 @@ def test_accounts_are_changed_disabled_and_listed(
     assert typed("whoami").stdout == "Anna Meyer (anna): operator\n"
     told = typed("user", "password", "anna", lines=("guess", NEW))
     assert "This is not the password of anna" in told.stderr
+    trail = json.loads(typed("audit", "list", "--json").stdout)["events"]
+    assert [one["what"] for one in trail].count("login refused") == 1, "it stays in the trail"
     assert typed("user", "password", "anna", lines=(PASSWORD, NEW)).returncode == 0
     assert typed("login", "anna", lines=(PASSWORD,)).returncode == 2
     assert typed("login", "anna", lines=(NEW,)).returncode == 0

@@ -1,6 +1,7 @@
 """Accounts at the desk: kept by administrators, and one's own password."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -128,7 +129,9 @@ def test_nobody_else_keeps_accounts(
     anna.client.close()
 
 
-def test_everybody_changes_their_own_password(workspace: Workspace, browser: New) -> None:
+def test_everybody_changes_their_own_password(
+    workspace: Workspace, browser: New, rows: Any
+) -> None:
     add(workspace, ANNA)
     anna, elsewhere = browser().log_in("anna"), browser().log_in("anna")
     for old, new, again, told in (
@@ -138,10 +141,21 @@ def test_everybody_changes_their_own_password(workspace: Workspace, browser: New
     ):
         anna.open("/account").send("/account/password", old=old, new=new, again=again)
         assert (anna.status in (400, 403), told in anna.text) == (True, True)
+    assert rows("SELECT by FROM event WHERE what = 'login refused'") == [("anna",)]
     anna.open("/account").send("/account/password", old=PASSWORD, new=NEW, again=NEW)
     assert "The password is set" in anna.text
     assert "Password" in elsewhere.open("/").text
     assert "Anna Meyer" in anna.open("/").text
+
+
+def test_an_administrator_gives_the_password_before_for_their_own(
+    workspace: Workspace, browser: New
+) -> None:
+    add(workspace, ADA)
+    ada = browser().log_in("ada").open("/people")
+    change(ada, "ada", what="change", full_name="Ada Lund", password=NEW)
+    assert (ada.status, "the page under your name" in ada.text) == (400, True)
+    assert "Ada Lund" not in ada.text
 
 
 def test_reports_are_subscribed_to_on_ones_own_page(workspace: Workspace, browser: New) -> None:

@@ -38,7 +38,7 @@ from flows.desk.forms import (
 )
 from flows.desk.shown import day, number
 from flows.desk.visit import Visit
-from flows.stages.witness import witnessed
+from flows.stages.witness import witnessed, witnessed_apart
 from schemas.accounts import AccountRole
 from schemas.show_as import Dates, Negatives, Numbers, ShowAs
 
@@ -77,7 +77,7 @@ def change_password(visit: Visit) -> Response:
         new = str(visit.form.get("new", ""))
         if new != visit.form.get("again"):
             raise LoginRefused("The two new passwords are not the same. Nothing was changed.")
-        with visit.place.database.connect() as connection, witnessed(visit.place, connection):
+        with visit.place.database.connect() as connection, witnessed_apart(visit.place, connection):
             set_password(connection, visit.person.name, new, str(visit.form.get("old", "")))
     except ReconError as error:
         return own(visit, said=str(error), status=status_of(error))
@@ -161,6 +161,11 @@ def _keep(visit: Visit) -> str:
             account = replace(there[name], disabled=visit.typed("what") == "disable")
         else:
             account = _typed(visit, there[name])
+        if password and name == visit.person.name:
+            raise FormIncomplete(
+                "Your own password is changed on the page under your name, which asks for the one "
+                "before. Nothing was changed."
+            )
         with witnessed(visit.place, connection):
             keep_account(connection, account, seen)
             if password:
