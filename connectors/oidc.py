@@ -26,8 +26,12 @@ ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES
 """Signatures by a key that only the provider has; no shared secret, and never none."""
 ANSWER_SECONDS = 10
 ANSWER_BYTES = 1024 * 1024
-PENDING_SECONDS, MOST_PENDING = 600, 1_000
-"""How long somebody may take to show themselves, and how many may be at it."""
+PENDING_SECONDS, MOST_PENDING = 600, 10_000
+"""How long somebody may take to show themselves, and how many may be at it: the last ones."""
+LONGEST_THERE = 1_000
+"""Characters of where somebody wanted to go; what is longer is forgotten."""
+DESCRIBED_SECONDS = 300
+"""For how long what the provider says of itself is kept."""
 LEEWAY_SECONDS = 60
 CLAIMS = ("sub", "email")
 
@@ -60,8 +64,8 @@ class _Pending:
 
     nonce: str
     verifier: str
-    key: str
-    """Of the browser that went."""
+    key: bytes
+    """Of the browser that went, hashed: whoever begins says how long theirs is."""
     there: str
     """Where they wanted to go."""
     redirect: str
@@ -84,17 +88,23 @@ class Provider:
         self._settings = settings
         self._lock = threading.Lock()
         self._pending: dict[str, _Pending] = {}
+        self._described: tuple[float, dict[str, Any]] = (0.0, {})
 
     def begin(self, key: str, there: str, redirect: str) -> str:
         """The address at the provider where whoever has this browser shows who they are."""
+        address = str(self._description()["authorization_endpoint"])
         state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(64)
         nonce, now = secrets.token_urlsafe(32), time.monotonic()
+        there = there if len(there) <= LONGEST_THERE else "/"
         with self._lock:
-            self._pending = {name: one for name, one in self._pending.items() if one.until > now}
-            if len(self._pending) >= MOST_PENDING:
-                raise LoginRefused("Too many logins are under way. Try again in some minutes.")
+            # Anybody may begin, so that many who never end are to keep nobody out.
+            while self._pending:
+                oldest = next(iter(self._pending))
+                if self._pending[oldest].until > now and len(self._pending) < MOST_PENDING:
+                    break
+                del self._pending[oldest]
             self._pending[state] = _Pending(
-                nonce, verifier, key, there, redirect, now + PENDING_SECONDS
+                nonce, verifier, _hashed(key), there, redirect, now + PENDING_SECONDS
             )
         challenge = urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=")
         asked = {
@@ -107,7 +117,6 @@ class Provider:
             "code_challenge": challenge.decode(),
             "code_challenge_method": "S256",
         }
-        address = str(self._description()["authorization_endpoint"])
         return f"{address}{'&' if '?' in address else '?'}{urlencode(asked)}"
 
     def end(self, key: str, state: str, code: str) -> Identified:
@@ -116,7 +125,7 @@ class Provider:
             begun = self._pending.pop(state, None)
         if begun is None or begun.until < time.monotonic():
             raise LoginRefused("This login was not begun here, or too long ago. Log in again.")
-        if not secrets.compare_digest(begun.key, key):
+        if not secrets.compare_digest(begun.key, _hashed(key)):
             raise LoginRefused("This login was begun in another browser. Log in again.")
         if not code:
             raise LoginRefused("The provider did not say who you are. Log in again.")
@@ -173,6 +182,9 @@ class Provider:
         return dict(claims)
 
     def _description(self) -> dict[str, Any]:
+        until, kept = self._described
+        if until > time.monotonic():
+            return kept
         issuer = self._settings.issuer.rstrip("/")
         told = self._ask("GET", f"{issuer}/.well-known/openid-configuration")
         wanted = ("authorization_endpoint", "token_endpoint", "jwks_uri")
@@ -181,6 +193,7 @@ class Provider:
                 f"What answers at RECON_OIDC_ISSUER does not describe the provider {issuer}. Ask "
                 "who runs the desk."
             )
+        self._described = time.monotonic() + DESCRIBED_SECONDS, told
         return told
 
     def _ask(self, method: str, address: str, **more: Any) -> dict[str, Any]:
@@ -196,3 +209,7 @@ class Provider:
         if not isinstance(told, dict):
             raise LoginRefused("The provider's answer cannot be read. Ask who runs it.")
         return told
+
+
+def _hashed(key: str) -> bytes:
+    return hashlib.sha256(key.encode()).digest()

@@ -18,6 +18,7 @@ from anyio import CapacityLimiter, WouldBlock
 from anyio.to_thread import run_sync
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.datastructures import FormData, MutableHeaders
 from starlette.formparsers import MultiPartException
 from starlette.middleware import Middleware
@@ -121,6 +122,14 @@ class Address:
     files: tuple[AccountRole, ...] = ()
     """Who may send files there; nothing of them is read before."""
 
+
+class _Number(IntegerConvertor):
+    """A number in an address: more digits than any row's are no address of ours."""
+
+    regex = "[0-9]{1,40}"
+
+
+register_url_convertor("int", _Number())
 
 ADDRESSES = (
     Address("/", home.show),

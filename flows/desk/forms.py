@@ -1,6 +1,7 @@
 """What a form or an address of the desk says, read and refused in one way by every page."""
 
 from collections.abc import Callable, Mapping
+from datetime import date
 from http import HTTPStatus
 from typing import Protocol
 
@@ -115,6 +116,14 @@ def read_tenant(text: str) -> int | None:
     """The number of a tenant, which may be below zero; None where it is none."""
     size = read_whole(text.removeprefix("-"), LARGEST_ROW)
     return -size if size and text.startswith("-") else size
+
+
+def read_day(text: str) -> date | None:
+    """A day, as 2026-12-31; None where it is none."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
 
 
 def read_row(text: str) -> tuple[int, int] | None:

@@ -98,7 +98,9 @@ def test_every_answer_keeps_a_browser_from_being_talked_into_things(
         headers = page.open(path).answer.headers
         assert "default-src 'none'" in headers["content-security-policy"]
         assert headers["x-content-type-options"] == "nosniff"
-    assert page.open("/nowhere").status == 404
+    for path in ("/nowhere", f"/runs/{'9' * 41}", f"/batches/{'9' * 5_000}/rejects.zip"):
+        assert page.open(path).status == 404
+        assert "There is no such page" in page.text
     told = page.client.get("/", headers={"Host": "evil.example.com"})
     assert told.status_code == 400
     add(workspace, ANNA)

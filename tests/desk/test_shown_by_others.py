@@ -1,6 +1,7 @@
 """Who somebody is, by the word of a real OpenID Connect provider or of a proxy before the desk."""
 
 import hashlib
+import json
 import socket
 import subprocess
 import sys
@@ -8,11 +9,14 @@ from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
 
+from connectors import oidc
 from connectors.desk_settings import DeskSettings, ProxySettings, read_desk_settings
 from connectors.errors import LoginRefused, SettingsError
 from connectors.oidc import Provider, ProviderSettings
@@ -110,6 +114,7 @@ def test_a_provider_that_does_not_answer_or_is_another(issuer: str) -> None:
     nobody = Provider(ProviderSettings("http://127.0.0.1:9", "desk"))
     with pytest.raises(LoginRefused, match="does not answer"):
         nobody.begin("key", "/", "http://desk/login/back")
+    assert not nobody._pending, "nobody was sent to it"
     other = Provider(ProviderSettings(f"{issuer}/", "desk"))
     with pytest.raises(LoginRefused, match="does not describe the provider"):
         other.begin("key", "/", "http://desk/login/back")
@@ -134,6 +139,49 @@ def test_a_token_for_another_client_or_nonce_is_not_taken(issuer: str) -> None:
     here._settings = replace(here._settings, client_id="other")
     with pytest.raises(LoginRefused):
         here.end("key", state, one)
+
+
+def test_many_who_never_come_back_keep_nobody_out(
+    issuer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever asks need not be logged in, nor say the truth about where they go."""
+    monkeypatch.setattr(oidc, "MOST_PENDING", 3)
+    here, back = Provider(ProviderSettings(issuer, "desk", "secret")), "http://localhost/login/back"
+    for _ in range(5):
+        here.begin("x" * 100_000, "/" * 100_000, back)
+    address = here.begin("key", "/runs/1", back)
+    assert len(here._pending) == 3
+    assert len(repr(here._pending)) < 5_000
+    answer = httpx.post(address, data={"sub": "4711"}, follow_redirects=False)
+    told = parse_qs(urlsplit(answer.headers["location"]).query)
+    shown = here.end("key", told["state"][0], told["code"][0])
+    assert (shown.known_as, shown.there) == (f"{issuer} 4711", "/runs/1")
+
+
+def test_a_provider_is_not_asked_anew_by_each_who_begins() -> None:
+    asked: list[str] = []
+
+    class Described(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            url = f"http://127.0.0.1:{self.server.server_port}"  # type: ignore[attr-defined]
+            names = ("issuer", "authorization_endpoint", "token_endpoint", "jwks_uri")
+            told = json.dumps(dict.fromkeys(names, url)).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(told)))
+            self.end_headers()
+            self.wfile.write(told)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            """Nothing of it is told."""
+
+    with HTTPServer(("127.0.0.1", 0), Described) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        here = Provider(ProviderSettings(f"http://127.0.0.1:{server.server_port}", "desk"))
+        for _ in range(5):
+            here.begin("key", "/", "http://localhost/login/back")
+        server.shutdown()
+    assert len(asked) == 1
 
 
 def test_what_is_sent_along_proves_who_comes_back(issuer: str) -> None:

@@ -14,7 +14,7 @@ from flows.stages.workspace import Workspace
 from schemas.accounts import AccountRole
 from schemas.life import Choice
 from tests.accounts.people import ANNA, BO, CLEO, TESSA, add, logged_in
-from tests.desk.browser import Browser
+from tests.desk.browser import Browser, forms
 from tests.governance.conftest import recon as recon  # noqa: PLC0414 -- the fixture.
 from tests.governance.runs import found, ids, reconcile
 
@@ -42,7 +42,14 @@ def test_one_prepares_and_another_approves(workspace: Workspace, browser: New) -
     assert (page.status, "month end" in page.text) == (200, True)
     assert "Somebody else approves it. Nobody approves what they prepared" in page.text
     forged = {"csrf": bo.answer.text.partition('name="csrf" value="')[2][:64]}
-    for form, status in (({}, 400), ({"role": "king"}, 400), ({"role": "approved"}, 409)):
+    hers = next(one["fields"] for one in forms(bo.open(SIGN).answer.text) if one["action"] == SIGN)
+    for form, status in (
+        ({}, 400),
+        ({"role": "king"}, 400),
+        ({"role": "approved"}, 409),
+        (hers | {"accept_restated": "x"}, 400),
+        (hers | {"accept_restated": "2026-01-31"}, 409),
+    ):
         told = bo.client.post(SIGN, data=forged | form)
         assert told.status_code == status
     bo.open(SIGN).send(SIGN, comment="agreed")

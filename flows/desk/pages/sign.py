@@ -1,6 +1,5 @@
 """Signing: what exactly is signed, what keeps a report from it, and the two signatures."""
 
-from datetime import date
 from typing import Any
 
 import psycopg
@@ -10,7 +9,7 @@ from connectors.errors import ReconError, SignatureRefused
 from connectors.postgres.reconciliations import Reconciliation, latest_run
 from connectors.postgres.signatures import signatures_of
 from flows.desk.filters import BreakSearch
-from flows.desk.forms import FormIncomplete, refuse_nameless, status_of
+from flows.desk.forms import FormIncomplete, read_day, refuse_nameless, status_of
 from flows.desk.pages.files import is_given
 from flows.desk.seen import run_of
 from flows.desk.visit import Visit
@@ -56,13 +55,16 @@ def _sign(visit: Visit, run: Reconciliation, facts: dict[str, Any]) -> None:
     if role == Role.PREPARED:
         prepare(visit.place, run.id, by=visit.by, comment=comment)
         return
-    named, day = visit.typed("accept_changes"), visit.typed("accept_restated")
+    named, restated = visit.typed("accept_changes"), visit.typed("accept_restated")
+    day = read_day(restated)
+    if restated and day is None:
+        raise FormIncomplete(f"{restated!r} is no day of a restatement. Load the page again.")
     if facts["changes"].accept and named != facts["changes"].accept:
         raise SignatureRefused(
             "How the figures are made has changed, as this page lists. Whoever approves the report "
             "accepts that too: tick it."
         )
-    if facts["restates"] and day != run.as_of.isoformat():
+    if facts["restates"] and day != run.as_of:
         raise SignatureRefused(
             f"The report restates {run.as_of}. Whoever approves it accepts that too: tick it."
         )
@@ -72,7 +74,7 @@ def _sign(visit: Visit, run: Reconciliation, facts: dict[str, Any]) -> None:
         by=visit.by,
         comment=comment,
         accept_changes=named or None,
-        accept_restated=date.fromisoformat(day) if day else None,
+        accept_restated=day,
     )
 
 

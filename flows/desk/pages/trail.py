@@ -12,7 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from connectors.errors import SettingsError
 from connectors.postgres.audit import TrailEntry, verify
 from connectors.postgres.trail_search import TrailSearch, search_trail
-from flows.desk.forms import LARGEST, LARGEST_ROW, read_whole, saved_as
+from flows.desk.forms import LARGEST, LARGEST_ROW, read_day, read_whole, saved_as
 from flows.desk.seen import refuse_ended
 from flows.desk.visit import Visit
 from flows.report.spelling import neutral
@@ -111,7 +111,7 @@ def _day(visit: Visit, name: str) -> date | None:
     text = visit.asked.get(name, "").strip()
     if not text:
         return None
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is no day. Write it as 2026-12-31.") from None
+    day = read_day(text)
+    if day is None:
+        raise ValueError(f"{text!r} is no day. Write it as 2026-12-31.")
+    return day
