@@ -24,6 +24,7 @@ import psycopg
 from connectors.errors import LoginRefused, ReconError
 from connectors.postgres.accounts import (
     LOGIN_ENDED,
+    acting,
     is_batch_seen,
     list_limits,
     sees_breaks,
@@ -170,18 +171,16 @@ class Kept:
         self, place: Workspace, connection: psycopg.Connection, run: Reconciliation
     ) -> Changes:
         """What whoever approves it now accepts with it, by what they see of what is signed."""
-        part = sees_part(connection, "signature")
+        seen = _signed_for(connection)
 
         def compare() -> Changes:
             # Of breaks only what rules set aside counts, and no decision changes that.
             left = self._breaks_left(place, connection, run)
             changes = to_accept(place, connection, run, left)
-            _refuse_ended(
-                sees_breaks(connection, run.id) and sees_part(connection, "signature") is part
-            )
+            _refuse_ended(sees_breaks(connection, run.id) and _signed_for(connection) == seen)
             return changes
 
-        key = run.id, run.chain_hash, newest_signature(connection), part
+        key = run.id, run.chain_hash, newest_signature(connection), seen
         return self._changes.get(key, compare)
 
     def why_interested(
@@ -225,6 +224,14 @@ class Kept:
         """What the report of a run said was open; None where it cannot be read."""
         key = run.id, run.report_hash
         return self._trend.get(key, lambda: trend_point(place, run))
+
+
+def _signed_for(connection: psycopg.Connection) -> tuple[int, ...] | None:
+    """The tenants of which whoever acts here sees what is signed; None: of all."""
+    if not sees_part(connection, "signature"):
+        return None
+    person = acting(connection)
+    return person.tenants if person else ()
 
 
 def _refuse_ended(sees: bool) -> None:
