@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from connectors.errors import AccountRefused, ReconError
-from connectors.postgres.jobs import may_do_jobs, order_again, order_job
+from connectors.postgres.jobs import find_job, may_do_jobs, order_again, order_job
 from connectors.process import start_apart
 from flows.desk.forms import refuse_nameless
 from flows.desk.visit import Visit
 from flows.stages.jobs.arguments import check_arguments
 from flows.stages.workspace import Workspace
-from schemas.jobs import MAY_ORDER, ORDERING, JobKind
+from schemas.jobs import MAY_ORDER, ORDERING, JobKind, JobState
 
 log = logging.getLogger("recon.desk")
 
@@ -37,21 +37,27 @@ def order(visit: Visit, kind: JobKind, **arguments: Any) -> int:
 
 
 def start_again(visit: Visit, number: int) -> None:
-    """Start a job once more that stopped, or could not run; one that nobody took as well."""
-    refuse_unless_operator(visit)
+    """Start a job once more that stopped, or could not run; one that nobody took as well.
+
+    Who ordered that one answers for it still, and of two processes one does it.
+    """
     with visit.place.database.connect() as connection:
-        order_again(connection, number, visit.by)
+        waits = find_job(connection, number).state is JobState.ORDERED
+        refuse_unless_operator(visit, named=not waits)
+        if not waits:
+            order_again(connection, number, visit.by)
     _start(visit, number)
 
 
-def refuse_unless_operator(visit: Visit) -> None:
+def refuse_unless_operator(visit: Visit, *, named: bool = True) -> None:
     """Say before anything is read or done what the database would say in the end."""
     if not visit.may(*MAY_ORDER):
         raise AccountRefused(
             f"{ORDERING.capitalize()} takes the role {' or '.join(MAY_ORDER)}. Ask somebody who "
             "has it, or an administrator for the role. Nothing was ordered."
         )
-    refuse_nameless(visit)
+    if named:
+        refuse_nameless(visit)
 
 
 def _start(visit: Visit, number: int) -> None:

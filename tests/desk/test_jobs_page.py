@@ -13,7 +13,7 @@ from flows.desk.jobs import start_here
 from flows.stages.workspace import Workspace
 from schemas.accounts import AccountRole
 from tests.accounts.people import ADA, ANNA, CLEO, OTTO, add
-from tests.desk.browser import Browser, desk_of, forms
+from tests.desk.browser import Browser, desk_of, done_at_once, forms
 from tests.desk.test_batches import TIGHT, bring
 from tests.stages.payments import HEADER, line
 
@@ -268,6 +268,31 @@ def test_a_job_that_could_not_run_is_started_again(
     assert rows("SELECT what FROM event ORDER BY id") == [("job ordered",), ("job ordered again",)]
 
 
+def test_a_job_that_no_process_took_is_started_from_its_page(
+    workspace: Workspace, rows: Rows
+) -> None:
+    begun: list[int] = []
+
+    def start(place: Workspace, number: int) -> None:
+        begun.append(number)
+        if len(begun) == 1:
+            raise OSError("no process can be started")
+        done_at_once(place, number)
+
+    with desk_of(workspace, start=start) as url:
+        page = Browser(url)
+        upload(page, ("a.csv", csv(line(1))), by="Otto")
+        assert "It waits for a process to take it" in page.text
+        assert "Start it now" in page.text
+        page.send("/jobs/1")
+        assert "Ended." in page.text
+        assert "Start it" not in page.text
+        page.client.close()
+    ordered = rows("SELECT by FROM event WHERE what LIKE 'job ordered%'")
+    assert ordered == [("Otto",)], "it is not ordered again"
+    assert rows("SELECT count(*) FROM payment") == [(1,)]
+
+
 def test_a_desk_that_loads_nothing_orders_and_somebody_else_does_it(
     workspace: Workspace, desk_as: Callable[[str], str], controller: str
 ) -> None:
@@ -276,6 +301,7 @@ def test_a_desk_that_loads_nothing_orders_and_somebody_else_does_it(
     assert "It waits for a process to take it" in page.text
     assert "whose database account may <code>recon import</code>" in page.answer.text
     assert 'hx-trigger="every 1s"' in page.answer.text
+    assert "Start it" not in page.text, "it would not"
     page.client.close()
 
 

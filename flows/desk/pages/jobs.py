@@ -7,14 +7,14 @@ from starlette.responses import Response
 
 from connectors.errors import JobRefused, JobUnknown
 from connectors.postgres.accounts import is_batch_seen
-from connectors.postgres.jobs import Job, find_job, list_jobs
+from connectors.postgres.jobs import Job, find_job, list_jobs, may_do_jobs
 from flows.desk.forms import LARGEST, read_whole
 from flows.desk.jobs import order, start_again
 from flows.desk.seen import shows_text
 from flows.desk.visit import Visit
 from flows.report.text import without_messages
 from schemas.guards.commands import command_of
-from schemas.jobs import JobKind
+from schemas.jobs import JobKind, JobState
 
 ON_A_PAGE, FEW = 50, 10
 BUTTONS: Mapping[JobKind, tuple[str, ...]] = {
@@ -55,6 +55,8 @@ def show_one(visit: Visit) -> Response:
     with visit.place.database.connect() as connection:
         job = find_job(connection, _number(visit))
         batches = [one for one in job.batches if is_batch_seen(connection, one)]
+        # Where the desk does no job itself, starting it here would be nothing.
+        waits = job.state is JobState.ORDERED and may_do_jobs(connection)
     settings = visit.desk.settings
     said = job.said or ""
     link = f"{settings.prefect_ui}/runs/flow-run/{job.flow_run}" if settings.prefect_ui else ""
@@ -65,6 +67,7 @@ def show_one(visit: Visit) -> Response:
         said=said if shows_text(visit) else without_messages(said),
         command=command_of(job.kind),
         batches=batches,
+        waits=waits,
         flow_run=link if job.flow_run else "",
     )
 
@@ -72,8 +75,6 @@ def show_one(visit: Visit) -> Response:
 def start(visit: Visit) -> Response:
     """Start a job again."""
     number = _number(visit)
-    with visit.place.database.connect() as connection:
-        find_job(connection, number)
     start_again(visit, number)
     return visit.go(f"/jobs/{number}")
 
