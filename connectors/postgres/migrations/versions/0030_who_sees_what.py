@@ -1,14 +1,19 @@
-"""a proposal ends with the next decision; a login that ended sees nothing; rules are seen by scope.
+"""a login that ended sees nothing; rules are seen by scope; accounts are changed as they were read.
 
 Revision 0030, after 0029.
 """
+
+from alembic import op
 
 revision = "0030"
 down_revision = "0029"
 branch_labels = None
 depends_on = None
-derived = "7ed0a9d2d5055c70b8c0782a96b7cd4d8a14d335122dfb988561279b1d5d0ea5"
+derived = "611bc7fab709c33b1bdd591527cf8c4d01ad98fc1d2ed62333455d27e43c571f"
 
 
 def upgrade() -> None:
-    """The functions alone are other ones, and they are made anew behind every upgrade."""
+    """The functions that are other ones are made anew behind every upgrade."""
+    op.execute(
+        "DROP FUNCTION IF EXISTS recon.keep_account(text, text, text, text, text, boolean, text)"
+    )
