@@ -2,8 +2,7 @@
 
 import json
 import shutil
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,7 +13,6 @@ import pytest
 
 from connectors.errors import PushHeld
 from connectors.files.profile import DEFAULT
-from connectors.postgres.database import open_database
 from connectors.postgres.push.gate import MARKER, told_where_sent, why_held
 from connectors.postgres.push.sends import SendDecision
 from flows.ops.laptop import show_held
@@ -26,33 +24,12 @@ from flows.stages.retention import Retention, sweep
 from flows.stages.sequence import import_delivery, push_batch
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
-from tests.push.conftest import deliver, towards
+from tests.push.conftest import Copy, deliver, towards
 from tests.push.deliveries import applied, tones
 from tests.recon import run
 from tests.service.faulty_server import FaultyServer, Reply, at
 
 ROWS, BEFORE = 6, 2
-Copy = Callable[[Workspace], Workspace]
-
-
-@pytest.fixture
-def copied(server: str) -> Iterator[Copy]:
-    """Another database with the same rows; what a dump restored under another name comes to."""
-    names: list[str] = []
-
-    def copy(place: Workspace) -> Workspace:
-        url = str(place.settings.database_url)
-        source = url.rpartition("?")[0].rpartition("/")[2]
-        names.append(f"copy_{uuid.uuid4().hex[:12]}")
-        with psycopg.connect(server, autocommit=True) as connection:
-            connection.execute(f'CREATE DATABASE "{names[-1]}" TEMPLATE "{source}"')  # type: ignore[call-overload]
-        settings = replace(place.settings, database_url=url.replace(source, names[-1]))
-        return replace(place, settings=settings, database=open_database(settings))
-
-    yield copy
-    with psycopg.connect(server, autocommit=True) as connection:
-        for name in names:
-            connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')  # type: ignore[call-overload]
 
 
 def at_home(place: Workspace, home: Path) -> Workspace:

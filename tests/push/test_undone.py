@@ -12,57 +12,104 @@ from connectors.postgres.lease import hold_batch
 from connectors.postgres.push.lane import hold_lane
 from connectors.postgres.push.plan import plan_sends
 from connectors.postgres.push.restores import Restore, declare
-from connectors.postgres.push.sends import waiting_batches
+from connectors.postgres.push.sends import (
+    waiting_batches,
+)
 from connectors.postgres.push.window import claim, next_rows, supersede
 from flows.stages.push import ask_for_service
+from flows.stages.restored import go_on_after_restore
 from flows.stages.sequence import import_delivery, push_batch
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
+from schemas.field import Table
 from schemas.operations import PUSHES
-from schemas.tables import PAYMENT_GATEWAY
-from tests.push.conftest import deliver, towards
+from schemas.tables import PAYMENT, PAYMENT_GATEWAY
+from tests.push.conftest import PUSHED, Copy, towards
 from tests.service.faulty_server import FaultyServer, Plan, Reply, at, status
 from tests.stages.payments import line, write
 
-Steps = list[tuple[str, bool]]
-STORIES: dict[str, tuple[Steps, list[int], Plan]] = {
-    # Of each batch the amount that it delivers, and whether it is pushed; what is undone then.
-    "the undone batch sent it": ([("1", True), ("2", True)], [2], at({})),
+STORIES: dict[str, tuple[str, Plan]] = {
+    # An amount is imported, or delivered and pushed too, each in a batch; a batch is undone.
+    "the undone batch sent it": ("deliver 1, deliver 2, undo 2", at({})),
     "another one delivered it too and sent it": (
-        [("1", True), ("2", False), ("2", True)],
-        [3, 2],
+        "deliver 1, import 2, deliver 2, undo 3, undo 2",
         at({}),
     ),
     "one that was undone before sent a third": (
-        [("1", True), ("2", False), ("3", False), ("4", True)],
-        [4, 3, 2],
+        "deliver 1, import 2, import 3, deliver 4, undo 4, undo 3, undo 2",
         at({}),
     ),
-    "not the writer sent the first": ([("1", False), ("1", True), ("2", True)], [3], at({})),
-    "the first was refused": ([("1", True), ("2", True)], [2], at({1: status(400)})),
+    "not the writer sent the first": ("import 1, deliver 1, deliver 2, undo 3", at({})),
+    "the first was refused": ("deliver 1, deliver 2, undo 2", at({1: status(400)})),
     "the first was stored otherwise": (
-        [("1", True), ("2", True)],
-        [2],
+        "deliver 1, deliver 2, undo 2",
         at({1: Reply(body={"Id": 1, "PaidAmount": 9.0})}),
+    ),
+    "the writer sent it elsewhere": (
+        "elsewhere, deliver 1, here, deliver 1, deliver 2, undo 3",
+        at({}),
+    ),
+    "who sent the first was undone": (
+        "import 1, deliver 1, undo 2, deliver 2, undo 3, push 1",
+        at({}),
+    ),
+    "who sent the first was undone, and it is delivered again": (
+        "import 1, deliver 1, undo 2, deliver 2, undo 3, deliver 1",
+        at({}),
+    ),
+    "the writer's run ended between plan and first byte": (
+        "import 1, deliver 1, plan 1, deliver 2, undo 3",
+        at({}),
+    ),
+    "nobody had planned it when it was overwritten": (
+        "import 1, import 1, deliver 2, push 2, undo 3",
+        at({}),
+    ),
+    "a restored database does not know that the newer was sent": (
+        "deliver 1, import 2, plan 2, back up, push 2, restore, undo 2",
+        at({}),
     ),
 }
 
 
 @pytest.mark.parametrize("story", STORIES)
 def test_the_service_is_brought_back_whoever_sent_the_newer_body(
-    workspace: Workspace, tmp_path: Path, story: str
+    workspace: Workspace, copied: Copy, tmp_path: Path, story: str
 ) -> None:
-    delivered, undone, plan = STORIES[story]
-    with FaultyServer(plan) as server:
-        place = towards(workspace, server.url, concurrency=1)
-        for number, (amount, pushed) in enumerate(delivered, 1):
-            # Another payment makes a file of its own out of the same content.
-            lines = line(1, amount=amount), line(100 + number)
-            path = write(tmp_path / f"{number}.csv", *lines)
-            deliver(place, path) if pushed else import_delivery(place, [path], DEFAULT)
-        for batch in undone:
-            undo_batch(place, batch, by=None, reason="wrong month")
-        with workspace.database.connect() as connection:
+    steps, plan = STORIES[story]
+    with FaultyServer(plan) as server, FaultyServer() as other:
+        place = here = towards(workspace, server.url, concurrency=1)
+        kept = here
+        for number, step in enumerate(steps.split(", ")):
+            what, _, which = step.partition(" ")
+            match what:
+                case "import" | "deliver":
+                    # Another payment makes a file of its own out of the same content.
+                    lines = line(1, amount=which), line(100 + number)
+                    path = write(tmp_path / f"{number}.csv", *lines)
+                    given = PUSHED if what == "deliver" else DEFAULT
+                    import_delivery(place, [path], given)
+                case "undo":
+                    undo_batch(place, int(which), by=None, reason="wrong month")
+                case "push":
+                    push_batch(place, int(which))
+                case "plan":
+                    with (
+                        place.database.connect() as connection,
+                        hold_batch(connection, int(which)) as lease,
+                        planned(place, lease, PAYMENT),
+                    ):
+                        pass
+                case "elsewhere":
+                    place = towards(workspace, other.url)
+                case "here":
+                    place = here
+                case "back":
+                    kept = copied(place)
+                case "restore":
+                    place = kept
+                    go_on_after_restore(place, unsent="in_doubt", by="a", reason="restored")
+        with place.database.connect() as connection:
             waiting = waiting_batches(connection, None)
         for batch in waiting:
             push_batch(place, batch)
@@ -152,9 +199,9 @@ def test_a_row_that_was_put_in_doubt_since_it_was_read_is_not_claimed(
     assert set(sent(1).values()) == {"in_doubt"}
 
 
-def planned(place: Workspace, lease: Any) -> Any:
+def planned(place: Workspace, lease: Any, table: Table = PAYMENT_GATEWAY) -> Any:
     """The turn at the operation, with the rows of the batch planned."""
     ask_for_service(place, lease)
     with lease.transaction():
-        plan_sends(lease, PAYMENT_GATEWAY)
-    return hold_lane(lease, PUSHES["payment_gateway"], PAYMENT_GATEWAY, wait_seconds=1)
+        plan_sends(lease, table)
+    return hold_lane(lease, PUSHES[table.name], table, wait_seconds=1)

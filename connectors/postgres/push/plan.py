@@ -63,9 +63,7 @@ def settle_duplicates(connection: psycopg.Connection, operation: Operation, batc
 
 
 def _plan(table: Table) -> str:
-    same = " AND ".join(
-        f"t.{quoted(name)} IS NOT DISTINCT FROM s.{quoted(name)}" for name in stored_columns(table)
-    )
+    same = same_stored(table, "t")
     rows = f"FROM {staged_name(table)} s {told_joins(table)}"
     # An unchanged row whose record has changed since says nothing about the service any more.
     return f"""
@@ -81,15 +79,26 @@ def _plan(table: Table) -> str:
                 s.extract_id AS writer_extract_id, s.record_number AS writer_record_number
             {rows} WHERE {of_batch("s")} AND {STATE} IN ({listed(WRITTEN)})
             UNION ALL
-            SELECT s.extract_id, s.record_number, t.extract_id IS NOT NULL,
-                t.extract_id, t.record_number
+            SELECT s.extract_id, s.record_number, TRUE, t.extract_id, t.record_number
             FROM (SELECT s.* {rows} WHERE {of_batch("s")} AND {STATE} = 'unchanged') s
             LEFT JOIN {table.name} t ON {joined(table)} AND {same}
         ) applied"""
 
 
+def same_stored(table: Table, one: str) -> str:
+    """SQL for whether a row says of its record in every column what a staged row `s` says."""
+    return " AND ".join(
+        f"{one}.{quoted(name)} IS NOT DISTINCT FROM s.{quoted(name)}"
+        for name in stored_columns(table)
+    )
+
+
 TWIN = "(o.writer_extract_id, o.writer_record_number) <> (o.extract_id, o.record_number)"
 """The condition of the index `send_twins`."""
+
+OVERWRITTEN = """x.state = 'superseded' AND x.twin
+    AND (x.writer_extract_id, x.writer_record_number) = (x.extract_id, x.record_number)"""
+"""Rows `x` that found their record unchanged, and another body in it when they were planned."""
 
 # The batch that wrote a record may be pushed after the one that delivered it once more.
 _MARK_SENT_BY_TWINS = f"""UPDATE send x SET twin = TRUE FROM send o
@@ -132,9 +141,7 @@ def _mark_sent_before(
     ).fetchone()
     if earlier is None or earlier[0] is None:
         return
-    same = " AND ".join(
-        f"p.{quoted(name)} IS NOT DISTINCT FROM s.{quoted(name)}" for name in stored_columns(table)
-    )
+    same = same_stored(table, "p")
     connection.execute(
         f"""UPDATE send x SET state = told.state, error_data = told.error_data,
             service_id = told.service_id, status = told.status, echo = told.echo
@@ -189,6 +196,9 @@ ALONE = " AND ".join(f"NOT EXISTS (SELECT FROM send o WHERE {same})" for same in
 """SQL that keeps the rows `x` whose content no other row sends for itself."""
 
 
+_KEYED_NAMES = tuple(one.name for one in PUSHES.values() if one.keyed)
+
+
 def _others(which: str) -> str:
     """SQL for the other sends of the content of some rows `x`, whichever service they go to."""
     return " UNION ALL ".join(
@@ -196,7 +206,8 @@ def _others(which: str) -> str:
             o.state, o.changed_at, x.changed_at AS followed_at, b.service,
             b.service IS NOT DISTINCT FROM mine.service AS here,
             o.state NOT IN ('refused', 'superseded')
-                AND (b.state <> 'undone' OR o.state <> 'unsent') AS tells
+                AND (b.state <> 'undone' OR o.state <> 'unsent'
+                    AND x.operation NOT IN ({listed(_KEYED_NAMES)})) AS tells
         FROM send x JOIN batch mine ON mine.id = x.batch_id
         JOIN send o ON {same} JOIN batch b ON b.id = o.batch_id
         WHERE {which}"""

@@ -1,15 +1,21 @@
 """What an undo lets be sent again: rows that own their records once more.
 
 The service may hold what they said, or a newer body: that of the undone batch, or of one that wrote
-over it and was undone before. Whichever row sent that, the next push brings the service back.
+over it and was undone before. Whichever row sent that, the next push brings the service back: every
+row that sends the content anew, since what one of them sent another service does not have.
 """
+
+from collections.abc import Mapping
 
 import psycopg
 
 from connectors.postgres.ledger import batch_span
+from connectors.postgres.push.gate import IN_DOUBT
 from connectors.postgres.push.lane import lock_sends
-from connectors.postgres.push.plan import TWIN
-from schemas.derived.views import of_batch
+from connectors.postgres.push.plan import OVERWRITTEN, TWIN, same_stored
+from connectors.postgres.push.restores import DOUBTFUL
+from schemas.derived.sql_names import staged_name
+from schemas.derived.views import joined, of_batch
 from schemas.field import Table
 from schemas.operations import PUSHES
 
@@ -18,7 +24,7 @@ def may_reopen(connection: psycopg.Connection, table: Table, batch_id: int) -> l
     """The batches of which the undo of a batch may let rows be sent again."""
     rows = connection.execute(
         f"{_owners(table)} SELECT DISTINCT batch_id FROM owner ORDER BY 1",
-        batch_span(connection, batch_id),
+        _values(connection, table, batch_id),
     )
     return [batch for (batch,) in rows]
 
@@ -34,25 +40,35 @@ def reopen_restored(connection: psycopg.Connection, table: Table, batch_id: int)
     # Looked for again: sends may have ended since they were looked at without the lock.
     connection.execute(
         f"""CREATE TEMP TABLE sends_reopened ON COMMIT DROP AS
-        {_owners(table)} SELECT extract_id, record_number, newer_sent FROM owner""",
-        batch_span(connection, batch_id),
+        {_owners(table)} SELECT * FROM owner""",
+        _values(connection, table, batch_id),
     )
-    if PUSHES[table.name].keyed:
+    keyed = PUSHES[table.name].keyed
+    if keyed:
         connection.execute(
             """UPDATE send x SET epoch = x.epoch + 1 FROM sends_reopened o
             WHERE (x.extract_id, x.record_number) = (o.extract_id, o.record_number)"""
         )
     carried_out = "OR o.newer_sent AND x.state IN ('acknowledged', 'differs', 'refused')"
+    # What another row said of a body that was overwritten since says nothing any more.
     connection.execute(
-        f"""UPDATE send x SET state = 'unsent', twin = x.twin AND x.state = 'unsent',
+        f"""UPDATE send x SET state = 'unsent',
+            twin = x.twin AND x.state IN ('unsent', 'superseded')
+                {"AND NOT o.newer_sent" if keyed else ""},
+            writer_extract_id = o.writer_extract_id, writer_record_number = o.writer_record_number,
             error_data = CASE WHEN x.state IN ('unsent', 'superseded') THEN x.error_data END,
             changed_at = now()
         FROM sends_reopened o
         WHERE (x.extract_id, x.record_number) = (o.extract_id, o.record_number)
             AND (x.state IN ('unsent', 'superseded')
-                {carried_out if PUSHES[table.name].keyed else ""})"""
+                {carried_out if keyed else ""})"""
     )
     connection.execute("DROP TABLE sends_reopened")
+
+
+def _values(connection: psycopg.Connection, table: Table, batch_id: int) -> Mapping[str, object]:
+    operation = PUSHES[table.name].name
+    return batch_span(connection, batch_id) | {"operation": operation, "in_doubt": IN_DOUBT}
 
 
 def _named(image: str) -> str:
@@ -63,8 +79,14 @@ def _named(image: str) -> str:
 def _owners(table: Table) -> str:
     """SQL for `owner`: the sends that own their records again, and whether a newer body was sent.
 
-    Where the row that wrote a record was never planned, the row that sent its content for it is.
+    They are those of the row that wrote the record, and of any other that sends its content: where
+    that is a POST, only while the writer was never planned. What was overwritten before it was
+    planned has no writer by name; it is found by what it says. A newer body counts where it went to
+    the same service, and where a restored database cannot know whether it was sent.
     """
+    keyed = PUSHES[table.name].keyed
+    unplanned = """AND NOT EXISTS (SELECT FROM send own
+        WHERE (own.extract_id, own.record_number) = (w.extract_id, w.record_number))"""
     return f"""WITH RECURSIVE newer (extract_id, record_number, newer_extract, newer_record) AS (
             SELECT {_named("i")}, i.extract_id, i.record_number
             FROM before_image i WHERE {of_batch("i")} AND i.record = '{table.name}'
@@ -77,26 +99,51 @@ def _owners(table: Table) -> str:
                 JOIN before_image i ON i.extract_id = e.id AND i.record = '{table.name}'
                 WHERE b.state = 'undone'
             ) i ON (n.newer_extract, n.newer_record) = ({_named("i")})
-        ), sent AS (
-            SELECT DISTINCT n.extract_id, n.record_number FROM newer n
+        ), doubtful AS ({DOUBTFUL}), sent AS (
+            SELECT n.extract_id, n.record_number, b.service FROM newer n
             JOIN send o ON (o.extract_id, o.record_number) = (n.newer_extract, n.newer_record)
+            JOIN batch b ON b.id = o.batch_id
             WHERE o.attempts > 0
             UNION
-            SELECT n.extract_id, n.record_number FROM newer n
+            SELECT n.extract_id, n.record_number, b.service FROM newer n
             JOIN send o ON o.writer_extract_id = n.newer_extract
                 AND o.writer_record_number = n.newer_record AND {TWIN}
+            JOIN batch b ON b.id = o.batch_id
             WHERE o.attempts > 0
+            UNION
+            SELECT n.extract_id, n.record_number, NULL FROM newer n
+            JOIN doubtful d ON d.id = n.newer_extract
         ), restored AS (
-            SELECT DISTINCT n.extract_id, n.record_number, s.extract_id IS NOT NULL AS newer_sent
-            FROM newer n LEFT JOIN sent s USING (extract_id, record_number)
-        ), owner AS (
-            SELECT o.batch_id, o.extract_id, o.record_number, w.newer_sent
+            SELECT DISTINCT extract_id, record_number FROM newer
+        ), overwritten AS MATERIALIZED (
+            SELECT x.batch_id AS of_batch, s.* FROM send x
+            JOIN batch b ON b.id = x.batch_id AND b.state <> 'undone'
+            JOIN {staged_name(table)} s
+                ON s.extract_id = x.extract_id AND s.record_number = x.record_number
+            WHERE x.operation = %(operation)s AND {OVERWRITTEN}
+        ), found AS (
+            SELECT o.batch_id, o.extract_id, o.record_number,
+                o.writer_extract_id, o.writer_record_number
             FROM restored w JOIN send o USING (extract_id, record_number)
             UNION ALL
-            SELECT o.batch_id, o.extract_id, o.record_number, w.newer_sent
+            SELECT o.batch_id, o.extract_id, o.record_number,
+                o.writer_extract_id, o.writer_record_number
             FROM restored w JOIN send o ON o.writer_extract_id = w.extract_id
                 AND o.writer_record_number = w.record_number AND {TWIN} AND NOT o.twin
             JOIN batch b ON b.id = o.batch_id AND b.state <> 'undone'
-            WHERE NOT EXISTS (SELECT FROM send own
-                WHERE (own.extract_id, own.record_number) = (w.extract_id, w.record_number))
+            WHERE TRUE {"" if keyed else unplanned}
+            UNION ALL
+            SELECT s.of_batch, s.extract_id, s.record_number, w.extract_id, w.record_number
+            FROM restored w JOIN {staged_name(table)} t
+                ON t.extract_id = w.extract_id AND t.record_number = w.record_number
+            JOIN overwritten s ON {joined(table)} AND {same_stored(table, "t")}
+            -- Asked once, first: there are next to none.
+            WHERE EXISTS (SELECT FROM overwritten)
+        ), owner AS (
+            SELECT f.*, EXISTS (SELECT FROM sent s
+                WHERE (s.extract_id, s.record_number) =
+                        (f.writer_extract_id, f.writer_record_number)
+                    AND coalesce(s.service, b.service) IS NOT DISTINCT FROM b.service
+            ) AS newer_sent
+            FROM found f JOIN batch b ON b.id = f.batch_id
         )"""

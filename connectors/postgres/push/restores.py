@@ -71,13 +71,15 @@ _DELIVERED = "x.extract_id = d.id"
 _SAID_ONCE_MORE = f"x.twin AND x.writer_extract_id = d.id AND {ALONE}"
 
 
+DOUBTFUL = """SELECT e.id, r.at FROM push_restore r JOIN extract e ON r.lost::jsonb ? e.sha256
+        OR e.batch_id <= r.last_batch OR EXISTS (SELECT FROM extract before
+            WHERE before.sha256 = e.sha256 AND before.batch_id <= r.last_batch)
+    WHERE r.unsent = %(in_doubt)s"""
+"""SQL for the extracts of which a restored database cannot know what was sent, and since when."""
+
+
 def _put(rows: str) -> str:
-    return f"""WITH doubtful AS (
-            SELECT e.id, r.at FROM push_restore r JOIN extract e ON r.lost::jsonb ? e.sha256
-                OR e.batch_id <= r.last_batch OR EXISTS (SELECT FROM extract before
-                    WHERE before.sha256 = e.sha256 AND before.batch_id <= r.last_batch)
-            WHERE r.unsent = %(in_doubt)s
-        )
+    return f"""WITH doubtful AS ({DOUBTFUL})
         UPDATE send x SET state = 'in_doubt', error_data = %(error)s, own_key = FALSE,
             changed_at = now()
         FROM doubtful d
