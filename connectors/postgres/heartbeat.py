@@ -6,6 +6,7 @@ anybody who needs what it holds ends its session. `schemas.guards.leases` has th
 it.
 """
 
+import select
 import threading
 import time
 from collections.abc import Iterator
@@ -167,6 +168,22 @@ def take(
         if time.monotonic() >= deadline:
             return None
         time.sleep(PAUSE_SECONDS)
+
+
+def has_ended(connection: psycopg.Connection) -> bool:
+    """Whether the server has ended a session that nothing is asked of now; costs no question.
+
+    What it held was free at that moment, however lately it was renewed.
+    """
+    readable = select.poll()
+    try:
+        readable.register(connection.pgconn.socket, select.POLLIN)
+        # A notice is read; behind the last words of the server is the end.
+        while readable.poll(0):
+            connection.pgconn.consume_input()
+    except psycopg.OperationalError:
+        return True
+    return connection.closed
 
 
 @contextmanager

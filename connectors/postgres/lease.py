@@ -9,7 +9,15 @@ from typing import NoReturn
 import psycopg
 
 from connectors.errors import BatchHeldElsewhere, BatchStateError, BatchUnknown
-from connectors.postgres.heartbeat import Heartbeat, lease_name, renewed, take, when_free, who_holds
+from connectors.postgres.heartbeat import (
+    Heartbeat,
+    has_ended,
+    lease_name,
+    renewed,
+    take,
+    when_free,
+    who_holds,
+)
 from connectors.postgres.ledger import ENDED, Receipt, State, clues_text
 from connectors.postgres.trail import add_event
 from connectors.process import whoami
@@ -37,6 +45,8 @@ class Lease:
 
     def why_not(self) -> str | None:
         """Why this run may do nothing more outside of the database; None: it may."""
+        if self._heartbeat is not None and has_ended(self.connection):
+            return "This run lost its session of the database, and may have been taken over."
         if self._heartbeat is None or self._heartbeat.holds():
             return None
         return (

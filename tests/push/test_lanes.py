@@ -25,9 +25,11 @@ from flows.stages.workspace import Workspace
 from schemas.operations import PUSHES
 from schemas.tables import MESSAGE_TONE, PAYMENT
 from tests.push.conftest import deliver, towards
-from tests.push.deliveries import payments, tones
-from tests.service.faulty_server import FaultyServer
+from tests.push.deliveries import applied, payments, tones
+from tests.service.faulty_server import FaultyServer, Reply, at
+from tests.stages.payments import line, write
 
+ROWS = range(1, 6)
 TONES, PAYMENTS = PUSHES["message_tone"], PUSHES["payment"]
 
 
@@ -102,8 +104,8 @@ def test_a_run_that_was_taken_over_writes_nothing_about_its_rows(
     table: Any,
     left: str,
 ) -> None:
-    write = tones if table is MESSAGE_TONE else payments
-    import_delivery(workspace, [write(tmp_path / "a.csv", 3)], DEFAULT)
+    made = tones if table is MESSAGE_TONE else payments
+    import_delivery(workspace, [made(tmp_path / "a.csv", 3)], DEFAULT)
     place = towards(workspace, "http://127.0.0.1:9")
     with workspace.database.connect() as frozen, hold_batch(frozen, 1) as lease:
         ask_for_service(place, lease)
@@ -123,6 +125,23 @@ def test_a_run_that_was_taken_over_writes_nothing_about_its_rows(
                 with pytest.raises(BatchHeldElsewhere, match="taken over"), lane.transaction():
                     record_answers(lane, [Answer(1, Verdict.ACKNOWLEDGED, 1, 200)])
             assert sent(1) == {1: left, 2: left, 3: "unsent"}
+
+
+def test_a_run_that_lost_its_session_sends_nothing_behind_who_took_over(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    """Its lease was free at that moment, and renewed a moment before."""
+
+    def take_over() -> None:
+        rows("SELECT pg_terminate_backend(pid, 10000) FROM lease WHERE name = 'batch 1'")
+        deliver(place, write(tmp_path / "b.csv", *(line(number, amount="9") for number in ROWS)))
+
+    with FaultyServer(at({2: Reply(hold=take_over)})) as server:
+        place = towards(workspace, server.url, concurrency=1)
+        deliver(place, payments(tmp_path / "a.csv", ROWS[-1]))
+        assert {
+            row: json.loads(bodies[-1])["PaidAmount"] for row, bodies in applied(server).items()
+        } == (dict.fromkeys(ROWS, 9))
 
 
 def test_what_another_batch_left_on_its_way_is_settled_first(
