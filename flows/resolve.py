@@ -115,6 +115,13 @@ def settle_rows(
     with workspace.database.connect() as connection:
         if (run := this_run()) is not None:
             note_run(connection, batch_id, run)
-        chosen = ChosenSends(tuple(rows), operation, (state,))
-        resolved = settle(workspace, batch_id, chosen, SendDecision(decision), by=by, reason=reason)
+        resolved = settle(
+            workspace,
+            batch_id,
+            ChosenSends(tuple(rows), operation, (state,)),
+            SendDecision(decision),
+            by=by,
+            reason=reason,
+            run=None if run is None else str(run.id),
+        )
     return resolved.detail

@@ -6,12 +6,16 @@ from typing import Any
 from connectors.errors import BatchStateError
 from connectors.postgres import ledger
 from connectors.postgres.evidence import BEFORE, answers_detail
-from connectors.postgres.lease import hold_batch
+from connectors.postgres.lease import Lease, hold_batch
 from connectors.postgres.ledger import State
 from connectors.postgres.push.sends import (
+    RESOLVED,
+    Selection,
     SendDecision,
     decide,
+    decided_by,
 )
+from connectors.postgres.resume import resumed
 from connectors.postgres.trail import add_event
 from connectors.recovery import reach
 from flows.stages.chosen_sends import ChosenSends, selection_of
@@ -41,41 +45,71 @@ def resolve(
     by: str | None,
     reason: str,
     expected: int | None = None,
+    run: str | None = None,
 ) -> Resolved:
     """Settle rows and report the batch anew; nothing is sent here.
 
     `confirm`: the service has it as sent. `resend`: it has not, so the next push sends it, under
     the push key it had. `abandon`: it is not to be sent. Raises BatchStateError where no row is
     chosen, so that a mistyped choice is never taken for done, nor where they are
-    not as many as `expected`: something else was looked at.
+    not as many as `expected`: something else was looked at. `run` of Prefect, which may be tried
+    again, decides once.
     """
-    with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
-        refuse_if_taken_back(connection, batch_id)
-        selection = selection_of(connection, batch_id, chosen)
-        with lease.transaction():
-            before = answers_detail(connection, batch_id, BEFORE)
-            detail = decide(connection, selection, decision)
-            if not detail["rows"]:
-                raise BatchStateError(
-                    f"No row of batch {batch_id} that is chosen can be settled by "
-                    f"{decision.value}; nothing was changed. `recon sends {batch_id}` lists them."
+    tried: dict[int, dict[str, Any]] = {}
+
+    def attempt() -> Resolved:
+        with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
+            # The answer to a COMMIT of ours may be what was lost.
+            detail = decided_by(connection, batch_id, tried, run)
+            if detail is None:
+                refuse_if_taken_back(connection, batch_id)
+                selection = selection_of(connection, batch_id, chosen)
+                detail = _decide(
+                    lease, selection, decision, expected, tried, run, by=by, reason=reason
                 )
-            if expected not in (None, detail["rows"]):
-                raise BatchStateError(
-                    f"{quantity(detail['rows'], 'row')} of batch {batch_id} would be settled, and "
-                    f"{expected} were looked at: some have moved since. Look again; nothing was "
-                    "changed."
-                )
-            add_event(
-                connection,
-                "resolve",
-                batch_id=batch_id,
-                by=by,
-                reason=reason,
-                detail=detail | before,
+            reach("resolved")
+            report: BatchReport = finish(workspace, lease)
+            ended = Ended(ledger.find_batch(connection, batch_id), report, new=False)
+            return Resolved(ended, detail["rows"], detail)
+
+    return resumed(workspace.database, attempt)
+
+
+def _decide(
+    lease: Lease,
+    selection: Selection,
+    decision: SendDecision,
+    expected: int | None,
+    tried: dict[int, dict[str, Any]],
+    run: str | None,
+    *,
+    by: str | None,
+    reason: str,
+) -> dict[str, Any]:
+    """Settle the rows; what is tried is noted by its event before it is committed."""
+    batch_id = lease.batch_id
+    with lease.transaction() as connection:
+        before = answers_detail(connection, batch_id, BEFORE)
+        detail = decide(connection, selection, decision)
+        if not detail["rows"]:
+            raise BatchStateError(
+                f"No row of batch {batch_id} that is chosen can be settled by "
+                f"{decision.value}; nothing was changed. `recon sends {batch_id}` lists them."
             )
-            lease.set_state(State.MERGED)
-        reach("resolved")
-        report: BatchReport = finish(workspace, lease)
-        ended = Ended(ledger.find_batch(connection, batch_id), report, new=False)
-        return Resolved(ended, detail["rows"], detail)
+        if expected not in (None, detail["rows"]):
+            raise BatchStateError(
+                f"{quantity(detail['rows'], 'row')} of batch {batch_id} would be settled, and "
+                f"{expected} were looked at: some have moved since. Look again; nothing was "
+                "changed."
+            )
+        event = add_event(
+            connection,
+            RESOLVED,
+            batch_id=batch_id,
+            by=by,
+            reason=reason,
+            detail=detail | before | ({"run": run} if run else {}),
+        )
+        tried[event] = detail
+        lease.set_state(State.MERGED)
+    return detail

@@ -10,18 +10,25 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import pytest
 
 from connectors.errors import DatabaseUnusable
 from connectors.files.profile import DEFAULT
+from connectors.postgres.push.sends import SendDecision
+from flows.stages.chosen_sends import ChosenSends
+from flows.stages.resolve import resolve
 from flows.stages.restored import go_on_after_restore
 from flows.stages.sequence import import_delivery, push_batch
 from flows.stages.workspace import Workspace
 from tests.faults.cases import dirty_delivery, workspace
 from tests.faults.conftest import Fresh, named
 from tests.faults.test_cut_connections import chosen
-from tests.faults.wire import proxy
-from tests.push.conftest import sandbox_at, towards
+from tests.faults.wire import Cut, proxy
+from tests.push.conftest import deliver, sandbox_at, towards
+from tests.push.deliveries import tones
+from tests.service.faulty_server import DROPPED, FaultyServer
 
+RESEND = SendDecision.RESEND
 CUTS = 2
 PAYMENTS, TONES = 61, 12
 
@@ -108,3 +115,33 @@ def check(ours: str, theirs: str, *, disturbed: bool, told: object) -> None:
         expected["AddMessageTone in_doubt"] = len(doubtful)
     assert states == {name: rows for name, rows in expected.items() if rows}, told
     assert batch == ("complete_with_errors",), told
+
+
+@pytest.mark.parametrize("begun_again", [False, True])
+def test_a_decision_is_made_once_when_the_answer_to_its_commit_is_lost(
+    fresh: Fresh, server: str, tmp_path: Path, *, begun_again: bool
+) -> None:
+    """It may be made by a run of Prefect, which is tried again as a whole."""
+    asked: Any = {"by": "a", "reason": "not there", "run": "run 7"}
+    with fresh("recon_template") as template, FaultyServer(lambda _: DROPPED) as service:
+        home = tmp_path / "home"
+        place = towards(workspace(named(server, template), home), service.url, concurrency=1)
+        deliver(place, tones(tmp_path / "a.csv", 1))
+        at = 0
+        for cut in (False, True):
+            with fresh(template) as database, proxy(server) as wire:
+                wire.at, wire.cut = at, Cut.AFTER
+                for url in (wire.url(database), named(server, database))[: 1 + begun_again]:
+                    done = resolve(workspace(url, home), 1, ChosenSends(), RESEND, **asked)
+                    assert done.rows == 1
+                assert wire.done == cut
+                with psycopg.connect(named(server, database)) as connection:
+                    decided = connection.execute(
+                        "SELECT count(*), sum(x.epoch) FROM recon.event e, recon.send x "
+                        "WHERE e.what = 'resolve'"
+                    ).fetchone()
+                assert decided == (1, 1)
+                said = next(at for at, told in enumerate(wire.seen, 1) if "add_event" in told)
+                at = next(
+                    at for at, told in enumerate(wire.seen, 1) if "COMMIT" in told and at > said
+                )

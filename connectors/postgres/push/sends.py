@@ -1,7 +1,7 @@
 """Sends as people ask for them: which batches wait, what became of rows, what was decided."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ from connectors.postgres.ledger import batch_span
 from connectors.postgres.push.lane import asking_columns, lock_sends
 from connectors.postgres.push.plan import sent_by_another
 from connectors.postgres.recount import Sum, key_number
+from connectors.postgres.trail import told_by_run
 from schemas.derived.push_keys import ASKING, AskingRow, push_key
 from schemas.derived.sql_names import staged_name
 from schemas.derived.views import SEND_ERRORS, json_expression, of_batch, position, quoted
@@ -20,6 +21,8 @@ from schemas.field import Table
 from schemas.operations import PUSHES, Operation
 from schemas.tables import EXTRACTS
 
+RESOLVED = "resolve"
+"""The event of a decision."""
 MOST_NAMED = 1_000
 """Rows of one decision that the audit trail names one by one; more are counted."""
 
@@ -318,6 +321,26 @@ def decide(
         "counts": counts,
         "named": [f"{extract_id}:{number}" for extract_id, number in named],
     }
+
+
+def decided_by(
+    connection: psycopg.Connection,
+    batch_id: int,
+    tried: Mapping[int, dict[str, Any]],
+    run: str | None,
+) -> dict[str, Any] | None:
+    """What was decided about a batch by what was tried, or by a run; None: nothing was committed.
+
+    What is tried is given by its event.
+    """
+    row = connection.execute(
+        "SELECT id FROM event WHERE batch_id = %s AND what = %s AND id = ANY(%s)",
+        [batch_id, RESOLVED, list(tried)],
+    ).fetchone()
+    if row is not None:
+        return tried[row[0]]
+    told = told_by_run(connection, RESOLVED, run) if run else []
+    return next((dict(said) for batch, said in told if batch == batch_id), None)
 
 
 def _where(chosen: Selection) -> tuple[str, dict[str, object]]:
