@@ -322,8 +322,9 @@ class Sending:
             self._stop(judged.stop)
         if judged.verdict is not None:
             self._host.breaker.answered()
-            if judged.verdict is Verdict.REFUSED and row.doubt and row.status == 409:
-                # What it is in conflict with may be the attempt whose answer was lost.
+            own = row.status == 409 or not row.request.operation.keyed
+            if judged.verdict is Verdict.REFUSED and row.doubt and own:
+                # What is in its way may be what the attempt made whose answer was lost.
                 self._undecided(row, judged.errors)
             else:
                 self._answer(row, judged.verdict, judged.errors, judged.echo, judged.service_id)

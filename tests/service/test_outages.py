@@ -12,10 +12,11 @@ from tests.service.faulty_server import (
     Reply,
     Seen,
     always,
+    at,
     scripted,
     status,
 )
-from tests.service.outbox import by_number, client, requests
+from tests.service.outbox import by_number, client, codes, requests
 
 PUT, POST = "EditPayment", "AddMessageTone"
 A, U, D = Verdict.ACKNOWLEDGED, Verdict.UNSENT, Verdict.IN_DOUBT
@@ -187,6 +188,24 @@ def test_a_host_that_honours_the_key_is_asked_again_and_not_in_between() -> None
     with FaultyServer(plan) as server, client(server.url, breaker=1000) as service:
         answers = list(service.send(requests(POST, 1)))
     assert [answer.verdict for answer in answers] == [D]
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        status(400, error_code="AlreadyExists"),
+        status(409, error_code="Conflict"),
+        Reply(body={"ResponseStatus": {"ErrorCode": "AlreadyExists"}}),
+    ],
+    ids=["400", "409", "200"],
+)
+def test_what_is_refused_behind_a_lost_answer_may_be_in_its_own_way(refusal: Reply) -> None:
+    """Whoever is told that it was refused would deliver it again."""
+    plan = at({1: status(502, applied=True), 2: refusal})
+    with FaultyServer(plan) as server, client(server.url, idempotent=True) as service:
+        (answer,) = service.send(requests("ClientRegister", 1))
+    assert (answer.verdict, answer.attempts) == (D, 2)
+    assert codes(answer)[0] == ("InDoubt", "")
 
 
 @pytest.mark.long
