@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from connectors.service.connection import SPEAKS_TLS, Failed, Reply
 from connectors.service.contract import Request, Verdict
-from connectors.service.decoding import Said, Unreadable, read_reply
+from connectors.service.decoding import Said, Unreadable, read_reply, status_in
 from connectors.service.echo import differing, echo_text, service_id, shown_record, shows_nothing
 from connectors.service.encoding import Record
 from connectors.service.error_entries import (
@@ -175,6 +175,17 @@ class Classifier:
     ) -> ClassifiedResponse:
         operation = request.operation
         echoed = shown_record(operation, answered)
+        try:
+            inner = Said(status=status_in(echoed))
+        except Unreadable as problem:
+            return _unreadable(reply, str(problem))
+        if inner.refusal:
+            hide = self._redaction(request, record)
+            return ClassifiedResponse(
+                Verdict.REFUSED, service_errors(inner.status, reply.status, hide)
+            )
+        if inner.errors:
+            return _unreadable(reply, _NAMELESS)
         if shows_nothing(operation, echoed):
             return _unreadable(reply, f"no field of a {operation.response} record")
         fields = differing(operation, record, echoed, self._zone)

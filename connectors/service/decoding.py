@@ -66,6 +66,11 @@ def read_reply(reply: Reply) -> Said:
     return _read_csv(text) if kind == CSV else _read_json(text)
 
 
+def status_in(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The ResponseStatus inside of a record, by lower-case name; raises Unreadable."""
+    return _object(record.get(STATUS.lower()))
+
+
 def lowered(tree: Any) -> Mapping[str, Any]:
     """The members of an object by lower-case name; none for anything else."""
     if not isinstance(tree, Mapping):

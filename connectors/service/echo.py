@@ -60,8 +60,14 @@ def differing(
 
 
 def shows_nothing(operation: Operation, echoed: Mapping[str, Any]) -> bool:
-    """Whether the answer has not one field of the record it should hold."""
-    return not any(field.name.lower() in echoed for field in TABLES[operation.response])
+    """Whether the answer has not one field of the record it should hold.
+
+    What comes back as another record shows something by a value alone: an Id of 0 is none.
+    """
+    names = [field.name.lower() for field in TABLES[operation.response]]
+    if operation.request == operation.response:
+        return not any(name in echoed for name in names)
+    return all(echoed.get(name) in (None, "", 0, "0") for name in names)
 
 
 def service_id(operation: Operation, echoed: Mapping[str, Any]) -> str | None:

@@ -330,16 +330,32 @@ RESPONSES: list[tuple[str, Reply, Verdict]] = [
         Reply(body={FORM: {"Id": 7, "FormMetaResponses": RESULTS, "FormMetaComments": "other"}}),
         DIFFERS,
     ),
+    ("an ErrorCode inside", Reply(body={FORM: {
+        "Id": 7, "FormMetaResponses": RESULTS, "ResponseStatus": {"ErrorCode": "Conflict"}}}), R),
+    ("errors inside that name nothing", Reply(body={FORM: {
+        "Id": 7, "FormMetaResponses": RESULTS, "ResponseStatus": {"Errors": ["bad"]}}}), D),
+    ("a text for the status inside", Reply(body={FORM: {
+        "Id": 7, "FormMetaResponses": RESULTS, "ResponseStatus": "failed"}}), D),
+    ("an empty status inside", Reply(body={FORM: {
+        "Id": 7, "FormMetaResponses": RESULTS, "ResponseStatus": {}}}), A),
     ("an empty wrapper", Reply(body={FORM: {}}), D),
+    ("no Id", Reply(body={FORM: {"Id": 0}}), D),
     ("no wrapper", Reply(body={"ResponseStatus": {}}), D),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("reply", "verdict"), [row[1:] for row in RESPONSES], ids=[row[0] for row in RESPONSES]
 )
 def test_the_answer_to_a_form_reply(reply: Reply, verdict: Verdict) -> None:
+    """One without comments and files has nothing that could come back."""
+    empty = request(
+        "SaveCampaignActionClientForm", 1, {"Comments": None, "CampaignActionFiles": None}
+    )
     with FaultyServer(always(reply)) as server, client(server.url) as service:
         (answer,) = service.send([REPLY])
+    with FaultyServer(always(reply)) as server, client(server.url) as service:
+        (bare,) = service.send([empty])
+    assert bare.verdict is (A if verdict is DIFFERS else verdict)
     assert answer.verdict is verdict
-    assert answer.service_id == (None if verdict is D else "7")
+    assert answer.service_id == (None if verdict in (D, R) else "7")
