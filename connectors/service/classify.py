@@ -14,7 +14,7 @@ from connectors.service.encoding import Record
 from connectors.service.error_entries import (
     IN_DOUBT,
     REDIRECTS,
-    SEE_OTHER,
+    SEE_OTHERS,
     UNSENT,
     ErrorEntry,
     Redaction,
@@ -142,9 +142,9 @@ class Classifier:
         status = _status(reply)
         errors = service_errors(status, reply.status, hide)
         if reply.status in REDIRECTS:
-            # "See other" is where to look at what was done; the others name where to do it.
+            # Hosts answer a form that they have taken by the first three; 307 and 308 say: there.
             stop = f"The service {redirect(reply, hide)}."
-            return ClassifiedResponse(None, errors, doubt=reply.status == SEE_OTHER, stop=stop)
+            return ClassifiedResponse(None, errors, doubt=reply.status in SEE_OTHERS, stop=stop)
         if reply.status == 401:
             stop = "The service refuses the credentials (401)."
             return ClassifiedResponse(None, errors, stop=stop, signed_out=True)

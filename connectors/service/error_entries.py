@@ -22,8 +22,8 @@ MOST_CHARACTERS = 500
 MOST_META = 20
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 """What sends us elsewhere; the others of the 300s say nothing of whether a row was carried out."""
-SEE_OTHER = 303
-"""The one of them that answers a request which may have been carried out."""
+SEE_OTHERS = frozenset({301, 302, 303})
+"""Those of them that clients follow with a GET: they answer what may have been carried out."""
 MOST_TARGET = 200
 SHORT_SECRET = 4
 """A secret this short is hidden where it stands as a word of its own."""
@@ -173,7 +173,7 @@ def _field_error(error: Mapping[str, Any], http_status: int, hide: Redaction) ->
 
 def _code_of(http_status: int) -> str:
     """Ours, where the service gives none."""
-    if http_status == SEE_OTHER:
+    if http_status in SEE_OTHERS:
         return IN_DOUBT
     if http_status in (401, 403, 429) or http_status in REDIRECTS:
         return UNSENT
