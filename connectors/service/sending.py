@@ -6,7 +6,7 @@ caller's work between two answers and ours never wait for one another's turn.
 
 import asyncio
 from collections import deque
-from collections.abc import Generator, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from connectors.service.classify import ClassifiedResponse
@@ -23,6 +23,8 @@ END_SECONDS = 5
 """Work that is dropped ends at once; what an interrupt has torn out of the loop never does."""
 PROMPT_SECONDS = 0.005
 """An answer is given to the caller after at most so long, alone or with others."""
+QUIET_SECONDS = 0.5
+"""Where no answer comes for so long, the caller has a turn all the same."""
 _SHOWN = (Verdict.ACKNOWLEDGED, Verdict.DIFFERS)
 
 
@@ -65,6 +67,7 @@ class Sending:
         self._idle: list[asyncio.Future[None]] = []
         self._gate: asyncio.TimerHandle | None = None
         self._prompt: asyncio.TimerHandle | None = None
+        self._quiet: asyncio.TimerHandle | None = None
         self._wanted: asyncio.Future[None] = self._loop.create_future()
         self._answers: deque[Answer] = deque()
         self._unanswered = 0
@@ -72,8 +75,13 @@ class Sending:
         self._workers: list[asyncio.Task[None]] = []
         self._problem: BaseException | None = None
 
-    def answers(self, requests: Iterable[Request]) -> Generator[Answer, None, None]:
-        """One answer for every request; requests are taken as there is room for them."""
+    def answers(
+        self, requests: Iterable[Request], quiet: Callable[[], None]
+    ) -> Generator[Answer, None, None]:
+        """One answer for every request; requests are taken as there is room for them.
+
+        `quiet` is called whenever none came for a while.
+        """
         source = iter(requests)
         self._workers = [self._loop.create_task(self._work(line)) for line in self._host.lines]
         for worker in self._workers:
@@ -85,6 +93,8 @@ class Sending:
                     if not self._unanswered:
                         return
                     self._turn()
+                if not self._answers:
+                    quiet()
                 while self._answers:
                     yield self._answers.popleft()
         finally:
@@ -108,9 +118,11 @@ class Sending:
                 self._offer(row)
 
     def _turn(self) -> None:
-        """Let the loop run until there is something to tell."""
+        """Let the loop run until there is something to tell, or has been nothing for long."""
         self._wanted = self._loop.create_future()
+        self._quiet = self._loop.call_later(QUIET_SECONDS, self._tell)
         self._loop.run_until_complete(self._wanted)
+        self._quiet.cancel()
         if self._prompt is not None:
             self._prompt.cancel()
             self._prompt = None
@@ -119,7 +131,7 @@ class Sending:
 
     def end(self) -> None:
         """Drop what is under way."""
-        for timer in (self._gate, self._prompt, *self._delayed.values()):
+        for timer in (self._gate, self._prompt, self._quiet, *self._delayed.values()):
             if timer is not None:
                 timer.cancel()
         workers, self._workers = self._workers, []

@@ -69,7 +69,11 @@ class Service:
         return self._held
 
     def send(
-        self, requests: Iterable[Request], *, ask_first: bool = False
+        self,
+        requests: Iterable[Request],
+        *,
+        ask_first: bool = False,
+        quiet: Callable[[], None] = lambda: None,
     ) -> Generator[Answer, None, None]:
         """One answer for every request, in any order.
 
@@ -78,14 +82,15 @@ class Service:
         why, the rest is answered UNSENT. Ending the iteration early drops what is under way.
 
         POSTs are held behind one whose answer is lost, until the service says that it is back;
-        with `ask_first` it is asked before the first of them too.
+        with `ask_first` it is asked before the first of them too. `quiet` is called, between two
+        answers, whenever none came for a while.
         """
         if self._sending is not None:
             raise RuntimeError("a Service sends for one caller at a time")
         self._sending = sending = Sending(self, ask_first=ask_first)
         try:
             self._sign_in()
-            yield from sending.answers(requests)
+            yield from sending.answers(requests, quiet)
         finally:
             self._held = sending.outage.open
             self._sending = None

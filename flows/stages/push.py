@@ -59,8 +59,9 @@ BLOCK = 4_000
 """Rows read from the database at once."""
 PUT_WINDOW = 500
 """PUTs that are written down as being sent at once."""
-WRITE_SECONDS = 2.0
-"""Answers are written down at least so often; a crash has the PUTs of this time sent again."""
+WRITE_SECONDS = 1.5
+"""Answers are written down at least so often, and where no other comes for a moment; a crash has
+the PUTs of this time sent again."""
 SERVER_ERROR = 500
 """Statuses from here on: the service failed, at this row or altogether."""
 _UNDECIDED = (Verdict.UNSENT, Verdict.IN_DOUBT)
@@ -260,7 +261,8 @@ class _Pass:
         """Send, and write down every answer, whatever ends it; raises ServiceUnusable."""
         try:
             ask_first = self.lane.held and not self.lane.operation.keyed
-            for answer in self.service.send(self._requests(), ask_first=ask_first):
+            sent = self.service.send(self._requests(), ask_first=ask_first, quiet=self._write_all)
+            for answer in sent:
                 self.unanswered.discard(answer.number)
                 self.answers.append(answer)
                 self._note_failing(answer)
@@ -338,6 +340,9 @@ class _Pass:
                 return window
         self.unanswered.update(request.number for request in window)
         return window
+
+    def _write_all(self) -> None:
+        self._write()
 
     def _windows(self) -> Iterator[Sequence[Request]]:
         """What is current in windows; a row whose record has a newer body is left out."""

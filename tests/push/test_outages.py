@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -304,6 +305,25 @@ def test_a_kill_has_seconds_of_work_done_again(
         push_batch(towards(workspace, server.url, concurrency=1), 1)
     assert written[0] >= 75
     assert push_stage.PUT_WINDOW > 200
+
+
+def test_an_answer_is_written_down_while_no_other_comes(
+    workspace: Workspace, sent: Any, tmp_path: Path
+) -> None:
+    """A run that is killed in a long pause knows what was done before it."""
+    import_delivery(workspace, [tones(tmp_path / "a.csv", 2)], DEFAULT)
+    written: list[object] = []
+
+    def look() -> None:
+        deadline = monotonic() + 10
+        while "acknowledged" not in sent(1).values() and monotonic() < deadline:
+            sleep(0.05)
+        written.append(sorted(sent(1).values()))
+
+    slow = lambda seen: Reply(hold=look) if seen.number == 1 else OK  # noqa: E731
+    with FaultyServer(slow) as server:
+        push_batch(towards(workspace, server.url, concurrency=2), 1)
+    assert written == [["acknowledged", "sending"]]
 
 
 OK_SLOW = status(200, applied=True, delay=0.005)
