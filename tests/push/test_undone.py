@@ -13,18 +13,22 @@ from connectors.postgres.push.lane import hold_lane
 from connectors.postgres.push.plan import plan_sends
 from connectors.postgres.push.restores import Restore, declare
 from connectors.postgres.push.sends import (
+    SendDecision,
+    left_at_service,
     waiting_batches,
 )
 from connectors.postgres.push.window import claim, next_rows, supersede
+from flows.stages.chosen_sends import ChosenSends
 from flows.stages.push import ask_for_service
+from flows.stages.resolve import resolve
 from flows.stages.restored import go_on_after_restore
 from flows.stages.sequence import import_delivery, push_batch
-from flows.stages.undo import undo_batch
+from flows.stages.undo import undo_and_tell, undo_batch
 from flows.stages.workspace import Workspace
 from schemas.field import Table
 from schemas.operations import PUSHES
 from schemas.tables import PAYMENT, PAYMENT_GATEWAY
-from tests.push.conftest import PUSHED, Copy, towards
+from tests.push.conftest import PUSHED, Copy, deliver, towards
 from tests.service.faulty_server import FaultyServer, Plan, Reply, at, status
 from tests.stages.payments import line, write
 
@@ -196,7 +200,21 @@ def test_a_row_that_was_put_in_doubt_since_it_was_read_is_not_claimed(
             declare(other, Restore("in_doubt", by=None, reason="restored"))
         with lane.transaction():
             assert claim(lane, window) == []
+        # Nothing was sent of them from here, and the service may have all of them.
+        assert left_at_service(lane.lease.connection, 1) == {"AddPaymentGateway": ROWS}
     assert set(sent(1).values()) == {"in_doubt"}
+
+
+def test_a_carried_out_row_that_was_set_aside_is_left_at_the_service(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    plan = at({1: Reply(body={"Id": 1, "PaidAmount": 9.0}), 2: status(400)})
+    with FaultyServer(plan) as server:
+        place = towards(workspace, server.url, concurrency=1)
+        deliver(place, write(tmp_path / "a.csv", line(1), line(2)))
+        aside = ChosenSends(states=("differs", "refused"))
+        resolve(place, 1, aside, SendDecision.ABANDON, by=None, reason="left as it is")
+    assert undo_and_tell(place, 1, by=None, reason="wrong month").left == {"EditPayment": 1}
 
 
 def planned(place: Workspace, lease: Any, table: Table = PAYMENT_GATEWAY) -> Any:

@@ -168,8 +168,10 @@ def count_states(connection: psycopg.Connection, batch_id: int) -> dict[str, dic
 def left_at_service(connection: psycopg.Connection, batch_id: int) -> dict[str, int]:
     """Operation -> rows of a batch that the service has, or may have."""
     rows = connection.execute(
-        "SELECT operation, count(*) FROM send WHERE batch_id = %s AND attempts > 0 "
-        "AND state IN ('acknowledged', 'differs', 'in_doubt', 'sending') GROUP BY 1 ORDER BY 1",
+        "SELECT operation, count(*) FROM send WHERE batch_id = %s AND (state = 'in_doubt' "
+        "OR attempts > 0 AND state IN ('acknowledged', 'differs', 'sending') "
+        "OR state = 'abandoned' AND (status BETWEEN 200 AND 299 OR echo IS NOT NULL)) "
+        "GROUP BY 1 ORDER BY 1",
         [batch_id],
     )
     return dict(rows.fetchall())
