@@ -9,11 +9,13 @@ import pytest
 
 from connectors.files.profile import DEFAULT
 from connectors.postgres.lease import hold_batch
+from connectors.postgres.ledger import State
 from connectors.postgres.push.lane import hold_lane
 from connectors.postgres.push.plan import plan_sends
 from connectors.postgres.push.restores import Restore, declare
 from connectors.postgres.push.sends import (
     SendDecision,
+    is_unsettled,
     left_at_service,
     waiting_batches,
 )
@@ -29,7 +31,7 @@ from schemas.field import Table
 from schemas.operations import PUSHES
 from schemas.tables import PAYMENT, PAYMENT_GATEWAY
 from tests.push.conftest import PUSHED, Copy, deliver, towards
-from tests.service.faulty_server import FaultyServer, Plan, Reply, at, status
+from tests.service.faulty_server import LOST, FaultyServer, Plan, Reply, at, status
 from tests.stages.payments import line, write
 
 STORIES: dict[str, tuple[str, Plan]] = {
@@ -203,6 +205,23 @@ def test_a_row_that_was_put_in_doubt_since_it_was_read_is_not_claimed(
         # Nothing was sent of them from here, and the service may have all of them.
         assert left_at_service(lane.lease.connection, 1) == {"AddPaymentGateway": ROWS}
     assert set(sent(1).values()) == {"in_doubt"}
+
+
+def test_what_was_overwritten_while_it_is_in_doubt_waits_for_no_push(
+    workspace: Workspace, sent: Any, tmp_path: Path
+) -> None:
+    """A host that honours the key is not sent the older body, so a push has nothing to do."""
+    with FaultyServer(at({1: LOST})) as server:
+        place = towards(workspace, server.url, concurrency=1)
+        deliver(place, gateways(tmp_path / "a.csv", range(1, 2), "https://n"))
+        import_delivery(place, [gateways(tmp_path / "b.csv", range(1, 2), "https://m")], DEFAULT)
+        place = towards(workspace, server.url, idempotent=True)
+        assert push_batch(place, 1).batch.state is State.COMPLETE_WITH_ERRORS
+        with workspace.database.connect() as connection:
+            assert waiting_batches(connection, server.url, repeatable=True) == []
+            assert not is_unsettled(connection, 1, repeatable=True)
+        assert sent(1) == {1: "in_doubt"}
+        assert len(server.requests) == 1
 
 
 def test_a_carried_out_row_that_was_set_aside_is_left_at_the_service(

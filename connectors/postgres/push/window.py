@@ -114,13 +114,17 @@ def supersede(lane: Lane, rows: Sequence[OutgoingWindow]) -> None:
     """Rows whose record a later batch has written: the newer body is sent, never this one.
 
     What was changed since it was read stays: an undo may have given the record back to the row.
+    One in doubt stays so, and is never sent once more by itself: nothing waits for it.
     """
     lock_sends(lane.lease.connection)
     lane.lease.connection.execute(
-        "UPDATE send x SET state = 'superseded', changed_at = now() "
+        "UPDATE send x SET state = replace(x.state, 'unsent', 'superseded'), "
+        "changed_at = CASE x.state WHEN 'unsent' THEN now() ELSE x.changed_at END, "
+        "own_key = CASE x.state WHEN 'unsent' THEN x.own_key ELSE FALSE END "
         "FROM unnest(%(numbers)s::bigint[], %(read)s::timestamptz[]) AS old(number, changed_at) "
         "WHERE x.batch_id = %(batch)s AND x.operation = %(operation)s "
-        "AND x.number = old.number AND x.state = 'unsent' AND x.changed_at = old.changed_at",
+        "AND x.number = old.number AND x.state IN ('unsent', 'in_doubt') "
+        "AND x.changed_at = old.changed_at",
         _lane_values(lane)
         | {
             "numbers": [row.request.number for row in rows],
