@@ -10,12 +10,18 @@ MOST_DIGITS = 9
 
 
 def retry_after(text: str | None, now: datetime) -> float | None:
-    """Seconds of a Retry-After header, given as seconds or as a date; None where there are none."""
-    if text is None:
-        return None
-    text = text.strip()
-    if text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS:
-        return float(text)
+    """Seconds of a Retry-After header, given as seconds or as a date; None where there are none.
+
+    Of several, one a line, the longest.
+    """
+    asked = (_seconds(line.strip(), now) for line in (text or "").split("\n"))
+    return max((one for one in asked if one is not None), default=None)
+
+
+def _seconds(text: str, now: datetime) -> float | None:
+    if text.isascii() and text.isdigit():
+        # What has more digits is longer than anybody waits.
+        return float(text if len(text) <= MOST_DIGITS else 10**MOST_DIGITS)
     try:
         moment = parsedate_to_datetime(text)
     except (ValueError, OverflowError):

@@ -13,6 +13,7 @@ import pytest
 
 from connectors.errors import PushHeld
 from connectors.files.profile import DEFAULT
+from connectors.postgres.push.count import note_window, windows_at_home
 from connectors.postgres.push.gate import MARKER, told_where_sent, why_held
 from connectors.postgres.push.sends import SendDecision
 from flows.ops.laptop import show_held
@@ -402,3 +403,10 @@ def test_a_run_that_dies_at_the_gate_holds_nobody(
             assert run(*place, "push", "1", CRASH_AT=step, **service).returncode < 0
         assert run(*place, "push", "1", **service).returncode == 0
         assert sorted(applied(server)) == list(range(1, ROWS + 1))
+
+
+def test_a_home_that_is_ahead_stays_so(tmp_path: Path) -> None:
+    """Whatever a run of an older database counts, the next gate sees that windows are missing."""
+    for count in (3, 5, 4):
+        note_window(tmp_path, "AddMessageTone", count)
+    assert windows_at_home(tmp_path) == {"AddMessageTone": 5}

@@ -27,7 +27,10 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
         ("soon", None),
         ("", None),
         ("٣", None),
-        ("9" * 30, None),
+        ("1234567890", 1e9),
+        ("9" * 30, 1e9),
+        ("5\n5", 5.0),
+        ("5\nFri, 02 Jan 2026 03:05:05 GMT\nsoon", 60.0),
         ("Fri, 99 Jan 2026 03:05:05 GMT", None),
     ],
 )

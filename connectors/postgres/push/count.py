@@ -33,11 +33,17 @@ def count_window(connection: psycopg.Connection, operation: str) -> int:
 
 
 def note_window(home: Path, operation: str, count: int) -> None:
-    """Write the count down at home before the first byte of the window leaves."""
+    """Write the count down at home before the first byte of the window leaves.
+
+    What is there and greater stays: the database lacks windows, and the next gate has to see it.
+    """
     path = home / f"{_PREFIX}{operation}{_SUFFIX}"
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
         try:
+            there = os.pread(descriptor, _DIGITS, 0)
+            if there.isdigit() and int(there) > count:
+                return
             if os.pwrite(descriptor, f"{count:0{_DIGITS}}".encode(), 0) < _DIGITS:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fdatasync(descriptor)
