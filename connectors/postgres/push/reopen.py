@@ -5,8 +5,6 @@ over it and was undone before. Whichever row sent that, the next push brings the
 row that sends the content anew, since what one of them sent another service does not have.
 """
 
-from collections.abc import Mapping
-
 import psycopg
 
 from connectors.postgres.ledger import batch_span
@@ -22,10 +20,7 @@ from schemas.operations import PUSHES
 
 def may_reopen(connection: psycopg.Connection, table: Table, batch_id: int) -> list[int]:
     """The batches of which the undo of a batch may let rows be sent again."""
-    rows = connection.execute(
-        f"{_owners(table)} SELECT DISTINCT batch_id FROM owner ORDER BY 1",
-        _values(connection, table, batch_id),
-    )
+    rows = _ask(connection, table, batch_id, "SELECT DISTINCT batch_id FROM owner ORDER BY 1")
     return [batch for (batch,) in rows]
 
 
@@ -38,10 +33,12 @@ def reopen_restored(connection: psycopg.Connection, table: Table, batch_id: int)
     """
     lock_sends(connection)
     # Looked for again: sends may have ended since they were looked at without the lock.
-    connection.execute(
-        f"""CREATE TEMP TABLE sends_reopened ON COMMIT DROP AS
-        {_owners(table)} SELECT * FROM owner""",
-        _values(connection, table, batch_id),
+    _ask(
+        connection,
+        table,
+        batch_id,
+        "SELECT * FROM owner",
+        into="CREATE TEMP TABLE sends_reopened ON COMMIT DROP AS",
     )
     keyed = PUSHES[table.name].keyed
     if keyed:
@@ -66,9 +63,21 @@ def reopen_restored(connection: psycopg.Connection, table: Table, batch_id: int)
     connection.execute("DROP TABLE sends_reopened")
 
 
-def _values(connection: psycopg.Connection, table: Table, batch_id: int) -> Mapping[str, object]:
+def _ask(
+    connection: psycopg.Connection, table: Table, batch_id: int, what: str, *, into: str = ""
+) -> psycopg.Cursor:
+    """Ask about `owner`, inside the open transaction."""
     operation = PUSHES[table.name].name
-    return batch_span(connection, batch_id) | {"operation": operation, "in_doubt": IN_DOUBT}
+    values = batch_span(connection, batch_id) | {"operation": operation, "in_doubt": IN_DOUBT}
+    overwritten = connection.execute(
+        f"SELECT FROM send x WHERE x.operation = %(operation)s AND {OVERWRITTEN} LIMIT 1", values
+    ).fetchone()
+    # No statistics tell how many they are; taken for one, each would be looked for in all rows.
+    loops = "on" if overwritten is None else "off"
+    connection.execute(f"SET LOCAL enable_nestloop = {loops}")
+    found = connection.execute(f"{into} {_owners(table)} {what}", values)
+    connection.execute("SET LOCAL enable_nestloop TO DEFAULT")
+    return found
 
 
 def _named(image: str) -> str:
@@ -110,8 +119,8 @@ def _owners(table: Table) -> str:
                 AND o.writer_record_number = n.newer_record AND {TWIN}
             JOIN batch b ON b.id = o.batch_id
             WHERE o.attempts > 0
-            UNION
-            SELECT n.extract_id, n.record_number, NULL FROM newer n
+        ), unknown AS (
+            SELECT DISTINCT n.extract_id, n.record_number FROM newer n
             JOIN doubtful d ON d.id = n.newer_extract
         ), restored AS (
             SELECT DISTINCT extract_id, record_number FROM newer
@@ -140,10 +149,11 @@ def _owners(table: Table) -> str:
             -- Asked once, first: there are next to none.
             WHERE EXISTS (SELECT FROM overwritten)
         ), owner AS (
-            SELECT f.*, EXISTS (SELECT FROM sent s
-                WHERE (s.extract_id, s.record_number) =
-                        (f.writer_extract_id, f.writer_record_number)
-                    AND coalesce(s.service, b.service) IS NOT DISTINCT FROM b.service
-            ) AS newer_sent
+            SELECT f.*, coalesce(s.extract_id, u.extract_id) IS NOT NULL AS newer_sent
             FROM found f JOIN batch b ON b.id = f.batch_id
+            LEFT JOIN sent s ON s.service = b.service
+                AND (s.extract_id, s.record_number) =
+                    (f.writer_extract_id, f.writer_record_number)
+            LEFT JOIN unknown u ON (u.extract_id, u.record_number) =
+                (f.writer_extract_id, f.writer_record_number)
         )"""
