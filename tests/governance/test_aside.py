@@ -138,6 +138,31 @@ def test_looser_rules_resolve_nothing(workspace: Workspace, tmp_path: Path) -> N
     assert ("AMOUNT", "2/7") not in states(back)
 
 
+def test_each_break_is_judged_once_more_by_the_rules_that_it_was_found_by(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """What older rules find of a break that newer ones found too does not keep it."""
+    strict = read_rules_text('name = "strict"\nreferences = []\n')
+    five = read_rules_text("""name = "five"
+references = []
+[[tolerance]]
+record = "payment"
+field = "PaidAmount"
+above = 5
+""")
+    large, small = ("AMOUNT", "1/7"), ("AMOUNT", "2/7")
+
+    deliver(workspace, tmp_path / "a", 1, 2)
+    change(workspace, """UPDATE payment SET "PaidAmount" = 18.5 WHERE "Id" = 1""")
+    change(workspace, """UPDATE payment SET "PaidAmount" = 11.5 WHERE "Id" = 2""")
+    assert states(run(workspace, strict)) == {large: "NEW", small: "NEW"}
+    assert states(run(workspace, five)) == {large: "OPEN", small: "WAIVED_BY_RULE"}
+    change(workspace, """UPDATE payment SET "PaidAmount" = 13.5 WHERE "Id" = 1""")
+    smaller = run(workspace, five)
+    assert states(smaller) == {small: "WAIVED_BY_RULE"}
+    assert smaller.report.cover.verdict == "RECONCILED_WITH_ACCEPTED"
+
+
 def test_changed_rules_are_on_page_one_and_accepted_by_name(
     workspace: Workspace, tmp_path: Path
 ) -> None:

@@ -60,7 +60,8 @@ class Gone:
     batches: Collection[int] = ()
     """Those that this run is about."""
     found_then: Mapping[str, Iterable[str]] = field(default_factory=dict)
-    """Ids found by other rules (hash -> ids) on the same sources; unknown rules are not in it."""
+    """Ids found by other rules (hash -> ids) on the same sources; unknown rules are not in it. What
+    some rules find says nothing of a break that was found by others."""
     apart: pl.DataFrame | None = None
     """Record and key of the records that stand apart, dated after the day of the run."""
     doubted: pl.Series | None = None
@@ -141,10 +142,9 @@ def set_aside(
         there.unique(), on=["record", "own"], how="left", maintain_order="left"
     ).with_columns(pl.col("there").fill_null(value=False))
     other_rules = pl.col("looked_rules").is_not_null() & (pl.col("looked_rules") != own_rules)
-    found = [one for ids in gone.found_then.values() for one in ids]
     after = _about_records(gone.breaks, gone.apart)
     unsure = pl.Series([], dtype=pl.String) if gone.doubted is None else gone.doubted
-    still = pl.col("id").is_in(pl.Series(found, dtype=pl.String).implode())
+    still = pl.col("id").is_in(_found_then(gone).implode())
     unknown = other_rules & ~pl.col("looked_rules").is_in(list(gone.found_then))
     within = pl.col("code").is_in(_limits(rules))
     waived = other_rules & still & (pl.col("tolerance").is_not_null() | within)
@@ -181,6 +181,19 @@ def set_aside(
         pl.when(by_rules).then(pl.lit(RULES)).when(is_aside).then(pl.lit(SOURCE)).alias("aside_by"),
         "aside_because",
     ).select(list(CHANGED))
+
+
+def _found_then(gone: Gone) -> pl.Series:
+    """Ids of the breaks that are found by those rules by which each was found last."""
+    schema = {"looked_rules": pl.String(), "id": pl.String()}
+    found = [
+        pl.DataFrame({"id": list(ids)}, schema={"id": pl.String()}).select(
+            pl.lit(of).alias("looked_rules"), "id"
+        )
+        for of, ids in gone.found_then.items()
+    ]
+    pairs = pl.concat([pl.DataFrame(schema=schema), *found])
+    return gone.breaks.join(pairs, on=list(schema), how="semi")["id"]
 
 
 def _about_records(gone: pl.DataFrame, records: pl.DataFrame | None) -> pl.Series:
