@@ -58,6 +58,10 @@ RECORDS: list[tuple[str, Any, dict[str, Any], dict[str, Any]]] = [
     ("0.1 + 0.2 and 0.3 as rates", CURRENCY_RATE, {"ExchangeRate": 0.3},
      {"ExchangeRate": 0.1 + 0.2}),
     ("64-bit numbers that differ by 1", PAYMENT, {"DebtsId": 2**53}, {"DebtsId": 2**53 + 1}),
+    # What reads as two numbers of opposite signs that no column could subtract.
+    ("a sign of a huge rate", CURRENCY_RATE, {"ExchangeRate": 9e19}, {"ExchangeRate": -9e19}),
+    ("a sign before digits", INVOICE_FILE, {"InvoiceUrl": f"{9 * 10**19}"},
+     {"InvoiceUrl": f"-{9 * 10**19}"}),
     ("a microsecond", PAYMENT, {}, {"PaymentDate": DAY + timedelta(microseconds=1)}),
 ]  # fmt: skip
 

@@ -59,14 +59,15 @@ def _amount(table: Table, about: pl.DataFrame, facts: Mapping[str, pl.Expr]) -> 
         facts.get(name, pl.lit(None)).cast(BREAK_SCHEMA[name])
         for name in ("code", "field", "expected", "found", "delta", f"delta{BEYOND}")
     )
-    # An amount that is not there is none, and an echo has no delta: their texts tell it.
-    read = [side.cast(AMOUNT, strict=False) for side in (expected, found)]
+    differs = field.is_in(table.amounts) & code.is_in(_DIFFERENCES)
+    # An amount that is not there is none, and an echo has no delta: their texts tell it. A column
+    # is subtracted in all of its rows, so what is too large for it is no number before that.
+    sides = [pl.when(differs).then(side) for side in (expected, found)]
+    read = [_held(side.cast(AMOUNT, strict=False)) for side in sides]
     unread = pl.any_horizontal(
-        side.is_not_null() & (number.is_null() | (number.abs() >= _LARGE))
-        for side, number in zip((expected, found), read, strict=True)
+        side.is_not_null() & number.is_null() for side, number in zip(sides, read, strict=True)
     )
     told = pl.when(~unread).then(read[1].fill_null(0) - read[0].fill_null(0))
-    differs = field.is_in(table.amounts) & code.is_in(_DIFFERENCES)
     differences = pl.coalesce(delta, told).abs(), unsigned(beyond)
     return {
         name: pl.when(differs).then(difference).when(~code.is_in(_NO_MONEY)).then(whole)
@@ -74,6 +75,11 @@ def _amount(table: Table, about: pl.DataFrame, facts: Mapping[str, pl.Expr]) -> 
             ("amount", f"amount{BEYOND}"), differences, _money_of(table, about), strict=True
         )
     }
+
+
+def _held(number: pl.Expr) -> pl.Expr:
+    """A number of which the difference to another one can be held; null elsewhere."""
+    return pl.when(number.abs() < _LARGE).then(number)
 
 
 def _money_of(table: Table, about: pl.DataFrame) -> list[pl.Expr]:
