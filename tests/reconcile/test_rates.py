@@ -134,6 +134,28 @@ def test_rates_among_themselves(
     assert found == ([(code, key)] if code else [])
 
 
+@pytest.mark.parametrize(
+    ("rates", "words"),
+    [
+        ([rate(5, 4, 1e200, **between(1, 2)), rate(6, 4, 1e200, **between(2, 3)),
+          rate(7, 4, 1e-200, **between(1, 3))], ("1e+600", "open triangles: 1; ")),
+        ([rate(5, 4, 1e-200, **between(1, 2)), rate(6, 4, 1e-200, **between(2, 3)),
+          rate(7, 4, 1e200, **between(1, 3))], ("1e-600", "open triangles: 1; ")),
+        ([rate(5, 4, 1e-300), rate(6, 5, 1e300)], ("1e+300", "1e+602 % since ")),
+        ([rate(5, 4, 1.0), rate(6, 5, 1.25)], ("1.25", "25.0 % since ")),
+        ([rate(5, 4, 2.0, **between(1, 2)), rate(6, 4, 3.0, **between(2, 3)),
+          rate(7, 4, 7.0, **between(1, 3))], ("0.857142857", "open triangles: 1; ")),
+    ],
+)  # fmt: skip
+def test_how_far_rates_are_apart_is_told_whatever_their_size(
+    rates: list[dict[str, Any]], words: tuple[str, str]
+) -> None:
+    """What no double holds is no fault, and neither nothing nor infinite."""
+    ((found, note),) = judged([], rates).breaks.select("found", "note").iter_rows()
+    assert found == words[0]
+    assert note.startswith(words[1])
+
+
 def test_a_rate_of_another_tenant_is_told_and_the_tenants_that_meet_once() -> None:
     payments = [paid(Id=1), paid(Id=2)]
     annex = judged(payments, [rate(5, 4, TenantsId=2)])

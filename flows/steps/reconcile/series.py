@@ -4,7 +4,7 @@ Bounds are judged on exact fractions: doubles only find the candidates.
 """
 
 from datetime import date, timedelta
-from decimal import Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 
 import polars as pl
@@ -20,6 +20,8 @@ from schemas.tables import CURRENCY_RATE
 RECORD = CURRENCY_RATE.name
 _SLACK = 1e-9
 """By how much doubles may miss a bound: candidates are taken this much wider."""
+_NINE = Context(prec=9)
+"""Nine digits, with exponents far beyond those of products of doubles."""
 
 
 def reconcile_series(rates: pl.DataFrame, rules: Rules) -> pl.DataFrame:
@@ -193,7 +195,7 @@ def _open_triangles(sides: pl.DataFrame, bound: Decimal) -> pl.DataFrame:
             strict=True,
         )
     ]
-    shown = [f"{float(product):.9g}" for product in products]
+    shown = [_nine_digits(product) for product in products]
     return near.with_columns(
         pl.Series("product", shown, pl.String),
         joined(pl.col("id_ab"), pl.col("id_bc"), pl.col("id_ac"), by=", ").alias("others"),
@@ -229,14 +231,26 @@ def _jumps(sound: pl.DataFrame, percent: Decimal) -> pl.DataFrame:
         for now, last, first in wide.select(rate, before, earlier).iter_rows()
     ]
     rows = wide.filter(pl.Series(told, dtype=pl.Boolean))
+    change = (rate / before - 1) * 100
+    exactly = [
+        _nine_digits((Fraction(exact(now)) / Fraction(exact(last)) - 1) * 100)
+        for now, last in rows.select(rate, before).iter_rows()
+    ]
+    shown = pl.when(change.is_finite()).then(change.round(2).cast(pl.String)).otherwise("exactly")
     return _rate_break(
         "RATE_JUMP",
-        rows,
+        rows.with_columns(pl.Series("exactly", exactly, pl.String)),
         "ExchangeRate",
         expected=rate_text(before),
         found=rate_text(rate),
-        note=pl.format("{} % since {}", ((rate / before - 1) * 100).round(2), "day_before"),
+        note=pl.format("{} % since {}", shown, "day_before"),
     )
+
+
+def _nine_digits(number: Fraction) -> str:
+    """A number by nine digits at most: as a double it may be infinite, or nothing."""
+    told = _NINE.divide(Decimal(number.numerator), Decimal(number.denominator)).normalize(_NINE)
+    return format(told, "f" if -5 < told.adjusted() < _NINE.prec else "e")
 
 
 def _beyond(now: float, before: float, share: Fraction) -> bool:
