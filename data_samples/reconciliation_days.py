@@ -238,8 +238,8 @@ REFUSED_ROWS = (
 """A decimal comma, and one key with two amounts."""
 REFUSED_BREAKS = (
     pay("REJECTED", 61),
-    pay("DUPLICATE", 62),
-    Planted("DUPLICATE", "payment", "1062/7#2"),
+    Planted("DUPLICATE", "payment", "1062/7#1:payments.csv:54"),
+    Planted("DUPLICATE", "payment", "1062/7#1:payments.csv:55"),
 )
 
 

@@ -3,17 +3,13 @@
 from collections.abc import Iterable
 
 from reconciliation_base import EUR, GBP, USD, Invoice, Payment, Rate, invoice_of, rate_id
-from reconciliation_days import Day, cells, monday
+from reconciliation_days import REFUSED_BREAKS, Day, cells, monday
 from reconciliation_plants import Planted, detail, pay
 from reconciliation_service import changed_send
 
 MONDAY = monday()
 
-CURED_AT_SOURCE = (
-    pay("REJECTED", 61),
-    pay("DUPLICATE", 62),
-    Planted("DUPLICATE", "payment", "1062/7#2"),
-)
+CURED_AT_SOURCE = REFUSED_BREAKS
 """By the correction pack of Monday's report, edited and delivered on Tuesday."""
 CURED_IN_TARGET = (
     pay("AMOUNT", 21, "PaidAmount", "0.01"),

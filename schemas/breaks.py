@@ -119,6 +119,11 @@ _batch = partial(BreakCode, group=BreakClass.BATCH)
 _governance = partial(BreakCode, group=BreakClass.GOVERNANCE)
 
 
+TOLD_APART = r"#[0-9]+(:.+:[0-9]+)?(#[0-9]+)?$"
+"""What is behind the key of a break where several read alike: where its row was delivered, or a
+number."""
+
+
 def _by_code(*codes: BreakCode) -> dict[str, BreakCode]:
     assert len({code.code for code in codes}) == len(codes)
     return {code.code: code for code in codes}

@@ -13,6 +13,7 @@ import psycopg
 from psycopg.rows import class_row, dict_row
 
 from connectors.postgres.corrections import DeliveredPlace, place_of
+from schemas.breaks import TOLD_APART
 from schemas.derived.sql_names import SCHEMA, TARGET_NAMES, key_columns, staged_name
 from schemas.derived.views import SHOWN, joined, json_expression, quoted
 from schemas.field import Table
@@ -67,7 +68,7 @@ def key_of(table: Table, key: str | None) -> dict[str, int] | None:
     What is short of a part may be the number of something else, such as of a debt.
     """
     names = key_columns(table)
-    parts = re.sub(r"#\d+$", "", key or "").split("/")
+    parts = re.sub(TOLD_APART, "", key or "").split("/")
     if names != table.key or not all(re.fullmatch(r"-?\d{1,19}", part) for part in parts):
         return None
     return dict(zip(names, map(int, parts), strict=True)) if len(parts) == len(names) else None

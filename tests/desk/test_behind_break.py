@@ -78,7 +78,7 @@ def test_a_record_that_can_hold_a_secret_is_not_quoted(
     file.write_text(f"{GATEWAYS}\n7,1,pay,{SECRET},u,r\n")
     import_delivery(workspace, [str(file)], DEFAULT)
     place = {"file": file.name, "line": 2, "batch_id": 1}
-    one = found("gateways.csv:1", code="REJECTED", record="payment_gateway", field="", **place)
+    one = found("1:gateways.csv:1", code="REJECTED", record="payment_gateway", field="", **place)
     run = reconcile(workspace, one)
     page = browser().open(f"/runs/{run.id}/breaks/{ids(one)[0]}")
     assert page.status == 200
@@ -103,10 +103,11 @@ def test_a_role_that_loads_nothing_is_shown_what_it_may_read(
     [
         ("12/7", {"Id": 12, "TenantsId": 7}),
         ("12/7#2", {"Id": 12, "TenantsId": 7}),
+        ("12/7#6:b.csv:2", {"Id": 12, "TenantsId": 7}),
         ("-3/7", {"Id": -3, "TenantsId": 7}),
         ("12", None),  # The number of a debt, perhaps.
         ("/9", None),
-        ("payments.csv:3", None),
+        ("6:payments.csv:3", None),
         ("1/2/3", None),
         (None, None),
     ],

@@ -189,7 +189,7 @@ def test_a_newer_extract_row_means_the_source() -> None:
 
 
 def test_a_key_that_ends_like_a_number_of_ours_is_whole() -> None:
-    keys = ["7/3/tone #1", "7/3/tone", "7/3/tone#2", "7/3/other#2"]
+    keys = ["7/3/tone #1", "7/3/tone", "7/3/tone#2", "7/3/other#2", "7/3/other#4:b.csv:3"]
     breaks = pl.concat(found(key, batch_id=4) for key in keys)
     before = carry(breaks, nothing_before(), NOBODY, changed(), DAY)
     newest = pl.DataFrame(
@@ -202,7 +202,8 @@ def test_a_key_that_ends_like_a_number_of_ours_is_whole() -> None:
     )
     sides = resolved_sides(before, newest).join(before, on="id").select("key", "side")
     assert dict(sides.iter_rows()) == {
-        "7/3/tone #1": "E", "7/3/tone": "D", "7/3/tone#2": "D", "7/3/other#2": "E"
+        "7/3/tone #1": "E", "7/3/tone": "D", "7/3/tone#2": "D", "7/3/other#2": "E",
+        "7/3/other#4:b.csv:3": "E",
     }  # fmt: skip
 
 

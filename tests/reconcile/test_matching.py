@@ -227,7 +227,33 @@ def test_equal_rows_of_one_batch_are_one_record_and_unequal_ones_are_none() -> N
     unequal = extract(PAYMENT, {}, {"DebtsId": 71})
     result = matched(PAYMENT, unequal, database(PAYMENT, {}))
     assert statuses(result) == ["DUPLICATE", "DUPLICATE", "MISSING_IN_EXTRACT"]
-    assert told(result)[:2] == [("DUPLICATE", "1/1", "", "E"), ("DUPLICATE", "1/1#2", "", "E")]
+    assert told(result)[:2] == [
+        ("DUPLICATE", "1/1#1:a.csv:1", "", "E"),
+        ("DUPLICATE", "1/1#1:a.csv:2", "", "E"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "names"),
+    [
+        ({"Id": None}, ["1:a.csv:1", "2:a.csv:1"]),
+        ({"Id": None, "TenantsId": None}, ["1:a.csv:1", "2:a.csv:1"]),
+        ({"Id": 5}, ["5/1#1:a.csv:1", "5/1#2:a.csv:1"]),
+    ],
+)
+def test_what_a_break_is_about_does_not_hang_on_the_breaks_beside_it(
+    key: dict[str, Any], names: list[str]
+) -> None:
+    """Two rejected rows that read alike, of files of two days with one name."""
+    day = {"state": "rejected", **key}
+    rows = [{**day, "PaidAmount": Decimal(100)}, {**day, "PaidAmount": Decimal(240)}]
+    one, other = rows[0], {**rows[1], "batch_id": 2, "extract_id": 2, "row": 1}
+    both = matched(PAYMENT, extract(PAYMENT, one, other), database(PAYMENT))
+    assert both.breaks["key"].to_list() == names
+    corrected = extract(PAYMENT, {**one, "state": "corrected"}, other)
+    left = matched(PAYMENT, corrected, database(PAYMENT)).breaks
+    # A record that is told by its key alone once it is alone is none of the two.
+    assert left["key"].to_list() == (["5/1"] if key.get("Id") else [names[1]])
 
 
 def test_a_target_that_has_a_key_twice_is_paired_once() -> None:
@@ -242,9 +268,9 @@ def test_a_record_without_its_key_is_reported() -> None:
     result = matched(PAYMENT, rows, database(PAYMENT, {"Id": None}))
     assert statuses(result) == ["UNKNOWN"] * 4
     assert told(result) == [
-        ("KEY_MISSING", "/1", "", "E"),
-        ("KEY_MISSING", "1/", "", "E"),
-        ("KEY_MISSING", "a.csv:3", "", "E"),
+        ("KEY_MISSING", "1:a.csv:1", "", "E"),
+        ("KEY_MISSING", "1:a.csv:2", "", "E"),
+        ("KEY_MISSING", "1:a.csv:3", "", "E"),
         ("KEY_MISSING", "/1", "", "D"),
     ]
 

@@ -203,12 +203,12 @@ def test_the_debt_of_a_payment_is_looked_up() -> None:
     )
     found = breaks(
         ("AMOUNT", "1/7", PAID, "1"),
-        ("AMOUNT", "2/7#2", PAID, "1"),
+        ("AMOUNT", "2/7#6:b.csv:2", PAID, "1"),
         ("AMOUNT", "3/7", PAID, "1"),
         ("INV_NONE", "2", "DebtsId", "1"),
-        ("KEY_MISSING", "a.csv:1", WHOLE, None),
+        ("KEY_MISSING", "5:a.csv:1", WHOLE, None),
     )
     told = dict(of_debts(found, [held(payments)]).select("key", "debt").iter_rows())
     default = DEFAULTS[PAYMENT.name]["DebtsId"]
-    assert told == {"1/7": default, "2/7#2": 71, "3/7": None, "2": None, "a.csv:1": None}
+    assert told == {"1/7": default, "2/7#6:b.csv:2": 71, "3/7": None, "2": None, "5:a.csv:1": None}
     assert of_debts(found.clear(), [held(payments)]).is_empty()

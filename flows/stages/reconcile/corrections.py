@@ -28,6 +28,7 @@ from flows.stages.rows.texts import RowTexts
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.carried_states import is_open
+from flows.steps.breaks.frame import without_number
 from flows.steps.breaks.match_breaks import line_key
 from flows.steps.frames.parts import Load, PartedRows, columns_of, parts_of
 from schemas.breaks import BREAKS, BreakClass
@@ -182,7 +183,7 @@ def _of_records(table: Table, loads: Sequence[Load], rows: pl.DataFrame) -> pl.D
     told = []
     for (part,), some in rows.group_by("part"):
         of = line_key(table, loads[int(str(part))]()[some["at"]])
-        same = some["key"].str.replace(r"#\d+$", "") == of
+        same = some.select(without_number(pl.col("key"))).to_series() == of
         told.append(some.with_columns(same.alias("same")))
     both = pl.concat(told)
     return both.filter(pl.col("same") | ~pl.col("same").any().over("id")).drop("same")

@@ -14,6 +14,7 @@ from datetime import date
 import polars as pl
 
 from flows.steps.breaks.carried_states import RULES, SOURCE
+from flows.steps.breaks.frame import without_number
 from flows.steps.breaks.lifecycle import CHANGED
 from flows.steps.breaks.make import about_one_record
 from flows.steps.frames.sources import Sources
@@ -102,7 +103,7 @@ def with_own(breaks: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     a number of ours is whole as it is.
     """
     there = known.select("record", "key").unique().with_columns(__whole=True)
-    number = pl.col("key").str.replace("#[0-9]+$", "")
+    number = without_number(pl.col("key"))
     return (
         breaks.join(there, on=["record", "key"], how="left", maintain_order="left")
         .with_columns(pl.when("__whole").then("key").otherwise(number).alias("own"))

@@ -141,7 +141,7 @@ def moments(breaks: pl.DataFrame, extract: Mapping[str, pl.DataFrame]) -> pl.Dat
             .select(pl.col("file").cast(WORD), "line")
             .unique()
         )
-        told = {*table.identity, table.version, "file", "line", "row", "state"}
+        told = {*table.identity, table.version, "file", "line", "row", "batch_id", "state"}
         at = pl.col(table.version).dt.replace_time_zone(None).alias("at")
         for load in parts_of(extract, record) if places.height else ():
             rows = columns_of(load, told).join(places, on=["file", "line"], how="semi")

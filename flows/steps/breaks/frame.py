@@ -8,6 +8,7 @@ import polars as pl
 
 from flows.steps.frames.light import light
 from flows.steps.frames.parts import Load, columns_of, held, own_name
+from schemas.breaks import TOLD_APART
 from schemas.frame_types import AMOUNT
 
 BREAK_SCHEMA: dict[str, pl.DataType] = {
@@ -51,27 +52,42 @@ def no_breaks() -> pl.DataFrame:
     return pl.DataFrame(schema=BREAK_SCHEMA)
 
 
-def numbered(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """All breaks, those that read alike told apart by a number behind their key.
+PLACE_OF = "__place"
+"""Where the row was delivered that a break is about, in frames of which `numbered` makes one."""
 
-    Two identical records without a key are two breaks, and each keeps its id from run to run.
+
+def without_number(key: pl.Expr) -> pl.Expr:
+    """Keys without what tells those apart that read alike."""
+    return key.str.replace(TOLD_APART, "")
+
+
+def numbered(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """All breaks, those that read alike told apart by what is put behind their key.
+
+    That is where the row of each was delivered: which of them are still there must not decide which
+    of them a break is, for what was decided about it. Records that are equal in all they say, and
+    have no place, are told apart by a number.
     """
-    breaks = pl.concat(frames)
+    breaks = pl.concat([pl.DataFrame(schema=BREAK_SCHEMA), *frames], how="diagonal")
     alike = [pl.col(name).fill_null("") if name != "tenant" else name for name in IDENTITY]
     if not breaks.select(alike).is_duplicated().any():
-        return breaks
+        return breaks.select(list(BREAK_SCHEMA))
+    if PLACE_OF in breaks.columns:
+        several = pl.struct(alike).is_duplicated() & pl.col(PLACE_OF).is_not_null()
+        placed = pl.concat_str("key", pl.lit("#"), PLACE_OF)
+        breaks = breaks.with_columns(pl.when(several).then(placed).otherwise("key").alias("key"))
     # The order rows come in must not decide which of them is the second.
-    place = ["batch_id", "file", "line", "amount", "expected", "found"]
+    order = ["batch_id", "file", "line", "amount", "expected", "found"]
     again = pl.int_range(pl.len(), dtype=pl.Int64).over(alike)
     told = pl.concat_str("key", pl.lit("#"), (pl.col("__again") + 1).cast(pl.String))
     return (
         breaks.lazy()
         .with_row_index("__nth")
-        .sort(place, nulls_last=True, maintain_order=True)
+        .sort(order, nulls_last=True, maintain_order=True)
         .with_columns(again.alias("__again"))
         .sort("__nth")
         .with_columns(pl.when(pl.col("__again") > 0).then(told).otherwise("key").alias("key"))
-        .drop("__nth", "__again")
+        .select(list(BREAK_SCHEMA))
         .collect()
     )
 

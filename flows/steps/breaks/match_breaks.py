@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from flows.steps.breaks.frame import BREAK_SCHEMA, no_breaks
+from flows.steps.breaks.frame import BREAK_SCHEMA, PLACE_OF, no_breaks
 from flows.steps.breaks.make import joined, key_text, make_breaks
 from flows.steps.frames.beyond import beside, unsigned
 from flows.steps.frames.statuses import EXPECTED, FOUND, Lines
@@ -37,10 +37,12 @@ def line_breaks(
     if findings.is_empty():
         return no_breaks()
     about = lines[findings["row"]]
+    # Records of a kind without a key are what they say: of equal ones none is another one.
+    place = [_place().alias(PLACE_OF)] if table.key else []
     facts = {name: pl.lit(findings[name]) for name in findings.columns if name in BREAK_SCHEMA}
     facts |= {name: pl.lit(value) for name, value in columns.items()}
     facts |= _amount(table, about, facts)
-    return make_breaks(
+    told = make_breaks(
         facts.pop("code"),
         table.name,
         about,
@@ -51,6 +53,8 @@ def line_breaks(
         date=pl.col("date"),
         **facts,
     )
+    there = pl.col("file").is_not_null()
+    return told.hstack(about.select(pl.when(there).then(one) for one in place))
 
 
 def _amount(table: Table, about: pl.DataFrame, facts: Mapping[str, pl.Expr]) -> dict[str, pl.Expr]:
@@ -97,13 +101,21 @@ def _money_of(table: Table, about: pl.DataFrame) -> list[pl.Expr]:
 
 
 def line_key(table: Table, lines: pl.DataFrame) -> pl.Series:
-    """`key_text` of each line; where it has no key at all, the place it was delivered at.
+    """`key_text` of each line; where a part of its key is missing, the place it was delivered at.
 
-    So it is for a row in error of a record kind with secrets: one may have slipped into its key.
+    Two rows that lack the same part are two records, and what is said of one must not be taken for
+    the other. Of a row in error of a record kind with secrets one may have slipped into its key.
     """
     nameless = pl.all_horizontal(pl.col(name).is_null() for name in table.identity)
+    if table.key:
+        delivered = pl.col("file").cast(pl.String).fill_null("") != ""
+        nameless |= delivered & pl.any_horizontal(pl.col(name).is_null() for name in table.key)
     if table.unquotable and "state" in lines.columns:
         nameless |= pl.col("state").is_in(ERRORS).fill_null(value=False)
-    place = joined(pl.col("file"), pl.col("row"), by=":")
-    key = pl.when(nameless).then(place).otherwise(key_text(table))
+    key = pl.when(nameless).then(_place()).otherwise(key_text(table))
     return lines.select(key.alias("key")).to_series()
+
+
+def _place() -> pl.Expr:
+    """Batch, file and row of a line: files of every day have the same names."""
+    return joined(pl.col("batch_id"), pl.col("file"), pl.col("row"), by=":")
