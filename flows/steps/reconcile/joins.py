@@ -18,6 +18,7 @@ from flows.steps.reconcile.batches import BatchLine, reconcile_batches
 from flows.steps.reconcile.cut_off import Cut
 from flows.steps.reconcile.debt_ranges import reconcile_all_debts
 from flows.steps.reconcile.debts import DebtLine
+from flows.steps.reconcile.left_out import LeftOut, left_out
 from flows.steps.reconcile.order import in_order
 from flows.steps.reconcile.plans import of_plans, reconcile_plans
 from flows.steps.reconcile.rates import reconcile_rates
@@ -85,7 +86,8 @@ def reconcile_sources(
         _match(EXTRACTS[record], sources, rules, as_of, service=service, keep=keep)
         for record in records
     ]
-    rated, planned, debts = _between(sources, rules, as_of, cut, keep)
+    out = left_out(sources, rules)
+    rated, planned, debts = _between(sources, rules, as_of, cut, out, keep)
     asked = rules.references
     batches: Annex[BatchLine] = Annex()
     sent = sources.extract.get(INSERT_BATCH_DATA.name)
@@ -101,13 +103,15 @@ def reconcile_sources(
         rules,
     )
     changed, unheld = _changed(sources, cut)
+    changed = out.unjudged(changed)
     late = [
         late_arrivals(EXTRACTS[record], signed, load(), sources.approved)
         for record, signed in sources.signed.items()
         for load in (parts_of(sources.database, record) if sources.approved else ())
     ]
     annexes = (rated, planned, debts, batches, tolerances)
-    others = (*(annex.breaks for annex in annexes), changed, *late)
+    found = (*(annex.breaks for annex in annexes), *late)
+    others = (*(out.unjudged(one) for one in found), changed)
     breaks = gather_parts(
         [
             *(load for each in matched for load in each.breaks),
@@ -178,18 +182,29 @@ def _with_debts(breaks: pl.DataFrame, sources: Sources) -> pl.DataFrame:
 
 def joined_break_ids(sources: Sources, rules: Rules, as_of: date, cut: Cut) -> pl.Series:
     """The ids of the breaks of records that are held against others: rates, plans and documents."""
-    return gather([annex.every_break() for annex in _between(sources, rules, as_of, cut)])["id"]
+    out = left_out(sources, rules)
+    annexes = _between(sources, rules, as_of, cut, out)
+    return gather([out.unjudged(annex.every_break()) for annex in annexes])["id"]
 
 
 def _between(
-    sources: Sources, rules: Rules, as_of: date, cut: Cut, keep: Keep | None = None
+    sources: Sources,
+    rules: Rules,
+    as_of: date,
+    cut: Cut,
+    out: LeftOut,
+    keep: Keep | None = None,
 ) -> tuple[Annex[RateLine], PlanAnnex, Annex[DebtLine]]:
-    payments = _target_parts(PAYMENT, sources)
+    every = _target_parts(PAYMENT, sources)
+    payments = out.without(PAYMENT.name, every)
     places = sources.extract
     asked = rules.references
     rated: Annex[RateLine] = Annex()
     if "rates" in asked:
-        rates, later = (_target(CURRENCY_RATE, of) for of in (sources, cut.after))
+        rated_by = _target_parts(CURRENCY_RATE, sources)
+        rates = whole(out.without(CURRENCY_RATE.name, rated_by))
+        unjudged = [load() for load in out.only(CURRENCY_RATE.name, rated_by)]
+        later = pl.concat([_target(CURRENCY_RATE, cut.after), *unjudged], how="diagonal")
         rated = reconcile_rates(
             payments,
             in_order(CURRENCY_RATE, rates),
@@ -198,7 +213,9 @@ def _between(
             in_order(CURRENCY_RATE, later) if later.height else None,
         )
     planned = PlanAnnex()
-    details, later_ones = (_target(PAYMENT_PLAN_DETAIL, of) for of in (sources, cut.after))
+    details, later_ones = (
+        out.details(_target(PAYMENT_PLAN_DETAIL, of), every) for of in (sources, cut.after)
+    )
     if "plans" in asked and details.height + later_ones.height:
         paid_later = _target(PAYMENT, cut.after)
         named = pl.concat([details["PaymentsId"], later_ones["PaymentsId"]])
@@ -211,7 +228,7 @@ def _between(
             later_details=in_order(PAYMENT_PLAN_DETAIL, later_ones) if later_ones.height else None,
             later_payments=paid_later if paid_later.height else None,
         )
-    invoices = _target_parts(INVOICE_FILE, sources)
+    invoices = out.files(_target_parts(INVOICE_FILE, sources), every)
     debts = reconcile_all_debts(payments, planned, invoices, rules, places, keep or held)
     return rated, planned, debts
 

@@ -1,0 +1,134 @@
+"""Records of the target that an exclusion of the rules leaves out: known, and never judged.
+
+Others may refer to them, so a rate that is left out is not missing. What belongs to a payment that
+is left out goes with it: the details of its plan, and the invoice files of a debt that nothing else
+was paid for.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import polars as pl
+
+from flows.steps.breaks.aside import with_own
+from flows.steps.breaks.match_breaks import line_key
+from flows.steps.frames.parts import Load, columns_of, filtered, parts_of
+from flows.steps.frames.sources import LINEAGE, PLACE, Sources, complete, record_schema
+from flows.steps.frames.statuses import STATUS
+from flows.steps.match.pairing import key_frame, keyless, pair
+from flows.steps.reconcile.eligibility import excluded, standing
+from flows.steps.rules.rules import Rules
+from schemas.field import Table
+from schemas.frame_types import WORD
+from schemas.tables import EXTRACTS, INSERT_BATCH_DATA, PAYMENT
+
+_DEBT = ["TenantsId", "DebtsId"]
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What the rules leave out of the target."""
+
+    rows: Mapping[str, Sequence[pl.Series]] = field(default_factory=dict)
+    """Record kind -> which rows of each part; no kind of which nothing is left out."""
+    keys: pl.DataFrame = field(
+        default_factory=lambda: pl.DataFrame(schema={"record": pl.String, "key": pl.String})
+    )
+    """The records, as breaks name them."""
+
+    def without(self, record: str, loads: Sequence[Load]) -> Sequence[Load]:
+        """The parts of a kind without them."""
+        return self._some(record, loads, inside=False)
+
+    def only(self, record: str, loads: Sequence[Load]) -> Sequence[Load]:
+        """The parts of a kind with nothing else; none where it has none of them."""
+        return self._some(record, loads, inside=True) if record in self.rows else ()
+
+    def _some(self, record: str, loads: Sequence[Load], *, inside: bool) -> Sequence[Load]:
+        if record not in self.rows:
+            return loads
+        pairs = zip(loads, self.rows[record], strict=True)
+        return [filtered(load, rows if inside else ~rows) for load, rows in pairs]
+
+    def unjudged(self, breaks: pl.DataFrame) -> pl.DataFrame:
+        """Breaks without those that are about them."""
+        if not self.rows or breaks.is_empty():
+            return breaks
+        own = self.keys.rename({"key": "own"})
+        told = with_own(breaks, self.keys)
+        return told.join(own, on=["record", "own"], how="anti", maintain_order="left").drop("own")
+
+    def payments(self, loads: Sequence[Load], names: Sequence[str]) -> pl.DataFrame | None:
+        """What payments that are left out name, and no other one; `loads` are all of them."""
+        out = self.only(PAYMENT.name, loads)
+        if not out:
+            return None
+        named = pl.concat(columns_of(load, names).select(names) for load in out).unique()
+        for load in self.without(PAYMENT.name, loads):
+            named = named.join(columns_of(load, names), on=names, how="anti", nulls_equal=True)
+        return named.drop_nulls()
+
+    def files(self, invoices: Sequence[Load], payments: Sequence[Load]) -> Sequence[Load]:
+        """Invoice files but those of debts that nothing else was paid for."""
+        debts = self.payments(payments, _DEBT)
+        if debts is None or debts.is_empty():
+            return invoices
+        return [partial(_but, load, debts) for load in invoices]
+
+    def details(self, details: pl.DataFrame, payments: Sequence[Load]) -> pl.DataFrame:
+        """Plan details but those that name a payment that is left out."""
+        numbers = self.payments(payments, ["Id"])
+        if numbers is None:
+            return details
+        out = pl.col("PaymentsId").cast(pl.Int64).is_in(numbers["Id"].implode())
+        return details.filter(~out.fill_null(value=False))
+
+
+def left_out(sources: Sources, rules: Rules) -> LeftOut:
+    """What the exclusions leave out of each kind they name."""
+    asked = {exclusion.record for exclusion in rules.exclusions} & EXTRACTS.keys()
+    rows, keys = {}, [LeftOut().keys]
+    for record in sorted(asked - {INSERT_BATCH_DATA.name}):
+        table, masks = EXTRACTS[record], []
+        if not any(parts_of(side, record) for side in (sources.database, sources.listings)):
+            continue
+        for part in sources.parts(record):
+            found, wire = _found(table, part)
+            masks.append(_rows(table, part, found, wire, rules))
+            some = found.filter(masks[-1]).with_columns(pl.lit("").alias("file"))
+            keys.append(some.select(pl.lit(record).alias("record"), line_key(table, some)))
+        if any(mask.any() for mask in masks):
+            rows[record] = masks
+    return LeftOut(rows, pl.concat(keys).unique())
+
+
+def _found(table: Table, part: Sources) -> tuple[pl.DataFrame, str | None]:
+    """The target as matching has it: the database, or else a listing by its server's clock."""
+    listing = table.name not in part.database
+    frame = (part.listings if listing else part.database).get(table.name)
+    zone = part.zones.get(table.name, "UTC") if listing else None
+    return complete(frame, record_schema(table) | LINEAGE), zone
+
+
+def _rows(
+    table: Table, part: Sources, found: pl.DataFrame, wire: str | None, rules: Rules
+) -> pl.Series:
+    """Which records are left out, as matching has it: a delivered row decides about its partner."""
+    nothing = pl.DataFrame(schema={"status": STATUS, "rule": WORD}).clear(found.height)
+    lines = nothing.with_columns(pl.lit("", WORD).alias("rule"))
+    out = excluded(table, found, lines, rules)["status"].is_not_null()
+    if table.name not in part.extract:
+        return out
+    extract = complete(part.extract[table.name], record_schema(table) | PLACE)
+    own = standing(table, extract, rules)
+    asked = (own["status"].is_null() | own["by_rule"]) & ~keyless(table, extract)
+    sides = (extract.filter(asked), found)
+    left, right = (key_frame(table, side, wire=wire) for side in sides)
+    partner, by_rule = pair(left, right).partner, own["by_rule"].filter(asked)
+    judged, taken = (partner.filter(of).drop_nulls() for of in (~by_rule, by_rule))
+    return out.scatter(judged, False).scatter(taken, True)
+
+
+def _but(load: Load, debts: pl.DataFrame) -> pl.DataFrame:
+    return load().join(debts, on=_DEBT, how="anti", maintain_order="left")

@@ -1,0 +1,120 @@
+"""What an exclusion of the rules leaves out is known, and nothing is said of it."""
+
+from dataclasses import replace
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import polars as pl
+import pytest
+
+from flows.steps.frames.parts import PartedSide, held
+from flows.steps.frames.sources import Sources
+from flows.steps.reconcile.joins import JoinResult, reconcile_sources
+from flows.steps.rules.rules import Exclusion, Rates, Rules
+from schemas.field import Table
+from schemas.tables import CURRENCY_RATE, INVOICE_FILE, PAYMENT, PAYMENT_PLAN_DETAIL
+from tests.reconcile.records import AS_OF, database, extract
+
+TRAINING = {"TenantsId": 999, "Id": 9, "DebtsId": 79, "PaidAmount": Decimal(50_000)}
+
+
+def without(table: Table, field: str, *values: str) -> Rules:
+    exclusion = Exclusion("training", table.name, field, values, "a training tenant")
+    return Rules(exclusions=(exclusion,), rates=Rates(daily=True))
+
+
+def judged(
+    rules: Rules, *kinds: tuple[Table, list[dict[str, Any]]], known: Sources | None = None
+) -> JoinResult:
+    delivered = {table.name: extract(table, *rows) for table, rows in kinds}
+    target = {table.name: database(table, *rows) for table, rows in kinds}
+    sources = replace(known or Sources({}, {}), extract=delivered, database=target)
+    return reconcile_sources(sources, rules, AS_OF, service=False)
+
+
+def told(result: JoinResult) -> list[tuple[str, str]]:
+    return sorted(result.breaks.select("code", "key").iter_rows())
+
+
+def rate(number: int, day: int, value: float = 1.1, **values: Any) -> dict[str, Any]:
+    effective = datetime(2026, 1, day)  # noqa: DTZ001
+    return {"Id": number, "ExchangeRate": value, "EffectiveDate": effective, **values}
+
+
+def test_a_payment_that_is_left_out_opens_nothing_and_takes_along_what_is_of_it() -> None:
+    rules = without(PAYMENT, "TenantsId", "999")
+    kinds = (
+        (PAYMENT, [TRAINING]),
+        (PAYMENT_PLAN_DETAIL, [{"PaymentsId": 9, "PlannedAmount": Decimal(3)}]),
+        (INVOICE_FILE, [{"Id": 1, "TenantsId": 999, "DebtsId": 79}]),
+    )
+    signed = Sources({}, {}, signed={"payment": database(PAYMENT)}, approved=((1, AS_OF),))
+    result = judged(rules, *kinds, known=signed)
+    assert told(result) == []
+    assert (result.plans, result.debts, result.rates) == ((), (), ())
+    assert {"RATE_MISSING", "LATE_ARRIVAL", "PLAN_OVER"} <= {
+        code for code, _ in told(judged(Rules(), *kinds, known=signed))
+    }
+
+
+def test_what_was_signed_before_it_was_left_out_is_not_judged_either() -> None:
+    signed = Sources({}, {}, signed={"payment": database(PAYMENT, {**TRAINING, "DebtsId": 1})})
+    kinds = (PAYMENT, [TRAINING])
+    assert told(judged(without(PAYMENT, "Id", "9"), kinds, known=signed)) == []
+    assert ("CHANGED_AFTER_SIGNOFF", "9/999") in told(judged(Rules(), kinds, known=signed))
+
+
+@pytest.mark.parametrize(
+    ("rates", "out", "codes"),
+    [
+        # Nothing is said of a rate that is left out, and no payment names it in vain.
+        ([rate(1, 1), rate(5, 2, -1.0)], "5", []),
+        ([rate(1, 1), rate(5, 2, -1.0)], "6", ["RATE_NONPOSITIVE"]),
+        ([rate(5, 1), rate(6, 2, 9.0)], "6", []),
+        ([rate(5, 1), rate(6, 2, 9.0)], "7", ["RATE_JUMP", "RATE_NOT_LATEST"]),
+    ],
+)
+def test_a_rate_that_is_left_out_is_known(
+    rates: list[dict[str, Any]], out: str, codes: list[str]
+) -> None:
+    kinds = ((PAYMENT, [{"CurrencyRatesId": 5}]), (CURRENCY_RATE, rates))
+    found = told(judged(without(CURRENCY_RATE, "Id", out), *kinds))
+    assert [code for code, _ in found if code.startswith("RATE")] == codes
+
+
+def test_a_delivered_row_decides_about_its_partner() -> None:
+    """As it does in matching, which takes the partner of a row that is left out along."""
+    rules = without(PAYMENT, "ActionsId", "4")
+    rows = {"payment": extract(PAYMENT, {"Id": 1, "ActionsId": 4}, {"Id": 2, "ActionsId": 5})}
+    target = {"payment": database(PAYMENT, {"Id": 1, "ActionsId": 5}, {"Id": 2, "ActionsId": 4})}
+    result = reconcile_sources(Sources(rows, target), rules, AS_OF, service=False)
+    assert told(result) == [("INV_NONE", "70"), ("RATE_MISSING", "2/1"), ("VALUE", "2/1")]
+
+
+def test_parts_leave_out_what_all_together_leave_out() -> None:
+    rows = [
+        {"Id": number, "TenantsId": 999 if number % 2 else 1, "DebtsId": 70 + number % 3}
+        for number in range(9)
+    ]
+    files = database(INVOICE_FILE, *({"Id": number, "DebtsId": 71 + number} for number in range(3)))
+    details = database(PAYMENT_PLAN_DETAIL, *({"PaymentsId": number} for number in range(9)))
+    sides = [extract(PAYMENT, *rows), database(PAYMENT, *rows)]
+    rules = without(PAYMENT, "TenantsId", "999")
+
+    def found(rows: int) -> pl.DataFrame:
+        parts = [
+            PartedSide(
+                {
+                    "payment": [held(part) for part in side.iter_slices(rows)],
+                    "invoice_file": (held(files),),
+                    "payment_plan_detail": (held(details),),
+                }
+            )
+            for side in sides
+        ]
+        sources = Sources(PartedSide({"payment": parts[0].loads["payment"]}), parts[1])
+        return reconcile_sources(sources, rules, date(2026, 1, 9), service=False).breaks
+
+    assert found(9).equals(found(4))
+    assert "999" not in " ".join(found(9)["key"])
