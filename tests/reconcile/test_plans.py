@@ -63,6 +63,34 @@ def told(breaks: pl.DataFrame) -> list[tuple[str, str]]:
     return sorted(breaks.select("code", "key").iter_rows())
 
 
+LATER_CASES = [
+    # payments, later payments, breaks
+    # Delivered as of a day up to the cut-off, dated after it by the target.
+    ([paid(day=12)], [], [("PLAN_UNPAID", "7/2026-03-09/10/978/1/1")]),
+    ([paid(day=12)], [paid(99, day=15)], [("PLAN_UNPAID", "7/2026-03-09/10/978/1/1")]),
+    # A number that is known on the day means what it meant, whoever uses it later.
+    ([paid(day=9)], [], []),
+    ([paid(day=9)], [paid(day=20, TenantsId=2)], []),
+    ([], [paid(day=20, TenantsId=2)], [("PLAN_UNPAID", "7/2026-03-09/10/978/1/1")]),
+]
+
+
+@pytest.mark.parametrize(("payments", "later", "breaks"), LATER_CASES)
+def test_what_is_said_of_a_day_does_not_hang_on_payments_after_it(
+    payments: list[dict[str, Any]],
+    later: list[dict[str, Any]],
+    breaks: list[tuple[str, str]],
+) -> None:
+    annex = reconcile_plans(
+        database(PAYMENT_PLAN_DETAIL, planned(day=9)),
+        extract(PAYMENT, *payments),
+        RULES,
+        AS_OF,
+        later_payments=extract(PAYMENT, *later) if later else None,
+    )
+    assert told(annex.breaks) == breaks
+
+
 WIDE = 2**32 + 1
 """A number that 32 bits cut to 1."""
 OF_PLAN = "7/2026-03-04/10/978/1/1"

@@ -58,14 +58,12 @@ def reconcile_plans(
     for them; a detail that is due and was paid later was not paid.
     """
     both = details if later_details is None else pl.concat([details, later_details], how="diagonal")
-    every = (
-        payments
-        if later_payments is None
-        else pl.concat([payments, later_payments], how="diagonal")
-    )
-    found = linked(prepared(both), every, rules.plans)
+    every = payments
     if later_payments is not None:
-        found = _paid_by(found, as_of)
+        # What a number means as of the day is not changed by what is dated after it.
+        more = later_payments.join(payments, on="Id", how="anti", maintain_order="left")
+        every = pl.concat([payments, more], how="diagonal")
+    found = _paid_by(linked(prepared(both), every, rules.plans), as_of)
     links = found.filter(pl.col("tenant").is_not_null())
     paid = per_payment(links)
     asked = planned(found, links, as_of)
@@ -288,10 +286,8 @@ def _unequal(paid: pl.DataFrame, rules: PlanRules) -> pl.DataFrame:
 
 def _unpaid(beside: pl.DataFrame, as_of: date) -> pl.DataFrame:
     due = beside.filter(pl.col("pay_id").is_null(), pl.col("day") <= as_day(as_of))
-    told = {}
-    if "later" in due.columns:
-        note = pl.format("paid on {}, after the cut-off", "later")
-        told = {"found": text(pl.col("later")), "note": note}
+    note = pl.format("paid on {}, after the cut-off", "later")
+    told = {"found": text(pl.col("later")), "note": note}
     return _detail_break("PLAN_UNPAID", due, "PaymentsId", expected=text(pl.col("day")), **told)
 
 
