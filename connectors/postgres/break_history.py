@@ -8,6 +8,7 @@ from decimal import Decimal
 import psycopg
 from psycopg.rows import class_row
 
+from schemas.breaks import BREAKS
 from schemas.life import Choice
 
 
@@ -80,7 +81,11 @@ def states_of(
 def breaks_of_record(
     connection: psycopg.Connection, number: int, break_id: str, most: int
 ) -> list[str]:
-    """Ids of the other breaks that a run left of the same record, as its key names it."""
+    """Ids of the other breaks that a run left of the same record, as its key names it.
+
+    A debt or plan is not the record whose key is written like its own.
+    """
+    together = [code for code, of in BREAKS.items() if of.together]
     # By the same key, which an index finds, or by none: a comparison of nulls would read all.
     rows = connection.execute(
         """SELECT o.break_id FROM break_state b CROSS JOIN LATERAL (
@@ -91,7 +96,9 @@ def breaks_of_record(
             WHERE b.key IS NULL AND n.reconciliation_id = b.reconciliation_id AND n.key IS NULL) o
         WHERE b.reconciliation_id = %s AND b.break_id = %s AND o.break_id <> b.break_id
             AND (o.record, o.tenant) IS NOT DISTINCT FROM (b.record, b.tenant)
+            AND (o.code = ANY(%s) AND coalesce(o.facts::json ->> 'side', '') = '')
+                = (b.code = ANY(%s) AND coalesce(b.facts::json ->> 'side', '') = '')
         ORDER BY o.break_id LIMIT %s""",
-        [number, break_id, most],
+        [number, break_id, together, together, most],
     ).fetchall()
     return [str(one) for (one,) in rows]

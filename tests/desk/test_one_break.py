@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import timedelta
 
+import polars as pl
 import pytest
 
 from connectors.postgres.breaks import Decision
@@ -27,7 +28,8 @@ def test_a_break_says_what_it_is_what_to_do_and_by_how_much(
 ) -> None:
     one = found("12/7", expected="100", found="110", delta=10)
     other = found("12/7", code="VALUE", field="ActionsId")
-    run = reconcile(workspace, one.vstack(other))
+    debt = found("12/7", code="DEBT_UNDER", side="")
+    run = reconcile(workspace, pl.concat([one, other, debt]))
     page = browser().open(f"/runs/{run.id}/breaks/{ids(one)[0]}")
     assert page.status == 200
     for told in (
@@ -41,6 +43,8 @@ def test_a_break_says_what_it_is_what_to_do_and_by_how_much(
     ):
         assert told in page.text, told
     assert f"/runs/{run.id}/breaks/{ids(other)[0]}" in page.answer.text
+    # Debt 12 in currency 7 is told by the same key, and is no payment.
+    assert f"/runs/{run.id}/breaks/{ids(debt)[0]}" not in page.answer.text
 
 
 def test_a_break_tells_its_past_over_the_runs_of_its_scope(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from flows.steps.breaks.carried_states import is_open
+from flows.steps.breaks.make import about_one_record
 from flows.steps.breaks.match_breaks import line_key
 from flows.steps.frames.parts import Load, PartedRows
 from flows.steps.frames.sources import Sources, are_among, record_schema
@@ -84,9 +85,10 @@ def _kind(
 def accepted_keys(carried: PartedRows) -> pl.DataFrame:
     """`record`, `tenant` and `key` of the records of which every break is accepted.
 
-    Breaks of a debt are about payments too, and told by what may be the key of another tenant's.
+    Breaks of a debt are about payments too, and told by what may be the key of one of them.
     """
     on = ["record", "tenant", "key"]
+    carried = carried.filter(about_one_record())
     accepted = carried.filter(pl.col("state") == BreakState.ACCEPTED).select(*on).unique()
     if accepted.is_empty():
         return accepted
