@@ -1,6 +1,6 @@
 """How old breaks are, and the matrix an auditor reads."""
 
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 
 import polars as pl
@@ -8,6 +8,8 @@ import pytest
 
 from flows.steps.breaks.ageing import BUCKETS, ageing, with_ages
 from flows.steps.breaks.lifecycle import CARRIED, DECISIONS, carry
+from flows.steps.breaks.severity import severities
+from flows.steps.rules.rules import Rules, Severities
 from tests.governance.runs import found, with_counts
 
 FRIDAY, MONDAY = date(2026, 1, 2), date(2026, 1, 5)
@@ -36,6 +38,18 @@ def test_an_age_in_calendar_and_business_days(
     """Without a business date a break ages from its first sighting, here the Friday."""
     aged = with_ages(carried(found("1", date=begin), FRIDAY), as_of, calendar)
     assert aged.select("age_days", "age_business_days").rows() == [(days, business)]
+
+
+@pytest.mark.parametrize(
+    ("days", "severity"), [(6, "low"), (7, "medium"), (29, "medium"), (30, "high")]
+)
+def test_a_break_is_as_severe_as_the_age_that_is_told(days: int, severity: str) -> None:
+    """Also one without a business date, as that of an invoice file."""
+    rules = Rules(severities=Severities(medium_age_days=7, high_age_days=30))
+    one = carried(found("1", date=None, amount=None), FRIDAY)
+    as_of = FRIDAY + timedelta(days=days)
+    assert with_ages(one, as_of, None)["age_days"].to_list() == [days]
+    assert severities(one, rules, as_of).to_list() == [severity]
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,11 @@ def database(table: Table, *rows: dict[str, Any]) -> pl.DataFrame:
     return pl.DataFrame(lines, schema=record_schema(table) | LINEAGE)
 
 
+def new(breaks: pl.DataFrame) -> pl.DataFrame:
+    """Breaks as they are carried when nobody has seen them before; when that was is not told."""
+    return breaks.with_columns(pl.lit(None, pl.Date).alias("first_seen"))
+
+
 def answers(*rows: dict[str, Any]) -> pl.DataFrame:
     """A: acknowledged with 200, unless a row says otherwise."""
     lines = [

@@ -24,6 +24,7 @@ from schemas.amounts import BEYOND, EXACT, spelled
 from schemas.frame_types import AMOUNT
 from schemas.life import BreakState, Choice
 from tests.recon import run
+from tests.reconcile.records import new
 from tests.report.reconciliation.test_workbook import Book
 from tests.stages.payments import line, write
 
@@ -269,7 +270,7 @@ def test_a_limit_is_reached_to_the_last_digit() -> None:
         ]
     )
     made = make_breaks("AMOUNT", "payment", rows, key=pl.lit("1"), amount=pl.col("PaidAmount"))
-    assert severities(made, Rules(), date(2026, 1, 1)).to_list() == [*texts.values()]
+    assert severities(new(made), Rules(), date(2026, 1, 1)).to_list() == [*texts.values()]
 
 
 def test_a_number_of_sixty_characters_is_spelled_plainly() -> None:

@@ -11,7 +11,7 @@ import pytest
 from flows.steps.frames.parts import PartedSide, held
 from flows.steps.frames.sources import Sources
 from flows.steps.reconcile.joins import JoinResult, reconcile_sources
-from flows.steps.rules.rules import Exclusion, Rates, Rules
+from flows.steps.rules.rules import Exclusion, Rules
 from schemas.field import Table
 from schemas.tables import CURRENCY_RATE, INVOICE_FILE, PAYMENT, PAYMENT_PLAN_DETAIL
 from tests.reconcile.records import AS_OF, database, extract
@@ -21,7 +21,7 @@ TRAINING = {"TenantsId": 999, "Id": 9, "DebtsId": 79, "PaidAmount": Decimal(50_0
 
 def without(table: Table, field: str, *values: str) -> Rules:
     exclusion = Exclusion("training", table.name, field, values, "a training tenant")
-    return Rules(exclusions=(exclusion,), rates=Rates(daily=True))
+    return Rules(exclusions=(exclusion,))
 
 
 def judged(

@@ -20,6 +20,7 @@ from flows.steps.reconcile.rates import reconcile_rates
 from flows.steps.rules.rules import Budget, Direction, Plans, Rates, Rules
 from tests.examples import examples
 from tests.governance.runs import with_counted
+from tests.reconcile.records import new
 
 AS_OF = date(2026, 3, 4)
 RULES = Rules(
@@ -45,7 +46,7 @@ def everything(
     found = [debts.every_break(), plans.breaks, rated.breaks, batches.breaks]
     breaks = gather(found)
     assert breaks.height == sum(frame.height for frame in found)
-    assert severities(breaks, RULES, AS_OF).null_count() == 0
+    assert severities(new(breaks), RULES, AS_OF).null_count() == 0
     causes = find_causes(held_rows(with_counted(breaks)), rates)
     assert causes.of["id"].is_unique().all()
     assert sum(line.breaks for line in causes.lines) == causes.of["cause"].count()

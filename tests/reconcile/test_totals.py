@@ -30,7 +30,7 @@ from flows.steps.totals import Totals
 from schemas.field import Table
 from schemas.tables import INVOICE_FILE, PAYMENT, PAYMENT_PLAN_DETAIL
 from tests.examples import examples
-from tests.reconcile.records import DAY, answers, database, extract, matched
+from tests.reconcile.records import DAY, answers, database, extract, matched, new
 
 CENT = Tolerance("payment", "PaidAmount", above=Decimal("0.01"), below=Decimal("0.01"))
 RULES = Rules(
@@ -361,8 +361,8 @@ def test_severity(
         "date": None if age is None else as_of - timedelta(days=age),
     }
     breaks = pl.DataFrame([line], schema=BREAK_SCHEMA)
-    assert severities(breaks, Rules(severities=Severities()), as_of).to_list() == [severity]
-    assert severities(no_breaks(), Rules(), as_of).to_list() == []
+    assert severities(new(breaks), Rules(severities=Severities()), as_of).to_list() == [severity]
+    assert severities(new(no_breaks()), Rules(), as_of).to_list() == []
 
 
 def test_what_cannot_be_read_is_added_and_taken_away_as_rows_are() -> None:

@@ -32,15 +32,20 @@ class AgeingLine:
     amounts: tuple[Decimal, ...]
 
 
+def begin() -> pl.Expr:
+    """The day a break ages from: its business date, or else when it was seen first."""
+    return pl.coalesce("date", "first_seen")
+
+
 def with_ages(carried: pl.DataFrame, as_of: date, calendar: str | None) -> pl.DataFrame:
     """Add AGES, from the business date or else the first sighting.
 
     A break about a day to come has no age yet: 0.
     """
-    begin = carried.select(pl.coalesce("date", "first_seen")).to_series()
+    since = carried.select(begin()).to_series()
     return carried.with_columns(
-        calendar_ages(begin, as_of).clip(0).alias("age_days"),
-        business_ages(begin, as_of, calendar).clip(0).alias("age_business_days"),
+        calendar_ages(since, as_of).clip(0).alias("age_days"),
+        business_ages(since, as_of, calendar).clip(0).alias("age_business_days"),
     )
 
 

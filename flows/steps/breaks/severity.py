@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import polars as pl
 
+from flows.steps.breaks.ageing import begin
 from flows.steps.frames.beyond import reaches
 from flows.steps.rules.rules import Rules
 from schemas.amounts import BEYOND
@@ -20,13 +21,13 @@ NEVER = ("OFFSET",)
 
 
 def severities(breaks: pl.DataFrame, rules: Rules, as_of: date) -> pl.Series:
-    """The Severity of each break of a frame of BREAK_SCHEMA.
+    """The Severity of each of some carried breaks.
 
-    Its money is its amount, difference or gross; its age the calendar days from its business date
-    to `as_of`. The severer of the two decides.
+    Its money is its amount, difference or gross; its age the calendar days that reports tell. The
+    severer of the two decides.
     """
     asked = rules.severities
-    age = (pl.lit(as_of) - pl.col("date")).dt.total_days()
+    age = (pl.lit(as_of) - begin()).dt.total_days()
     old = [age >= asked.high_age_days, age >= asked.medium_age_days]
     high, medium = (
         is_at_least(limit) | aged.fill_null(value=False)
