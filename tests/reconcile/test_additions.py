@@ -62,9 +62,13 @@ def by_definition(found: pl.DataFrame) -> list[tuple[str, Decimal | str | None]]
     for at, row in enumerate(rows):
         told.setdefault(unit(row), []).append(at)
     for several in told.values():
-        foremost, *others = sorted(several, key=lambda at: order(rows[at]))
-        added[foremost] = amount_of(rows[foremost])
-        added |= {at: None if amount_of(rows[at]) is None else Decimal(0) for at in others}
+        largest = Decimal(0)
+        for nth, at in enumerate(sorted(several, key=lambda at: order(rows[at]))):
+            amount = amount_of(rows[at])
+            number = None if amount is None else number_of(str(amount))
+            more = None if number is None else max(EXACT.subtract(number, largest), Decimal(0))
+            added[at] = amount if nth == 0 or amount is None else more or Decimal(0)
+            largest = max(largest, number or Decimal(0))
     said: dict[tuple[Any, ...], Decimal] = {}
     for at, row in enumerate(rows):
         number = number_of(str(added[at])) if added[at] is not None else None

@@ -147,16 +147,52 @@ def _placed(groups: pl.DataFrame) -> pl.DataFrame:
 
 
 def _once(told: pl.DataFrame) -> pl.DataFrame:
-    """Breaks with COUNTED: of those that tell of one amount the first that has it."""
-    there = _has_amount()
-    order = told.filter("__several").sort(~there, "__rank", "side", "field", "id", nulls_last=True)
-    foremost = order.filter(pl.struct(_UNIT).is_first_distinct())["__at"].implode()
-    first = ~pl.col("__several") | pl.col("__at").is_in(foremost)
-    amount = pl.when(first).then("amount").otherwise(pl.lit(0).cast(AMOUNT))
-    return told.with_columns(
-        pl.when(there).then(amount).alias(COUNTED),
-        pl.when(first).then(f"amount{BEYOND}").alias(COUNTED_BEYOND),
+    """Breaks with COUNTED: of those that tell of one amount, in their order, each what it adds.
+
+    The first that has an amount adds all of it, a later one what exceeds those before it.
+    """
+    order = (~_has_amount(), "__rank", "side", "field", "id")
+    several = told.filter("__several").sort(*order, nulls_last=True)
+    texts = pl.col(f"amount{BEYOND}").is_not_null().any().over(_UNIT)
+    exact = _once_exactly(several.filter(texts))
+    before = pl.col("amount").abs().cum_max().shift(1).over(_UNIT)
+    more = pl.max_horizontal(pl.lit(0).cast(AMOUNT), pl.col("amount").abs() - before)
+    added = several.filter(~texts).select(
+        "__at",
+        pl.when(before.is_null() | pl.col("amount").is_null())
+        .then("amount")
+        .otherwise(more)
+        .alias(COUNTED),
+        pl.lit(None, pl.String).alias(COUNTED_BEYOND),
     )
+    both = told.join(pl.concat([added, exact]), on="__at", how="left", maintain_order="left")
+    own = {COUNTED: "amount", COUNTED_BEYOND: f"amount{BEYOND}"}
+    return both.with_columns(
+        pl.when("__several").then(name).otherwise(amount).alias(name)
+        for name, amount in own.items()
+    )
+
+
+def _once_exactly(several: pl.DataFrame) -> pl.DataFrame:
+    """What breaks that tell of one amount add, in their order, where some amounts are texts."""
+    said: dict[tuple[object, ...], Decimal] = {}
+    added: list[tuple[int, Decimal | None, str | None]] = []
+    names = ("__at", "amount", f"amount{BEYOND}", *_UNIT)
+    for at, held, text, *group in several.select(names).iter_rows():
+        unit = tuple(group)
+        first = unit not in said
+        before = said.setdefault(unit, Decimal(0))
+        number = number_of(text) if held is None else held
+        if first or (held is None and text is None):
+            added.append((at, held, text))
+        elif number is None:
+            added.append((at, Decimal(0), None))
+        else:
+            more = parted(COUNTED, [max(EXACT.subtract(number.copy_abs(), before), Decimal(0))])
+            added.append((at, more[0][0], more[1][0]))
+        said[unit] = max(before, Decimal(0) if number is None else number.copy_abs())
+    schema = {"__at": several.schema["__at"], COUNTED: AMOUNT, COUNTED_BEYOND: pl.String()}
+    return pl.DataFrame(added, schema, orient="row")
 
 
 def _beyond_payments(counted: pl.DataFrame) -> pl.DataFrame:
