@@ -1,6 +1,7 @@
 """Insert-batch data: rows sent against rows listed, and what the flags of a row say."""
 
 from collections import Counter
+from datetime import date
 from typing import Any
 
 import polars as pl
@@ -10,8 +11,11 @@ from hypothesis import strategies as st
 
 from flows.steps.breaks.frame import gather
 from flows.steps.breaks.make import Annex
-from flows.steps.frames.sources import PLACE, record_schema
+from flows.steps.frames.sources import PLACE, Sources, record_schema
 from flows.steps.reconcile.batches import reconcile_batches
+from flows.steps.reconcile.joins import reconcile_sources
+from flows.steps.rules.rules import Rules
+from schemas.breaks import Status
 from schemas.tables import INSERT_BATCH_DATA
 from tests.examples import examples
 
@@ -205,3 +209,34 @@ def test_counts_tie(ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) ->
         assert before + change["" if batch is None else str(batch)] == after
     again = reconcile_batches(sent(*ours), listed(*theirs[::-1]))
     assert gather([again.breaks]).equals(gather([annex.breaks]))
+
+
+MATCHED = Status.MATCHED_EXACT.value
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "statuses"),
+    [
+        ([row(), row()], [row(), row()], [MATCHED, MATCHED]),
+        ([row(), row()], [row()], [MATCHED, "MISSING_IN_TARGET"]),
+        ([row()], [row(), row()], [MATCHED, "MISSING_IN_EXTRACT"]),
+        # An equal row of another batch is another row, and so is one of another BatchId.
+        ([row(), row() | {"batch_id": 13}], [row(), row()], [MATCHED, MATCHED]),
+        ([row()], [row(BatchId=2)], ["MISSING_IN_TARGET", "MISSING_IN_EXTRACT"]),
+        ([row() | {"state": "rejected"}, row()], [row()], ["REJECTED", MATCHED]),
+        # The same record in other words.
+        ([row(INVOICE)], [row("1,2,3,u", Jsondata=INVOICE)], [MATCHED]),
+        ([row(None)], [row(None)], [MATCHED]),
+    ],
+)
+def test_each_row_has_the_status_that_its_breaks_tell(
+    ours: list[dict[str, Any]], theirs: list[dict[str, Any]], statuses: list[str]
+) -> None:
+    name = INSERT_BATCH_DATA.name
+    sources = Sources({name: sent(*ours)}, {}, listings={name: listed(*theirs)})
+    result = reconcile_sources(sources, Rules(), date(2026, 1, 9), service=False)
+    (load,) = result.statuses[name]
+    assert load()["status"].to_list() == statuses
+    codes = {one for one in result.breaks["code"] if one in (MISSING, EXTRA)}
+    alone = {"MISSING_IN_TARGET": MISSING, "MISSING_IN_EXTRACT": EXTRA}
+    assert codes == {alone[one] for one in statuses if one in alone}

@@ -93,6 +93,32 @@ def own_rows(sent: pl.DataFrame, listed: pl.DataFrame, shared: Collection[int]) 
     return numbered.filter(~pl.col("at").is_in(theirs.implode())).drop("at")
 
 
+def told_apart(sent: pl.DataFrame, listed: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Both sides with a number for Jsondata that a sent row and its listed one share.
+
+    Rows are members of a multiset, paired as the breaks are: of two that are equal none is a
+    duplicate of the other. Of a pair the listed row has the Data of the sent one.
+    """
+    inside = _Inside(pl.concat(side.select(_TEXTS) for side in (sent, listed)))
+    mine, theirs = (inside.beside(side.with_row_index("at")) for side in (sent, listed))
+    pairs = [pl.DataFrame(schema={"at": pl.UInt32, "there": pl.UInt32})]
+    inside.unpaired(mine.filter(~_rejected(mine)), theirs, pairs)
+    of = (
+        listed.with_row_index("there")
+        .select("there")
+        .join(pl.concat(pairs), on="there", how="left", maintain_order="left")["at"]
+    )
+    paired = of.is_not_null()
+    own = pl.format("sent {}", pl.int_range(pl.len()))
+    return sent.with_columns(own.alias("Jsondata")), listed.with_columns(
+        pl.when(paired).then(sent["Data"].gather(of)).otherwise("Data").alias("Data"),
+        pl.when(paired)
+        .then(pl.format("sent {}", pl.lit(of)))
+        .otherwise(pl.format("listed {}", pl.int_range(pl.len())))
+        .alias("Jsondata"),
+    )
+
+
 class _Inside:
     """What is inside rows, read once per distinct text; names and contents only where asked for."""
 
@@ -137,20 +163,26 @@ class _Inside:
         return rows.join(fields, on="inside", how="inner", maintain_order="left")
 
     def unpaired(
-        self, left: pl.DataFrame, right: pl.DataFrame
+        self, left: pl.DataFrame, right: pl.DataFrame, pairs: list[pl.DataFrame] | None = None
     ) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Rows of each side without a partner of their batch: by Data first, then by record."""
+        """Rows of each side without a partner of their batch: by Data first, then by record.
+
+        To `pairs` come those that have one, by their numbers `at`: at and there.
+        """
         # Rows that are equal in both texts pair before rows that share one of them.
-        left, right = _unpaired(left, right, _TEXTS)
-        left, right = _unpaired(left, right, ["Data"])
+        left, right = _unpaired(left, right, _TEXTS, pairs)
+        left, right = _unpaired(left, right, ["Data"], pairs)
         if left.is_empty() or right.is_empty():
             return left, right
-        left, right = _unpaired(self.told(left), self.told(right), ["content"])
+        left, right = _unpaired(self.told(left), self.told(right), ["content"], pairs)
         return left.drop("name", "content"), right.drop("name", "content")
 
 
 def _unpaired(
-    left: pl.DataFrame, right: pl.DataFrame, key: list[str]
+    left: pl.DataFrame,
+    right: pl.DataFrame,
+    key: list[str],
+    told: list[pl.DataFrame] | None,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     if left.is_empty() or right.is_empty():
         return left, right
@@ -161,6 +193,11 @@ def _unpaired(
     first, second = (side.lazy().with_columns(nth) for side in (left, right))
     pairs = first.filter(like).select(on).join(second.select(on), on=on, nulls_equal=True)
     matches = pairs.collect().lazy()
+    if told is not None:
+        both = first.join(matches, on=on, nulls_equal=True).join(
+            second.select(*on, pl.col("at").alias("there")), on=on, nulls_equal=True
+        )
+        told.append(both.select("at", "there").collect())
     left, right = pl.collect_all(
         side.join(matches, on=on, how="anti", nulls_equal=True, maintain_order="left").drop("nth")
         for side in (first, second)

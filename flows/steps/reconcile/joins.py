@@ -14,7 +14,7 @@ from flows.steps.frames.parts import Keep, Load, held, parts_of, whole
 from flows.steps.frames.sources import Sources, no_records, record_schema
 from flows.steps.frames.statuses import STATUS
 from flows.steps.reconcile.allotment import PlanAnnex, PlanLine
-from flows.steps.reconcile.batches import BatchLine, reconcile_batches
+from flows.steps.reconcile.batches import BatchLine, reconcile_batches, told_apart
 from flows.steps.reconcile.cut_off import Cut
 from flows.steps.reconcile.debt_ranges import reconcile_all_debts
 from flows.steps.reconcile.debts import DebtLine
@@ -234,19 +234,22 @@ def _between(
 
 
 def _by_data(table: Table, sources: Sources) -> Sources:
-    """The sources of a kind; insert-batch data by its BatchId and Data alone.
+    """The sources of a kind; insert-batch data paired as `batches` pairs it.
 
-    The service sets the other fields as it goes on; `batches` judges what they say.
+    The service sets other fields as it goes on; `batches` judges what they say.
     """
     name = INSERT_BATCH_DATA.name
     if table.name != name or name not in sources.extract or name not in sources.listings:
         return sources
-    told = [field for field in INSERT_BATCH_DATA.columns if field not in ("BatchId", "Data")]
+    apart = ("BatchId", "Data", "Jsondata")
+    told = [field for field in INSERT_BATCH_DATA.columns if field not in apart]
     empty = [pl.lit(None).cast(record_schema(INSERT_BATCH_DATA)[one]).alias(one) for one in told]
+    sides = told_apart(sources.extract[name], sources.listings[name])
+    sent, listed = (side.with_columns(empty) for side in sides)
     return replace(
         sources,
-        extract={**sources.extract, name: sources.extract[name].with_columns(empty)},
-        listings={**sources.listings, name: sources.listings[name].with_columns(empty)},
+        extract={**sources.extract, name: sent},
+        listings={**sources.listings, name: listed},
     )
 
 
