@@ -12,12 +12,13 @@ from typing import NamedTuple
 import psycopg
 
 from connectors.postgres.corrections import read_name, staged_tables
-from connectors.postgres.ledger import State, batch_span
+from connectors.postgres.ledger import IN_DATABASE, State, batch_span, find_batch
 from schemas.derived.sql_names import staged_name
 from schemas.derived.views import (
     AT_PLACES,
     CORRECTED,
     ERRORS,
+    PENDING,
     REPAIRING,
     STATE,
     at_places,
@@ -235,7 +236,11 @@ def delivered_again(
 def _named_repairs(
     connection: psycopg.Connection, batch_id: int
 ) -> Iterator[tuple[AttemptRow, str, str]]:
-    """The rows of a batch that name one they repair: that name, and their state."""
+    """The rows of a batch that name one they repair: that name, and their state.
+
+    None of them is taken in before the batch is applied, whatever its check said of it.
+    """
+    applied = find_batch(connection, batch_id).state in IN_DATABASE
     for table in staged_tables(connection, batch_id):
         for extract_id, number, parent, state in connection.execute(
             f"""SELECT s.extract_id, s.record_number, s.parent, {STATE}
@@ -243,7 +248,8 @@ def _named_repairs(
             WHERE {of_batch("s")} AND s.parent IS NOT NULL""",
             batch_span(connection, batch_id),
         ):
-            yield AttemptRow(batch_id, extract_id, number), parent, state
+            told = state if applied or state not in REPAIRING else PENDING
+            yield AttemptRow(batch_id, extract_id, number), parent, told
 
 
 class _Repaired(NamedTuple):

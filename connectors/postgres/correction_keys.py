@@ -17,7 +17,7 @@ from connectors.postgres.attempts import (
     standing_batches,
 )
 from connectors.postgres.batch_keys import error_data, key_value, ready, untold
-from connectors.postgres.corrections import staged_tables
+from connectors.postgres.corrections import lock_corrections, staged_tables
 from connectors.postgres.ledger import batch_span, find_batch
 from connectors.postgres.ranges import Range
 from schemas.derived.sql_names import TARGET_NAMES, key_columns, listed, staged_name
@@ -143,7 +143,7 @@ def mark_taken_keys(connection: psycopg.Connection, table: Table, batch_id: int)
     """
     if not table.key or not _offer_repairs(connection, table, batch_id):
         return 0
-    connection.execute("SELECT lock_corrections(%s)", [first_batch(connection, batch_id)])
+    lock_corrections(connection, first_batch(connection, batch_id))
     others = set(standing_batches(connection, batch_id)) - {batch_id}
     checked = set(checked_of(connection, others))
     met = [

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import psycopg
 
-from connectors.postgres.ledger import State, batch_span, list_receipts
+from connectors.postgres.ledger import IN_DATABASE, State, batch_span, list_receipts
 from connectors.postgres.trail import add_event
 from schemas.derived.sql_names import key_columns, listed, staged_name
 from schemas.derived.views import (
@@ -37,8 +37,7 @@ def settle_corrections(connection: psycopg.Connection, batch_id: int) -> None:
     """
     current: int | None = batch_id
     while current is not None:
-        # Two repairs that end at once must see each other.
-        connection.execute("SELECT lock_corrections(%s)", [current])
+        lock_corrections(connection, current)
         corrections = _corrections_of(connection, current)
         some = bool(corrections) and _gather(connection, current, corrections)
         if _withdraw(connection, current, f"AND NOT {_REPAIRED}" if some else ""):
@@ -47,6 +46,14 @@ def settle_corrections(connection: psycopg.Connection, batch_id: int) -> None:
             for table in staged_tables(connection, current):
                 _tell(connection, table, current)
         current = _corrects(connection, current)
+
+
+def lock_corrections(connection: psycopg.Connection, batch_id: int) -> None:
+    """Let no other transaction settle, open or take back corrections of a batch meanwhile.
+
+    Two that end at once must see each other, and none may be opened of what is just taken back.
+    """
+    connection.execute("SELECT lock_corrections(%s)", [batch_id])
 
 
 class DeliveredPlace(NamedTuple):
@@ -101,7 +108,9 @@ def repairs_of(
 def taken_in_for(connection: psycopg.Connection, row: DeliveredPlace) -> DeliveredPlace | None:
     """The row that was taken in for a corrected one: its repair, or that one's in its turn."""
     repairs = repairs_of(connection, row.batch_id, row.extract_id, row.record_number)
-    last = max((one for one in repairs if one.state in REPAIRING), default=None)
+    standing = _corrections_of(connection, row.batch_id)
+    taken_in = (one for one in repairs if one.state in REPAIRING and one.batch_id in standing)
+    last = max(taken_in, default=None)
     return taken_in_for(connection, last) if last and last.state == CORRECTED else last
 
 
@@ -160,11 +169,10 @@ def staged_tables(connection: psycopg.Connection, batch_id: int) -> Iterator[Tab
 
 
 def _corrections_of(connection: psycopg.Connection, batch_id: int) -> list[int]:
-    """The batches that correct a batch."""
+    """The corrections of a batch whose rows are applied: no other repairs anything yet."""
     corrections = connection.execute(
-        "SELECT id FROM batch WHERE corrects = %s AND id > corrects "
-        "AND state NOT IN ('undone', 'discarded')",
-        [batch_id],
+        "SELECT id FROM batch WHERE corrects = %s AND id > corrects AND state = ANY(%s)",
+        [batch_id, list(IN_DATABASE)],
     ).fetchall()
     return [one for (one,) in corrections]
 

@@ -20,8 +20,10 @@ from schemas.derived.views import (
 from schemas.field import Table
 
 
-def refuse_if_corrected(connection: psycopg.Connection, batch_id: int) -> None:
-    """Raise BatchStateError while a correction of the batch stands.
+def refuse_if_corrected(
+    connection: psycopg.Connection, batch_id: int, done: str = "undone"
+) -> None:
+    """Raise BatchStateError while a correction of the batch stands; `done` is what is refused.
 
     Without what it repairs, a row of it would lead back to none: the row that was delivered first
     would be in error again beside it, and be repaired a second time, with other values.
@@ -33,7 +35,7 @@ def refuse_if_corrected(connection: psycopg.Connection, batch_id: int) -> None:
     ).fetchone()
     if row is not None and row[0] is not None:
         raise BatchStateError(
-            f"Batch {batch_id} cannot be undone: batch {row[0]} corrects it. Undo batch {row[0]} "
+            f"Batch {batch_id} cannot be {done}: batch {row[0]} corrects it. Undo batch {row[0]} "
             "first, or discard it where it is held; nothing was changed."
         )
 

@@ -45,7 +45,8 @@ VERDICTS: Mapping[str, BatchVerdict] = {
     "held": BatchVerdict(
         "HELD",
         "Nothing of this batch has been applied.",
-        "Read the rejects, then release the batch to apply its clean rows, or discard it.",
+        "Read the rejects. Then release the batch to apply its clean rows, and correct the others; "
+        "or discard it, and deliver its files again as new ones, corrected.",
     ),
     "does_not_tie": BatchVerdict(
         "DOES NOT TIE",

@@ -60,8 +60,8 @@ def apply(workspace: Workspace, lease: Lease) -> None:
             _apply_table(workspace, lease, table, left, done, guarded=guarded)
     analyse(lease.connection, "outcome", *(table.name for table in tables if not only_listed))
     with lease.transaction() as connection:
-        settle_corrections(connection, lease.batch_id)
         lease.set_state(State.MERGED, detail=ledger_detail(connection, lease.batch_id))
+        settle_corrections(connection, lease.batch_id)
     reach("applied")
 
 

@@ -26,6 +26,7 @@ from connectors.postgres.correction_keys import (
     mark_taken_keys,
     mark_taken_records,
 )
+from connectors.postgres.corrections import settle_corrections
 from connectors.postgres.database import analyse
 from connectors.postgres.evidence import ledger_detail
 from connectors.postgres.findings import note_left_out, note_no_records
@@ -33,6 +34,7 @@ from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Receipt, State
 from connectors.postgres.recount import recount
 from connectors.postgres.trail import add_event, last_of_batch
+from connectors.postgres.undo import refuse_if_corrected
 from connectors.recovery import reach
 from flows.stages.held import because, beyond_budget, has_budget, not_proven
 from flows.stages.kept import prove_batch, prove_held
@@ -278,7 +280,10 @@ def discard(
 
     `held` as for a release.
     """
-    _leave_hold(lease, State.DISCARDED, by, reason, held)
+    with lease.transaction() as connection:
+        _leave_hold(lease, State.DISCARDED, by, reason, held)
+        refuse_if_corrected(connection, lease.batch_id, "discarded")
+        settle_corrections(connection, lease.batch_id)
     clear_spool(workspace.settings, lease.batch_id)
     witness_trail(workspace, lease.connection)
 

@@ -21,7 +21,7 @@ from connectors.postgres.digests import ends_detail
 from connectors.postgres.evidence import answers_detail
 from connectors.postgres.findings import Finding, count_notes, findings, notes
 from connectors.postgres.lease import Lease
-from connectors.postgres.ledger import ENDED, TAKEN_BACK, Extract, Receipt, State
+from connectors.postgres.ledger import ENDED, IN_DATABASE, TAKEN_BACK, Extract, Receipt, State
 from connectors.postgres.push.sends import SendRefusal, recount_sends, refusals
 from connectors.postgres.recount import Recount, Sum, recount, recount_both
 from connectors.recovery import reach
@@ -52,8 +52,6 @@ from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
 log = logging.getLogger("recon.report")
 DOES_NOT_TIE = "does_not_tie"
-APPLIED = (State.MERGED, State.FAILED, State.COMPLETE, State.COMPLETE_WITH_ERRORS)
-"""States in which the rows of a batch are in the database, so that its totals can be judged."""
 REASON_OF_STATE = {"refused": "Refused", "differs": "EchoDiffers", "in_doubt": "InDoubt"}
 SETTLED = ("acknowledged", "superseded")
 """States at the service that leave nothing to do or to decide."""
@@ -76,7 +74,7 @@ def finish(workspace: Workspace, lease: Lease) -> BatchReport:
     reach("report")
     workspace.progress("report", 1, 1)
     if report.verdict == DOES_NOT_TIE:
-        if batch.state in APPLIED:
+        if batch.state in IN_DATABASE:
             lease.set_state(State.FAILED)
         raise ConservationError(
             f"Batch {batch.id} does not tie. {folder / 'report.html'} shows which stage differs; "
@@ -114,12 +112,12 @@ def build_report(
             sums[one.extract_id]["rows"] += one.rows
             sums[one.extract_id]["rejected"] += one.rows * (one.state in ERRORS)
             sums[one.extract_id][EXCLUDED] += one.rows * (one.state == EXCLUDED)
-        chains.append(_chain(table, receipts, counted, applied=batch.state in APPLIED))
+        chains.append(_chain(table, receipts, counted, applied=batch.state in IN_DATABASE))
         reasons += [
             _reason(table, found, names, found.code)
             for found in findings(connection, table, batch_id)
         ]
-        if batch.service is not None and table.name in PUSHES and batch.state in APPLIED:
+        if batch.service is not None and table.name in PUSHES and batch.state in IN_DATABASE:
             sends = _by_state(recount_sends(connection, table, batch_id))
             planned = batch.state is not State.MERGED
             pushed.append(build_pushed(table, _by_state(staged), sends, planned=planned))
@@ -241,7 +239,7 @@ def _verdict(
         return str(state)
     if not all(chain.ties for chain in chains) or not all(one.ties for one in pushed):
         return DOES_NOT_TIE
-    if state not in APPLIED:
+    if state not in IN_DATABASE:
         return str(state)
     if any(one.waits for one in pushed):
         return str(State.MERGED)

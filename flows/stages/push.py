@@ -19,7 +19,7 @@ from connectors.postgres import ledger
 from connectors.postgres.database import analyse
 from connectors.postgres.evidence import BEFORE, answers_detail
 from connectors.postgres.lease import Lease
-from connectors.postgres.ledger import Batch, State
+from connectors.postgres.ledger import IN_DATABASE, Batch, State
 from connectors.postgres.push.count import count_window, note_window
 from connectors.postgres.push.gate import pass_gate
 from connectors.postgres.push.lane import Lane, hold_lane, keep_held
@@ -51,8 +51,6 @@ from schemas.field import Table
 from schemas.operations import PUSHES
 
 log = logging.getLogger("recon.push")
-PUSHABLE = (State.MERGED, State.FAILED, State.COMPLETE, State.COMPLETE_WITH_ERRORS)
-"""States of a batch whose clean rows are in the database."""
 UNDER_WAY = (State.MERGED, State.FAILED)
 """Those of a batch that has not ended; one that has is opened anew by `ask_for_service`."""
 BLOCK = 4_000
@@ -140,7 +138,7 @@ def ask_for_service(workspace: Workspace, lease: Lease) -> None:
     Raises SettingsError where no service is set, BatchStateError for a batch that is not applied.
     """
     batch = ledger.find_batch(lease.connection, lease.batch_id)
-    if batch.state not in PUSHABLE:
+    if batch.state not in IN_DATABASE:
         raise BatchStateError(
             f"Batch {batch.id} is {batch.state}, so nothing of it is in the database yet. "
             f"`recon rerun {batch.id}` goes on with it."

@@ -14,6 +14,7 @@ from connectors.files.evidence import MISSING
 from connectors.files.manifest import entry_text
 from connectors.files.profile import Profile
 from connectors.postgres import ledger
+from connectors.postgres.corrections import lock_corrections
 from connectors.postgres.evidence import profile_detail
 from connectors.postgres.heartbeat import in_turn
 from connectors.postgres.ledger import Extract, State
@@ -34,7 +35,12 @@ from flows.stages.known import (
     taken_by,
 )
 from flows.stages.opened import Opened, open_delivery
-from flows.stages.terms import secret_constants, stored_profile, terms_of_correction
+from flows.stages.terms import (
+    refuse_unapplied,
+    secret_constants,
+    stored_profile,
+    terms_of_correction,
+)
 from flows.stages.workspace import Workspace, named_service
 from schemas.guards.leases import Held
 from schemas.own_columns import PARENT_COLUMN
@@ -266,6 +272,10 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
     if earlier and not fresh:
         batch = batches[max(earlier)]
         return Received(batch.id, False, batch.state in ledger.ENDED, tuple(messages))
+    if delivery.corrects is not None:
+        # Not only when its files were read: it may have been taken back since.
+        lock_corrections(connection, delivery.corrects)
+        refuse_unapplied(ledger.find_batch(connection, delivery.corrects))
     terms = stored_profile(profile)
     batch_id = ledger.add_batch(
         connection,

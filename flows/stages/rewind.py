@@ -6,6 +6,7 @@ from connectors.postgres.lease import Lease, hold_batch
 from connectors.postgres.ledger import State
 from connectors.postgres.staging import withdraw_staged
 from connectors.postgres.trail import add_event
+from connectors.postgres.undo import refuse_if_corrected
 from connectors.recovery import reach
 from flows.stages.check import staged_tables
 from flows.stages.kept import prove_batch
@@ -40,6 +41,7 @@ def rewind(lease: Lease, run: str | None = None) -> None:
             f"read from the start. {next_step} and import its files again."
         )
     with lease.transaction() as connection:
+        refuse_if_corrected(connection, batch.id, "read from the start")
         for table in staged_tables(lease):
             for extract in ledger.list_extracts(connection, batch.id):
                 withdraw_staged(connection, table, extract.id)

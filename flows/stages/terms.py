@@ -15,7 +15,7 @@ from connectors.files.content import shown
 from connectors.files.linear_patterns import check_pattern
 from connectors.files.profile import DEFAULT, Profile
 from connectors.postgres import ledger
-from connectors.postgres.ledger import TAKEN_BACK, Batch
+from connectors.postgres.ledger import IN_DATABASE, TAKEN_BACK, Batch, State
 from flows.stages.kept_settings import broken_settings, inherited, other_settings, unknown_settings
 from flows.stages.workspace import Workspace
 from schemas.tables import SECRETS
@@ -153,18 +153,38 @@ def _stated(name: str, given: Profile, theirs: Profile) -> object:
     return getattr(theirs, name) if value == getattr(DEFAULT, name) else value
 
 
-def _refuse_others(batch: Batch, theirs: Profile, given: Profile) -> None:
-    if theirs.compare_only:
-        raise CorrectionError(
-            f"Batch {batch.id} is a listing of the service, which nothing of ours corrects. "
-            "Name the batch whose rows you repair."
-        )
+def refuse_unapplied(batch: Batch) -> None:
+    """Raise CorrectionError for a batch of which no row is applied, or not every one yet.
+
+    Of one that is applied afterwards, rows would go over those that repaired them.
+    """
     if batch.state in TAKEN_BACK:
         raise CorrectionError(
             f"Batch {batch.id} was {batch.state}: nothing of it is applied, nor its rows without "
             "errors, which repairs alone would leave out. Import its files again, and correct the "
             "batch that this makes."
         )
+    if batch.state in IN_DATABASE:
+        return
+    first = f"`recon rerun {batch.id}` brings it to its end; correct it then."
+    if batch.state is State.HELD:
+        first = (
+            "Release it first (`recon release`), and correct it then; or discard it (`recon "
+            "discard`), and import its files corrected, without --corrects and without ReconRow."
+        )
+    raise CorrectionError(
+        f"Batch {batch.id} is {batch.state}: its rows are not applied yet, and would go over what "
+        f"repairs them. {first} Nothing was imported."
+    )
+
+
+def _refuse_others(batch: Batch, theirs: Profile, given: Profile) -> None:
+    if theirs.compare_only:
+        raise CorrectionError(
+            f"Batch {batch.id} is a listing of the service, which nothing of ours corrects. "
+            "Name the batch whose rows you repair."
+        )
+    refuse_unapplied(batch)
     if given.feed not in (DEFAULT.feed, theirs.feed):
         raise CorrectionError(
             f"Batch {batch.id} is of the feed {theirs.feed}, and this profile of {given.feed}. "

@@ -8,7 +8,7 @@ from connectors.errors import BatchStateError, EvidenceBroken
 from connectors.files.spool import clear_spool
 from connectors.postgres import ledger
 from connectors.postgres.apply import lock_target
-from connectors.postgres.corrections import settle_corrections
+from connectors.postgres.corrections import lock_corrections, settle_corrections
 from connectors.postgres.evidence import REOPENED, answers_digests
 from connectors.postgres.lease import Lease, hold_batch
 from connectors.postgres.ledger import TAKEN_BACK, State
@@ -148,6 +148,7 @@ def _take_back(
     tables = [table for table in staged_tables(lease) if table is not INSERT_BATCH_DATA]
     counts: Counter[str] = Counter()
     with lease.transaction():
+        lock_corrections(connection, batch_id)
         refuse_if_corrected(connection, batch_id)
         changed: dict[str, int] = {}
         for table in tables:

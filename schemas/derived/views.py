@@ -23,6 +23,8 @@ FOUND = ("unchanged", "stale")
 """Verdicts of a row that its batch did not write because of what it found in the database."""
 ERRORS = ("rejected", "conflict")
 """States that make HasError."""
+PENDING = "pending"
+"""State of a row that no stage has decided about."""
 CORRECTED = "corrected"
 """State of a row in error whose repair, in a later batch, was taken in."""
 AGAIN = "delivered again"
@@ -137,9 +139,9 @@ def position(name: str, alias: str = "s") -> str:
     return _PLACE[name].format(alias) if name in _PLACE else f"{alias}.{name}"
 
 
-STATE = """CASE WHEN c.verdict IS NOT NULL THEN c.verdict
+STATE = f"""CASE WHEN c.verdict IS NOT NULL THEN c.verdict
     WHEN s.error_data IS NOT NULL THEN 'rejected'
-    ELSE coalesce(o.verdict, r.verdict, 'pending') END"""
+    ELSE coalesce(o.verdict, r.verdict, '{PENDING}') END"""
 """SQL for the state of a staged row, behind `told_joins`."""
 
 
