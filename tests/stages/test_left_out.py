@@ -27,6 +27,7 @@ from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import Ended, import_delivery
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
+from flows.steps.validate.budget import over_budget
 from schemas.reasons import NOT_SHOWN
 from tests.governance.conftest import Ran
 from tests.governance.conftest import recon as recon  # noqa: PLC0414 -- the fixture.
@@ -343,3 +344,14 @@ def test_a_cell_that_may_be_a_secret_is_kept_nowhere(
     (clues,) = rows("SELECT clues::text FROM receipt WHERE stage = 'stage'")
     assert "canary" not in clues[0]
     assert NOT_SHOWN in clues[0]
+
+
+@pytest.mark.parametrize(
+    ("good", "terms"),
+    [(71, {"highest_rate": 0.29}), (7, {"least_read": 0.07, "highest_rate": None})],
+)
+def test_a_share_of_a_budget_is_what_is_written(good: int, terms: dict[str, float | None]) -> None:
+    """0.29 of 100 rows are 29, and not as much less as the binary number that is next to it."""
+    given: dict[str, Any] = {"highest_rate": None} | terms
+    assert over_budget(100, 100 - good, most_errors=None, **given) is None
+    assert over_budget(100, 100 - good + 1, most_errors=None, **given) is not None

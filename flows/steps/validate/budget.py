@@ -1,5 +1,7 @@
 """The error budget: how many rows may carry errors before a batch is shown to an operator."""
 
+from fractions import Fraction
+
 from schemas.counting import agree, quantity
 
 
@@ -20,7 +22,7 @@ def over_budget(
     have = f"{errors} of {quantity(rows, 'row')} {agree(errors, 'has', 'have')} errors"
     if most_errors is not None and errors > most_errors:
         return f"{have}; the budget allows {quantity(most_errors, 'row')}"
-    if highest_rate is not None and rows and errors > highest_rate * rows:
+    if highest_rate is not None and rows and errors > _share(highest_rate, rows):
         return f"{have} ({errors / rows:.2%}); the budget allows {highest_rate:.2%}"
     if least_read and not rows and skipped:
         lines = f"{quantity(skipped, 'line')} behind the header {agree(skipped, 'is', 'are')}"
@@ -29,10 +31,15 @@ def over_budget(
             f"at least {least_read:.2%} have to be read"
         )
     read = rows - errors - excluded
-    if least_read is not None and rows and read < least_read * rows:
+    if least_read is not None and rows and read < _share(least_read, rows):
         return (
             f"{read} of {quantity(rows, 'row')} {agree(read, 'is', 'are')} read "
             f"({read / rows:.2%}), {errors} have errors and {excluded} are left out by the feed "
             f"profile; at least {least_read:.2%} have to be read"
         )
     return None
+
+
+def _share(rate: float, rows: int) -> Fraction:
+    """So many rows as a rate says, to the digit that is written."""
+    return Fraction(str(rate)) * rows
