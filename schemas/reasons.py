@@ -221,6 +221,14 @@ REASONS = _by_code(
         "name in that column.",
     ),
     Reason(
+        "AppliedOtherwise",
+        "names an applied row of another key",
+        "{row}, which this one names ('{field}' {value}), is applied with another key: this one "
+        "would be a second record beside it.",
+        "Deliver it with the key of that row. Where that key is wrong, undo its batch (recon undo) "
+        "and import its files again, corrected. A record of its own comes with an empty ReconRow.",
+    ),
+    Reason(
         "KeyOfAnother",
         "key of another row of the corrected delivery",
         "{row} has the same key ({value}) with other content, and is not the row that this one "

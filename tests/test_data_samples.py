@@ -38,6 +38,7 @@ NOT_BY_FILES = {
     "KeyCollision",
     "RepairsNothing",
     "RepairedTwice",
+    "AppliedOtherwise",
     "KeyOfAnother",
     "RecordOfAnother",
     "LeftOut",

@@ -22,6 +22,7 @@ from connectors.postgres.ledger import batch_span, find_batch
 from connectors.postgres.ranges import Range
 from schemas.derived.sql_names import TARGET_NAMES, key_columns, listed, staged_name
 from schemas.derived.views import (
+    APPLIED,
     AT_PLACES,
     COUNTS_NOT,
     ERRORS,
@@ -130,6 +131,37 @@ def _lead_back(connection: psycopg.Connection, corrects: int) -> None:
             )
         above = find_batch(connection, current).corrects
         current = above if above is not None and above < current else None
+
+
+def mark_applied_otherwise(
+    connection: psycopg.Connection, table: Table, batch_id: int, corrects: int
+) -> int:
+    """Reject repairs of applied rows whose key is another one; returns how many.
+
+    Nothing takes back what such a row became, so that there would be two records of one row. A
+    record without a key is its whole content.
+    """
+    if table.name not in TARGET_NAMES:
+        return 0
+    same = " AND ".join(f"n.{quoted(name)} = s.{quoted(name)}" for name in key_columns(table))
+    if not _offer_repairs(connection, table, batch_id):
+        return 0
+    statement = f"""
+        INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
+        SELECT %(of)s, m.extract_id, m.record_number, 'rejected',
+            {error_data("AppliedOtherwise", PARENT_COLUMN)}
+        FROM (SELECT m.extract_id, m.record_number, m.repaired AS key_value,
+                  {position("first_line", "n")} AS line,
+                  'Line ' || {position("first_line")} || ' of ' || e.name || ' in batch '
+                      || s.batch_id AS of_row
+              FROM named_repairs m
+              JOIN {staged_name(table)} n USING (extract_id, record_number)
+              JOIN {staged_name(table)} s ON m.repaired = s.extract_id || ':' || s.record_number
+              JOIN extract e ON e.id = s.extract_id {told_joins(table)}
+              WHERE {of_batch("s")} AND n.batch_id = %(of)s
+                  AND {STATE} IN ({listed(APPLIED)}) AND NOT ({same})) m"""
+    span = batch_span(connection, corrects) | {"of": batch_id}
+    return connection.execute(statement, span).rowcount
 
 
 def mark_taken_keys(connection: psycopg.Connection, table: Table, batch_id: int) -> int:

@@ -21,6 +21,7 @@ from connectors.postgres.batch_keys import (
     mark_duplicates,
 )
 from connectors.postgres.correction_keys import (
+    mark_applied_otherwise,
     mark_repaired_twice,
     mark_strays,
     mark_taken_keys,
@@ -144,7 +145,7 @@ def _no_records(receipts: Iterable[Receipt], table: Table, clue: str) -> dict[in
     return found
 
 
-def _reject_strays(lease: Lease, tables: Iterable[Table], corrects: int) -> None:
+def _reject_strays(lease: Lease, tables: list[Table], corrects: int) -> None:
     """Reject rows that do not repair what they say they do, or not alone."""
     for table in tables:
         if strays := mark_strays(lease.connection, table, lease.batch_id, corrects):
@@ -153,6 +154,10 @@ def _reject_strays(lease: Lease, tables: Iterable[Table], corrects: int) -> None
     if twice := mark_repaired_twice(lease.connection, tables, lease.batch_id, corrects):
         rows = quantity(twice, "row", grouped)
         log.warning("%s of several keys that repair the same rows of batch %s", rows, corrects)
+    for table in tables:
+        if second := mark_applied_otherwise(lease.connection, table, lease.batch_id, corrects):
+            rows = quantity(second, "row", grouped)
+            log.warning("%s: %s that would be a second record of a row", table.title, rows)
 
 
 def _reject_taken(lease: Lease, table: Table, profile: Profile) -> None:

@@ -352,9 +352,9 @@ SEVERAL: dict[str, tuple[list[tuple[int, int, Repairs]], dict[int, str]]] = {
         ],
         {1: "updated", 2: "superseded"},
     ),
-    "a good row became another record": (
+    "a good row does not become another record": (
         [(1, 1, {1: line(9)}), (1, 1, {2: line(1, amount="7")})],
-        {1: "updated"},
+        {1: "rejected"},
     ),
     "the key of a mistake": (
         [(1, 1, {2: line(3, amount="77")}), (1, 1, {3: line(3)})],
@@ -491,9 +491,22 @@ def test_a_batch_of_which_nothing_is_applied_is_not_corrected(
 
 
 def test_a_row_that_is_not_in_error_is_not_corrected(rows: Any, correct: Any) -> None:
-    assert correct({1: line(9)}).batch.state is State.COMPLETE
+    assert correct({1: line(1, amount="9")}).batch.state is State.COMPLETE
     assert states(rows) == BEFORE
-    assert states(rows, 2) == {1: "inserted"}
+    assert states(rows, 2) == {1: "updated"}
+
+
+def test_a_row_that_is_applied_does_not_become_a_second_record(rows: Any, correct: Any) -> None:
+    """Its record would stay beside the other one, and the money would be there twice."""
+    assert correct({1: line(9), 2: line(2)}).batch.state is State.COMPLETE_WITH_ERRORS
+    assert states(rows, 2) == {1: "rejected", 2: "inserted"}
+    said = (
+        "Line 2 of a.csv in batch 1, which this one names ('ReconRow' 1:1), is applied with "
+        "another key: this one would be a second record beside it."
+    )
+    assert why(rows, 2) == [(1, "AppliedOtherwise", said)]
+    assert rows('SELECT "Id" FROM payment ORDER BY 1') == [(1,), (2,)]
+    assert correct({1: line(1, amount="9")}).batch.state is State.COMPLETE
 
 
 @pytest.mark.long
