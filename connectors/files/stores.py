@@ -65,9 +65,15 @@ def place_of(location: str) -> FileStore:
 def location_of(path: str) -> str:
     """One spelling per place: an absolute path, or a URL of a known store.
 
-    Raises DeliveryError for another kind of URL, and for one that carries a password.
+    Raises DeliveryError for another kind of URL, for one that carries a password, and for what
+    names nothing: an empty path would be the current folder.
     """
     path = os.fspath(path).removeprefix("file://")
+    if not path.strip() or "\0" in path:
+        raise DeliveryError(
+            f"{shown(path)!r} is no path. Name files or folders; where a variable names them, it "
+            "is not set."
+        )
     protocol, separator, rest = path.partition("://")
     if not separator:
         return os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111 (`..` is resolved)

@@ -27,7 +27,7 @@ archive_command = App(
 
 def watch_command(
     inbox: Annotated[
-        Path | None, Parameter(help="The folder; default: inbox in RECON_HOME.")
+        str | None, Parameter(help="The folder; default: inbox in RECON_HOME.")
     ] = None,
     *,
     settle: Annotated[
@@ -53,13 +53,15 @@ def watch_command(
     from connectors.files.inbox import Inbox
     from connectors.files.profile import DEFAULT
     from connectors.files.profile_file import load_profile
+    from connectors.files.stores import location_of
     from flows.stages.inbox import Watch, import_here
 
+    named = None if inbox is None else Path(location_of(inbox))
     feed = load_profile(profile) if profile else DEFAULT
     with workspace("watch", quiet=json) as place:
         watch = Watch(
             place,
-            Inbox((inbox or place.settings.home / "inbox").resolve()),
+            Inbox((named or place.settings.home / "inbox").resolve()),
             feed,
             import_here(place, feed),
         )

@@ -49,7 +49,7 @@ def _known_record(record: str | None) -> str | None:
     return record
 
 
-_SCHEMA = WithJsonSchema({"type": "string", "pattern": WITHOUT_SECRET})
+_SCHEMA = WithJsonSchema({"type": "string", "minLength": 1, "pattern": WITHOUT_SECRET})
 Address = Annotated[str, AfterValidator(_without_secret), _SCHEMA]
 """An address inside a model that hides its input in errors."""
 BareAddress = Annotated[str, AfterValidator(_bare_without_secret), _SCHEMA]

@@ -95,11 +95,14 @@ ADDRESSES = {
     "https://example.com/a.csv?pwd=canary": False,
     "s3://bucket/a.csv?versionId=1": True,
     "/data/a@b.csv": True,
+    "": False,
 }
 
 
 @pytest.mark.parametrize(("address", "taken"), ADDRESSES.items())
-def test_the_server_refuses_a_secret_before_it_keeps_it(address: str, taken: bool) -> None:
+def test_the_server_refuses_a_secret_and_no_path_before_it_keeps_them(
+    address: str, taken: bool
+) -> None:
     """What the server does with the parameters of a run that is asked for."""
     from prefect.utilities.callables import parameter_schema
     from prefect.utilities.schema_tools.validation import validate
