@@ -33,6 +33,8 @@ from flows.tasks.hooks import SKIPPED
 
 LOST = (StateType.FAILED, StateType.CRASHED, StateType.CANCELLED, StateType.CANCELLING)
 """A later run in one of these has not done the work."""
+NOT_DUE = "Scheduled"
+"""State of a run to come; once it is due and nobody has taken it, the server calls it Late."""
 MOST = 200
 
 
@@ -114,8 +116,9 @@ def _overtakes(other: FlowRun, run: FlowRun) -> bool:
         and other.expected_start_time > run.expected_start_time
         and other.parameters == run.parameters
         and other.state_type not in LOST
-        # One that was overtaken itself has left its work to a run that may be lost since.
-        and other.state_name != SKIPPED
+        # The server says by its own clock that one is due; this machine's may be ahead of it. And
+        # one that was overtaken itself has left its work to a run that may be lost since.
+        and other.state_name not in (NOT_DUE, SKIPPED)
     )
 
 

@@ -27,7 +27,7 @@ async def schedule(flow: UUID, deployment: UUID, due: datetime) -> UUID:
             parameters={"batch_id": 0, "max_rows": None, "rate": None},
             expected_start_time=due,
             next_scheduled_start_time=due,
-            state=schemas.states.Scheduled(scheduled_time=due),
+            state=schemas.states.Late(scheduled_time=due),
         )
         return (await models.flow_runs.create_flow_run(session, run)).id
 
@@ -115,6 +115,19 @@ def test_a_run_that_work_was_left_to_works_though_another_is_due(
         assert work(client.read_flow_run(another)).state_name == "Completed"
 
 
+def test_a_run_that_is_not_due_by_the_clock_of_the_server_takes_no_work(
+    missed: list[Any], rows: Any
+) -> None:
+    """As a worker sees it whose own clock is ahead."""
+    from prefect.client.orchestration import get_client
+    from prefect.states import Scheduled
+
+    with get_client(sync_client=True) as client:
+        client.set_flow_run_state(missed[2].id, Scheduled(), force=True)
+    assert work(missed[1]).state_name == "Completed"
+    assert work(missed[0]).state_name == "Skipped"
+
+
 def be(run: Any, state: Any) -> None:
     run.state, run.state_type, run.state_name = state, state.type, state.name
 
@@ -129,12 +142,12 @@ class Schedule:
 
     def make_due(self, time: float) -> None:
         from prefect.client.schemas.objects import FlowRun
-        from prefect.states import Scheduled
+        from prefect.states import Late
 
         while len(self.runs) * self.every <= time:
             due = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=len(self.runs) * self.every)
             run = FlowRun(flow_id=uuid4(), auto_scheduled=True, expected_start_time=due)
-            be(run, Scheduled(scheduled_time=due))
+            be(run, Late(scheduled_time=due))
             self.runs.append(run)
             self.waiting.append(run)
 
