@@ -6,6 +6,7 @@ from prefect import flow
 from prefect.client.schemas.objects import State as RunState
 from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
+from connectors.errors import BatchHeldElsewhere
 from connectors.postgres.ledger import State
 from flows.tasks import batch as tasks
 from flows.tasks.approval import decide
@@ -52,11 +53,15 @@ def run_stages(received: BatchStatus, over_budget: OverBudget = "ask") -> BatchS
             return checked
     # Clean rows go into their tables, each once, with what was there before.
     applied = tasks.apply_rows(checked)
-    if applied.service:
-        # Applied rows go on to the service; what became of each is written down.
-        applied = tasks.push_rows(applied)
-    # Everything is recounted from the rows themselves: what does not tie fails the run.
-    return tasks.report_batch(applied)
+    try:
+        if applied.service:
+            # Applied rows go on to the service; what became of each is written down.
+            applied = tasks.push_rows(applied)
+        # Everything is recounted from the rows themselves: what does not tie fails the run.
+        return tasks.report_batch(applied)
+    except BatchHeldElsewhere:
+        # A push of what is unsent may come between two stages; it does what is left, and reports.
+        return applied.model_copy(update={"taken": True})
 
 
 def run_import(delivery: Delivery) -> RunState[Any]:

@@ -10,8 +10,9 @@ from prefect.states import Completed, Failed
 from pydantic import Field
 
 from connectors.desk_links import DeskPage, linked
-from connectors.errors import OF_ONE_BATCH
+from connectors.errors import OF_ONE_BATCH, BatchHeldElsewhere
 from connectors.postgres import ledger
+from connectors.postgres.lease import is_worked_on
 from connectors.postgres.ledger import State
 from connectors.postgres.push.sends import count_states
 from flows.report.markdown import escape
@@ -73,8 +74,11 @@ def push_batch(
     batches = found[:MOST_BATCHES]
     # Once more, it would send so many once more.
     send = push_rows if max_rows is None else push_rows.with_options(retries=0)
-    ended, kept_back = [], []
+    ended, kept_back, left = [], [], []
     for number in batches:
+        if not batch_id and _is_worked_on(number):
+            left.append(number)
+            continue
         try:
             opened = rerun_tasks.open_batch(number)
             pushed = send(opened, max_rows=max_rows, rate=rate)
@@ -82,18 +86,27 @@ def push_batch(
         except OF_ONE_BATCH as error:
             if batch_id:
                 raise
-            kept_back.append(str(error))
+            if isinstance(error, BatchHeldElsewhere):
+                left.append(number)
+            else:
+                kept_back.append(str(error))
             continue
         if pushed.stopped:
             break
     _publish(batches, next((one.stopped for one in ended if one.stopped), None))
-    return _end_state(ended, kept_back, waits=len(found) - len(batches))
+    return _end_state(ended, kept_back, left, waits=len(found) - len(batches))
 
 
 @task(name="find unsent", task_run_name="find batches with unsent rows", **FROM_LEDGER)
 def waiting() -> list[int]:
     """The batches that have something to push, those first that were not tried for longest."""
     return waiting_to_push(open_workspace())
+
+
+def _is_worked_on(batch_id: int) -> bool:
+    """Seen before this run is noted as one of the batch: its end is none of the other run's."""
+    with open_workspace().database.connect() as connection:
+        return is_worked_on(connection, batch_id)
 
 
 @task(name="push batch", task_run_name="push batch {batch.batch_id}", **FROM_LEDGER)
@@ -136,23 +149,37 @@ def _publish(batches: Sequence[int], stopped: str | None) -> None:
     )
 
 
+def _named(batches: Sequence[int]) -> str:
+    return f"{agree(len(batches), 'batch', 'batches')} {', '.join(map(str, batches))}"
+
+
 def _end_state(
-    ended: Sequence[BatchStatus], kept_back: Sequence[str], *, waits: int
+    ended: Sequence[BatchStatus], kept_back: Sequence[str], left: Sequence[int], *, waits: int
 ) -> RunState[Any]:
-    """`kept_back`: what keeps other batches from being pushed; `waits`: those of the next run."""
+    """How a run ends, and what it says of the batches it did not push.
+
+    `kept_back`: what keeps others from being pushed; `left`: those that other runs have; `waits`:
+    those of the next run.
+    """
     data = [batch.model_dump(mode="json") for batch in ended]
     stopped = [ended[-1].stopped] if ended and ended[-1].stopped else []
     more = f"{quantity(waits, 'more batch')} {agree(waits, 'waits', 'wait')} for the next run."
-    others = [more] if waits else []
+    has = (
+        f"{agree(len(left), 'is', 'are')} left to the run that has {agree(len(left), 'it', 'each')}"
+    )
+    others = [
+        *([f"{_named(left).capitalize()} {has}."] if left else ()),
+        *([more] if waits else ()),
+    ]
     if stopped or kept_back:
         return Failed(message=" ".join([*stopped, *kept_back, *others]))
-    left = [batch for batch in ended if batch.verdict != State.COMPLETE]
-    if not left:
+    behind = [batch for batch in ended if batch.verdict != State.COMPLETE]
+    if not behind:
         batches = quantity(len(ended), "batch")
-        told = f"{batches}: everything is at the service" if ended else "Nothing unsent"
+        nothing = "Nothing else unsent" if left else "Nothing unsent"
+        told = f"{batches}: everything is at the service" if ended else nothing
         return Completed(name=COMPLETED, message=". ".join([told, *others]), data=data)
-    numbers = ", ".join(str(batch.batch_id) for batch in left)
-    todo = "; ".join(batch.next for batch in left if batch.next) or "read their reports"
-    which = f"{agree(len(left), 'batch', 'batches')} {numbers}"
+    todo = "; ".join(batch.next for batch in behind if batch.next) or "read their reports"
+    which = _named([batch.batch_id for batch in behind])
     told = f"Rows of {which} are not at the service or carry errors. Next: {todo}."
     return Completed(name=WITH_ERRORS, message=" ".join([told, *others]), data=data)

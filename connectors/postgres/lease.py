@@ -21,6 +21,7 @@ from connectors.postgres.heartbeat import (
 from connectors.postgres.ledger import ENDED, Receipt, State, clues_text
 from connectors.postgres.trail import add_event
 from connectors.process import whoami
+from schemas.derived.sql_names import SCHEMA
 from schemas.guards.leases import Held
 
 _NEVER_HELD = 0
@@ -136,6 +137,18 @@ class EndedBatch(Lease):
     def transaction(self) -> NoReturn:
         """None begins; raises BatchStateError."""
         raise BatchStateError(f"Batch {self.batch_id} has ended; nothing of it is written again.")
+
+
+def is_worked_on(connection: psycopg.Connection, batch_id: int) -> bool:
+    """Whether a run has a batch and renews its lease, as it is seen without taking it."""
+    return (
+        connection.execute(
+            f"SELECT FROM {SCHEMA}.lease l JOIN pg_stat_activity a ON a.pid = l.pid "
+            "WHERE l.name = %s AND l.expires_at > clock_timestamp()",
+            [lease_name(Held.BATCH, batch_id)],
+        ).fetchone()
+        is not None
+    )
 
 
 @contextmanager

@@ -87,6 +87,8 @@ class BatchStatus(BaseModel):
     """Where the report files are."""
     stopped: str | None = None
     """Why not everything could be sent to the service; None: nothing was in the way."""
+    taken: bool = False
+    """Whether another run has it since it was applied, sends what is unsent and reports it."""
     next: str = ""
     """The commands that settle what is left; empty: nothing is, or the batch has not ended."""
 

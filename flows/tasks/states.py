@@ -28,6 +28,13 @@ def end_state(batch: BatchStatus) -> RunState[Any]:
     if batch.stopped:
         # Returned and not raised: the message says it, and a traceback would hide it.
         return Failed(message=batch.stopped)
+    if batch.taken:
+        left = (
+            f"Batch {batch.batch_id} is applied, and the rest is left to the run that has it now."
+        )
+        return Completed(
+            name=WITH_ERRORS, message=f"{left} Its report says how it ended.", data=data
+        )
     clean = batch.verdict == State.COMPLETE
     match batch.state:
         case State.COMPLETE | State.COMPLETE_WITH_ERRORS if clean:

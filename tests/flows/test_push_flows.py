@@ -1,6 +1,7 @@
 """Pushing, settling and reading listings as Prefect runs."""
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
 from socket import socket
 from typing import Any, get_args
@@ -8,6 +9,7 @@ from typing import Any, get_args
 import pytest
 
 from connectors.files.profile import DEFAULT
+from connectors.postgres.lease import hold_batch
 from flows.stages.pull import LISTINGS
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
@@ -109,6 +111,58 @@ def test_batches_above_those_of_one_run_are_told_and_are_the_next_run_s(
         assert first.message == told
         second = push_batch.push_batch(return_state=True)
         assert second.message == "1 batch: everything is at the service"
+
+
+def test_a_batch_that_another_run_has_is_left_to_it(
+    workspace: Workspace, rows: Any, towards: Any, tmp_path: Path
+) -> None:
+    """Nobody has to see to it, and the trail of the batch tells of no run that failed."""
+    from flows.push_batch import push_batch
+
+    with FaultyServer() as server:
+        towards(server.url)
+        for number in (1, 2):
+            run(tones(tmp_path / f"{number}.csv", number + 1))
+            push_batch(number, max_rows=1, return_state=True)
+        with workspace.database.connect() as other, hold_batch(other, 1):
+            asked = push_batch(1, return_state=True)
+            assert (asked.name, "being worked on" in str(asked.message)) == ("Failed", True)
+            told = rows("SELECT count(*) FROM event WHERE batch_id = 1")
+            swept = push_batch(return_state=True)
+        assert swept.type.value == "COMPLETED", swept.message
+        assert str(swept.message).endswith(". Batch 1 is left to the run that has it.")
+        assert rows("SELECT count(*) FROM event WHERE batch_id = 1") == told
+        assert push_batch(return_state=True).name == "Completed"
+        assert len(server.effects) == 3
+
+
+@pytest.mark.parametrize("stage", ["apply_rows", "push_rows"])
+def test_an_import_leaves_its_batch_to_a_push_that_came_between_two_stages(
+    workspace: Workspace,
+    rows: Any,
+    towards: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    stage: str,
+) -> None:
+    from flows.push_batch import push_batch
+    from flows.tasks import batch as tasks
+
+    with FaultyServer() as server, ExitStack() as held:
+        towards(server.url)
+
+        def take(*_: object) -> None:
+            other = held.enter_context(workspace.database.connect())
+            held.enter_context(hold_batch(other, 1))
+
+        monkeypatch.setattr(getattr(tasks, stage), "on_completion_hooks", [take])
+        ended = run(tones(tmp_path / "tones.csv", 3), push=True)
+        assert (ended.name, ended.type.value) == ("CompletedWithErrors", "COMPLETED"), ended.message
+        assert "Batch 1 is applied, and the rest is left" in str(ended.message)
+        held.close()
+        assert push_batch(return_state=True).name == "Completed"
+        assert len(server.effects) == 3
+    assert rows("SELECT state FROM batch") == [("complete",)]
 
 
 def test_no_more_rows_are_sent_than_were_asked_for_whatever_is_tried_again(
