@@ -158,6 +158,7 @@ DEPLOYMENTS = (
         "board",
         "The table of batches: state, errors, next step.",
         schedule=Schedule("board", cron="0 * * * *"),
+        one_at_a_time=True,
         tags=("board",),
     ),
     Deployment(
@@ -364,6 +365,8 @@ def _when(schedule: Schedule) -> CronSchedule | IntervalSchedule:
 HEADER = """# Written by `python -m flows.ops.deployments`; the table is in that module.
 # `recon deploy` registers the same and creates the work pool first. With `prefect deploy --all`
 # create it yourself: prefect work-pool create recon --type process
+# A second `prefect deploy --all` sets schedules and parameters as they are here, and so switches on
+# what operators switched off; only `recon deploy` keeps what they set.
 """
 
 

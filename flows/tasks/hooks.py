@@ -17,6 +17,7 @@ from prefect.flows import FlowStateHook
 
 from connectors.postgres import ledger
 from connectors.postgres.database import open_database
+from connectors.postgres.ledger import State
 from connectors.postgres.trail import add_event, told_by_run
 from connectors.process import whoami
 from flows.tasks.blocks import run_settings
@@ -25,6 +26,11 @@ log = logging.getLogger("recon.run")
 
 BEGAN = ledger.RUN_BEGAN
 CANCELLED, HELD, SKIPPED = "Cancelled", "Held", "Skipped"
+OWN_ENDS = {
+    f"batch {State.COMPLETE.value}": "Completed",
+    f"batch {State.COMPLETE_WITH_ERRORS.value}": "CompletedWithErrors",
+}
+"""What the trail tells of a batch that a stage has ended, and the name of the end of its run."""
 
 
 def on_completion(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]) -> None:
@@ -114,17 +120,17 @@ def _tell(flow: Flow[..., Any], flow_run: FlowRun, name: str) -> None:
     """Both, or what of both is possible: a run has ended whether or not it can be told."""
     if name == SKIPPED:
         return
-    batch_ids: list[int | None] = []
+    ends: dict[int | None, str] = {}
     try:
         with open_database(run_settings()).connect() as connection:
-            for batch_id in _batches_of(connection, flow_run):
-                batch_ids.append(batch_id)
-                _add(connection, f"run {_spelled(name)}", batch_id, flow_run)
+            for batch_id, end in _ends_of(connection, flow_run, name).items():
+                ends[batch_id] = end
+                _add(connection, f"run {_spelled(end)}", batch_id, flow_run)
     except Exception as error:  # noqa: BLE001 -- a hook must never raise, whatever is the matter.
         _warn("The end of this run is not in the audit trail", flow_run, error)
     try:
-        for about in batch_ids or [None]:
-            _emit(flow, flow_run, name, about)
+        for about, end in (ends or {None: name}).items():
+            _emit(flow, flow_run, end, about)
     except Exception as error:  # noqa: BLE001 -- the same.
         _warn("The end of this run was not told as an event", flow_run, error)
 
@@ -156,9 +162,24 @@ def _emit(flow: Flow[..., Any], flow_run: FlowRun, name: str, batch_id: int | No
     )
 
 
-def _batches_of(connection: psycopg.Connection, flow_run: FlowRun) -> list[int]:
-    """The batches this run has worked on; none where it ended before it opened one."""
-    return sorted({batch for batch, _ in told_by_run(connection, BEGAN, str(flow_run.id))})
+def _ends_of(connection: psycopg.Connection, flow_run: FlowRun, name: str) -> dict[int, str]:
+    """The batches this run has worked on, and how it ended for each; none where it opened none.
+
+    Where it worked on several, what became of one of them is not what became of another.
+    """
+    batches = sorted({batch for batch, _ in told_by_run(connection, BEGAN, str(flow_run.id))})
+    own = _own_ends(connection, batches) if len(batches) > 1 else {}
+    return {batch: own.get(batch, name) for batch in batches}
+
+
+def _own_ends(connection: psycopg.Connection, batches: list[int]) -> dict[int, str]:
+    """Of batches that have ended since a run began to work on them, the names of their ends."""
+    rows = connection.execute(
+        "SELECT DISTINCT ON (batch_id) batch_id, what FROM event "
+        "WHERE batch_id = ANY(%s) AND what = ANY(%s) ORDER BY batch_id, id DESC",
+        [batches, [BEGAN, *OWN_ENDS]],
+    )
+    return {batch: OWN_ENDS[what] for batch, what in rows if what in OWN_ENDS}
 
 
 def _add(

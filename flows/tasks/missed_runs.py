@@ -20,6 +20,7 @@ from prefect.client.schemas.filters import (
     FlowRunFilterExpectedStartTime,
     FlowRunFilterState,
     FlowRunFilterStateName,
+    FlowRunFilterStateType,
 )
 from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.client.schemas.objects import State as RunState
@@ -38,27 +39,56 @@ NOT_DUE = "Scheduled"
 MOST = 200
 
 
-def overtaken() -> RunState[Any] | None:
+RETRIED = "Retry runs this one all the same."
+
+
+def overtaken(all_the_same: str = RETRIED) -> RunState[Any] | None:
     """The end of a run whose work a later run of its schedule does; None: it is for this run.
 
-    A run that somebody asked for, or retried, is never overtaken.
+    A run that somebody asked for, or retried, is never overtaken. `all_the_same`: how to have this
+    one's work done, as a sentence.
     """
     context = FlowRunContext.get()
     run = context.flow_run if context else None
     if run is None or not run.auto_scheduled or run.run_count > 1 or run.deployment_id is None:
         return None
     later = later_run(run, *_runs_around(run))
-    return None if later is None else skipped_for(run, later)
+    return None if later is None else skipped_for(run, later, all_the_same)
 
 
-def skipped_for(run: FlowRun, later: FlowRun) -> RunState[Any]:
+def left_to_waiting() -> RunState[Any] | None:
+    """The end of a run whose work another of its deployment, which waits, does; None: none waits.
+
+    For a flow that each of many events asks for, and that does for all of them what it does once.
+    """
+    context = FlowRunContext.get()
+    run = context.flow_run if context else None
+    if run is None or run.deployment_id is None:
+        return None
+    due = FlowRunFilterExpectedStartTime(before_=cast(DateTime, now("UTC")))
+    waits = FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.SCHEDULED]))
+    with get_client(sync_client=True) as client:
+        found = client.read_flow_runs(
+            deployment_filter=DeploymentFilter(id=DeploymentFilterId(any_=[run.deployment_id])),
+            flow_run_filter=FlowRunFilter(expected_start_time=due, state=waits),
+            limit=MOST,
+        )
+    for other in found:
+        to_come = other.auto_scheduled and other.state_name == NOT_DUE
+        if other.id != run.id and not to_come and other.parameters == run.parameters:
+            told = f"{_sign(other).capitalize()} waits, and does the same for both."
+            return Completed(name=SKIPPED, message=told)
+    return None
+
+
+def skipped_for(run: FlowRun, later: FlowRun, all_the_same: str = RETRIED) -> RunState[Any]:
     """The end of a run that leaves its work to a later one."""
     return Completed(
         name=SKIPPED,
         message=(
             f"Missed at {_minute(run.expected_start_time)}; the run for "
             f"{_minute(later.expected_start_time)} of the same schedule does its work "
-            f"({_sign(later)}). Retry runs this one all the same."
+            f"({_sign(later)}). {all_the_same}"
         ),
     )
 

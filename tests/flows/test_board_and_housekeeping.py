@@ -11,7 +11,7 @@ import pytest
 from connectors.files.profile import DEFAULT
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
-from tests.flows.runs import artifact, run
+from tests.flows.runs import DeployedRun, artifact, run
 from tests.stages.payments import HEADER, line, write
 
 pytestmark = pytest.mark.flows
@@ -71,6 +71,14 @@ def test_the_board_shows_old_batches_while_they_wait_and_200_at_most(
     board()
     assert len(artifact("batches").table) == 200
     assert artifact("batches").table[0]["Batch"] == "302"
+
+
+def test_of_several_runs_that_wait_the_last_writes_the_board() -> None:
+    from flows.batch_board import batch_board
+
+    runs = [DeployedRun(batch_board) for _ in range(3)]
+    assert [one.work().name for one in runs] == ["Skipped", "Skipped", "Completed"]
+    assert str(runs[0].state.message).endswith(" waits, and does the same for both.")
 
 
 def test_housekeeping_counts_first_and_removes_when_told(

@@ -16,7 +16,7 @@ from flows.stages.workspace import Workspace
 from schemas.operations import PUSHES
 from tests.flows.runs import artifact, run
 from tests.push.conftest import USER, sandbox_at
-from tests.push.deliveries import tones
+from tests.push.deliveries import payments, tones
 from tests.service.faulty_server import DROPPED, OK, FaultyServer, always, at, status
 
 pytestmark = pytest.mark.flows
@@ -111,6 +111,25 @@ def test_batches_above_those_of_one_run_are_told_and_are_the_next_run_s(
         assert first.message == told
         second = push_batch.push_batch(return_state=True)
         assert second.message == "1 batch: everything is at the service"
+
+
+def test_of_each_batch_of_a_push_its_own_end_is_told(
+    workspace: Workspace, rows: Any, towards: Any, tmp_path: Path
+) -> None:
+    from flows.push_batch import push_batch
+
+    with FaultyServer(at({3: DROPPED})) as server:
+        towards(server.url)
+        for deliver in (tones, payments):
+            path = deliver(tmp_path / f"{deliver.__name__}.csv", 3)
+            run(path)
+            push_batch(1 if deliver is tones else 2, max_rows=1, return_state=True)
+        last = rows("SELECT max(id) FROM event")[0][0]
+        assert push_batch(return_state=True).name == "CompletedWithErrors"
+    told = rows(
+        f"SELECT batch_id, what FROM event WHERE what LIKE 'run c%%' AND id > {last} ORDER BY 1"
+    )
+    assert told == [(1, "run completed_with_errors"), (2, "run completed")]
 
 
 def test_a_batch_that_another_run_has_is_left_to_it(
