@@ -27,6 +27,8 @@ MOST_BATCH = 200
 """Rows of one request: with the key of each, its header fits into what gateways take."""
 MOST_CONNECTIONS = 1024
 """To the service, each of which is an open file and has buffers of its own."""
+LEAST_RATE = 0.001
+"""Requests a second; with fewer a push would wait for longer than anybody."""
 STRICT_BYTES = 256 * KIB
 """Less than this is read before what is compiled would be loaded."""
 MOST = 2**50
@@ -340,6 +342,8 @@ def _service_value(name: str, setting: str, kind: object, text: str) -> object:
             amount = math.nan
         if not math.isfinite(amount) or amount < 0 or (amount == 0 and setting != "rate"):
             raise SettingsError(f"{name}={text!r} is not a positive number.")
+        if setting == "rate" and 0 < amount < LEAST_RATE:
+            raise SettingsError(f"{name}={text!r} is less than {LEAST_RATE} requests a second.")
         return amount
     return text
 

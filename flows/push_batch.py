@@ -15,6 +15,7 @@ from connectors.postgres import ledger
 from connectors.postgres.lease import is_worked_on
 from connectors.postgres.ledger import State
 from connectors.postgres.push.sends import count_states
+from connectors.settings import LEAST_RATE
 from flows.report.markdown import escape
 from flows.report.spelling import digits
 from flows.stages.push import ask_for_service, push
@@ -55,7 +56,7 @@ def _name(batch_id: int) -> str:
 def push_batch(
     batch_id: Annotated[int, Field(ge=0)] = 0,
     max_rows: Annotated[int | None, Field(ge=1)] = None,
-    rate: Annotated[float | None, Field(gt=0)] = None,
+    rate: Annotated[float | None, Field(ge=LEAST_RATE)] = None,
 ) -> RunState[Any]:
     """Send what is unsent: every PUT until it is there, every POST at most once.
 

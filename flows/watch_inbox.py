@@ -37,7 +37,7 @@ def watch_inbox(
     settle_seconds: Annotated[float, Field(ge=0, le=600)] = SETTLE_SECONDS,
     profile: str | None = None,
     over_budget: OverBudget = "ask",
-    deployment: str = IMPORT,
+    deployment: Annotated[str, Field(pattern=r"^[^/]+/[^/]+$")] = IMPORT,
 ) -> RunState[Any]:
     """Start an import for every delivery that is complete in an inbox, once for each content.
 

@@ -74,7 +74,11 @@ class BoundedHttp(HttpToolsProtocol):
 class DeskServer:
     """One desk on one socket, until the block ends; `ahead`: it reads runs before anybody asks."""
 
-    def __init__(self, desk: Desk, host: str, port: int, *, ahead: bool = False) -> None:
+    def __init__(
+        self, desk: Desk, host: str, port: int, *, ahead: bool = False, option: str = "--port"
+    ) -> None:
+        """`option`: what the port is called by whoever starts it."""
+        self._option = option
         self._desk, self._host, self._port, self._ahead = desk, host, port, ahead
 
     @contextmanager
@@ -114,5 +118,5 @@ class DeskServer:
         except OSError as error:
             raise ReconError(
                 f"The desk cannot listen on {self._host}:{self._port}: {error.strerror}. Stop what "
-                "does, or choose another --port; 0 is any free one."
+                f"does, or choose another {self._option}; 0 is any free one."
             ) from None

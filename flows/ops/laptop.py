@@ -184,7 +184,9 @@ def _desk(
         start_here(place, number, work or os.environ)
 
     desk = Desk(place, terms, provider, start=start)
-    return DeskServer(desk, "127.0.0.1", choice.desk_port, ahead=True).running()
+    return DeskServer(
+        desk, "127.0.0.1", choice.desk_port, ahead=True, option="--desk-port"
+    ).running()
 
 
 def prefect_environment(settings: Settings, choice: UpOptions, login: str | None) -> dict[str, str]:

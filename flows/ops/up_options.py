@@ -26,7 +26,8 @@ class UpOptions:
     @property
     def address(self) -> str:
         """Where clients on this machine find the Prefect server."""
-        return f"http://{'127.0.0.1' if self.host in ('0.0.0.0', '::') else self.host}:{self.port}"  # noqa: S104
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
 
 def refuse_open_doors(choice: UpOptions, login: str | None) -> None:

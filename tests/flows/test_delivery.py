@@ -1,5 +1,6 @@
 """The form of the flow: what it shows, what it takes and what it refuses."""
 
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -119,6 +120,28 @@ def test_the_server_refuses_a_secret_and_no_path_before_it_keeps_them(
     for flow, parameters in asked:
         schema = parameter_schema(flow).model_dump()
         assert bool(validate(parameters, schema, preprocess=False)) != taken
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "taken"),
+    [
+        ("watch_inbox", {"deployment": "import-batch/mine"}, True),
+        ("watch_inbox", {"deployment": "adhoc"}, False),
+        ("watch_inbox", {"deployment": ""}, False),
+        ("watch_inbox", {"deployment": "a/b/c"}, False),
+        ("push_batch", {"rate": 0.5}, True),
+        ("push_batch", {"rate": 1e-9}, False),
+    ],
+)
+def test_the_server_refuses_parameters_that_no_run_can_go_by(
+    name: str, given: dict[str, Any], taken: bool
+) -> None:
+    from prefect.utilities.callables import parameter_schema
+    from prefect.utilities.schema_tools.validation import validate
+
+    flow = getattr(import_module(f"flows.{name}"), name)
+    schema = parameter_schema(flow).model_dump()
+    assert bool(validate(given, schema, preprocess=False)) != taken
 
 
 def test_an_address_by_itself_is_refused_without_its_value() -> None:

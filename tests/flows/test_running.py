@@ -10,6 +10,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from flows.ops.running import Process, Running, find, note
+from flows.ops.up_options import UpOptions, refuse_taken_port
 
 PLACES = {"prefect": "", "sandbox": "", "inbox": "", "logs": ""}
 
@@ -39,3 +40,19 @@ def test_what_an_earlier_version_noted_is_found() -> None:
     started = psutil.Process().create_time()
     assert Process(os.getpid(), started).alive()
     assert not Process(os.getpid(), started - 1).alive()
+
+
+@pytest.mark.parametrize(
+    ("host", "place"),
+    [
+        ("127.0.0.1", "127.0.0.1"),
+        ("0.0.0.0", "127.0.0.1"),
+        ("::1", "[::1]"),
+        ("::", "[::1]"),
+        ("localhost", "localhost"),
+    ],
+)
+def test_a_host_is_asked_at_an_address_that_can_be_read(host: str, place: str) -> None:
+    choice = UpOptions(host=host, port=9)
+    assert choice.address == f"http://{place}:9"
+    refuse_taken_port(choice, None)
