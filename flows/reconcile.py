@@ -15,7 +15,7 @@ from flows.pull_listings import read_compared
 from flows.report.reconciled.markdown import breaks_table, reconciliation_markdown
 from flows.report.reconciled.verdicts import word_of
 from flows.stages.pull import wanted
-from flows.stages.reconcile.as_of import PARAMETERS, later_run
+from flows.stages.reconcile.as_of import PARAMETERS, later_run, today
 from flows.stages.reconcile.rules import read_rules
 from flows.stages.reconcile.run import Asked, Reconciled
 from flows.stages.reconcile.run import reconcile as reconcile_scope
@@ -31,6 +31,9 @@ from schemas.counting import quantity
 
 NO_BREAKS = [{"Code": "none"}]
 """A table without a line has no columns either; the UI takes those from the first line."""
+
+
+ANY_DAY = "reconcile/any-day with as_of and restate reports that day."
 
 
 class ReconciliationEnd(BaseModel):
@@ -84,18 +87,20 @@ def reconcile(
         pull: Read the service's listings first, those that are compared; none: where a service is
             set and the run is of its own day. One that cannot be read leaves the run Incomplete.
     """
-    if (skipped := overtaken()) is not None:
+    if (skipped := overtaken(ANY_DAY)) is not None:
         return skipped
-    day = day_of(as_of, run_settings().time_zone)
+    zone = run_settings().time_zone
+    day = day_of(as_of, zone)
     scope = Scope(tuple(batches), tuple(feeds), tuple(tenants))
     if as_of is None:
         told_by = told_by_later(scope, day)
         if told_by is not None:
             why = f"Nothing to do: reconciliation {told_by} is as of a later day than {day}."
-            return Completed(name=SKIPPED, message=why)
+            return Completed(name=SKIPPED, message=f"{why} {ANY_DAY}")
     unread: dict[str, str] = {}
     # A listing of today says nothing of a day that has passed.
-    if pull or (pull is None and as_of is None and wanted(open_workspace(), scope)):
+    of_own_day = as_of is None and day == today(zone)
+    if pull or (pull is None and of_own_day and wanted(open_workspace(), scope)):
         unread = read_compared(batches, feeds, tenants)
     done = reconcile_task(day, rules, batches, feeds, tenants, restate, unread)
     return end_state(done)

@@ -15,7 +15,12 @@ pytestmark = pytest.mark.flows
 NAME = "missed"
 
 
-async def schedule(flow: UUID, deployment: UUID, due: datetime) -> UUID:
+PARAMETERS = {"batch_id": 0, "max_rows": None, "rate": None}
+
+
+async def schedule(
+    flow: UUID, deployment: UUID, due: datetime, parameters: dict[str, Any] = PARAMETERS
+) -> UUID:
     from prefect.server import models, schemas
     from prefect.server.database import provide_database_interface
 
@@ -24,7 +29,7 @@ async def schedule(flow: UUID, deployment: UUID, due: datetime) -> UUID:
             flow_id=flow,
             deployment_id=deployment,
             auto_scheduled=True,
-            parameters={"batch_id": 0, "max_rows": None, "rate": None},
+            parameters=parameters,
             expected_start_time=due,
             next_scheduled_start_time=due,
             state=schemas.states.Late(scheduled_time=due),

@@ -1,7 +1,8 @@
 """The flow reconcile: its end states, its artifacts, and what it keeps of a run."""
 
+import asyncio
 import json
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from flows.stages.reconcile.sources import Scope
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from tests.flows.runs import artifact, flow_run
+from tests.flows.test_missed_runs import schedule
 from tests.push.conftest import PUSHED, USER, sandbox_at
 from tests.push.conftest import towards as at
 from tests.reconcile.scenario import FOLDER
@@ -60,6 +62,36 @@ def test_an_incomplete_run_names_the_listing_to_pull(delivered: None, workspace:
     assert (state.type.value, state.name) == ("FAILED", "Incomplete")
     assert "listing of insert batch data was not pulled" in state.message.lower()
     assert "recon pull insert_batch_data, or a run of pull-listings/pull" in state.message
+
+
+def test_a_run_of_a_day_that_has_passed_pulls_nothing_and_is_told_how_to_ask_for_its_day(
+    delivered: None, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from prefect.client.orchestration import get_client
+    from prefect.flow_engine import run_flow
+
+    from flows.reconcile import reconcile as flow
+
+    for name, value in (("URL", "http://127.0.0.1:9"), ("USER", "ann"), ("PASSWORD", "x")):
+        monkeypatch.setenv(f"RECON_SERVICE_{name}", value)
+    with workspace.database.connect() as connection:
+        connection.execute("UPDATE batch SET service = 'service'")
+    deployment = flow.to_deployment("late").apply()
+    with get_client(sync_client=True) as client:
+        made_of = client.read_deployment(deployment).flow_id
+    due = [datetime.now(UTC) - timedelta(days=ago) for ago in (2, 1)]
+    ids = [asyncio.run(schedule(made_of, deployment, one, {})) for one in due]
+    with get_client(sync_client=True) as client:
+        runs = [client.read_flow_run(one) for one in ids]
+    states = [
+        run_flow(flow, flow_run=one, parameters=one.parameters, return_type="state") for one in runs
+    ]
+    with get_client(sync_client=True) as client:
+        client.delete_deployment(deployment)
+    told = [str(state.message) for state in states]
+    assert told[0].endswith("reconcile/any-day with as_of and restate reports that day.")
+    assert "was not pulled" in told[1]
+    assert "could not be pulled" not in told[1]
 
 
 @pytest.mark.long
