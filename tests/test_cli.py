@@ -138,6 +138,8 @@ def test_import_tells_files_batch_state_verdicts_and_totals(recon: Any, tmp_path
         (["compare", "postgresql://h/d?password=canary-7", "b", "--key", "I"], {}, 2, "PGPASSWORD"),
         (["audit", "list", "--last", "-1"], {}, 2, "Must be from 1"),
         (["housekeeping", "--archive-days", "-1", "--remove"], {}, 2, "Must be from 1"),
+        (["housekeeping", "--inbox", "", "--remove"], {}, 2, "'' is no path"),
+        (["watch", "", "--once"], {}, 2, "'' is no path"),
         (["watch", ".", "--every", "nan"], {}, 2, "Must be from 0"),
         (["undo", "1", "--reason", " "], {}, 2, "A reason is needed"),
         (["status"], {"RECON_DATABASE_URL": "postgresql://u:p@host:port/x"}, 2, "HOST:PORT"),

@@ -53,10 +53,9 @@ def watch_command(
     from connectors.files.inbox import Inbox
     from connectors.files.profile import DEFAULT
     from connectors.files.profile_file import load_profile
-    from connectors.files.stores import location_of
     from flows.stages.inbox import Watch, import_here
 
-    named = None if inbox is None else Path(location_of(inbox))
+    named = _folder(inbox)
     feed = load_profile(profile) if profile else DEFAULT
     with workspace("watch", quiet=json) as place:
         watch = Watch(
@@ -81,6 +80,13 @@ def watch_command(
             time.sleep(every)
 
 
+def _folder(named: str | None) -> Path | None:
+    """The folder that was named, if one was; raises DeliveryError for an empty name."""
+    from connectors.files.stores import location_of
+
+    return None if named is None else Path(location_of(named))
+
+
 def housekeeping_command(
     *,
     archive_days: Annotated[
@@ -93,7 +99,7 @@ def housekeeping_command(
         int, Parameter(help="Days reports of batches are kept.", validator=DAYS)
     ] = KEPT.report_days,
     inbox: Annotated[
-        Path | None, Parameter(help="A watched folder; default: inbox in RECON_HOME.")
+        str | None, Parameter(help="A watched folder; default: inbox in RECON_HOME.")
     ] = None,
     remove: Annotated[bool, Parameter(negative="", help="Remove it; default: only count.")] = False,
     verify: Annotated[
@@ -112,12 +118,13 @@ def housekeeping_command(
     from flows.stages.archive import verify_archive
     from flows.stages.retention import Retention, not_removed, sweep
 
+    named = _folder(inbox)
     with workspace("housekeeping", quiet=True) as place:
         swept = sweep(
             place,
             Retention(archive_days, report_days),
             now=datetime.now(UTC),
-            inbox=inbox or place.settings.home / "inbox",
+            inbox=named or place.settings.home / "inbox",
             dry_run=not remove,
         )
         proof = verify_archive(place) if verify else None
