@@ -19,7 +19,7 @@ def split_cells(text: str, header: Header) -> list[str]:
         cells = [cell or "" for cell in cells_of(text, header.dialect)]
         return cells if len(cells) == header.width else []
     try:
-        cells = next(csv.reader([text], **header.dialect.signs, strict=True), [])
+        cells = plain_row(text, header, strict=True)
     except csv.Error:
         return []
     if len(cells) != header.width:
@@ -28,6 +28,24 @@ def split_cells(text: str, header: Header) -> list[str]:
         guard = header.dialect.guard
         cells = [guard.take(cell) for cell in cells]
     return cells
+
+
+def plain_row(text: str, header: Header, *, strict: bool = False) -> list[str]:
+    """The cells of a plain record, whatever their number; raises csv.Error if it is strict.
+
+    Of a text without quotes only cells that we added are in some, behind all that was delivered.
+    """
+    dialect = header.dialect
+    cells = next(csv.reader([text], **dialect.signs, strict=strict), [])
+    if dialect.has_quote or dialect.quote.decode() not in text:
+        return cells
+    delimiter, own = dialect.delimiter.decode(), header.line_width
+    if header.unpivot:
+        return cells if len(cells) == header.width else text.split(delimiter)
+    if not header.carried:
+        return text.split(delimiter)
+    *delivered, added = text.split(delimiter, own)
+    return [*delivered, *next(csv.reader([added], **dialect.signs), [])]
 
 
 def as_delivered(cells: pl.DataFrame, header: Header) -> pl.DataFrame:

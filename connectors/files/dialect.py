@@ -12,7 +12,13 @@ from connectors.settings import Limits
 from schemas.cells.formula_guard import Guard
 
 NO_QUOTE = "\x01"
-"""Stands for the quote of a text that has none; a record with this sign is no sound one."""
+"""What a profile has for the quote of a text that has none."""
+NEVER, OURS = b"\0", NO_QUOTE.encode()
+"""Stand for the quote of a text that has none; a record delivered with that sign is no sound one.
+
+With NUL none ever is. The other is for texts to which we add cells that may need quotes, because
+NUL can not be stored.
+"""
 _USUAL = Limits()
 
 
@@ -57,7 +63,8 @@ class Dialect:
         signs = {*self.delimiter}
         if not self.delimiter.isascii() or len(self.quote) != 1 or not self.quote.isascii():
             raise ValueError("delimiter and quote must be ASCII characters, the quote one")
-        if not signs or {*signs, *self.quote} & {*b"\r\n\0"} or signs & {*self.quote, *self.escape}:
+        ends = {*signs, *self.quote} & {*b"\r\n"}
+        if not signs or ends or 0 in signs or signs & {*self.quote, *self.escape}:
             raise ValueError("delimiter and quote must differ, and be neither line end nor NUL")
         if self.escape not in (b"", b"\\") or self.escape == self.quote:
             raise ValueError("an escape must be a backslash, and the quote another sign")
@@ -68,6 +75,11 @@ class Dialect:
             raise ValueError(
                 "limits must satisfy 0 < max_field_bytes <= max_record_bytes <= look_ahead_bytes"
             )
+
+    @property
+    def has_quote(self) -> bool:
+        """Whether what is delivered can be quoted."""
+        return self.quote not in (NEVER, OURS)
 
     @property
     def blanks(self) -> bytes:
@@ -108,7 +120,7 @@ def dialect_within(
     """The dialect of a file that is read within these limits."""
     return Dialect(
         delimiter=delimiter.encode(),
-        quote=quote.encode(),
+        quote=NEVER if quote == NO_QUOTE else quote.encode(),
         encoding=encoding,
         max_field_bytes=min(limits.field_bytes, limits.record_bytes),
         max_record_bytes=limits.record_bytes,

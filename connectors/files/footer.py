@@ -115,7 +115,7 @@ def _from_the_end(content: Content, body_start: int) -> Iterator[_Line]:
 
 
 def _has_open_quote(line: _Line, dialect: Dialect) -> bool:
-    return shadow(line.text, dialect).count(dialect.quote) % 2 == 1
+    return dialect.has_quote and shadow(line.text, dialect).count(dialect.quote) % 2 == 1
 
 
 def _are_comments(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from connectors.errors import ExtractRefused
 from connectors.files.carried_columns import CarriedColumns, carried_columns, record_columns
 from connectors.files.content import Content, refused
-from connectors.files.dialect import NO_QUOTE, Dialect, dialect_within
+from connectors.files.dialect import NO_QUOTE, OURS, Dialect, dialect_within
 from connectors.files.first_record import (
     FirstRecord,
     candidates,
@@ -178,11 +178,14 @@ def _read_header(
     reading = HeaderNames(content.name, line.number, names, profile)
     table, fields, sources = reading.recognised(table)
     own = fields[: len(fields) - len(carried.names if carried else ())]
+    dialect = replace(line.dialect, line_breaks=_holds_text(table, own))
+    if (unpivot or carried) and not dialect.has_quote:
+        dialect = replace(dialect, quote=OURS)
     return Header(
         table=table,
         fields=fields,
         names=names,
-        dialect=replace(line.dialect, line_breaks=_holds_text(table, own)),
+        dialect=dialect,
         body_start=line.end,
         body_line=line.end_line,
         parent_column=reading.place_of(PARENT_COLUMN),
@@ -212,8 +215,7 @@ def _of_rows(dialect: Dialect) -> Dialect | None:
     """The dialect in which every reader of CSV knows rows of this one; None: another delimiter."""
     if len(dialect.delimiter) > 1:
         return None
-    none = dialect.quote == NO_QUOTE.encode()
-    quote = DEFAULT.quote.encode() if none else dialect.quote
+    quote = dialect.quote if dialect.has_quote else DEFAULT.quote.encode()
     return replace(dialect, quote=quote, escape=b"", comment=(), skip_lines=())
 
 

@@ -121,7 +121,7 @@ def split(
     uncertain = 0 if final else loose_end(shade, dialect)
     text = np.frombuffer(shade, np.uint8)[: len(data) - uncertain]
     lines = physical_lines(text, final=final, returns=b"\r" in data)
-    if dialect.quote in data:
+    if dialect.has_quote and dialect.quote in data:
         readings = read_quoted(text, lines, width, signs, final=final, endless=endless)
     else:
         readings = read_plain(text, lines, signs)
@@ -358,12 +358,9 @@ def _judge_content(data: bytes, shade: bytes, records: Records, dialect: Dialect
         settled = data[: records.consumed], shade[: records.consumed]
         stray = stray_escapes(*settled, start, end, dialect)
         _blame(fault, np.flatnonzero(stray), RecordFault.STRAY_ESCAPE)
-    if data.find(NUL, 0, records.consumed) >= 0:
-        places = np.flatnonzero(np.frombuffer(data, np.uint8, records.consumed) == NUL)
-        holder = np.searchsorted(start, places, "right") - 1
-        # One in a comment is in no record.
-        held = holder[(holder >= 0) & (places < np.append(end, 0)[holder])]
-        _blame(fault, held, RecordFault.NUL_CHARACTER)
+    if not dialect.has_quote:
+        _blame(fault, _holders(data, records, ord(dialect.quote)), RecordFault.STRAY_QUOTE)
+    _blame(fault, _holders(data, records, NUL), RecordFault.NUL_CHARACTER)
     if not data.isascii():
         undecodable = _undecodable(data, records, dialect.encoding)
         # A piece of a record that is too large may begin and end within a character.
@@ -374,6 +371,15 @@ def _judge_content(data: bytes, shade: bytes, records: Records, dialect: Dialect
 def _blame(fault: Bytes, records: Places, reason: RecordFault) -> None:
     open_to_it = (fault[records] == RecordFault.NONE) | (fault[records] > reason)
     fault[records[open_to_it]] = reason
+
+
+def _holders(data: bytes, records: Records, sign: int) -> Places:
+    """The records with this sign in them; one in a comment is in no record."""
+    if data.find(sign, 0, records.consumed) < 0:
+        return np.empty(0, np.int64)
+    places = np.flatnonzero(np.frombuffer(data, np.uint8, records.consumed) == sign)
+    holder = np.searchsorted(records.start, places, "right") - 1
+    return holder[(holder >= 0) & (places < np.append(records.end, 0)[holder])]
 
 
 def _undecodable(data: bytes, records: Records, encoding: str) -> Places:

@@ -15,6 +15,7 @@ from typing import IO
 
 import polars as pl
 
+from connectors.files.cells import plain_row
 from connectors.files.header import Header
 from connectors.files.plain_csv import is_plain_text
 from connectors.files.positions import DELIMITER
@@ -49,7 +50,7 @@ def delivered_text(data: str | None, raw: str | None, header: Header) -> str:
     text = _without_own(text, header)
     if header.dialect.signs == header.rows_file.dialect.signs:
         return text
-    return _row(next(csv.reader([text], **header.dialect.signs)), header.written)
+    return _row(plain_row(text, header), header.written)
 
 
 def as_one_cell(text: str, header: Header) -> str:

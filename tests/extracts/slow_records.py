@@ -180,8 +180,9 @@ def text_fault(record: bytes, fault: RecordFault, dialect: Dialect) -> RecordFau
     try:
         record.decode(dialect.encoding)
     except UnicodeDecodeError:
-        return fault if fault == RecordFault.RECORD_TOO_LARGE else RecordFault.ENCODING
-    return fault
+        if fault != RecordFault.RECORD_TOO_LARGE:
+            return RecordFault.ENCODING
+    return RecordFault.STRAY_QUOTE if not dialect.has_quote and dialect.quote in record else fault
 
 
 def physical_lines(data: bytes) -> list[Line]:
@@ -205,6 +206,7 @@ def strict_reading(data: bytes, start: int, dialect: Dialect) -> Reading:
     Beside it, what a dialect states: an escape, a delimiter of several signs, blanks beside quotes.
     """
     reading = Reading()
+    quote = dialect.quote if dialect.has_quote else None
     state = "field start"
     field_start = at = start
     while at < len(data):
@@ -213,7 +215,7 @@ def strict_reading(data: bytes, start: int, dialect: Dialect) -> Reading:
         if dialect.escape and sign == dialect.escape and behind and behind not in (b"\r", b"\n"):
             at, sign = at + 1, b"x"  # Whatever it is, it is no sign.
         if state == "quoted":
-            if sign == dialect.quote:
+            if sign == quote:
                 state = "after quote"
         elif sign in (b"\r", b"\n"):
             break
@@ -223,7 +225,7 @@ def strict_reading(data: bytes, start: int, dialect: Dialect) -> Reading:
             field_start = at + len(dialect.delimiter)
             at = field_start - 1
             state = "field start"
-        elif sign == dialect.quote:
+        elif sign == quote:
             if state in ("unquoted", "behind quote"):
                 reading.stray_at = at
                 return reading

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connectors.files.chunk import Place
-from connectors.files.dialect import Dialect, RecordFault
+from connectors.files.dialect import NEVER, OURS, Dialect, RecordFault
 from connectors.files.pieces import Pieces
 from connectors.files.reader import chunks
 from tests.examples import examples
@@ -19,6 +19,7 @@ class Signs(NamedTuple):
     """What a dialect states beside the usual."""
 
     delimiter: bytes = b","
+    quote: bytes = b'"'
     escape: bytes = b""
     blanks_dropped: bool = False
     comment: tuple[bytes, ...] = ()
@@ -27,10 +28,12 @@ class Signs(NamedTuple):
 
 FORMS = [
     Signs(escape=b"\\"),
-    Signs(b"\t", b"\\"),
+    Signs(b"\t", escape=b"\\"),
+    *(Signs(b"\t", none) for none in (NEVER, OURS)),
+    Signs(b"||", NEVER, b"\\", comment=(b"#",)),
     Signs(b"||"),
     Signs(b"~|~"),
-    Signs(b"||", b"\\", blanks_dropped=True),
+    Signs(b"||", escape=b"\\", blanks_dropped=True),
     Signs(blanks_dropped=True),
     Signs(b"\t", blanks_dropped=True),
     Signs(b" ", blanks_dropped=True, comment=(b"#",)),
@@ -41,7 +44,19 @@ FORMS = [
 PIECES = [
     *(b"D", b"D", b"D", b'"', b'"', b"\n", b"\r\n", b"a", b"\\", b"\\", b"|", b"~", b" ", b"\t"),
     *(b'D"', b'"D', b'\n"', b'"\n', b'D "', b'" D', b'\\"', b"\\D", b"\\n", b"\\N", b"D\\ND"),
-    *(b"aDa\n", b'aD"aDa"\n', b"aD\\N\n", b"#", b"\n#", b"\x1f", b"\0", "é".encode(), b"\xff"),
+    *(b"\1a\1D", b"\n\1", b"\1\n"),
+    *(
+        b"aDa\n",
+        b'aD"aDa"\n',
+        b"aD\\N\n",
+        b"#",
+        b"\n#",
+        b"\x1f",
+        b"\0",
+        b"\1",
+        "é".encode(),
+        b"\xff",
+    ),
 ]
 
 
@@ -103,7 +118,7 @@ def test_cells_are_those_of_the_slow_reader(given: tuple[bytes, Dialect], width:
         (Signs(b"~|~"), b'"aaaaaa\nb"~|~c\na~|~b\n'),
         (Signs(escape=b"\\"), b'"aaaaaa\nb\\\\\\""",c\na,b\n'),
         (Signs(escape=b"\\"), b'"aaaaaa\nb"\\,c\na,b\n'),
-        (Signs(b"||", b"\\"), b'"aaaaaa\nb\\\\"||c\na\\||||b\n'),
+        (Signs(b"||", escape=b"\\"), b'"aaaaaa\nb\\\\"||c\na\\||||b\n'),
         (Signs(blanks_dropped=True), b'"aaaaaa\nb"  , "c" \na,b\n'),
         (Signs(b"||", comment=(b"##",)), b'"aaaaaa\nb\n## "\n##\na||b\n'),
         (Signs(skip_lines=("##.*",)), b'"aaaaaa\nb\n## "\n##"\na,b\n'),

@@ -66,6 +66,13 @@ FORMS = {
         ('g3\tx\t"a ""b"""', "g4\t4"),
         "\t",
     ),
+    "controls": Form(
+        {"quote": "none", "delimiter": "\t"},
+        ("g1\t1\t\x01a\x01", "g2\t2\t\x01b", "g3\tx\t\x01c\x01", "g4\t\x014"),
+        ("\x01a\x01", "\x01b"),
+        ("g3\tx\t\x01c\x01", "g4\t\x014"),
+        "\t",
+    ),
     "blanks": Form(
         {"blanks": "dropped"},
         ('g1, 1, "a, b"', ' "g2" ,2 , "=1 ""x"" , y" ', 'g3, x, "c, d"', 'g4, 4, "a" b'),
