@@ -22,6 +22,7 @@ from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.stages.writing import writing_of
 from flows.steps.validate.arithmetic import ColumnSum
+from schemas.cells.reading import Number, read_number
 from schemas.tables import EXTRACTS
 from tests.examples import examples
 from tests.stages.test_fast_path import chunks, compare
@@ -108,6 +109,16 @@ def test_what_is_no_sum_is_rejected(
     (reject,) = verdict.rejects
     assert reject.errors[0]["ErrorCode"] == code
     assert said in reject.errors[0]["Message"]
+
+
+@pytest.mark.parametrize("text", ["5.", "5.e1", "1e100", "0" * 31 + "5", "1e-00002", " 7.0e000 "])
+def test_what_a_field_takes_alone_a_sum_takes_too(text: str) -> None:
+    alone = read_number(text)
+    assert isinstance(alone, Number)
+    frame = pl.DataFrame({"0": [text], "1": [None]}, {"0": pl.String, "1": pl.String})
+    of = [pl.col(name) for name in frame.columns]
+    (found,) = frame.select(ColumnSum(2).of(of, of, "said").alias("sum"))["sum"]
+    assert Decimal(found) == alone.exact
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import polars as pl
 
 from schemas.amounts import EXACT, MILLIONTHS
 from schemas.cells.numbers import AROUND, exact_number
+from schemas.cells.reading import Number, read_number
 from schemas.millionths import millionths_of, scale_of, written_out
 
 
@@ -62,7 +63,7 @@ class ColumnSum:
         for place, text in enumerate(plain):
             if text is None:
                 continue
-            number = exact_number(text.strip(AROUND))
+            number = _number(text.strip(AROUND))
             if number is None:
                 return f"{self._written(given)} (one of them is no number: {said})"
             add = EXACT.add if place < self.added else EXACT.subtract
@@ -76,3 +77,11 @@ class ColumnSum:
         signs = ("+" if place < self.added else "-" for place in range(len(given)))
         cells = [f"{sign} {cell}" for sign, cell in zip(signs, given, strict=True) if cell]
         return " ".join(cells).removeprefix("+ ")
+
+
+def _number(text: str) -> Decimal | None:
+    """What a text says: a number of more digits than a field keeps, or what one takes alone."""
+    number = exact_number(text)
+    if number is None and isinstance(alone := read_number(text), Number):
+        number = alone.exact
+    return number
