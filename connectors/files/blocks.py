@@ -49,7 +49,13 @@ def _transcoded(content: Content, start: int, block_bytes: int) -> Iterator[byte
             text = decoder.decode(piece).encode("utf-8", "surrogatepass")
             yield from _pieces(text, skip, block_bytes)
             skip = max(0, skip - len(text))
-    text = decoder.decode(b"", final=True).encode("utf-8", "surrogatepass")
+    # A decoder that ends within a sign tells only the first of the bytes that it still holds.
+    held, _ = decoder.getstate()
+    if content.delivered_encoding in TRANSCODED:
+        rest = decoder.decode(b"", final=True)
+    else:
+        rest = held.decode("ascii", errors)
+    text = rest.encode("utf-8", "surrogatepass")
     yield from _pieces(text, skip, block_bytes)
 
 

@@ -50,6 +50,19 @@ def test_a_lone_surrogate_costs_its_own_place_only(tmp_path: Path) -> None:
         bad.decode()
 
 
+@pytest.mark.parametrize("signs", [b"\x81", b"\x810", b"\x810\x81", b"\xff", b"0"])
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_no_byte_is_lost_where_a_file_ends_within_a_sign(
+    tmp_path: Path, signs: bytes, size: int
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"a,b\n1,\xc4\xe3" + signs)
+    text = b"".join(blocks(open_content(path, "gb18030"), 0, size))
+    assert text.decode("utf-8", "surrogatepass").encode("gb18030", "surrogateescape") == (
+        path.read_bytes()
+    )
+
+
 @pytest.mark.parametrize(("start", "size"), [(-1, 10), (0, 0)])
 def test_impossible_places_are_a_bug(tmp_path: Path, start: int, size: int) -> None:
     path = tmp_path / "a.csv"
