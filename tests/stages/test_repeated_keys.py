@@ -4,8 +4,10 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flows.steps.validate.check import check
 from flows.steps.validate.repeats import CONFLICT, CONTENT, FIRST, LAST, PLACE, repeated_keys
-from flows.steps.validate.rows import Positions
+from flows.steps.validate.rows import Positions, identities
+from schemas.tables import PAYMENT_PLAN_DETAIL
 
 ROWS = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 2)), max_size=12)
 """Key and content, in the order of the places."""
@@ -49,3 +51,19 @@ def test_some_of_the_records_of_a_chunk_keep_what_is_said_of_each() -> None:
     assert some.faults.to_list() == ["Ragged", None, "Ragged"]
     assert some.details is not None
     assert some.details.to_list() == ["lines 2 to 3", None, None]
+
+
+def test_a_zero_below_zero_is_the_record_of_any_other_zero() -> None:
+    table, zeros = PAYMENT_PLAN_DETAIL, ["0.00", "-0.00", "0", "-0e5"]
+    amounts = [*zeros, "1.00", "-1.00", None]
+    cells = pl.DataFrame(
+        [("7", amount) for amount in amounts],
+        {"PaymentPlansId": pl.String, "PlannedAmount": pl.String},
+        orient="row",
+    )
+    absent = [of.name for of in table.delivered if of.name not in cells.columns]
+    cells = cells.with_columns(pl.lit(None, pl.String).alias(name) for name in absent)
+    typed = check(table, cells).typed
+    found = identities(table, typed, 1, pl.Series(range(len(amounts)))).to_list()
+    assert len({*found[: len(zeros)]}) == 1
+    assert len({*found}) == 4

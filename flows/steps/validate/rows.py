@@ -177,6 +177,8 @@ def identities(
 
 def _key_parts(field: Field) -> list[pl.Expr]:
     if field.kind is Kind.DOUBLE:
-        # 12.5 and 12.50 are one number: the double tells them apart from all others.
-        return [pl.col(field.name)]
+        # 12.5 and 12.50 are one number: the double tells them apart from all others. So are 0.00
+        # and -0.00, which are two texts.
+        double = pl.col(field.name)
+        return [pl.when(double == 0).then(0.0).otherwise(double).alias(field.name)]
     return [pl.col(name) for name in frame_columns(field)]
