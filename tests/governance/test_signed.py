@@ -1,6 +1,7 @@
 """What was signed and is another now: every field, old and new, to the last digit."""
 
 import io
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -11,7 +12,8 @@ import pytest
 
 from flows.report.reconciled.data import GROUP, parquet, write_parts
 from flows.steps.frames.parts import PartedSide
-from flows.steps.frames.sources import LINEAGE, complete, record_schema
+from flows.steps.frames.sources import LINEAGE, Sources, complete, record_schema
+from flows.steps.reconcile.cut_off import cut_off
 from flows.steps.reconcile.signed import (
     PART,
     changed_after_signoff,
@@ -84,6 +86,21 @@ def test_what_is_the_same_is_no_break() -> None:
     now = frame("payment", payment(3), payment(2, row=9, batch_id=8), payment(1, extract_id=7))
     assert breaks(signed, now).height == 0
     assert breaks(signed.clear(), now).height == 0
+
+
+@pytest.mark.parametrize("field", ["DiscountAmount", "PaidAmount", "TenantsId", "PaymentDate"])
+def test_what_a_record_kind_did_not_have_was_not_signed(field: str) -> None:
+    """A field that was added since, and one that no row held and that is of another type now."""
+    table = replace(PAYMENT, key=("Id",))
+    signed = frame("payment", payment(1), payment(2), payment(3))
+    now = frame("payment", payment(1), payment(2, DebtsId=3), payment(9))
+    before = signed.drop(field, f"{field}_offset", strict=False)
+    retyped = before.with_columns(pl.lit(None, pl.Boolean).alias(field))
+    for kept in (before, retyped):
+        found = changed_after_signoff(table, kept, now)
+        assert found["field"].to_list() == ["DebtsId", ""]
+        whole = Sources({}, {"payment": now}, signed={"payment": kept})
+        assert cut_off(whole, NOON.date()).kept.signed["payment"].height == 3
 
 
 def test_a_record_that_is_gone_is_one_break() -> None:

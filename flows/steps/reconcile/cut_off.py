@@ -19,6 +19,7 @@ from flows.steps.frames.beyond import beyond_of, exact_sum, unreadable_of
 from flows.steps.frames.parts import Load, PartedSide, filtered, parts_of, with_parts
 from flows.steps.frames.sources import Sources
 from flows.steps.match.pairing import key_frame
+from flows.steps.reconcile.signed import as_defined
 from flows.steps.reconcile.totals import Amounts
 from flows.steps.reconcile.windows import business_date
 from schemas.amounts import BEYOND, UNREADABLE
@@ -210,7 +211,7 @@ def _signed(sources: Sources, as_of: date) -> dict[str, pl.DataFrame]:
     return {
         record: frame
         if EXTRACTS[record].business_date is None
-        else frame.filter(~_after(EXTRACTS[record], frame, as_of))
+        else frame.filter(~_after(EXTRACTS[record], as_defined(EXTRACTS[record], frame), as_of))
         for record, frame in sources.signed.items()
     }
 

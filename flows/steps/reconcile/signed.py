@@ -1,6 +1,7 @@
 """Signed records: how they are kept, and what has changed in them since they were signed."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 
 import polars as pl
@@ -9,12 +10,12 @@ from flows.steps.breaks.make import make_breaks, together
 from flows.steps.breaks.match_breaks import line_key
 from flows.steps.frames.beyond import beside, unsigned
 from flows.steps.frames.parts import parts_of
-from flows.steps.frames.sources import LINEAGE, record_schema
+from flows.steps.frames.sources import LINEAGE, complete, record_schema
 from flows.steps.match.comparison import SECRET, differences
 from flows.steps.match.pairing import key_frame, pair
 from flows.steps.reconcile.windows import business_date
 from schemas.amounts import BEYOND
-from schemas.field import Table
+from schemas.field import Field, Table
 from schemas.frame_types import AMOUNT
 from schemas.tables import EXTRACTS
 
@@ -108,11 +109,14 @@ def unpack_records(packed: pl.DataFrame) -> dict[str, pl.DataFrame]:
 def changed_after_signoff(table: Table, signed: pl.DataFrame, now: pl.DataFrame) -> pl.DataFrame:
     """One break per field of a signed record that is another now, with old and new value.
 
-    A signed record that is gone is one break of its own. What came later is for `late_arrivals`.
+    A signed record that is gone is one break of its own. What came later is for `late_arrivals`. A
+    field that the record kind did not have when it was signed was not signed, and is not compared.
     """
     now = _veiled(table, now)
+    compared = replace(table, fields=tuple(one for one in table.fields if _had(signed, one, now)))
+    signed = as_defined(table, signed)
     both = pair(key_frame(table, signed), key_frame(table, now))
-    lines = differences(table, signed, now, both.partner)
+    lines = differences(compared, signed, now, both.partner)
     told = lines.rename({"field": "what", "row": "number"})
     changed = pl.concat([told, _records(table, signed[lines["row"]])], how="horizontal")
     gone = _records(table, signed.filter(both.partner.is_null()))
@@ -153,6 +157,21 @@ def changed_after_signoff(table: Table, signed: pl.DataFrame, now: pl.DataFrame)
             ),
         ]
     )
+
+
+def as_defined(table: Table, signed: pl.DataFrame) -> pl.DataFrame:
+    """Signed records with the columns that their kind has now; a new one has no values."""
+    schema = record_schema(table) | LINEAGE
+    same = all(signed.schema.get(name) == dtype for name, dtype in schema.items())
+    return signed if same else complete(signed, schema)
+
+
+def _had(signed: pl.DataFrame, field: Field, now: pl.DataFrame) -> bool:
+    """Whether signed records had a field; one without a value may have been of another type."""
+    if field.name not in signed.columns:
+        return False
+    then = signed[field.name]
+    return then.dtype == now.schema[field.name] or then.null_count() < then.len()
 
 
 def late_arrivals(
