@@ -100,8 +100,12 @@ def read_header(
     record: Table | None,
     profile: Profile | None,
     limits: Limits,
+    *,
+    taken: bool = False,
 ) -> Header:
     """Read the header and recognise the record; None leaves a choice to the profile or the header.
+
+    `taken`: the file was taken in as `record`, so its names are not judged once more.
 
     Raises ExtractRefused: missing_header, text_before_header, commented_header, missing_column,
     duplicate_column, inconsistent_columns, malformed_header, bad_encoding, too_large, empty_file.
@@ -111,7 +115,7 @@ def read_header(
         _check_workbook(content, profile)
     table = record or (EXTRACTS[profile.record] if profile.record else None)
     try:
-        return _read_header(content, dialect, table, profile, limits)
+        return _read_header(content, dialect, table, profile, limits, taken=taken)
     except ExtractRefused as refusal:
         if refusal.code in LOOKED_FOR:
             dialects = candidates(content, dialect, profile, limits)
@@ -144,6 +148,8 @@ def _read_header(
     table: Table | None,
     profile: Profile,
     limits: Limits,
+    *,
+    taken: bool,
 ) -> Header:
     profile = _without_around(content, dialect, profile, limits)
     dialects = candidates(content, dialect, profile, limits)
@@ -152,7 +158,7 @@ def _read_header(
             detail = "a workbook has cells, and the feed profile says at which signs they are"
             raise refused("unsupported_format", content.name, detail=detail)
         assert table is not None
-        return _fixed_width(content, table, profile, limits)
+        return _fixed_width(content, table, profile, limits, taken=taken)
     if profile.names:
         line = _named(content, dialects[0], profile, limits)
     else:
@@ -175,7 +181,7 @@ def _read_header(
     names = _as_delivered(line.names, line.dialect)
     names = record_columns(names, unpivot, profile)
     carried = carried_columns(content, profile, line.dialect, limits, above=line.number - 1)
-    reading = HeaderNames(content.name, line.number, names, profile)
+    reading = HeaderNames(content.name, line.number, names, profile, taken=taken)
     table, fields, sources = reading.recognised(table)
     own = fields[: len(fields) - len(carried.names if carried else ())]
     dialect = replace(line.dialect, line_breaks=_holds_text(table, own))
@@ -219,7 +225,9 @@ def _of_rows(dialect: Dialect) -> Dialect | None:
     return replace(dialect, quote=quote, escape=b"", comment=(), skip_lines=())
 
 
-def _fixed_width(content: Content, table: Table, profile: Profile, limits: Limits) -> Header:
+def _fixed_width(
+    content: Content, table: Table, profile: Profile, limits: Limits, *, taken: bool
+) -> Header:
     """What the profile says of lines that have no header; those above the first are no records."""
     dialect = dialect_within(
         limits,
@@ -233,7 +241,7 @@ def _fixed_width(content: Content, table: Table, profile: Profile, limits: Limit
     start = content.text_start + sum(map(len, first_lines(content, limits, above)))
     names = record_columns(tuple(in_order(profile.positions)), None, profile)
     carried = carried_columns(content, profile, dialect, limits, above=above)
-    reading = HeaderNames(content.name, profile.first_line, names, profile)
+    reading = HeaderNames(content.name, profile.first_line, names, profile, taken=taken)
     fields = reading.fields_of(table)
     entire = [
         place for place in range(len(profile.positions)) if reading.is_no_text(table, fields, place)

@@ -48,6 +48,9 @@ class HeaderNames:
     line: int | None
     names: tuple[str, ...]
     profile: Profile
+    taken: bool = False
+    """Whether they were judged when the file was taken in: its record kind may be defined otherwise
+    by now, and they are mapped as far as it knows them."""
 
     def known(self) -> int:
         """How many names are fields of any record."""
@@ -84,10 +87,10 @@ class HeaderNames:
 
         `table` is the one that it has to be; None: the names tell.
         """
-        asked = (table and table.name, self.names)
+        asked = (table and table.name, self.names, self.taken)
         found: Recognised | None = self.profile.recognised.get(asked)
         if found is None:
-            if not self.profile.names:
+            if not (self.profile.names or self.taken):
                 self.check_is_header(table)
             of = table or self.recognise()
             if of is INSERT_BATCH_DATA and (self.profile.leave_out or self.profile.keep_only):
@@ -136,6 +139,8 @@ class HeaderNames:
         """Per column the field it delivers, after every check that concerns names."""
         by_name = self._by_name(table)
         fields = tuple(by_name.get(folded(name)) for name in self.names)
+        if self.taken:
+            return fields
         known = self._beside()
         if twice := self._twice(fields, known):
             found = self._also_above(fields, twice)

@@ -17,10 +17,13 @@ _OF_TEXT = (
 
 
 class KnownHeaders:
-    """Reads the headers of files by one profile; those that begin with a known line are known."""
+    """Reads the headers of files by one profile; those that begin with a known line are known.
 
-    def __init__(self, profile: Profile, limits: Limits) -> None:
-        self._profile, self._limits = profile, limits
+    `taken`: they were judged when the files were taken in.
+    """
+
+    def __init__(self, profile: Profile, limits: Limits, *, taken: bool = False) -> None:
+        self._profile, self._limits, self._taken = profile, limits, taken
         self._found: dict[Hashable, Header] = {}
         self._by_line = len(profile.delimiter or ",") == 1 and all(
             getattr(profile, name) == getattr(DEFAULT, name) for name in _OF_TEXT
@@ -30,14 +33,17 @@ class KnownHeaders:
         """The header of a content; raises what `read_header` raises."""
         line = self._line(content)
         if line is None:
-            return read_header(content, None, record, self._profile, self._limits)
+            return self._read(content, record)
         encodings = content.encoding, content.delivered_encoding, content.mark_bytes
         alike = line, encodings, record and record.name
         found = self._found.get(alike)
         if found is None:
-            found = read_header(content, None, record, self._profile, self._limits)
+            found = self._read(content, record)
             self._found[alike] = found
         return found
+
+    def _read(self, content: Content, record: Table | None) -> Header:
+        return read_header(content, None, record, self._profile, self._limits, taken=self._taken)
 
     def _line(self, content: Content) -> bytes | None:
         """The first line, where that is the header, and whatever follows it changes nothing."""

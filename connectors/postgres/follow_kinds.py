@@ -154,6 +154,7 @@ def _any(connection: sa.Connection, table: str, where: str = "") -> bool:
 
 
 def _make(connection: sa.Connection, name: str) -> None:
+    _refuse_word(connection, name)
     tables = (TARGETS[name], STAGED[name])
     names = [table.name for table in tables]
     names += [str(table.primary_key.name) for table in tables if table.primary_key]
@@ -169,6 +170,19 @@ def _make(connection: sa.Connection, name: str) -> None:
             f"{taken} already. Give the kind another name; nothing was changed."
         )
     METADATA.create_all(connection, tables, checkfirst=False)
+
+
+def _refuse_word(connection: sa.Connection, name: str) -> None:
+    """Refuse a name that the server takes for a word of its own where a table is named."""
+    reserved = connection.exec_driver_sql(
+        "SELECT EXISTS (SELECT FROM pg_get_keywords() "
+        f"WHERE word = '{name}' AND catcode IN ('R', 'T'))"
+    ).scalar()
+    if reserved:
+        raise DatabaseUnusable(
+            f"The record kind {name} cannot be made: {name} is a word of SQL. Give the kind "
+            "another name; nothing was changed."
+        )
 
 
 def _drop(connection: sa.Connection, name: str) -> None:

@@ -6,7 +6,7 @@ import psycopg
 
 from connectors.errors import BatchStateError
 from connectors.postgres.ledger import batch_span
-from schemas.derived.sql_names import content_columns, listed, staged_name, target_columns
+from schemas.derived.sql_names import SCHEMA, content_columns, listed, staged_name, target_columns
 from schemas.derived.views import (
     FOUND,
     STATE,
@@ -121,9 +121,11 @@ def take_back(connection: psycopg.Connection, table: Table, batch_id: int) -> di
     """Delete what the batch inserted and restore what it updated; returns the counts."""
     values = ", ".join(f"{quoted(name)} = b.{quoted(name)}" for name in target_columns(table))
     span = batch_span(connection, batch_id)
+    # A type of the server outweighs a table of its name: point, line, money, date.
+    row = f"{SCHEMA}.{quoted(table.name)}"
     restored = connection.execute(
         f"""UPDATE {table.name} t SET {values}
-        FROM before_image i, json_populate_record(NULL::{table.name}, i.image::json) b
+        FROM before_image i, json_populate_record(NULL::{row}, i.image::json) b
         WHERE {of_batch("i")} AND i.record = '{table.name}'
             AND t.batch_id = %(batch)s AND t.extract_id = i.extract_id
             AND t.record_number = i.record_number""",

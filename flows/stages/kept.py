@@ -11,7 +11,7 @@ from datetime import date
 
 import psycopg
 
-from connectors.errors import EvidenceBroken
+from connectors.errors import BatchStateError, EvidenceBroken, ExtractRefused
 from connectors.files.archive import kept_path
 from connectors.files.blocks import blocks
 from connectors.files.content import Content, open_kept
@@ -90,22 +90,45 @@ def open_extract_kept(workspace: Workspace, extract: Extract, profile: Profile) 
     )
 
 
-def headers_of(profile: Profile, settings: Settings) -> KnownHeaders:
-    """Reads the headers of stored extracts by their feed's profile."""
-    return KnownHeaders(profile, limits_of(profile, settings))
+def headers_of(profile: Profile, settings: Settings, *, taken: bool = False) -> KnownHeaders:
+    """Reads headers of stored extracts by their feed's profile; of those `taken` in, unjudged."""
+    return KnownHeaders(profile, limits_of(profile, settings), taken=taken)
 
 
 def open_archived(
+    workspace: Workspace, extract: Extract, profile: Profile
+) -> tuple[Content, Header]:
+    """The kept content of an extract that was taken in, and its header.
+
+    Its record kind may be defined otherwise since: what it has no field for is a column without.
+    """
+    content = open_extract_kept(workspace, extract, profile)
+    record = EXTRACTS[extract.record] if extract.record else None
+    headers = headers_of(profile, workspace.settings, taken=record is not None)
+    return content, headers.read(content, record)
+
+
+def open_to_stage(
     workspace: Workspace,
     extract: Extract,
     profile: Profile,
     headers: KnownHeaders | None = None,
 ) -> tuple[Content, Header]:
-    """The kept content of an extract, and its header; `headers` are those of this profile."""
+    """The same of one whose rows are to be read, by the definition of now; raises BatchStateError.
+
+    `headers` are those of this profile.
+    """
     content = open_extract_kept(workspace, extract, profile)
     headers = headers or headers_of(profile, workspace.settings)
     record = EXTRACTS[extract.record] if extract.record else None
-    return content, headers.read(content, record)
+    try:
+        return content, headers.read(content, record)
+    except ExtractRefused as refusal:
+        raise BatchStateError(
+            f"{extract.name} of batch {extract.batch_id} was taken in as {extract.record}, and "
+            f"does not fit the definition of that any more: {refusal} Define the record kind so "
+            "that the file fits, then run this again."
+        ) from refusal
 
 
 def read_range(content: Content, start: int, end: int) -> bytes:

@@ -33,7 +33,7 @@ from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Batch, Extract, State
 from connectors.settings import Limits
 from flows.stages.chunk_ranges import STAGE, ChunkRange, first_gap, take_back_misfits
-from flows.stages.kept import evidence_of, open_archived
+from flows.stages.kept import evidence_of, open_to_stage
 from flows.stages.stage import Span, stage, stage_extract
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace, silent
@@ -216,7 +216,7 @@ def _parts(
     workspace: Workspace, lease: Lease, extract: Extract, profile: Profile, chunks: int
 ) -> Iterator[Part]:
     """An extract in ranges of so many chunks, found by reading it once from border to border."""
-    content, header = open_archived(workspace, extract, profile)
+    content, header = open_to_stage(workspace, extract, profile)
     block_bytes = workspace.settings.limits.block_bytes
     take_back_misfits(lease, extract, content, header, block_bytes)
     if content.size <= chunks * block_bytes:

@@ -25,7 +25,7 @@ from connectors.recovery import reach
 from flows.stages.check import staged_tables
 from flows.stages.chunk_ranges import STAGE, ChunkRange, first_gap, missing, take_back_misfits
 from flows.stages.currency_names import currency_names
-from flows.stages.kept import open_archived
+from flows.stages.kept import open_to_stage
 from flows.stages.prepared import Prepared, ReadChunk, prepare_chunk, write_once
 from flows.stages.rows.repaired import RepairedRows
 from flows.stages.side_by_side import LANES, side_by_side
@@ -96,7 +96,7 @@ def stage_extract(
     """Stage the chunks of a range that have no receipt, or all of them; returns their rows."""
     keep_arrays()
     profile = with_secrets(lease.connection, extract.batch_id, profile)
-    content, header = open_archived(workspace, extract, profile)
+    content, header = open_to_stage(workspace, extract, profile)
     limits = workspace.settings.limits
     block_bytes, strict_bytes = limits.block_bytes, limits.strict_bytes
     if chunk_range is None:

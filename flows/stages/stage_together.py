@@ -22,7 +22,7 @@ from connectors.postgres.ledger import Extract
 from connectors.postgres.staging import CopyRows, copy_staged
 from connectors.settings import Limits, Settings
 from flows.stages.currency_names import currency_names
-from flows.stages.kept import headers_of, open_archived, open_extract_kept
+from flows.stages.kept import headers_of, open_extract_kept, open_to_stage
 from flows.stages.prepared import (
     Prepared,
     ReadChunk,
@@ -118,7 +118,7 @@ def stage_together(
     for extract in extracts:
         if extract.id in staged:
             continue
-        content, header = open_archived(workspace, extract, profile, headers)
+        content, header = open_to_stage(workspace, extract, profile, headers)
         place = first_place(header)
         chunks = read_chunks(content, header, place, limits.block_bytes, limits.strict_bytes)
         names = currency_names(workspace.settings, header, profile)

@@ -206,6 +206,53 @@ def test_a_field_that_no_row_holds_goes_again(run: Run, rows: Any, tmp_path: Pat
     assert "Refund Amount, currency 1: ties" in done.stdout, done.stderr
 
 
+CLERK = '\n[fields.Clerk]\ntype = "string"\n'
+TIGHTER = f'{CLERK}rules = ["NotNull"]\n'
+
+
+@pytest.mark.parametrize(
+    ("before", "top", "more", "after"),
+    [
+        pytest.param(CLERK, TOP, "", TIGHTER, id="a field has to be there now"),
+        pytest.param(CLERK, f"{TOP},Clerk", ",", "", marks=pytest.mark.long, id="a field less"),
+    ],
+)
+def test_files_of_before_are_read_by_another_definition(
+    run: Run, workspace: Workspace, tmp_path: Path, before: str, top: str, more: str, after: str
+) -> None:
+    define(tmp_path, REFUND + before)
+    path = write(tmp_path, *(row + more for row in ROWS), top=top)
+    assert run("import", path).returncode == 1
+    late = write(tmp_path, ROWS[0] + more, top=top, name="late.csv")
+    assert run("import", late, CRASH_AT="copy").returncode != 0
+    define(tmp_path, REFUND + after)
+    assert "jsondata" in run("row", "1", "refunds.csv", "--line", "2").stdout
+    run("rejects", "1", "--out", str(tmp_path / "rejects"))
+    (rejects,) = (tmp_path / "rejects").glob("*.csv")
+    assert "twenty" in rejects.read_text()
+    done = run("reconcile", "--as-of", "2026-01-31")
+    assert "Refund 1/7" in done.stdout, done.stderr
+    (folder,) = (workspace.settings.home / "reports").glob("reconciliation-*")
+    assert "1,7,1,10.50" in (folder / "corrections" / "refund.csv").read_text()
+    if after == TIGHTER:
+        done = run("rerun", "2")
+        said = "late.csv of batch 2 was taken in as refund, and does not fit the definition of that"
+        assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+
+
+@pytest.mark.parametrize("name", ["point", pytest.param("money", marks=pytest.mark.long)])
+def test_a_kind_that_is_called_like_a_type_is_undone(
+    run: Run, rows: Any, tmp_path: Path, name: str
+) -> None:
+    define(tmp_path, REFUND.replace('"refund"', f'"{name}"'))
+    assert run("import", write(tmp_path, ROWS[0])).returncode == 0
+    newer = ROWS[0].replace("10.50", "11").replace("01-05", "01-06")
+    assert run("import", write(tmp_path, newer)).returncode == 0
+    done = run("undo", "2", "--reason", "test")
+    assert done.returncode == 0, done.stderr
+    assert rows(f'SELECT "Amount"::text FROM {name}') == [("10.50",)]
+
+
 @pytest.mark.long
 def test_a_machine_that_is_behind_leads_nothing_back(run: Run, rows: Any, tmp_path: Path) -> None:
     define(tmp_path, REFUND)
@@ -260,6 +307,9 @@ def test_a_name_that_the_schema_has_is_refused(run: Run, tmp_path: Path) -> None
     done = run("status")
     assert done.returncode == 2
     assert "has something named payment_key already. Give the kind another name" in done.stderr
+    define(tmp_path, REFUND.replace('"refund"', '"tablesample"'))
+    done = run("status")
+    assert (done.returncode, "tablesample is a word of SQL" in done.stderr) == (2, True)
 
 
 @pytest.mark.long
