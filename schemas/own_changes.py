@@ -55,6 +55,10 @@ def changes(before: Table, now: Table) -> Iterator[Change]:
             yield required if new.required else Change(f"{name} is new", field=name)
     if before.references != now.references:
         yield Change("it referred to other records")
+    first = next(iter(before.amounts), None)
+    if first in now.amounts and first != now.amounts[0]:
+        # It is the money of breaks, of those that are signed too.
+        yield Change(f"its first amount was {first}", Asks.NO_ROWS)
     order = [name for name in before.by_name if name in now.by_name]
     if order != [name for name in now.by_name if name in before.by_name]:
         yield Change("its fields had another order")

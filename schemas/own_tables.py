@@ -21,6 +21,8 @@ from schemas.own_definition import MARKS
 from schemas.toml_text import key_lines, read_toml, suggestion
 
 FOLDER = "RECON_RECORDS"
+MOST_KEY = 32
+"""PostgreSQL has no key of more columns."""
 MOST_FIELDS = 400
 """PostgreSQL keeps a row in a page of 8 KB, and of each field up to 18 bytes in it."""
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
@@ -74,7 +76,8 @@ def read_own_tables(
         folder = folder.expanduser()
         if named and not folder.is_dir():
             return OwnTables(fault=f"{folder}: {FOLDER} names it, and it is no folder.")
-        paths = sorted(folder.glob("*.toml"))
+        # Editors keep what is not saved yet beside a file, under a name that begins with a dot.
+        paths = sorted(one for one in folder.glob("*.toml") if not one.name.startswith("."))
     except (OSError, RuntimeError) as error:
         return OwnTables(fault=f"{folder}: cannot be read: {error}.")
     files = [_File(path) for path in paths]
@@ -214,6 +217,8 @@ class _File:
         names = _of_type("key", value, list, 'a list of fields such as ["Id", "TenantsId"]')
         if not names or len({*map(str, names)}) != len(names):
             raise KeyFault("key", "are not one or more fields, each of them once.")
+        if len(names) > MOST_KEY:
+            raise KeyFault("key", f"are {len(names)} fields. Use up to {MOST_KEY}.")
         for name in names:
             with self.telling():
                 _one_of("key", name, columns)
@@ -249,6 +254,11 @@ class _File:
             return
         for number, one in enumerate(self._references):
             at = f"{REFERENCES}{number}"
+            before = [other.get("field") for other in self._references[:number]]
+            if one.get("field") is not None and one["field"] in before:
+                self._tell(
+                    KeyFault(f"{at}.field", f"= {one['field']!r} refers already. Use it once.")
+                )
             for fault in reference_faults(at, self.table, self.unsure, one, others):
                 self._tell(fault)
         if own.get(self.name) is self.table and self.name in _reached_from(self.table, own):

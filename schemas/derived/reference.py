@@ -129,6 +129,7 @@ def _notes(table: Table, field: Field) -> str:
         (field.name in table.key, "key"),
         (field.amount, f"amount in {table.currency}"),
         (field.version, "tells the newer of two versions"),
+        (field.business_date, "the day it counts for"),
         (field.secret, "secret: never shown"),
         (field.output_only, "set by the service, not delivered"),
     ]

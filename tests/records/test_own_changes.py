@@ -50,6 +50,11 @@ CASES = {
     ),
     "a field less": (kind(ID, TEXT), kind(ID), [Asks.UNHELD]),
     "an amount less": (kind(ID, FEE), kind(ID), [Asks.NO_ROWS]),
+    "another first amount": (
+        kind(ID, FEE, Field("Tax", Kind.DOUBLE, amount=True)),
+        kind(ID, Field("Tax", Kind.DOUBLE, amount=True), FEE),
+        [Asks.NO_ROWS, Asks.NOTHING],
+    ),
     "another type": (kind(ID, TEXT), kind(ID, Field("Reason", Kind.BOOLEAN)), [Asks.NO_ROWS]),
     "an amount now": (kind(ID, Field("Fee", Kind.DOUBLE)), kind(ID, FEE), [Asks.NO_ROWS]),
     "required now": (

@@ -81,6 +81,7 @@ def test_where_kinds_are_defined() -> None:
 
 
 VERSION = 'offset"\nrequired = true\nversion = true'
+TWICE = '[[references]]\nfield = "PaymentsId"\nrecord = "payment"\n'
 REFUSED = [
     # before, after, what is said
     ('name = "refund"', 'name = "Refund"', "0.toml, line 2: name = 'Refund' is no name"),
@@ -126,6 +127,8 @@ REFUSED = [
     ('record = "payment"', 'record = "payment"\ncolumn = "Idd"', "Did you mean Id?"),
     ('record = "payment"', 'record = "payment"\ncolumn = "PaidAmount"', "from an integer to"),
     ('field = "PaymentsId"', 'field = "PaymentId"', "Did you mean PaymentsId?"),
+    ("[[references]]", f"{TWICE}[[references]]", "references.field = 'PaymentsId' refers already"),
+    ('["Id", "TenantsId"]', str([f"F{n}" for n in range(33)]), "key are 33 fields. Use up to 32"),
     ("[fields.Id]", "[fields.Id", "cannot be read"),
 ]
 
@@ -140,6 +143,11 @@ def test_a_file_that_cannot_be_meant_is_refused(
     assert said in fault
     assert fault.startswith(str(tmp_path / "0.toml"))
     assert len(fault.splitlines()) == 1, "one fault of the file, and one line"
+
+
+def test_what_an_editor_keeps_beside_a_file_is_none(tmp_path: Path) -> None:
+    (tmp_path / ".#kind.toml").write_text("no = definition")
+    assert read(tmp_path, REFUND) is None
 
 
 def test_two_files_do_not_define_one_kind(tmp_path: Path) -> None:
