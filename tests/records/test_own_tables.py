@@ -1,6 +1,9 @@
 """What a file of a record kind may say: a field table, or refused with file, line and key."""
 
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -143,6 +146,16 @@ def test_a_file_that_cannot_be_meant_is_refused(
     assert said in fault
     assert fault.startswith(str(tmp_path / "0.toml"))
     assert len(fault.splitlines()) == 1, "one fault of the file, and one line"
+
+
+def test_what_waits_was_made_by_the_same_definitions(tmp_path: Path) -> None:
+    told = "from connectors.forms import form_of_code; print(form_of_code())"
+    forms = set()
+    for text in (REFUND, REFUND.replace("Reason", "Clerk")):
+        (tmp_path / "refund.toml").write_text(text)
+        where = {**os.environ, "RECON_RECORDS": str(tmp_path)}
+        forms.add(subprocess.check_output([sys.executable, "-c", told], env=where, cwd=ROOT))
+    assert len(forms) == 2
 
 
 def test_what_an_editor_keeps_beside_a_file_is_none(tmp_path: Path) -> None:
