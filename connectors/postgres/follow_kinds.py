@@ -204,6 +204,8 @@ def _alter(connection: sa.Connection, name: str) -> None:
                 turn = "DROP" if column.nullable else "SET"
                 _run(connection, f"{alter} ALTER {of} {turn} NOT NULL")
         for gone in sorted(there.keys() - {column.name for column in table.columns}):
+            # It may look by this one; those that roles need are made anew behind all kinds.
+            _run(connection, f"DROP POLICY IF EXISTS seen ON {SCHEMA}.{table.name}")
             _run(connection, f"{alter} DROP COLUMN {quoted(gone)}")
 
 

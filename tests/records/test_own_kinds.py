@@ -340,6 +340,32 @@ def test_a_role_that_does_not_own_the_schema_works_with_kinds_and_makes_none(
             connection.execute(f"DROP ROLE {name}")
 
 
+def test_a_tenant_that_no_row_has_is_taken_away_where_roles_look_by_it(
+    run: Run, workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    memo = """name = "refund"
+key = ["Id"]
+[fields.Id]
+type = "integer"
+required = true
+"""
+    with workspace.database.connect() as connection:
+        for statement in statements():
+            connection.execute(statement)
+    define(tmp_path, memo + '[fields.TenantsId]\ntype = "integer"\n')
+    done = run("import", write(tmp_path, "1,", top="Id,TenantsId"))
+    assert done.returncode == 0, done.stderr
+    policy = "SELECT qual ~ 'TenantsId' FROM pg_policies WHERE (tablename, policyname) = (%s, %s)"
+    seen: list[Any] = []
+    for text in (None, memo):
+        if text:
+            define(tmp_path, text)
+        done = run("status")
+        assert done.returncode == 0, done.stderr
+        seen += rows(policy, ["refund", "seen"])
+    assert seen == [(True,), (False,)]
+
+
 @pytest.mark.long
 def test_documented_records_are_what_they_were(run: Run, rows: Any, tmp_path: Path) -> None:
     # A kind with all columns of a payment, and one more name for it.
