@@ -30,7 +30,7 @@ from connectors.postgres.ranges import (
     untold,
 )
 from schemas.derived.sql_names import content_columns, key_columns, staged_name
-from schemas.derived.views import joined, position, quoted, same_content
+from schemas.derived.views import is_older, joined, position, quoted, same_content
 from schemas.field import Table
 from schemas.kinds import stored_columns
 from schemas.ledger import LINEAGE
@@ -175,8 +175,7 @@ def _judge_present(table: Table, rows: AppliedTogether, span: tuple[int, int] | 
     key = key_columns(table)
     same, stale = same_content(table), ""
     if table.version:
-        older = f"s.{quoted(table.version)} < t.{quoted(table.version)}"
-        stale = f"WHEN {older} THEN 'stale'"
+        stale = f"WHEN {is_older(table.by_name[table.version])} THEN 'stale'"
     within = ""
     if span is not None:
         # Says nothing new, but what was delivered is often a small part of what is known.

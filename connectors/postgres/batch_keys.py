@@ -15,13 +15,13 @@ from schemas.derived.views import (
     COUNTS_NOT,
     STATE,
     json_expression,
+    moment,
     of_batch,
     position,
     quoted,
     told_joins,
 )
 from schemas.field import Kind, Reference, Table
-from schemas.kinds import OFFSET
 from schemas.reasons import NOT_SHOWN, REASONS
 from schemas.tables import TABLES
 
@@ -121,9 +121,7 @@ def _made(table: Table, names: Sequence[str], alias: str) -> str:
         if of.kind is Kind.DOUBLE:
             column = f"trim_scale({column})"
         elif of.kind is Kind.DATETIME:
-            offset = f"{alias}.{quoted(of.name + OFFSET)}"
-            moment = f"({column} - make_interval(mins => {offset}))::text || 'Z'"
-            column = f"coalesce({moment}, {column}::text)"
+            column = f"coalesce({moment(of, alias)}::text || 'Z', {column}::text)"
         parts.append(column)
     return f"md5(row({', '.join(parts)})::text)"
 

@@ -102,6 +102,23 @@ def same_content(table: Table) -> str:
     return f"({mine}) IS NOT DISTINCT FROM ({theirs})"
 
 
+def moment(field: Field, alias: str) -> str:
+    """SQL for the moment of a time that is kept as a clock showed it; null without an offset."""
+    of = f"{alias}.{quoted(field.name)}"
+    return f"({of} - make_interval(mins => {alias}.{quoted(field.name + OFFSET)}))"
+
+
+def is_older(field: Field) -> str:
+    """SQL for whether a staged row `s` is older than the target's row `t`, by their version.
+
+    Times are compared by the moments they are, where both have one.
+    """
+    told = f"s.{quoted(field.name)} < t.{quoted(field.name)}"
+    if field.kind is not Kind.DATETIME:
+        return told
+    return f"coalesce({moment(field, 's')} < {moment(field, 't')}, {told})"
+
+
 def told_joins(table: Table, *, batch: bool = True, among: str = "") -> str:
     """SQL that finds what became of staged rows `s`: an outcome of their own, or the receipt.
 

@@ -2,20 +2,21 @@
 
 import random
 import re
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import polars as pl
 import pytest
 
-from flows.steps.breaks.causes import Causes, find_causes
+from flows.steps.breaks.causes import Causes, find_causes, moments
 from flows.steps.breaks.frame import BREAK_SCHEMA, gather
 from flows.steps.breaks.patterns import AT, transposed
 from flows.steps.frames.parts import held_rows
 from schemas.frame_types import AMOUNT
 from schemas.tables import CURRENCY_RATE
 from tests.governance.runs import with_counted
-from tests.reconcile.records import database
+from tests.reconcile.records import database, extract
 from tests.reconcile.test_rates import rate
 
 
@@ -161,6 +162,20 @@ def test_breaks_of_one_hour() -> None:
     # A debt has no hour, also where its key is written like that of a payment.
     debts = [plain(number, "DISCOUNT_GT_PAID") for number in (1, 2, 3)]
     assert titles(found(*debts, moments=lambda _: moments)) == []
+
+
+def test_a_time_that_is_kept_as_clocks_showed_it_is_a_moment_all_the_same() -> None:
+    at = datetime(2026, 10, 25, 2, 30)  # noqa: DTZ001
+    rates = extract(
+        CURRENCY_RATE,
+        *(
+            {"Id": n, "EffectiveDate": at, "EffectiveDate_offset": of}
+            for n, of in [(1, 120), (2, None)]
+        ),
+    )
+    places = rates.select("file", "line").with_columns(record=pl.lit(CURRENCY_RATE.name))
+    told = moments(places, {CURRENCY_RATE.name: rates})
+    assert told["at"].to_list() == [at - timedelta(hours=2), at]
 
 
 RATES = database(CURRENCY_RATE, rate(5, 4, 1.25), rate(6, 5, 1.3), rate(7, 6, 4.2971))

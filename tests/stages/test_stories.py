@@ -57,6 +57,29 @@ def test_a_later_version_updates_and_an_older_one_is_stale(
     assert amounts(rows)[1] == "11"
 
 
+@pytest.mark.parametrize(
+    ("there", "then", "state"),
+    [
+        ("02:30:00+02:00", "02:15:00+01:00", "updated"),
+        ("02:15:00+01:00", "02:30:00+02:00", "stale"),
+        ("02:30:00", "02:15:00+01:00", "stale"),
+        ("02:15:00+01:00", "02:30:00", "updated"),
+    ],
+    ids=["later moment", "earlier moment", "one without offset", "other without offset"],
+)
+def test_of_two_versions_the_later_moment_is_the_newer(
+    workspace: Workspace, rows: Any, tmp_path: Path, there: str, then: str, state: str
+) -> None:
+    """In the hour that clocks repeat, the later one shows less; without an offset clocks tell."""
+    for folder, at, rate in (("a", there, "1.1"), ("b", then, "1.2")):
+        path = tmp_path / folder / "currency_rates.csv"
+        path.parent.mkdir()
+        head = "Id,TenantsId,FromCurrenciesId,ToCurrenciesId,ExchangeRate,EffectiveDate"
+        path.write_text(f"{head}\n1,7,978,840,{rate},2026-10-25T{at}\n")
+        taken = import_delivery(workspace, [str(path)], DEFAULT)
+    assert states(rows, taken.batch.id) == {1: state}
+
+
 def test_undo_restores_what_was_there(workspace: Workspace, rows: Any, tmp_path: Path) -> None:
     first = import_delivery(workspace, [write(tmp_path / "a.csv", line(1), line(2))], DEFAULT)
     before = rows("SELECT * FROM payment ORDER BY 1")

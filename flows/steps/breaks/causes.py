@@ -39,7 +39,9 @@ from flows.steps.breaks.patterns import (
 from flows.steps.frames.beyond import exact_sum
 from flows.steps.frames.parts import PartedRows, columns_of, parts_of
 from schemas.breaks import Money
+from schemas.field import Kind
 from schemas.frame_types import WORD
+from schemas.kinds import OFFSET
 from schemas.life import BreakState
 from schemas.own_checks import TIMES
 from schemas.tables import EXTRACTS
@@ -141,11 +143,16 @@ def moments(breaks: pl.DataFrame, extract: Mapping[str, pl.DataFrame]) -> pl.Dat
             .select(pl.col("file").cast(WORD), "line")
             .unique()
         )
+        at, offset = pl.col(table.version).dt.replace_time_zone(None), table.version + OFFSET
         told = {*table.identity, table.version, "file", "line", "row", "batch_id", "state"}
-        at = pl.col(table.version).dt.replace_time_zone(None).alias("at")
+        if table.by_name[table.version].kind is Kind.DATETIME:
+            told.add(offset)
+            at = pl.coalesce(at - pl.duration(minutes=offset), at)
         for load in parts_of(extract, record) if places.height else ():
             rows = columns_of(load, told).join(places, on=["file", "line"], how="semi")
-            parts.append(rows.select(pl.lit(record).alias("record"), line_key(table, rows), at))
+            parts.append(
+                rows.select(pl.lit(record).alias("record"), line_key(table, rows), at.alias("at"))
+            )
     return pl.concat(parts).unique(["record", "key"], keep="first", maintain_order=True)
 
 
