@@ -2,6 +2,8 @@
 
 PARENT_COLUMN = "ReconRow"
 """The extract and record a corrected row stands for."""
+ROW_NAME = r"^0*([0-9]{1,9}):0*([0-9]{1,18})$"
+"""What a ReconRow looks like; a spreadsheet takes it for a time of day and puts zeros before it."""
 BREAK_COLUMN = "BreakId"
 """The breaks a corrected row is to close, for whoever corrects it."""
 QUOTED_COLUMN = "ReconQuoted"

@@ -26,6 +26,7 @@ from schemas.derived.views import (
     told_joins,
 )
 from schemas.field import Table
+from schemas.own_columns import ROW_NAME
 from schemas.tables import EXTRACTS
 
 
@@ -78,7 +79,7 @@ def repaired_row(connection: psycopg.Connection, batch_id: int, name: str) -> De
 
 def read_name(name: str) -> tuple[int, int] | None:
     """Extract and record number of the row that a ReconRow names; None: it names none."""
-    found = re.fullmatch(r"(\d{1,9}):(\d{1,18})", name)
+    found = re.fullmatch(ROW_NAME, name)
     return (int(found[1]), int(found[2])) if found else None
 
 

@@ -15,6 +15,7 @@ from flows.steps.validate.chunk import Validated, validate_rows
 from flows.steps.validate.excluded import Exclusions
 from flows.steps.validate.field_errors import empty_texts
 from flows.steps.validate.omitted_secrets import FindRepaired, Repaired
+from schemas.own_columns import ROW_NAME
 
 
 def validate_chunk(
@@ -71,7 +72,7 @@ def _repaired(header: Header, cells: pl.DataFrame, find: FindRepaired | None) ->
         return None
     names: list[str] = []
     if header.parent_column is not None:
-        names = cells[str(header.parent_column)].drop_nulls().unique().to_list()
+        names = _parents(cells, header.parent_column).drop_nulls().unique().to_list()
     columns = frozenset(name for name in header.fields if name)
     return Repaired(find.rows(names), find.correction, columns)
 
@@ -80,10 +81,15 @@ def _with_parent(chunk: Chunk, cells: pl.DataFrame, header: Header) -> pl.DataFr
     positions = chunk.positions()
     if header.parent_column is None:
         return positions
-    # A name of blanks is none, as whoever quotes every cell writes an empty one.
-    parents = cells[str(header.parent_column)]
-    parents = pl.select(pl.when(parents.str.strip_chars() != "").then(parents)).to_series()
+    parents = _parents(cells, header.parent_column)
     codes = chunk.codes
     if codes.null_count() < chunk.height:
         parents = empty_texts(chunk.height).scatter(codes.is_null().arg_true(), parents)
     return positions.with_columns(parents.alias("parent"))
+
+
+def _parents(cells: pl.DataFrame, column: int) -> pl.Series:
+    """The names of the rows that others repair, each as everything behind looks for it."""
+    names = cells[str(column)].str.replace(ROW_NAME, "$1:$2")
+    # A name of blanks is none, as whoever quotes every cell writes an empty one.
+    return pl.select(pl.when(names.str.strip_chars() != "").then(names)).to_series()

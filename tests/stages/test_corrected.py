@@ -92,6 +92,21 @@ def counted(report: BatchReport) -> dict[str, int]:
 BEFORE = {1: "inserted", 2: "rejected", 3: "rejected", 4: "conflict", 5: "conflict"}
 
 
+@pytest.mark.parametrize("name", ["01:02", "1:002", "0000000000001:2"])
+def test_a_name_that_a_spreadsheet_put_zeros_before_is_that_name(
+    workspace: Workspace, rows: Any, tmp_path: Path, first: Any, name: str
+) -> None:
+    path = tmp_path / "repair.csv"
+    path.write_text(f"{REPAIRS}\n{name},{line(2)}\n")
+    repair = import_delivery(workspace, [str(path)], DEFAULT, corrects=first.id)
+    assert repair.batch.state is State.COMPLETE
+    assert states(rows) == BEFORE | {2: "corrected"}
+    with workspace.database.connect() as connection:
+        (place,) = repairs_of(connection, first.id, 1, 2)
+        of = repaired_row(connection, 2, name)
+    assert (place.batch_id, of and of.record_number) == (2, 2)
+
+
 @pytest.mark.long
 def test_a_repaired_row_ends_as_corrected_and_is_offered_no_more(
     workspace: Workspace, rows: Any, tmp_path: Path, correct: Any
@@ -125,7 +140,17 @@ def test_a_repaired_row_ends_as_corrected_and_is_offered_no_more(
 @pytest.mark.long(but=("2:2",))
 @pytest.mark.parametrize(
     "name",
-    ["1:99", "2:2", "1:0", "1", "01:2", ":2", "1:2:3", "one:two", "1:99999999999999999999"],
+    [
+        "1:99",
+        "2:2",
+        "1:0",
+        "1",
+        "\u0661:\u0662",
+        ":2",
+        "1:2:3",
+        "one:two",
+        "1:99999999999999999999",
+    ],
 )
 def test_a_row_that_names_no_row_of_the_batch_is_rejected(
     workspace: Workspace, rows: Any, tmp_path: Path, first: Any, name: str

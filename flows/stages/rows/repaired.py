@@ -1,5 +1,6 @@
 """The rows that a correction repairs, as they were delivered: for the secrets it leaves out."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
@@ -18,6 +19,7 @@ from flows.stages.workspace import Workspace
 from flows.stages.writing import plain_cells
 from flows.steps.validate.insert_batch import record_inside
 from flows.steps.validate.omitted_secrets import DeliveredRow, in_place
+from schemas.own_columns import ROW_NAME
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
 Opened = tuple[Content, Header] | None
@@ -117,6 +119,7 @@ class _Reading:
             return
         wrong = wrong_fields(row.error_data)
         parent = cells[header.parent_column] if header.parent_column is not None else None
+        parent = parent and re.sub(ROW_NAME, r"\1:\2", parent)
         named = plain_cells(header, cells, self._profile)
         if header.table is not INSERT_BATCH_DATA:
             placed = in_place(cells, header.fields, header.table, wrong)
