@@ -43,7 +43,7 @@ STATES: Mapping[str, str] = {
     "updated": "A record that the database had with other content.",
     "unchanged": "A record that the database had with exactly this content.",
     "listed": "Read from the service to be compared; it changes nothing of ours.",
-    "pending": "Not yet decided: the batch is held or has not come this far.",
+    "pending": "Not decided: the batch is held, was discarded, or has not come this far.",
 }
 PUSHED: Mapping[str, str] = {
     "acknowledged": "The service has it: it said so and repeated exactly what was sent.",

@@ -19,6 +19,7 @@ OWN: dict[str, tuple[Status, str]] = {
     BY_KEY: (Status.EXCLUDED, BY_KEY),
     AGAIN: (Status.EXCLUDED, AGAIN),
     "undone": (Status.EXCLUDED, "undone"),
+    "discarded": (Status.EXCLUDED, "discarded"),
     "listed": (Status.EXCLUDED, "listed"),
 }
 """End state of a row -> its status and the word that stands for a rule; others are compared."""

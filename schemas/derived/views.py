@@ -35,6 +35,8 @@ COUNTS_NOT = (*ERRORS, CORRECTED, "superseded", "excluded")
 """States of a row that has no part in what its record is."""
 SEND_ERRORS = ("refused", "differs", "in_doubt")
 """States at the service that make HasError."""
+ENDS = ("discarded", "undone")
+"""States of a batch that nothing leads out of; all its rows end in the same."""
 LISTED = "listed"
 """State of a row that was read from the service to be compared, and is never applied."""
 LISTING_FEED = "service-listing"
@@ -233,7 +235,7 @@ def _staged_selects(tables: Iterable[Table]) -> Iterator[str]:
         yield f"""
             SELECT '{table.name}' AS record, {columns},
                 {_ERROR_DATA} AS error_data,
-                CASE WHEN b.state = 'undone' THEN 'undone' ELSE {STATE} END AS state,
+                CASE WHEN b.state IN ({listed(ENDS)}) THEN b.state ELSE {STATE} END AS state,
                 CASE WHEN s.error_data IS NULL THEN {json_expression(table, "s")} END AS jsondata,
                 {"b.service IS NOT NULL" if table.name in PUSHES else "FALSE"} AS to_push,
                 b.feed, x.state AS sent, x.status AS http_status, x.service_id
@@ -256,16 +258,18 @@ def bare_errors(column: str) -> str:
         FROM json_array_elements({column}::json) e)"""
 
 
+_HAS_ERROR = f"""(state IN ({listed(ERRORS)})
+    OR state NOT IN ({listed(ENDS)}) AND coalesce(sent IN ({listed(SEND_ERRORS)}), FALSE))"""
+
 VIEWS: dict[str, str] = {
     "staged_row": " UNION ALL ".join(_staged_selects(EXTRACTS.values())),
     "insert_batch_data": f"""
         SELECT data AS "Data",
-            state IN ({listed(ERRORS)})
-                OR state <> 'undone' AND coalesce(sent IN ({listed(SEND_ERRORS)}), FALSE)
-                AS "HasError",
+            {_HAS_ERROR} AS "HasError",
             state IN ({listed(APPLIED)})
                 AND (NOT to_push OR coalesce(sent = 'acknowledged', FALSE)) AS "Merged",
-            batch_id AS "BatchId", jsondata AS "Jsondata", error_data AS "ErrorData",
+            batch_id AS "BatchId", jsondata AS "Jsondata",
+            CASE WHEN {_HAS_ERROR} THEN error_data END AS "ErrorData",
             extract_id, record_number, state, record, source_batch_id, sent, byte_start, byte_end
         FROM {SCHEMA}.staged_row WHERE feed <> '{LISTING_FEED}'""",
     SHOWN: f"""

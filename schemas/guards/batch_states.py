@@ -9,7 +9,7 @@ held once is checked.
 from collections.abc import Mapping, Sequence
 
 from schemas.derived.sql_names import SCHEMA, listed
-from schemas.derived.views import LISTING_FEED
+from schemas.derived.views import ENDS, LISTING_FEED
 
 MERGER = "recon_merger"
 PREFIX = "batch "
@@ -38,8 +38,6 @@ COMES_AFTER: Mapping[str, Sequence[str]] = {
     "complete_with_errors": ("merged", "failed"),
 }
 """State -> those that it may come after, so that none leads around a decision."""
-ENDS = ("discarded", "undone")
-"""States that nothing leads out of."""
 STATE_EVENTS = tuple(PREFIX + state for state in {**COMES_AFTER, **dict.fromkeys(ENDS)})
 """Each is written of a batch that is in its state, and of no other."""
 OF_MERGER: Sequence[str] = (

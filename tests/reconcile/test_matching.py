@@ -47,6 +47,7 @@ ALONE = [
     ("stale", "EXCLUDED stale", None),
     ("corrected", "EXCLUDED corrected", None),
     ("undone", "EXCLUDED undone", None),
+    ("discarded", "EXCLUDED discarded", None),
     ("listed", "EXCLUDED listed", None),
     ("inserted", "MISSING_IN_TARGET", "MISSING_IN_TARGET"),
     ("updated", "MISSING_IN_TARGET", "MISSING_IN_TARGET"),

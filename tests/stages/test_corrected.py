@@ -39,6 +39,11 @@ from tests.service.faulty_server import FaultyServer
 from tests.stages.payments import HEADER, line, write
 
 REPAIRS = f"ReconRow,{HEADER}"
+UNLIKE = (
+    "SELECT extract_id, record_number FROM insert_batch_data "
+    """WHERE "HasError" <> ("ErrorData" IS NOT NULL)"""
+)
+"""Rows with an error that is not told, or told of no error."""
 
 
 @pytest.fixture
@@ -135,6 +140,7 @@ def test_a_repaired_row_ends_as_corrected_and_is_offered_no_more(
         "GROUP BY 1, 2 ORDER BY 1, 2"
     )
     assert flags == [(False, False, 2), (False, True, 1), (True, False, 2)]
+    assert not rows(UNLIKE)
 
 
 @pytest.mark.long(but=("2:2",))
@@ -409,6 +415,7 @@ def test_a_batch_is_not_undone_while_a_correction_of_it_stands(
         assert f"batch {by} corrects it" in why_not_undone(workspace, batch)
     for batch in (3, 2, 1):
         undo_batch(workspace, batch, by=None, reason="test")
+    assert not rows(UNLIKE)
     assert rows("SELECT count(*) FROM payment") == [(0,)]
 
 
@@ -573,6 +580,7 @@ def test_a_discarded_repair_corrects_nothing(
     held = import_delivery(workspace, [str(path)], replace(DEFAULT, budget_errors=0), corrects=1)
     discard_batch(workspace, held.batch.id, by=None, reason="test")
     assert states(rows) == BEFORE
+    assert states(rows, held.batch.id) == {1: "discarded", 2: "discarded"}
 
 
 def test_a_row_inside_insert_batch_data_is_corrected_where_it_was_staged(

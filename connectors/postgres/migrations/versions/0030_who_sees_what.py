@@ -9,7 +9,7 @@ revision = "0030"
 down_revision = "0029"
 branch_labels = None
 depends_on = None
-derived = "611bc7fab709c33b1bdd591527cf8c4d01ad98fc1d2ed62333455d27e43c571f"
+derived = "8655b1852f80a26b130113c894bc866f460dcce2d3518649d15695d8660dc184"
 
 
 def upgrade() -> None:
