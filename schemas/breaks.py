@@ -124,6 +124,12 @@ TOLD_APART = r"#[0-9]+(:.+:[0-9]+)?(#[0-9]+)?$"
 number."""
 
 
+_OTHER_TENANT = (
+    "Where the tenant of an applied record is wrong, undo its batch and import its files "
+    "corrected: a tenant is part of the key, and a repair keeps the key of its row."
+)
+
+
 def _by_code(*codes: BreakCode) -> dict[str, BreakCode]:
     assert len({code.code for code in codes}) == len(codes)
     return {code.code: code for code in codes}
@@ -217,7 +223,7 @@ BREAKS = _by_code(
     _tenant(
         "TENANT_CROSS",
         "two sides that belong together name different tenants",
-        "Find out whose record it is before anything is paid.",
+        f"Find out whose record it is before anything is paid. {_OTHER_TENANT}",
         money=Money.GROSS,
         together=True,
     ),
@@ -230,14 +236,14 @@ BREAKS = _by_code(
     _reference(
         "REFERENCE_TENANT",
         "the record it refers to belongs to another tenant",
-        "Find out whose record it is, and correct the reference.",
+        f"Find out whose record it is, and correct the reference. {_OTHER_TENANT}",
         money=Money.GROSS,
     ),
     _rate("RATE_MISSING", "the rate it names is not there", "Deliver the rate.", money=Money.GROSS),
     _rate(
         "RATE_TENANT",
         "the rate belongs to another tenant",
-        "Use a rate of the tenant.",
+        f"Use a rate of the tenant. {_OTHER_TENANT}",
         money=Money.GROSS,
     ),
     _rate(

@@ -17,7 +17,7 @@ from flows.steps.secrets import HIDDEN
 from schemas.reasons import REASONS
 from tests.accounts.people import ANNA, TESSA, add
 from tests.desk.browser import Browser
-from tests.desk.test_batches import bring
+from tests.desk.test_batches import TIGHT, bring
 from tests.stages.payments import line, write
 
 New = Callable[[], Browser]
@@ -38,6 +38,19 @@ def test_rejects_are_read_page_by_page(workspace: Workspace, browser: New, tmp_p
     assert REASONS["Number"].remedy in page.text
     for nonsense in ("x", "1:", "9" * 30 + ":1", "9999999999:9999999999"):
         assert page.open("/batches/1/rejects", after=nonsense).status == 200
+
+
+def test_only_a_batch_that_is_applied_offers_to_be_corrected(
+    workspace: Workspace, browser: New, tmp_path: Path
+) -> None:
+    bring(workspace, tmp_path / "a.csv", line(1), line(2, amount="x"))
+    bring(workspace, tmp_path / "b.csv", line(3), line(4, amount="x"), terms=TIGHT)
+    offers = "Upload corrected rows", "--corrects"
+    applied = browser().open("/batches/1/rejects").text
+    held = browser().open("/batches/2/rejects").text
+    assert all(one in applied and one not in held for one in offers)
+    assert "Nothing corrects this batch, which is held" in held
+    assert REASONS["Number"].remedy in held
 
 
 def test_the_files_to_correct_are_a_delivery(

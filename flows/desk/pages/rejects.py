@@ -12,6 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from connectors.errors import AccountRefused
 from connectors.files.scratch import scratch_folder
 from connectors.postgres.attempts import later_attempts
+from connectors.postgres.ledger import IN_DATABASE
 from flows.desk.forms import read_row, saved_as
 from flows.desk.seen import batch_of, shows_text
 from flows.desk.visit import Visit
@@ -45,6 +46,7 @@ def show(visit: Visit) -> Response:
     return visit.page(
         "rejects.html.jinja",
         batch=batch,
+        applied=batch.state in IN_DATABASE,
         rows=rows[:ON_A_PAGE],
         left_out=repaired_elsewhere(elsewhere),
         behind=visit.asked.get("after", ""),
