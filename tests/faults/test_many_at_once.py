@@ -88,34 +88,28 @@ def test_of_two_corrections_of_one_moment_with_one_key_one_wins(
     assert rows(states) == [("corrected",), ("corrected",)]
 
 
-REPAIR = f"ReconRow,{HEADER}\n1:2,{line(1, amount='77')}\n"
-STAGED = [
-    # what is staged and was not checked yet, as files with the batch that each corrects, and the
-    # one whose key the repair has
-    [("a.csv", f"{HEADER}\n{line(1)}\n{line(2, amount='x')}\n", None)],
-    [
-        ("a.csv", f"{HEADER}\n{line(3)}\n{line(2, amount='x')}\n", None),
-        ("b.csv", f"ReconRow,{HEADER}\n,{line(1)}\n", "1"),
-    ],
-]
-
-
-@pytest.mark.parametrize("files", STAGED, ids=["the corrected batch", "a row that names none"])
 def test_what_is_staged_and_never_looks_is_met_by_a_repair(
-    database_url: str, tmp_path: Path, rows: Any, files: list[tuple[str, str, str | None]]
+    database_url: str, tmp_path: Path, rows: Any
 ) -> None:
+    """A row of a correction that names none it repairs, and was not checked yet."""
     home = tmp_path / "home"
-    for number, (name, text, corrects) in enumerate(files, 1):
+    texts = {
+        "a.csv": f"{HEADER}\n{line(3)}\n{line(2, amount='x')}\n",
+        "b.csv": f"ReconRow,{HEADER}\n,{line(1)}\n",
+        "c.csv": f"ReconRow,{HEADER}\n1:2,{line(1, amount='77')}\n",
+    }
+    for name, text in texts.items():
         (tmp_path / name).write_text(text)
-        asked = ("import", str(tmp_path / name), *(("--corrects", corrects) if corrects else ()))
-        last = number == len(files)
-        ended_with = command(database_url, home, *asked, **({"CRASH_AT": "stage"} if last else {}))
-        assert ended_with[0] == (KILLED if last else 1)
-    (tmp_path / "c.csv").write_text(REPAIR)
-    assert command(database_url, home, "import", str(tmp_path / "c.csv"), "--corrects", "1")[0] == 1
+
+    def taken(name: str, *more: str, **environment: str) -> int:
+        return command(database_url, home, "import", str(tmp_path / name), *more, **environment)[0]
+
+    assert taken("a.csv") == 1
+    assert taken("b.csv", "--corrects", "1", CRASH_AT="stage") == KILLED
+    assert taken("c.csv", "--corrects", "1") == 1
     told = "SELECT error_data::json -> 0 ->> 'ErrorCode' FROM outcome WHERE batch_id = %s"
-    assert rows(told, [len(files) + 1]) == [("KeyOfAnother",)]
-    command(database_url, home, "rerun", str(len(files)))
+    assert rows(told, [3]) == [("KeyOfAnother",)]
+    command(database_url, home, "rerun", "2")
     assert ("10.50",) in rows('SELECT "PaidAmount"::text FROM payment WHERE "Id" = 1')
     assert rows("SELECT state FROM staged_row WHERE batch_id = 1 AND record_number = 2") == [
         ("rejected",)
