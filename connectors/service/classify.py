@@ -84,13 +84,8 @@ class Classifier:
             said = read_reply(reply)
         except Unreadable as problem:
             return _unreadable(reply, str(problem))
-        if said.refusal:
-            hide = self._redaction(request, record)
-            return ClassifiedResponse(
-                Verdict.REFUSED, service_errors(said.status, reply.status, hide)
-            )
-        if said.errors:
-            return _unreadable(reply, _NAMELESS)
+        if (failed := self._failed(request, record, reply, said)) is not None:
+            return failed
         if said.many or not said.records:
             return _unreadable(
                 reply, f"{quantity(len(said.records), 'record')} where one is expected"
@@ -166,6 +161,17 @@ class Classifier:
             return ClassifiedResponse(Verdict.REFUSED, errors)
         return ClassifiedResponse(None, errors, doubt=True, failure=True)
 
+    def _failed(
+        self, request: Request, record: Record, reply: Reply, said: Said
+    ) -> ClassifiedResponse | None:
+        """What a ResponseStatus beside or inside of the record says against it; None: nothing."""
+        if said.refusal:
+            hide = self._redaction(request, record)
+            return ClassifiedResponse(
+                Verdict.REFUSED, service_errors(said.status, reply.status, hide)
+            )
+        return _unreadable(reply, _NAMELESS) if said.errors else None
+
     def _echo(
         self,
         request: Request,
@@ -179,13 +185,8 @@ class Classifier:
             inner = Said(status=status_in(echoed))
         except Unreadable as problem:
             return _unreadable(reply, str(problem))
-        if inner.refusal:
-            hide = self._redaction(request, record)
-            return ClassifiedResponse(
-                Verdict.REFUSED, service_errors(inner.status, reply.status, hide)
-            )
-        if inner.errors:
-            return _unreadable(reply, _NAMELESS)
+        if (failed := self._failed(request, record, reply, inner)) is not None:
+            return failed
         if shows_nothing(operation, echoed):
             return _unreadable(reply, f"no field of a {operation.response} record")
         fields = differing(operation, record, echoed, self._zone)
