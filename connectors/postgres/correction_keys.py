@@ -141,11 +141,9 @@ def mark_applied_otherwise(
     Nothing takes back what such a row became, so that there would be two records of one row. A
     record without a key is its whole content.
     """
-    if table.name not in TARGET_NAMES:
+    if table.name not in TARGET_NAMES or not _offer_repairs(connection, table, batch_id):
         return 0
     same = " AND ".join(f"n.{quoted(name)} = s.{quoted(name)}" for name in key_columns(table))
-    if not _offer_repairs(connection, table, batch_id):
-        return 0
     statement = f"""
         INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
         SELECT %(of)s, m.extract_id, m.record_number, 'rejected',

@@ -4,7 +4,7 @@ The database stamps when and by which account; nothing is ever taken from the tr
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -65,6 +65,20 @@ def told_by_run(
     )
     told = [(int(batch), said_by(detail)) for batch, detail in found]
     return [(batch, said) for batch, said in told if said.get("run") == run]
+
+
+def committed(
+    connection: psycopg.Connection, batch_id: int, what: str, tried: Iterable[int]
+) -> int | None:
+    """Which of these events about a batch was committed; None: none of them.
+
+    For whoever lost the answer to a COMMIT.
+    """
+    row = connection.execute(
+        "SELECT id FROM event WHERE batch_id = %s AND what = %s AND id = ANY(%s)",
+        [batch_id, what, list(tried)],
+    ).fetchone()
+    return None if row is None else int(row[0])
 
 
 def last_event(connection: psycopg.Connection, *, of_batches: bool = False) -> int:

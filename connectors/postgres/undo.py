@@ -1,7 +1,5 @@
 """Undo: what a batch inserted and updated is taken back, from its before-images."""
 
-from collections.abc import Collection
-
 import psycopg
 
 from connectors.errors import BatchStateError
@@ -135,15 +133,6 @@ def take_back(connection: psycopg.Connection, table: Table, batch_id: int) -> di
         f"DELETE FROM {table.name} WHERE batch_id = %(batch)s", span
     ).rowcount
     return {"deleted": deleted, "restored": restored}
-
-
-def undone_by(connection: psycopg.Connection, batch_id: int, events: Collection[int]) -> int | None:
-    """Which of these events undid the batch; None: none of them was committed."""
-    row = connection.execute(
-        "SELECT id FROM event WHERE batch_id = %s AND what = 'undo' AND id = ANY(%s)",
-        [batch_id, list(events)],
-    ).fetchone()
-    return None if row is None else int(row[0])
 
 
 def _written(table: Table) -> str:

@@ -15,13 +15,12 @@ from connectors.postgres.ledger import TAKEN_BACK, State
 from connectors.postgres.push.reopen import may_reopen, reopen_restored
 from connectors.postgres.push.sends import left_at_service
 from connectors.postgres.resume import resumed
-from connectors.postgres.trail import add_event
+from connectors.postgres.trail import add_event, committed
 from connectors.postgres.undo import (
     changed_by_hand,
     refuse_if_corrected,
     refuse_if_touched,
     take_back,
-    undone_by,
 )
 from connectors.recovery import reach
 from flows.stages.check import staged_tables, tables_of
@@ -118,7 +117,7 @@ def undo_batch(
     def run() -> Counts:
         with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
             # The answer to a COMMIT of ours may be what was lost.
-            event = undone_by(connection, batch_id, tried)
+            event = committed(connection, batch_id, "undo", tried)
             counts = (
                 tried[event]
                 if event

@@ -13,7 +13,7 @@ from connectors.postgres.ledger import batch_span
 from connectors.postgres.push.lane import asking_columns, lock_sends
 from connectors.postgres.push.plan import sent_by_another
 from connectors.postgres.recount import Sum, key_number
-from connectors.postgres.trail import told_by_run
+from connectors.postgres.trail import committed, told_by_run
 from schemas.derived.push_keys import ASKING, AskingRow, push_key
 from schemas.derived.sql_names import staged_name
 from schemas.derived.views import SEND_ERRORS, json_expression, of_batch, position, quoted
@@ -335,12 +335,9 @@ def decided_by(
 
     What is tried is given by its event.
     """
-    row = connection.execute(
-        "SELECT id FROM event WHERE batch_id = %s AND what = %s AND id = ANY(%s)",
-        [batch_id, RESOLVED, list(tried)],
-    ).fetchone()
-    if row is not None:
-        return tried[row[0]]
+    event = committed(connection, batch_id, RESOLVED, tried)
+    if event is not None:
+        return tried[event]
     told = told_by_run(connection, RESOLVED, run) if run else []
     return next((dict(said) for batch, said in told if batch == batch_id), None)
 
