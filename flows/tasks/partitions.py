@@ -5,6 +5,7 @@
 delivery is small, the run stages it by itself; what ends up in the database is the same.
 """
 
+import gc
 import logging
 import os
 import re
@@ -142,10 +143,15 @@ def _has_worker(runner: "DaskTaskRunner", seconds: float) -> bool:
 
 
 def _close_unconnected() -> None:
-    """Close a client that its runner never had: the end of the process would wait for it."""
+    """Close a client that its runner never had: the end of the process would wait for it.
+
+    So would the next client for ever, where this one is collected while Dask's lock is held:
+    Dask closes what is collected, and takes the same lock for it.
+    """
     from distributed import Client  # noqa: PLC0415 - An extra.
 
-    clients: list[Any] = list(Client._instances)  # Nothing else knows it.
+    # Nothing else knows it, Dask's own list not always. By its type: proxies are asked nothing.
+    clients: list[Any] = [one for one in gc.get_objects() if issubclass(type(one), Client)]
     for client in clients:
         if client.status == "connecting":
             client.close(timeout=1)

@@ -1,5 +1,6 @@
 """A delivery over the workers of a Dask cluster, one of which dies, against the same without."""
 
+import gc
 import logging
 import socket
 import subprocess
@@ -181,7 +182,16 @@ def refused(cluster: str) -> str:
     text = str(refusal.value)
     assert text.startswith(f"RECON_DASK={cluster!r}: ")
     assert "run again, or unset it; nothing more was staged" in text
+    assert open_clients() == []
     return text
+
+
+def open_clients() -> list[str]:
+    """What state clients of Dask are in that nobody has closed, of those that are in memory."""
+    from distributed import Client
+
+    clients: list[Any] = [one for one in gc.get_objects() if issubclass(type(one), Client)]
+    return [one.status for one in clients if one.status != "closed"]
 
 
 def test_something_else_answers_where_the_cluster_should_be() -> None:
