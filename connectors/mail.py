@@ -4,17 +4,18 @@ A password never leaves this machine without TLS, and nothing that is raised her
 """
 
 import os
+import re
 import smtplib
 import ssl
 from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from email.headerregistry import Address
 from email.message import EmailMessage
 from enum import StrEnum
 
 from connectors.addresses import is_loopback
 from connectors.errors import MailRefused, MailUnusable, SettingsError
+from schemas.accounts import ADDRESS, LONGEST_ADDRESS
 
 WAIT_SECONDS = 20.0
 """For each answer of the server."""
@@ -48,12 +49,7 @@ def read_mail_settings(environment: Mapping[str, str] = os.environ) -> MailSetti
         return None
     host, port = _place(server)
     sender = environment.get("RECON_MAIL_FROM") or ""
-    try:
-        plain = sender.isascii() and sender.isprintable()
-        known = plain and bool(Address(addr_spec=sender).domain)
-    except (ValueError, IndexError):
-        known = False
-    if not known:
+    if len(sender) > LONGEST_ADDRESS or re.fullmatch(ADDRESS, sender) is None:
         raise SettingsError(
             "RECON_MAIL_FROM is no address to send from. Write recon@example.com, without a name."
         )
@@ -66,6 +62,11 @@ def read_mail_settings(environment: Mapping[str, str] = os.environ) -> MailSetti
     password = environment.get("RECON_MAIL_PASSWORD") or None
     if (user is None) != (password is None):
         raise SettingsError("RECON_MAIL_USER and RECON_MAIL_PASSWORD are set together, or neither.")
+    if not f"{user}{password}".isascii():
+        raise SettingsError(
+            "RECON_MAIL_USER or RECON_MAIL_PASSWORD has a letter beyond ASCII, which no login here "
+            "can send. Choose others at the mail server."
+        )
     if told == Tls.NONE and not is_loopback(host):
         raise SettingsError(
             "RECON_MAIL_TLS=none lets everybody on the way read the reports. It is taken for a "
@@ -129,8 +130,13 @@ def send(settings: MailSettings, message: EmailMessage, address: str) -> None:
             f"{where} is not trusted: {error.verify_message}. A certificate of one's own is named "
             "by SSL_CERT_FILE"
         ) from None
-    except (smtplib.SMTPException, OSError) as error:
-        raise MailUnusable(f"{where} cannot be reached ({type(error).__name__})") from None
+    except (smtplib.SMTPException, OSError, ValueError) as error:
+        # Without its text: of what cannot be encoded it has the value.
+        name = type(error).__name__
+        if type(error) is smtplib.SMTPException:
+            raise MailUnusable(f"{where} offers no login that we know") from None
+        what = "reached" if isinstance(error, OSError) else "used"
+        raise MailUnusable(f"{where} cannot be {what} ({name})") from None
 
 
 def _connected(settings: MailSettings) -> smtplib.SMTP:

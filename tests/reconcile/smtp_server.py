@@ -21,6 +21,9 @@ class MailServer(socketserver.ThreadingTCPServer):
         super().__init__(("127.0.0.1", 0), _Connection)
         self.tls = tls
         """What it offers STARTTLS with, and a login behind it."""
+        self.auth = "PLAIN"
+        """Ways of a login that it offers."""
+        self.welcome = "235 come in"
         self.plain: list[str] = []
         """The commands that came before TLS."""
         self.logins: list[str] = []
@@ -72,14 +75,14 @@ class _Connection(socketserver.StreamRequestHandler):
             if verb == "EHLO" and self.server.tls:
                 inside = isinstance(self.request, ssl.SSLSocket)
                 self.say("250-here")
-                self.say("250 AUTH PLAIN" if inside else "250 STARTTLS")
+                self.say(f"250 AUTH {self.server.auth}" if inside else "250 STARTTLS")
             elif verb == "STARTTLS" and self.server.tls:
                 self.say("220 go on")
                 if not self.encrypt(self.server.tls):
                     return
             elif verb == "AUTH":
                 self.server.logins.append(base64.b64decode(line.split()[-1]).decode())
-                self.say("235 come in")
+                self.say(self.server.welcome)
             elif verb == "RCPT":
                 to = line.partition("<")[2].partition(">")[0]
                 self.say("550 no\x1b such person" if to in self.server.refused else "250 ok")

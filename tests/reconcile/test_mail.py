@@ -299,6 +299,12 @@ PLACE = {"RECON_MAIL_SERVER": "mail.example.com:587", "RECON_MAIL_FROM": "recon@
         ({"RECON_MAIL_SERVER": "anna:secret@mail.example.com"}, "HOST:PORT"),
         ({"RECON_MAIL_FROM": ""}, "RECON_MAIL_FROM"),
         ({"RECON_MAIL_FROM": "a@b\r\nBcc: c@d"}, "RECON_MAIL_FROM"),
+        ({"RECON_MAIL_FROM": "<recon@example.com>"}, "RECON_MAIL_FROM"),
+        ({"RECON_MAIL_FROM": "recon@example..com"}, "RECON_MAIL_FROM"),
+        ({"RECON_MAIL_FROM": "recon@[x"}, "RECON_MAIL_FROM"),
+        ({"RECON_MAIL_FROM": f"recon@{'a' * 250}.example.com"}, "RECON_MAIL_FROM"),
+        ({"RECON_MAIL_USER": "änna", "RECON_MAIL_PASSWORD": "secret"}, "RECON_MAIL_USER"),
+        ({"RECON_MAIL_USER": "anna", "RECON_MAIL_PASSWORD": "secretä"}, "RECON_MAIL_PASSWORD"),
         ({"RECON_MAIL_TLS": "none"}, "everybody on the way"),
         ({"RECON_MAIL_TLS": "maybe"}, "none of starttls, implicit, none"),
         ({"RECON_MAIL_USER": "anna"}, "together"),
@@ -359,3 +365,41 @@ def test_a_password_is_told_to_a_server_that_is_trusted_and_to_no_other(
         assert server.plain == ["EHLO", "STARTTLS"]
         assert server.logins == (["\0anna\0secret"] if trusted else [])
         assert server.to == (["bo@example.com"] if trusted else [])
+
+
+@pytest.mark.parametrize(
+    ("auth", "welcome", "told"),
+    [
+        ("PLAIN", "334 Continue please", "cannot be used"),
+        ("XOAUTH2 NTLM", "", "offers no login that we know"),
+        ("PLAIN", "535 anna secret", "refused RECON_MAIL_USER"),
+    ],
+)
+def test_a_login_that_comes_to_nothing_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, auth: str, welcome: str, told: str
+) -> None:
+    known = made(tmp_path, x509.IPAddress(ip_address("127.0.0.1")))
+    monkeypatch.setenv("SSL_CERT_FILE", str(known.path))
+    with mail_server(known.context) as server:
+        server.auth, server.welcome = auth, welcome
+        settings = MailSettings(
+            "127.0.0.1", server.port, "recon@example.com", user="anna", password="secret"
+        )
+        with pytest.raises(MailUnusable, match=told) as refused:
+            send(settings, EmailMessage(), "bo@example.com")
+    assert "secret" not in str(refused.value)
+
+
+def test_a_setting_that_cannot_be_used_ends_no_run_that_is_saved(
+    place: Workspace, post: MailServer, monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("RECON_MAIL_FROM", "<recon@example.com>")
+    assert run(place).run.verdict
+    assert "RECON_MAIL_FROM" in caplog.text
+
+
+def test_a_host_that_is_no_name_cannot_be_used() -> None:
+    settings = MailSettings("mail..example.com", 587, "recon@example.com")
+    with pytest.raises(MailUnusable, match="cannot be used"):
+        send(settings, EmailMessage(), "bo@example.com")
