@@ -251,6 +251,10 @@ class MailRefused(MailUnusable):
     """The mail server refused one message or its recipient; others may be sent."""
 
 
+class MailTooLarge(MailRefused):
+    """The mail server takes no message as large as this one."""
+
+
 class WitnessKeyUnusable(ReconError):
     """The key of the witnesses is missing, is no such key, or can be read by others."""
 

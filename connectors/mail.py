@@ -14,12 +14,14 @@ from email.message import EmailMessage
 from enum import StrEnum
 
 from connectors.addresses import is_loopback
-from connectors.errors import MailRefused, MailUnusable, SettingsError
+from connectors.errors import MailRefused, MailTooLarge, MailUnusable, SettingsError
 from schemas.accounts import ADDRESS, LONGEST_ADDRESS
 
 WAIT_SECONDS = 20.0
 """For each answer of the server."""
 SUBMISSION, IMPLICIT_PORT = 587, 465
+TOO_LARGE = 552
+"""What servers answer to a message beyond their limit, before it begins or at its end."""
 
 
 class Tls(StrEnum):
@@ -96,8 +98,9 @@ def _place(server: str) -> tuple[str, int]:
 def send(settings: MailSettings, message: EmailMessage, address: str) -> None:
     """Give one message for one address to the server.
 
-    Raises MailRefused where it refuses this one, MailUnusable where it can be used for none. When
-    the server dies before it answers, it may have the message all the same.
+    Raises MailRefused where it refuses this one, MailTooLarge for its size, MailUnusable where it
+    can be used for none. When the server dies before it answers, it may have the message all the
+    same.
     """
     where = f"The mail server {settings.host}:{settings.port}"
     try:
@@ -111,9 +114,14 @@ def send(settings: MailSettings, message: EmailMessage, address: str) -> None:
     except smtplib.SMTPRecipientsRefused as error:
         code, said = next(iter(error.recipients.values()))
         raise MailRefused(f"{where} refused {address}: {_answer(code, said)}") from None
-    except smtplib.SMTPDataError as error:
+    except (smtplib.SMTPDataError, smtplib.SMTPSenderRefused) as error:
         told = _answer(error.smtp_code, error.smtp_error)
-        raise MailRefused(f"{where} refused the message for {address}: {told}") from None
+        refusal = f"{where} refused the message for {address}: {told}"
+        if error.smtp_code == TOO_LARGE:
+            raise MailTooLarge(refusal) from None
+        if isinstance(error, smtplib.SMTPDataError):
+            raise MailRefused(refusal) from None
+        raise MailUnusable(f"{where} cannot be used: {told}") from None
     except smtplib.SMTPAuthenticationError as error:
         # What it says of a login may repeat what it was given.
         raise MailUnusable(

@@ -30,6 +30,8 @@ class MailServer(socketserver.ThreadingTCPServer):
         self.raw: list[bytes] = []
         self.to: list[str] = []
         self.refused: set[str] = set()
+        self.most_bytes: int | None = None
+        """Of a message, as it says before one begins."""
         self.dies_in_data = False
         self.farewell = "221 bye"
         self.meeting: threading.Barrier | None = None
@@ -50,6 +52,16 @@ class _Connection(socketserver.StreamRequestHandler):
 
     def say(self, line: str) -> None:
         self.wfile.write(f"{line}\r\n".encode())
+
+    def offered(self) -> str:
+        if self.server.tls is None:
+            return f"SIZE {self.server.most_bytes or 0}"
+        inside = isinstance(self.request, ssl.SSLSocket)
+        return f"AUTH {self.server.auth}" if inside else "STARTTLS"
+
+    def too_large(self, line: str) -> bool:
+        most, (*_, size) = self.server.most_bytes, line.upper().split("SIZE=")
+        return most is not None and size.isdigit() and int(size) > most
 
     def finish(self) -> None:
         super().finish()
@@ -72,10 +84,8 @@ class _Connection(socketserver.StreamRequestHandler):
             verb = line.split(":")[0].split()[0].upper()
             if not isinstance(self.request, ssl.SSLSocket):
                 self.server.plain.append(verb)
-            if verb == "EHLO" and self.server.tls:
-                inside = isinstance(self.request, ssl.SSLSocket)
-                self.say("250-here")
-                self.say(f"250 AUTH {self.server.auth}" if inside else "250 STARTTLS")
+            if verb == "EHLO":
+                self.say(f"250-here\r\n250 {self.offered()}")
             elif verb == "STARTTLS" and self.server.tls:
                 self.say("220 go on")
                 if not self.encrypt(self.server.tls):
@@ -98,7 +108,8 @@ class _Connection(socketserver.StreamRequestHandler):
                 self.say(self.server.farewell)
                 return
             else:
-                self.say("250 ok")
+                large = "552 5.3.4 Message size exceeds fixed limit"
+                self.say(large if self.too_large(line) else "250 ok")
 
 
 @contextmanager

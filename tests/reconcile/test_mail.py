@@ -101,6 +101,37 @@ def test_a_workbook_that_is_too_large_stays(
     assert [*post.messages[0].iter_attachments()] == []
 
 
+def test_a_message_that_is_too_large_for_the_server_comes_without_the_workbook(
+    place: Workspace, post: MailServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    run(place)
+    large = max(map(len, post.raw))
+    post.most_bytes = large - 10_000
+    run(place)
+    assert len(post.to) == 4
+    for one in post.messages[2:]:
+        assert [*one.iter_attachments()] == []
+        assert "The workbook is not attached" in str(one)
+    assert not caplog.text
+    post.most_bytes = 1_000
+    done = run(place).run
+    assert len(post.to) == 4
+    assert "refused the message for anna@example.com: 552" in caplog.text
+    assert "refused the message for bo@example.com: 552" in caplog.text
+    post.most_bytes = None
+    assert mail_report(place, done.id)[1].sent == ("anna", "bo")
+
+
+def test_what_is_attached_fits_into_what_servers_take() -> None:
+    told: dict[str, Any] = {
+        "number": 7, "day": "2026-01-31", "verdict": "RECONCILED", "scope": SEVEN,
+        "report_hash": "0" * 64, "report_text": "line\n" * 5_000, "account": "anna",
+        "link": None, "workbook": bytes(mail.MOST_ATTACHED),
+    }  # fmt: skip
+    one = letter(sender="recon@example.com", address="anna@example.com", **told)
+    assert len(one.as_bytes()) < 10_240_000, "message_size_limit of postfix where nobody set it"
+
+
 def test_a_recipient_that_is_refused_keeps_nobody_from_theirs(
     place: Workspace, post: MailServer, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -6,13 +6,15 @@ again under the same Message-ID.
 """
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import psycopg
 
 from connectors.desk_links import DeskPage, desk_link
-from connectors.errors import MailRefused, MailUnusable, ReconError
+from connectors.errors import MailRefused, MailTooLarge, MailUnusable, ReconError
 from connectors.mail import MailSettings, read_mail_settings, send
 from connectors.postgres.reconciliations import Reconciliation, find_run
 from connectors.postgres.subscriptions import claim_mail, mail_sent, runs_to_mail
@@ -22,8 +24,8 @@ from flows.stages.reconcile.report_files import check_files
 from flows.stages.reconcile.write import TEXT, WORKBOOK
 from flows.stages.workspace import Workspace
 
-MOST_ATTACHED = 8 * MIB
-"""Of a workbook; many servers refuse what is larger once it is encoded."""
+MOST_ATTACHED = 7 * MIB
+"""Of a workbook; encoded it is below the 10,240,000 bytes that many servers take at most."""
 
 log = logging.getLogger("recon.mail")
 
@@ -109,7 +111,8 @@ def _send(
 ) -> None:
     text, workbook = folder / TEXT, folder / WORKBOOK
     attached = workbook.is_file() and workbook.stat().st_size <= MOST_ATTACHED
-    message = letter(
+    message = partial(
+        letter,
         number=run.id,
         scope=run.scope,
         day=run.as_of.isoformat(),
@@ -120,6 +123,9 @@ def _send(
         sender=settings.sender,
         address=address,
         link=desk_link(DeskPage.RUN, run.id),
-        workbook=workbook.read_bytes() if attached else None,
     )
-    send(settings, message, address)
+    if attached:
+        with suppress(MailTooLarge):
+            send(settings, message(workbook=workbook.read_bytes()), address)
+            return
+    send(settings, message(workbook=None), address)
