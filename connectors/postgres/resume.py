@@ -39,7 +39,7 @@ def resumed(database: Database, run: Callable[[], Result]) -> Result:
         deadline = time.monotonic() + database.wait_seconds
         _await_server(database, lost, deadline)
         try:
-            return _run_when_let(run, deadline)
+            return when_let(run, deadline)
         except DatabaseLost as error:
             lost = error
     raise lost
@@ -56,8 +56,11 @@ def _await_server(database: Database, lost: DatabaseLost, deadline: float) -> No
         time.sleep(PAUSE_SECONDS)
 
 
-def _run_when_let(run: Callable[[], Result], deadline: float) -> Result:
-    """The lost connection holds what it held until the server has noticed that nobody is there."""
+def when_let(run: Callable[[], Result], deadline: float) -> Result:
+    """What `run` returns once nobody else holds what it needs, waited for until a deadline.
+
+    A lost connection holds what it held until the server has noticed that nobody is there.
+    """
     while True:
         try:
             return run()

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,6 +26,7 @@ from connectors.errors import (
 from connectors.files.profile import DEFAULT
 from connectors.files.profile_file import with_terms
 from connectors.files.uploads import MOST_FILES, Upload, uploads_folder
+from connectors.postgres.acceptance_rules import RuleTerms
 from connectors.postgres.accounts import Account, keep_account
 from connectors.postgres.audit import verify
 from connectors.postgres.jobs import (
@@ -37,10 +39,12 @@ from connectors.postgres.jobs import (
     ordered_jobs,
 )
 from connectors.postgres.lease import hold_batch
+from connectors.postgres.reconciliations import find_run
 from flows.stages.jobs.arguments import ARGUMENTS, check_arguments
 from flows.stages.jobs.work import Done, do_as_asked, do_job
 from flows.stages.receive import receive
-from flows.stages.reconcile.run import Asked
+from flows.stages.reconcile.acceptance_rules import approve_rule, propose_rule
+from flows.stages.reconcile.run import Asked, finish
 from flows.stages.reconcile.run import reconcile as reconcile_scope
 from flows.stages.reconcile.sources import Scope
 from flows.stages.rows.rejects import write_rejects
@@ -481,3 +485,36 @@ def test_so_many_files_are_taken_at_once_and_no_more(workspace: Workspace) -> No
     with pytest.raises(DeliveryError, match=r"More than 100 files\. Put them"):
         upload.open("more.csv")
     upload.drop()
+
+
+def test_a_run_that_was_saved_when_its_process_was_gone_is_accepted_by_the_rules(
+    workspace: Workspace, rows: Rows, tmp_path: Path
+) -> None:
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT)
+    with workspace.database.connect() as connection:
+        connection.execute('UPDATE payment SET "PaidAmount" = 11.5')
+    day = date(2026, 1, 31)
+    made = reconcile_scope(workspace, Asked(Scope(), day, Rules())).run
+    ((code, currency),) = rows("SELECT code, currency FROM break_state WHERE code = 'AMOUNT'")
+    terms = RuleTerms("", code, currency, Decimal(10), Decimal(10), date(2099, 1, 1), "charges")
+    rule = propose_rule(workspace, made.id, terms, "ann")
+    approve_rule(workspace, rule, by="bob", reason="agreed")
+    number = ordered(workspace, JobKind.RECONCILE)
+    settings = workspace.settings
+    place = {"RECON_DATABASE_URL": str(settings.database_url), "RECON_HOME": str(settings.home)}
+    command = [sys.executable, "-m", "flows", "job", str(number)]
+    given = os.environ | place | {"CRASH_AT": "reconciled"}
+    first = subprocess.run(command, env=given, check=False, capture_output=True)
+    assert first.returncode == -signal.SIGKILL, first
+    assert rows("SELECT count(*) FROM decision") == [(0,)]
+    again(workspace, number)
+    done = do_job(workspace, number)
+    assert "is not done twice" in done.said
+    assert rows('SELECT reconciliation_id, "by" FROM decision') == [
+        (done.reconciliation, f"rule {rule}")
+    ]
+    with workspace.database.connect() as connection:
+        resumed = find_run(connection, done.reconciliation)
+    reconcile_scope(workspace, Asked(Scope(), resumed.as_of, Rules()))
+    finish(workspace, resumed)
+    assert rows("SELECT count(*) FROM decision") == [(1,)], "another run has followed it"

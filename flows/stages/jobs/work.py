@@ -40,7 +40,7 @@ from flows.stages.jobs.arguments import (
 from flows.stages.pull import pull_compared, wanted
 from flows.stages.reconcile.as_of import today
 from flows.stages.reconcile.rules import rules_of
-from flows.stages.reconcile.run import Asked, reconcile
+from flows.stages.reconcile.run import Asked, finish, reconcile
 from flows.stages.reconcile.sources import Scope
 from flows.stages.resolve import resolve
 from flows.stages.rewind import REWOUND, rewind_batch
@@ -290,10 +290,13 @@ def _reconcile(workspace: Workspace, asked: ReconcileArguments, job: Job) -> Don
     with workspace.database.connect() as connection:
         if event := done_for(connection, job, SAVED):
             made = run_of_event(connection, event)
-            said = f"Reconciliation {made.id} of {made.scope}: {word_of(made.verdict)}. {BEFORE}"
-            return Done(int(made.verdict not in RECONCILED), said, (), made.id)
-        scope, rules = _terms(workspace, connection, asked)
-        by = ordered_by(connection, job.id)
+        else:
+            scope, rules = _terms(workspace, connection, asked)
+            by = ordered_by(connection, job.id)
+    if event:
+        finish(workspace, made)
+        said = f"Reconciliation {made.id} of {made.scope}: {word_of(made.verdict)}. {BEFORE}"
+        return Done(int(made.verdict not in RECONCILED), said, (), made.id)
     day = today(workspace.settings.time_zone)
     unread = pull_compared(workspace, scope).unread if wanted(workspace, scope) else {}
     done = reconcile(workspace, Asked(scope, day, rules, by=by, unread=unread))

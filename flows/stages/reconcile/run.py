@@ -6,6 +6,7 @@ run, and the next one starts anew.
 """
 
 import logging
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,7 @@ from typing import Any
 import polars as pl
 import psycopg
 
-from connectors.errors import ReconciliationUnknown
+from connectors.errors import ReconciliationUnknown, ScopeHeldElsewhere
 from connectors.memory import give_arrays_back
 from connectors.postgres.breaks import decisions_since, unresolved
 from connectors.postgres.reconciliations import (
@@ -27,7 +28,7 @@ from connectors.postgres.reconciliations import (
     next_number,
     scope_hash,
 )
-from connectors.postgres.resume import resumed
+from connectors.postgres.resume import resumed, when_let
 from connectors.postgres.save_run import save_run
 from connectors.postgres.signatures import approved_runs
 from connectors.postgres.trail import last_event
@@ -136,11 +137,49 @@ def reconcile(workspace: Workspace, asked: Asked) -> Reconciled:
     written: dict[int, _Unsaved] = {}
 
     def run() -> Reconciled:
-        return _saved(workspace, written) or _reconcile(workspace, asked, written)
+        saved = _saved(workspace, written)
+        if saved is None:
+            return _reconcile(workspace, asked, written)
+        _follow_alone(workspace, saved.run)
+        return saved
 
     done = resumed(workspace.database, run)
     mail_reports(workspace)
     return done
+
+
+def finish(workspace: Workspace, run: Reconciliation) -> None:
+    """Do what follows a run that was saved, where its process may have been gone before that.
+
+    As often as wanted: what was done is not done twice.
+    """
+    resumed(workspace.database, lambda: _follow_alone(workspace, run))
+    mail_reports(workspace)
+
+
+def _follow_alone(workspace: Workspace, run: Reconciliation) -> None:
+    """Do it once nobody else has the scope; another run that has it accepts by the rules itself."""
+
+    def follow() -> None:
+        with workspace.database.connect() as connection, hold_scope(connection, run.scope):
+            _follow(workspace, connection, run)
+
+    try:
+        when_let(follow, time.monotonic() + workspace.database.wait_seconds)
+    except ScopeHeldElsewhere:
+        log.warning(
+            "Reconciliation %s is saved, and its breaks were not accepted by rules: its scope is "
+            "held by another run, or a decision. The next run of the scope does it",
+            run.id,
+        )
+
+
+def _follow(workspace: Workspace, connection: psycopg.Connection, run: Reconciliation) -> None:
+    """What follows a run that was saved, while its scope is held."""
+    latest = latest_run(connection, run.scope)
+    if latest is not None and latest.id == run.id:
+        accept_by_rules(connection, run)
+    witness_trail(workspace, connection)
 
 
 _Unsaved = tuple[ReconciliationReport, Written]
@@ -248,8 +287,7 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
             version=report.cover.version,
         )
         reach("reconciled")
-        accept_by_rules(connection, run)
-        witness_trail(workspace, connection)
+        _follow(workspace, connection, run)
         workspace.progress("reconcile", 3, 3)
     log.info("Reconciliation %s of %s: %s", run.id, scope, word_of(run.verdict))
     return Reconciled(run, report, written)
