@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from enum import StrEnum
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from connectors.errors import SettingsError
 
@@ -18,17 +18,27 @@ class DeskPage(StrEnum):
     RUN = "runs"
 
 
+def parts_of_pages(url: str) -> SplitResult | None:
+    """The parts of an address that links to pages begin with; None: it is none, or says more.
+
+    A user, a password, a query and a fragment would stand in every link, for everybody.
+    """
+    try:
+        parts = urlsplit(url)
+        there = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        return None
+    more = "@" in parts.netloc or any(sign in url for sign in "?# ") or not url.isprintable()
+    return parts if there and not more else None
+
+
 def desk_url(environment: Mapping[str, str] = os.environ) -> str | None:
     """What people open the desk by; None: none is set. Raises SettingsError."""
     url = environment.get("RECON_DESK_URL")
     if not url:
         return None
-    try:
-        parts = urlsplit(url)
-        there = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        there, parts = False, urlsplit("")
-    if not there or parts.path.strip("/") or parts.query or parts.username or not url.isprintable():
+    parts = parts_of_pages(url)
+    if parts is None or parts.path.strip("/"):
         raise SettingsError(
             "RECON_DESK_URL is no address of a desk. Write https://HOST, with no path and no user."
         )

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from connectors.desk_links import desk_url
+from connectors.desk_links import desk_url, parts_of_pages
 from connectors.errors import SettingsError
 from connectors.oidc import ProviderSettings
 
@@ -43,8 +43,7 @@ def _prefect(environment: Mapping[str, str]) -> str | None:
     """Where Prefect's own settings say that its pages are; an address that is none is no link."""
     api = environment.get("PREFECT_API_URL", "").rstrip("/")
     pages = environment.get("PREFECT_UI_URL") or api.removesuffix("/api")
-    there = pages.startswith(("http://", "https://")) and pages.isprintable()
-    return pages.rstrip("/") if there else None
+    return None if parts_of_pages(pages) is None else pages.rstrip("/")
 
 
 def _provider(environment: Mapping[str, str]) -> ProviderSettings | None:

@@ -15,6 +15,7 @@ from connectors.addresses import (
     read_path,
     witness_places,
 )
+from connectors.desk_links import desk_url
 from connectors.errors import SettingsError
 from schemas.operations import OPERATIONS
 from schemas.tables import OWN
@@ -238,6 +239,7 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     currencies = environment.get("RECON_CURRENCIES") or None
     folder = read_path("RECON_HOME", home).resolve()
     check_own_kinds()
+    desk_url(environment)  # What ends by a link to a page is not begun where it could not say it.
     return Settings(
         home=folder,
         database_url=url,

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from connectors.desk_links import DeskPage, desk_link, desk_url, linked, told_at_desk
+from connectors.desk_settings import read_desk_settings
 from connectors.errors import SettingsError
+from connectors.settings import read_settings
 from flows.stages.workspace import Workspace
 from tests.governance.conftest import recon as recon  # noqa: PLC0414 -- the fixture.
 from tests.stages.payments import line, write
@@ -85,6 +87,12 @@ def test_every_artifact_says_what_it_is_about_and_so_leads_there() -> None:
         "https://desk.example.com/recon",
         "https://desk.example.com?x=1",
         "https://anna:secret@desk.example.com",
+        "https://:secret@desk.example.com",
+        "https://desk.example.com#x",
+        "https://desk.example.com/?",
+        "https://desk.example.com/#",
+        "https://desk example.com",
+        "https://desk.example.com ",
         "https://desk.example.com:x",
         "https://[",
     ],
@@ -93,3 +101,30 @@ def test_an_address_that_is_none_of_a_desk(url: str) -> None:
     with pytest.raises(SettingsError, match="no address of a desk") as refused:
         desk_url({"RECON_DESK_URL": url})
     assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("api", "pages", "told"),
+    [
+        ("https://prefect.example.com/api", None, "https://prefect.example.com"),
+        ("http://127.0.0.1:4200/api/", None, "http://127.0.0.1:4200"),
+        ("http://a/api", "https://example.com/prefect/", "https://example.com/prefect"),
+        ("https://recon:secret@prefect.example.com/api", None, None),
+        ("https://:secret@prefect.example.com/api", None, None),
+        ("https://prefect.example.com/api?key=secret", None, None),
+        ("https://prefect.example.com/api#secret", None, None),
+        ("https://prefect example.com/api", None, None),
+        ("https:///api", None, None),
+        ("", None, None),
+    ],
+)
+def test_pages_of_prefect_are_linked_without_a_secret(
+    api: str, pages: str | None, told: str | None
+) -> None:
+    environment = {"PREFECT_API_URL": api} | ({"PREFECT_UI_URL": pages} if pages else {})
+    assert read_desk_settings(environment).prefect_ui == told
+
+
+def test_an_address_that_is_none_is_refused_before_anything_is_done() -> None:
+    with pytest.raises(SettingsError, match="no address of a desk"):
+        read_settings({"RECON_DESK_URL": "desk.example.com"})
