@@ -56,10 +56,13 @@ BATCH_ENDS = ("completed_with_errors", "held", "rejected", "failed", "crashed", 
 """Ends after which the table of batches has a next step to show."""
 
 MESSAGE = (
-    '{"text": "recon: {{ flow.name }} / {{ flow_run.name }} is '
-    '{{ flow_run.state.name }}. Run {{ flow_run.id | string }}"}'
+    '{"text": {{ ("recon: " ~ flow.name ~ " / " ~ flow_run.name ~ " is " ~ flow_run.state.name '
+    '~ ". Run " ~ flow_run.id) | tojson }}}'
 )
-"""What the webhook gets, in the form that chat services take; no row and no value is in it."""
+"""What the webhook gets, in the form that chat services take; no row and no value is in it.
+
+The name of a run has the names of its files, so it is escaped.
+"""
 
 
 def register(webhook: str | None) -> list[str]:

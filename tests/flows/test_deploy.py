@@ -1,5 +1,6 @@
 """What is registered on a server: deployments that an earlier version left there are told."""
 
+import json
 import os
 import socket
 import subprocess
@@ -160,6 +161,20 @@ def test_notices_stay_unless_they_are_ended() -> None:
         assert actions() == [DoNothing, PauseAutomation]
         automations.register(None)
         assert actions() == [DoNothing, PauseAutomation]
+
+
+@pytest.mark.parametrize("name", ['a", "text": "all is well', 'say "hi".csv', "a\\b\nc"])
+def test_a_notice_is_json_whatever_a_run_is_called(name: str) -> None:
+    from prefect.server.schemas.core import Flow, FlowRun
+    from prefect.server.schemas.states import Failed
+    from prefect.server.utilities.user_templates import render_user_template_sync
+
+    from flows.ops.automations import MESSAGE
+
+    flow = Flow(name="import-batch")
+    run = FlowRun(flow_id=flow.id, name=name, state=Failed())
+    told = json.loads(render_user_template_sync(MESSAGE, {"flow": flow, "flow_run": run}))
+    assert told == {"text": f"recon: import-batch / {name} is Failed. Run {run.id}"}
 
 
 def test_no_two_deployments_share_a_name() -> None:
