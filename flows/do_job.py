@@ -13,6 +13,7 @@ from connectors.files.uploads import upload_paths
 from connectors.postgres.jobs import Job
 from flows.import_batch import import_batch
 from flows.push_batch import push_batch
+from flows.reconcile import end_of
 from flows.rerun_batch import rerun_batch
 from flows.stages.jobs.arguments import (
     CorrectArguments,
@@ -57,6 +58,10 @@ def do_job(job: Annotated[int, Field(ge=1)]) -> RunState[Any]:
     if done.exit_code >= COULD_NOT_RUN:
         # Returned and not raised: nothing of it would be other in a retry.
         return Failed(message=done.said)
+    if done.held:
+        return Failed(name=HELD, message=done.said)
+    if done.verdict is not None:
+        return end_of(done.verdict, done.said)
     return Completed(name=WITH_ERRORS if done.exit_code else COMPLETED, message=done.said)
 
 
@@ -106,4 +111,5 @@ def _done(state: RunState[Any]) -> Done:
     found = state.result(raise_on_failure=False)
     if isinstance(found, ReconError):
         return Done(found.exit_code, str(found))
-    return Done(1 if state.name == HELD else COULD_NOT_RUN, state.message or "It did not run.")
+    held = state.name == HELD
+    return Done(1 if held else COULD_NOT_RUN, state.message or "It did not run.", held=held)

@@ -158,16 +158,28 @@ def publish(done: Reconciled) -> None:
 
 
 def end_state(done: ReconciliationEnd) -> RunState[Any]:
-    """Completed, Breaks or Incomplete; operators filter by these names."""
+    """The end of a run that was made, and the next step."""
     data = done.model_dump(mode="json")
     verdict = word_of(done.verdict)
     where = f"Reconciliation {done.number} of {done.scope}: {verdict}. Report: {done.folder}."
     match done.verdict:
         case "RECONCILED" | "RECONCILED_WITH_ACCEPTED":
-            return Completed(name="Completed", message=where, data=data)
+            told = where
         case "NOT_RECONCILED":
             todo = f"{quantity(done.open_breaks, 'open break')}. Next: recon breaks list --run"
-            return Completed(name="Breaks", message=f"{where} {todo} {done.number}.", data=data)
+            told = f"{where} {todo} {done.number}."
+        case _:
+            told = f"{where} {done.because.rstrip('.')}."
+    return end_of(done.verdict, told, data)
+
+
+def end_of(verdict: str, told: str, data: dict[str, Any] | None = None) -> RunState[Any]:
+    """Completed, Breaks or Incomplete; operators filter by these names."""
+    match verdict:
+        case "RECONCILED" | "RECONCILED_WITH_ACCEPTED":
+            return Completed(name="Completed", message=told, data=data)
+        case "NOT_RECONCILED":
+            return Completed(name="Breaks", message=told, data=data)
         case _:
             # Returned and not raised: a retry finds the same source missing.
-            return Failed(name="Incomplete", message=f"{where} {done.because.rstrip('.')}.")
+            return Failed(name="Incomplete", message=told)

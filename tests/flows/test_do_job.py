@@ -106,3 +106,26 @@ def test_a_batch_is_read_from_the_start_once_for_a_job(
     assert ended.name == "Completed", ended.message
     assert rows("SELECT count(*) FROM payment") == [(1,)]
     assert rows("SELECT count(*) FROM event WHERE what = 'rewound'") == [(1,)]
+
+
+def test_a_job_that_wants_somebody_ends_as_its_flow_does(
+    workspace: Workspace, rows: Callable[..., list[tuple[Any, ...]]], tmp_path: Path
+) -> None:
+    from flows.do_job import do_job
+    from flows.ops.automations import ATTENTION
+
+    def ends(number: int) -> tuple[str, str | None]:
+        state = do_job(number, return_state=True)
+        with workspace.database.connect() as connection:
+            assert find_job(connection, number).exit_code == 1, "as the command ends"
+        assert state.name in ATTENTION
+        return state.type.value, state.name
+
+    held = write(tmp_path / "a.csv", line(1), line(2, amount="x"))
+    import_delivery(workspace, [held], replace(DEFAULT, budget_errors=0))
+    assert ends(ordered(workspace, JobKind.RERUN, batch=1)) == ("FAILED", "Held")
+    assert ends(ordered(workspace, JobKind.RECONCILE)) == ("FAILED", "Incomplete")
+    ((event,),) = rows("SELECT max(id) FROM event WHERE what = 'batch held'")
+    released = ordered(workspace, JobKind.RELEASE, batch=1, reason="agreed", held=event)
+    assert do_job(released, return_state=True).name == "CompletedWithErrors"
+    assert ends(ordered(workspace, JobKind.RECONCILE)) == ("COMPLETED", "Breaks")

@@ -17,6 +17,7 @@ from connectors.files.scratch import scratch_folder
 from connectors.files.uploads import drop_upload, upload_paths
 from connectors.postgres.command_rights import refuse_without_right
 from connectors.postgres.jobs import Job, done_for, end_job, find_job, hold_job, ordered_by
+from connectors.postgres.ledger import State
 from connectors.postgres.push.sends import SendDecision
 from connectors.postgres.reconciliations import find_run, run_of_event
 from connectors.postgres.resume import resumed
@@ -79,6 +80,10 @@ class Done:
     batches: tuple[int, ...] = ()
     """Those that it is about, whether or not anything was done in them."""
     reconciliation: int | None = None
+    verdict: str | None = None
+    """Of the reconciliation."""
+    held: bool = False
+    """Whether a batch waits for somebody to decide."""
 
 
 Work = Callable[[Workspace, Job], Done]
@@ -296,11 +301,11 @@ def _reconcile(workspace: Workspace, asked: ReconcileArguments, job: Job) -> Don
     if event:
         finish(workspace, made)
         said = f"Reconciliation {made.id} of {made.scope}: {word_of(made.verdict)}. {BEFORE}"
-        return Done(int(made.verdict not in RECONCILED), said, (), made.id)
+        return Done(int(made.verdict not in RECONCILED), said, (), made.id, made.verdict)
     day = today(workspace.settings.time_zone)
     unread = pull_compared(workspace, scope).unread if wanted(workspace, scope) else {}
     done = reconcile(workspace, Asked(scope, day, rules, by=by, unread=unread))
-    return Done(done.exit_code, done.sentence, (), done.run.id)
+    return Done(done.exit_code, done.sentence, (), done.run.id, done.run.verdict)
 
 
 def _terms(
@@ -339,5 +344,8 @@ def told(ended: Ended) -> Done:
         state += f", because {ended.batch.held_because}"
     said = f"{verdict.word}: {verdict.meaning} {verdict.remedy}"
     return Done(
-        ended.exit_code, "\n".join([*ended.messages, *refused[:20], said, state]), (ended.batch.id,)
+        ended.exit_code,
+        "\n".join([*ended.messages, *refused[:20], said, state]),
+        (ended.batch.id,),
+        held=ended.batch.state is State.HELD,
     )
