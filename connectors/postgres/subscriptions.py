@@ -71,6 +71,11 @@ def claim_mail(
 
     None: there is none but for those tried, of those who may see the run now.
     """
+    # A slow mail server is waited for: ended meanwhile, what it took would be sent again.
+    connection.execute(
+        "SELECT set_config(name, '0', TRUE) FROM pg_settings "
+        "WHERE name IN ('idle_in_transaction_session_timeout', 'transaction_timeout')"
+    )
     row = connection.execute(
         f"SELECT account, address FROM {SCHEMA}.claim_mail(%s, %s)", [number, sorted(tried)]
     ).fetchone()

@@ -175,11 +175,20 @@ def test_what_reached_nobody_is_sent_by_the_next_run(
     monkeypatch.setenv("RECON_MAIL_FROM", "recon@example.com")
     monkeypatch.setenv("RECON_MAIL_TLS", "none")
     run(place)
-    assert "cannot be reached (ConnectionRefusedError)" in caplog.text
+    assert caplog.text.count("cannot be reached (ConnectionRefusedError)") == 1, "it is asked once"
+    assert "1 more run waits" in caplog.text
+    monkeypatch.setattr(mail, "MOST_SECONDS", 0.0)
+    caplog.clear()
+    run(place)
+    assert "cannot be reached" in caplog.text, "what was just saved is tried"
+    assert "2 more runs wait" in caplog.text
+    monkeypatch.undo()
+    monkeypatch.setenv("RECON_MAIL_FROM", "recon@example.com")
+    monkeypatch.setenv("RECON_MAIL_TLS", "none")
     with mail_server() as post:
         monkeypatch.setenv("RECON_MAIL_SERVER", f"127.0.0.1:{post.port}")
         run(place)
-    assert len(post.to) == 6, "of three runs"
+    assert len(post.to) == 8, "of four runs"
 
 
 def test_who_may_not_see_it_any_more_is_sent_nothing(place: Workspace, post: MailServer) -> None:

@@ -6,6 +6,7 @@ again under the same Message-ID.
 """
 
 import logging
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +15,7 @@ from pathlib import Path
 import psycopg
 
 from connectors.desk_links import DeskPage, desk_link
-from connectors.errors import MailRefused, MailTooLarge, MailUnusable, ReconError
+from connectors.errors import MailRefused, MailTooLarge, MailUnusable, ReconError, SettingsError
 from connectors.mail import MailSettings, read_mail_settings, send
 from connectors.postgres.reconciliations import Reconciliation, find_run
 from connectors.postgres.subscriptions import claim_mail, mail_sent, runs_to_mail
@@ -23,9 +24,12 @@ from flows.report.reconciled.letter import letter
 from flows.stages.reconcile.report_files import check_files
 from flows.stages.reconcile.write import TEXT, WORKBOOK
 from flows.stages.workspace import Workspace
+from schemas.counting import agree, quantity
 
 MOST_ATTACHED = 7 * MIB
 """Of a workbook; encoded it is below the 10,240,000 bytes that many servers take at most."""
+MOST_SECONDS = 60.0
+"""After which a run that was saved begins to mail no other one."""
 
 log = logging.getLogger("recon.mail")
 
@@ -38,30 +42,43 @@ class Mailed:
     """Accounts."""
     failed: tuple[str, ...]
     """Why a message waits still, a sentence each."""
+    unusable: bool = False
+    """Whether the mail server, or what is set of it, takes no message at all."""
 
 
-def mail_reports(workspace: Workspace) -> None:
-    """Send what waits of the last days' runs; never raises for it.
+def mail_reports(workspace: Workspace, saved: int) -> None:
+    """Send what waits of the last days' runs, first of the one just saved; never raises for it.
 
-    Called once a run is saved. What goes wrong is a warning, and the next run tries again.
+    What goes wrong is a warning, and the next run tries again. A server that takes nothing is asked
+    once, and after MOST_SECONDS no run is begun: whoever reconciles waits for it.
     """
     try:
         with workspace.database.connect() as connection:
-            for number in runs_to_mail(connection):
-                for told in _tried(workspace, connection, number):
+            waiting = sorted(runs_to_mail(connection), key=lambda number: (number != saved, number))
+            until = time.monotonic() + MOST_SECONDS
+            while waiting:
+                number = waiting.pop(0)
+                mailed = _tried(workspace, connection, number)
+                for told in mailed.failed:
                     log.warning("%s. Send it again: recon report mail %d", told, number)
+                if waiting and (mailed.unusable or time.monotonic() > until):
+                    more = quantity(len(waiting), "more run")
+                    waits = agree(len(waiting), "waits", "wait")
+                    log.warning("%s %s to be mailed; the next run tries again", more, waits)
+                    break
     except (ReconError, OSError, psycopg.Error) as error:
         said = str(error) or type(error).__name__
         log.warning("Reports that wait were not mailed; the next run tries again: %s", said)
 
 
-def _tried(workspace: Workspace, connection: psycopg.Connection, number: int) -> tuple[str, ...]:
+def _tried(workspace: Workspace, connection: psycopg.Connection, number: int) -> Mailed:
     """Why messages of a run wait still; what is wrong with one run keeps no other from going."""
     try:
-        return _mail(workspace, connection, number).failed
+        return _mail(workspace, connection, number)
     except (ReconError, OSError) as error:
         said = str(error).rstrip(".") or type(error).__name__
-        return (f"The report of reconciliation {number} was not mailed: {said}",)
+        told = f"The report of reconciliation {number} was not mailed: {said}"
+        return Mailed((), (told,), isinstance(error, MailUnusable | SettingsError))
 
 
 def mail_report(workspace: Workspace, number: int | None) -> tuple[Reconciliation, Mailed]:
@@ -76,7 +93,8 @@ def _mail(workspace: Workspace, connection: psycopg.Connection, number: int) -> 
     run = find_run(connection, number)
     sent: list[str] = []
     failed: dict[str, str] = {}
-    while True:
+    unusable = False
+    while not unusable:
         with connection.transaction():
             claimed = claim_mail(connection, number, [*sent, *failed])
             if claimed is None:
@@ -88,12 +106,11 @@ def _mail(workspace: Workspace, connection: psycopg.Connection, number: int) -> 
                 _send(settings, run, folder, account, address)
             except MailUnusable as error:
                 failed[account] = f"The report for {account} was not mailed: {error}"
-                if not isinstance(error, MailRefused):
-                    break
+                unusable = not isinstance(error, MailRefused)
             else:
                 mail_sent(connection, number, account)
                 sent.append(account)
-    return Mailed(tuple(sent), tuple(failed.values()))
+    return Mailed(tuple(sent), tuple(failed.values()), unusable)
 
 
 def _server() -> MailSettings:

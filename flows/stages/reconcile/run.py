@@ -144,7 +144,7 @@ def reconcile(workspace: Workspace, asked: Asked) -> Reconciled:
         return saved
 
     done = resumed(workspace.database, run)
-    mail_reports(workspace)
+    mail_reports(workspace, done.run.id)
     return done
 
 
@@ -154,7 +154,7 @@ def finish(workspace: Workspace, run: Reconciliation) -> None:
     As often as wanted: what was done is not done twice.
     """
     resumed(workspace.database, lambda: _follow_alone(workspace, run))
-    mail_reports(workspace)
+    mail_reports(workspace, run.id)
 
 
 def _follow_alone(workspace: Workspace, run: Reconciliation) -> None:
