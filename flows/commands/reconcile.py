@@ -113,7 +113,7 @@ def mail_command(run: Run = None, *, json: Json = False) -> int:
 
     Example: `recon report mail 7`
 
-    Exit code 0: nothing waits any more; 1: a message was refused or the server cannot be used;
+    Exit code 0: nobody else waits; 1: a message was refused or the server cannot be used;
     2: there is no such run, no mail server is set, or the report's files were changed.
     """
     from flows.stages.reconcile.mail import mail_report
@@ -129,5 +129,5 @@ def mail_command(run: Run = None, *, json: Json = False) -> int:
     for one in mailed.failed:
         out().print(f"{one}. Send it again: recon report mail {found.id}")
     if not mailed.sent and not mailed.failed:
-        out().print(f"Nobody waits for reconciliation {found.id}.")
+        out().print(f"Nobody else waits for reconciliation {found.id}.")
     return 1 if mailed.failed else 0

@@ -239,7 +239,7 @@ def test_commands(place: Workspace, post: MailServer, recon: Any) -> None:
     assert (refused.returncode, "550" in refused.stdout) == (1, True)
     post.refused.clear()
     assert "mailed to anna" in recon("report", "mail").stdout
-    assert "Nobody waits" in recon("report", "mail").stdout
+    assert "Nobody else waits" in recon("report", "mail").stdout
     assert recon("report", str(done.id)).returncode in (0, 1)
 
 
