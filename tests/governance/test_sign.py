@@ -12,7 +12,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from connectors.errors import DecisionsMissing, ScopeHeldElsewhere, SignatureRefused
+from connectors.errors import (
+    DecisionsMissing,
+    ReconciliationUnknown,
+    ScopeHeldElsewhere,
+    SignatureRefused,
+)
 from connectors.postgres.audit import verify
 from connectors.postgres.breaks import Decision
 from connectors.postgres.reconciliations import hold_scope
@@ -69,6 +74,8 @@ def test_without_a_number_the_run_is_signed_that_alone_can_be_meant(workspace: W
     first = reconcile(workspace, found())
     second = reconcile(workspace, found())
     assert prepare(workspace, None, by="Ann", comment="").run == second
+    with pytest.raises(ReconciliationUnknown, match="no reconciliation 0"):
+        prepare(workspace, 0, by="Ann", comment="")
     reconcile(workspace, found(), scope="feed rates")
     told = f"latest of each: {second.id} ({SCOPE}), {second.id + 1} (feed rates)"
     with pytest.raises(SignatureRefused, match=re.escape(told)):

@@ -189,7 +189,7 @@ def _sign(
         raise SignatureRefused("--by is empty. Name who signs, or leave it out.")
     with workspace.database.connect() as connection:
         person = who(connection, said)
-        run = find_run(connection, number) if number else _only_scope(connection)
+        run = _only_scope(connection) if number is None else find_run(connection, number)
         # Hashing large files may take longer than a scope is kept for a process that says nothing.
         check_files(workspace, run)
         with keep_scope(connection, run):
