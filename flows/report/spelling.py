@@ -66,8 +66,13 @@ def record_title(record: str | None) -> str:
 
 def neutral(text: str, most: int = 500) -> str:
     """Delivered text that a spreadsheet it is pasted into takes for text, never for a formula."""
-    shown = shortened(text, most)
-    return "'" + shown if text.lstrip().startswith(_FORMULA) else shown
+    return _as_text(text, shortened(text, most))
+
+
+def neutral_apart(one: str, other: str, most: int = 500) -> tuple[str, str]:
+    """Two delivered values that are held against each other: neutral, and told `apart`."""
+    told, held = apart(one, other, most)
+    return _as_text(one, told or ""), _as_text(other, held or "")
 
 
 def shortened(text: str, most: int) -> str:
@@ -84,6 +89,10 @@ def apart(one: str | None, other: str | None, most: int) -> tuple[str | None, st
     alike = takewhile(lambda both: both[0] == both[1], zip(one, other, strict=False))
     at = sum(1 for _ in alike)
     return _behind(one, at, most), _behind(other, at, most)
+
+
+def _as_text(text: str, shown: str) -> str:
+    return "'" + shown if text.lstrip().startswith(_FORMULA) else shown
 
 
 def _short(text: str | None, most: int) -> str | None:

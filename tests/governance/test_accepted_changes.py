@@ -33,10 +33,12 @@ from flows.stages.sequence import import_delivery
 from flows.stages.terms import stored_profile
 from flows.stages.workspace import Workspace
 from flows.steps.rules.file import read_rules_text
+from flows.steps.rules.rules import Rules
 from schemas.derived.views import LISTING_FEED
 from tests.governance.runs import tamper
 from tests.governance.test_three_days import (
     FIRST,
+    LOOKED_AT,
     SECOND,
     THIRD,
     TOLERANCE,
@@ -407,6 +409,34 @@ def test_a_scope_is_bound_by_reports_of_scopes_that_its_records_belong_to(
             for run, (_, scope, _) in zip(runs, AROUND, strict=True)
         ]
     assert found == [bound for _, _, bound in AROUND]
+
+
+IDS = [str(100_000 + number) for number in range(120)]
+LISTS = [
+    # values of an exclusion as signed, and now; what page one and the refusal have of both
+    (IDS, [*IDS, "999999"], '"999999"'),
+    ([*IDS, "\u202e"], [*IDS, "\u202e999999"], "999999"),
+    (["1, 2"], ["1", "2"], '"1", "2"'),
+]
+
+
+@pytest.mark.parametrize(("before", "now", "told"), LISTS)
+def test_a_list_is_shown_where_it_is_other(
+    workspace: Workspace, tmp_path: Path, before: list[str], now: list[str], told: str
+) -> None:
+    """Nobody accepts by its hash what is cut off, or reads alike."""
+    deliver(workspace, tmp_path, DEFAULT, 1)
+    sign(workspace, run(workspace, FIRST, _excluding(before)))
+    done = run(workspace, FIRST, _excluding(now))
+    on_page_one(done, ["exclude known: values", told], LOOKED_AT)
+    refused(workspace, done, "exclude known: values", told)
+
+
+def _excluding(values: list[str]) -> Rules:
+    return read_rules_text(
+        'name = "strict"\nreferences = []\n[[exclude]]\nid = "known"\nrecord = "user_account"\n'
+        f'field = "FirstName"\nvalues = {json.dumps(values)}\nreason = "agreed"\n'
+    )
 
 
 @pytest.mark.long

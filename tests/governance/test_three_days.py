@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable
 from datetime import date
 from decimal import Decimal
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,7 @@ def on_page_one(done: Reconciled, words: Iterable[str], where: Iterable[str] = R
     A verdict is told to readers in its own words.
     """
     folder = done.written.folder
-    page = (folder / "report.html").read_text()
+    page = unescape((folder / "report.html").read_text())
     text = (folder / "report.txt").read_text()
     totals = json.loads((folder / "totals.json").read_text())
     artifact = reconciliation_markdown(done.report)

@@ -13,6 +13,7 @@ from flows.desk.forms import FormIncomplete, read_day, refuse_nameless, status_o
 from flows.desk.pages.files import is_given
 from flows.desk.seen import run_of
 from flows.desk.visit import Visit
+from flows.report.spelling import neutral_apart
 from flows.stages.reconcile.as_of import RESTATED
 from flows.stages.reconcile.not_opened import not_opened
 from flows.stages.reconcile.report_files import check_files, listed_files
@@ -96,7 +97,10 @@ def _facts(visit: Visit, connection: psycopg.Connection, run: Reconciliation) ->
         "approval": approval({role: one.person for role, one in signatures.items()}),
         "waits": review.waits,
         "changes": changes,
-        "method": method_rows(changes, run.rules_hash),
+        "method": [
+            (what, *neutral_apart(before, now))
+            for what, before, now in method_rows(changes, run.rules_hash)
+        ],
         "restates": RESTATED in run.scope,
         "files": files,
         "altered": altered,

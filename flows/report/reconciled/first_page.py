@@ -195,6 +195,7 @@ def _since(
         columns,
         [TableRow(cells) for cells in rows],
         none=none if since else first,
+        against=1,
     )
 
 

@@ -15,7 +15,7 @@ from flows.report.reconciled.table import (
 )
 from flows.report.reconciled.tables import has_unreadable, unexplained
 from flows.report.reconciled.tables import idle as is_idle
-from flows.report.reconciled.text import shown
+from flows.report.reconciled.text import row_shown, shown
 from flows.report.reconciled.words import (
     NOT_READABLE,
     amount_told,
@@ -96,7 +96,7 @@ def grid(table: ReportTable) -> Grid:
             for cell, column in zip(row.cells, table.columns[: table.groups], strict=False)
             if cell is not None
         )
-        groups.setdefault(heading, []).append(_line(row, columns, table.groups))
+        groups.setdefault(heading, []).append(_line(row, table))
     return Grid(
         name=table.name.replace("_", "-"),
         title=table.title,
@@ -113,17 +113,19 @@ def _heading(cell: Cell, column: ReportColumn) -> str:
     return f"tenant {text}" if column.name == "Tenant" else text
 
 
-def _line(row: TableRow, columns: Sequence[ReportColumn], skip: int) -> GridLine:
-    cells = tuple(
-        entry(cell, column) for cell, column in zip(row.cells[skip:], columns, strict=True)
-    )
-    return GridLine(cells, row.total, row.bad)
+def _line(row: TableRow, table: ReportTable) -> GridLine:
+    cells = zip(row.cells, table.columns, row_shown(table, row), strict=True)
+    entries = tuple(_entry(*one) for one in cells)[table.groups :]
+    return GridLine(entries, row.total, row.bad)
 
 
 def entry(cell: Cell, column: ReportColumn) -> GridEntry:
     """A cell; a figure that has to be zero says by its colour whether it is."""
+    return _entry(cell, column, shown(cell, column.kind))
+
+
+def _entry(cell: Cell, column: ReportColumn, text: str) -> GridEntry:
     tone = "" if cell is None or not column.check else " bad" if cell else " good"
-    text = shown(cell, column.kind)
     long = " long" if column.kind in NUMERIC and len(text) > ROOM else ""
     return GridEntry(text, column.name, look(column) + long + tone)
 

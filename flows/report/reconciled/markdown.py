@@ -13,7 +13,7 @@ from flows.report.reconciled.words import (
     side_told,
     verdict_of,
 )
-from flows.report.spelling import digits, neutral, record_title
+from flows.report.spelling import digits, neutral, neutral_apart, record_title
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.reported_breaks import BreakLine
 from schemas.breaks import BREAKS
@@ -87,7 +87,7 @@ def _blocks(report: ReconciliationReport) -> Iterator[str]:
         yield f"## {escape(told.title)}"
         yield markdown_table(
             ("What", "Before", "Now"),
-            [tuple(cell(str(one or ""), 160) for one in row.cells) for row in told.rows[:ROWS]],
+            [_change(*map(str, row.cells)) for row in told.rows[:ROWS]],
         )
         yield from _left(len(told.rows), ROWS)
     if report.proofs:
@@ -136,6 +136,10 @@ def _blocks(report: ReconciliationReport) -> Iterator[str]:
         heads = tuple(f" {name}" if name == "Amount" else name for name in lines[0])
         yield markdown_table(heads, [tuple(line.values()) for line in lines])
         yield from _left(len(report.breaks), TOP)
+
+
+def _change(what: str, before: str, now: str) -> tuple[str, ...]:
+    return (cell(what, 160), *map(escape, neutral_apart(before, now, 160)))
 
 
 def _left(all_of: int, most: int) -> Iterator[str]:

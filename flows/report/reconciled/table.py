@@ -59,6 +59,8 @@ class ReportTable:
     groups: int = 0
     none: str = "None."
     """What stands in place of a table without lines."""
+    against: int = 0
+    """The column whose texts are held against those of the next one; 0: there is none."""
     left: int = 0
     """Lines that the report does not have."""
     chosen: str = "those with flags, then the largest come first"

@@ -5,7 +5,7 @@ from datetime import date
 
 from flows.report.reconciled.first_page import MONEY_NOTE, parts, to_sign
 from flows.report.reconciled.pools import pooled_causes
-from flows.report.reconciled.table import Cell, ColumnKind, ReportTable
+from flows.report.reconciled.table import Cell, ColumnKind, ReportTable, TableRow
 from flows.report.reconciled.tables import facts, has_unreadable, idle, unexplained
 from flows.report.reconciled.words import (
     NOT_READABLE,
@@ -16,7 +16,15 @@ from flows.report.reconciled.words import (
     verdict_of,
     with_unreadable,
 )
-from flows.report.spelling import apart, digits, neutral, record_title, shortened, visible
+from flows.report.spelling import (
+    apart,
+    digits,
+    neutral,
+    neutral_apart,
+    record_title,
+    shortened,
+    visible,
+)
 from flows.report.text import WIDTH, section, typewritten, wrapped
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.reported_breaks import BreakLine
@@ -58,6 +66,17 @@ def shown(cell: Cell, kind: ColumnKind) -> str:
             return str(cell) if kind is ColumnKind.NUMBER else digits(cell)
 
 
+def row_shown(table: ReportTable, row: TableRow) -> list[str]:
+    """The cells of a row as texts; where two are held against each other, from where they differ.
+
+    Else a change far behind the beginning of a long value would be cut off.
+    """
+    told = [shown(c, k.kind) for c, k in zip(row.cells, table.columns, strict=True)]
+    if at := table.against:
+        told[at], told[at + 1] = neutral_apart(str(row.cells[at]), str(row.cells[at + 1]))
+    return told
+
+
 def _cover(report: ReconciliationReport) -> Iterator[str]:
     verdict = verdict_of(report)
     yield from (visible(report.cover.title), "=" * WIDTH)
@@ -78,8 +97,7 @@ def _table(table: ReportTable) -> Iterator[str]:
     if table.rows and table.name == "money":
         yield from (*_wrapped(MONEY_NOTE, "  "), "")
     for row in table.rows:
-        cells = [shown(c, k.kind) for c, k in zip(row.cells, table.columns, strict=True)]
-        first, *others = cells
+        first, *others = row_shown(table, row)
         if len(others) == 1:
             yield from _wrapped(f"{first}: {others[0]}", "  ")
             continue

@@ -25,7 +25,7 @@ from connectors.postgres.reconciliations import (
 from connectors.postgres.signatures import Signature, add_signature, last_approved, signatures_of
 from connectors.process import user_name, whoami
 from flows.report.reconciled.verdicts import word_of
-from flows.report.spelling import shortened
+from flows.report.spelling import apart, shortened
 from flows.stages.reconcile.as_of import RESTATED
 from flows.stages.reconcile.breaks import breaks_now, what_is_open
 from flows.stages.reconcile.kept_signatures import keep_signatures
@@ -356,10 +356,7 @@ def _accepted_changes(
 def _told(run: Reconciliation, changes: Changes) -> str:
     """The changes in a sentence, the first of them in full."""
     rows = method_rows(changes, run.rules_hash)
-    told = [
-        f"{name} {shortened(old, VALUE)} -> {shortened(new, VALUE)}"
-        for name, old, new in rows[:LISTED]
-    ]
+    told = ["{} {} -> {}".format(name, *apart(old, new, VALUE)) for name, old, new in rows[:LISTED]]
     if len(rows) > LISTED:
         told.append(f"{len(rows) - LISTED} more")
     aside = sum(one.breaks for one in changes.aside)

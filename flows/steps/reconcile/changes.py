@@ -27,7 +27,7 @@ def rule_changes(old: str, new: str) -> tuple[RuleChange, ...]:
     """Every key that is not the same in both texts; a key that one of them lacks is empty there."""
     before, after = _keys(old), _keys(new)
     return tuple(
-        RuleChange(key, before.get(key, ""), after.get(key, ""))
+        RuleChange(key, *(_display(keys[key]) if key in keys else "" for keys in (before, after)))
         for key in sorted({*before, *after})
         if before.get(key) != after.get(key)
     )
@@ -65,8 +65,8 @@ def method_rows(changes: Changes, rules_hash: str) -> list[tuple[str, str, str]]
     ]
 
 
-def _keys(text: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+def _keys(text: str) -> dict[str, object]:
+    found: dict[str, object] = {}
     for name, value in tomllib.loads(text).items():
         match value:
             case Mapping():
@@ -75,15 +75,15 @@ def _keys(text: str) -> dict[str, str]:
                 for one in value:
                     found |= _section(_title(name, one, found), one)
             case _:
-                found[name] = _display(value)
+                found[name] = value
     return found
 
 
-def _section(title: str, values: Mapping[str, Any]) -> dict[str, str]:
-    return {f"{title}: {key}": _display(value) for key, value in values.items()}
+def _section(title: str, values: Mapping[str, Any]) -> dict[str, object]:
+    return {f"{title}: {key}": value for key, value in values.items()}
 
 
-def _title(name: str, values: Mapping[str, Any], found: Mapping[str, str]) -> str:
+def _title(name: str, values: Mapping[str, Any], found: Mapping[str, object]) -> str:
     title = " ".join([name, *(str(values[key]) for key in _NAMED[name] if key in values)])
     number = 2
     base = title
@@ -94,5 +94,6 @@ def _title(name: str, values: Mapping[str, Any], found: Mapping[str, str]) -> st
 
 def _display(value: object) -> str:
     if isinstance(value, list):
-        return ", ".join(map(_display, value)) or "none"
+        # In quotes: one value with a comma within is not two, and the word none is not no value.
+        return ", ".join(json.dumps(one, ensure_ascii=False) for one in value) or "none"
     return str(value).lower() if isinstance(value, bool) else str(value)
