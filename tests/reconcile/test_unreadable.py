@@ -57,7 +57,7 @@ def test_it_is_told_and_never_a_zero(
     (one,) = [one for one in report.breaks if one.code == "REJECTED"]
     assert one.note.startswith(told)
     assert (one.basis, one.amount, one.counted) == ("not readable", None, None)
-    assert one.currency == currency
+    assert (one.currency, one.severity) == (currency, "high"), "as large as money may be"
     because = "Payment: 1 rejected row has no readable PaidAmount, so that no total holds what"
     assert any(text.startswith(because) for text in report.cover.because)
     proof = next(p for p in report.proofs if p.field == "PaidAmount" and p.currency == currency)

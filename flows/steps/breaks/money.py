@@ -134,12 +134,10 @@ def basis() -> pl.Expr:
     of = {code: told.money.value for code, told in BREAKS.items()}
     whole = {code: (told.whole or told.money).value for code, told in BREAKS.items()}
     by_code = pl.col("code").replace_strict(of, return_dtype=pl.String)
-    absent = pl.all_horizontal(pl.col(name).is_null() for name in ("amount", _AMOUNT_BEYOND))
     return (
-        pl.when(absent & pl.col("record").is_in(_BARE))
+        pl.when(_absent() & pl.col("record").is_in(_BARE))
         .then(pl.lit(Money.NONE.value))
-        # What stands in its place is in the note; an optional amount may just not be there.
-        .when(absent & (pl.col("code") == "REJECTED") & (pl.col("note") != ""))
+        .when(is_unreadable())
         .then(pl.lit(Money.UNREADABLE.value))
         .when(pl.col("field").fill_null("") == "")
         .then(pl.col("code").replace_strict(whole, return_dtype=pl.String))
@@ -148,6 +146,17 @@ def basis() -> pl.Expr:
         .otherwise(by_code)
         .alias(BASIS)
     )
+
+
+def is_unreadable() -> pl.Expr:
+    """Whether a break has an amount, as delivered, that is no number."""
+    # What stands in its place is in the note; an optional amount may just not be there.
+    told = (pl.col("code") == "REJECTED") & (pl.col("note").fill_null("") != "")
+    return _absent() & ~pl.col("record").is_in(_BARE) & told
+
+
+def _absent() -> pl.Expr:
+    return pl.all_horizontal(pl.col(name).is_null() for name in ("amount", _AMOUNT_BEYOND))
 
 
 def of_debts(breaks: pl.DataFrame, payments: Iterable[Load]) -> pl.DataFrame:

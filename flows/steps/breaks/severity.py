@@ -6,6 +6,7 @@ from decimal import Decimal
 import polars as pl
 
 from flows.steps.breaks.ageing import begin
+from flows.steps.breaks.money import is_unreadable
 from flows.steps.frames.beyond import reaches
 from flows.steps.rules.rules import Rules
 from schemas.amounts import BEYOND
@@ -48,9 +49,12 @@ def severities(breaks: pl.DataFrame, rules: Rules, as_of: date) -> pl.Series:
 
 
 def is_at_least(limit: Decimal) -> pl.Expr:
-    """Whether the amount of a break, without its sign, reaches a limit in its currency."""
+    """Whether the amount of a break, without its sign, reaches a limit in its currency.
+
+    One that was delivered as no number reaches any, as it takes two people to accept it.
+    """
     size = pl.col("amount").abs()
     beyond = pl.col(f"amount{BEYOND}").map_batches(
         lambda texts: reaches(texts, limit), return_dtype=pl.Boolean
     )
-    return pl.coalesce(size >= limit, beyond).fill_null(value=False)
+    return pl.coalesce(size >= limit, beyond, is_unreadable())
