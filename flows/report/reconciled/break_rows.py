@@ -18,7 +18,7 @@ EPOCH = date(1899, 12, 30)
 """Day 0 of a spreadsheet; days before March 1900 are counted differently by different ones."""
 FIRST_DAY = date(1900, 3, 1)
 LONGEST = 32_000
-"""Characters of a cell, as they are shown; a spreadsheet takes few more."""
+"""UTF-16 units of a cell, as they are shown; a spreadsheet takes few more, and counts in these."""
 
 _UNSEEN = r"[[\p{C}\p{Z}]--[ ]]"
 """What breaks, hides or reorders a line, or is nothing that XML holds."""
@@ -60,9 +60,15 @@ def letter(column: int) -> str:
 def cell_text(text: str) -> str:
     """Text that any spreadsheet can hold: what it cannot is spelled out, what is cut is counted."""
     shown = visible(text).translate(_NO_CHARACTERS)
-    if len(shown) <= LONGEST:
+    if is_held(shown):
         return shown
-    return f"{shown[:LONGEST]}... ({quantity(len(text), 'character')})"
+    cut = shown.encode("utf-16-le")[: 2 * LONGEST].decode("utf-16-le", errors="ignore")
+    return f"{cut}... ({quantity(len(text), 'character')})"
+
+
+def is_held(text: str) -> bool:
+    """Whether a cell has room for a text: one character may be two of what a cell counts."""
+    return 2 * len(text) <= LONGEST or len(text.encode("utf-16-le")) <= 2 * LONGEST
 
 
 def _cell(name: str, values: pl.Series, column: str, style: str, beyond: pl.Series) -> pl.Expr:
@@ -108,7 +114,9 @@ def _escaped(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
 
 
 def _marked(values: pl.Series) -> pl.Series:
-    unfit = values.str.contains(_UNSEEN) | (values.str.len_chars() > LONGEST)
+    long = values.filter(values.str.len_bytes() > LONGEST).unique()
+    cut = pl.Series([text for text in long if not is_held(text)], dtype=pl.String)
+    unfit = values.str.contains(_UNSEEN) | values.is_in(cut.implode())
     if unfit.any():
         texts = values.filter(unfit).unique()
         values = values.replace(texts, pl.Series([cell_text(text) for text in texts]))

@@ -3,6 +3,7 @@
 A workbook shows each as a formula with its value; `OK` says that it is the figure that was written.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import NamedTuple
@@ -10,11 +11,14 @@ from typing import NamedTuple
 from flows.report.reconciled.table import Cell, ReportTable, TableRow
 from flows.steps.breaks.ageing import BUCKETS
 from flows.steps.frames.beyond import exact_sum
+from schemas.amounts import EXACT
 
 DIGITS = 15
 """Digits every spreadsheet keeps of a number; a longer one is written as text."""
 LEAST, MOST = Decimal("1e-307"), Decimal("9.9e307")
 """Sizes of numbers that every spreadsheet takes; what is smaller or larger is written as text."""
+CENTS = 2
+"""Decimals that a sum is compared in at the least; one with more is compared in all of them."""
 
 
 class Term(NamedTuple):
@@ -34,8 +38,10 @@ class Check(NamedTuple):
     value: Decimal
     """The sum, exact."""
     holds: bool
+    limit: Decimal
+    """Half of the last decimal that any of these numbers has: figures less apart are the same."""
     fits: bool
-    """Whether a spreadsheet holds every term and the sum exactly."""
+    """Whether a spreadsheet holds every number exactly, and adds them up near enough to tell."""
     counts: bool
     """Whether the figure is a number of things and no money."""
 
@@ -74,18 +80,39 @@ def _check(rows: Sequence[TableRow], place: int, column: int, terms: Iterable[Te
     cells = [rows[term.row].cells[term.column] for term in terms]
     written = rows[place].cells[column]
     values = [_number(cell) for cell in cells]
-    total = exact_sum(
+    signed = [
         value if term.sign > 0 else value.copy_negate()
         for term, value in zip(terms, values, strict=True)
-    )
+    ]
+    total, told = exact_sum(signed), _number(written)
+    every = (*values, total, told)
+    fits = all(map(survives, every))
+    limit = EXACT.scaleb(Decimal(5), -1 - max(CENTS, *map(_decimals, every)))
     return Check(
         column=column,
         terms=terms,
         value=total,
-        holds=total == _number(written),
-        fits=all(survives(value) for value in (*values, total, _number(written))),
+        holds=total == told,
+        limit=limit,
+        fits=fits and _is_near((*signed, told.copy_negate()), limit / 2),
         counts=isinstance(written, int),
     )
+
+
+def _decimals(value: Decimal) -> int:
+    exponent = EXACT.normalize(value).as_tuple().exponent if value.is_finite() else 0
+    assert isinstance(exponent, int), "finite"
+    return -exponent
+
+
+def _is_near(values: Iterable[Decimal], most: Decimal) -> bool:
+    """Whether doubles that are added up one by one stay this near to what they stand for."""
+    told, exact = 0.0, Decimal(0)
+    for value in values:
+        told, exact = told + float(value), EXACT.add(exact, value)
+        if not math.isfinite(told) or EXACT.subtract(Decimal(told), exact).copy_abs() >= most:
+            return False
+    return True
 
 
 def _number(cell: Cell) -> Decimal:

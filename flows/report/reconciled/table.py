@@ -6,6 +6,7 @@ from datetime import date
 from decimal import Decimal
 from enum import StrEnum
 
+from flows.report.spelling import digits
 from schemas.counting import agree, quantity
 
 Cell = str | int | Decimal | date | None
@@ -26,6 +27,8 @@ class ColumnKind(StrEnum):
 
 
 NUMERIC = (ColumnKind.COUNT, ColumnKind.MONEY)
+ANNEX = 20_000
+"""Lines of a table in the workbook, where it is not that of the breaks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,13 @@ class ReportTable:
     """Lines that the report does not have."""
     chosen: str = "those with flags, then the largest come first"
     """How those were chosen that it has."""
+
+    @property
+    def where(self) -> str:
+        """Where the lines are that a page leaves out."""
+        if len(self.rows) <= ANNEX:
+            return "report.xlsx and totals.json"
+        return f"totals.json; the first {digits(ANNEX)} of all are in report.xlsx"
 
     @property
     def not_listed(self) -> str:

@@ -10,12 +10,18 @@ from collections.abc import Iterable, Sequence
 import polars as pl
 from xlsxwriter.worksheet import Worksheet  # type: ignore[import-untyped]
 
-from flows.report.reconciled.break_rows import cell_text, letter
+from flows.report.reconciled.break_rows import letter
 from flows.report.reconciled.break_sheet import BREAK_COLUMNS, MOST, columns_of, with_breaks
 from flows.report.reconciled.checks import Check, checked_columns, checks
 from flows.report.reconciled.data import breaks_frame
 from flows.report.reconciled.first_page import as_signed
-from flows.report.reconciled.table import NUMERIC, ColumnKind, ReportColumn, ReportTable
+from flows.report.reconciled.table import (
+    ANNEX,
+    NUMERIC,
+    ColumnKind,
+    ReportColumn,
+    ReportTable,
+)
 from flows.report.reconciled.tables import tables
 from flows.report.reconciled.workbook_cells import (
     SHEETS,
@@ -25,14 +31,13 @@ from flows.report.reconciled.workbook_cells import (
     make_high,
     new_book,
     write_cell,
+    write_text,
 )
 from flows.report.reconciled.workbook_chart import add_charts
 from flows.report.reconciled.workbook_cover import write_cover
 from flows.steps.reconcile.report import ReconciliationReport
 from schemas.counting import agree, quantity
 
-ANNEX = 20_000
-"""Lines of any other table."""
 BREAKS = "Breaks"
 
 
@@ -43,7 +48,7 @@ def render_workbook(report: ReconciliationReport, frame: pl.DataFrame | None = N
     book.set_calc_mode("auto")
     formats = make_formats(book)
     every = tables(report)
-    checked = {table.name: checks(table) for table in every}
+    checked = {table.name: checks(table)[:ANNEX] for table in every}
     write_cover(book.add_worksheet("Cover"), report, every, checked, formats)
     for table in every:
         sheet = book.add_worksheet(SHEETS[table.name])
@@ -133,7 +138,8 @@ def _recomputed(
         look = formats[ColumnKind.COUNT if check.counts else ColumnKind.MONEY]
         formula = f"={terms.removeprefix('+')}"
         sheet.write_formula(line, place, formula, look, float(check.value))
-        same.append(f"ABS({letter(place)}{line + 1}-{letter(check.column)}{line + 1})<0.005")
+        apart = f"ABS({letter(place)}{line + 1}-{letter(check.column)}{line + 1})"
+        same.append(f"{apart}<{float(check.limit)!r}".upper())
         holds = holds and check.holds
     if same:
         alike = same[0] if len(same) == 1 else f"AND({','.join(same)})"
@@ -160,7 +166,7 @@ def _sign_off(sheet: Worksheet, report: ReconciliationReport, formats: Formats) 
             ("Records changed since", as_signed(sign)),
         ]
     lines.append(("This report", "Its hashes are in manifest.json beside it."))
-    for line, (name, text) in enumerate(lines, 1):
-        make_high(sheet, line, [(text, 80)])
+    line = 1
+    for name, text in lines:
         sheet.write_string(line, 0, name, formats["label"])
-        sheet.write_string(line, 1, cell_text(text), formats["wrap"])
+        line = write_text(sheet, line, text, 80, formats)

@@ -1,16 +1,17 @@
 """Cells of a workbook: their looks, the pages they are printed on, and how high a row is."""
 
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
+from itertools import zip_longest
 from typing import IO
 
 import xlsxwriter  # type: ignore[import-untyped]
 from xlsxwriter.format import Format  # type: ignore[import-untyped]
 from xlsxwriter.worksheet import Worksheet  # type: ignore[import-untyped]
 
-from flows.report.reconciled.break_rows import FIRST_DAY, LONGEST, cell_text
+from flows.report.reconciled.break_rows import FIRST_DAY, cell_text, is_held
 from flows.report.reconciled.checks import survives
 from flows.report.reconciled.table import Cell, ColumnKind
 from flows.report.spelling import ungrouped
@@ -42,6 +43,8 @@ CREATED = datetime(2000, 1, 1)  # noqa: DTZ001 -- Workbooks know no time zone.
 """Workbooks carry a day; every one carries this, so that equal reports are equal files."""
 LINE = 15
 """Points of a row with one line of text."""
+MOST_LINES = 27
+"""Lines of text in a row that is as high as a spreadsheet makes one: 409 points."""
 
 
 def new_book(into: IO[bytes], title: str) -> xlsxwriter.Workbook:
@@ -151,6 +154,15 @@ def write_cell(
                 sheet.write_string(line, place, number_text(cell), formats[ColumnKind.WORD])
 
 
+def write_text(sheet: Worksheet, line: int, text: str, width: float, formats: Formats) -> int:
+    """A long text in the second column, over as many rows as it takes; gives the row below."""
+    for (part,) in over_rows([cell_text(text)], [width]):
+        make_high(sheet, line, [(str(part), width)])
+        sheet.write_string(line, 1, str(part), formats["wrap"])
+        line += 1
+    return line
+
+
 def number_text(value: int | Decimal) -> str:
     """A number that a cell does not hold, in plain digits as long as these can be read."""
     text = plain(Decimal(value))
@@ -168,18 +180,36 @@ def write_day(sheet: Worksheet, line: int, place: int, day: date, look: Format) 
 
 def whole(text: str) -> str:
     """Delivered text as it is, but for what is not seen or a spreadsheet cannot hold."""
-    return text if text.isprintable() and len(text) <= LONGEST else cell_text(text)
+    return text if text.isprintable() and is_held(text) else cell_text(text)
 
 
 def make_high(sheet: Worksheet, line: int, texts: Iterable[tuple[str, float]]) -> None:
-    """A row as high as its texts need in columns of these widths.
+    """A row as high as its texts need in columns of these widths, or as high as a row can be.
 
     Not every program that opens a workbook does it by itself: their lines would cover each other.
     Call it before anything is written below.
     """
     lines = max((_lines(text, width) for text, width in texts), default=1)
     if lines > 1:
-        sheet.set_row(line, LINE * lines)
+        sheet.set_row(line, LINE * min(lines, MOST_LINES))
+
+
+def over_rows(cells: Sequence[Cell], widths: Iterable[float]) -> Iterator[tuple[Cell, ...]]:
+    """Cells as rows that are high enough for their texts; what does not fit goes on below."""
+    parts = [
+        _parts(cell, width) if isinstance(cell, str) else [cell]
+        for cell, width in zip(cells, widths, strict=False)
+    ]
+    return zip_longest(*parts)
+
+
+def _parts(text: str, width: float) -> list[str]:
+    """A text in parts that fit into a row each; together they are the text."""
+    if _lines(text, width) <= MOST_LINES:
+        return [text]
+    # Breaking it into lines leaves some of the width of each empty.
+    room = int(width) * (MOST_LINES // 2)
+    return textwrap.wrap(text, room, drop_whitespace=False, replace_whitespace=False)
 
 
 def _lines(text: str, width: float) -> int:

@@ -1,6 +1,6 @@
 """The first sheet of a workbook: the verdict and why, the totals, the rules as used."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date
 
 from xlsxwriter.worksheet import Worksheet  # type: ignore[import-untyped]
@@ -8,7 +8,7 @@ from xlsxwriter.worksheet import Worksheet  # type: ignore[import-untyped]
 from flows.report.reconciled.break_rows import cell_text, letter
 from flows.report.reconciled.checks import Check, checked_columns
 from flows.report.reconciled.first_page import MONEY_NOTE, parts, to_sign, totals
-from flows.report.reconciled.table import NUMERIC, Cell, ColumnKind, ReportTable
+from flows.report.reconciled.table import NUMERIC, Cell, ColumnKind, ReportColumn, ReportTable
 from flows.report.reconciled.tables import facts
 from flows.report.reconciled.words import verdict_of
 from flows.report.reconciled.workbook_cells import (
@@ -16,9 +16,11 @@ from flows.report.reconciled.workbook_cells import (
     Formats,
     lay_out,
     make_high,
+    over_rows,
     whole,
     write_cell,
     write_day,
+    write_text,
 )
 from flows.steps.reconcile.report import ReconciliationReport
 from schemas.counting import quantity
@@ -45,37 +47,35 @@ def write_cover(
     line = 4
     told = [("Sign-off", one) for one in to_sign(report)]
     for name, text in (*told, *(("Because", one) for one in report.cover.because)):
-        _fact(sheet, line, name, text, formats)
-        line += 1
+        line = _fact(sheet, line, name, text, formats)
     line += 1
     for name, value in facts(report):
         if isinstance(value, date):
             sheet.write_string(line, 0, name, formats["label"])
             write_day(sheet, line, 1, value, formats["fact day"])
+            line += 1
         else:
-            _fact(sheet, line, name, str(value), formats)
-        line += 1
+            line = _fact(sheet, line, name, str(value), formats)
     self_test = report.self_test
     found = f"{self_test.found} of {quantity(self_test.planted, 'planted fault')} found"
-    _fact(sheet, line, "Self-test", found, formats)
-    _overall(sheet, line + 1, every, checked, formats)
-    line += 3
+    line = _fact(sheet, line, "Self-test", found, formats)
+    _overall(sheet, line, every, checked, formats)
+    line += 2
     for table in (totals(report), *parts(report)):
         line = _small(sheet, line + 1, table, formats)
-    sheet.write_string(line + 1, 0, "Rules as used", formats["head"])
-    for offset, text in enumerate(report.cover.rules_text.splitlines(), line + 1):
-        _text(sheet, offset, text, formats)
+    line += 1
+    sheet.write_string(line, 0, "Rules as used", formats["head"])
+    for text in report.cover.rules_text.splitlines():
+        line = _text(sheet, line, text, formats)
 
 
-def _fact(sheet: Worksheet, line: int, name: str, text: str, formats: Formats) -> None:
+def _fact(sheet: Worksheet, line: int, name: str, text: str, formats: Formats) -> int:
     sheet.write_string(line, 0, name, formats["label"])
-    _text(sheet, line, text, formats)
+    return _text(sheet, line, text, formats)
 
 
-def _text(sheet: Worksheet, line: int, text: str, formats: Formats) -> None:
-    shown = cell_text(text)
-    make_high(sheet, line, [(shown, WIDTHS[1])])
-    sheet.write_string(line, 1, shown, formats["wrap"])
+def _text(sheet: Worksheet, line: int, text: str, formats: Formats) -> int:
+    return write_text(sheet, line, text, WIDTHS[1], formats)
 
 
 def _small(sheet: Worksheet, line: int, table: ReportTable, formats: Formats) -> int:
@@ -86,28 +86,29 @@ def _small(sheet: Worksheet, line: int, table: ReportTable, formats: Formats) ->
         sheet.write_string(line, 1, table.none, formats["note"])
         return line + 1
     if table.name == "money":
-        _text(sheet, line, MONEY_NOTE, formats)
-        line += 1
+        line = _text(sheet, line, MONEY_NOTE, formats)
     make_high(sheet, line, zip((one.name for one in table.columns), WIDTHS, strict=False))
     for place, column in enumerate(table.columns):
         head = formats["head n" if column.kind in NUMERIC else "head"]
         sheet.write_string(line, place, column.name, head)
     for row in table.rows:
-        line += 1
-        make_high(sheet, line, _texts(row.cells))
-        for place, (cell, column) in enumerate(zip(row.cells, table.columns, strict=True)):
-            if isinstance(cell, str):
-                shown = whole(cell) if column.kind is ColumnKind.TEXT else cell_text(cell)
-                sheet.write_string(line, place, shown, formats["cell"])
-            else:
-                write_cell(sheet, line, place, cell, column.kind, formats)
+        shown = [_shown(*one) for one in zip(row.cells, table.columns, strict=True)]
+        for cells in over_rows(shown, WIDTHS):
+            line += 1
+            texts = ((one, width) for one, width in zip(cells, WIDTHS, strict=False))
+            make_high(sheet, line, [(one, width) for one, width in texts if isinstance(one, str)])
+            for place, (cell, column) in enumerate(zip(cells, table.columns, strict=True)):
+                if isinstance(cell, str):
+                    sheet.write_string(line, place, cell, formats["cell"])
+                else:
+                    write_cell(sheet, line, place, cell, column.kind, formats)
     return line + 1
 
 
-def _texts(cells: Iterable[Cell]) -> Iterator[tuple[str, float]]:
-    return (
-        (cell, width) for cell, width in zip(cells, WIDTHS, strict=False) if isinstance(cell, str)
-    )
+def _shown(cell: Cell, column: ReportColumn) -> Cell:
+    if not isinstance(cell, str):
+        return cell
+    return whole(cell) if column.kind is ColumnKind.TEXT else cell_text(cell)
 
 
 def _overall(

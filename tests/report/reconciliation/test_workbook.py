@@ -15,10 +15,12 @@ from flows.report.reconciled.break_sheet import BREAK_COLUMNS
 from flows.report.reconciled.checks import checked_columns, checks, survives
 from flows.report.reconciled.first_page import money, parts, top_causes, totals, words
 from flows.report.reconciled.html import render_html
+from flows.report.reconciled.table import ReportTable, TableRow
 from flows.report.reconciled.tables import tables
 from flows.report.reconciled.text import render_text
 from flows.report.reconciled.words import GLOSSARY
 from flows.report.reconciled.workbook import SHEETS, render_workbook
+from flows.steps.breaks.ageing import BUCKETS
 from flows.steps.reconcile.reported_breaks import Breaks
 from schemas.breaks import Status
 from schemas.life import BreakState
@@ -107,7 +109,7 @@ def test_delivered_text_is_text_and_no_link() -> None:
     formulas = re.findall(
         rb"<f>([^<]*)</f>", b"".join(book.zip.read(part) for part in book.parts.values())
     )
-    same = rb"ABS\([-A-Z0-9]+\)&lt;0\.005"
+    same = rb"ABS\([-A-Z0-9]+\)&lt;[0-9.E-]+"
     ours = rb"[-+A-Z0-9]+|IF\((%b|AND\(%b(,%b)+\)),\"OK\",\"CHECK\"\)|" % (same, same, same)
     ours += rb"(\+?COUNTIF\('[A-Za-z -]+'![A-Z]+:[A-Z]+,\"OK\"\))+"
     assert len(formulas) > 20
@@ -146,7 +148,8 @@ def test_what_a_spreadsheet_cannot_hold_is_spelled_out() -> None:
     assert r"\e[2J\e]0;owned\u0007\0" in values
     base = everything().breaks[0]
     texts = ["_x0041_", "a\rb", "<&>", "x" * 40_000, "\ufffe", " blank "]
-    texts += ["\u202efdp.exe", "a\u200bb\xa0c", "\x01" * 31_000]
+    texts += ["\u202efdp.exe", "a\u200bb\xa0c", "\x01" * 31_000, "x" + "\U0001f600" * 20_000]
+    texts += ["\U0001f600" * 16_000]
     odd = replace(everything(), breaks=Breaks.of(replace(base, note=text) for text in texts))
     cells = Book(render_workbook(odd)).column("Breaks", "Note")
     assert [cell and cell[1] for cell in cells] == [
@@ -159,7 +162,18 @@ def test_what_a_spreadsheet_cannot_hold_is_spelled_out() -> None:
         r"\u202efdp.exe",
         r"a\u200bb\u00a0c",
         (r"\u0001" * 31_000)[:32_000] + "... (31000 characters)",
+        # A spreadsheet counts each as two.
+        "x" + "\U0001f600" * 15_999 + "... (20001 characters)",
+        "\U0001f600" * 16_000,
     ]
+    signed = replace(everything().sign_off, comment="\U0001f600" * 20_000)
+    book = Book(render_workbook(replace(everything(), sign_off=signed)))
+    told = "".join(
+        str(cell and cell[1])
+        for cell in book.column("Sign-off", "The last report of this scope")
+        if cell
+    )
+    assert "\U0001f600" * 16_000 + "... (20000 characters)" in told
 
 
 def test_a_number_with_more_digits_than_a_cell_holds_is_text() -> None:
@@ -262,6 +276,46 @@ def test_every_figure_that_is_recomputed_has_its_value_and_its_check(name: str) 
     }
     assert Decimal(str(cover["Lines recomputed"][1])) == told
     assert Decimal(str(cover["of these OK"][1])) == found
+
+
+def test_the_cover_counts_the_lines_that_are_in_the_sheets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workbook, "ANNEX", 5)
+    book = book_of("everything")
+    told = [one for name in SHEETS.values() for one in book.cells(name).values()]
+    verdicts = [one for kind, one in told if kind == "formula" and one in ("OK", "CHECK")]
+    cells = book.cells("Cover")
+    cover = {str(text): cells.get(at.replace("A", "B")) for at, (_, text) in cells.items()}
+    assert cover["Lines recomputed"] == ("n", str(len(verdicts)))
+    assert cover["of these OK"] == ("formula", str(verdicts.count("OK")))
+
+
+SUMMED = [
+    # amounts by age, their total, whether a spreadsheet can tell, and from where on
+    (["1.25", "2"], "3.25", True, "0.005"),
+    (["1", "2"], "3", True, "0.005"),
+    (["1.001", "2"], "3.002", True, "0.0005"),
+    (["0.000000000000000001"], "0", True, "5E-19"),
+    # Each has fifteen digits, which a cell holds; added one by one, they are a cent off.
+    (
+        ["9601271840986.28", "9837966937502.2", "9295986489633.87", "9519331734210.27",
+         "-9787428530297.38", "-9804273539035.48", "-9795610809010.46"],
+        "8867244123989.30", False, "0.005",
+    ),
+    (["900000000000000", "-1", "-899999999999999"], "0", True, "0.005"),
+    (["9e307"] * 3 + ["-9e307"] * 3, "0", False, "0.005"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("amounts", "total", "fits", "limit"), SUMMED)
+def test_a_sum_is_compared_in_every_decimal_or_not_at_all(
+    amounts: list[str], total: str, fits: bool, limit: str
+) -> None:
+    ages = [*map(Decimal, amounts), *[Decimal(0)] * (len(BUCKETS) - len(amounts))]
+    row = TableRow(("AMOUNT", None, "difference", *ages, Decimal(total)))
+    ((check,),) = checks(ReportTable("ageing", "Ageing", (), [row]))
+    assert (check.fits, check.limit) == (fits, Decimal(limit))
+    apart = abs(sum(map(float, ages)) - float(total))
+    assert not fits or (apart < float(check.limit)) is check.holds
 
 
 @pytest.mark.long
@@ -386,6 +440,24 @@ def test_rows_are_as_high_as_their_texts() -> None:
     assert all(heights[row] >= 15 * -(-length // 72) for row, length in long.items())
     # "Business days" in a column for two digits.
     assert book.heights("Breaks") == {1: 30}
+
+
+def test_a_text_that_is_longer_than_the_highest_row_goes_on_below() -> None:
+    """A spreadsheet makes a row 409 points high, and would show no more of it."""
+    sentence = "The March file of the bank came late. "
+    report = everything()
+    told = replace(report.cover, because=(sentence * 200,), rules_text="x" * 9_000)
+    book = Book(render_workbook(replace(report, cover=told)))
+    heights, cells = book.heights("Cover"), book.cells("Cover")
+    assert max(heights.values()) <= 409
+    parts = [
+        (int(at[1:]), str(text))
+        for at, (_, text) in cells.items()
+        if re.fullmatch("B[0-9]+", at) and "March file" in str(text)
+    ]
+    assert "".join(text for _, text in parts) == sentence * 200
+    assert all(heights[row] >= 15 * -(-len(text) // 72) for row, text in parts)
+    assert sum(str(text).count("x" * 100) * 100 for _, text in cells.values()) >= 8_000
 
 
 def test_beyond_its_limit_the_sheet_says_where_the_rest_is(monkeypatch: pytest.MonkeyPatch) -> None:
