@@ -232,8 +232,9 @@ def typewritten(lines: Iterable[str]) -> str:
 
 
 def section(title: str, lines: Iterable[str]) -> Iterator[str]:
-    """Lines under a title."""
-    yield from ("", title.upper(), "-" * WIDTH)
+    """Lines under a title: what it is in capitals; what it is of, behind a colon, as it is."""
+    words, colon, of = title.partition(": ")
+    yield from ("", words.upper() + colon + of, "-" * WIDTH)
     yield from list(lines) or ["  None."]
 
 
@@ -259,12 +260,12 @@ def _file(line: FileLine) -> Iterator[str]:
 
 
 def _chain(report: BatchReport, chain: Chain) -> Iterator[str]:
-    yield from section(f"{chain.title}: from the file to the database", _stages(report, chain))
+    yield from section(f"From the file to the database: {chain.title}", _stages(report, chain))
     unread = [
         line for one in report.unreadable(chain) for line in wrapped(one, first="  ", rest="  ")
     ]
     states = [*_states(report, chain), *unread]
-    yield from section(f"{chain.title}: what became of every row", states)
+    yield from section(f"What became of every row: {chain.title}", states)
 
 
 def _pushed(report: BatchReport, one: Pushed) -> Iterator[str]:

@@ -35,6 +35,16 @@ def test_the_text_tells_the_verdict_and_why_and_moves_no_cursor(name: str) -> No
     )
 
 
+def test_what_is_delivered_in_a_title_keeps_its_letters() -> None:
+    report = everything()
+    since = "reconciliation 3 as of 2026-03-06, the last one approved of feeds bank-Straße"
+    assert report.changes
+    text = render_text(replace(report, changes=replace(report.changes, since=since)))
+    assert "\nRECORDS AND BREAKS: changes since reconciliation 3 as of" in text
+    assert "bank-Straße" in text
+    assert "BANK-STRASSE" not in text
+
+
 def test_the_text_tells_statuses_totals_causes_and_breaks() -> None:
     text = render_text(everything())
     assert re.search(r"MISSING_IN_TARGET +2\n", text)
