@@ -122,10 +122,10 @@ def waterfall(forward: RollForward) -> list[Markup]:
 def both_sides(proof: Proof) -> tuple[Markup, Markup]:
     """Total per extract and total in the target on one scale."""
     amounts = (proof.lines[0].amount, proof.lines[-1].amount) if proof.lines else (Decimal(0),) * 2
-    high = max(map(abs, amounts))
+    sizes = [amount.copy_abs() for amount in amounts]
     first, second = (
-        svg([_between(Decimal(0), abs(amount), Decimal(0), high, colour)])
-        for amount, colour in zip(amounts, (EXPECTED, FOUND), strict=True)
+        svg([_between(Decimal(0), size, Decimal(0), max(sizes), colour)])
+        for size, colour in zip(sizes, (EXPECTED, FOUND), strict=True)
     )
     return first, second
 

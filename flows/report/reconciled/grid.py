@@ -79,6 +79,8 @@ class Grid(NamedTuple):
     groups: tuple[GridGroup, ...]
     left: int
     """Lines that are not on the page."""
+    where: str
+    """Where they are."""
     none: str
     not_listed: str
     """Empty: the report has all lines."""
@@ -103,6 +105,7 @@ def grid(table: ReportTable) -> Grid:
         heads=tuple(Head(column.name, look(column)) for column in columns),
         groups=tuple(GridGroup(heading, tuple(lines)) for heading, lines in groups.items()),
         left=len(table.rows) - len(shown_rows),
+        where=table.where,
         none=table.none,
         not_listed=table.not_listed,
     )

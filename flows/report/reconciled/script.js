@@ -42,5 +42,10 @@
     narrow();
     arrange();
   });
+  // A browser may keep what was chosen, and fills it in when the page is loaded again.
+  window.addEventListener("pageshow", function () {
+    narrow();
+    arrange();
+  });
   tools.hidden = false;
 }());

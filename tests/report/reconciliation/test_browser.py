@@ -82,6 +82,19 @@ def test_the_list_can_be_narrowed_and_shown_again(tab: Tab) -> None:
     assert choose(tab, "#break-search", "HYPERLINK delivered", "input") == ["b" * 16]
 
 
+def test_what_a_browser_keeps_of_the_tools_holds_when_the_page_is_back(tab: Tab) -> None:
+    """It keeps what was chosen, and the list would be the whole one under it."""
+    there = tab.value("location.href")
+    chosen = choose(tab, "[data-filter=code]", "AMOUNT")
+    tab.value("window.before = true")
+    tab.open("about:blank").value("history.back()")
+    loaded = f"location.href == {json.dumps(there)} && document.readyState == 'complete'"
+    until(lambda: bool(tab.value(loaded)))
+    assert tab.value("window.before") is None, "loaded anew"
+    assert tab.value("document.querySelector('[data-filter=code]').value") == "AMOUNT"
+    assert tab.value(IDS) == chosen
+
+
 @pytest.mark.long
 def test_the_list_can_be_sorted_exactly(tab: Tab) -> None:
     largest = choose(tab, "#break-order", "1")

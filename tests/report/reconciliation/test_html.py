@@ -6,10 +6,12 @@ from decimal import Decimal
 
 import pytest
 
+from flows.report.reconciled import table as tables_of
 from flows.report.reconciled.first_page import totals
 from flows.report.reconciled.html import MOST, render_html
 from flows.report.reconciled.text import render_text
 from flows.report.spelling import MINUS, NARROW
+from flows.steps.reconcile.reported_breaks import Breaks
 from flows.steps.reconcile.totals import Proof, ProofLine
 from tests.report.page import VOID, Page
 from tests.report.reconciliation.sample import REPORTS, everything, many
@@ -235,6 +237,35 @@ def test_a_list_that_is_cut_keeps_every_line_with_a_residual() -> None:
     assert sum(len(row) > 1 for row in table[1:]) == 300 + 1
     assert table[-1][-1] == f"{MINUS}0.000000000000000001"
     assert "103 more lines are in report.xlsx and totals.json." in source
+
+
+def test_what_the_workbook_has_no_room_for_is_said_to_be_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tables_of, "ANNEX", 400)
+    report = everything()
+    lines = tuple(replace(report.controls[2], tenant=number) for number in range(300))
+    source = render_html(replace(report, controls=lines))
+    assert "300 more lines are in totals.json; the first 400 of all are in report.xlsx." in source
+
+
+def test_a_break_leads_to_its_cause_where_the_page_has_it() -> None:
+    report = everything()
+    others = tuple(replace(report.causes[0], id=f"other-{number}") for number in range(300))
+    page = ReportPage(render_html(replace(report, causes=(*others, *report.causes))))
+    ids = {str(told["id"]) for _, told in page.tags if "id" in told}
+    assert {href.removeprefix("#") for href in page.attributes("a", "href")} <= ids
+
+
+def test_a_difference_of_many_digits_is_told_once() -> None:
+    report = everything()
+    wide = Decimal("-12345678901234567890.123456789012345678")
+    money = {"amount": wide.copy_abs(), "counted": wide.copy_abs(), "basis": "difference"}
+    first = replace(report.breaks[0], delta=wide, **money)
+    page = ReportPage(render_html(replace(report, breaks=Breaks.of([first]))))
+    told = next(table for table in page.tables if table[0][0] == "Break")[1][5]
+    assert told.split("\n")[0].count("890.123") == 1
+    assert len(told.split("\n")) == 2
 
 
 def test_headings_of_tables_have_a_scope() -> None:
