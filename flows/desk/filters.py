@@ -111,7 +111,7 @@ def _one_of(name: str, value: str) -> str:
 def _number(name: str, value: str, show: ShowAs = AS_EVER) -> Decimal:
     """A number as somebody types it: blanks and apostrophes between its digits are nothing."""
     number, whole = read_number(show, value), name != "amount"
-    ours = number is not None and abs(number) < (2**31 if whole else 10**20)
+    ours = number is not None and number.copy_abs() < (2**31 if whole else 10**20)
     if number is None or not ours or (whole and number != number.to_integral_value()):
         example = (
             "a whole number, as 30" if whole else f"an amount, as {typed(show, Decimal('1250.00'))}"

@@ -174,7 +174,7 @@ def _causes(left: pl.DataFrame, facts: ReportFacts) -> list[TopCause]:
 def _size(one: TopCause) -> tuple[Decimal, Decimal, int, str]:
     # Two currencies are never added up: the largest sum in any of them counts.
     held = one.money.values()
-    difference = max(abs(of.difference) for of in held)
+    difference = max(of.difference.copy_abs() for of in held)
     return difference, max(of.gross for of in held), one.breaks, one.cause + one.code
 
 

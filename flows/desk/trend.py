@@ -77,10 +77,10 @@ def _bars(
     name: str,
 ) -> Markup:
     """A bar for each run, which is a link to it; in words in its text."""
-    most = max((abs(one) for one in sizes), default=Decimal(0))
+    most = max((one.copy_abs() for one in sizes), default=Decimal(0))
     bars = []
     for place, (point, size, words) in enumerate(zip(points, sizes, told, strict=True)):
-        tall = max(LEAST, int(abs(size) * HEIGHT / most)) if size else 0
+        tall = max(LEAST, int(size.copy_abs() * HEIGHT / most)) if size else 0
         bars.append(
             Markup(
                 '<a href="/runs/{run}"><title>Run {run}, as of {day}: {words}</title>'
@@ -105,7 +105,7 @@ def _bars(
         "<figcaption>{title}: {last} <small>at the most {most}</small></figcaption>"
     ).format(
         last=told[-1],
-        most=told[max(range(len(sizes)), key=lambda place: abs(sizes[place]))],
+        most=told[max(range(len(sizes)), key=lambda place: sizes[place].copy_abs())],
         wide=RUNS * WIDTH,
         high=HEIGHT,
         name=name,

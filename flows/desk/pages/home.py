@@ -91,7 +91,7 @@ def _pictures(
         return []
     told = {of.currency: "" if of.currency == NONE else of.currency for of in one.money}
     largest = {
-        of: max(abs(point.money.get(key, Decimal(0))) for point in points)
+        of: max(point.money.get(key, Decimal(0)).copy_abs() for point in points)
         for of, key in told.items()
     }
     most = sorted((of for of in told if largest[of]), key=largest.__getitem__, reverse=True)
