@@ -6,6 +6,8 @@ import runpy
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "architecture.md"
 ROOMS = runpy.run_path(str(ROOT / "docs" / "rooms.py"))
@@ -15,11 +17,13 @@ POINTER = re.compile(r"`([a-z_]+)\.(?!(?:csv|html|json|parquet|pid|py|toml|yaml)
 NOT_OURS = ("datetime.strptime", "loop.create_connection", "schema.table")
 
 
+@pytest.mark.long
 def test_the_picture_is_drawn_from_the_code() -> None:
     text = PAGE.read_text()
     assert ROOMS["drawn"](text) == text, "draw it anew: python docs/rooms.py"
 
 
+@pytest.mark.long
 def test_the_picture_can_be_drawn_and_has_one_direction() -> None:
     """Mermaid draws nothing where a box has the name of its frame; arrows lead to no box twice."""
     lines = ROOMS["picture"]()

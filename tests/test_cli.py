@@ -178,6 +178,7 @@ def test_a_password_with_bare_signs_is_shown_nowhere(recon: Any, password: str) 
         assert "hush" not in run.stdout + run.stderr
 
 
+@pytest.mark.long
 def test_delivered_text_cannot_move_the_cursor(recon: Any, tmp_path: Path) -> None:
     hostile = "1\x1b]0;title\x07\x1b[2J\u202e"
     path = write(tmp_path / "a\x1b[31m\n.csv", line(2).replace("2,", f"{hostile},", 1))

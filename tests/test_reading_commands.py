@@ -11,6 +11,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+import pytest
+
 from connectors.files.profile import DEFAULT
 from flows.__main__ import COMMANDS
 from flows.stages.reconcile.as_of import today
@@ -85,6 +87,7 @@ def imported(commands: Iterable[str], **environment: str) -> dict[str, tuple[int
     return {command: (int(code), set(found.split())) for command, code, found in told}
 
 
+@pytest.mark.long
 def test_commands_that_read_import_what_they_need_alone(
     workspace: Workspace, tmp_path: Path
 ) -> None:

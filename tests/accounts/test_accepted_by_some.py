@@ -92,6 +92,7 @@ def test_what_was_signed_since_page_one_was_written_is_held_against_first(
     approve(some, anew.run.id, by=None, comment="", accept_changes=hash_on_page_one(anew))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tenants", [(7,), ()], ids=["who sees some", "who sees all"])
 @pytest.mark.parametrize("when", ["while it is written", "in a later run"])
 def test_what_was_signed_since_counts_whenever_its_report_was_begun(

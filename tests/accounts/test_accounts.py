@@ -137,6 +137,7 @@ def test_a_disabled_account_is_out_at_once(workspace: Workspace) -> None:
         assert acting(of_anna) is None, "the login was ended, not paused"
 
 
+@pytest.mark.long
 def test_a_password_is_changed_by_who_knows_it(workspace: Workspace, rows: Any) -> None:
     add(workspace, ANNA)
     place, elsewhere = logged_in(workspace, ANNA), logged_in(workspace, ANNA)
@@ -192,6 +193,7 @@ def test_what_is_kept_of_a_password_logs_nobody_in(workspace: Workspace, rows: A
     assert PASSWORD not in str(rows("SELECT * FROM event"))
 
 
+@pytest.mark.long
 def test_what_the_trail_says_of_a_password_cannot_be_guessed_at(
     workspace: Workspace, controller: str
 ) -> None:
@@ -295,6 +297,7 @@ def test_the_story_of_a_month(workspace: Workspace) -> None:
     assert ("breaks accepted", "anna") in told
 
 
+@pytest.mark.long
 def test_nobody_approves_what_they_prepared_with_both_roles(workspace: Workspace) -> None:
     both = replace(ANNA, roles=(AccountRole.PREPARER, AccountRole.APPROVER))
     add(workspace, both)
@@ -331,6 +334,7 @@ def test_nobody_approves_by_rules_they_changed_however_often_it_is_run(
         connection.execute(asked, ["bo", last])
 
 
+@pytest.mark.long
 def test_the_database_holds_to_it_whatever_program_asks(workspace: Workspace, rows: Any) -> None:
     """The same by hand: a signature in another name, or by nobody, is refused."""
     add(workspace, ANNA, BO)
@@ -360,6 +364,7 @@ def test_the_database_holds_to_it_whatever_program_asks(workspace: Workspace, ro
     assert rows("SELECT by FROM signature ORDER BY role") == [("bo",), ("anna",)]
 
 
+@pytest.mark.long
 def test_an_account_of_a_tenant_decides_and_signs_for_it_alone(workspace: Workspace) -> None:
     add(workspace, TESSA)
     tessa = logged_in(workspace, TESSA)
@@ -389,6 +394,7 @@ KEEPING: dict[str, Callable[[psycopg.Connection], None]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", KEEPING)
 def test_accounts_are_kept_by_administrators(
     workspace: Workspace, what: str, controller: str

@@ -20,6 +20,7 @@ TAKEN_BACK = {
 """Statements that fail behind a wrong try; behind a right one they end otherwise."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("asked_for", TAKEN_BACK)
 def test_a_try_that_is_taken_back_is_counted(
     workspace: Workspace, acting: As, asked_for: str

@@ -49,6 +49,7 @@ def run(workspace: Workspace) -> Reconciliation:
     return done
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", READ)
 def test_a_login_that_ends_while_a_page_is_read_leaves_nothing_for_others(
     workspace: Workspace, run: Reconciliation, acting: As, what: str
@@ -78,6 +79,7 @@ def test_nor_does_it_leave_a_batch_without_rows(
         assert report_of(kept, workspace, owner, owner) is not None
 
 
+@pytest.mark.long
 def test_what_is_accepted_is_kept_for_those_who_see_as_much(
     workspace: Workspace, run: Reconciliation, acting: As
 ) -> None:

@@ -59,6 +59,7 @@ def test_an_operator_decides_and_nobody_else_who_is_logged_in(
     assert rows(f"SELECT person FROM event WHERE what = '{what}'") == [("otto",)]
 
 
+@pytest.mark.long
 def test_rows_in_doubt_are_settled_by_operators(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
@@ -78,6 +79,7 @@ def test_rows_in_doubt_are_settled_by_operators(
     assert rows("SELECT state FROM send") == [("abandoned",)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("tenant", "who"), [(7, EIGHTH), (None, SEVENTH)])
 def test_an_operator_of_some_tenants_decides_about_batches_of_these(
     workspace: Workspace, tmp_path: Path, rows: Any, tenant: int | None, who: Account
@@ -97,6 +99,7 @@ def test_a_restore_concerns_every_tenant(workspace: Workspace) -> None:
         DONE["restored"](logged_in(workspace, SEVENTH))
 
 
+@pytest.mark.long
 def test_a_worker_goes_on_by_rule_without_a_login(
     workspace: Workspace, tmp_path: Path, rows: Any
 ) -> None:

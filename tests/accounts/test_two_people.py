@@ -49,6 +49,7 @@ def decide(place: Workspace, decision: Decision, *breaks: str) -> None:
     decide_breaks(place, None, Chosen(breaks), decision)
 
 
+@pytest.mark.long
 def test_a_large_acceptance_is_proposed_and_taken_by_another(place: Workspace) -> None:
     large, small = found("1", amount="-100.01"), found("2", amount="100")
     breaks = large.vstack(small)
@@ -153,6 +154,7 @@ def test_money_of_no_currency_is_held_to_the_least_limit(
             decide(logged_in(place, ANNA), ACCEPT, *ids(breaks))
 
 
+@pytest.mark.long
 def test_a_ceiling_above_the_limit_takes_two_as_well(place: Workspace) -> None:
     breaks = found("1", amount="99")
     reconcile(place, breaks)
@@ -162,6 +164,7 @@ def test_a_ceiling_above_the_limit_takes_two_as_well(place: Workspace) -> None:
     decide(anna, replace(ACCEPT, up_to=Decimal(100)), *ids(breaks))
 
 
+@pytest.mark.long
 def test_a_proposal_on_an_earlier_run_is_none(place: Workspace) -> None:
     """What was proposed are the amounts of that run."""
     breaks = found("1", amount="500")
@@ -183,6 +186,7 @@ AFTER = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("decided", "stands"), AFTER)
 def test_a_proposal_that_something_was_decided_after_is_none(
     place: Workspace, decided: list[tuple[Account, Decision]], stands: bool
@@ -203,6 +207,7 @@ def test_a_proposal_that_something_was_decided_after_is_none(
     decide(logged_in(place, BO), ACCEPT, *ids(breaks))
 
 
+@pytest.mark.long
 def test_a_ceiling_is_the_same_however_it_is_written(place: Workspace) -> None:
     breaks = found("1", amount="500")
     reconcile(place, breaks)

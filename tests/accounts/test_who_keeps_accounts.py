@@ -31,6 +31,7 @@ OF_ALL: dict[str, Callable[[psycopg.Connection], object]] = KEEPING | {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", OF_ALL)
 def test_who_is_bound_to_tenants_keeps_nothing_for_others(
     workspace: Workspace, controller: str, what: str

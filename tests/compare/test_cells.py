@@ -164,6 +164,7 @@ def test_a_leeway_reaches_as_far_as_it_says(
 NUMBERS = st.decimals(allow_nan=False, allow_infinity=False, places=4, max_value=10**25)
 
 
+@pytest.mark.long
 @settings(deadline=None, derandomize=True)
 @given(NUMBERS, NUMBERS)
 def test_numbers_are_the_same_exactly_when_their_decimals_are(one: Decimal, other: Decimal) -> None:

@@ -118,6 +118,7 @@ def test_partitions_find_the_same(
             assert file.read_bytes() == (tmp_path / f"out-{partitions}" / file.name).read_bytes()
 
 
+@pytest.mark.long
 def test_how_much_is_compared_at_once_is_a_setting(tmp_path: Path) -> None:
     """Partitions are written beside the results, and nothing is left of them."""
     rows = "".join(f"{number},{number % 7}\n" for number in range(5000))

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import httpx
+import pytest
 
 from connectors.errors import AccountRefused
 from connectors.postgres.acceptance_rules import RuleTerms
@@ -67,6 +68,7 @@ def test_one_decision_is_taken(
     assert rows("SELECT count(*) FROM decision") == [(1,)]
 
 
+@pytest.mark.long
 def test_a_rule_is_approved_once_and_never_after_it_was_withdrawn(
     workspace: Workspace, rows: Any
 ) -> None:

@@ -65,6 +65,7 @@ def test_what_cannot_be_looked_for_is_told(browser: New, asked: dict[str, str]) 
     assert "There is no state" in page.text or "is no number of a batch" in page.text
 
 
+@pytest.mark.long
 def test_an_account_of_a_tenant_sees_batches_bound_to_it_alone(
     workspace: Workspace, browser: New, tmp_path: Path
 ) -> None:

@@ -32,6 +32,7 @@ def paid(workspace: Workspace, folder: Path) -> str:
     return f"/runs/{run.id}/breaks/{ids(one)[0]}"
 
 
+@pytest.mark.long
 def test_both_sides_stand_beside_each_other_with_the_exact_difference(
     workspace: Workspace, browser: New, tmp_path: Path
 ) -> None:

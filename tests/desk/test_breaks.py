@@ -122,6 +122,7 @@ def test_delivered_text_is_text_wherever_it_is_shown(workspace: Workspace, brows
     assert formula["quoted"] == "found note"
 
 
+@pytest.mark.long
 def test_nobody_lists_the_breaks_of_a_run_that_is_not_theirs(
     workspace: Workspace, browser: New
 ) -> None:

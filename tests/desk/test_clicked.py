@@ -91,6 +91,7 @@ def test_a_break_is_accepted_and_the_report_signed_by_two(
     assert not [one for one in tab.told if one["method"] == "Log.entryAdded"], tab.told
 
 
+@pytest.mark.long
 def test_a_report_shows_itself_and_reaches_nothing(
     workspace: Workspace, desk: str, tab: Tab
 ) -> None:

@@ -90,6 +90,7 @@ def test_a_form_of_another_site_is_refused(workspace: Workspace, browser: New) -
     assert "Anna Meyer" in anna.open("/").text
 
 
+@pytest.mark.long
 def test_every_answer_keeps_a_browser_from_being_talked_into_things(
     workspace: Workspace, browser: New, desk: str
 ) -> None:

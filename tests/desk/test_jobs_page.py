@@ -148,6 +148,7 @@ def test_corrected_rows_come_again_as_a_batch_of_their_own(
     assert "Upload corrected rows" not in page.open(f"/batches/{batch}").text
 
 
+@pytest.mark.long
 def test_a_correction_says_whether_it_may_change_records_of_others(
     workspace: Workspace, browser: New, rows: Rows, tmp_path: Path
 ) -> None:
@@ -219,6 +220,7 @@ def test_an_undo_shows_what_it_changes_and_takes_a_reason(
     assert "undone already" in page.open("/batches/2/undo").text
 
 
+@pytest.mark.long
 def test_who_is_no_operator_sees_jobs_and_asks_for_none(
     workspace: Workspace, browser: New, rows: Rows, tmp_path: Path
 ) -> None:
@@ -268,6 +270,7 @@ def test_a_job_that_could_not_run_is_started_again(
     assert rows("SELECT what FROM event ORDER BY id") == [("job ordered",), ("job ordered again",)]
 
 
+@pytest.mark.long
 def test_a_job_that_no_process_took_is_started_from_its_page(
     workspace: Workspace, rows: Rows
 ) -> None:

@@ -166,6 +166,7 @@ def test_so_it_is_with_thousands(workspace: Workspace, seed: int) -> None:
         decide_at_random(workspace, chance, now)
 
 
+@pytest.mark.long
 def test_what_is_kept_follows_a_database_that_was_restored(workspace: Workspace) -> None:
     """Decisions that are gone leave no trace, even where others took their numbers."""
     run = reconcile(workspace, found("1", "2"))
@@ -180,6 +181,7 @@ def test_what_is_kept_follows_a_database_that_was_restored(workspace: Workspace)
         assert now.filter(pl.col("state") == "ACCEPTED")["id"].to_list() == [two]
 
 
+@pytest.mark.long
 def test_the_last_run_of_each_scope_is_read_before_it_is_asked_for(workspace: Workspace) -> None:
     kept, known, go_on = Kept(), set[tuple[int, str]](), threading.Event()
     warm(workspace, kept, known, go_on)

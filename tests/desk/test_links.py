@@ -16,6 +16,7 @@ from tests.governance.conftest import recon as recon  # noqa: PLC0414 -- the fix
 from tests.stages.payments import line, write
 
 
+@pytest.mark.long
 def test_commands_name_the_page(
     workspace: Workspace,
     recon: Callable[..., Any],

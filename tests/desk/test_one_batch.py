@@ -61,6 +61,7 @@ def test_the_files_of_its_report_are_given_as_written_or_not_at_all(
     assert page.open("/batches/1/files/report.html").status == 409
 
 
+@pytest.mark.long
 def test_a_report_with_delivered_text_of_others_is_not_given_to_an_account_of_one_tenant(
     workspace: Workspace, browser: New, tmp_path: Path
 ) -> None:
@@ -73,6 +74,7 @@ def test_a_report_with_delivered_text_of_others_is_not_given_to_an_account_of_on
     assert page.open("/batches/1/files/report.html").status == 404
 
 
+@pytest.mark.long
 def test_an_account_of_one_tenant_sees_the_history_of_its_batch(
     workspace: Workspace, browser: New, tmp_path: Path
 ) -> None:
@@ -163,6 +165,7 @@ def test_a_batch_that_is_not_there_or_not_seen_is_not_found(
     assert f"There is no batch {number} that you may see." in page.text
 
 
+@pytest.mark.long
 def test_text_of_another_tenant_is_not_shown_to_an_account_of_some(
     workspace: Workspace, browser: New, tmp_path: Path
 ) -> None:

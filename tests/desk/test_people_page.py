@@ -56,6 +56,7 @@ def test_an_administrator_keeps_accounts(workspace: Workspace, browser: New) -> 
     assert "Bo Osei viewer all" in ada.text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", ["change", "disable", "add"])
 def test_what_another_administrator_has_changed_meanwhile_is_not_taken_back(
     workspace: Workspace, browser: New, what: str

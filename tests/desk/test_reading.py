@@ -94,6 +94,7 @@ def tab(chromium: str) -> Iterator[Tab]:  # noqa: F811
         yield tab
 
 
+@pytest.mark.long
 @needed
 def test_pages_fit_a_telephone_and_paper_has_no_buttons(
     place: Workspace, desk: str, tab: Tab

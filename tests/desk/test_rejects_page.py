@@ -135,6 +135,7 @@ def test_no_secret_is_on_the_page_or_in_the_files(
         assert all(b"canary-7" not in packed.read(name) for name in packed.namelist())
 
 
+@pytest.mark.long
 def test_rejects_are_not_shown_to_an_account_of_some_tenants(
     workspace: Workspace, browser: New, tmp_path: Path
 ) -> None:

@@ -44,6 +44,7 @@ def hold_again(place: Workspace) -> None:
         connection.execute("SELECT add_event(1, 'batch held', 'x', NULL, %s)", [told])
 
 
+@pytest.mark.long
 def test_an_operator_releases_and_the_clean_rows_are_applied(
     workspace: Workspace, browser: New, held: int
 ) -> None:
@@ -96,6 +97,7 @@ def test_what_was_worked_on_since_it_was_seen_is_looked_at_again(
     assert state(workspace) is State.COMPLETE_WITH_ERRORS
 
 
+@pytest.mark.long
 def test_what_was_held_again_by_hand_is_looked_at_again(
     workspace: Workspace, browser: New, held: int, acting: As
 ) -> None:
@@ -106,6 +108,7 @@ def test_what_was_held_again_by_hand_is_looked_at_again(
     assert "was worked on since that page was loaded" in page.text
 
 
+@pytest.mark.long
 def test_nobody_else_decides(workspace: Workspace, browser: New, held: int) -> None:
     add(workspace, ANNA, OTTO)
     anna = browser().log_in("anna").open(f"/batches/{held}")
@@ -127,6 +130,7 @@ def desk_of_reader(
     return Browser(desk_as(url)).log_in("otto").open(f"/batches/{held}")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("what", "ended", "said"),
     [
@@ -146,6 +150,7 @@ def test_a_desk_that_loads_nothing_has_it_done_by_a_worker(
         assert verify(connection).broken is None
 
 
+@pytest.mark.long
 def test_a_worker_decides_about_nothing_else_than_what_was_seen(
     workspace: Workspace, acting: As, desk_of_reader: Browser
 ) -> None:

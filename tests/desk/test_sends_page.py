@@ -68,6 +68,7 @@ def test_why_the_service_refused_a_row_stands_beside_it(pushed: Workspace, brows
     assert 'name="what"' not in page.answer.text, "a preparer settles nothing"
 
 
+@pytest.mark.long
 def test_what_moved_since_is_not_settled(pushed: Workspace, browser: New, rows: Rows) -> None:
     one, other = browser().log_in("otto"), browser().log_in("otto")
     for page in (one, other):

@@ -62,6 +62,7 @@ def test_a_day_is_shown(dates: str, told: str) -> None:
     assert moment(show, datetime(2026, 11, 3, 4, 5, tzinfo=UTC)) == f"{told} 04:05"
 
 
+@pytest.mark.long
 @given(SHOWS, AMOUNTS)
 @example(ShowAs(), Decimal(10**26))
 def test_an_amount_that_is_shown_and_typed_back_is_the_same(show: ShowAs, amount: Decimal) -> None:

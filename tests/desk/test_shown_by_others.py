@@ -70,6 +70,7 @@ def known(workspace: Workspace, subject: str) -> None:
         keep_account(connection, replace(ANNA, subject=subject))
 
 
+@pytest.mark.long
 def test_a_provider_shows_who_somebody_is(workspace: Workspace, issuer: str) -> None:
     known(workspace, f"oidc {issuer} 4711")
     with provided(workspace, issuer) as anna:

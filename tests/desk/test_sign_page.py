@@ -118,6 +118,7 @@ def test_files_are_given_as_they_were_written_or_not_at_all(
     assert page.open("/runs/1/files/totals.json").status == 409
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("run")
 def test_a_run_of_other_tenants_is_not_there(workspace: Workspace, browser: New) -> None:
     add(workspace, TESSA)

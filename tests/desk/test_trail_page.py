@@ -91,6 +91,7 @@ def test_it_is_proven_by_a_click(workspace: Workspace, browser: New) -> None:
     assert "was changed after it was written" in page.text
 
 
+@pytest.mark.long
 def test_an_account_of_some_tenants_sees_what_is_theirs(workspace: Workspace, browser: New) -> None:
     with workspace.database.connect() as connection:
         add_event(connection, "housekeeping", by="ann", reason="of all")

@@ -315,6 +315,7 @@ def test_torture(tmp_path: Path, case: str, code: str | None) -> None:
         assert caught.value.code == code
 
 
+@pytest.mark.long
 def test_drafts_of_killed_runs_are_swept_and_live_ones_are_not(tmp_path: Path) -> None:
     incoming = tmp_path / "archive" / "incoming"
     incoming.mkdir(parents=True)
@@ -349,6 +350,7 @@ except ReconError as error:
 """
 
 
+@pytest.mark.long
 def test_no_room_leaves_no_file_under_any_name(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(TEXT)
     root = Path(__file__).parents[2]
@@ -379,6 +381,7 @@ def test_file_gone_between_finding_and_reading(tmp_path: Path) -> None:
     assert left_in(tmp_path / "archive") == []
 
 
+@pytest.mark.long
 def test_file_that_is_still_being_written_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(TEXT * 20)
@@ -425,6 +428,7 @@ def test_a_zip_that_changes_between_its_members_is_refused(tmp_path: Path, how: 
         store(second, tmp_path / "archive", LIMITS)
 
 
+@pytest.mark.long
 def test_each_member_of_a_large_zip_is_opened_without_its_directory(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         for number in range(2_000):

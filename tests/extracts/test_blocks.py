@@ -78,6 +78,7 @@ def test_pieces_of_a_line_have_their_own_text_whatever_is_blank_behind_them() ->
     assert chunk.positions()["data"].to_list() == ["x" * 400, "x" * 400, "x" * 100]
 
 
+@pytest.mark.long
 @settings(max_examples=examples(500), deadline=None)
 @given(
     text=st.text('a",\r\n', max_size=24).map(str.encode),

@@ -203,6 +203,7 @@ def test_the_currency_of_a_cell_is_held_against_that_of_its_record(
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("strict_bytes", [0, 1 << 30])
 def test_wrong_rows_are_rejected_on_both_ways_and_the_others_are_taken(
     workspace: Workspace, rows: Any, tmp_path: Path, strict_bytes: int
@@ -239,6 +240,7 @@ WIDE = SHAPE | {
 }
 
 
+@pytest.mark.long(but=("ods",))
 @pytest.mark.parametrize("kind", ["ods", "xlsx"])
 def test_the_cells_of_a_table_are_held_against_the_currency_of_their_column(
     workspace: Workspace, tmp_path: Path, kind: str

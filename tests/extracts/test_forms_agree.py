@@ -90,6 +90,7 @@ def test_like_the_slow_reader_however_cut(
     assert chunked(data, width, dialect, sizes) == expected
 
 
+@pytest.mark.long
 @settings(max_examples=examples(1500, 200), deadline=None)
 @given(delivered(), st.integers(1, 4))
 def test_cells_are_those_of_the_slow_reader(given: tuple[bytes, Dialect], width: int) -> None:

@@ -176,6 +176,7 @@ def test_days_from_1904_are_the_same_days(tmp_path: Path) -> None:
 AMOUNTS = st.lists(st.decimals(-(10**9), 10**9, places=2), min_size=1, max_size=20)
 
 
+@pytest.mark.long
 @settings(deadline=None)
 @given(AMOUNTS)
 def test_amounts_are_read_back_to_the_cent(
@@ -278,6 +279,7 @@ def test_a_hostile_workbook_is_refused_by_name(
     assert said in (verdict.message or "")
 
 
+@pytest.mark.long(but=("8", "12"))
 @pytest.mark.parametrize(
     "method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA], ids=str
 )

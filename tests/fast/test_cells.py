@@ -98,6 +98,7 @@ def test_integers(cell: str) -> None:
         assert reading.read_integer(Kind.INTEGER64, cell) == value
 
 
+@pytest.mark.long
 @settings(max_examples=examples(4_000, 50), deadline=None)
 @given(cell=CELL)
 @example(cell="5.")
@@ -138,6 +139,7 @@ def test_moments(cell: str) -> None:
         assert (np.datetime64(wall, "us").item(), offset) == (moment.wall, moment.offset)
 
 
+@pytest.mark.long
 def test_every_day_is_the_calendars() -> None:
     days = np.arange("0002-01-01", "9999-01-01", dtype="M8[D]")
     for day in [*days[::97], *days[:800], *days[-800:]]:

@@ -96,6 +96,7 @@ def run(loops: Path, cache: Path | None, **environment: str) -> tuple[int, int]:
     return ended(start(loops, cache, **environment))
 
 
+@pytest.mark.long
 def test_code_is_kept_for_the_next_process(loops: Path, tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     assert {ended(one) for one in [start(loops, kept) for _ in range(2)]} <= {(10, 0), (10, 1)}

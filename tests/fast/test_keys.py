@@ -7,6 +7,7 @@ from decimal import Decimal
 import numpy as np
 import polars as pl
 import polars.selectors as cs
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -41,6 +42,7 @@ ROWS = st.lists(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=examples(1_000, 30), deadline=None)
 @given(texts=TEXTS, bits=st.integers(1, 63))
 @example(texts=[b"x" * size for size in range(301)], bits=63)
@@ -51,6 +53,7 @@ def test_the_hash_is_that_of_the_library(texts: list[bytes], bits: int) -> None:
     assert found.tolist() == wanted
 
 
+@pytest.mark.long
 def test_every_integer_is_written_as_python_writes_it() -> None:
     """The lowest of 64 bits as well, which has no counterpart above zero."""
     numbers = [sign * edge for edge in (0, 9, 10, 2**31, 10**18, 2**63 - 1) for sign in (1, -1)]

@@ -361,6 +361,7 @@ LEFT = "# ? zone = "
 """What a draft cannot know of times without an offset."""
 
 
+@pytest.mark.long
 @settings(max_examples=examples(300, 25))
 @given(
     st.sampled_from(",;\t|"),

@@ -50,6 +50,7 @@ def decisions(rows: Any) -> Any:
     )
 
 
+@pytest.mark.long
 def test_a_run_over_budget_waits_and_a_release_lets_it_go_on(path: str, rows: Any) -> None:
     waiting = imported(path, max_errors=0)
     assert waiting.work().name == "Suspended"

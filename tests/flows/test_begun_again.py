@@ -140,6 +140,7 @@ def test_a_rerun_from_the_start_that_waited_reads_once_and_does_what_was_answere
     assert [what for (what,) in told] == ["batch held", "rewound", "batch held", "released"]
 
 
+@pytest.mark.long
 def test_an_answer_about_one_reading_of_a_batch_is_none_about_the_next(
     path: str, rows: Any, workspace: Workspace
 ) -> None:

@@ -194,6 +194,7 @@ def open_clients() -> list[str]:
     return [one.status for one in clients if one.status != "closed"]
 
 
+@pytest.mark.long
 def test_something_else_answers_where_the_cluster_should_be() -> None:
     with web_server() as address:
         assert "what answers there is no Dask scheduler" in refused(address)
@@ -228,6 +229,7 @@ def test_a_busy_scheduler_is_one() -> None:
         assert "its scheduler has had no worker for" in refused(address_of(process))
 
 
+@pytest.mark.long
 def test_a_cluster_without_a_worker() -> None:
     with scheduler(0) as process:
         assert "its scheduler has had no worker for" in refused(address_of(process))

@@ -70,6 +70,7 @@ def test_the_story_is_proven_each_time_unless_the_database_differs(
     assert "did not end as it must" in other[-2]
 
 
+@pytest.mark.long
 def test_the_commands_and_the_demo_are_imported_without_prefect() -> None:
     code = "import sys, flows.__main__, flows.ops.demo; sys.exit('prefect' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -199,6 +199,7 @@ def test_a_notice_leaves_no_picture_to_fetch_from_outside() -> None:
                 assert client.read_block_type_by_slug(slug).logo_url is None, slug
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["nobody", in_long("silent"), in_long("page")])
 def test_deploying_without_a_server_says_so(kind: str, tmp_path: Path) -> None:
     with answering(kind) as port:

@@ -77,6 +77,7 @@ def test_a_held_batch_is_released_and_its_next_run_is_one_of_the_flow(
     ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_batch_is_read_from_the_start_once_for_a_job(
     workspace: Workspace,
     rows: Callable[..., list[tuple[Any, ...]]],

@@ -76,6 +76,7 @@ def test_the_summary_of_a_wide_delivery_stays_small(tmp_path: Path) -> None:
     assert "20 more are in the report." in lines
 
 
+@pytest.mark.long
 def test_over_budget_is_held_until_somebody_decides(
     tmp_path: Path, rows: Any, workspace: Workspace
 ) -> None:

@@ -106,6 +106,7 @@ def test_a_run_that_was_skipped_itself_has_done_no_work(missed: list[Any], rows:
     assert work(missed[0]).state_name == "Completed"
 
 
+@pytest.mark.long
 def test_a_run_that_work_was_left_to_works_though_another_is_due(
     missed: list[Any], rows: Any
 ) -> None:
@@ -120,6 +121,7 @@ def test_a_run_that_work_was_left_to_works_though_another_is_due(
         assert work(client.read_flow_run(another)).state_name == "Completed"
 
 
+@pytest.mark.long
 def test_a_run_that_is_not_due_by_the_clock_of_the_server_takes_no_work(
     missed: list[Any], rows: Any
 ) -> None:

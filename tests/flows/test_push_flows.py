@@ -94,6 +94,7 @@ def test_a_batch_that_was_only_imported_is_pushed_on_request(
         assert len(server.effects) == 5
 
 
+@pytest.mark.long
 def test_batches_above_those_of_one_run_are_told_and_are_the_next_run_s(
     workspace: Workspace, towards: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,6 +133,7 @@ def test_of_each_batch_of_a_push_its_own_end_is_told(
     assert told == [(1, "run completed_with_errors"), (2, "run completed")]
 
 
+@pytest.mark.long
 def test_a_batch_that_another_run_has_is_left_to_it(
     workspace: Workspace, rows: Any, towards: Any, tmp_path: Path
 ) -> None:
@@ -155,6 +157,7 @@ def test_a_batch_that_another_run_has_is_left_to_it(
         assert len(server.effects) == 3
 
 
+@pytest.mark.long(but=("apply_rows",))
 @pytest.mark.parametrize("stage", ["apply_rows", "push_rows"])
 def test_an_import_leaves_its_batch_to_a_push_that_came_between_two_stages(
     workspace: Workspace,
@@ -184,6 +187,7 @@ def test_an_import_leaves_its_batch_to_a_push_that_came_between_two_stages(
     assert rows("SELECT state FROM batch") == [("complete",)]
 
 
+@pytest.mark.long
 def test_no_more_rows_are_sent_than_were_asked_for_whatever_is_tried_again(
     workspace: Workspace, rows: Any, towards: Any, tmp_path: Path
 ) -> None:

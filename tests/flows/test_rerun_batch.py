@@ -31,6 +31,7 @@ def changes() -> list[tuple[str, ...]]:
     return [tuple(row.values()) for row in artifact("rerun-diff").table]
 
 
+@pytest.mark.long
 def test_a_batch_goes_on_where_it_stopped(tmp_path: Path, rows: Any, database_url: str) -> None:
     on_payment(database_url, FAIL_ONCE)
     assert run(write(tmp_path / "a.csv", line(1), line(2, amount="x"))).name == "Failed"

@@ -53,6 +53,7 @@ def test_without_a_deployment_the_run_imports_by_itself(inbox: Path, rows: Any) 
     assert state.message == told
 
 
+@pytest.mark.long
 def test_a_deployment_gets_one_run_for_each_content(inbox: Path, rows: Any, tmp_path: Path) -> None:
     from flows.import_batch import import_batch
 

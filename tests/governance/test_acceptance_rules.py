@@ -219,6 +219,7 @@ def test_nobody_approves_what_they_proposed(workspace: Workspace) -> None:
         approve_rule(workspace, 7, by="bob", reason="")
 
 
+@pytest.mark.long
 def test_roles_tenants_and_a_signature_under_what_the_rule_accepted(
     workspace: Workspace, rows: Any
 ) -> None:
@@ -255,6 +256,7 @@ def test_roles_tenants_and_a_signature_under_what_the_rule_accepted(
         assert verify(connection).broken is None
 
 
+@pytest.mark.long
 def test_an_account_of_some_tenants_sees_what_others_did_with_the_rules_of_its_scopes(
     workspace: Workspace, controller: str
 ) -> None:

@@ -21,6 +21,15 @@ def carried(breaks: pl.DataFrame, first_seen: date) -> pl.DataFrame:
     return with_counts(carry(breaks, pl.DataFrame(schema=CARRIED), nobody, gone, first_seen))
 
 
+@pytest.mark.long(
+    but=(
+        "begin0-as_of0-None-0-0",
+        "begin1-as_of1-None-3-1",
+        "begin2-as_of2-None-2-2",
+        "begin4-as_of4-None-0-0",
+        "None-as_of5-None-3-1",
+    )
+)
 @pytest.mark.parametrize(
     ("begin", "as_of", "calendar", "days", "business"),
     [

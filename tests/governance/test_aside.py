@@ -138,6 +138,7 @@ def test_looser_rules_resolve_nothing(workspace: Workspace, tmp_path: Path) -> N
     assert ("AMOUNT", "2/7") not in states(back)
 
 
+@pytest.mark.long
 def test_each_break_is_judged_once_more_by_the_rules_that_it_was_found_by(
     workspace: Workspace, tmp_path: Path
 ) -> None:

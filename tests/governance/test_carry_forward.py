@@ -84,6 +84,7 @@ def at_once(
 TOLERATED = pl.DataFrame(schema=TOLERATED_SCHEMA)
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=examples(30, 2))
 @given(st.integers(0, 10_000), st.sampled_from([1, 3, 7, 100]))
 def test_parts_say_what_is_said_at_once(seed: int, rows: int) -> None:

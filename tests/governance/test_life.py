@@ -112,6 +112,7 @@ TABLE = [
 ]
 
 
+@pytest.mark.long
 def test_every_transition() -> None:
     """All of them in one run, each under a key of its own."""
     keys = [str(number) for number in range(len(TABLE))]

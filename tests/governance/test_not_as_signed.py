@@ -91,6 +91,7 @@ def test_a_database_from_before_a_signature_takes_nothing_from_what_was_signed(
     assert third.report.changes.notes == ()
 
 
+@pytest.mark.long
 def test_a_signature_alone_that_was_lost_is_told(signed: Workspace) -> None:
     tamper(signed, "signature", "DELETE FROM signature WHERE role = 'approved'")
     again = run(signed, SECOND)

@@ -101,6 +101,7 @@ def test_one_run_at_a_time_and_no_decision_is_lost_on_it(workspace: Workspace) -
     assert states(workspace, run.id) == {"1": "ACCEPTED"}
 
 
+@pytest.mark.long
 def test_a_decision_acts_once(workspace: Workspace) -> None:
     first = reconcile(workspace, found("1"))
     decide_breaks(workspace, first.id, Chosen(code="AMOUNT"), ACCEPT)
@@ -235,6 +236,7 @@ def test_the_ledger_refuses_two_runs_under_one_number(workspace: Workspace) -> N
         )
 
 
+@pytest.mark.long
 def test_runs_at_once_follow_each_other_by_their_numbers(workspace: Workspace) -> None:
     """A scope gives a number to one run at a time, so the highest is the one saved last."""
     restated = f"{SCOPE}; restated as of 2026-01-01"

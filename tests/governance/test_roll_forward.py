@@ -37,6 +37,7 @@ RUN = st.tuples(
 )
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=examples(100, 4))
 @given(st.lists(RUN, min_size=1, max_size=6))
 def test_nothing_is_left_over_in_any_history(history: list[Any]) -> None:

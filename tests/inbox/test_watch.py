@@ -55,6 +55,7 @@ def left(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.name not in ours)
 
 
+@pytest.mark.long
 def test_a_delivery_is_imported_and_archived_by_its_content(
     folder: Path, look: Any, rows: Any
 ) -> None:
@@ -69,6 +70,7 @@ def test_a_delivery_is_imported_and_archived_by_its_content(
     assert look() == []
 
 
+@pytest.mark.long
 def test_known_bytes_are_known_to_the_inbox_whatever_else_is_wrong_with_them(
     workspace: Workspace, folder: Path, look: Any
 ) -> None:
@@ -97,6 +99,7 @@ def test_files_of_a_manifest_are_one_delivery(folder: Path, look: Any, rows: Any
     assert archived(folder) == ["a.csv", "b.csv", "c.csv", "manifest.json"]
 
 
+@pytest.mark.long
 def test_nothing_is_taken_in_without_the_control_it_came_with(
     folder: Path, look: Any, rows: Any
 ) -> None:
@@ -121,6 +124,7 @@ def test_nothing_is_taken_in_without_the_control_it_came_with(
     assert rows('SELECT "Id" FROM payment ORDER BY 1') == [(1,), (2,)]
 
 
+@pytest.mark.long
 def test_members_of_a_zip_are_delivered_with_it(folder: Path, look: Any, rows: Any) -> None:
     write(folder / "a.csv", line(1))
     with zipfile.ZipFile(folder / "z.zip", "w") as packed:
@@ -171,6 +175,7 @@ def test_what_was_undone_may_come_again(
     assert len(archived(folder)) == 2
 
 
+@pytest.mark.long
 def test_a_file_that_was_refused_for_its_manifest_is_imported_with_the_right_one(
     folder: Path, look: Any, rows: Any
 ) -> None:
@@ -224,6 +229,7 @@ def test_a_start_that_opens_no_batch_is_made_up_for_where_an_earlier_one_refused
     assert look() == [InboxLine("a.csv", "started", "batch 2: complete")]
 
 
+@pytest.mark.long
 def test_a_start_that_opens_no_batch_is_made_up_for_where_an_earlier_one_is_open_still(
     workspace: Workspace, folder: Path, rows: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -403,6 +409,7 @@ def test_the_command_tells_what_became_of_each_file(
     assert told == {"a.csv": "started", "b.csv.part": "unfinished", "c.csv": "quarantined"}
 
 
+@pytest.mark.long
 def test_the_command_ends_as_the_worst_of_its_imports(
     workspace: Workspace, database_url: str, folder: Path
 ) -> None:
@@ -497,6 +504,7 @@ def test_what_is_nothing_about_the_file_puts_it_back(
     assert became(look()) == {"a.csv": "started"}
 
 
+@pytest.mark.long
 def test_trouble_with_one_delivery_costs_no_other(
     workspace: Workspace, folder: Path, look: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

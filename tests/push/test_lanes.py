@@ -144,6 +144,7 @@ def test_a_run_that_lost_its_session_sends_nothing_behind_who_took_over(
         } == (dict.fromkeys(ROWS, 9))
 
 
+@pytest.mark.long
 def test_what_another_batch_left_on_its_way_is_settled_first(
     workspace: Workspace, rows: Any, sent: Any, tmp_path: Path
 ) -> None:

@@ -155,6 +155,7 @@ def test_a_row_that_went_through_at_last_is_not_named_to_be_set_aside(
     assert "abandon" not in str(stopped.value)
 
 
+@pytest.mark.long
 def test_after_a_run_that_was_killed_the_service_is_asked_first(
     workspace: Workspace, sent: Any, tmp_path: Path
 ) -> None:
@@ -212,6 +213,7 @@ def test_a_host_that_honours_the_key_is_sent_what_is_in_doubt_once_more(
     assert set(sent(1).values()) == {"acknowledged"}
 
 
+@pytest.mark.long
 def test_what_is_in_doubt_stays_so_until_it_is_sent_once_more(
     workspace: Workspace, sent: Any, tmp_path: Path
 ) -> None:
@@ -245,6 +247,7 @@ def test_what_is_in_doubt_stays_so_until_it_is_sent_once_more(
     assert sent(1) == {n: "in_doubt" if n in {3, 5} else "acknowledged" for n in range(1, 7)}
 
 
+@pytest.mark.long
 def test_what_was_sent_in_a_batch_is_never_sent_once_more_by_itself(
     workspace: Workspace, sent: Any, tmp_path: Path
 ) -> None:
@@ -287,6 +290,7 @@ def test_a_conflict_behind_a_lost_answer_is_in_doubt_however_often_it_is_answere
         assert len(server.requests) == 4
 
 
+@pytest.mark.long
 def test_a_kill_has_seconds_of_work_done_again(
     workspace: Workspace, rows: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -307,6 +311,7 @@ def test_a_kill_has_seconds_of_work_done_again(
     assert push_stage.PUT_WINDOW > 200
 
 
+@pytest.mark.long
 def test_an_answer_is_written_down_while_no_other_comes(
     workspace: Workspace, sent: Any, tmp_path: Path
 ) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import pytest
 
 from connectors.postgres.push.lane import unanswered_error
 from connectors.postgres.push.sends import SendDecision
@@ -23,6 +24,7 @@ from tests.service.faulty_server import OK, FaultyServer, Reply, always, status
 from tests.stages.payments import line, write
 
 
+@pytest.mark.long
 def test_a_put_of_a_content_that_was_overwritten_since_is_another_effect(
     workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -47,6 +49,7 @@ def test_a_put_of_a_content_that_was_overwritten_since_is_another_effect(
         assert shown.push_key == keys(server)[-1]
 
 
+@pytest.mark.long
 def test_a_put_keeps_its_key_until_its_row_is_sent_anew(
     workspace: Workspace, sent: Any, tmp_path: Path
 ) -> None:
@@ -67,6 +70,7 @@ def test_a_put_keeps_its_key_until_its_row_is_sent_anew(
         assert len({*keys(server)}) == 2
 
 
+@pytest.mark.long
 def test_a_post_with_another_secret_is_another_effect_and_no_secret_is_in_its_key(
     workspace: Workspace, tmp_path: Path
 ) -> None:

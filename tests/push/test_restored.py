@@ -156,6 +156,7 @@ def test_every_place_where_an_operator_looks_says_that_pushes_are_held(
         assert told_where_sent(connection, home) is None
 
 
+@pytest.mark.long
 def test_one_home_that_finds_its_database_restored_holds_the_others(
     workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -181,6 +182,7 @@ def test_one_home_that_finds_its_database_restored_holds_the_others(
         assert {len(bodies) for bodies in effects.values()} == {1}
 
 
+@pytest.mark.long
 def test_a_home_that_lacks_none_of_its_own_rows_is_not_told_of_those_of_another(
     workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -243,6 +245,7 @@ def test_a_delivery_that_only_the_archive_knows_is_not_sent_again(
         assert 99 in applied(server)
 
 
+@pytest.mark.long
 def test_what_a_restored_database_has_lost_is_named_and_kept_until_somebody_goes_on(
     workspace: Workspace, copied: Copy, tmp_path: Path
 ) -> None:
@@ -272,6 +275,7 @@ def test_what_a_restored_database_has_lost_is_named_and_kept_until_somebody_goes
         assert verify_archive(old).unknown == ()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("again", [False, True], ids=["removed", "removed, then lost"])
 def test_what_housekeeping_removed_since_the_backup_is_taken_over(
     workspace: Workspace, copied: Copy, tmp_path: Path, again: bool
@@ -309,6 +313,7 @@ def kept_name(place: Workspace) -> str:
     return str(path.relative_to(place.settings.archive))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("undone", [False, True], ids=["delivered once more", "undone"])
 def test_a_batch_that_was_pushed_after_the_backup_is_not_sent_by_another(
     workspace: Workspace, copied: Copy, tmp_path: Path, undone: bool

@@ -88,6 +88,7 @@ def test_the_dirty_delivery_and_its_correction_meet_at_the_service(
     assert sent == (0,)
 
 
+@pytest.mark.long
 def test_a_role_that_may_not_register_stops_at_that_operation(
     workspace: Workspace, rows: Any, database_url: str
 ) -> None:
@@ -113,6 +114,7 @@ def test_a_role_that_may_not_register_stops_at_that_operation(
     assert rows("SELECT state FROM batch") == [("merged",)]
 
 
+@pytest.mark.long
 def test_no_secret_is_told_anywhere(
     workspace: Workspace, rows: Any, host: tuple[Sandbox, str, str], tmp_path: Path
 ) -> None:

@@ -52,6 +52,7 @@ def bodies(server: FaultyServer) -> dict[int, list[float]]:
     return found
 
 
+@pytest.mark.long
 def test_every_applied_row_is_sent_once(
     workspace: Workspace, rows: Any, sent: Any, tmp_path: Path
 ) -> None:
@@ -194,6 +195,7 @@ def test_a_service_that_refuses_us_stops_the_run_once(
         assert len(server.effects) == 200
 
 
+@pytest.mark.long
 def test_an_older_body_never_goes_after_a_newer_one(
     workspace: Workspace, sent: Any, tmp_path: Path
 ) -> None:
@@ -211,6 +213,7 @@ def test_an_older_body_never_goes_after_a_newer_one(
         assert second.batch.state is State.COMPLETE
 
 
+@pytest.mark.long
 def test_the_same_content_delivered_again_is_not_posted_again(
     workspace: Workspace, sent: Any, tmp_path: Path
 ) -> None:
@@ -416,6 +419,7 @@ def _payment_body(number: int) -> str:
     return json.dumps(numbers | {"PaymentDate": "2026-01-01T10:00:00+01:00"})
 
 
+@pytest.mark.long
 def test_a_put_that_finds_no_answer_stays_unsent_and_holds_nothing_up(
     workspace: Workspace, sent: Any, tmp_path: Path
 ) -> None:

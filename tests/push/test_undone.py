@@ -78,6 +78,7 @@ STORIES: dict[str, tuple[str, Plan]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("story", STORIES)
 def test_the_service_is_brought_back_whoever_sent_the_newer_body(
     workspace: Workspace, copied: Copy, tmp_path: Path, story: str
@@ -147,6 +148,7 @@ def overwritten(place: Workspace, tmp_path: Path) -> None:
     import_delivery(place, [again], DEFAULT)
 
 
+@pytest.mark.long
 def test_an_undo_while_an_earlier_batch_is_pushed_has_its_rows_sent_too(
     workspace: Workspace, sent: Any, tmp_path: Path
 ) -> None:
@@ -166,6 +168,7 @@ def test_an_undo_while_an_earlier_batch_is_pushed_has_its_rows_sent_too(
         assert len(server.effects) == ROWS
 
 
+@pytest.mark.long
 def test_a_row_that_owns_its_record_again_since_it_was_read_is_not_superseded(
     workspace: Workspace, sent: Any, tmp_path: Path
 ) -> None:
@@ -187,6 +190,7 @@ def test_a_row_that_owns_its_record_again_since_it_was_read_is_not_superseded(
         assert sent(1) == dict.fromkeys(range(1, ROWS + 1), "acknowledged")
 
 
+@pytest.mark.long
 def test_a_row_that_was_put_in_doubt_since_it_was_read_is_not_claimed(
     workspace: Workspace, sent: Any, tmp_path: Path
 ) -> None:
@@ -207,6 +211,7 @@ def test_a_row_that_was_put_in_doubt_since_it_was_read_is_not_claimed(
     assert set(sent(1).values()) == {"in_doubt"}
 
 
+@pytest.mark.long
 def test_what_was_overwritten_while_it_is_in_doubt_waits_for_no_push(
     workspace: Workspace, sent: Any, tmp_path: Path
 ) -> None:

@@ -34,6 +34,7 @@ def test_a_batch_for_another_service_keeps_no_other_back(
     assert sent(2) == {1: "acknowledged", 2: "acknowledged"}
 
 
+@pytest.mark.long
 def test_the_batch_that_was_not_tried_for_longest_is_the_first(
     workspace: Workspace, tmp_path: Path
 ) -> None:

@@ -127,6 +127,7 @@ def same(one: Decimal | str | None, other: Decimal | str | None) -> bool:
     return str(one) == str(other) if None in numbers else numbers[0] == numbers[1]
 
 
+@pytest.mark.long(but=("texts",))
 @pytest.mark.parametrize(
     "amounts",
     [

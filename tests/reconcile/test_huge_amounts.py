@@ -59,6 +59,7 @@ def test_one_that_no_column_holds_is_a_break(workspace: Workspace, tmp_path: Pat
     assert "PRECISION" in {one.code for one in report.breaks}
 
 
+@pytest.mark.long
 def test_a_total_that_no_spreadsheet_takes_is_text_in_the_workbook(
     workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -223,6 +224,7 @@ def test_a_sum_of_very_different_amounts_is_told_in_its_parts() -> None:
     )
 
 
+@pytest.mark.long
 def test_the_list_of_breaks_shows_it_in_its_column(workspace: Workspace, tmp_path: Path) -> None:
     path = write(tmp_path / "payments.csv", line(1, amount="1e308"))
     import_delivery(workspace, [path], DEFAULT)

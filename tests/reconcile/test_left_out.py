@@ -42,6 +42,7 @@ def rate(number: int, day: int, value: float = 1.1, **values: Any) -> dict[str, 
     return {"Id": number, "ExchangeRate": value, "EffectiveDate": effective, **values}
 
 
+@pytest.mark.long
 def test_a_payment_that_is_left_out_opens_nothing_and_takes_along_what_is_of_it() -> None:
     rules = without(PAYMENT, "TenantsId", "999")
     kinds = (

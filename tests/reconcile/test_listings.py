@@ -260,6 +260,7 @@ def test_rows_of_a_shared_batch_id_belong_to_who_sent_them(home: Home) -> None:
     assert codes(home.run()) == {"BATCH_MISSING": 1, "BATCH_EXTRA": 1}
 
 
+@pytest.mark.long(but=("csv",))
 @pytest.mark.parametrize("form", ["csv", "json"])
 def test_times_are_those_of_the_server_s_clock(
     workspace: Workspace, database_url: str, tmp_path: Path, form: str
@@ -286,6 +287,7 @@ def test_times_are_those_of_the_server_s_clock(
         assert [code for code in found if code.endswith(" G")] == []
 
 
+@pytest.mark.long
 def test_a_pull_that_died_before_its_end_is_no_listing(home: Home, rows: Any) -> None:
     home.deliver("insert_batch_data", batch_rows(1))
     batch = pull(home.place, ["insert_batch_data"]).ended.batch.id

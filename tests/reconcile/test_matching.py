@@ -534,6 +534,7 @@ PAYMENTS = st.lists(
 )
 
 
+@pytest.mark.long
 @settings(deadline=None, derandomize=True)
 @given(PAYMENTS, PAYMENTS)
 def test_every_record_is_in_exactly_one_line_and_every_break_has_its_own_id(

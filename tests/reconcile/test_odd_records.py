@@ -5,6 +5,7 @@ from datetime import date
 from typing import Any
 
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -63,6 +64,7 @@ FRAMES: list[Callable[[], pl.DataFrame]] = [
 ]
 
 
+@pytest.mark.long
 @settings(max_examples=examples(60, 6), deadline=None, derandomize=True)
 @given(st.data())
 def test_nulls_anywhere(data: Any) -> None:
@@ -84,6 +86,7 @@ def test_nothing_at_all() -> None:
     assert everything(*(make().clear() for make in FRAMES)).is_empty()
 
 
+@pytest.mark.long
 def test_frames_of_many_pieces() -> None:
     """Frames that were put together of pieces, some of them empty, give the same breaks."""
     whole = [make() for make in FRAMES]

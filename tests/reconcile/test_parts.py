@@ -163,6 +163,7 @@ BENT = """
 """
 
 
+@pytest.mark.long(but=("unproven",))
 @pytest.mark.parametrize(
     ("sums", "lost"),
     [

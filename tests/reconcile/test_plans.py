@@ -323,6 +323,7 @@ some_details = st.lists(
 )  # fmt: skip
 
 
+@pytest.mark.long
 @settings(max_examples=examples(60), deadline=None, derandomize=True)
 @given(some_details, some_payments)
 def test_money_is_conserved_from_payments_to_plans(

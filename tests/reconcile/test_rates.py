@@ -276,6 +276,7 @@ some_rates = st.lists(
 )  # fmt: skip
 
 
+@pytest.mark.long
 @settings(max_examples=examples(60), deadline=None, derandomize=True)
 @given(some_payments, some_rates)
 def test_against_a_slow_reading_of_the_rules(

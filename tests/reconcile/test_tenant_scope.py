@@ -48,6 +48,7 @@ def gathered(place: Workspace, scope: Scope) -> Gathered:
 KEYS = {"payment": "Id", "payment_plan_detail": "PaymentPlansId", "user_account": "Id"}
 
 
+@pytest.mark.long(but=("database",))
 @pytest.mark.parametrize("side", ["extract", "database"])
 def test_it_reads_rows_of_its_tenants_and_of_their_batches(place: Workspace, side: str) -> None:
     frames = getattr(gathered(place, Scope(tenants=(7,))).sources, side)

@@ -272,6 +272,7 @@ def test_the_law_nothing_is_left_over(
     )
 
 
+@pytest.mark.long
 @settings(max_examples=examples(40), deadline=None, derandomize=True)
 @given(
     st.lists(st.sampled_from([1, 2, 3]), max_size=6),

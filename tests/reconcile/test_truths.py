@@ -109,6 +109,7 @@ def test_times_keep_their_instant_and_their_offset(
     assert frame["PaymentDate_offset"].to_list() == [60]
 
 
+@pytest.mark.long
 def test_many_rows_come_whole_and_in_order(
     workspace: Workspace, rows: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,6 +125,7 @@ def test_many_rows_come_whole_and_in_order(
     assert sorted(found["Id"]) == [*range(1, 2001)]
 
 
+@pytest.mark.long
 def test_rows_of_a_batch_are_read_behind_those_of_others(
     workspace: Workspace, rows: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,6 +48,7 @@ def reconciled(workspace: Workspace, tmp_path: Path, *lines: str) -> Reconciled:
     return reconcile(workspace, ASKED)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("delivered", "told", "currency"), CASES)
 def test_it_is_told_and_never_a_zero(
     workspace: Workspace, tmp_path: Path, delivered: str, told: str, currency: str
@@ -93,6 +94,7 @@ def test_it_is_told_and_never_a_zero(
     assert any(cell and str(cell[1]).startswith(told) for cell in book.column("Breaks", "Note"))
 
 
+@pytest.mark.long
 def test_no_table_has_a_zero_for_it(workspace: Workspace, tmp_path: Path) -> None:
     done = reconciled(workspace, tmp_path, line(1, amount='"12,50"'), line(2, day=12, amount="x"))
     book = Book((done.written.folder / "report.xlsx").read_bytes())

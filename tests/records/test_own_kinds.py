@@ -340,6 +340,7 @@ def test_a_role_that_does_not_own_the_schema_works_with_kinds_and_makes_none(
             connection.execute(f"DROP ROLE {name}")
 
 
+@pytest.mark.long
 def test_a_tenant_that_no_row_has_is_taken_away_where_roles_look_by_it(
     run: Run, workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:

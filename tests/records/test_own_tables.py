@@ -148,6 +148,7 @@ def test_a_file_that_cannot_be_meant_is_refused(
     assert len(fault.splitlines()) == 1, "one fault of the file, and one line"
 
 
+@pytest.mark.long
 def test_what_waits_was_made_by_the_same_definitions(tmp_path: Path) -> None:
     told = "from connectors.forms import form_of_code; print(form_of_code())"
     forms = set()

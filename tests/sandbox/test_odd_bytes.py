@@ -77,6 +77,7 @@ CALLERS = st.one_of(
 )
 
 
+@pytest.mark.long(but=("pascal",))
 @pytest.mark.parametrize("style", ["pascal", "camel"])
 def test_never_a_500(style: str, request: pytest.FixtureRequest) -> None:
     host: Host = request.getfixturevalue(style)

@@ -86,6 +86,7 @@ LINES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("keys", "header", "row", "other", "code"), LINES)
 def test_lines_of_blocks_that_have_nothing_else_are_counted(
     new_workspace: NewWorkspace,
@@ -223,6 +224,7 @@ def test_gaps_and_chunks_of_another_size(
     }
 
 
+@pytest.mark.long
 def test_nothing_is_written_after_a_take_over(
     new_workspace: NewWorkspace, delivery: Path, database_url: str
 ) -> None:

@@ -84,6 +84,7 @@ def _lose(operation: str, reply: Reply, place: int, patience: float) -> None:
         assert codes(answers[place - 1]) == [("InDoubt", "")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", seeds(1, 5))
 @pytest.mark.parametrize("operation", [PUT, POST])
 def test_many_lost_answers(operation: str, seed: int) -> None:

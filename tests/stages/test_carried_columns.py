@@ -81,6 +81,7 @@ def test_records_have_what_the_line_above_them_says(
         assert made["DebtsId"][1:] == ("Account of a line above", "DE03", "3")
 
 
+@pytest.mark.long
 def test_a_row_is_corrected_by_itself(workspace: Workspace, rows: Any, tmp_path: Path) -> None:
     path = tmp_path / "statement.csv"
     path.write_text(STATEMENT)
@@ -181,6 +182,9 @@ def drawn(chance: random.Random, form: dict[str, Any]) -> Told:
     return told
 
 
+@pytest.mark.long(
+    but=("1-quote", "1-positions-short_lines", "2-blanks", "2-escape", "2-positions-short_lines")
+)
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: "-".join(form) or "plain")
 @pytest.mark.parametrize("seed", seeds(2, 200))
 def test_the_cells_are_those_of_a_simple_model_wherever_it_is_cut(
@@ -258,6 +262,7 @@ def test_what_stands_between_two_records_costs_its_own_bytes_and_no_more(tmp_pat
     assert peak < 100 * path.stat().st_size
 
 
+@pytest.mark.long(but=("carried",))
 @pytest.mark.parametrize("table", [False, True], ids=["carried", "unpivoted"])
 def test_a_quote_that_closes_blocks_later_moves_no_cut_of_what_it_does_not_hold(
     tmp_path: Path, table: bool
@@ -461,6 +466,7 @@ def accounts(folder: Path) -> tuple[Path, Path, list[tuple[int, int]]]:
     return path, profile, wanted
 
 
+@pytest.mark.long
 def test_a_run_that_died_goes_on_with_what_was_said(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
@@ -475,6 +481,7 @@ def test_a_run_that_died_goes_on_with_what_was_said(
     assert rows('SELECT "Id", "DebtsId" FROM payment ORDER BY 1') == wanted
 
 
+@pytest.mark.long
 def test_workers_find_what_was_said_before_their_part(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:

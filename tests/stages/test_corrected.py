@@ -98,6 +98,7 @@ def counted(report: BatchReport) -> dict[str, int]:
 BEFORE = {1: "inserted", 2: "rejected", 3: "rejected", 4: "conflict", 5: "conflict"}
 
 
+@pytest.mark.long(but=("1:002", "0000000000001:2"))
 @pytest.mark.parametrize("name", ["01:02", "1:002", "0000000000001:2"])
 def test_a_name_that_a_spreadsheet_put_zeros_before_is_that_name(
     workspace: Workspace, rows: Any, tmp_path: Path, first: Any, name: str
@@ -404,6 +405,7 @@ def test_of_several_repairs_the_last_one_counts(rows: Any, correct: Any, name: s
     assert states(rows, ended.batch.id) == expected
 
 
+@pytest.mark.long
 def test_a_batch_is_not_undone_while_a_correction_of_it_stands(
     workspace: Workspace, rows: Any, correct: Any
 ) -> None:

@@ -113,6 +113,7 @@ def test_the_same_row_twice_and_a_chain_count_once(workspace: Workspace, deliver
     }
 
 
+@pytest.mark.long
 def test_a_good_repair_that_is_changed_for_the_worse_is_an_error_of_its_own(
     workspace: Workspace, deliver: Any
 ) -> None:

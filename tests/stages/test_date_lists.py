@@ -188,6 +188,7 @@ def written(wall: datetime, form: str) -> tuple[str, datetime]:
     return text, datetime.strptime(text, form)  # noqa: DTZ007
 
 
+@pytest.mark.long
 @settings(max_examples=examples(600, 20), deadline=None)
 @given(
     forms=st.lists(st.sampled_from(POOL), min_size=2, max_size=4, unique=True),

@@ -68,6 +68,7 @@ WAYS = {
 }
 
 
+@pytest.mark.long
 @settings(
     max_examples=examples(200, 12),
     deadline=None,
@@ -95,6 +96,7 @@ def test_any_delivery_in_any_way(
         assert other == first
 
 
+@pytest.mark.long
 def test_rows_of_both_ways_are_of_one_content(tmp_path: Path) -> None:
     """An amount in millionths, and the same one as a text that is none."""
     rows = [

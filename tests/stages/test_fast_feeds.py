@@ -140,6 +140,7 @@ def test_the_fast_path_of_a_feed_is_what_validating_says(
         compare(header, chunk, FEEDS[feed])
 
 
+@pytest.mark.long
 @settings(max_examples=examples(300, 30), deadline=None)
 @given(data=st.data())
 def test_the_fast_path_of_lines_with_positions_is_what_validating_says(

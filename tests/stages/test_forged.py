@@ -164,6 +164,7 @@ def decide(user: Workspace, run: int, one_break: str, forged: Mapping[str, objec
         connection.execute("SELECT decide('breaks reopened', 'ann', 'wrong', %s)", [told])
 
 
+@pytest.mark.long
 def test_a_decision_is_what_its_event_says(acting: As, workspace: Workspace) -> None:
     breaks, user = found("1"), acting(CONTROLLER)
     run = reconcile(workspace, breaks)
@@ -190,6 +191,7 @@ FORGED_RUNS: list[tuple[str, object]] = [
 ]
 
 
+@pytest.mark.long
 def test_a_run_is_what_its_event_says(acting: As, workspace: Workspace) -> None:
     merger = acting(MERGER)
     reconcile(merger, found("1"))
@@ -237,6 +239,7 @@ def conclude(
         connection.execute("SELECT conclude('a', %s)", [json.dumps(said)])
 
 
+@pytest.mark.long
 def test_nobody_is_said_to_have_accepted_what_nobody_accepted(
     acting: As, workspace: Workspace
 ) -> None:

@@ -82,6 +82,7 @@ def test_a_correction_that_an_earlier_version_took_keeps_its_batch(
     discard_batch(held, 1, by=None, reason="a test")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("decided", ["discarded", "released"])
 def test_a_repair_counts_once_its_batch_is_applied(
     workspace: Workspace, rows: Any, tmp_path: Path, decided: str

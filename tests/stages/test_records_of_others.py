@@ -117,6 +117,7 @@ def test_a_record_that_came_while_a_repair_was_held_is_told_too(
         assert [code for _, code, _ in why(rows, 3)].count("RecordOfAnother") == 1
 
 
+@pytest.mark.long
 def test_what_was_typed_wrong_once_is_no_key_of_the_row(
     theirs: Workspace, rows: Any, tmp_path: Path
 ) -> None:
@@ -128,6 +129,7 @@ def test_what_was_typed_wrong_once_is_no_key_of_the_row(
     assert states(rows)[2] == "corrected"
 
 
+@pytest.mark.long
 def test_it_is_said_of_one_correction_by_command(
     theirs: Workspace, rows: Any, tmp_path: Path
 ) -> None:

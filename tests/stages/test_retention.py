@@ -236,6 +236,7 @@ def test_results_of_runs_go_by_their_age(tmp_path: Path, workspace: Workspace, s
     assert [path.name for path in results.iterdir()] == ["new"]
 
 
+@pytest.mark.long
 def test_killed_in_the_middle_and_run_again_it_ends_the_same(
     workspace: Workspace, database_url: str, tmp_path: Path, rows: Any
 ) -> None:

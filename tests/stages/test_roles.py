@@ -71,6 +71,7 @@ def test_a_loader_stages_and_a_merger_finishes(acting: As, tmp_path: Path, rows:
     assert rows("SELECT count(*) FROM payment") == [(1,)]
 
 
+@pytest.mark.long
 def test_a_merger_takes_deliveries_through_and_back(acting: As, rows: Any) -> None:
     merger = acting(MERGER)
     dirty = import_delivery(merger, [str(SAMPLES / "dirty")], DEFAULT)
@@ -134,6 +135,7 @@ def test_nobody_changes_the_trail_or_the_tables(acting: As, role: str) -> None:
     assert refused(user, f"CREATE TABLE {SCHEMA}.x (y int)")
 
 
+@pytest.mark.long
 def test_a_reader_reads_results_and_no_secret(acting: As, tmp_path: Path) -> None:
     registrations = tmp_path / "registrations.csv"
     head = "EMail,FirstName,LastName,Password,ConfirmPassword,Company\n"

@@ -111,6 +111,7 @@ def test_files_together_leave_what_they_leave_one_by_one(
     assert not differences(*found), differences(*found)
 
 
+@pytest.mark.long
 def test_few_at_once_leave_the_same(
     databases: Databases,
     deliveries: tuple[Path, Path],

@@ -205,6 +205,7 @@ def test_a_repair_and_what_it_repairs_name_each_other_by_line(
     assert "recon row 1 avatars.csv --line 8" in out
 
 
+@pytest.mark.long
 def test_a_row_names_the_one_that_wrote_its_record_since(
     workspace: Workspace, recon: Any, tmp_path: Path
 ) -> None:

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.e2e
 IMPORT = "import-batch/adhoc"
 
 
+@pytest.mark.long
 def test_the_pages_talk_to_their_own_server_and_promote_nothing(machine: Machine) -> None:
     pages = machine.api.get(f"{machine.url}/ui-settings").json()
     assert pages["api_url"] == f"{machine.url}/api"
@@ -94,6 +95,7 @@ def test_a_pool_of_another_kind_is_refused(machine: Machine) -> None:
     assert "is of type 'process', not 'docker'" in refused.stderr
 
 
+@pytest.mark.long
 def test_secrets_of_blocks_are_encrypted_at_rest(machine: Machine) -> None:
     values = {"base_url": "http://127.0.0.1:1", "user": "ann", "secret": CANARY}
     machine.block("service-credentials", "elsewhere", values)

@@ -44,6 +44,7 @@ def choose(tab: Tab, selector: str, value: str, event: str = "change") -> list[s
     return list(tab.value(IDS))
 
 
+@pytest.mark.long
 def test_the_page_needs_nothing_and_breaks_no_policy(tab: Tab, page: Path) -> None:
     asked = [
         one["params"]["request"]["url"]
