@@ -1,6 +1,7 @@
 """Who may send: one run per batch and per operation, and nobody who was taken over."""
 
 import json
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -132,13 +133,20 @@ def test_a_run_that_lost_its_session_sends_nothing_behind_who_took_over(
 ) -> None:
     """Its lease was free at that moment, and renewed a moment before."""
 
+    taken_over = threading.Event()
+
     def take_over() -> None:
-        rows("SELECT pg_terminate_backend(pid, 10000) FROM lease WHERE name = 'batch 1'")
-        deliver(place, write(tmp_path / "b.csv", *(line(number, amount="9") for number in ROWS)))
+        try:
+            rows("SELECT pg_terminate_backend(pid, 10000) FROM lease WHERE name = 'batch 1'")
+            newer = (line(number, amount="9") for number in ROWS)
+            deliver(place, write(tmp_path / "b.csv", *newer))
+        finally:
+            taken_over.set()
 
     with FaultyServer(at({2: Reply(hold=take_over)})) as server:
         place = towards(workspace, server.url, concurrency=1)
         deliver(place, payments(tmp_path / "a.csv", ROWS[-1]))
+        assert taken_over.wait(60)  # The older run may end before the newer one has sent.
         assert {
             row: json.loads(bodies[-1])["PaidAmount"] for row, bodies in applied(server).items()
         } == (dict.fromkeys(ROWS, 9))
