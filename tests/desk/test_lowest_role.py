@@ -58,6 +58,11 @@ def shape(path: str) -> str:
     return re.sub(r"=[^&]*", "=", re.sub(r"/[0-9a-f]{16}", "/", path))
 
 
+def by_page(found: dict[str, int]) -> dict[str, int]:
+    """The same whichever break was opened: pages name those that somebody has not opened yet."""
+    return {re.sub(r"\b[0-9a-f]{16}\b", "BREAK", path): code for path, code in found.items()}
+
+
 def pages(place: Workspace, name: str = "otto", *canaries: str) -> dict[str, int]:
     """Every page that is led to, one of those about a break or a row each, with its status."""
     found: dict[str, int] = {}
@@ -87,7 +92,7 @@ def test_no_page_takes_a_right_that_the_desk_does_not_need(world: Workspace, act
         assert "/runs/1" in otto.answer.text
         otto.client.close()
     lowest, owner = pages(acting(DESK)), pages(world)
-    assert lowest == owner
+    assert by_page(lowest) == by_page(owner)
     assert {"/batches/1/rejects", "/batches/3/rejects.zip", "/runs/1"} <= lowest.keys()
     assert any(path.startswith("/batches/4/sends") for path in lowest)
 
