@@ -71,8 +71,8 @@ def neutral(text: str, most: int = 500) -> str:
 
 def neutral_apart(one: str, other: str, most: int = 500) -> tuple[str, str]:
     """Two delivered values that are held against each other: neutral, and told `apart`."""
-    told, held = apart(one, other, most)
-    return _as_text(one, told or ""), _as_text(other, held or "")
+    first, second = apart(one, other, most)
+    return _as_text(one, first or ""), _as_text(other, second or "")
 
 
 def shortened(text: str, most: int) -> str:

@@ -84,17 +84,17 @@ def _check(rows: Sequence[TableRow], place: int, column: int, terms: Iterable[Te
         value if term.sign > 0 else value.copy_negate()
         for term, value in zip(terms, values, strict=True)
     ]
-    total, told = exact_sum(signed), _number(written)
-    every = (*values, total, told)
+    total, figure = exact_sum(signed), _number(written)
+    every = (*values, total, figure)
     fits = all(map(survives, every))
     limit = EXACT.scaleb(Decimal(5), -1 - max(CENTS, *map(_decimals, every)))
     return Check(
         column=column,
         terms=terms,
         value=total,
-        holds=total == told,
+        holds=total == figure,
         limit=limit,
-        fits=fits and _is_near((*signed, told.copy_negate()), limit / 2),
+        fits=fits and _is_near((*signed, figure.copy_negate()), limit / 2),
         counts=isinstance(written, int),
     )
 
@@ -107,10 +107,10 @@ def _decimals(value: Decimal) -> int:
 
 def _is_near(values: Iterable[Decimal], most: Decimal) -> bool:
     """Whether doubles that are added up one by one stay this near to what they stand for."""
-    told, exact = 0.0, Decimal(0)
+    summed, exact = 0.0, Decimal(0)
     for value in values:
-        told, exact = told + float(value), EXACT.add(exact, value)
-        if not math.isfinite(told) or EXACT.subtract(Decimal(told), exact).copy_abs() >= most:
+        summed, exact = summed + float(value), EXACT.add(exact, value)
+        if not math.isfinite(summed) or EXACT.subtract(Decimal(summed), exact).copy_abs() >= most:
             return False
     return True
 

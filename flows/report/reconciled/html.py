@@ -16,7 +16,7 @@ from jinja2 import Template
 from markupsafe import Markup
 
 from flows.report.reconciled import after, chart, first_page, tables
-from flows.report.reconciled.grid import MOST as ANNEX_LINES
+from flows.report.reconciled.grid import MOST as TABLE_LINES
 from flows.report.reconciled.grid import Grid, chains, grid, idle, statements, ties
 from flows.report.reconciled.pools import pooled_causes
 from flows.report.reconciled.table import ColumnKind
@@ -90,7 +90,7 @@ def render_html(report: ReconciliationReport) -> str:
         money_note=first_page.MONEY_NOTE,
         after_note=after.NOTE,
         breaks=_listed(report, shown_breaks),
-        causes={one.id: one for one in report.causes[:ANNEX_LINES]},
+        causes={one.id: one for one in report.causes[:TABLE_LINES]},
         filters=_filters(report, shown_breaks),
         codes=_codes(report),
         states={state: told for state, told in STATES.items() if state in counts},

@@ -71,10 +71,10 @@ def row_shown(table: ReportTable, row: TableRow) -> list[str]:
 
     Else a change far behind the beginning of a long value would be cut off.
     """
-    told = [shown(c, k.kind) for c, k in zip(row.cells, table.columns, strict=True)]
+    texts = [shown(c, k.kind) for c, k in zip(row.cells, table.columns, strict=True)]
     if at := table.against:
-        told[at], told[at + 1] = neutral_apart(str(row.cells[at]), str(row.cells[at + 1]))
-    return told
+        texts[at], texts[at + 1] = neutral_apart(str(row.cells[at]), str(row.cells[at + 1]))
+    return texts
 
 
 def _cover(report: ReconciliationReport) -> Iterator[str]:
