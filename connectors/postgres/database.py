@@ -275,7 +275,7 @@ def open_database(
     database = _named(settings)
     with database.connect() as connection:
         _refuse_read_only(connection)
-        if is_behind(revision_of(connection)):
+        if is_behind(connection, revision_of(connection)):
             _bring_up_to_date(database, "migrate")
         if not are_as_defined(connection):
             _bring_up_to_date(database, "follow")

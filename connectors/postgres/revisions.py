@@ -1,5 +1,6 @@
 """The revisions of the schema: which this version knows, and where a database is."""
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -13,6 +14,9 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 TAKEN_OVER, THROUGH = "0018", "2098088"
 """The last revision before the first of ours, with its tables, and a commit that leads to it."""
 VERSION_TABLE = "alembic_version"
+MARK = "recon derived "
+"""What stands in the comment of that table before the hash of what was derived from its tables."""
+_DERIVED = re.compile(r'^derived = "([0-9a-f]{64})"$', re.MULTILINE)
 
 Way = Literal["migrate", "follow"]
 """Ways to bring a schema up to date: to the newest revision, and to the record kinds of our own."""
@@ -24,8 +28,21 @@ def revisions() -> tuple[str, ...]:
 
     Alembic would run every file of a revision to tell: longer than many a command takes.
     """
-    files = (MIGRATIONS / "versions").glob("[0-9]*_*.py")
-    return tuple(sorted(path.name.partition("_")[0] for path in files))
+    return tuple(path.name.partition("_")[0] for path in _files())
+
+
+@cache
+def newest_derived() -> str:
+    """The hash of the views, functions and triggers of this version, as its last revision has it.
+
+    To make it anew would take what makes them: SQLAlchemy, and longer than many a command.
+    """
+    (told,) = _DERIVED.findall(_files()[-1].read_text(encoding="utf-8"))
+    return str(told)
+
+
+def _files() -> list[Path]:
+    return sorted((MIGRATIONS / "versions").glob("[0-9]*_*.py"))
 
 
 def revision_of(connection: psycopg.Connection) -> str | None:
@@ -37,8 +54,12 @@ def revision_of(connection: psycopg.Connection) -> str | None:
     return found[0] if found else None
 
 
-def is_behind(current: str | None) -> bool:
-    """Whether a schema has to be brought on from there; raises DatabaseUnusable if it cannot be."""
+def is_behind(connection: psycopg.Connection, current: str | None) -> bool:
+    """Whether a schema has to be brought on from there; raises DatabaseUnusable if it cannot be.
+
+    So has one at the newest whose views, functions and triggers are of another form of it: guards
+    of before would hold for good.
+    """
     first, newest = revisions()[0], revisions()[-1]
     if current in (None, TAKEN_OVER):
         return True
@@ -54,4 +75,11 @@ def is_behind(current: str | None) -> bool:
             f"The schema {SCHEMA!r} is at revision {current}, which this version does not know. "
             "It was migrated by a newer version; use that one."
         )
-    return current != newest
+    return current != newest or _derived_of(connection) != newest_derived()
+
+
+def _derived_of(connection: psycopg.Connection) -> str | None:
+    """The hash of what the schema has beside its tables; whoever connects may read a comment."""
+    asked = "SELECT obj_description(to_regclass(%s), 'pg_class')"
+    found = connection.execute(asked, [f"{SCHEMA}.{VERSION_TABLE}"]).fetchone()
+    return found[0].removeprefix(MARK) if found and found[0] else None

@@ -13,7 +13,14 @@ from connectors.errors import DatabaseUnusable
 from connectors.postgres.addresses import CONNECT_SECONDS, no_connection
 from connectors.postgres.follow_kinds import follow_definitions
 from connectors.postgres.heartbeat import DEFAULT_SECONDS
-from connectors.postgres.revisions import MIGRATIONS, TAKEN_OVER, Way, is_behind, revisions
+from connectors.postgres.revisions import (
+    MIGRATIONS,
+    TAKEN_OVER,
+    Way,
+    is_behind,
+    revision_of,
+    revisions,
+)
 from connectors.postgres.schema_lock import busy_schema, lock_schema
 from schemas.derived.sql_names import SCHEMA
 
@@ -45,7 +52,7 @@ def engine_on(url: str) -> sa.Engine:
 def migrate(
     connection: sa.Connection, wait_seconds: float = DEFAULT_SECONDS, *, asked: bool = False
 ) -> None:
-    """Bring the schema to the newest revision; nothing happens when it is there already.
+    """Bring the schema to the newest form of the newest revision; nothing happens if it is there.
 
     No lock is waited for longer than `wait_seconds`. Behind it follow the record kinds of our own
     (`follow_definitions`, which says what `asked` is).
@@ -54,14 +61,15 @@ def migrate(
     config.set_main_option("script_location", str(MIGRATIONS))
     config.attributes |= {"connection": connection, "asked": asked}
     context = MigrationContext.configure(connection, opts={"version_table_schema": SCHEMA})
-    current = context.get_current_revision()
-    if not is_behind(current):
+    asking: psycopg.Connection = connection.connection.driver_connection  # type: ignore[assignment]
+    current = revision_of(asking)
+    if not is_behind(asking, current):
         return
     try:
         lock_schema(connection, SCHEMA, context._version, wait_seconds)
         # Somebody else may have brought it there meanwhile.
-        current = context.get_current_revision()
-        if not is_behind(current):
+        current = revision_of(asking)
+        if not is_behind(asking, current):
             return
         if current == TAKEN_OVER:
             connection.execute(context._version.update().values(version_num=revisions()[0]))
@@ -92,8 +100,11 @@ def _not_allowed(error: sa.exc.ProgrammingError, current: str | None) -> Excepti
     """The same as text where a right is missing; what else is wrong stays what it is."""
     if not isinstance(error.orig, psycopg.errors.InsufficientPrivilege):
         return error
+    there = f"at revision {current}" if current else "not there"
+    if current == revisions()[-1]:
+        there += " with views and functions of another form of it"
     return DatabaseUnusable(
-        f"The schema {SCHEMA!r} is {f'at revision {current}' if current else 'not there'}, "
+        f"The schema {SCHEMA!r} is {there}, "
         f"this version needs revision {revisions()[-1]}, and the role of RECON_DATABASE_URL "
         "may not bring it there. Run any command, `recon status` for one, once as the owner of the "
         "schema; nothing was changed."

@@ -55,6 +55,11 @@ def it_is_older_and_the_role_may_only_read(owner: psycopg.Connection, user: str)
     return the_role_may_only_read(owner, user)
 
 
+def its_guards_are_others_and_the_role_may_only_read(owner: psycopg.Connection, user: str) -> str:
+    owner.execute("COMMENT ON TABLE recon.alembic_version IS NULL")
+    return the_role_may_only_read(owner, user)
+
+
 def it_is_older_than_this_version_goes_on_from(owner: psycopg.Connection, user: str) -> str:
     owner.execute("UPDATE recon.alembic_version SET version_num = '0017'")
     # Who may not migrate is told the same: its owner could not do it either.
@@ -99,6 +104,7 @@ FAULTS: dict[Fault, str] = {
     it_is_of_a_newer_version: "migrated by a newer version",
     it_is_older_and_the_role_may_not_migrate: "once as the owner of the schema",
     it_is_older_and_the_role_may_only_read: "once as the owner of the schema",
+    its_guards_are_others_and_the_role_may_only_read: "functions of another form of it, this",
     it_is_older_than_this_version_goes_on_from: f"Go through commit {THROUGH} of recon",
     there_is_no_schema_and_the_role_may_make_none: "'recon' is not there",
     it_is_read_only: "`ALTER ROLE postgres SET default_transaction_read_only = off`",

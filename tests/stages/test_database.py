@@ -80,6 +80,30 @@ def test_the_newest_migration_brings_views_functions_and_triggers_along() -> Non
     assert newest.derived == DERIVED_HASH, "a view, function or trigger changed: run `make fields`"
 
 
+@pytest.mark.parametrize("comment", ["recon derived of another form", None])
+def test_guards_of_another_form_of_a_revision_are_made_anew(
+    workspace: Workspace, rows: Any, comment: str | None
+) -> None:
+    """The number of a revision says nothing of guards that were edited with it."""
+    of_guard = "SELECT pg_get_functiondef('recon.sees_all()'::regprocedure)"
+    of_view = "SELECT pg_get_viewdef('recon.shown_row'::regclass)"
+    guard, view = rows(of_guard), rows(of_view)
+    with workspace.database.connect() as owner:
+        owner.execute(
+            "CREATE OR REPLACE FUNCTION sees_all() RETURNS boolean LANGUAGE sql AS 'SELECT true'"
+        )
+        owner.execute("DROP VIEW shown_row; CREATE VIEW shown_row AS SELECT 1 AS record")
+        owner.execute(
+            sql.SQL("COMMENT ON TABLE alembic_version IS {}").format(sql.Literal(comment))
+        )
+    open_database(workspace.settings)
+    assert (rows(of_guard), rows(of_view)) == (guard, view)
+    with workspace.database.connect() as owner:
+        owner.execute("DROP VIEW shown_row; CREATE VIEW shown_row AS SELECT 1 AS record")
+    open_database(workspace.settings)
+    assert rows(of_view) != view, "nothing is made anew where the form is that of this version"
+
+
 def test_an_old_database_is_summarised_once_a_batch(database_url: str, rows: Any) -> None:
     """The server logs every request to summarise that it has no room for: thousands a load."""
     indexes = dict(

@@ -7,6 +7,7 @@ from alembic import context
 
 from connectors.postgres.follow_kinds import follow_definitions
 from connectors.postgres.migrations import DERIVED, DERIVED_HASH
+from connectors.postgres.revisions import MARK, VERSION_TABLE
 from schemas.derived.sql import METADATA
 from schemas.derived.sql_names import SCHEMA, SHOWN_SCHEMA
 from schemas.derived.views import VIEWS
@@ -24,19 +25,20 @@ def run() -> None:
         include_name=_ours,
         template_args={"derived": DERIVED_HASH},
     )
-    head = context.get_head_revision()
-    if context.get_context().get_current_revision() != head:
-        # They would be in the way of a step. Where there is none, who may read them goes on to.
-        connection.execute(sa.text(f"DROP SCHEMA IF EXISTS {SHOWN_SCHEMA} CASCADE"))
-        for name in reversed(VIEWS):
-            connection.execute(sa.text(f"DROP VIEW IF EXISTS {SCHEMA}.{name}"))
+    # They would be in the way of a step, and of views with other columns.
+    connection.execute(sa.text(f"DROP SCHEMA IF EXISTS {SHOWN_SCHEMA} CASCADE"))
+    for name in reversed(VIEWS):
+        connection.execute(sa.text(f"DROP VIEW IF EXISTS {SCHEMA}.{name}"))
     context.run_migrations()
-    newest = context.get_context().get_current_revision() == head
+    newest = context.get_context().get_current_revision() == context.get_head_revision()
     if not newest or context.config.attributes.get("tables_only"):
         return  # Tables that are not the newest, or not yet: the views name what they do not have.
     for statement in DERIVED:
         # A percent sign is taken for a parameter only where there may be any.
         connection.exec_driver_sql(statement, execution_options={"no_parameters": True})
+    connection.execute(
+        sa.text(f"COMMENT ON TABLE {SCHEMA}.{VERSION_TABLE} IS '{MARK}{DERIVED_HASH}'")
+    )
     follow_definitions(connection, asked=context.config.attributes.get("asked", False))
 
 
