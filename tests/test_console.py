@@ -8,7 +8,7 @@ import pytest
 
 from connectors.errors import SettingsError
 from connectors.files.currencies import read_currencies
-from connectors.postgres.database import Session
+from connectors.postgres.session import Session
 from flows.commands.console import TITLES, out, print_table, workspace
 
 

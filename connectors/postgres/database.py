@@ -6,18 +6,18 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import psycopg
 
 from connectors.errors import DatabaseUnusable, StatementRefused
 from connectors.postgres.accounts import act_as
-from connectors.postgres.addresses import CONNECT_SECONDS, NO_CONNECTION, no_connection
+from connectors.postgres.addresses import NO_CONNECTION, no_connection
 from connectors.postgres.heartbeat import DEFAULT_SECONDS
 from connectors.postgres.own_kinds import are_as_defined, kept_kinds
 from connectors.postgres.refusals import told
 from connectors.postgres.revisions import Way, is_behind, revision_of
 from connectors.postgres.server.embedded import answers, embedded_url, is_made
+from connectors.postgres.session import Session, open_session
 from connectors.settings import MIB, Settings
 from schemas.derived.sql_names import SCHEMA, SHOWN_SCHEMA, staged_name, table_columns
 from schemas.derived.views import VIEWS
@@ -35,12 +35,6 @@ _STAGED = staged_name(PAYMENT)
 """Whoever loads reads the staged rows of every record kind."""
 COPY_BYTES = MIB
 """A piece in which rows are sent, and the room for one on its way; the system may have less."""
-SILENT_PEER: dict[str, Any] = {
-    "keepalives_idle": 30,
-    "keepalives_interval": 10,
-    "keepalives_count": 3,
-}
-"""A server that vanished without a word is noticed within a minute."""
 SILENT_CLIENT = (
     "SELECT set_config('client_connection_check_interval', '1s', FALSE) "
     "WHERE version() !~ 'windows|Visual C'"
@@ -76,23 +70,6 @@ def embedded_folder(settings: Settings) -> Path:
 
 WORK_MEMORY = "256MB"
 """A million rows are joined and judged in the server's memory instead of on its disk."""
-
-
-class Session(psycopg.Connection):
-    """A connection that knows why the server ended it.
-
-    What comes behind an answer reaches the client as a notice; the statement after it is told of
-    nothing but a closed socket.
-    """
-
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
-        self.last_words: psycopg.errors.Diagnostic | None = None
-        self.add_notice_handler(self._heard)
-
-    def _heard(self, notice: psycopg.errors.Diagnostic) -> None:
-        if notice.severity_nonlocalized == "FATAL":
-            self.last_words = notice
 
 
 class Database:
@@ -183,11 +160,9 @@ class Database:
         return self._connected()
 
     def _connected(self) -> psycopg.Connection:
-        return Session.connect(
+        return open_session(
             self.url,
-            autocommit=True,
-            connect_timeout=CONNECT_SECONDS,
-            options=f"-c statement_timeout={STATEMENT_SECONDS}s "
+            f"-c statement_timeout={STATEMENT_SECONDS}s "
             f"-c search_path={SCHEMA} -c work_mem={WORK_MEMORY} -c jit=off "
             f"-c application_name=recon -c recon.lease_seconds={self.lease_seconds} "
             f"{'' if self.job is None else f'-c recon.job={self.job} '}"
@@ -195,7 +170,6 @@ class Database:
             "-c default_statistics_target=10 "
             # A client whose machine is gone is noticed within a minute.
             "-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3",
-            **SILENT_PEER,
         )
 
 

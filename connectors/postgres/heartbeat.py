@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import psycopg
 
 from connectors.errors import TurnNotGiven
+from connectors.postgres.session import TRANSACTIONS
 from connectors.process import whoami
 from schemas.derived.sql_names import SCHEMA
 from schemas.guards.leases import ENDED_SESSION, MINE, Held
@@ -53,7 +54,8 @@ class Heartbeat:
         self._parameters: dict[str, Any] = connection.info.get_parameters() | {
             "password": connection.info.password,
             "connect_timeout": STATEMENT_SECONDS,
-            "options": f"-c statement_timeout={STATEMENT_SECONDS}s -c application_name=recon-lease",
+            "options": f"{TRANSACTIONS} -c statement_timeout={STATEMENT_SECONDS}s "
+            "-c application_name=recon-lease",
         }
         self._session = taken.session
         self._own: psycopg.Connection | None = None

@@ -10,7 +10,7 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 
 from connectors.errors import DatabaseUnusable
-from connectors.postgres.addresses import CONNECT_SECONDS, no_connection
+from connectors.postgres.addresses import no_connection
 from connectors.postgres.follow_kinds import follow_definitions
 from connectors.postgres.heartbeat import DEFAULT_SECONDS
 from connectors.postgres.revisions import (
@@ -22,6 +22,7 @@ from connectors.postgres.revisions import (
     revisions,
 )
 from connectors.postgres.schema_lock import busy_schema, lock_schema
+from connectors.postgres.session import open_session
 from schemas.derived.sql_names import SCHEMA
 
 
@@ -44,7 +45,7 @@ def engine_on(url: str) -> sa.Engine:
     """An engine whose connections are opened by libpq alone: an address is read in one way."""
     return sa.create_engine(
         "postgresql+psycopg://",
-        creator=lambda: psycopg.connect(url, connect_timeout=CONNECT_SECONDS),
+        creator=lambda: open_session(url, "", autocommit=False),
         hide_parameters=True,
     )
 

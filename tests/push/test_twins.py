@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from psycopg import sql
 
 from connectors.files.profile import DEFAULT
 from connectors.postgres.lease import hold_batch
 from connectors.postgres.push.lane import hold_lane
-from connectors.postgres.push.plan import plan_sends
+from connectors.postgres.push.plan import plan_sends, settle_duplicates
 from connectors.postgres.push.sends import SendDecision
 from connectors.postgres.push.window import claim, next_rows
 from flows.stages.chosen_sends import ChosenSends
@@ -67,6 +68,35 @@ def test_two_deliveries_at_once_post_a_record_once(
         push_batch(place, 2)
         assert {row: len(bodies) for row, bodies in applied(server).items()} == {1: 1, 2: 1, 3: 1}
         assert rows("SELECT DISTINCT state FROM send") == [("acknowledged",)]
+
+
+@pytest.mark.parametrize("isolation", ["read committed", "repeatable read"])
+def test_a_record_is_posted_once_whatever_isolation_a_database_is_set_to(
+    workspace: Workspace, rows: Any, tmp_path: Path, isolation: str
+) -> None:
+    """Its writer is planned while it is not committed yet that the twin sends it."""
+    with workspace.database.connect() as owner:
+        owner.execute(
+            sql.SQL("ALTER DATABASE {} SET default_transaction_isolation = {}").format(
+                sql.Identifier(owner.info.dbname), sql.Literal(isolation)
+            )
+        )
+    with FaultyServer() as server, ThreadPoolExecutor(1) as threads:
+        place = towards(workspace, server.url)
+        for name, count in (("a.csv", 2), ("b.csv", 3)):
+            import_delivery(place, [tones(tmp_path / name, count)], DEFAULT)
+        with workspace.database.connect() as connection, hold_batch(connection, 2) as lease:
+            ask_for_service(place, lease)
+            with lease.transaction():
+                plan_sends(lease, MESSAGE_TONE)
+            with lease.transaction():
+                settle_duplicates(connection, PUSHES["message_tone"], 2)
+                first = threads.submit(push_batch, place, 1)
+                while not (first.done() or _waits(rows)):
+                    pass
+        first.result()
+        push_batch(place, 2)
+        assert {row: len(bodies) for row, bodies in applied(server).items()} == {1: 1, 2: 1, 3: 1}
 
 
 def _waits(rows: Any) -> bool:

@@ -16,9 +16,9 @@ import pytest
 from connectors.errors import BatchHeldElsewhere, BatchStateError, ConservationError
 from connectors.files.profile import DEFAULT
 from connectors.postgres import lease, ledger
-from connectors.postgres.database import Session
 from connectors.postgres.lease import hold_batch
 from connectors.postgres.ledger import State, find_batch
+from connectors.postgres.session import Session
 from flows.stages.receive import receive
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import (
