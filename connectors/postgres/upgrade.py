@@ -3,6 +3,8 @@
 Commands that find it there already, nearly all of them, import nothing of this.
 """
 
+from typing import cast
+
 import psycopg
 import sqlalchemy as sa
 from alembic import command
@@ -13,6 +15,7 @@ from connectors.errors import DatabaseUnusable
 from connectors.postgres.addresses import no_connection
 from connectors.postgres.follow_kinds import follow_definitions
 from connectors.postgres.heartbeat import DEFAULT_SECONDS
+from connectors.postgres.refusals import told
 from connectors.postgres.revisions import (
     MIGRATIONS,
     TAKEN_OVER,
@@ -22,30 +25,39 @@ from connectors.postgres.revisions import (
     revisions,
 )
 from connectors.postgres.schema_lock import busy_schema, lock_schema
-from connectors.postgres.session import open_session
+from connectors.postgres.session import Session, open_session
 from schemas.derived.sql_names import SCHEMA
 
 
 def bring_up_to_date(url: str, wait_seconds: float, way: Way, *, asked: bool = False) -> None:
     """The schema in its newest revision, or with all record kinds; raises DatabaseUnusable."""
     engine = engine_on(url)
-    step = {"migrate": migrate, "follow": follow}[way]
+    session: Session | None = None
     try:
         with engine.begin() as connection:
-            step(connection, wait_seconds, asked=asked)
+            session = cast(Session, connection.connection.driver_connection)
+            user = session.info.user
+            {"migrate": migrate, "follow": follow}[way](connection, wait_seconds, asked=asked)
     except sa.exc.DBAPIError as error:
         if isinstance(error.orig, psycopg.errors.LockNotAvailable):
             raise busy_schema(engine, SCHEMA, wait_seconds) from None
-        raise DatabaseUnusable(no_connection(error.orig or error, url)) from None
+        if session is None or not isinstance(error.orig, psycopg.Error):
+            raise DatabaseUnusable(no_connection(error.orig or error, url)) from None
+        lost, last_words = error.connection_invalidated, session.last_words
+        raise told(error.orig, lost=lost, user=user, last_words=last_words) from None
     finally:
         engine.dispose()
 
 
 def engine_on(url: str) -> sa.Engine:
-    """An engine whose connections are opened by libpq alone: an address is read in one way."""
+    """An engine whose connections are opened by libpq alone: an address is read in one way.
+
+    A statement may take as long as it does, whatever a role says: large tables are written anew.
+    What it waits for is bounded by whoever locks.
+    """
     return sa.create_engine(
         "postgresql+psycopg://",
-        creator=lambda: open_session(url, "", autocommit=False),
+        creator=lambda: open_session(url, "-c statement_timeout=0", autocommit=False),
         hide_parameters=True,
     )
 
@@ -62,7 +74,7 @@ def migrate(
     config.set_main_option("script_location", str(MIGRATIONS))
     config.attributes |= {"connection": connection, "asked": asked}
     context = MigrationContext.configure(connection, opts={"version_table_schema": SCHEMA})
-    asking: psycopg.Connection = connection.connection.driver_connection  # type: ignore[assignment]
+    asking = cast(psycopg.Connection, connection.connection.driver_connection)
     current = revision_of(asking)
     if not is_behind(asking, current):
         return

@@ -12,7 +12,7 @@ import pytest
 
 from connectors.errors import StatementRefused
 from connectors.files.profile import DEFAULT
-from connectors.postgres.database import Database
+from connectors.postgres.database import Database, open_database
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.sources import Scope
 from flows.stages.sequence import import_delivery
@@ -66,6 +66,24 @@ def test_a_timeout_that_ends_a_session_is_named(
     with pytest.raises(StatementRefused, match=f"setting {setting}: .* SET {setting} = 0") as told:
         idle_until_it_is_ended(database, rows, within=setting != "idle_session_timeout")
     assert told.value.exit_code == 2
+
+
+def test_a_migration_takes_as_long_as_it_does_and_names_what_ended_it(
+    workspace: Workspace,
+) -> None:
+    """A statement of it may write a large table anew."""
+    database = Database(str(workspace.settings.database_url), 2)
+    with database.connect() as owner:
+        name = owner.info.dbname
+        owner.execute("DROP SCHEMA recon CASCADE")
+        owner.execute(f"ALTER DATABASE {name} SET transaction_timeout = '20ms'")  # type: ignore[call-overload]
+    with pytest.raises(StatementRefused, match="setting transaction_timeout: ") as told:
+        open_database(workspace.settings)
+    assert "RECON_DATABASE_URL" not in str(told.value)
+    with psycopg.connect(database.url, autocommit=True) as owner:
+        owner.execute(f"ALTER DATABASE {name} RESET transaction_timeout")  # type: ignore[call-overload]
+        owner.execute(f"ALTER DATABASE {name} SET statement_timeout = '1ms'")  # type: ignore[call-overload]
+    open_database(workspace.settings)
 
 
 def test_what_a_role_was_not_let_do_is_done_when_it_may(
