@@ -38,6 +38,8 @@ from schemas.tables import EXTRACTS
 LOADER, MERGER, READER = "recon_loader", "recon_merger", "recon_reader"
 CONTROLLER, DESK = "recon_controller", "recon_desk"
 OWNER = "owner"
+LOCK_WAIT = "10s"
+"""How long granting waits for a table: who comes behind it waits as well."""
 
 GATE = {"push_epoch": LOADER, "push_seal": MERGER, "push_restore": MERGER}
 """What tells a restored copy -> the least role that adds to it; nobody changes it."""
@@ -156,6 +158,8 @@ def statements() -> Iterator[str]:
     yield _write(MERGER, (*TARGET_NAMES, *_merged()))
     for name, role in GATE.items():
         yield f"GRANT INSERT ON {_tables((name,))} TO {role}"
+    # Whose rows are seen is said before anybody is let read: a view that was made anew has all.
+    yield from policies(READER, LOADER)
     yield f"GRANT SELECT ON {_tables((SHOWN,))} TO {READER}"
     yield f"CREATE SCHEMA IF NOT EXISTS {SHOWN_SCHEMA}"
     yield f"GRANT USAGE ON SCHEMA {SHOWN_SCHEMA} TO {READER}"
@@ -163,7 +167,12 @@ def statements() -> Iterator[str]:
     for name in (*TARGET_NAMES, *LEDGER):
         yield _read(name, _COLUMNS[name], _hidden(name))
     yield f"GRANT SELECT ON {SCHEMA}.alembic_version TO {READER}"
-    yield from policies(READER, LOADER)
+
+
+def script() -> str:
+    """The statements for psql: all of them are done, or none where one is refused."""
+    whole = ("BEGIN", f"SET LOCAL lock_timeout = '{LOCK_WAIT}'", *statements(), "COMMIT")
+    return "\\set ON_ERROR_STOP on\n" + "".join(f"{statement};\n" for statement in whole)
 
 
 def grants_of(tables: Collection[str]) -> Iterator[str]:
@@ -223,4 +232,4 @@ def _tables(names: Iterable[str]) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write("".join(f"{statement};\n" for statement in statements()))
+    sys.stdout.write(script())

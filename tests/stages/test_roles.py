@@ -1,5 +1,7 @@
 """The database roles, granted to a real PostgreSQL: what each can do, and what not."""
 
+import subprocess
+import sys
 import uuid
 from datetime import date
 from pathlib import Path
@@ -24,13 +26,14 @@ from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules
 from schemas.derived.sql import LEDGER_TABLES, METADATA, STAGED, TARGETS
 from schemas.derived.sql_names import SCHEMA, SHOWN_SCHEMA
-from schemas.derived.views import SHOWN, quoted
+from schemas.derived.views import SHOWN, VIEWS, quoted
 from schemas.guards.leases import LEASES_OF
 from schemas.guards.roles import (
     CONTROLLER,
     DESK,
     GATE,
     LOADER,
+    LOCK_WAIT,
     MAY_CALL,
     MERGER,
     OWNER,
@@ -327,3 +330,39 @@ def test_the_owner_of_the_schema_needs_no_more_than_the_database(
             )
             for role in (MERGER, CONTROLLER, "owner"):
                 administrator.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(names[role])))
+
+
+def test_nobody_reads_a_view_before_it_says_whose_rows_are_seen(workspace: Workspace) -> None:
+    with psycopg.connect(str(workspace.settings.database_url), autocommit=True) as owner:
+        for statement in statements():
+            owner.execute(statement)  # type: ignore[call-overload]
+        # As a migration leaves it.
+        owner.execute(f"DROP VIEW {SCHEMA}.{SHOWN}")
+        owner.execute(f"CREATE VIEW {SCHEMA}.{SHOWN} AS {VIEWS[SHOWN]}")  # type: ignore[call-overload]
+        asked = (
+            f"SELECT has_table_privilege('{READER}', '{SCHEMA}.{SHOWN}', 'SELECT') "
+            f"AND pg_get_viewdef('{SCHEMA}.{SHOWN}'::regclass) !~ 'sees_all'"
+        )
+        for statement in statements():
+            owner.execute(statement)  # type: ignore[call-overload]
+            assert owner.execute(asked).fetchone() == (False,), statement  # type: ignore[call-overload]
+
+
+def test_roles_are_granted_as_a_whole_or_not_at_all(workspace: Workspace) -> None:
+    printed = subprocess.run(
+        [sys.executable, "-m", "schemas.guards.roles"], capture_output=True, text=True, check=True
+    ).stdout
+    head, _, script = printed.partition("\n")
+    assert head == r"\set ON_ERROR_STOP on"
+    url = str(workspace.settings.database_url)
+    with psycopg.connect(url) as reading, psycopg.connect(url, autocommit=True) as owner:
+        reading.execute("SELECT count(*) FROM recon.report_mail")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            owner.execute(script.replace(f"'{LOCK_WAIT}'", "'100ms'"))  # type: ignore[call-overload]
+        owner.rollback()
+        granted = "SELECT count(*) FROM pg_class c, aclexplode(c.relacl) a, pg_roles r "
+        granted += "WHERE r.oid = a.grantee AND r.rolname ~ '^recon_'"
+        assert owner.execute(granted).fetchone() == (0,)  # type: ignore[call-overload]
+        reading.rollback()
+        owner.execute(script)  # type: ignore[call-overload]
+        assert owner.execute(granted).fetchone() != (0,)  # type: ignore[call-overload]
