@@ -1,6 +1,7 @@
 """What the database said, as a user is told it: what failed, what stands, what to do next.
 
-Only the first line of its message is kept, which quotes no row; details would.
+Only the first line of its message is kept, which quotes no row; details would, but for those that
+name what depends on something.
 """
 
 import re
@@ -20,6 +21,8 @@ from schemas.guards.roles import OWNER, role_for
 
 AGAIN = "What was committed is kept; run the command again and it goes on from there."
 NOT_OURS = (errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedFunction)
+MOST_NAMED = 10
+"""Of what is in the way of a change."""
 NO_ROOM = "53"
 """The class of SQLSTATE of a server that lacks disk, memory or connections."""
 TIMEOUTS = {
@@ -77,6 +80,13 @@ def told(
             f"The database server is read-only: {said}{state}. Connect to the primary, or "
             f"where it is one, have default_transaction_read_only switched off. {AGAIN}"
         )
+    if isinstance(error, errors.DependentObjectsStillExist):
+        return DatabaseUnusable(
+            "Something in the database that recon did not make was made of what it has to change: "
+            f"{_listed(diag.message_detail or said)}. Keep how these were made (`pg_dump "
+            "--schema-only` writes it), drop them, run the same command again, and make them again "
+            "behind it. Nothing was changed."
+        )
     if isinstance(error, NOT_OURS):
         return StatementRefused(
             f"The schema is not what this version made: {said}{state}. Restore it. {AGAIN}"
@@ -90,6 +100,13 @@ def told(
         f"The database refused a statement: {said}{state}. Nothing of its transaction was "
         f"written; the server's log has the rest. {AGAIN}"
     )
+
+
+def _listed(detail: str) -> str:
+    """The lines of a detail in one."""
+    lines = detail.splitlines()
+    more = f"; and {len(lines) - MOST_NAMED} more" if len(lines) > MOST_NAMED else ""
+    return "; ".join(lines[:MOST_NAMED]) + more
 
 
 def _who_may(said: str) -> str:

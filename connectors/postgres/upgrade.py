@@ -26,7 +26,7 @@ from connectors.postgres.revisions import (
 )
 from connectors.postgres.schema_lock import busy_schema, lock_schema
 from connectors.postgres.session import Session, open_session
-from schemas.derived.sql_names import SCHEMA
+from schemas.derived.sql_names import SCHEMA, SHOWN_SCHEMA
 
 
 def bring_up_to_date(url: str, wait_seconds: float, way: Way, *, asked: bool = False) -> None:
@@ -80,6 +80,7 @@ def migrate(
         return
     try:
         lock_schema(connection, SCHEMA, context._version, wait_seconds)
+        _refuse_shown_of_others(connection)
         # Somebody else may have brought it there meanwhile.
         current = revision_of(asking)
         if not is_behind(asking, current):
@@ -98,6 +99,7 @@ def follow(
     context = MigrationContext.configure(connection, opts={"version_table_schema": SCHEMA})
     try:
         lock_schema(connection, SCHEMA, context._version, wait_seconds)
+        _refuse_shown_of_others(connection)
         follow_definitions(connection, asked=asked)
     except sa.exc.ProgrammingError as error:
         if not isinstance(error.orig, psycopg.errors.InsufficientPrivilege):
@@ -107,6 +109,26 @@ def follow(
             "the role of RECON_DATABASE_URL may not make them. Run any command, `recon status` for "
             "one, once as the owner of the schema; nothing was changed."
         ) from None
+
+
+def _refuse_shown_of_others(connection: sa.Connection) -> None:
+    """Say whose the schema of shown rows is where the owner of ours may not change it."""
+    found = connection.execute(
+        sa.text(
+            "SELECT quote_ident(pg_get_userbyid(s.nspowner)), quote_ident(current_user) "
+            "FROM pg_namespace s, pg_namespace o WHERE s.nspname = :shown AND o.nspname = :schema "
+            "AND pg_has_role(o.nspowner, 'USAGE') AND NOT pg_has_role(s.nspowner, 'USAGE')"
+        ),
+        {"shown": SHOWN_SCHEMA, "schema": SCHEMA},
+    ).one_or_none()
+    if found:
+        theirs, ours = found
+        raise DatabaseUnusable(
+            f"The schema {SHOWN_SCHEMA!r} has to be changed for this version and belongs to "
+            f"{theirs}: the roles were granted as that account. Run `ALTER SCHEMA {SHOWN_SCHEMA} "
+            f"OWNER TO {ours}` as {theirs} or a superuser, and the same command again. Nothing was "
+            "changed."
+        )
 
 
 def _not_allowed(error: sa.exc.ProgrammingError, current: str | None) -> Exception:

@@ -60,6 +60,15 @@ def its_guards_are_others_and_the_role_may_only_read(owner: psycopg.Connection, 
     return the_role_may_only_read(owner, user)
 
 
+def others_made_something_of_its_views(owner: psycopg.Connection, user: str) -> str:
+    the_role_may_only_read(owner, user)
+    owner.execute("CREATE SCHEMA theirs; CREATE VIEW recon_shown.theirs AS SELECT 1 AS one")
+    for view, of in THEIRS.items():
+        grant(owner, f"CREATE VIEW theirs.{view} AS SELECT * FROM {of}")
+    owner.execute("COMMENT ON TABLE recon.alembic_version IS NULL")
+    return "postgres"
+
+
 def it_is_older_than_this_version_goes_on_from(owner: psycopg.Connection, user: str) -> str:
     owner.execute("UPDATE recon.alembic_version SET version_num = '0017'")
     # Who may not migrate is told the same: its owner could not do it either.
@@ -97,6 +106,9 @@ def nobody_may_connect_any_more(owner: psycopg.Connection, user: str) -> str:
     return user
 
 
+THEIRS = {"mine": "recon.insert_batch_data", "shown": "recon_shown.staged_payment"}
+
+
 FAULTS: dict[Fault, str] = {
     a_table_is_missing: "lacks receipt.",
     a_column_is_missing: "lacks currency_rate.ExchangeRate",
@@ -105,6 +117,7 @@ FAULTS: dict[Fault, str] = {
     it_is_older_and_the_role_may_not_migrate: "once as the owner of the schema",
     it_is_older_and_the_role_may_only_read: "once as the owner of the schema",
     its_guards_are_others_and_the_role_may_only_read: "functions of another form of it, this",
+    others_made_something_of_its_views: "view theirs.mine depends on view recon.insert_batch_data",
     it_is_older_than_this_version_goes_on_from: f"Go through commit {THROUGH} of recon",
     there_is_no_schema_and_the_role_may_make_none: "'recon' is not there",
     it_is_read_only: "`ALTER ROLE postgres SET default_transaction_read_only = off`",
@@ -167,6 +180,26 @@ def test_it_is_refused_before_any_row_is_touched(
     assert "Traceback" not in told.stderr
     assert "pw-canary" not in told.stderr + told.stdout
     assert told.stderr.count("\n") == 1, told.stderr
+
+
+def test_what_others_made_of_its_views_is_named_and_kept(
+    fresh: Fresh, server: str, tmp_path: Path
+) -> None:
+    with fresh("recon_template") as database:
+        url = named(server, database)
+        with psycopg.connect(url, autocommit=True) as owner:
+            user = f"user_{uuid.uuid4().hex[:8]}"
+            grant(owner, f"CREATE ROLE {user}")
+            others_made_something_of_its_views(owner, user)
+            told = run(url, tmp_path / "home", "status")
+            for view, of in THEIRS.items():
+                assert f"view theirs.{view} depends on view {of}" in told.stderr
+                grant(owner, f"DROP VIEW theirs.{view}")
+            told = run(url, tmp_path / "home", "status")
+            assert told.returncode == 0, told.stderr
+            assert owner.execute("SELECT one FROM recon_shown.theirs").fetchall() == [(1,)]
+            grant(owner, f"DROP OWNED BY {user}")
+            grant(owner, f"DROP ROLE {user}")
 
 
 def test_every_table_and_view_is_looked_for() -> None:

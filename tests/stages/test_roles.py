@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from connectors.errors import ReconError
+from connectors.errors import DatabaseUnusable, ReconError
 from connectors.files.profile import DEFAULT
 from connectors.postgres.database import open_database
 from connectors.postgres.push.gate import pass_gate, why_held
@@ -323,6 +323,14 @@ def test_the_owner_of_the_schema_needs_no_more_than_the_database(
             pass_gate(connection, tmp_path / "home", 1)
             assert why_held(connection, tmp_path / "home") is None
         prepare(of(CONTROLLER), 1, by="ann", comment="")
+        # Who granted the roles is not who migrates.
+        with of("owner").database.connect() as connection:
+            connection.execute(f"COMMENT ON TABLE {SCHEMA}.alembic_version IS NULL")
+        with pytest.raises(DatabaseUnusable, match=r"'recon_shown' .* belongs to postgres") as told:
+            of("owner")
+        with psycopg.connect(place, autocommit=True) as administrator:
+            administrator.execute(str(told.value).split("`")[1])  # type: ignore[call-overload]
+        of("owner")
     finally:
         with psycopg.connect(server, autocommit=True) as administrator:
             administrator.execute(

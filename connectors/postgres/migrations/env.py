@@ -26,9 +26,7 @@ def run() -> None:
         template_args={"derived": DERIVED_HASH},
     )
     # They would be in the way of a step, and of views with other columns.
-    connection.execute(sa.text(f"DROP SCHEMA IF EXISTS {SHOWN_SCHEMA} CASCADE"))
-    for name in reversed(VIEWS):
-        connection.execute(sa.text(f"DROP VIEW IF EXISTS {SCHEMA}.{name}"))
+    connection.execute(sa.text(f"DROP VIEW IF EXISTS {', '.join(_views(connection))}"))
     context.run_migrations()
     newest = context.get_context().get_current_revision() == context.get_head_revision()
     if not newest or context.config.attributes.get("tables_only"):
@@ -40,6 +38,22 @@ def run() -> None:
         sa.text(f"COMMENT ON TABLE {SCHEMA}.{VERSION_TABLE} IS '{MARK}{DERIVED_HASH}'")
     )
     follow_definitions(connection, asked=context.config.attributes.get("asked", False))
+
+
+def _views(connection: sa.Connection) -> list[str]:
+    """Our views, in one statement: where others have made something of them, the server names it.
+
+    What others have put into the schema of shown rows stays.
+    """
+    shown = connection.execute(
+        sa.text(
+            "SELECT quote_ident(v.relname) FROM pg_class v JOIN pg_class t USING (relname) "
+            "WHERE v.relnamespace = to_regnamespace(:shown) AND v.relkind = 'v' "
+            "AND t.relnamespace = to_regnamespace(:schema) AND v.relname LIKE :staged"
+        ),
+        {"shown": SHOWN_SCHEMA, "schema": SCHEMA, "staged": r"staged\_%"},
+    ).scalars()
+    return [*(f"{SHOWN_SCHEMA}.{name}" for name in shown), *(f"{SCHEMA}.{name}" for name in VIEWS)]
 
 
 def _ours(name: str | None, kind: str, _parents: Any) -> bool:
