@@ -124,6 +124,7 @@ class Database:
             raise DatabaseUnusable(no_connection(error, self.url)) from None
         with connection, errors_reported(connection):
             _refuse_too_old(connection.info.server_version)
+            _refuse_other_encoding(connection)
             connection.execute(f"{TEXTS_OF_VALUES}; {SILENT_CLIENT}")
             if self.login is not None:
                 act_as(connection, self.login)
@@ -329,6 +330,16 @@ def _refuse_too_old(version: int) -> None:
         raise DatabaseUnusable(
             f"PostgreSQL {version // 10000} is too old; version {OLDEST_SERVER // 10000} or newer "
             "is needed."
+        )
+
+
+def _refuse_other_encoding(connection: psycopg.Connection) -> None:
+    """A database of another encoding lacks signs that deliveries have, and a batch stops at one."""
+    if (encoding := connection.info.parameter_status("server_encoding")) != "UTF8":
+        raise DatabaseUnusable(
+            f"The database is encoded in {encoding}, and texts of deliveries need UTF8. Make one "
+            "with `CREATE DATABASE NAME ENCODING 'UTF8' LOCALE 'C.UTF-8' TEMPLATE template0` and "
+            "name it in RECON_DATABASE_URL. Nothing was changed."
         )
 
 

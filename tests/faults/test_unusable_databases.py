@@ -202,6 +202,27 @@ def test_what_others_made_of_its_views_is_named_and_kept(
             grant(owner, f"DROP ROLE {user}")
 
 
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+def test_a_database_that_cannot_keep_every_text_is_refused_before_it_is_made_ours(
+    server: str, tmp_path: Path, encoding: str
+) -> None:
+    name = f"other_{uuid.uuid4().hex[:8]}"
+    with psycopg.connect(server, autocommit=True) as owner:
+        grant(
+            owner,
+            f"CREATE DATABASE {name} ENCODING '{encoding}' LOCALE_PROVIDER libc "
+            "LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0",
+        )
+        told = run(named(server, name), tmp_path / "home", "status")
+        with psycopg.connect(named(server, name)) as other:
+            assert everything(other) == {}
+        grant(owner, f"DROP DATABASE {name}")
+    assert told.returncode == 2, told.stderr
+    assert f"encoded in {encoding}" in told.stderr
+    assert "ENCODING 'UTF8'" in told.stderr
+    assert told.stderr.count("\n") == 1, told.stderr
+
+
 def test_every_table_and_view_is_looked_for() -> None:
     assert {"batch", "payment", "staged_payment"} <= {one.name for one in METADATA.sorted_tables}
     assert set(VIEWS) == {"staged_row", "insert_batch_data", "shown_row"}
