@@ -28,6 +28,7 @@ from connectors.oidc import Provider
 from connectors.postgres.database import database_url, embedded_folder, open_database
 from connectors.postgres.push.gate import told_where_sent
 from connectors.postgres.server.embedded import answers, embedded_url
+from connectors.postgres.server.postmaster import PORT
 from connectors.sandbox import Sandbox, SandboxOptions
 from connectors.settings import Settings
 from flows.desk.app import Desk
@@ -236,7 +237,7 @@ def _server_database(settings: Settings) -> str:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("CREATE EXTENSION IF NOT EXISTS pg_trgm")
     socket = parse_qs(urlsplit(url).query)["host"][0]
-    return f"postgresql+asyncpg://postgres@/prefect?host={socket}"
+    return f"postgresql+asyncpg://postgres@/prefect?host={socket}&port={PORT}"
 
 
 def _encryption_key(folder: Path) -> str:

@@ -159,6 +159,24 @@ def test_a_path_that_an_address_reads_otherwise(
     assert Path(socket).samefile(folder)
 
 
+@pytest.mark.parametrize(
+    "environment",
+    [{"PGPORT": "6543", "PGHOSTADDR": "127.0.0.1"}, {"LC_ALL": "", "LC_CTYPE": "UTF-8"}],
+    ids=["of another server", "of another system"],
+)
+def test_the_environment_decides_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str]
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    folder = tmp_path / "postgres"
+    with psycopg.connect(embedded_url(folder)) as connection:
+        assert list(folder.glob(".s.PGSQL.*[0-9]")) == [folder / ".s.PGSQL.5432"]
+        read = "SELECT lower('\u00c4\u0416'), 'B' < 'a', current_setting('lc_messages')"
+        assert connection.execute(read).fetchone() == ("\u00e4\u0436", True, "C")
+    Postmaster(folder).stop()
+
+
 SERVE = (
     "import sys; from pathlib import Path; "
     "from connectors.postgres.server.embedded import embedded_url; "

@@ -16,6 +16,7 @@ import struct
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote_from_bytes
@@ -37,6 +38,10 @@ from connectors.postgres.server.programs import (
 
 LONGEST_SOCKET = 100
 """Bytes of a socket's path that every system takes."""
+PORT = 5432
+"""It is part of the socket's name alone, and the same whatever the environment says."""
+TEXTS = ("--encoding=utf8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
+"""Texts are ordered by their signs and have capitals of all letters, whoever runs recon first."""
 START_SECONDS = STOP_SECONDS = 60
 PAUSE_SECONDS = 0.02
 
@@ -50,8 +55,12 @@ class Postmaster:
         self._living = folder.with_suffix(".alive")
 
     def uri(self, database: str = "postgres") -> str:
-        """URL of a database, over the socket in the data folder."""
-        return f"postgresql://postgres:@/{database}?host={self._socket_folder()}"
+        """URL of a database, over the socket in the data folder.
+
+        What an address leaves out is taken from the environment, which is meant for other servers.
+        """
+        place = f"port={PORT}&hostaddr=&host={self._socket_folder()}"
+        return f"postgresql://postgres:@/{database}?{place}"
 
     def is_made(self) -> bool:
         """Whether there is a data folder."""
@@ -67,9 +76,10 @@ class Postmaster:
         if os.geteuid() == 0:
             user = server_user()
             os.chown(draft, user.pw_uid, user.pw_gid)
-        options = ["--auth=reject", "--auth-local=peer", "--encoding=utf8", "-U", "postgres"]
+        options = ["--auth=reject", "--auth-local=peer", "-U", "postgres", *TEXTS]
         done = subprocess.run(
             [program("initdb", draft), "-D", as_seen_inside(draft), *options],
+            env=_environment(),
             **identity(draft),
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -155,8 +165,9 @@ class Postmaster:
                     program("pg_ctl", self.folder),
                     *("start", "--silent", "--no-wait"),
                     *("-D", as_seen_inside(self.folder)),
-                    *("-o", "-k . -h ''"),
+                    *("-o", f"-k . -h '' -p {PORT}"),
                 ],
+                env=_environment(),
                 **identity(self.folder),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -268,6 +279,11 @@ class Postmaster:
         draft.symlink_to(self.folder)
         draft.replace(link)
         return str(link)
+
+
+def _environment() -> Mapping[str, str]:
+    """Without what libpq and the server read of it: that names another server, and its ways."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PG")}
 
 
 def _remove_empty(path: Path) -> None:
