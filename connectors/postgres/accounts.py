@@ -151,7 +151,8 @@ def list_accounts(connection: psycopg.Connection) -> list[Account]:
     with connection.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(
             "SELECT name, full_name, roles, tenants, subject, disabled, failed, failed_at, "
-            f"event_id FROM account, {SCHEMA}.refused(name, '{LOGIN}') ORDER BY name"
+            f"event_id FROM account, {SCHEMA}.refused(name, '{LOGIN}') "
+            'ORDER BY name COLLATE "C"'
         ).fetchall()
     return [
         Account(**row | {"roles": _roles(row["roles"]), "tenants": _tenants(row["tenants"])})
@@ -218,7 +219,9 @@ def set_password(
 
 def list_limits(connection: psycopg.Connection) -> dict[str, Decimal]:
     """CurrenciesId, or * for all others -> above which amount an acceptance takes two people."""
-    rows = connection.execute("SELECT currency, above FROM acceptance_limit ORDER BY 1").fetchall()
+    rows = connection.execute(
+        'SELECT currency, above FROM acceptance_limit ORDER BY currency COLLATE "C"'
+    ).fetchall()
     return {str(currency): Decimal(above) for currency, above in rows}
 
 

@@ -171,7 +171,8 @@ def _hash_of_receipts(connection: psycopg.Connection, batches: Collection[int]) 
     found: dict[int, list[str]] = {}
     for batch, *told in connection.execute(
         f"SELECT batch_id, stage, counts, sha256 FROM receipt "
-        f"WHERE stage LIKE '{KEEP}%%' AND batch_id = ANY(%s) ORDER BY extract_id, stage",
+        f"WHERE stage LIKE '{KEEP}%%' AND batch_id = ANY(%s) "
+        'ORDER BY extract_id, stage COLLATE "C"',
         [list(batches)],
     ):
         found.setdefault(batch, []).append(json.dumps(told))

@@ -88,7 +88,8 @@ def findings(connection: psycopg.Connection, table: Table, batch_id: int) -> lis
             (array_agg(first_line ORDER BY extract_id, record_number))[1],
             (array_agg(record_number ORDER BY extract_id, record_number))[1],
             coalesce((array_agg(value ORDER BY extract_id, record_number))[1], '')
-        FROM named GROUP BY code, field ORDER BY sum(rows) DESC, code, field""",
+        FROM named GROUP BY code, field
+        ORDER BY sum(rows) DESC, code COLLATE "C", field COLLATE "C" """,
         batch_span(connection, batch_id)
         | {
             name: [getattr(one, of) for one in counted or ()]
@@ -192,7 +193,8 @@ def notes(connection: psycopg.Connection, batch_id: int, most: int) -> list[Note
     noted = connection.execute(
         "SELECT record, code, field, value, rows, extract_id, record_number, "
         "CASE record_number WHEN 0 THEN value::bigint ELSE record_number + 1 END, message "
-        "FROM note WHERE batch_id = %s ORDER BY record, code, field, value, extract_id LIMIT %s",
+        'FROM note WHERE batch_id = %s ORDER BY record COLLATE "C", code COLLATE "C", '
+        'field COLLATE "C", value COLLATE "C", extract_id LIMIT %s',
         [batch_id, most],
     ).fetchall()
     found: list[Note] = []

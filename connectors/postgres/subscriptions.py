@@ -29,7 +29,8 @@ def list_subscriptions(connection: psycopg.Connection, account: str) -> list[Sub
     """What an account is subscribed to, by scope."""
     with connection.cursor(row_factory=class_row(Subscription)) as cursor:
         return cursor.execute(
-            "SELECT account, scope, address FROM subscription WHERE account = %s ORDER BY scope",
+            "SELECT account, scope, address FROM subscription WHERE account = %s "
+            'ORDER BY scope COLLATE "C"',
             [account],
         ).fetchall()
 
@@ -38,7 +39,7 @@ def scopes_to_follow(connection: psycopg.Connection) -> list[str]:
     """Scopes of reconciliations that whoever acts here sees."""
     rows = connection.execute(
         f"SELECT scope FROM (SELECT DISTINCT scope FROM reconciliation) r "
-        f"WHERE {SCHEMA}.sees_scope(scope) ORDER BY scope"
+        f'WHERE {SCHEMA}.sees_scope(scope) ORDER BY scope COLLATE "C"'
     ).fetchall()
     return [str(scope) for (scope,) in rows]
 

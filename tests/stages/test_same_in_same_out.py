@@ -4,12 +4,16 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from connectors.postgres.server.embedded import embedded_url
+from connectors.postgres.server.postmaster import Postmaster
 from tests.examples import ALL
+from tests.stages.payments import line, write
 
 SAMPLES = Path(__file__).parents[2] / "data_samples" / "dirty"
 REPORTS = ("report.html", "report.txt")
@@ -24,6 +28,8 @@ SURROUNDINGS = {
         "LC_ALL": "C",
     },
 }
+RATES = {1: 2, 2: -3, 3: 10, 4: -20}
+"""By payment, the rates it names, which are not there: what is noted, in the order of the texts."""
 if not ALL:
     del SURROUNDINGS["another zone, one thread"]
 
@@ -63,3 +69,44 @@ def test_reports_are_identical(server_url: str, tmp_path: Path) -> None:
     assert all(other == first for other in others), [
         title for title, other in found.items() if other != first
     ]
+
+
+@pytest.fixture
+def in_english(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A database whose texts have the order of a dictionary, on a server that knows such a locale.
+
+    To it capitals are no other letters, and underscores are hardly there.
+    """
+    folder, locale = tmp_path / "english" / "postgres", tmp_path / "en_US.UTF-8"
+    made = subprocess.run(
+        ["localedef", "-i", "en_US", "-f", "UTF-8", locale], capture_output=True, check=False
+    )
+    if made.returncode:
+        pytest.skip("the system lacks what locales are made of")
+    Postmaster(folder).prepare()
+    # Where the server's user finds it, whatever the folders above allow.
+    shutil.copytree(locale, folder / "locales" / locale.name)
+    for path in [folder / "locales", *(folder / "locales").rglob("*")]:
+        path.chmod(0o755)
+    monkeypatch.setenv("LOCPATH", "locales")
+    with psycopg.connect(embedded_url(folder), autocommit=True) as connection:
+        connection.execute(
+            "CREATE DATABASE english LOCALE_PROVIDER libc LOCALE 'en_US.UTF-8' TEMPLATE template0"
+        )
+    with psycopg.connect(embedded_url(folder, "english")) as connection:
+        assert connection.execute("SELECT 'a_b' < 'aa', 'b' < 'C'").fetchone() == (False, True)
+    yield embedded_url(folder, "english")
+    Postmaster(folder).stop()
+
+
+def test_reports_are_those_of_any_other_locale(
+    server_url: str, in_english: str, tmp_path: Path
+) -> None:
+    lines = [
+        line(number, amount="x" if number == 4 else "1").replace(",9", f",{rate}")
+        for number, rate in RATES.items()
+    ]
+    paths = [Path(write(tmp_path / "payments.csv", *lines))]
+    theirs = reports(in_english, tmp_path / "theirs", paths, {})
+    ours = reports(server_url, tmp_path / "ours", paths, {})
+    assert theirs == ours

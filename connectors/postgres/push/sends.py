@@ -158,7 +158,7 @@ def count_states(connection: psycopg.Connection, batch_id: int) -> dict[str, dic
     counts: dict[str, dict[str, int]] = {}
     for operation, state, rows in connection.execute(
         "SELECT operation, state, count(*) FROM send WHERE batch_id = %s "
-        "GROUP BY 1, 2 ORDER BY 1, 2",
+        'GROUP BY 1, 2 ORDER BY operation COLLATE "C", state COLLATE "C"',
         [batch_id],
     ):
         counts.setdefault(operation, {})[state] = rows
@@ -171,7 +171,7 @@ def left_at_service(connection: psycopg.Connection, batch_id: int) -> dict[str, 
         "SELECT operation, count(*) FROM send WHERE batch_id = %s AND (state = 'in_doubt' "
         "OR attempts > 0 AND state IN ('acknowledged', 'differs', 'sending') "
         "OR state = 'abandoned' AND (status BETWEEN 200 AND 299 OR echo IS NOT NULL)) "
-        "GROUP BY 1 ORDER BY 1",
+        'GROUP BY 1 ORDER BY operation COLLATE "C"',
         [batch_id],
     )
     return dict(rows.fetchall())
@@ -187,7 +187,7 @@ def recount_sends(connection: psycopg.Connection, table: Table, batch_id: int) -
         FROM send x JOIN {staged_name(table)} s
             ON s.extract_id = x.extract_id AND s.record_number = x.record_number
         WHERE x.batch_id = %(batch)s AND x.operation = %(operation)s AND {of_batch("s")}
-        GROUP BY 1, 2, 3 ORDER BY 1, 2, 3""",
+        GROUP BY 1, 2, 3 ORDER BY 1, x.state COLLATE "C", {currency} COLLATE "C" """,
         batch_span(connection, batch_id) | {"operation": PUSHES[table.name].name},
     )
     for extract_id, state, money, count, keys, *amounts in rows:
@@ -229,12 +229,13 @@ def refusals(connection: psycopg.Connection, table: Table, batch_id: int) -> lis
                     reason -> 'Meta' ->> 'value' AS value
                 FROM reasons
             )
-            SELECT state, code, field, min(message) AS message, count(*) AS rows,
+            SELECT state, code, field, min(message COLLATE "C") AS message, count(*) AS rows,
                 (array_agg(extract_id ORDER BY extract_id, record_number))[1] AS extract_id,
                 (array_agg(first_line ORDER BY extract_id, record_number))[1] AS line,
                 (array_agg(record_number ORDER BY extract_id, record_number))[1] AS record_number,
                 coalesce((array_agg(value ORDER BY extract_id, record_number))[1], '') AS value
-            FROM named GROUP BY state, code, field ORDER BY count(*) DESC, state, code, field""",
+            FROM named GROUP BY state, code, field ORDER BY count(*) DESC,
+                state COLLATE "C", code COLLATE "C", field COLLATE "C" """,
             batch_span(connection, batch_id)
             | {"operation": PUSHES[table.name].name, "states": list(SEND_ERRORS)},
         ).fetchall()
