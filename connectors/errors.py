@@ -101,6 +101,10 @@ class DatabaseLost(DatabaseUnusable):
     """The connection was lost in the middle: the outcome of the last statement is not known."""
 
 
+class SchemaReplaced(DatabaseUnusable):
+    """Another version has migrated the database under a program, which has to be started again."""
+
+
 class StatementRefused(ReconError):
     """The database refused a statement; nothing of its transaction was written."""
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import psycopg
 
-from connectors.errors import DatabaseUnusable, StatementRefused
+from connectors.errors import DatabaseUnusable, SchemaReplaced, StatementRefused
 from connectors.postgres.accounts import act_as
 from connectors.postgres.addresses import NO_CONNECTION, no_connection
 from connectors.postgres.heartbeat import DEFAULT_SECONDS
 from connectors.postgres.own_kinds import are_as_defined, kept_kinds
 from connectors.postgres.refusals import told
-from connectors.postgres.revisions import Way, is_behind, revision_of
+from connectors.postgres.revisions import VERSION_TABLE, Way, is_behind, revision_of, revisions
 from connectors.postgres.server.embedded import answers, embedded_url, is_made
 from connectors.postgres.session import Session, open_session
 from connectors.settings import MIB, Settings
@@ -85,6 +85,7 @@ class Database:
         job: int | None = None,
         *,
         loads: bool | None = None,
+        revision: str | None = None,
     ) -> None:
         self.url = url
         self.job = job
@@ -98,16 +99,18 @@ class Database:
         """How long a lost connection is waited for."""
         self._loads = loads
         """Whether its role reads staged rows themselves; None: nobody has asked yet."""
+        self._revision = revision
+        """Revision of the schema when it was opened; None: it was not looked at yet."""
 
     def as_login(self, token: str | None) -> "Database":
         """The same database for whoever has this token."""
         same = (self.url, self.wait_seconds, self.embedded, self.lease_seconds)
-        return Database(*same, token, self.job, loads=self._loads)
+        return Database(*same, token, self.job, loads=self._loads, revision=self._revision)
 
     def for_job(self, number: int) -> "Database":
         """The same database, worked on for a job, by nobody's login."""
         same = (self.url, self.wait_seconds, self.embedded, self.lease_seconds)
-        return Database(*same, job=number, loads=self._loads)
+        return Database(*same, job=number, loads=self._loads, revision=self._revision)
 
     @contextmanager
     def connect(self, *, patient: bool = True) -> Iterator[psycopg.Connection]:
@@ -125,12 +128,31 @@ class Database:
         with connection, errors_reported(connection):
             _refuse_too_old(connection.info.server_version)
             _refuse_other_encoding(connection)
-            connection.execute(f"{TEXTS_OF_VALUES}; {SILENT_CLIENT}")
+            self._begin(connection)
             if self.login is not None:
                 act_as(connection, self.login)
             self._see_shown_rows(connection)
             _widen(connection)
             yield connection
+
+    def opened_at(self, revision: str) -> None:
+        """Refuse each connection from here on that finds the schema at another revision."""
+        self._revision = revision
+
+    def _begin(self, connection: psycopg.Connection) -> None:
+        """Say how the session is to be, and look for the revision, which takes no more time so."""
+        said = [TEXTS_OF_VALUES, SILENT_CLIENT]
+        if self._revision is not None:
+            said.append(f"SELECT version_num FROM {SCHEMA}.{VERSION_TABLE}")
+        cursor = connection.execute("; ".join(said))
+        while cursor.nextset():
+            pass
+        if self._revision is not None and (found := cursor.fetchone()) != (self._revision,):
+            raise SchemaReplaced(
+                f"The schema {SCHEMA!r} is {f'at revision {found[0]}' if found else 'not there'} "
+                f"now, and was at {self._revision} when this program began. Stop it, and start it "
+                "again in the version that is installed. Nothing was changed."
+            )
 
     def _see_shown_rows(self, connection: psycopg.Connection) -> None:
         """Let a role that may not read staged rows find what of them is shown instead."""
@@ -258,6 +280,7 @@ def open_database(
         _refuse_incomplete(_columns(connection))
         with connection.transaction():
             ask(connection)
+    database.opened_at(revisions()[-1])
     return database
 
 

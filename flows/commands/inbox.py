@@ -49,7 +49,12 @@ def watch_command(
     Exit code with --once: 0: everything is applied; 1: something was put aside or failed, rows were
     rejected, or a batch is held; 3: another run looks at the inbox.
     """
-    from connectors.errors import DatabaseUnusable, DeliveryError, InboxHeldElsewhere
+    from connectors.errors import (
+        DatabaseUnusable,
+        DeliveryError,
+        InboxHeldElsewhere,
+        SchemaReplaced,
+    )
     from connectors.files.inbox import Inbox
     from connectors.files.profile import DEFAULT
     from connectors.files.profile_file import load_profile
@@ -68,6 +73,8 @@ def watch_command(
         while True:
             try:
                 lines = watch.look(settle)
+            except SchemaReplaced:
+                raise
             except (InboxHeldElsewhere, DatabaseUnusable, DeliveryError, OSError) as trouble:
                 if once or (isinstance(trouble, DeliveryError) and not was_there):
                     raise

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from connectors.errors import DatabaseUnusable, JobHeldElsewhere, ReconError
+from connectors.errors import DatabaseUnusable, JobHeldElsewhere, ReconError, SchemaReplaced
 from flows.commands.console import (
     COUNT,
     LISTED,
@@ -71,7 +71,7 @@ def jobs_command(
             try:
                 do_ordered(place.as_login(None))
             except DatabaseUnusable as trouble:
-                if once:
+                if once or isinstance(trouble, SchemaReplaced):
                     raise
                 say_next_look(trouble, every)
             if once:

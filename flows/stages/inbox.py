@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from connectors.errors import DeliveryError, EvidenceBroken, ReconError
+from connectors.errors import DeliveryError, EvidenceBroken, ReconError, SchemaReplaced
 from connectors.files.arrivals import Arrival, Wait
 from connectors.files.atomic import room_left
 from connectors.files.content import shown
@@ -179,6 +179,8 @@ class Watch:
         return InboxLine(waiting.names[0], became, *started)
 
     def _failed(self, name: str, error: OSError | ReconError) -> InboxLine:
+        if isinstance(error, SchemaReplaced):
+            raise error  # Nor would any later look of this program do better.
         told = str(error)
         if isinstance(error, OSError):
             place = Path(error.filename or self.inbox.folder)

@@ -3,8 +3,10 @@
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -18,7 +20,7 @@ from psycopg import sql
 
 from connectors.addresses import check_database_address
 from connectors.compare import table_side
-from connectors.errors import DatabaseUnusable, ReconError
+from connectors.errors import DatabaseUnusable, ReconError, SchemaReplaced
 from connectors.files.profile import DEFAULT
 from connectors.postgres import database
 from connectors.postgres.copy_out import copied
@@ -28,6 +30,7 @@ from connectors.postgres.migrations.revise import changed_keys
 from connectors.postgres.revisions import MIGRATIONS, revisions
 from connectors.sandbox import Sandbox, SandboxOptions
 from connectors.settings import Settings, read_settings
+from flows.commands import inbox, jobs
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from schemas.derived.json_text import canonical_json
@@ -36,6 +39,7 @@ from schemas.derived.sql_names import SCHEMA
 from schemas.field import Kind, Table
 from schemas.kinds import OFFSET
 from schemas.tables import EXTRACTS
+from tests.stages.payments import line, write
 
 SAMPLES = Path(__file__).parents[2] / "data_samples"
 
@@ -165,6 +169,54 @@ def test_a_schema_of_a_newer_version_is_refused(workspace: Workspace, rows: Any)
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(DatabaseUnusable, match="revision 9999, which this version does not know"):
         open_database(workspace.settings)
+
+
+STANDING: Mapping[str, tuple[ModuleType, Callable[[Path], int]]] = {
+    "watch": (inbox, lambda folder: inbox.watch_command(str(folder), settle=0)),
+    "jobs --watch": (jobs, lambda _: jobs.jobs_command(watch=True)),
+}
+
+
+@pytest.mark.parametrize("command", STANDING)
+def test_a_standing_command_ends_where_another_version_has_migrated(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """It would go on in a schema that it does not know, and look again and again."""
+    module, begin = STANDING[command]
+    monkeypatch.setenv("RECON_DATABASE_URL", str(workspace.settings.database_url))
+    monkeypatch.setenv("RECON_HOME", str(workspace.settings.home))
+    delivered = Path(write(tmp_path / "inbox" / "a.csv", line(1)))
+    looks: list[float] = []
+
+    def migrated(seconds: float) -> None:
+        looks.append(seconds)
+        assert len(looks) == 1, "it looked once more"
+        with workspace.database.connect() as connection:
+            connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        write(delivered, line(2))
+
+    monkeypatch.setattr(module, "time", SimpleNamespace(sleep=migrated))
+    with pytest.raises(SchemaReplaced, match=f"revision 9999 now, and was at {revisions()[-1]}"):
+        begin(delivered.parent)
+    with workspace.database.connect() as connection:
+        connection.execute("UPDATE alembic_version SET version_num = %s", [revisions()[-1]])
+    # What it had taken in its hands is there for the version that is installed.
+    assert inbox.watch_command(str(delivered.parent), settle=0, once=True) == 0
+    with workspace.database.connect() as connection:
+        row = connection.execute("SELECT count(*) FROM batch").fetchone()
+    assert row == (2 if command == "watch" else 1,)
+
+
+def test_who_opened_a_database_is_told_that_it_was_migrated_since(workspace: Workspace) -> None:
+    opened = open_database(workspace.settings)
+    for one in (opened, opened.as_login("nobody"), opened.for_job(1)):
+        with one.connect() as connection, connection.transaction(force_rollback=True):
+            connection.execute("SELECT count(*) FROM batch")
+    with workspace.database.connect() as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    for one in (opened, opened.as_login("nobody"), opened.for_job(1)):
+        with pytest.raises(SchemaReplaced, match="start it again"), one.connect():
+            pass
 
 
 def test_a_schema_that_somebody_else_migrates_meanwhile_lacks_nothing(workspace: Workspace) -> None:
