@@ -16,9 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from connectors.settings import Limits, ServiceSettings, read_settings
+from connectors.postgres.accounts import acting
+from connectors.postgres.database import open_database
+from connectors.settings import Limits, ServiceSettings, Settings, read_settings
 from connectors.witness.keys import make_key
 from flows.__main__ import COMMANDS, build_app, main
+from flows.stages.workspace import Workspace
+from tests.accounts.people import ANNA, add, logged_in
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -174,6 +178,35 @@ def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
         target = page.parent / path if path else page
         assert target.exists(), link
         assert not heading or target.suffix != ".md" or heading in headings(target), link
+
+
+def test_a_backup_of_the_embedded_database_is_restored_and_lets_nobody_in(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "upgrade.md").read_text()
+    of_page = re.findall(r"^ *(python -m .+tools \w+ .*|python -m .+ psql)$", page, re.MULTILINE)
+    dump, roles, restore, end_logins = of_page
+    home, other = Settings(tmp_path / "home"), Settings(tmp_path / "other")
+    place = Workspace(home, open_database(home))
+    add(place, ANNA)
+    token = logged_in(place, ANNA).database.login
+    in_shell(dump, tmp_path, home)
+    for command in (roles, restore):
+        in_shell(command, tmp_path, other)
+    assert who_acts(other, token) == "anna"
+    in_shell(end_logins, tmp_path, other)
+    assert who_acts(other, token) is None
+    in_shell("recon audit verify", tmp_path, other)
+
+
+def in_shell(command: str, folder: Path, settings: Settings) -> None:
+    tools = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    place = {"RECON_HOME": str(settings.home), "PATH": tools, "PYTHONPATH": str(ROOT)}
+    subprocess.run(command, shell=True, check=True, cwd=folder, env=place)
+
+
+def who_acts(settings: Settings, token: str | None) -> str | None:
+    with open_database(settings).as_login(token).connect() as connection:
+        person = acting(connection)
+    return person and person.name
 
 
 def test_a_backup_of_the_home_leaves_the_key_of_witnesses_out(tmp_path: Path) -> None:

