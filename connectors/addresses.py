@@ -50,7 +50,9 @@ def address_problem(url: str) -> str | None:
     if at and any(sign in user for sign in "@/?#[]"):
         return "a sign in its user or password has a meaning; write @ as %40, / as %2F, ? as %3F"
     try:
-        urlsplit(f"//{place}").port  # noqa: B018 (reading it is the test)
+        # A server and its standbys are named in one address.
+        for one in re.split("[/?#]", place, maxsplit=1)[0].split(","):
+            urlsplit(f"//{one}").port  # noqa: B018 (reading it is the test)
     except ValueError:
         return "its host or port is none; write HOST:PORT, the port a number"
     return None

@@ -3,6 +3,7 @@
 from typing import Any
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
 from connectors.postgres.addresses import CONNECT_SECONDS
 
@@ -39,11 +40,13 @@ class Session(psycopg.Connection):
 
 
 def open_session(url: str, options: str, *, autocommit: bool = True) -> Session:
-    """A session with these options of the server beside those that all have."""
+    """A session with these options of the server beside those of the address and of all."""
+    # Of an option that is given twice the last one counts.
+    given = conninfo_to_dict(url).get("options") or ""
     return Session.connect(
         url,
         autocommit=autocommit,
         connect_timeout=CONNECT_SECONDS,
-        options=f"{TRANSACTIONS} {options}",
+        options=f"{given} {TRANSACTIONS} {options}",
         **SILENT_PEER,
     )

@@ -20,7 +20,7 @@ from psycopg import sql
 
 from connectors.addresses import check_database_address
 from connectors.compare import table_side
-from connectors.errors import DatabaseUnusable, ReconError, SchemaReplaced
+from connectors.errors import DatabaseUnusable, ReconError, SchemaReplaced, SettingsError
 from connectors.files.profile import DEFAULT
 from connectors.postgres import database
 from connectors.postgres.copy_out import copied
@@ -316,6 +316,23 @@ ADDRESSES = {
     "postgresql://recon:cret-pw@localhost:-1/x": "HOST:PORT",
     "postgresql+nothing": "does not name a PostgreSQL",
 }
+
+
+@pytest.mark.parametrize(
+    "hosts", ["h1:5432,h2:5433", "h1,h2:5433", "[::1]:5432,h2", "h1:5432,[::1]:5433"]
+)
+def test_an_address_may_name_a_server_and_its_standbys(hosts: str) -> None:
+    of_all = f"postgresql://u:p@{hosts}/recon?target_session_attrs=primary"
+    assert read_settings({"RECON_DATABASE_URL": of_all}).database_url == of_all
+    with pytest.raises(SettingsError, match="HOST:PORT"):
+        read_settings({"RECON_DATABASE_URL": of_all.replace("/recon", ",h3:x/recon")})
+
+
+def test_options_of_an_address_count_beside_ours(database_url: str) -> None:
+    given = "&options=-c%20lock_timeout%3D1234ms%20-c%20statement_timeout%3D1ms"
+    with Database(libpq_address(database_url + given), 1).connect() as connection:
+        asked = "SELECT current_setting('lock_timeout'), current_setting('statement_timeout')"
+        assert connection.execute(asked).fetchone() == ("1234ms", "15min")
 
 
 @pytest.mark.parametrize("way", ["database", "sandbox", "compare"])
