@@ -15,11 +15,13 @@ from psycopg.rows import class_row
 
 from connectors.errors import ReconciliationUnknown, ScopeHeldElsewhere
 from connectors.postgres.heartbeat import Taken, end_if_idle, holder_text, renewed, take
-from connectors.postgres.trail import detail_text, write_trail
+from connectors.postgres.trail import detail_text, said_by, write_trail
 from connectors.process import whoami
 from schemas.counting import quantity
 from schemas.guards.leases import Held
 
+MANIFEST_NOTED = "manifest_sha256"
+"""What the event of a run keeps of its manifest."""
 DECISION_SECONDS = 60
 """How long a decision waits for another one; each takes moments."""
 
@@ -173,6 +175,16 @@ def maker_of(connection: psycopg.Connection, run: Reconciliation) -> tuple[str, 
         "SELECT by, person FROM event WHERE id = %s", [run.event_id]
     ).fetchone()
     return (str(row[0]), row[1]) if row else ("", None)
+
+
+def manifest_noted(connection: psycopg.Connection, run: Reconciliation) -> str | None:
+    """The SHA-256 of a run's manifest, as its event says it.
+
+    None: of a run of an earlier version, or for an account that does not see the event.
+    """
+    row = connection.execute("SELECT detail FROM event WHERE id = %s", [run.event_id]).fetchone()
+    noted = said_by(row[0]).get(MANIFEST_NOTED) if row else None
+    return None if noted is None else str(noted)
 
 
 def latest_run(connection: psycopg.Connection, scope: str) -> Reconciliation | None:

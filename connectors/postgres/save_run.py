@@ -10,7 +10,13 @@ from psycopg import sql
 from connectors.postgres.binary_copy import pieces
 from connectors.postgres.break_digests import breaks_hash
 from connectors.postgres.database import COPY_BYTES
-from connectors.postgres.reconciliations import Reconciliation, find_run, latest_run, scope_hash
+from connectors.postgres.reconciliations import (
+    MANIFEST_NOTED,
+    Reconciliation,
+    find_run,
+    latest_run,
+    scope_hash,
+)
 from connectors.postgres.staging import copy_text
 from connectors.postgres.trail import detail_text, write_trail
 from connectors.process import whoami
@@ -38,12 +44,13 @@ def save_run(
     reason: str = "",
     rules_text: str | None = None,
     version: str | None = None,
+    manifest_hash: str | None = None,
 ) -> Reconciliation:
     """Save a run with its breaks in one transaction; the caller holds the scope.
 
     `reason` is that of a restatement, `signed_through` the event up to which page one knows what is
-    signed. `breaks` are frames with the columns of the ledger's break
-    states, without the run's number.
+    signed, `manifest_hash` the SHA-256 of its manifest. `breaks` are frames with the columns of the
+    ledger's break states, without the run's number.
     """
     facts = {
         "id": number,
@@ -64,7 +71,8 @@ def save_run(
         hashed = breaks_hash(connection, number, DRAFTED_BREAKS)
         told = facts | {"version": version, "breaks": saved, "breaks_hash": hashed}
         told |= {"signed_through": signed_through}
-        detail = detail_text(told | ({"restates": reason} if reason else {}))
+        noted = {"restates": reason, MANIFEST_NOTED: manifest_hash}
+        detail = detail_text(told | {name: one for name, one in noted.items() if one})
         values = facts | {"scope": scope, "rules_text": rules_text, "version": version}
         connection.execute("SELECT draft('reconciliation')")
         connection.execute(

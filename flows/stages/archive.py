@@ -89,7 +89,7 @@ def verify_archive(workspace: Workspace) -> VerifiedArchive:
         for run in list_runs(connection):
             reports += 1
             try:
-                check_files(workspace, run)
+                check_files(workspace, connection, run)
             except SignatureRefused as refused:
                 mismatches.append(Mismatch(f"reports/{run.folder}", str(refused)))
         noted = [one for one in noted_reports(connection) if not one.removed]

@@ -1,6 +1,5 @@
 """Small reconciliations for the stories: breaks said by hand, a folder with files, a saved run."""
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
@@ -21,7 +20,7 @@ from connectors.postgres.reconciliations import (
 from connectors.postgres.save_run import save_run
 from connectors.postgres.trail import last_event
 from flows.stages.reconcile.breaks import breaks_left
-from flows.stages.reconcile.report_files import MANIFEST
+from flows.stages.reconcile.report_files import MANIFEST, sha256_of
 from flows.stages.reconcile.rules import TOTALS
 from flows.stages.reconcile.sign import RECORDS
 from flows.stages.workspace import Workspace
@@ -104,30 +103,38 @@ def reconcile(
         carried = with_counts(carry(breaks, before, decisions, changed, as_of))
         number = next_number(connection)
         folder = workspace.settings.reports / f"reconciliation-{number}"
-        whole = _write(folder, carried, records or {}, page or f"{carried.height} breaks")
+        hashes = _write(folder, carried, records or {}, page or f"{carried.height} breaks")
+        whole = report_hash(hashes)
         left = carried.filter(is_open()).height
         accepted = "ACCEPTED" in carried["state"]
         sound = "RECONCILED_WITH_ACCEPTED" if accepted else "RECONCILED"
+        verdict = verdict or ("NOT_RECONCILED" if left else sound)
+        chained = chain_hash(previous.chain_hash if previous else None, whole)
+        manifest = {"reconciliation": number, "written_at": "2026-01-31T10:00:00+00:00",
+                    "as_of": as_of.isoformat(), "verdict": verdict, "sha256": hashes,
+                    "report_hash": whole, "chain_hash": chained}  # fmt: skip
+        (folder / MANIFEST).write_text(json.dumps(manifest))
         return save_run(
             connection,
             number=number,
             scope=scope,
             as_of=as_of,
             rules_hash=rules,
-            verdict=verdict or ("NOT_RECONCILED" if left else sound),
+            verdict=verdict,
             report_hash=whole,
-            chain_hash=chain_hash(previous.chain_hash if previous else None, whole),
+            chain_hash=chained,
             previous=previous,
             decided_through=max([through, *decisions["id"]]),
             folder=folder.name,
             breaks=[to_saved(carried)],
             signed_through=last_event(connection),
+            manifest_hash=sha256_of(folder / MANIFEST),
         )
 
 
 def _write(
     folder: Path, carried: pl.DataFrame, records: Mapping[str, pl.DataFrame], page: str
-) -> str:
+) -> dict[str, str]:
     folder.mkdir(parents=True)
     carried.write_parquet(folder / "breaks.parquet")
     (folder / "report.html").write_text(page)
@@ -135,9 +142,7 @@ def _write(
     totals = NOTHING_CHANGED | {"roll_forward": closed}
     (folder / TOTALS).write_text(json.dumps(totals, default=str))
     pack_records(records).write_parquet(folder / RECORDS)
-    hashes = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
-    (folder / MANIFEST).write_text(json.dumps({"sha256": hashes}))
-    return report_hash(hashes)
+    return {path.name: sha256_of(path) for path in folder.iterdir()}
 
 
 def tamper(workspace: Workspace, table: str, statement: str) -> None:

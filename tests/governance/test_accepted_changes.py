@@ -537,7 +537,9 @@ def _as_written(place: Workspace, done: Reconciled, totals: str) -> None:
     manifest = json.loads((folder / "manifest.json").read_text())
     (folder / "totals.json").write_text(totals)
     manifest["sha256"]["totals.json"] = hashlib.sha256(totals.encode()).hexdigest()
+    whole = manifest["report_hash"] = report_hash(manifest["sha256"])
     (folder / "manifest.json").write_text(json.dumps(manifest))
-    whole = report_hash(manifest["sha256"])
+    noted = "UPDATE event SET detail = (detail::jsonb - 'manifest_sha256')::text"
+    tamper(place, "event", f"{noted} WHERE id = {done.run.event_id}")
     statement = f"UPDATE reconciliation SET report_hash = '{whole}' WHERE id = {done.run.id}"
     tamper(place, "reconciliation", statement)

@@ -1,5 +1,6 @@
 """Sign-off: two people, the files as they were written, and no open break left unaccepted."""
 
+import json
 import re
 import shutil
 import threading
@@ -237,6 +238,25 @@ def manifest_too(folder: Path) -> None:
     (folder / MANIFEST).write_text((folder / MANIFEST).read_text().replace(old, new))
 
 
+def says(name: str, told: object) -> Callable[[Path], None]:
+    """What the manifest says beside its files is another than it was."""
+
+    def say(folder: Path) -> None:
+        said = json.loads((folder / MANIFEST).read_text())
+        assert said[name] != told
+        (folder / MANIFEST).write_text(json.dumps(said | {name: told}))
+
+    return say
+
+
+def slipped_in(name: str) -> Callable[[Path], None]:
+    def slip(folder: Path) -> None:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("0 breaks")
+
+    return slip
+
+
 def unlisted(folder: Path) -> None:
     (folder / MANIFEST).write_text('{"sha256": {}}')
 
@@ -253,6 +273,16 @@ def unlisted(folder: Path) -> None:
         (lambda folder: (folder / RECORDS).unlink(), "changed since: records.parquet"),
         (lambda folder: (folder / MANIFEST).unlink(), "no manifest.json that can be read"),
         (lambda folder: (folder / MANIFEST).write_text("[]"), "no manifest.json that can be read"),
+        *(
+            (says(name, told), rf"manifest\.json in .* is changed since: {name}\. Find")
+            for name, told in (
+                *(("reconciliation", 9), ("as_of", "2026-02-28"), ("verdict", "INCOMPLETE")),
+                *(("report_hash", "0" * 64), ("chain_hash", "f" * 64)),
+            )
+        ),
+        (says("written_at", "2026-01-01T10:00:00+00:00"), "its text, such as when it was written"),
+        (slipped_in("report-final.html"), r"has files that are not of it: report-final\.html"),
+        (slipped_in("corrections/payment.csv"), r"not of it: corrections/payment\.csv"),
         (shutil.rmtree, "no manifest.json that can be read"),
     ],
 )
@@ -266,6 +296,20 @@ def test_a_file_that_changed_after_writing_is_not_signed(
         approve(workspace, None, by="bo", comment="")
     assert refused.value.exit_code == 2
     assert rows("SELECT role FROM signature") == [("prepared",)]
+
+
+def test_only_what_was_written_stands_in_the_folder_of_a_report(workspace: Workspace) -> None:
+    run = reconcile(workspace, found())
+    folder = workspace.settings.reports / run.folder
+    for name in (".~lock.report.xlsx#", "~$report.xlsx"):  # As long as somebody has it open.
+        (folder / name).write_text("ann")
+    prepare(workspace, None, by="ann", comment="")
+    slipped_in("notes.txt")(folder)
+    with pytest.raises(SignatureRefused, match=r"not of it: notes\.txt"):
+        approve(workspace, None, by="bo", comment="")
+    says("as_of", "2026-02-28")(folder)
+    with pytest.raises(SignatureRefused, match=r"changed since: as_of"):
+        approve(workspace, None, by="bo", comment="")
 
 
 def payments(*numbers: int) -> pl.DataFrame:
@@ -290,6 +334,9 @@ def test_the_records_of_the_last_approved_run_are_read_back(workspace: Workspace
     signed = signed_of(workspace, SCOPE)
     assert signed["payment"].equals(payments(1, 2))
     assert signed["currency_rate"].height == 0
+    # A file that somebody put there is in nobody's way here.
+    slipped_in("notes.txt")(workspace.settings.reports / "reconciliation-1")
+    assert signed_of(workspace, SCOPE)["payment"].height == 2
     approve(workspace, later.id, by="bo", comment="")
     assert signed_of(workspace, SCOPE)["payment"].equals(payments(3))
     assert signed_of(workspace, "another") == {}

@@ -86,7 +86,7 @@ def _facts(visit: Visit, connection: psycopg.Connection, run: Reconciliation) ->
     last = latest_run(connection, run.scope)
     review = kept.review(visit.place, connection, run)
     changes = kept.changes(visit.place, connection, run)
-    files, altered = _files(visit, run)
+    files, altered = _files(visit, connection, run)
     interested = kept.why_interested(connection, run, person.name) if person else None
     breaks = kept.breaks(visit.place, connection, run)
     unopened = not_opened(visit.place, connection, run, person.name, breaks) if person else None
@@ -112,14 +112,14 @@ def _facts(visit: Visit, connection: psycopg.Connection, run: Reconciliation) ->
 
 
 def _files(
-    visit: Visit, run: Reconciliation
+    visit: Visit, connection: psycopg.Connection, run: Reconciliation
 ) -> tuple[list[tuple[str, str, int, bool]], str | None]:
     """Name, hash and bytes of each file that is signed, and whether the visitor may open it.
 
     And what is wrong with them, or None.
     """
     try:
-        folder = check_files(visit.place, run)
+        folder = check_files(visit.place, connection, run)
         listed = sorted(listed_files(folder, run).items())
     except SignatureRefused as refused:
         return [], str(refused)

@@ -101,7 +101,7 @@ def _mail(workspace: Workspace, connection: psycopg.Connection, number: int) -> 
                 break
             account, address = claimed
             settings = settings or _server()
-            folder = folder or check_files(workspace, run)
+            folder = folder or check_files(workspace, connection, run)
             try:
                 _send(settings, run, folder, account, address)
             except MailUnusable as error:

@@ -2,38 +2,61 @@
 
 import hashlib
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+import psycopg
+
 from connectors.errors import SignatureRefused
-from connectors.postgres.reconciliations import Reconciliation
+from connectors.postgres.reconciliations import Reconciliation, manifest_noted
+from flows.report.spelling import visible
+from flows.stages.reconcile.kept_signatures import SIGNATURES
 from flows.stages.workspace import Workspace
 from schemas.guards.trail_rules import report_hash
 
 MANIFEST = "manifest.json"
 TEXT = "report.txt"
 BLOCK = 1024 * 1024
+PASSING = (".", "~$")
+"""How names of files begin that are gone when nobody writes or opens one."""
 ANOTHER = (
     "Bring the folder back as it was written, or reconcile again for a report that can be signed."
 )
 
 
-def check_files(workspace: Workspace, run: Reconciliation, way_out: str = ANOTHER) -> Path:
-    """The folder of a run, its files proven to be those it was saved with."""
+def check_files(
+    workspace: Workspace,
+    connection: psycopg.Connection,
+    run: Reconciliation,
+    way_out: str = ANOTHER,
+    *,
+    alone: bool = True,
+) -> Path:
+    """The folder of a run, its files proven to be those it was saved with.
+
+    So is what its manifest says of the run. With `alone`, that no other file is there, which a
+    reader would take for one of the report.
+    """
     folder = workspace.settings.reports / run.folder
-    hashes = {name: sha256_of(folder / name) for name in sorted(listed_files(folder, run, way_out))}
-    if report_hash(hashes) == run.report_hash:
-        return folder
-    changed = [
-        name for name, told in listed_files(folder, run, way_out).items() if hashes[name] != told
-    ]
-    what = (
-        f"changed since: {', '.join(sorted(changed))}" if changed else f"not those {MANIFEST} had"
-    )
-    raise SignatureRefused(
-        f"The report of reconciliation {run.id} is not what was written: its files in {folder} are "
-        f"{what}. Find out who changed them. {way_out}"
-    )
+    listed = listed_files(folder, run, way_out)
+    hashes = {name: sha256_of(folder / name) for name in sorted(listed)}
+    if report_hash(hashes) != run.report_hash:
+        changed = [name for name, told in listed.items() if hashes[name] != told]
+        what = (
+            f"changed since: {', '.join(sorted(changed))}"
+            if changed
+            else f"not those {MANIFEST} had"
+        )
+        raise _not_as_written(run, f"its files in {folder} are {what}", way_out)
+    if other := _said_otherwise(connection, run, folder):
+        raise _not_as_written(run, f"{MANIFEST} in {folder} is changed since: {other}", way_out)
+    strange = ", ".join(_strange(folder, {*listed, MANIFEST, SIGNATURES})) if alone else ""
+    if strange:
+        raise _not_as_written(
+            run, f"{folder} has files that are not of it: {visible(strange)}", "Take them out."
+        )
+    return folder
 
 
 def listed_files(folder: Path, run: Reconciliation, way_out: str = ANOTHER) -> dict[str, str]:
@@ -45,6 +68,45 @@ def listed_files(folder: Path, run: Reconciliation, way_out: str = ANOTHER) -> d
         raise SignatureRefused(
             f"Reconciliation {run.id} has no {MANIFEST} that can be read in {folder}. {way_out}"
         ) from None
+
+
+def manifest_facts(run: Reconciliation) -> dict[str, object]:
+    """What the manifest of a run says beside its files, and the ledger as well."""
+    return {
+        "reconciliation": run.id,
+        "as_of": run.as_of.isoformat(),
+        "verdict": run.verdict,
+        "report_hash": run.report_hash,
+        "chain_hash": run.chain_hash,
+    }
+
+
+def _said_otherwise(connection: psycopg.Connection, run: Reconciliation, folder: Path) -> str:
+    """What the manifest of a run says otherwise than the ledger and the audit trail."""
+    said: Any = json.loads((folder / MANIFEST).read_bytes())
+    other = [name for name, told in manifest_facts(run).items() if said.get(name) != told]
+    noted = manifest_noted(connection, run)
+    if not other and noted not in (None, sha256_of(folder / MANIFEST)):
+        return "its text, such as when it was written"
+    return ", ".join(other)
+
+
+def _strange(folder: Path, known: Collection[str]) -> list[str]:
+    """Files in a folder beside those; but drafts, and what marks a file that somebody has open."""
+    there = (
+        path
+        for path in folder.rglob("*")
+        if (path.is_symlink() or not path.is_dir()) and not path.name.startswith(PASSING)
+    )
+    names = (path.relative_to(folder).as_posix() for path in there)
+    return sorted(name for name in names if name not in known)
+
+
+def _not_as_written(run: Reconciliation, what: str, way_out: str) -> SignatureRefused:
+    return SignatureRefused(
+        f"The report of reconciliation {run.id} is not what was written: {what}. "
+        f"Find out who did that. {way_out}"
+    )
 
 
 def sha256_of(path: Path) -> str:

@@ -285,6 +285,7 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
             reason=restates,
             rules_text=rules_text(asked.rules),
             version=report.cover.version,
+            manifest_hash=written.manifest_hash,
         )
         reach("reconciled")
         _follow(workspace, connection, run)

@@ -35,7 +35,7 @@ def shown(workspace: Workspace, number: int | None) -> Shown:
     """A reconciliation from its files, proven to be those it was saved with."""
     with workspace.database.connect() as connection:
         run = find_run(connection, number)
-    folder = check_files(workspace, run)
+        folder = check_files(workspace, connection, run)
     told = (folder / TEXT).read_text(encoding="utf-8")
     return Shown(run, folder, f"{told}\n{where_told(run, folder)}")
 

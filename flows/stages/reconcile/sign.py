@@ -115,7 +115,8 @@ def signed_sources(
     run = last_approved(connection, scope_hash(scope), until)
     if run is None:
         return {}
-    folder = check_files(workspace, run, HELD_AGAINST)
+    # A file that somebody put beside them is in nobody's way: only the records are read.
+    folder = check_files(workspace, connection, run, HELD_AGAINST, alone=False)
     if RECORDS not in listed_files(folder, run):
         raise SignatureRefused(
             f"Reconciliation {run.id} was signed without {RECORDS}, so nothing can be held "
@@ -191,7 +192,7 @@ def _sign(
         person = who(connection, said)
         run = _only_scope(connection) if number is None else find_run(connection, number)
         # Hashing large files may take longer than a scope is kept for a process that says nothing.
-        check_files(workspace, run)
+        check_files(workspace, connection, run)
         with keep_scope(connection, run):
             signatures = signatures_of(connection, run.id)
             if role in signatures:

@@ -4,6 +4,7 @@ Everything is written before the first file appears under its name; the manifest
 alone holds the run's number and time, so equal truths give equal files.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -48,6 +49,7 @@ class Written:
     folder: Path
     report_hash: str
     chain_hash: str
+    manifest_hash: str
     files: tuple[str, ...]
 
 
@@ -86,8 +88,10 @@ def write_reconciliation(
         "previous_chain_hash": previous.chain_hash if previous else None,
         "chain_hash": chained,
     }
-    write_file(path / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
-    return Written(path, told, chained, (*sorted(hashes), MANIFEST))
+    content = (json.dumps(manifest, indent=1) + "\n").encode()
+    write_file(path / MANIFEST, content)
+    noted = hashlib.sha256(content).hexdigest()
+    return Written(path, told, chained, noted, (*sorted(hashes), MANIFEST))
 
 
 def rendered(report: ReconciliationReport) -> Mapping[str, Write]:

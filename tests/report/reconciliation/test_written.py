@@ -113,7 +113,8 @@ def test_nothing_but_the_manifest_knows_the_run_and_its_time(
 def test_files_that_were_written_are_those_that_are_checked(
     workspace: Workspace, first: Reconciled
 ) -> None:
-    assert check_files(workspace, first.run) == first.written.folder
+    with workspace.database.connect() as connection:
+        assert check_files(workspace, connection, first.run) == first.written.folder
 
 
 @pytest.mark.long
