@@ -110,13 +110,20 @@ def describe(parts: Iterable[ChartPart]) -> str:
     return f"{counts}; {total} in all" if parts else "no rows"
 
 
-def lengths(counts: Sequence[int]) -> list[int]:
-    """Whole units that add up to `LENGTH`: in proportion, none under `LEAST`."""
+def lengths(counts: Sequence[int], whole: int | None = None) -> list[int]:
+    """Whole units of a bar of `LENGTH` for `whole`, in proportion, none under `LEAST`.
+
+    Without a whole they are all of it.
+    """
     total = sum(counts)
+    whole = total if whole is None else whole
     if not total:
         return [0] * len(counts)
-    shares = [max(LEAST, count * LENGTH // total) if count else 0 for count in counts]
-    shares[shares.index(max(shares))] += LENGTH - sum(shares)
+    shares = [max(LEAST, count * LENGTH // whole) if count else 0 for count in counts]
+    # Parts that were made long enough to be seen take their room from the longest.
+    longest = shares.index(max(shares))
+    shares[longest] += max(LEAST, total * LENGTH // whole) - sum(shares)
+    shares[longest] = max(LEAST, shares[longest])
     return shares
 
 

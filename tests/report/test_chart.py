@@ -1,6 +1,9 @@
+import re
+
 import pytest
 
 from flows.report.chart import COLOURS, LEAST, LENGTH, ChartPart, describe, lengths, stacked_bar
+from flows.report.reconciled.chart import AGES, stacked
 from flows.steps.batch_report import STATES
 
 
@@ -22,6 +25,18 @@ def test_parts_fill_the_bar_and_the_smallest_is_seen(
 ) -> None:
     assert lengths(counts) == expected
     assert sum(expected) in (0, LENGTH)
+
+
+@pytest.mark.parametrize(
+    ("counts", "whole", "expected"),
+    [([1], 10**4, [LEAST]), ([1, 1], 10**6, [LEAST] * 2), ([1, 1], 4, [250, 250]), ([0], 0, [0])],
+)
+def test_a_part_of_a_bar_is_seen_too(counts: list[int], whole: int, expected: list[int]) -> None:
+    assert lengths(counts, whole) == expected
+    bar = stacked(counts, AGES[: len(counts)], whole)
+    assert re.findall(r'<rect x="[0-9]+" width="([0-9]+)"', bar) == [
+        str(length) for length in expected if length
+    ]
 
 
 def test_every_end_state_has_its_own_colour() -> None:

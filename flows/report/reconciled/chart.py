@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from flows.report.chart import LEAST, LENGTH, lengths
 from flows.report.spelling import digits
 from flows.steps.breaks.ageing import BUCKETS, bucket
 from flows.steps.reconcile.reported_breaks import Breaks
@@ -14,11 +15,6 @@ from flows.steps.reconcile.roll_forward import RollForward
 from flows.steps.reconcile.totals import Proof
 from schemas.breaks import Status
 from schemas.life import OPEN
-
-LENGTH = 1000
-"""Units of a whole bar."""
-LEAST = 4
-"""Units of a part that is not zero, so that it is seen."""
 
 AGES = ("#cfe0ec", "#a9c8dc", "#7fabc8", "#5488ad", "#33678f", "#1f4a6e", "#122f49")
 """Young to old, apart in lightness."""
@@ -74,15 +70,10 @@ def swatch(colour: str) -> Markup:
 
 def stacked(counts: Sequence[int], colours: Sequence[str], whole: int) -> Markup:
     """Counts behind each other on a bar whose length is `whole`."""
-    room = LENGTH * sum(counts) // whole if whole else 0
-    lengths = [max(LEAST, count * LENGTH // whole) if count else 0 for count in counts]
-    # Parts that were made long enough to be seen take their room from the longest.
-    if lengths:
-        lengths[lengths.index(max(lengths))] += max(room, LEAST * bool(room)) - sum(lengths)
     pieces, start = [], 0
-    for length, colour in zip(lengths, colours, strict=True):
-        pieces.append(Piece(start, max(0, length), colour))
-        start += max(0, length)
+    for length, colour in zip(lengths(counts, whole), colours, strict=True):
+        pieces.append(Piece(start, length, colour))
+        start += length
     return svg(pieces)
 
 
