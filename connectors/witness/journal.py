@@ -30,9 +30,14 @@ class Journal:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep other processes from making or giving witnesses of this home meanwhile."""
+        """Keep other processes from making or giving witnesses of this home meanwhile.
+
+        A last line that a crash cut off is gone then: it was given to nobody before it was whole.
+        """
         private_folder(self._folder)
         with file_alone(self._folder / ".lock", WAIT_SECONDS, "Giving witnesses"):
+            if self._path.exists():
+                FilePlace(self._path).mend()
             yield
 
     def lines(self) -> list[WitnessLine]:
@@ -45,7 +50,10 @@ class Journal:
         for number, line in enumerate(self.lines()[after:], after + 1):
             one = read_witness(line.text)
             if one is None or one.number != number:
-                raise WitnessPlaceFailed(f"{self._path}, {line.name}: is not witness {number}")
+                raise WitnessPlaceFailed(
+                    f"{self._path}, {line.name}: is not witness {number}. Keep {self._folder} "
+                    "under another name: the next witness goes on from what a place has"
+                )
             found.append(one)
         return found
 
@@ -54,13 +62,13 @@ class Journal:
         made = self.witnesses(max(0, len(self.lines()) - 1))
         return made[-1] if made else None
 
+    def lost(self) -> int:
+        """How many were given away, where none of them is here any more; else 0."""
+        return 0 if self.lines() else max(self._counts().values(), default=0)
+
     def add(self, witness: Witness) -> None:
         """Keep a witness before it is given to anybody."""
         FilePlace(self._path).give(witness, begun=witness.number > 1)
-
-    def given(self, address: str) -> int:
-        """How many witnesses a place was given."""
-        return self._counts().get(_name(address), 0)
 
     def give(self, addresses: Sequence[str]) -> dict[str, str]:
         """Give each place what it lacks; of places that have not all of it, why."""
@@ -70,18 +78,22 @@ class Journal:
         for address in addresses:
             place = place_at(address)
             try:
-                left = self._give_one(place, address)
+                left = self._give_one(place, address, number)
             except WitnessPlaceFailed as error:
                 left = str(error)
             if left:
-                failed[place.name] = f"{left}; {number - self.given(address)} wait for it"
+                waiting = max(0, number - self._counts().get(_name(address), 0))
+                failed[place.name] = f"{left}; {waiting} wait for it"
         return failed
 
-    def _give_one(self, place: WitnessPlace, address: str) -> str:
+    def _give_one(self, place: WitnessPlace, address: str, last: int) -> str:
         end = time.monotonic() + ROUND_SECONDS
-        counted = self.given(address) or _there(place, self.witnesses())
-        if counted > self.given(address):
-            self._count(address, counted)
+        counted = self._counts().get(_name(address), 0)
+        if not 0 < counted <= last:
+            # Another home gave there, or the count is not of these witnesses: the place knows.
+            told, counted = counted, _there(place, self.witnesses(), begun=counted > 0)
+            if counted != told:
+                self._count(address, counted)
         for one in self.witnesses(counted):
             if time.monotonic() > end:
                 return f"{place.name} is slow"
@@ -98,18 +110,23 @@ class Journal:
             told = json.loads(self._given.read_bytes())
         except FileNotFoundError:
             return {}
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError):
+            told = None
+        if not isinstance(told, dict) or any(type(count) is not int for count in told.values()):
             raise WitnessPlaceFailed(
-                f"{self._given} cannot be read. Remove it: all places are given everything again"
-            ) from error
-        return {str(name): int(count) for name, count in told.items()}
+                f"{self._given} cannot be read. Remove it: all places are given what they lack, "
+                "and webhooks everything again"
+            )
+        return told
 
 
-def _there(place: WitnessPlace, made: Sequence[Witness]) -> int:
-    """How many witnesses a place has that this home never counted: another home gave them."""
+def _there(place: WitnessPlace, made: Sequence[Witness], *, begun: bool) -> int:
+    """How many of these witnesses a place has; one that was `begun` has to be readable."""
     try:
         lines = place.read() or []
     except WitnessPlaceFailed:
+        if begun:
+            raise
         return 0  # There is nothing yet, or giving says what is wrong.
     number = 0
     for line, one in zip(lines, made, strict=False):

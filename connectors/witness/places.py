@@ -1,29 +1,37 @@
 """Where witnesses are given to: a file, an object store, a webhook; out of the database's reach.
 
 Giving a witness twice leaves it there once, so that one whose receipt was lost can be given again;
-only a webhook may see it twice.
+only a webhook may see it twice. A place that can be read takes no second witness of one number.
 """
 
 import errno
 import fcntl
 import os
+import stat
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
+from io import FileIO
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from connectors.errors import WitnessPlaceFailed
 from connectors.files.atomic import PRIVATE_FILE
 from connectors.files.stores import package_needed
-from schemas.guards.witness import Witness, WitnessLine
+from schemas.guards.witness import Witness, WitnessLine, read_witness
 
 POST_SECONDS = 5.0
 """Of one witness at a webhook: whoever decides waits for it."""
 STORE_SECONDS = 15.0
+"""Of one question to an object store."""
+LOOK_SECONDS = 5.0
+"""Of the question before a witness is made whether a store has others."""
 LINE_BYTES = 4096
 """More than any witness has."""
+
+Done = TypeVar("Done")
 
 
 class WitnessPlace(Protocol):
@@ -38,6 +46,10 @@ class WitnessPlace(Protocol):
 
     def read(self) -> list[WitnessLine] | None:
         """All that is there, in order; None: the place cannot be read by its nature."""
+        ...
+
+    def beyond(self, number: int) -> bool:
+        """Whether a witness behind this number may be there; quick, however many there are."""
         ...
 
 
@@ -62,26 +74,36 @@ def _failures(name: str, what: str) -> Iterator[None]:
         raise WitnessPlaceFailed(f"{name} cannot be {what}: {why}") from None
 
 
-def _within(seconds: float, work: Callable[[], None]) -> None:
+def _within(seconds: float, work: Callable[[], Done]) -> Done:
     """Do this in a thread that is left behind when it takes longer; done late, it does no harm.
 
     The timeouts of a library are for each of its reads and attempts, and so is none for all.
     """
+    done: list[Done] = []
     failed: list[Exception] = []
 
     def run() -> None:
         try:
-            work()
+            done.append(work())
         except Exception as error:  # noqa: BLE001 -- it is raised again below.
             failed.append(error)
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     thread.join(seconds)
-    if thread.is_alive():
-        raise TimeoutError(errno.ETIMEDOUT, f"no answer within {seconds:g} s")
     if failed:
         raise failed[0]
+    if not done:
+        raise TimeoutError(errno.ETIMEDOUT, f"no answer within {seconds:g} s")
+    return done[0]
+
+
+def _another(name: str, number: int) -> WitnessPlaceFailed:
+    return WitnessPlaceFailed(
+        f"{name} has another witness {number}: another RECON_HOME gives there, or this one went on "
+        "from a backup. Keep RECON_HOME/witness under another name, and the next witness goes on "
+        "from what the place has; or name another place for this home"
+    )
 
 
 class FilePlace:
@@ -94,20 +116,24 @@ class FilePlace:
         self._path, self.name = path, str(path)
 
     def give(self, witness: Witness, *, begun: bool) -> None:
-        """Append the line and flush it to disk."""
+        """Append the line and flush it to disk; one that is there is left as it is."""
         if begun and not self._path.exists():
             raise WitnessPlaceFailed(f"{self.name} is gone, and witnesses were given there")
-        with _failures(self.name, "written"):
-            flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-            with os.fdopen(os.open(self._path, flags, PRIVATE_FILE), "r+b", buffering=0) as file:
-                fcntl.flock(file, fcntl.LOCK_EX)
-                size = file.seek(0, os.SEEK_END)
-                file.seek(max(0, size - LINE_BYTES))
-                tail = file.read()
-                line = witness.line.encode() + b"\n"
-                if not tail.endswith(line):
-                    file.write(_rest(tail, line))
-                os.fsync(file.fileno())
+        with (
+            _failures(self.name, "written"),
+            self._opened(os.O_RDWR | os.O_APPEND | os.O_CREAT) as file,
+        ):
+            fcntl.flock(file, fcntl.LOCK_EX)
+            tail = _tail(file)
+            rest = _rest(tail, witness.line.encode() + b"\n")
+            if any(one.number >= witness.number for one in _witnesses(tail)):
+                there = {line.text for line in self.read()}
+                if witness.line in there:
+                    rest = b"" if tail.endswith(b"\n") else b"\n"
+                elif any(_number(line) == witness.number for line in there):
+                    raise _another(self.name, witness.number)
+            _append(file, rest)
+            os.fsync(file.fileno())
             folder = os.open(self._path.parent, os.O_RDONLY)
             try:
                 os.fsync(folder)
@@ -116,14 +142,81 @@ class FilePlace:
 
     def read(self) -> list[WitnessLine]:
         """Its lines; no file is a fault that whoever reads has to tell."""
-        with _failures(self.name, "read"):
-            text = self._path.read_bytes().decode(errors="replace")
+        with _failures(self.name, "read"), self._opened(os.O_RDONLY) as file:
+            text = file.read().decode("utf-8-sig", errors="replace")
         lines = text.split("\n")
         return [
-            WitnessLine(self.name, f"line {number}", line)
+            WitnessLine(self.name, f"line {number}", line.removesuffix("\r"))
             for number, line in enumerate(lines, 1)
             if line
         ]
+
+    def beyond(self, number: int) -> bool:
+        """Asked of its end alone, where that is as it was written."""
+        with _failures(self.name, "read"), self._opened(os.O_RDONLY) as file:
+            tail = _tail(file)
+        last = read_witness(_text(tail.splitlines()[-1])) if tail else None
+        return bool(tail) and (last is None or any(one.number > number for one in _witnesses(tail)))
+
+    def mend(self) -> None:
+        """Complete or cut off a last line that a crash left without its end."""
+        with _failures(self.name, "mended"), self._opened(os.O_RDWR | os.O_APPEND) as file:
+            if (tail := _tail(file)).endswith(b"\n") or not tail:
+                return
+            file.seek(0)
+            content = file.read()
+            begun = content.rpartition(b"\n")[2]
+            if read_witness(_text(begun)):
+                _append(file, b"\n")
+            else:
+                os.ftruncate(file.fileno(), len(content) - len(begun))
+            os.fsync(file.fileno())
+
+    def _opened(self, flags: int) -> FileIO:
+        """The file, opened without waiting for the other end of a pipe."""
+        flags |= os.O_CLOEXEC | os.O_NONBLOCK
+        file = os.open(self._path, flags, PRIVATE_FILE)
+        if stat.S_ISREG(os.fstat(file).st_mode):
+            return FileIO(file, "r+" if flags & os.O_RDWR else "r")
+        os.close(file)
+        raise WitnessPlaceFailed(
+            f"{self.name} is no regular file. Name a file; it is made where there is none"
+        )
+
+
+def _tail(file: FileIO) -> bytes:
+    """The end of a file, with some of its last lines."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - LINE_BYTES))
+    return file.read()
+
+
+def _text(line: bytes) -> str:
+    return line.decode(errors="replace").removesuffix("\n").removesuffix("\r")
+
+
+def _witnesses(tail: bytes) -> list[Witness]:
+    """Those whose whole line is in it."""
+    found = (read_witness(_text(line)) for line in tail.split(b"\n"))
+    return [one for one in found if one is not None]
+
+
+def _number(line: str) -> int:
+    one = read_witness(line)
+    return one.number if one else 0
+
+
+def _append(file: FileIO, content: bytes) -> None:
+    """Write all of it, or take back what was begun, where the place allows that."""
+    size = file.seek(0, os.SEEK_END)
+    written = 0
+    try:
+        while written < len(content):
+            written += file.write(content[written:])
+    except OSError:
+        with suppress(OSError):  # Otherwise the next one who gives completes the line.
+            os.ftruncate(file.fileno(), size)
+        raise
 
 
 def _rest(tail: bytes, line: bytes) -> bytes:
@@ -140,33 +233,50 @@ class StorePlace:
 
     def give(self, witness: Witness, *, begun: bool) -> None:  # noqa: ARG002
         """Put the object; one of its name is compared and left as it is."""
-        name = f"{self._address}/{witness.number:010d}-{witness.sha256[:16]}.json"
-        content = witness.line.encode() + b"\n"
+        name = f"{witness.number:010d}-{witness.sha256[:16]}.json"
+        path, content = f"{self._address}/{name}", witness.line.encode() + b"\n"
 
         def put() -> None:
             files = self._files()
+            there = set[str]()
+            with suppress(Exception):  # Who may write there may have no right to list.
+                there = self._named(files, f"{witness.number:010d}-")
+            if there - {name}:
+                raise _another(self.name, witness.number)
             try:
                 files.makedirs(self._address, exist_ok=True)
-                files.pipe_file(name, content, mode="create")
+                files.pipe_file(path, content, mode="create")
             except FileExistsError:
-                if files.cat_file(name) != content:
-                    raise WitnessPlaceFailed(f"{name} is there with another content") from None
+                if files.cat_file(path) != content:
+                    raise WitnessPlaceFailed(f"{path} is there with another content") from None
 
         with _failures(self.name, "written"):
             _within(STORE_SECONDS, put)
 
     def read(self) -> list[WitnessLine]:
         """Its objects by name, which is in the order of their numbers."""
+
+        def get(path: str, size: int) -> WitnessLine:
+            content = b"" if size > LINE_BYTES else files.cat_file(path)
+            return WitnessLine(self.name, path.rpartition("/")[2], _text(content))
+
         with _failures(self.name, "read"):
             files = self._files()
-            names = sorted(str(one) for one in files.ls(self._address, detail=False))
-            found = []
-            for name in names:
-                text = files.cat_file(name).decode(errors="replace")
-                found.append(
-                    WitnessLine(self.name, name.rpartition("/")[2], text.removesuffix("\n"))
-                )
-            return found
+            listed = _within(STORE_SECONDS, lambda: files.ls(self._address, detail=True))
+            sizes = sorted((str(one["name"]), one.get("size") or 0) for one in listed)
+            return [_within(STORE_SECONDS, partial(get, *one)) for one in sizes]
+
+    def beyond(self, number: int) -> bool:
+        """Asked for the next number alone, where there is one."""
+        begin = f"{number + 1:010d}-" if number else ""
+        with _failures(self.name, "read"):
+            return bool(_within(LOOK_SECONDS, lambda: self._named(self._files(), begin)))
+
+    def _named(self, files: Any, begin: str) -> set[str]:
+        """The names of objects that begin so; a store that can looks for no others."""
+        paths = files.find(self._address, prefix=begin)
+        names = {str(path).rpartition("/")[2] for path in paths}
+        return {name for name in names if name.startswith(begin)}
 
     def _files(self) -> Any:
         import fsspec  # type: ignore[import-untyped]  # noqa: PLC0415 -- most have no store.
@@ -207,3 +317,7 @@ class Webhook:
 
     def read(self) -> None:
         """Nothing: a webhook takes and does not give back."""
+
+    def beyond(self, number: int) -> bool:  # noqa: ARG002
+        """Not that anybody could see it."""
+        return False

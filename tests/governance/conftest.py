@@ -1,12 +1,14 @@
 """Commands as they are typed, in this process."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from flows.__main__ import main
 from flows.stages.workspace import Workspace
+from tests.governance.witnesses import Book
 
 
 class Ran(NamedTuple):
@@ -34,3 +36,15 @@ def recon(
         return Ran(ended.value.code, told.out, told.err)
 
     return run
+
+
+@pytest.fixture
+def book(
+    recon: Callable[..., Ran], workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Book:
+    """One file is set and a key is there, which lies outside of the home."""
+    (tmp_path / "far").mkdir()
+    monkeypatch.setenv("RECON_AUDIT_WITNESS", str(tmp_path / "far" / "witnesses"))
+    monkeypatch.setenv("RECON_AUDIT_KEY", str(tmp_path / "keys" / "key.pem"))
+    assert recon("audit", "key").returncode == 0
+    return Book(tmp_path / "far" / "witnesses")

@@ -7,7 +7,7 @@ import shutil
 import socket
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -18,7 +18,6 @@ import fsspec
 import pytest
 
 from connectors.postgres.audit import verify
-from connectors.postgres.trail import add_event
 from connectors.settings import SettingsError, read_settings
 from connectors.witness import places
 from flows.stages.workspace import Workspace
@@ -27,56 +26,9 @@ from schemas.guards.trail_rules import Event, link_hash
 from schemas.guards.witness import HEADING
 from tests.accounts.people import PASSWORD
 from tests.governance.runs import found, reconcile
+from tests.governance.witnesses import Book, Recon, changed, verified, witnessed, write
 from tests.stages.payments import line
 from tests.stages.payments import write as write_file
-
-Recon = Callable[..., Any]
-
-
-@dataclass
-class Book:
-    """A file of witnesses that the database's owner cannot reach, as these tests use it."""
-
-    path: Path
-
-    @property
-    def lines(self) -> list[str]:
-        return self.path.read_text().splitlines()
-
-    def write(self, lines: list[str]) -> None:
-        self.path.write_text("".join(f"{line}\n" for line in lines))
-
-
-@pytest.fixture
-def book(
-    recon: Recon, workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Book:
-    """One file is set and a key is there, which lies outside of the home."""
-    (tmp_path / "far").mkdir()
-    monkeypatch.setenv("RECON_AUDIT_WITNESS", str(tmp_path / "far" / "witnesses"))
-    monkeypatch.setenv("RECON_AUDIT_KEY", str(tmp_path / "keys" / "key.pem"))
-    assert recon("audit", "key").returncode == 0
-    return Book(tmp_path / "far" / "witnesses")
-
-
-def write(workspace: Workspace, *names: str) -> None:
-    with workspace.database.connect() as connection:
-        for name in names:
-            add_event(connection, name, by="ann")
-
-
-def witnessed(recon: Recon, workspace: Workspace, *names: str) -> None:
-    for name in names:
-        write(workspace, name)
-        assert recon("audit", "witness").returncode == 0
-
-
-def verified(recon: Recon, *options: str) -> dict[str, Any]:
-    ran = recon("audit", "verify", "--json", *options)
-    told = json.loads(ran.stdout)
-    assert ran.returncode == int(told["broken"] is not None or not told["witnesses"]["holds"])
-    proof: dict[str, Any] = told["witnesses"] | {"broken": told["broken"]}
-    return proof
 
 
 def rewrite(workspace: Workspace, *statements: str) -> None:
@@ -169,10 +121,6 @@ def test_another_database_and_a_trail_rewritten_from_its_start_are_told(
 def other_key(book: Book, recon: Recon, workspace: Workspace, patch: pytest.MonkeyPatch) -> None:
     patch.setenv("RECON_AUDIT_KEY", str(book.path.with_name("other.pem")))
     assert recon("audit", "key").returncode == 0
-
-
-def changed(line: str, **values: object) -> str:
-    return json.dumps(json.loads(line) | values)
 
 
 CHANGED = [
