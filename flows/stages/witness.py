@@ -4,7 +4,7 @@ Nothing of this ever makes a decision fail: what cannot be given waits, and is s
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ from connectors.errors import ReconError, WitnessPlaceFailed
 from connectors.postgres.audit import last_link, links_at
 from flows.stages.workspace import Workspace
 from schemas.guards.trail_functions import GENESIS
-from schemas.guards.witness import Witness, read_witness
+from schemas.guards.witness import SoundWitness, Witness, WitnessLine, read_witness, sound_witnesses
 
 if TYPE_CHECKING:
     from connectors.witness.journal import Journal
@@ -122,22 +122,75 @@ def _other_trail(last: Witness) -> str:
 
 
 def _adopt(workspace: Workspace, journal: "Journal") -> None:
-    """Go on from what a place has, where RECON_HOME is a new one and knows of no witness."""
-    from connectors.witness.keys import fingerprint, is_signed, private_key  # noqa: PLC0415
+    """Go on from what a place has beyond RECON_HOME: a new one, or one that a backup brought back.
+
+    Refused where a witness of this key lies beyond what follows: its number would be given twice.
+    """
     from connectors.witness.places import place_at  # noqa: PLC0415
 
-    if journal.lines():
-        return
-    key = private_key(workspace.settings.audit).public_key()
+    last = journal.last()
+    number = last.number if last else 0
+    chain: list[SoundWitness] = []
+    beyond: list[tuple[SoundWitness, str]] = []
+    faults: list[str] = []
     for address in workspace.settings.audit.witness:
+        place = place_at(address)
         try:
-            lines = place_at(address).read() or []
+            lines = place.read() if place.beyond(number) else None
         except WitnessPlaceFailed:
+            continue  # Giving says what is wrong.
+        if not lines:
             continue
-        ours = [read_witness(line.text) for line in lines]
-        for one in ours:
-            if one is None or one.key != fingerprint(key) or not is_signed(key, one):
-                break
-            journal.add(one)
-        if journal.lines():
-            return
+        ours = _ours(workspace, lines)
+        known, made = [one.witness for one in ours], journal.witnesses()
+        if any(one.number <= number and one != made[one.number - 1] for one in known):
+            continue  # Another home gives there, and giving says so.
+        following, others, told = _following(ours, last)
+        if following and len(ours) < len(lines):
+            told.append(f"{place.name} has lines that are no witnesses of this key")
+        chain = max(chain, following, key=len)
+        beyond += [(one, told[0]) for one in others]
+        faults += told
+    number = chain[-1].witness.number if chain else number
+    for one, fault in beyond:
+        if one.witness.number > number:
+            raise WitnessPlaceFailed(
+                f"{one.where}: is witness {one.witness.number} of this key, and RECON_HOME cannot "
+                f"go on from it: {fault}. Nothing is signed. Put back what is missing there, "
+                "or a newer RECON_HOME/witness; where both are lost, keep what there is as "
+                "evidence, RECON_HOME/witness under another name, and set new places"
+            )
+    for one in chain:
+        journal.add(one.witness)
+    for fault in faults:
+        log.warning("Witnesses go on from number %s. What does not hold there: %s", number, fault)
+
+
+def _following(
+    signed: Sequence[SoundWitness], last: Witness | None
+) -> tuple[list[SoundWitness], list[SoundWitness], list[str]]:
+    """What follows `last` without a fault, what lies behind the first fault, and the faults."""
+    new = [one for one in signed if not last or one.witness.number > last.number]
+    trail = last.trail if last else new[0].witness.trail if new else None
+    following: list[SoundWitness] = []
+    others: list[SoundWitness] = []
+    faults: list[str] = []
+    for one in sound_witnesses([one.line for one in new], None, lambda _: True, trail, last):
+        if isinstance(one, str):
+            faults.append(one)
+        else:
+            (others if faults else following).append(one)
+    return following, others, faults
+
+
+def _ours(workspace: Workspace, lines: Sequence[WitnessLine]) -> list[SoundWitness]:
+    """The lines that this key signed."""
+    from connectors.witness.keys import fingerprint, is_signed, private_key  # noqa: PLC0415
+
+    key = private_key(workspace.settings.audit).public_key()
+    read = [(line, read_witness(line.text)) for line in lines]
+    return [
+        SoundWitness(line, one)
+        for line, one in read
+        if one and one.key == fingerprint(key) and is_signed(key, one)
+    ]

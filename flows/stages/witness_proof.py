@@ -1,6 +1,6 @@
 """The audit trail held against its witnesses: what was changed, and what could not be checked."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -70,16 +70,19 @@ def check_witnesses(
         key = None
         unchecked.append(f"no signature could be checked. {str(error).rstrip('.')}")
     waiting = {} if places else _give(journal, addresses, unchecked)
+    # Others may give meanwhile: what was made before has to be in each place, and what is in one
+    # has to be here after.
+    made = 0 if places else len(journal.lines())
     found, notes = _read(addresses, unchecked)
+    faults: list[str] = []
     if not places:
-        found[HOME] = journal.lines()
+        found |= _home(journal, faults, unchecked, notes)
     length, trail = last_link(connection), links_at(connection, {1}).get(1)
     name = fingerprint(key) if key else None
-    faults: list[str] = []
     seen: list[SoundWitness] = []
     ends: dict[str, int] = {}
     for place, lines in found.items():
-        ends[place] = 0
+        one: SoundWitness | str | None = None
         for one in sound_witnesses(
             lines, name, lambda one: key is not None and is_signed(key, one), trail
         ):
@@ -87,12 +90,16 @@ def check_witnesses(
                 faults.append(one)
             else:
                 seen.append(one)
-                ends[place] = max(ends[place], one.witness.number)
+        # A last line that does not hold is told already, and whether others followed is not known.
+        if not isinstance(one, str):
+            ends[place] = one.witness.number if one else 0
     last = max((one.witness for one in seen), key=lambda one: one.number, default=None)
     positions = {one.witness.position for one in seen}
     faults += disagreements(seen)
     faults += trail_faults(seen, links_at(connection, positions), length)
-    faults += _cut_ends(ends, last.number if last else 0, waiting)
+    cut, unknown = _ends(ends, last.number if last else 0, made, waiting)
+    faults += cut
+    unchecked += unknown
     if last is None:
         unchecked.append("there is no witness that holds: nothing was checked against any")
     elif length > last.position:
@@ -140,8 +147,48 @@ def _read(
     return found, notes
 
 
-def _cut_ends(ends: Mapping[str, int], last: int, waiting: Mapping[str, str]) -> Iterator[str]:
-    """Places that end before the last witness, other than those that were not given all."""
+def _home(
+    journal: "Journal", faults: list[str], unchecked: list[str], notes: list[str]
+) -> dict[str, list[WitnessLine]]:
+    """What this home has of its witnesses; none where another home makes them."""
+    lines = journal.lines()
+    if lines:
+        return {HOME: lines}
+    try:
+        lost = journal.lost()
+    except ReconError as error:
+        unchecked.append(str(error))
+        return {}
+    if lost:
+        faults.append(f"{HOME}: has no witness, and gave {lost} away: lines were removed")
+    else:
+        notes.append("this RECON_HOME made no witness: what a place lacks, another one knows")
+    return {}
+
+
+def _ends(
+    ends: Mapping[str, int], last: int, made: int, waiting: Mapping[str, str]
+) -> tuple[list[str], list[str]]:
+    """Places that end before the last witness: those that lost some, and those that may have.
+
+    Only the home that gives there knows what a place has to have; one that has the last witness
+    is that home, and had `made` of them before the places were read.
+    """
+    cut: list[str] = []
+    unknown: list[str] = []
+    ours = ends.get(HOME) == last
     for place, number in ends.items():
-        if number < last and place not in waiting:
-            yield f"{place}: ends with witness {number}, and {last} were made: lines were removed"
+        short = f"{place}: ends with witness {number}"
+        if place == HOME and number < last:
+            cut.append(
+                f"{short}, and a place has witness {last}: this RECON_HOME is an older one, or "
+                "lines were removed there. `recon audit witness` goes on from what the place has"
+            )
+        elif ours and number < made and place not in waiting:
+            cut.append(f"{short}, and {last} were made: lines were removed")
+        elif not ours and number < last and place not in waiting:
+            unknown.append(
+                f"{short}, and there is witness {last}: it is an earlier copy, was not given the "
+                "rest yet, or lines were removed. The home that gives there tells which"
+            )
+    return cut, unknown

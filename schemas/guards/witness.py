@@ -7,6 +7,7 @@ it, so that none can be left out or put in.
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import NamedTuple
@@ -15,6 +16,12 @@ from schemas.guards.trail_functions import GENESIS
 
 HEADING = "recon audit witness 1"
 """First line of what is signed: nothing else that the key might sign begins so."""
+_FORMS = dict.fromkeys(
+    ("hash", "trail", "key", "previous", "signature"), re.compile("[0-9a-f]*")
+) | {"time": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)}
+"""Of its texts: one witness is one line, and no other line says the same."""
+_WHOLE_NUMBERS = range(1, 2**63)
+_TWO_HOMES = "more than one home signed with this key, or one went on from a backup"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +72,10 @@ def read_witness(line: str) -> Witness | None:
         return None
     if any(type(told[name]) is not kind for name, kind in kinds.items()):
         return None
+    if not all(form.fullmatch(told[name]) for name, form in _FORMS.items()):
+        return None
+    if not all(told[name] in _WHOLE_NUMBERS for name in ("number", "position")):
+        return None
     return Witness(**told) if Witness(**told).line == line else None
 
 
@@ -94,14 +105,16 @@ def sound_witnesses(
     key: str | None,
     is_signed: Callable[[Witness], bool],
     trail: str | None,
+    after: Witness | None = None,
 ) -> Iterator[SoundWitness | str]:
     """What of the lines of one place holds by itself and as a chain, and the faults between.
 
     `key` is the fingerprint of the one key that counts, None where there is none to check with;
-    `trail` is the first link of the database, None where it has no event.
+    `trail` is the first link of the database, None where it has no event; `after` is the witness
+    that the first line is to follow, None: the chain begins there.
     """
-    before: SoundWitness | None = None
-    known: set[int] = set()
+    last = after
+    known: dict[int, SoundWitness] = {}
     for line in lines:
         where, one = f"{line.place}, {line.name}", read_witness(line.text)
         if one is None:
@@ -113,25 +126,29 @@ def sound_witnesses(
         if key is not None and not is_signed(one):
             yield f"{where}: its signature is not for what it says"
             continue
-        if one.number in known:
-            yield f"{where}: witness {one.number} is there already: it was given once more"
+        if (other := known.get(one.number)) is not None:
+            if other.witness == one:
+                yield f"{where}: witness {one.number} is there already: it was given once more"
+            else:
+                yield (
+                    f"{where}: is another witness {one.number} than {other.line.name}: {_TWO_HOMES}"
+                )
             continue
-        after = before.witness if before else None
-        if one.number != (after.number + 1 if after else 1):
-            expected = after.number + 1 if after else 1
+        expected = last.number + 1 if last else 1
+        if one.number != expected:
             yield f"{where}: is witness {one.number}, and witness {expected} belongs there"
-        elif one.previous != (after.sha256 if after else GENESIS):
+        elif one.previous != (last.sha256 if last else GENESIS):
             yield f"{where}: witness {one.number} does not follow the one before it"
-        elif after is not None and one.position <= after.position:
-            yield f"{where}: goes back from link {after.position} to link {one.position}"
+        elif last is not None and one.position <= last.position:
+            yield f"{where}: goes back from link {last.position} to link {one.position}"
         if one.trail != trail:
             yield (
                 f"{where}: is about another trail, whose first link is {one.trail[:16]}...: this "
                 "is another database, or its first link was rewritten"
             )
-        known.add(one.number)
-        before = SoundWitness(line, one)
-        yield before
+        known[one.number] = SoundWitness(line, one)
+        yield known[one.number]
+        last = one
 
 
 def disagreements(seen: Sequence[SoundWitness]) -> Iterator[str]:
@@ -140,7 +157,10 @@ def disagreements(seen: Sequence[SoundWitness]) -> Iterator[str]:
     for one in seen:
         other = first.setdefault(one.witness.number, one)
         if other.witness != one.witness:
-            yield f"{one.where}: witness {one.witness.number} is another one than {other.where} has"
+            yield (
+                f"{one.where}: witness {one.witness.number} is another one than {other.where} has: "
+                f"{_TWO_HOMES}"
+            )
 
 
 def trail_faults(
