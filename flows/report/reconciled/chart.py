@@ -19,7 +19,7 @@ from schemas.life import OPEN
 AGES = ("#cfe0ec", "#a9c8dc", "#7fabc8", "#5488ad", "#33678f", "#1f4a6e", "#122f49")
 """Young to old, apart in lightness."""
 TOTAL, UP, DOWN = "#1d3b57", "#b4553f", "#4f8a6b"
-EXPECTED, FOUND = "#1f4a6e", "#7fabc8"
+EXPECTED, FOUND, LEFT_OUT = "#1f4a6e", "#7fabc8", "#d5dbe1"
 STATUS_COLOURS: Mapping[str, str] = {
     Status.MATCHED_EXACT: "#1f4a6e",
     Status.MATCHED_TOLERANCE: "#5488ad",
@@ -111,14 +111,19 @@ def waterfall(forward: RollForward) -> list[Markup]:
 
 
 def both_sides(proof: Proof) -> tuple[Markup, Markup]:
-    """Total per extract and total in the target on one scale."""
-    amounts = (proof.lines[0].amount, proof.lines[-1].amount) if proof.lines else (Decimal(0),) * 2
-    sizes = [amount.copy_abs() for amount in amounts]
-    first, second = (
-        svg([_between(Decimal(0), size, Decimal(0), max(sizes), colour)])
-        for size, colour in zip(sizes, (EXPECTED, FOUND), strict=True)
-    )
-    return first, second
+    """Total per extract, what is left out of it behind what counts, and total in the target."""
+    if not proof.lines:
+        return svg([]), svg([])
+    expected, found = (proof.lines[at].amount.copy_abs() for at in (0, -1))
+    # What is left out of one side's sum alone, or against its sign, is no part of the bar.
+    left = min(proof.left_out.copy_abs(), expected)
+    high, ground = max(expected, found), Decimal(0)
+    if proof.left_out * proof.lines[0].amount > 0:
+        left = ground
+    kept = expected - left
+    pieces = [(ground, kept, EXPECTED), (kept, expected, LEFT_OUT)]
+    delivered = svg(_between(first, last, ground, high, colour) for first, last, colour in pieces)
+    return delivered, svg([_between(ground, found, ground, high, FOUND)])
 
 
 def status_bar(counts: Mapping[str, int]) -> Markup:

@@ -37,6 +37,11 @@ from schemas.counting import agree, quantity
 
 OUTGROWN = 10
 """Breaks on page one that are not what was accepted."""
+TOTALS_NOTE = (
+    "Left out: of what the extracts delivered, what does not count, as a newer row, a repair or a "
+    "rule says so. Difference: the target less what counts; what was rejected and what is missing "
+    "is in it."
+)
 MONEY_NOTE = (
     "Difference: by how much the sides differ, without its sign; of a record that one side lacks, "
     "its first amount (of a payment, PaidAmount). Gross: the money of records about which nothing "
@@ -44,6 +49,8 @@ MONEY_NOTE = (
     "currency for its gross money. Unexplained: over all amounts compared. An amount that is not "
     "readable, as of a rejected row, is in no sum."
 )
+NOTES = {"totals": TOTALS_NOTE, "money": MONEY_NOTE}
+"""What is said above a table of page one, by its name."""
 
 
 def to_sign(report: ReconciliationReport) -> list[str]:
@@ -332,6 +339,7 @@ def totals(report: ReconciliationReport) -> ReportTable:
         CURRENCY,
         ReportColumn("Amount", WORD, 34),
         ReportColumn("Extract", MONEY, 24),
+        ReportColumn("Left out", MONEY, 24),
         ReportColumn("Target", MONEY, 24),
         ReportColumn("Difference", MONEY, 24),
         ReportColumn("Unexplained", MONEY, 24, check=True),
@@ -348,8 +356,9 @@ def totals(report: ReconciliationReport) -> ReportTable:
                     currency_label(report, one.currency),
                     f"{record_title(one.record)} {one.field}",
                     amount_of(expected),
+                    one.left_out,
                     amount_of(found),
-                    exact_sum((found.amount, expected.amount.copy_negate())),
+                    one.difference,
                     one.unexplained,
                     expected.unreadable or None,
                 ),

@@ -25,7 +25,6 @@ from flows.report.reconciled.words import (
     with_unreadable,
 )
 from flows.report.spelling import digits, record_title
-from flows.steps.frames.beyond import exact_sum
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.totals import ChainLine, Proof, ProofLine
 from schemas.counting import quantity
@@ -315,6 +314,7 @@ class Tie(NamedTuple):
     field: str
     currency: str
     expected: str
+    left_out: str
     found: str
     difference: str
     unexplained: GridEntry
@@ -330,10 +330,9 @@ def ties(report: ReconciliationReport) -> list[Tie]:
             field=one.field,
             currency=currency_label(report, one.currency),
             expected=side_told(one.lines[0]),
+            left_out=digits(one.left_out, signed=True),
             found=side_told(one.lines[-1]),
-            difference=digits(
-                exact_sum((one.lines[-1].amount, one.lines[0].amount.copy_negate())), signed=True
-            ),
+            difference=digits(one.difference, signed=True),
             unexplained=entry(
                 one.unexplained, ReportColumn("Unexplained", ColumnKind.MONEY, check=True)
             ),

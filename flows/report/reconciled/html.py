@@ -88,6 +88,7 @@ def render_html(report: ReconciliationReport) -> str:
         to_sign=first_page.to_sign(report),
         as_signed=first_page.as_signed(report.sign_off) if report.sign_off else "",
         money_note=first_page.MONEY_NOTE,
+        totals_note=first_page.TOTALS_NOTE,
         after_note=after.NOTE,
         breaks=_listed(report, shown_breaks),
         causes={one.id: one for one in report.causes[:TABLE_LINES]},

@@ -93,13 +93,14 @@ def _blocks(report: ReconciliationReport) -> Iterator[str]:
     if report.proofs:
         yield "## Totals"
         yield markdown_table(
-            ("Record", "Amount", "Currency", " Extract", " Target", " Unexplained"),
+            ("Record", "Amount", "Currency", " Extract", " Left out", " Target", " Unexplained"),
             [
                 (
                     escape(record_title(one.record)),
                     escape(one.field),
                     escape(currency_label(report, one.currency)),
                     side_told(one.lines[0]),
+                    digits(one.left_out),
                     side_told(one.lines[-1]),
                     digits(one.unexplained),
                 )

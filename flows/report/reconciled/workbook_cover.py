@@ -7,7 +7,7 @@ from xlsxwriter.worksheet import Worksheet  # type: ignore[import-untyped]
 
 from flows.report.reconciled.break_rows import cell_text, letter
 from flows.report.reconciled.checks import Check, checked_columns
-from flows.report.reconciled.first_page import MONEY_NOTE, parts, to_sign, totals
+from flows.report.reconciled.first_page import NOTES, parts, to_sign, totals
 from flows.report.reconciled.table import NUMERIC, Cell, ColumnKind, ReportColumn, ReportTable
 from flows.report.reconciled.tables import facts
 from flows.report.reconciled.words import verdict_of
@@ -85,8 +85,8 @@ def _small(sheet: Worksheet, line: int, table: ReportTable, formats: Formats) ->
     if not table.rows:
         sheet.write_string(line, 1, table.none, formats["note"])
         return line + 1
-    if table.name == "money":
-        line = _text(sheet, line, MONEY_NOTE, formats)
+    if table.name in NOTES:
+        line = _text(sheet, line, NOTES[table.name], formats)
     make_high(sheet, line, zip((one.name for one in table.columns), WIDTHS, strict=False))
     for place, column in enumerate(table.columns):
         head = formats["head n" if column.kind in NUMERIC else "head"]

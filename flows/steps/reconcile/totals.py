@@ -10,6 +10,7 @@ from decimal import Decimal
 import polars as pl
 
 from flows.steps.breaks.make import money
+from flows.steps.frames.beyond import exact_sum
 from flows.steps.reconcile.sums import Cell, Group, Sides, Sums
 from flows.steps.rules.rules import Rules
 from flows.steps.totals import Totals, add
@@ -99,6 +100,19 @@ class Proof:
     currency: str
     lines: tuple[ProofLine, ...]
     unexplained: Decimal
+
+    @property
+    def left_out(self) -> Decimal:
+        """Of what was delivered, signed, what does not count: superseded, corrected, by rules."""
+        return exact_sum(
+            one.amount for one in self.lines if one.text.startswith(PROOF_TEXTS[Status.EXCLUDED])
+        )
+
+    @property
+    def difference(self) -> Decimal:
+        """By how much the target differs from what counts of the extracts."""
+        expected, found = self.lines[0].amount, self.lines[-1].amount
+        return exact_sum((found, *(one.copy_negate() for one in (expected, self.left_out))))
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,13 +85,13 @@ def everything() -> ReconciliationReport:
                 "payment",
                 7,
                 "978",
-                44,
+                45,
                 42,
-                {"PaidAmount": Decimal("6497.52"), "DiscountAmount": Decimal("503.00")},
+                {"PaidAmount": Decimal("6597.52"), "DiscountAmount": Decimal("503.00")},
                 {"PaidAmount": Decimal("6242.03"), "DiscountAmount": Decimal("503.01")},
                 WIDE,
                 WIDE - 2047,
-                {"PaidAmount": Decimal("-255.49"), "DiscountAmount": Decimal("0.01")},
+                {"PaidAmount": Decimal("-355.49"), "DiscountAmount": Decimal("0.01")},
                 {"PaidAmount": ZERO, "DiscountAmount": ZERO},
                 0,
             ),
@@ -123,7 +123,8 @@ def everything() -> ReconciliationReport:
                 "PaidAmount",
                 "978",
                 (
-                    ProofLine("total per extract", 44, Decimal("6497.52")),
+                    ProofLine("total per extract", 45, Decimal("6597.52")),
+                    ProofLine("- excluded: superseded", -1, Decimal(-100)),
                     ProofLine("- missing in target", -2, Decimal("-255.50")),
                     ProofLine("+/- amounts and currencies that differ", 0, Decimal("0.01")),
                     ProofLine("= total per target", 42, Decimal("6242.03"), total=True),
@@ -567,12 +568,20 @@ def many(count: int) -> ReconciliationReport:
 
 def _chain() -> tuple[ChainLine, ...]:
     stages = (
-        ("delivered", 44, "6497.52", "503.00", 3_000_046_182, ""),
-        ("accepted", 43, "6368.27", "503.00", 3_000_042_997, "rejected and conflict"),
+        ("delivered", 45, "6597.52", "503.00", 3_000_046_182, ""),
+        ("accepted", 44, "6468.27", "503.00", 3_000_042_997, "rejected and conflict"),
+        (
+            "to be found",
+            43,
+            "6368.27",
+            "503.00",
+            3_000_042_997,
+            "superseded, stale and left out by rules",
+        ),
         ("in the target", 42, "6242.03", "503.01", 3_000_042_869, "breaks and timing"),
     )
     lines = []
-    rows, paid, discount = 44, Decimal("6497.52"), Decimal("503.00")
+    rows, paid, discount = 45, Decimal("6597.52"), Decimal("503.00")
     for stage, count, amount, off, keys, explained in stages:
         lines.append(
             ChainLine(

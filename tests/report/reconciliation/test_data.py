@@ -97,7 +97,7 @@ def test_the_totals_are_canonical_and_exact() -> None:
     assert told["controls"][1]["expected"]["PaidAmount"] == (
         "99999999999999999999.999999999999999999"
     )
-    assert told["proofs"][0]["lines"][1]["amount"] == "-255.5"
+    assert told["proofs"][0]["lines"][2]["amount"] == "-255.5"
     assert told["cover"]["as_of"] == "2026-03-09"
     assert told["breaks"]["all"] == 7
     assert told["breaks"]["state"] == {"ACCEPTED": 1, "NEW": 5, "OPEN": 1}

@@ -13,7 +13,7 @@ from flows.report.reconciled import break_sheet, workbook
 from flows.report.reconciled.break_rows import letter
 from flows.report.reconciled.break_sheet import BREAK_COLUMNS
 from flows.report.reconciled.checks import checked_columns, checks, survives
-from flows.report.reconciled.first_page import money, parts, top_causes, totals, words
+from flows.report.reconciled.first_page import NOTES, money, parts, top_causes, totals, words
 from flows.report.reconciled.html import render_html
 from flows.report.reconciled.table import ReportTable, TableRow
 from flows.report.reconciled.tables import tables
@@ -328,8 +328,8 @@ def test_a_figure_that_is_not_what_it_was_made_from_says_check() -> None:
     )
     wrong = replace(report, proofs=(replace(proof, lines=lines), *report.proofs[1:]))
     told = Book(render_workbook(wrong)).column("Difference proof", "Check")
-    assert told[3] == ("formula", "CHECK")
-    assert Book(render_workbook(report)).column("Difference proof", "Check")[3] == ("formula", "OK")
+    assert told[4] == ("formula", "CHECK")
+    assert Book(render_workbook(report)).column("Difference proof", "Check")[4] == ("formula", "OK")
 
 
 def test_all_figures_of_the_sample_hold_and_all_sums_are_checked() -> None:
@@ -374,11 +374,11 @@ def test_every_sum_of_a_roll_forward_is_recomputed() -> None:
 
 
 def test_the_money_of_the_cover_is_numbers_in_cells_of_their_own() -> None:
-    """Extract, target, difference and unexplained, and open and accepted money per currency."""
+    """Both sides, difference and unexplained, and open and accepted money per currency."""
     report, cells = everything(), book_of("everything").cells("Cover")
     for table in (totals(report), money(report), top_causes(report)):
         start = next(at for at, cell in cells.items() if cell == ("text", table.title))
-        line = int(start[1:]) + (2 if table.name == "money" else 1)
+        line = int(start[1:]) + (2 if table.name in NOTES else 1)
         heads = [cells.get(f"{letter(place)}{line}") for place in range(len(table.columns))]
         assert heads == [("text", column.name) for column in table.columns]
         for row in table.rows:
