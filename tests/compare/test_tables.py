@@ -265,8 +265,8 @@ def encoded(server: str, encoding: str) -> Iterator[str]:
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
         connection.execute(
-            f"CREATE DATABASE {name} ENCODING {encoding} LC_COLLATE 'C' LC_CTYPE 'C' "
-            "TEMPLATE template0"
+            f"CREATE DATABASE {name} ENCODING {encoding} LOCALE_PROVIDER libc "
+            "LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
         )
     yield server.replace("/postgres?", f"/{name}?")
     with psycopg.connect(server, autocommit=True) as connection:
