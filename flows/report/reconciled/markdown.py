@@ -43,14 +43,17 @@ def reconciliation_markdown(report: ReconciliationReport) -> str:
 
 
 def breaks_table(report: ReconciliationReport) -> list[dict[str, str]]:
-    """The first breaks as cells that are safe where the UI reads them as Markdown."""
+    """The first breaks as cells that are safe where the UI reads them as Markdown.
+
+    A page shows four or five columns at once: what it is, of what, how much, where.
+    """
     return [
         {
             "Code": cell(one.code),
-            "Next": cell(BREAKS[one.code].action, 2 * SHOWN),
+            "Record": cell(f"{record_title(one.record)} {one.key}", SHOWN),
             "Amount": _amount(report, one),
             "Where": _where(one),
-            "Record": cell(f"{record_title(one.record)} {one.key}", SHOWN),
+            "Next": cell(BREAKS[one.code].action, 2 * SHOWN),
             "Difference": _difference(one),
             "State": cell(f"{one.state}, {one.severity}"),
             "Break": cell(one.id),
@@ -93,11 +96,10 @@ def _blocks(report: ReconciliationReport) -> Iterator[str]:
     if report.proofs:
         yield "## Totals"
         yield markdown_table(
-            ("Record", "Amount", "Currency", " Extract", " Left out", " Target", " Unexplained"),
+            ("Amount", "Currency", " Extract", " Left out", " Target", " Unexplained"),
             [
                 (
-                    escape(record_title(one.record)),
-                    escape(one.field),
+                    escape(f"{record_title(one.record)} {one.field}"),
                     escape(currency_label(report, one.currency)),
                     side_told(one.lines[0]),
                     digits(one.left_out),

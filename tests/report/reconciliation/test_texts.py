@@ -245,6 +245,8 @@ def test_the_table_of_breaks_is_narrow_and_short() -> None:
     assert len(lines) == ROWS
     assert all(len(line) == 8 for line in lines)
     assert {tuple(line) for line in lines} == {tuple(lines[0])}
+    # More is not seen at once: what it is, of what, how much, and where `recon row` finds it.
+    assert [*lines[0]][:4] == ["Code", "Record", "Amount", "Where"]
     first = breaks_table(everything())[2]
     assert first["Difference"] == "PaidAmount: “121.25” / “-121.26”"
     assert first["Amount"] == f"{MINUS}0.01 978 EUR"
