@@ -50,7 +50,7 @@ def breaks_table(report: ReconciliationReport) -> list[dict[str, str]]:
     return [
         {
             "Code": cell(one.code),
-            "Record": cell(f"{record_title(one.record)} {one.key}", SHOWN),
+            "Record": cell(_of_what(one), SHOWN),
             "Amount": _amount(report, one),
             "Where": _where(one),
             "Next": cell(BREAKS[one.code].action, 2 * SHOWN),
@@ -60,6 +60,12 @@ def breaks_table(report: ReconciliationReport) -> list[dict[str, str]]:
         }
         for one in report.breaks[:ROWS]
     ]
+
+
+def _of_what(one: BreakLine) -> str:
+    """The record kind and the key; the key of several records, as of a debt, with its field."""
+    together = BREAKS[one.code].together and not one.side
+    return f"{record_title(one.record)} {one.key} {one.field if together else ''}".rstrip()
 
 
 def _where(one: BreakLine) -> str:

@@ -20,7 +20,7 @@ from flows.report.reconciled.words import with_unreadable
 from flows.report.spelling import MINUS
 from flows.steps.reconcile.reported_breaks import Breaks
 from schemas.amounts import EXACT
-from tests.report.reconciliation.sample import REPORTS, everything, many
+from tests.report.reconciliation.sample import REPORTS, breaks, everything, many
 
 
 @pytest.mark.parametrize("name", REPORTS)
@@ -250,3 +250,9 @@ def test_the_table_of_breaks_is_narrow_and_short() -> None:
     first = breaks_table(everything())[2]
     assert first["Difference"] == "PaidAmount: “121.25” / “-121.26”"
     assert first["Amount"] == f"{MINUS}0.01 978 EUR"
+
+
+def test_the_key_of_a_debt_is_not_told_as_that_of_a_payment() -> None:
+    debt = replace(breaks()[0], code="INV_NONE", key="80000401", field="DebtsId", side="")
+    [told] = breaks_table(replace(everything(), breaks=Breaks.of([debt])))
+    assert told["Record"] == "Payment 80000401 DebtsId"
