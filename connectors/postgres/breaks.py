@@ -134,6 +134,17 @@ def newest_decision(
     ).fetchone()
 
 
+def newest_in_scope(
+    connection: psycopg.Connection, scope_hash: str, decided_through: int
+) -> tuple[int, datetime] | None:
+    """The same of the breaks of all runs of a scope, after a decision."""
+    return connection.execute(
+        "SELECT id, at FROM decision WHERE id > %s AND reconciliation_id IN "
+        "(SELECT id FROM reconciliation WHERE scope_hash = %s) ORDER BY id DESC LIMIT 1",
+        [decided_through, scope_hash],
+    ).fetchone()
+
+
 def decided_after(
     connection: psycopg.Connection, number: int, decision: tuple[int, datetime] | None
 ) -> list[str] | None:

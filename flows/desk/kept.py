@@ -30,7 +30,12 @@ from connectors.postgres.accounts import (
     sees_breaks,
     sees_part,
 )
-from connectors.postgres.breaks import decided_after, newest_decision, proposals_on
+from connectors.postgres.breaks import (
+    decided_after,
+    newest_decision,
+    newest_in_scope,
+    proposals_on,
+)
 from connectors.postgres.ledger import ENDED, Batch, State
 from connectors.postgres.overview import BatchSummary
 from connectors.postgres.reconciliations import Reconciliation, latest_runs
@@ -163,7 +168,7 @@ class Kept:
         """Its figures, and whether it can be approved."""
 
         def judge() -> Review:
-            return review_of(place, run, self.breaks(place, connection, run))
+            return review_of(place, connection, run, self.breaks(place, connection, run))
 
         return self._reviews.get(_key(connection, run), judge)
 
@@ -254,7 +259,9 @@ def _decided(
 
 def _key(connection: psycopg.Connection, run: Reconciliation) -> Hashable:
     # Of a database that was restored, the same number may be another run.
-    return run.id, run.chain_hash, newest_decision(connection, run.id, run.decided_through)
+    # What is decided on a later run may take back what this one shows as accepted.
+    newest = newest_in_scope(connection, run.scope_hash, run.decided_through)
+    return run.id, run.chain_hash, newest
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 import polars as pl
+import psycopg
 
 from connectors.postgres.reconciliations import Reconciliation
 from flows.desk.filters import NONE
@@ -104,7 +105,9 @@ class Review:
         return sum(self.states.get(one, 0) for one in POOLS[pool])
 
 
-def review_of(place: Workspace, run: Reconciliation, breaks: pl.DataFrame) -> Review:
+def review_of(
+    place: Workspace, connection: psycopg.Connection, run: Reconciliation, breaks: pl.DataFrame
+) -> Review:
     """Review a run; `breaks` are those of it as they are now."""
     left = breaks.filter(is_open())
     facts = facts_of(place, run)
@@ -118,7 +121,7 @@ def review_of(place: Workspace, run: Reconciliation, breaks: pl.DataFrame) -> Re
         causes=tuple(causes[:TOP]),
         more_causes=len(causes[TOP:]),
         oldest=left.select(pl.col("first_seen").min()).item(),
-        waits=what_waits(run, breaks),
+        waits=what_waits(connection, run, breaks),
         facts=facts,
     )
 

@@ -150,7 +150,9 @@ def test_what_is_kept_is_what_would_be_made_anew_after_every_decision(
             first = [pl.lit(None, dtype).alias(name) for name, dtype in REMEMBERED.items()]
             plain = told.drop(counts[1:]).with_columns(first)
             assert_frame_equal(told.select(counts), with_counts(plain).select(counts))
-            assert kept.review(workspace, connection, run) == review_of(workspace, run, anew)
+            assert kept.review(workspace, connection, run) == review_of(
+                workspace, connection, run, anew
+            )
         taken += decide_at_random(workspace, chance, now)
 
 

@@ -173,6 +173,27 @@ def test_whoever_signs_is_told_what_they_have_not_opened_and_so_is_the_trail(
     assert [of for (of,) in told] == [figures | {"breaks": 1}, figures | {"breaks": 0}]
 
 
+def test_a_page_that_was_kept_says_that_an_acceptance_was_taken_back_on_a_later_run(
+    workspace: Workspace, browser: New
+) -> None:
+    breaks, until = found("1"), date(2026, 12, 31)
+    first = reconcile(workspace, breaks)
+    decide_breaks(
+        workspace, first.id, Chosen(ids(breaks)), Decision(Choice.ACCEPT, "charges", until=until)
+    )
+    run, page = reconcile(workspace, breaks), browser()
+    sign, waits = f"/runs/{run.id}/sign", "1 break is accepted here, and was reopened on a later"
+    page.open(sign).send(sign, by="Ann")
+    later = reconcile(workspace, breaks)
+    assert "Approve the report" in page.open(sign).text
+    decide_breaks(workspace, later.id, Chosen(ids(breaks)), Decision(Choice.REOPEN, "not paid"))
+    page.send(sign, by="Bo")
+    assert (page.status, "shows 1 break as accepted that was reopened" in page.text) == (409, True)
+    assert waits in page.open(sign).text
+    assert "Approve the report" not in page.text
+    assert waits in page.open(f"/runs/{run.id}").text
+
+
 def test_nobody_says_for_another_what_they_have_opened(workspace: Workspace) -> None:
     add(workspace, ANNA, TESSA)
     run = reconcile(workspace, found("1"), scope="everything")

@@ -6,7 +6,9 @@ import shutil
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from connectors.errors import (
 )
 from connectors.postgres.audit import verify
 from connectors.postgres.breaks import Decision
-from connectors.postgres.reconciliations import hold_scope
+from connectors.postgres.reconciliations import Reconciliation, hold_scope
 from connectors.postgres.signatures import signatures_of
 from flows.report.reconciled.verdicts import word_of
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
@@ -37,7 +39,7 @@ from flows.stages.workspace import Workspace
 from flows.steps.frames.sources import LINEAGE, record_schema
 from schemas.life import Choice, Role
 from schemas.tables import EXTRACTS
-from tests.governance.runs import SCOPE, found, reconcile, tamper
+from tests.governance.runs import SCOPE, found, ids, reconcile, tamper
 
 ACCEPT = Decision(Choice.ACCEPT, "agreed", "ann", until=date(2026, 12, 31))
 
@@ -189,6 +191,55 @@ def test_an_acceptance_taken_back_is_an_open_break_again(workspace: Workspace) -
     decide_breaks(workspace, None, Chosen(state="ACCEPTED"), Decision(Choice.REOPEN, "no", "cleo"))
     with pytest.raises(DecisionsMissing, match="2: 1"):
         approve(workspace, run.id, by="bo", comment="")
+
+
+def decide(workspace: Workspace, run: Reconciliation, what: Decision) -> None:
+    decide_breaks(workspace, run.id, Chosen(ids=ids(found("1"))), what)
+
+
+REOPEN = Decision(Choice.REOPEN, "the bank has not paid", "cleo")
+LATER = [
+    # what was decided on the run after, and its amount; how a run after that has the break, and
+    # what was decided there; whether the report before can be approved
+    ("left", [], True),
+    ("prolonged", [("10", ACCEPT)], True),
+    ("only assigned", [("10", Decision(Choice.ASSIGN, "look", "ann", owner="cleo"))], True),
+    ("other by then", [("12", None)], True),
+    ("taken back", [("10", REOPEN)], False),
+    ("and run once more", [("10", REOPEN), ("10", None)], False),
+    ("and accepted again", [("10", REOPEN), ("10", ACCEPT)], True),
+    ("as something else", [("10", REOPEN), ("12", ACCEPT)], False),
+    ("up to more", [("10", REOPEN), ("12", replace(ACCEPT, up_to=Decimal(20)))], True),
+]
+
+
+@pytest.mark.long(but=("taken back", "as something else"))
+@pytest.mark.parametrize(("later", "approved"), [one[1:] for one in LATER],
+                         ids=[one[0] for one in LATER])  # fmt: skip
+def test_no_report_is_approved_by_an_acceptance_that_a_later_run_has_not(
+    workspace: Workspace, later: list[tuple[str, Decision | None]], *, approved: bool
+) -> None:
+    decide(workspace, reconcile(workspace, found("1")), ACCEPT)
+    run = reconcile(workspace, found("1"))
+    prepare(workspace, run.id, by="ann", comment="")
+    for amount, decision in later:
+        after = reconcile(workspace, found("1", amount=amount), as_of=date(2026, 2, 28))
+        if decision:
+            decide(workspace, after, decision)
+    if approved:
+        assert approve(workspace, run.id, by="bo", comment="").approval
+        return
+    with pytest.raises(DecisionsMissing) as refused:
+        approve(workspace, run.id, by="bo", comment="")
+    last = run.id + len(later)
+    assert str(refused.value) == (
+        f"The report of reconciliation {run.id} shows 1 break as accepted that was reopened since: "
+        f"AMOUNT payment 1 PaidAmount, reopened on reconciliation {run.id + 1} by cleo (the bank "
+        "has not paid). Nobody approves a report by an acceptance that was taken back. See what is "
+        f"open now: recon breaks list --run {last} --state open. Resolve or accept it, reconcile "
+        'again, and have that report signed: recon reconcile (its scope is {"tenants": [7]}) '
+        "--as-of 2026-02-28 --rules FILE"
+    )
 
 
 @pytest.mark.long(but=("INCOMPLETE",))

@@ -32,7 +32,10 @@ from flows.stages.reconcile.decision_rules import (
 from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.acceptance import (
+    BOUND,
+    SEEN,
     both_values,
+    holds,
     name_of,
     outgrown,
 )
@@ -45,6 +48,8 @@ from flows.steps.frames.beyond import largest_first
 from schemas.breaks import Severity
 from schemas.life import ASIDE, OPEN, RESOLVED, UNRESOLVED, BreakState, Choice
 
+_THEN = "then_"
+"""Prefix of what a break was when it was accepted anew."""
 GRAVEST = {one.value: place for place, one in enumerate(Severity)}
 """Severity -> its place among them."""
 STATES = {"open": OPEN, "aside": ASIDE, "resolved": RESOLVED}
@@ -148,6 +153,35 @@ def breaks_now(
     ours = decisions.filter(pl.col("reconciliation_id") == run.id)
     before = breaks_left_by(connection, run, ids) if left is None else left
     return standing_now(before, ours, run.as_of)
+
+
+def taken_back(
+    connection: psycopg.Connection, run: Reconciliation, breaks: pl.DataFrame
+) -> pl.DataFrame:
+    """The breaks that a run shows as accepted and that were reopened on a later one, by their id.
+
+    With what they are called (`what`), on which run (`on`), `by` whom and why (`reason`). What a
+    break became by then says nothing of the day of this run, and that somebody reopened it does.
+    One that was accepted again since, as what this run says of it, is none. `breaks` are those of
+    `breaks_now`.
+    """
+    shown = breaks.filter(pl.col("state") == BreakState.ACCEPTED).select("id", name_of(), *BOUND)
+    since = decisions_since(connection, run.scope_hash, run.decided_through, [*shown["id"]])
+    later = since.filter(pl.col("reconciliation_id") > run.id).select(
+        "what", "by", "reason", "up_to", id="break_id", on="reconciliation_id", number="id"
+    )
+    reopened = _last_of(later, Choice.REOPEN)
+    found = shown.join(reopened.select("id", "on", "by", "reason"), on="id").sort("id")
+    again = _last_of(later, Choice.ACCEPT).join(reopened.select("id", at="number"), on="id")
+    again = again.filter(pl.col("number") > pl.col("at"))
+    if again.height:
+        through = again.select(pl.col("number").max()).item()
+        seen = from_saved(accepted_on(connection, run.scope_hash, through, [*again["id"]]))
+        then = seen.select("id", *(pl.col(name).alias(_THEN + name) for name in BOUND))
+        terms = again.select("id", pl.col("up_to").cast(SEEN["up_to"]))
+        covered = found.join(then, on="id").join(terms, on="id").filter(holds(_THEN, "up_to"))
+        found = found.join(covered, on="id", how="anti", maintain_order="left")
+    return found.select("id", "what", "on", "by", "reason")
 
 
 def list_breaks(
@@ -300,6 +334,11 @@ def _fitting(breaks: pl.DataFrame, chosen: Chosen) -> pl.DataFrame:
     if chosen.state is not None:
         wanted.append(in_state(chosen.state))
     return breaks.filter(*wanted) if wanted else breaks
+
+
+def _last_of(decisions: pl.DataFrame, what: Choice) -> pl.DataFrame:
+    """The last such decision about each break."""
+    return decisions.filter(pl.col("what") == what).unique("id", keep="last", maintain_order=True)
 
 
 def in_state(name: str) -> pl.Expr:

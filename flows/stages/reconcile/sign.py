@@ -25,9 +25,10 @@ from connectors.postgres.reconciliations import (
 from connectors.postgres.signatures import Signature, add_signature, last_approved, signatures_of
 from connectors.process import user_name, whoami
 from flows.report.reconciled.verdicts import word_of
-from flows.report.spelling import apart, shortened
+from flows.report.spelling import apart, neutral, shortened
 from flows.stages.reconcile.as_of import RESTATED
-from flows.stages.reconcile.breaks import breaks_now, what_is_open
+from flows.stages.reconcile.breaks import breaks_now, taken_back, what_is_open
+from flows.stages.reconcile.decision_rules import named
 from flows.stages.reconcile.kept_signatures import keep_signatures
 from flows.stages.reconcile.not_opened import not_opened
 from flows.stages.reconcile.report_files import check_files, listed_files
@@ -243,7 +244,9 @@ def _not_opened(
     return not_opened(workspace, connection, run, account.name, breaks).figures
 
 
-def what_waits(run: Reconciliation, breaks: pl.DataFrame) -> str | None:
+def what_waits(
+    connection: psycopg.Connection, run: Reconciliation, breaks: pl.DataFrame
+) -> str | None:
     """What keeps a report from being approved by anybody, for a page that leads to the rest.
 
     None: nothing. `breaks` are those of `breaks_now`.
@@ -259,6 +262,14 @@ def what_waits(run: Reconciliation, breaks: pl.DataFrame) -> str | None:
             "Nobody approves a report that says so. Where its breaks are accepted since, reconcile "
             "the scope again for a report that says it; else its cover says what is missing."
         )
+    back = taken_back(connection, run, breaks).height
+    if back:
+        return (
+            f"{quantity(back, 'break')} {agree(back, 'is', 'are')} accepted here, and "
+            f"{agree(back, 'was', 'were')} reopened on a later run. Nobody approves a report by an "
+            "acceptance that was taken back: have a later one signed, or accept them there again "
+            "as they are here."
+        )
     return None
 
 
@@ -266,7 +277,7 @@ def _waits_in_full(
     workspace: Workspace, connection: psycopg.Connection, run: Reconciliation, breaks: pl.DataFrame
 ) -> str | None:
     """The same with the gravest breaks by name, and the commands that go on."""
-    if what_waits(run, breaks) is None:
+    if what_waits(connection, run, breaks) is None:
         return None
     left = breaks.filter(is_open()).height
     again = _again(run)
@@ -279,10 +290,33 @@ def _waits_in_full(
             f"them: recon breaks accept --run {run.id} --state open --reason REASON "
             f"--until YYYY-MM-DD. Then reconcile again: {again}"
         )
+    if run.verdict in RECONCILED:
+        return _taken_back_told(connection, run, breaks)
     return (
         f"The report of reconciliation {run.id} says “{word_of(run.verdict)}”, and nobody "
         "approves that. Where its breaks are accepted since, reconcile again for a report that "
         f"says so; otherwise its cover says what is missing: {again}"
+    )
+
+
+def _taken_back_told(
+    connection: psycopg.Connection, run: Reconciliation, breaks: pl.DataFrame
+) -> str:
+    """Which acceptances of a report nobody stands for any more, and where to go on."""
+    back = taken_back(connection, run, breaks)
+    last = latest_run(connection, run.scope)
+    assert last is not None, "a later run that they were reopened on"
+    told = [
+        f"{neutral(what)}, reopened on reconciliation {on} by {neutral(by, 100)} "
+        f"({neutral(reason, 100)})"
+        for what, on, by, reason in back.select("what", "on", "by", "reason").iter_rows()
+    ]
+    return (
+        f"The report of reconciliation {run.id} shows {quantity(back.height, 'break')} as accepted "
+        f"that {agree(back.height, 'was', 'were')} reopened since: {named(told, '; ')}. Nobody "
+        "approves a report by an acceptance that was taken back. See what is open now: recon "
+        f"breaks list --run {last.id} --state open. Resolve or accept it, reconcile again, and "
+        f"have that report signed: {_again(last)}"
     )
 
 
