@@ -187,12 +187,15 @@ def manifest_noted(connection: psycopg.Connection, run: Reconciliation) -> str |
     return None if noted is None else str(noted)
 
 
-def latest_run(connection: psycopg.Connection, scope: str) -> Reconciliation | None:
-    """The run of this scope that the next one follows."""
+def latest_run(
+    connection: psycopg.Connection, scope: str, until: date | None = None
+) -> Reconciliation | None:
+    """The run of this scope that the next one follows; of those as of a day or before it."""
     with connection.cursor(row_factory=class_row(Reconciliation)) as cursor:
         return cursor.execute(
-            "SELECT * FROM reconciliation WHERE scope_hash = %s ORDER BY id DESC LIMIT 1",
-            [scope_hash(scope)],
+            "SELECT * FROM reconciliation WHERE scope_hash = %s AND as_of <= %s "
+            "ORDER BY id DESC LIMIT 1",
+            [scope_hash(scope), (until or date.max).isoformat()],
         ).fetchone()
 
 

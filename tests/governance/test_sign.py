@@ -373,6 +373,20 @@ def signed_of(workspace: Workspace, scope: str) -> dict[str, pl.DataFrame]:
         return signed_sources(workspace, connection, scope)
 
 
+def test_a_report_of_an_earlier_day_shows_who_stood_for_one_of_then(workspace: Workspace) -> None:
+    """Also where nobody approved one: what was prepared for a later day is none of it."""
+    earlier, first = date(2026, 1, 30), reconcile(workspace, found())
+    reconcile(workspace, found(), as_of=date(2026, 2, 28))
+    prepare(workspace, None, by="ann", comment="February")
+    with workspace.database.connect() as connection:
+        told = [last_sign_off(connection, SCOPE, day) for day in (None, first.as_of, earlier)]
+    assert [one and (one.report, one.comment) for one in told] == [
+        ("reconciliation 2 as of 2026-02-28", "February"),
+        ("reconciliation 1 as of 2026-01-31", ""),
+        None,
+    ]
+
+
 @pytest.mark.long
 def test_the_records_of_the_last_approved_run_are_read_back(workspace: Workspace) -> None:
     assert signed_of(workspace, SCOPE) == {}

@@ -312,7 +312,9 @@ def signatures(report: ReconciliationReport) -> ReportTable:
         for one in (sign.signatures if sign else ())
     ]
     none = "No report of this scope has been signed before; this one is signed after it is written."
-    return ReportTable("signatures", "Signatures of the report before", columns, rows, none=none)
+    before = f": {sign.report}" if sign else ""
+    title = f"Signatures of the report before{before}"
+    return ReportTable("signatures", title, columns, rows, none=none)
 
 
 def moment(at: datetime) -> str:

@@ -153,8 +153,9 @@ def _sign_off(sheet: Worksheet, report: ReconciliationReport, formats: Formats) 
     sheet.set_column(1, 1, 80)
     lay_out(sheet)
     sheet.write_string(0, 0, "Sign-off", formats["head"])
-    sheet.write_string(0, 1, "The last report of this scope", formats["head"])
     sign = report.sign_off
+    which = f": {sign.report}" if sign else ""
+    sheet.write_string(0, 1, f"The last report of this scope{which}", formats["head"])
     lines: list[tuple[str, str]] = [("", "No report of this scope has been signed before.")]
     if sign:
         lines = [

@@ -131,14 +131,18 @@ def last_sign_off(
 ) -> SignOff | None:
     """Who stood for the last approved report of a scope, or else for the last one.
 
-    `changed_since` is 0 here: the run that compares fills it in.
+    Only runs as of `until` or before it are meant. `changed_since` is 0 here: the run that compares
+    fills it in.
     """
-    run = last_approved(connection, scope_hash(scope), until) or latest_run(connection, scope)
+    run = last_approved(connection, scope_hash(scope), until)
+    run = run or latest_run(connection, scope, until)
     if run is None:
         return None
     signatures = signatures_of(connection, run.id)
     prepared, approved = (signatures.get(role) for role in Role)
     return SignOff(
+        run=run.id,
+        as_of=run.as_of,
         prepared_by=_by(prepared) if prepared else None,
         approved_by=_by(approved) if approved else None,
         comment="; ".join(one.comment for one in (prepared, approved) if one and one.comment),

@@ -187,6 +187,8 @@ class Changes:
 class SignOff:
     """Who stood for the previous report of this scope, and whether it still holds."""
 
+    run: int
+    as_of: date
     prepared_by: str | None
     approved_by: str | None
     comment: str
@@ -199,6 +201,11 @@ class SignOff:
     """Signed records that were held against what is there; None: none were read."""
     not_compared: Mapping[str, int] = field(default_factory=dict)
     """Record kind -> signed records that were not, there being none of it in the scope any more."""
+
+    @property
+    def report(self) -> str:
+        """Which report it is."""
+        return f"reconciliation {self.run} as of {self.as_of}"
 
 
 @dataclass(frozen=True, slots=True)

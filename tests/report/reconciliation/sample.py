@@ -307,6 +307,8 @@ def everything() -> ReconciliationReport:
             notes=("The report in reconciliation-2 was approved.",),
         ),
         sign_off=SignOff(
+            2,
+            date(2026, 3, 6),
             "Ada",
             HOSTILE["markup"],
             HOSTILE["table"],
@@ -507,7 +509,7 @@ def accepted() -> ReconciliationReport:
         ),
         breaks=full.breaks[-1:],
         changes=None,
-        sign_off=SignOff("Ada", None, "", "f" * 64, "0" * 64, 0),
+        sign_off=SignOff(2, date(2026, 3, 6), "Ada", None, "", "f" * 64, "0" * 64, 0),
         accepted_forward=(
             RollForward(
                 "978",

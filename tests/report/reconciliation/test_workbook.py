@@ -170,7 +170,7 @@ def test_what_a_spreadsheet_cannot_hold_is_spelled_out() -> None:
     book = Book(render_workbook(replace(everything(), sign_off=signed)))
     told = "".join(
         str(cell and cell[1])
-        for cell in book.column("Sign-off", "The last report of this scope")
+        for cell in book.column("Sign-off", f"The last report of this scope: {signed.report}")
         if cell
     )
     assert "\U0001f600" * 16_000 + "... (20000 characters)" in told
