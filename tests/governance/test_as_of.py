@@ -12,6 +12,7 @@ import pytest
 from connectors.errors import DayRefused
 from connectors.files.profile import DEFAULT
 from flows.report.reconciled.first_page import changed
+from flows.report.reconciled.markdown import reconciliation_markdown
 from flows.report.spelling import digits
 from flows.stages.reconcile.as_of import PARAMETERS, later_run, today
 from flows.stages.reconcile.run import Asked, Reconciled, reconcile
@@ -111,12 +112,20 @@ def test_an_earlier_day_is_a_restatement(two_months: Workspace, rows: Any) -> No
     for day in (FEBRUARY, FEBRUARY + timedelta(1)):
         with pytest.raises(DayRefused, match="nothing to restate"):
             run(two_months, day, "why")
-    again = run(two_months, JANUARY, "the bank asked")
+    long = "the bank asked " * 20
+    with pytest.raises(DayRefused, match=r"has 306 characters, .* room for 300\. Say it shorter"):
+        run(two_months, JANUARY, f"{long}for it")
+    again = run(two_months, JANUARY, f"{long} \n")
     assert again.report.cover.verdict == "RECONCILED"
     page = (again.written.folder / "report.html").read_text()
-    for word in ("restatement as of 2026-01-31", "the bank asked", "reconciliation 1"):
-        assert word in page, word
-        assert word in again.text(), word
+    statement = (
+        "This is a restatement as of 2026-01-31, after reconciliation 2 as of 2026-02-28. Its "
+        "signature replaces no other; reconciliation 1 as of 2026-01-31 stays signed. Reason: "
+        f"{long.strip()}"
+    )
+    assert statement in page
+    assert statement in " ".join(again.text().split())
+    assert statement in reconciliation_markdown(again.report)
     ((detail,),) = rows("SELECT max(detail) FROM event WHERE what = 'reconciled' AND id = "
                         "(SELECT max(event_id) FROM reconciliation)")  # fmt: skip
     assert json.loads(detail)["restates"].startswith("This is a restatement as of 2026-01-31")

@@ -18,6 +18,9 @@ from connectors.postgres.signatures import approved_runs
 RESTATED = "; restated as of "
 """What follows the scope in that of a restatement, which is held against the scope's own runs."""
 
+MOST_REASON = 300
+"""Characters of a reason: with what is said beside it, it is told whole (`spelling.neutral`)."""
+
 
 class Names(NamedTuple):
     """How whoever asks for a run sets its day, and why it is a restatement."""
@@ -87,6 +90,12 @@ def refuse_day(
     reason = " ".join(restate.split())
     if not reason:
         raise DayRefused(f"{_first(names.restate)} needs a reason: {names.because}.")
+    if len(reason) > MOST_REASON:
+        raise DayRefused(
+            f"{_first(names.restate)} has {len(reason)} characters, and the first page has room "
+            f"for {MOST_REASON}. Say it shorter: whoever approves the report accepts it by what is "
+            "there. Nothing was reconciled."
+        )
     if last is None or as_of >= last.as_of:
         known = "has no run yet" if last is None else f"was last reconciled as of {last.as_of}"
         raise DayRefused(
@@ -97,9 +106,10 @@ def refuse_day(
     whose = ""
     if signed:
         whose = f"; reconciliation {signed[-1].id} as of {signed[-1].as_of} stays signed"
+    # The reason comes last: where a text is cut, what is said of the report itself is there.
     return (
-        f"This is a restatement as of {as_of}, after reconciliation {last.id} as of {last.as_of}: "
-        f"{reason}. Its signature replaces no other{whose}."
+        f"This is a restatement as of {as_of}, after reconciliation {last.id} as of {last.as_of}. "
+        f"Its signature replaces no other{whose}. Reason: {reason}"
     )
 
 
