@@ -8,7 +8,11 @@ import psycopg
 from psycopg.rows import dict_row
 
 from connectors.postgres.audit import TrailEntry
+from schemas.derived.sql_names import listed
+from schemas.guards.acceptance_rules import RULE_EVENTS
+from schemas.guards.decisions import BY_RULE, DECIDED, RULE_PROPOSED
 from schemas.guards.tenants import RUN_OF_EVENT, sees_event
+from schemas.life import Choice
 
 ROWS_AT_ONCE = 2_000
 
@@ -20,7 +24,11 @@ class TrailSearch:
     what: str = ""
     """A part of what happened."""
     who: str = ""
-    """A part of a name that was given, of the account that was logged in, or of the database's."""
+    """A part of a name that was given, of the account that was logged in, or of the database's.
+
+    Of a rule of acceptance its whole name: what was done with it, and what it accepted, whoever the
+    run was made for.
+    """
     text: str = ""
     """A part of the reason or the detail."""
     batch: int | None = None
@@ -30,11 +38,18 @@ class TrailSearch:
     """Days in UTC, both included."""
 
 
+RULE_OF_EVENT = (
+    f"CASE WHEN e.what = '{RULE_PROPOSED}' THEN e.id::text "
+    f"WHEN e.what IN ({listed((*RULE_EVENTS, DECIDED[Choice.ACCEPT]))}) "
+    "THEN substring(e.detail FROM '\"rule\" ?: ?([0-9]+)') END"
+)
+"""SQL for the number of the rule of acceptance that an event `e` tells of, as text."""
 _SEEN = sees_event("e")
 _FITS = f"""
     strpos(lower(e.what), lower(%(what)s)) > 0
-    AND (%(who)s = ''
-        OR strpos(lower(concat_ws(' ', e.by, e.person, e.account)), lower(%(who)s)) > 0)
+    AND (%(who)s = '' OR CASE WHEN lower(%(who)s) ~ '^{BY_RULE}$'
+        THEN 'rule ' || {RULE_OF_EVENT} = lower(%(who)s)
+        ELSE strpos(lower(concat_ws(' ', e.by, e.person, e.account)), lower(%(who)s)) > 0 END)
     AND (%(text)s = '' OR strpos(lower(concat_ws(' ', e.reason, e.detail)), lower(%(text)s)) > 0)
     AND (%(batch)s::int IS NULL OR e.batch_id = %(batch)s)
     AND (%(run)s::text IS NULL OR {RUN_OF_EVENT.format("e")} = %(run)s::text)

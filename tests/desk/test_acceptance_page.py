@@ -4,7 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 from connectors.postgres.acceptance_rules import accept_by_rules
+from connectors.postgres.jobs import hold_job, order_job
+from connectors.postgres.trail import add_event
 from flows.stages.workspace import Workspace
+from schemas.jobs import JobKind
 from tests.accounts.people import ANNA, BO, CLEO, TESSA, add
 from tests.desk.browser import Browser
 from tests.governance.runs import found, reconcile
@@ -57,6 +60,34 @@ def test_a_rule_is_proposed_by_one_and_approved_by_another(
     assert bo.send(PAGE, what="withdraw", rule=str(number), reason="booked now").status == 200
     assert f"{number} Withdrawn" in bo.text
     assert str(number) not in browser().log_in("tessa").open(PAGE).text, "it is of all tenants"
+
+
+def test_the_trail_of_a_rule_is_what_was_done_with_it_and_by_it(
+    workspace: Workspace, browser: New, rows: Any
+) -> None:
+    """Also in a run that somebody ordered; and nothing of a rule whose number begins alike."""
+    run, page = reconcile(workspace, found("1", "2")), browser()
+    propose(page, run.id, by="Ann")
+    page.send(PAGE, what="approve", rule="2", by="Bo")
+    trail = "/trail?who=rule+2"
+    assert f'href="{trail}"' in page.answer.text
+    with workspace.database.connect() as connection:
+        for _ in range(20):
+            add_event(connection, "housekeeping", by="ann")
+        job = order_job(connection, JobKind.RECONCILE, {"run": run.id}, "Olga")
+        at_work = workspace.database.for_job(job)
+        with hold_job(connection, job), at_work.connect() as working:
+            assert accept_by_rules(working, run.id)[0].accepted
+    propose(page, run.id, by="Cleo")
+    ((first, second),) = rows("SELECT min(id), max(id) FROM event WHERE what LIKE '%rule proposed'")
+    assert (first, str(second)[0]) == (2, "2")
+    text = page.open(trail).text
+    events = ("acceptance rule proposed Ann", "acceptance rule approved Bo",
+              "breaks accepted rule 2 in a run of Olga")  # fmt: skip
+    assert [text.count(one) for one in events] == [1, 1, 1], text
+    assert "Cleo" not in text
+    assert "breaks accepted" in page.open("/trail?who=olga").text, "who it was done for as well"
+    assert "Nothing fits" in page.open("/trail?who=rule+1").text
 
 
 def test_what_was_typed_is_kept_where_it_is_refused(

@@ -11,12 +11,15 @@ from starlette.responses import Response, StreamingResponse
 
 from connectors.errors import SettingsError
 from connectors.postgres.audit import TrailEntry, verify
+from connectors.postgres.trail import said_by
 from connectors.postgres.trail_search import TrailSearch, search_trail
 from flows.desk.forms import LARGEST, LARGEST_ROW, read_day, read_whole, saved_as
 from flows.desk.seen import refuse_ended
 from flows.desk.visit import Visit
 from flows.report.spelling import neutral
 from flows.stages.witness_proof import check_witnesses
+from schemas.guards.decisions import DECIDED
+from schemas.life import Choice
 
 ON_A_PAGE = 50
 EXPORTED = ("position", "id", "at", "what", "batch_id", "by", "person", "account", "reason",
@@ -33,7 +36,9 @@ def show(visit: Visit) -> Response:
     with visit.place.database.connect() as connection:
         events = [*search_trail(connection, search, ON_A_PAGE + 1, before)]
     more = events[ON_A_PAGE - 1].id if len(events) > ON_A_PAGE else None
-    return visit.page("trail.html.jinja", said="", events=events[:ON_A_PAGE], more=more)
+    return visit.page(
+        "trail.html.jinja", said="", events=events[:ON_A_PAGE], more=more, rule_of=_rule_of
+    )
 
 
 def prove(visit: Visit) -> Response:
@@ -81,6 +86,12 @@ def _cell(one: TrailEntry, name: str) -> str:
     if value is None:
         return ""
     return value.isoformat() if name == "at" else neutral(str(value), 100_000)
+
+
+def _rule_of(one: TrailEntry) -> str | None:
+    """The rule by which breaks were accepted, whoever the run was made for; None: by somebody."""
+    rule = said_by(one.detail).get("rule") if one.what == DECIDED[Choice.ACCEPT] else None
+    return None if rule is None else f"rule {rule}"
 
 
 def _asked(visit: Visit) -> TrailSearch:
