@@ -27,7 +27,7 @@ from flows.tasks.holding import open_workspace
 from flows.tasks.hooks import HOOKS, SKIPPED
 from flows.tasks.missed_runs import overtaken
 from flows.tasks.run_names import called, day_of
-from schemas.counting import quantity
+from schemas.life import RECONCILED
 
 NO_BREAKS = [{"Code": "none"}]
 """A table without a line has no columns either; the UI takes those from the first line."""
@@ -48,7 +48,7 @@ class ReconciliationEnd(BaseModel):
     report_hash: str
     folder: str
     because: str = ""
-    """What an incomplete run lacks, and the way on."""
+    """What stands in the way of a better verdict, and the way on."""
 
 
 def _name(as_of: date | None) -> str:
@@ -159,27 +159,20 @@ def publish(done: Reconciled) -> None:
 
 def end_state(done: ReconciliationEnd) -> RunState[Any]:
     """The end of a run that was made, and the next step."""
-    data = done.model_dump(mode="json")
     verdict = word_of(done.verdict)
-    where = f"Reconciliation {done.number} of {done.scope}: {verdict}. Report: {done.folder}."
-    match done.verdict:
-        case "RECONCILED" | "RECONCILED_WITH_ACCEPTED":
-            told = where
-        case "NOT_RECONCILED":
-            todo = f"{quantity(done.open_breaks, 'open break')}. Next: recon breaks list --run"
-            told = f"{where} {todo} {done.number}."
-        case _:
-            told = f"{where} {done.because.rstrip('.')}."
-    return end_of(done.verdict, told, data)
+    told = f"Reconciliation {done.number} of {done.scope}: {verdict}. Report: {done.folder}."
+    if done.because and done.verdict not in RECONCILED:
+        told += f" {done.because.rstrip('.')}."
+    if done.open_breaks:
+        told += f" Next: recon breaks list --run {done.number}."
+    return end_of(done.verdict, told, done.model_dump(mode="json"))
 
 
 def end_of(verdict: str, told: str, data: dict[str, Any] | None = None) -> RunState[Any]:
     """Completed, Breaks or Incomplete; operators filter by these names."""
-    match verdict:
-        case "RECONCILED" | "RECONCILED_WITH_ACCEPTED":
-            return Completed(name="Completed", message=told, data=data)
-        case "NOT_RECONCILED":
-            return Completed(name="Breaks", message=told, data=data)
-        case _:
-            # Returned and not raised: a retry finds the same source missing.
-            return Failed(name="Incomplete", message=told)
+    if verdict in RECONCILED:
+        return Completed(name="Completed", message=told, data=data)
+    if verdict == "NOT_RECONCILED":
+        return Completed(name="Breaks", message=told, data=data)
+    # Returned and not raised: a retry finds the same source missing.
+    return Failed(name="Incomplete", message=told)

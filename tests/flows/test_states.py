@@ -55,6 +55,37 @@ def test_the_message_names_the_next_step(known: str, told: str) -> None:
     assert str(end_state(batch).message).endswith(told)
 
 
+TIES_NOT = "Payment PaidAmount: 5.00 in currency 978 unexplained"
+VERDICTS = [
+    # verdict, open breaks, why; the state, and what follows where the report is
+    ("RECONCILED", 0, "", ("COMPLETED", "Completed"), ""),
+    ("RECONCILED_WITH_ACCEPTED", 0, "1 break is accepted", ("COMPLETED", "Completed"), ""),
+    ("NOT_RECONCILED", 2, "2 open breaks", ("COMPLETED", "Breaks"),
+     " 2 open breaks. Next: recon breaks list --run 3."),
+    # No break says what to settle: why the run does not reconcile does.
+    ("NOT_RECONCILED", 0, TIES_NOT, ("COMPLETED", "Breaks"), f" {TIES_NOT}."),
+    ("INCOMPLETE", 0, "no listing: pull it", ("FAILED", "Incomplete"), " no listing: pull it."),
+    ("INCOMPLETE", 1, "no listing: pull it; 1 open break", ("FAILED", "Incomplete"),
+     " no listing: pull it; 1 open break. Next: recon breaks list --run 3."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("verdict", "left", "because", "ends", "told"), VERDICTS)
+def test_a_reconciliation_says_what_is_in_the_way_of_a_better_verdict(
+    verdict: str, left: int, because: str, ends: tuple[str, str], told: str
+) -> None:
+    from flows.reconcile import ReconciliationEnd, end_state
+
+    end = end_state(
+        ReconciliationEnd(
+            number=3, scope="everything", verdict=verdict, open_breaks=left, because=because,
+            report_hash="", folder="/reports",
+        )
+    )  # fmt: skip
+    assert (end.type.value, end.name) == ends
+    assert str(end.message).partition(" Report: /reports.")[2] == told
+
+
 @pytest.mark.parametrize("state", [one for one in State if one not in {end[0] for end in ENDS}])
 def test_a_batch_at_no_end_fails_its_run(state: State) -> None:
     from flows.tasks.batch import BatchStatus
