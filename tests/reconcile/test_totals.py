@@ -1,5 +1,6 @@
 """Totals: whatever is wrong with the records, both sides and the explanation tie to the cent."""
 
+from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal, localcontext
 from typing import Any
@@ -13,9 +14,12 @@ from flows.steps.breaks.frame import BREAK_SCHEMA, no_breaks
 from flows.steps.breaks.severity import severities
 from flows.steps.breaks.tolerated import TOLERATED_SCHEMA, ToleranceLine, reconcile_tolerated
 from flows.steps.reconcile.break_figures import BreakFigures
+from flows.steps.reconcile.roll_forward import RollForward
 from flows.steps.reconcile.self_test import SelfTest
 from flows.steps.reconcile.sums import Sides, add_up
 from flows.steps.reconcile.totals import (
+    ChainLine,
+    ControlLine,
     Proof,
     chain_lines,
     control_lines,
@@ -384,4 +388,22 @@ def test_what_is_unexplained_names_its_currency() -> None:
         "Payment PaidAmount: 100.5 without a currency unexplained",
         "Payment PaidAmount: 100.5 in currency 1 unexplained",
         "Payment PaidAmount: 100.5 in currency 2 unexplained",
+    ]
+    left = {"PaidAmount": Decimal(1)}
+    controls = [
+        ControlLine("payment", tenant, currency, 1, 1, {}, {}, 0, 0, {}, left, 0)
+        for tenant in (7, 8)
+        for currency in ("1", "2", "")
+    ]
+    bare = ControlLine("invoice_file", 7, "", 2, 1, {}, {}, 0, 0, {}, {}, 1)
+    chain = ChainLine("payment", "matched", "1", 1, {}, 0, 0, {}, "", 1, {})
+    forward = replace(none, roll_forward=(RollForward("2", (), 0, Decimal(1)),))
+    told = untied((), (*controls, bare), (chain,), forward, SelfTest(1, 1, ()))
+    assert [*dict.fromkeys(told)] == [
+        "Payment: a residual in the control totals in currency 1",
+        "Payment: a residual in the control totals in currency 2",
+        "Payment: a residual in the control totals without a currency",
+        "Invoice file: a residual in the control totals",
+        "Payment, matched: a residual in the chain in currency 1",
+        "the roll-forward does not tie in currency 2",
     ]

@@ -9,7 +9,7 @@ from flows.steps.reconcile.self_test import SelfTest
 from flows.steps.reconcile.totals import PROOF_TEXTS, ChainLine, ControlLine, Proof
 from schemas.breaks import Status
 from schemas.counting import agree, quantity
-from schemas.tables import title_of
+from schemas.tables import EXTRACTS, title_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +56,29 @@ def untied(
     """What of a report leaves something unexplained."""
     for proof in proven:
         if proof.unexplained:
-            of = f"in currency {proof.currency}" if proof.currency else "without a currency"
-            yield f"{title_of(proof.record)} {proof.field}: {proof.unexplained} {of} unexplained"
+            of = _in(proof.currency)
+            yield f"{title_of(proof.record)} {proof.field}: {proof.unexplained}{of} unexplained"
     for line in controls:
         if _leaves(line):
-            yield f"{title_of(line.record)}: a residual in the control totals"
+            of = _in(line.currency, line.record)
+            yield f"{title_of(line.record)}: a residual in the control totals{of}"
     for step in chain:
         if _leaves(step):
-            yield f"{title_of(step.record)}, {step.stage}: a residual in the chain"
+            of = _in(step.currency, step.record)
+            yield f"{title_of(step.record)}, {step.stage}: a residual in the chain{of}"
     for forward in (*breaks.roll_forward, *breaks.accepted_forward, *breaks.aside_forward):
         if forward.residual_rows or forward.residual or forward.residual_gross:
-            yield "the roll-forward does not tie"
+            yield f"the roll-forward does not tie{_in(forward.currency)}"
     if self_test.missed or self_test.found != self_test.planted:
         yield f"the self-test missed {', '.join(self_test.missed)}"
+
+
+def _in(currency: str, record: str | None = None) -> str:
+    """In which currency something is; nothing of a record kind that has no amounts at all."""
+    if currency:
+        return f" in currency {currency}"
+    bare = record in EXTRACTS and not EXTRACTS[record].amounts
+    return "" if bare else " without a currency"
 
 
 def _name(*, complete: bool, sound: bool, reserved: bool) -> str:
