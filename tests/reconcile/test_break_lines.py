@@ -1,4 +1,4 @@
-"""In what order the breaks of page one are told: the largest first, those without amount last."""
+"""In what order breaks are told: what is no number, then the largest, those without amount last."""
 
 from datetime import date
 from decimal import Decimal
@@ -9,7 +9,7 @@ from flows.steps.breaks.acceptance import BOUND, SEEN
 from flows.steps.frames.parts import held_rows
 from flows.steps.reconcile.break_lines import accepted_again, again_lines, outgrown_lines
 from flows.steps.reconcile.report import AgainLine
-from tests.governance.runs import found, ids
+from tests.governance.runs import found, ids, with_counted
 
 BREAKS = [
     # As they come: key, tenant, amount, text beside it
@@ -21,16 +21,21 @@ BREAKS = [
     ("small", 7, "9.99", None),
     ("huge", 7, None, "1" + "0" * 25),
     ("large", 7, "1000", None),
+    ("not readable", 7, None, None),
+    ("no number", 7, None, "NaN"),
 ]
-ORDER = ["huge", "large", "a", "b", "c", "small", "none"]
+REJECTED = {"not readable": {"code": "REJECTED", "note": 'PaidAmount is not readable: "12,50"'}}
+ORDER = ["no number", "not readable", "huge", "large", "a", "b", "c", "small", "none"]
+"""Nobody knows how large what is no number is: it comes first."""
 
 
 def accepted() -> pl.DataFrame:
     """Breaks that were accepted as what they are, up to 1."""
     there = pl.concat(
-        found(key, tenant=tenant, amount=amount, amount_beyond=beyond)
+        found(key, tenant=tenant, amount=amount, amount_beyond=beyond, **REJECTED.get(key, {}))
         for key, tenant, amount, beyond in BREAKS
     )
+    there = with_counted(there)
     terms = [pl.col(name).cast(SEEN[f"seen_{name}"]).alias(f"seen_{name}") for name in BOUND]
     return there.with_columns(
         *terms,
@@ -46,7 +51,7 @@ def test_what_was_accepted_again_is_told_the_largest_first() -> None:
     lines = told_again(there, signed)
     assert [one.id for one in lines] == _in_order(there)
     assert {one.signed_as for one in lines} == {"less"}
-    assert lines[1].accepted_as == "amount 1000, in currency 1 up to 1 until 2026-12-31"
+    assert lines[3].accepted_as == "amount 1000, in currency 1 up to 1 until 2026-12-31"
 
 
 def test_what_is_as_it_was_signed_or_was_not_signed_is_not_told_again() -> None:

@@ -18,7 +18,8 @@ from flows.desk.seen import run_of
 from flows.desk.visit import Visit
 from flows.report.reconciled.data import breaks_csv
 from flows.steps.breaks.acceptance import outgrown
-from flows.steps.frames.beyond import from_both, largest_first
+from flows.steps.breaks.money import largest_first
+from flows.steps.frames.beyond import from_both
 from schemas.accounts import MAY_DECIDE
 from schemas.breaks import BREAKS, Money
 from schemas.life import BreakState, Choice, Look

@@ -37,8 +37,7 @@ from flows.stages.reconcile.decision_rules import (
     refuse_terms,
 )
 from flows.stages.reconcile.one_break import amount_of
-from flows.steps.breaks.money import Sums, sum_money
-from flows.steps.frames.beyond import largest_first
+from flows.steps.breaks.money import Sums, largest_first, sum_money
 from schemas.accounts import MAY_DECIDE
 from schemas.life import DONE, SIDES, Choice
 

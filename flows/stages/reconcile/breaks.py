@@ -42,9 +42,8 @@ from flows.steps.breaks.acceptance import (
 from flows.steps.breaks.carried_states import is_open
 from flows.steps.breaks.counted import counted_alone
 from flows.steps.breaks.lifecycle import nothing_before, standing_now
-from flows.steps.breaks.money import COUNTED, Sums, sum_money
+from flows.steps.breaks.money import COUNTED, Sums, largest_first, sum_money
 from flows.steps.breaks.saved import from_saved, with_causes, with_seen
-from flows.steps.frames.beyond import largest_first
 from schemas.breaks import Severity
 from schemas.life import ASIDE, OPEN, RESOLVED, UNRESOLVED, BreakState, Choice
 

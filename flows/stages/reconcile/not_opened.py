@@ -13,8 +13,8 @@ from connectors.postgres.looks import looked_at
 from connectors.postgres.reconciliations import Reconciliation
 from flows.stages.reconcile.rules import rules_of
 from flows.stages.workspace import Workspace
+from flows.steps.breaks.money import largest_first
 from flows.steps.breaks.severity import is_at_least
-from flows.steps.frames.beyond import largest_first
 from flows.steps.rules.rules import Rules
 from schemas.life import RESOLVED, BreakState, Look
 
@@ -69,13 +69,12 @@ def not_opened(
     large = breaks.filter(is_at_least(limit), ~pl.col("state").is_in(RESOLVED))
     unseen = large.filter(~pl.col("id").is_in(seen))
     others = (pl.col("state") == BreakState.ACCEPTED) & pl.col("accepted_by").ne_missing(account)
-    named = unseen.top_k(NAMED, by=largest_first()) if unseen.height > NAMED else unseen
-    named = named.sort(largest_first(), "id", descending=[True, False], nulls_last=True)
+    named = unseen.sort(largest_first(), "id", descending=[True, False], nulls_last=True)
     return NotOpened(
         at_least=limit,
         of=large.height,
         breaks=unseen.height,
-        largest=tuple(named["id"]),
+        largest=tuple(named["id"].head(NAMED)),
         accepted=0 if Look.ACCEPTED in seen else breaks.filter(others).height,
         report=Look.REPORT not in seen,
     )

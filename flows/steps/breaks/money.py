@@ -159,6 +159,19 @@ def _absent() -> pl.Expr:
     return pl.all_horizontal(pl.col(name).is_null() for name in ("amount", _AMOUNT_BEYOND))
 
 
+def largest_first() -> pl.Expr:
+    """What to sort breaks by, descending and nulls last: the largest amounts first, near enough.
+
+    Before all others comes what is no number, as delivered or as stored (`12,50`, NaN): nobody
+    knows how large it is, so it reaches every limit. What has no amount comes last. Those that are
+    alike stand as the next key says: an id is the last of all.
+    """
+    beyond = pl.col(_AMOUNT_BEYOND).cast(pl.Float64, strict=False)
+    size = pl.coalesce(beyond, pl.col("amount").cast(pl.Float64)).abs()
+    unknown = (pl.col(BASIS) == Money.UNREADABLE) | size.is_nan()
+    return pl.when(unknown.fill_null(value=False)).then(pl.lit(float("inf"))).otherwise(size)
+
+
 def of_debts(breaks: pl.DataFrame, payments: Iterable[Load]) -> pl.DataFrame:
     """Breaks about payments with the `debt` these are for, as the first of some payments says."""
     key = pl.col("key").str.extract_groups(r"^(?<Id>-?[0-9]+)/(?<TenantsId>-?[0-9]+)")

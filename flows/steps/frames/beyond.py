@@ -120,12 +120,6 @@ def unsigned(text: pl.Expr) -> pl.Expr:
     return text.str.strip_prefix("-")
 
 
-def largest_first(name: str = "amount") -> pl.Expr:
-    """What to sort amounts by, where some are texts: near enough, and never by a text's letters."""
-    size = pl.col(name + BEYOND).cast(pl.Float64, strict=False)
-    return pl.coalesce(size, pl.col(name).cast(pl.Float64)).abs()
-
-
 def shown(name: str) -> pl.Expr:
     """An amount as text: as it is, without zeros that say nothing."""
     return pl.coalesce(pl.col(name + BEYOND), money_text(pl.col(name)))

@@ -12,7 +12,8 @@ from flows.steps.breaks.acceptance import (
 )
 from flows.steps.breaks.carried_states import RULES, is_aside
 from flows.steps.breaks.make import LINES
-from flows.steps.frames.beyond import largest_first, number_of, parted
+from flows.steps.breaks.money import BASIS, largest_first
+from flows.steps.frames.beyond import number_of, parted
 from flows.steps.frames.light import light, without
 from flows.steps.frames.parts import PartedRows
 from flows.steps.reconcile.report import AgainLine, AsideLine, OutgrownLine
@@ -42,7 +43,7 @@ _RESOLVED = pl.col("state").is_in(RESOLVED)
 def _order(carried: PartedRows) -> pl.Series:
     """The numbers of those that are not resolved, as reports show them."""
     by = ("code", "record", "key", "field", "id")
-    there = carried.select("state", "severity", "amount", "amount" + BEYOND, *by)
+    there = carried.select("state", "severity", "amount", "amount" + BEYOND, BASIS, *by)
     rank = pl.col("severity").replace_strict({key.value: rank for key, rank in RANK.items()})
     descending = [False, True, *[False] * len(by)]
     order = pl.arg_sort_by(rank, largest_first(), *by, descending=descending, nulls_last=True)
