@@ -182,7 +182,7 @@ def test_a_page_that_was_kept_says_that_an_acceptance_was_taken_back_on_a_later_
         workspace, first.id, Chosen(ids(breaks)), Decision(Choice.ACCEPT, "charges", until=until)
     )
     run, page = reconcile(workspace, breaks), browser()
-    sign, waits = f"/runs/{run.id}/sign", "1 break is accepted here, and was reopened on a later"
+    sign, waits = f"/runs/{run.id}/sign", "1 break is accepted here, and was reopened since"
     page.open(sign).send(sign, by="Ann")
     later = reconcile(workspace, breaks)
     assert "Approve the report" in page.open(sign).text

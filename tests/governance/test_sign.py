@@ -191,6 +191,12 @@ def test_an_acceptance_taken_back_is_an_open_break_again(workspace: Workspace) -
     decide_breaks(workspace, None, Chosen(state="ACCEPTED"), Decision(Choice.REOPEN, "no", "cleo"))
     with pytest.raises(DecisionsMissing, match="2: 1"):
         approve(workspace, run.id, by="bo", comment="")
+    # Whoever accepts it now stands in no report, so that they could approve this one.
+    decide(workspace, run, replace(ACCEPT, by="bo"))
+    with pytest.raises(DecisionsMissing, match="reopened on reconciliation 2 by cleo"):
+        approve(workspace, run.id, by="bo", comment="")
+    decide(workspace, run, ACCEPT)
+    approve(workspace, run.id, by="bo", comment="")
 
 
 def decide(workspace: Workspace, run: Reconciliation, what: Decision) -> None:
@@ -208,6 +214,7 @@ LATER = [
     ("taken back", [("10", REOPEN)], False),
     ("and run once more", [("10", REOPEN), ("10", None)], False),
     ("and accepted again", [("10", REOPEN), ("10", ACCEPT)], True),
+    ("by somebody else", [("10", REOPEN), ("10", replace(ACCEPT, by="dora"))], False),
     ("as something else", [("10", REOPEN), ("12", ACCEPT)], False),
     ("up to more", [("10", REOPEN), ("12", replace(ACCEPT, up_to=Decimal(20)))], True),
 ]
@@ -235,9 +242,9 @@ def test_no_report_is_approved_by_an_acceptance_that_a_later_run_has_not(
     assert str(refused.value) == (
         f"The report of reconciliation {run.id} shows 1 break as accepted that was reopened since: "
         f"AMOUNT payment 1 PaidAmount, reopened on reconciliation {run.id + 1} by cleo (the bank "
-        "has not paid). Nobody approves a report by an acceptance that was taken back. See what is "
-        f"open now: recon breaks list --run {last} --state open. Resolve or accept it, reconcile "
-        'again, and have that report signed: recon reconcile (its scope is {"tenants": [7]}) '
+        "has not paid). Nobody approves a report by an acceptance that was taken back. Resolve or "
+        f"accept what is open (recon breaks list --run {last} --state open), reconcile again, and "
+        'have that report signed: recon reconcile (its scope is {"tenants": [7]}) '
         "--as-of 2026-02-28 --rules FILE"
     )
 

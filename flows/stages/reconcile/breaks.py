@@ -49,6 +49,8 @@ from schemas.life import ASIDE, OPEN, RESOLVED, UNRESOLVED, BreakState, Choice
 
 _THEN = "then_"
 """Prefix of what a break was when it was accepted anew."""
+_ANY = 2**63 - 1
+"""No decision has a higher number."""
 GRAVEST = {one.value: place for place, one in enumerate(Severity)}
 """Severity -> its place among them."""
 STATES = {"open": OPEN, "aside": ASIDE, "resolved": RESOLVED}
@@ -157,30 +159,33 @@ def breaks_now(
 def taken_back(
     connection: psycopg.Connection, run: Reconciliation, breaks: pl.DataFrame
 ) -> pl.DataFrame:
-    """The breaks that a run shows as accepted and that were reopened on a later one, by their id.
+    """The breaks that a run shows as accepted and that were reopened since, by their id.
 
     With what they are called (`what`), on which run (`on`), `by` whom and why (`reason`). What a
-    break became by then says nothing of the day of this run, and that somebody reopened it does.
-    One that was accepted again since, as what this run says of it, is none. `breaks` are those of
-    `breaks_now`.
+    break became on a later run says nothing of the day of this one, and that somebody reopened it
+    does. One that was accepted again, as what the run says of it, is none, if it was by the person
+    whom the run shows: anybody else stands in the report of a later run alone. `breaks` are those
+    of `breaks_now`.
     """
-    shown = breaks.filter(pl.col("state") == BreakState.ACCEPTED).select("id", name_of(), *BOUND)
-    since = decisions_since(connection, run.scope_hash, run.decided_through, [*shown["id"]])
-    later = since.filter(pl.col("reconciliation_id") > run.id).select(
+    shown = breaks.filter(pl.col("state") == BreakState.ACCEPTED).select("id", name_of())
+    since = decisions_since(connection, run.scope_hash, run.decided_through, [*shown["id"]]).select(
         "what", "by", "reason", "up_to", id="break_id", on="reconciliation_id", number="id"
     )
-    reopened = _last_of(later, Choice.REOPEN)
+    reopened = _last_of(since, Choice.REOPEN)
     found = shown.join(reopened.select("id", "on", "by", "reason"), on="id").sort("id")
-    again = _last_of(later, Choice.ACCEPT).join(reopened.select("id", at="number"), on="id")
-    again = again.filter(pl.col("number") > pl.col("at"))
-    if again.height:
-        through = again.select(pl.col("number").max()).item()
-        seen = from_saved(accepted_on(connection, run.scope_hash, through, [*again["id"]]))
-        then = seen.select("id", *(pl.col(name).alias(_THEN + name) for name in BOUND))
-        terms = again.select("id", pl.col("up_to").cast(SEEN["up_to"]))
-        covered = found.join(then, on="id").join(terms, on="id").filter(holds(_THEN, "up_to"))
-        found = found.join(covered, on="id", how="anti", maintain_order="left")
-    return found.select("id", "what", "on", "by", "reason")
+    left = from_saved(breaks_of(connection, run.id, [*found["id"]]))
+    again = _last_of(since, Choice.ACCEPT).join(left.select("id", "accepted_by", *BOUND), on="id")
+    then = accepted_on(connection, run.scope_hash, _ANY, [*again["id"]])
+    at = from_saved(then).select("id", pl.col(BOUND).name.prefix(_THEN))
+    covered = (
+        again.join(reopened.select("id", before="number"), on="id")
+        .filter(pl.col("number") > pl.col("before"), pl.col("by") == pl.col("accepted_by"))
+        .join(_last_of(since, Choice.PROPOSE), on="id", how="anti")
+        .join(at, on="id")
+        .with_columns(pl.col("up_to").cast(SEEN["up_to"]))
+        .filter(holds(_THEN, "up_to"))
+    )
+    return found.join(covered, on="id", how="anti", maintain_order="left")
 
 
 def list_breaks(

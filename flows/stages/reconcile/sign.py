@@ -270,9 +270,8 @@ def what_waits(
     if back:
         return (
             f"{quantity(back, 'break')} {agree(back, 'is', 'are')} accepted here, and "
-            f"{agree(back, 'was', 'were')} reopened on a later run. Nobody approves a report by an "
-            "acceptance that was taken back: have a later one signed, or accept them there again "
-            "as they are here."
+            f"{agree(back, 'was', 'were')} reopened since. Nobody approves a report by an "
+            "acceptance that was taken back: reconcile the scope again, and have that one signed."
         )
     return None
 
@@ -318,9 +317,9 @@ def _taken_back_told(
     return (
         f"The report of reconciliation {run.id} shows {quantity(back.height, 'break')} as accepted "
         f"that {agree(back.height, 'was', 'were')} reopened since: {named(told, '; ')}. Nobody "
-        "approves a report by an acceptance that was taken back. See what is open now: recon "
-        f"breaks list --run {last.id} --state open. Resolve or accept it, reconcile again, and "
-        f"have that report signed: {_again(last)}"
+        "approves a report by an acceptance that was taken back. Resolve or accept what is open "
+        f"(recon breaks list --run {last.id} --state open), reconcile again, and have that report "
+        f"signed: {_again(last)}"
     )
 
 
