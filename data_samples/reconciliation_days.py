@@ -165,6 +165,7 @@ RATE_BREAKS = (
     rate("RATE_INVERSE", 70906, "ExchangeRate"),
     rate("RATE_TRIANGLE", 70910, "ExchangeRate"),
     rate("RATE_GAP", 70912, "EffectiveDate"),
+    rate("RATE_GAP", 70901),
     rate("RATE_JUMP", 70914, "ExchangeRate"),
 )
 

@@ -42,7 +42,7 @@ def everything(
     """All joins over all frames, with their annexes; the breaks with their ids."""
     plans = reconcile_plans(details, payments, RULES, AS_OF)
     debts = reconcile_all_debts((held(payments),), plans, (held(invoices),), RULES)
-    rated = reconcile_rates((held(payments),), rates, RULES)
+    rated = reconcile_rates((held(payments),), rates, RULES, AS_OF)
     batches = reconcile_batches(sent, listed)
     found = [debts.every_break(), plans.breaks, rated.breaks, batches.breaks]
     breaks = gather(found)

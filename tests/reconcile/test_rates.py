@@ -1,6 +1,7 @@
 """Exchange rates: one minimal case per code, and beside it a neighbour that raises nothing."""
 
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -13,12 +14,14 @@ from flows.steps.breaks.frame import gather
 from flows.steps.breaks.make import Annex
 from flows.steps.frames.parts import held
 from flows.steps.reconcile.rates import reconcile_rates
-from flows.steps.rules.rules import Direction, Rates, Rules
+from flows.steps.rules.rules import Direction, Rates, Rules, Window
 from schemas.tables import CURRENCY_RATE, PAYMENT
 from tests.examples import examples
 from tests.reconcile.records import database, extract
 
 RULES = Rules(rates=Rates(daily=True))
+FIRST_DAY = date(2026, 3, 1)
+"""No series has ended by then."""
 
 
 def paid(day: int = 4, **values: Any) -> dict[str, Any]:
@@ -29,7 +32,7 @@ def paid(day: int = 4, **values: Any) -> dict[str, Any]:
 
 def rate(number: int, day: int, value: float = 1.1, **values: Any) -> dict[str, Any]:
     """A rate of a day of March 2026, from 978 to 840 unless said otherwise."""
-    effective = datetime(2026, 3, day)  # noqa: DTZ001
+    effective = datetime(2026, 3, 1) + timedelta(days=day - 1)  # noqa: DTZ001
     return {"Id": number, "ExchangeRate": value, "EffectiveDate": effective, **values}
 
 
@@ -38,10 +41,13 @@ def between(source: int, target: int) -> dict[str, int]:
 
 
 def judged(
-    payments: list[dict[str, Any]], rates: list[dict[str, Any]], rules: Rules = RULES
+    payments: list[dict[str, Any]],
+    rates: list[dict[str, Any]],
+    rules: Rules = RULES,
+    as_of: date = FIRST_DAY,
 ) -> Annex[Any]:
     return reconcile_rates(
-        (held(extract(PAYMENT, *payments)),), database(CURRENCY_RATE, *rates), rules
+        (held(extract(PAYMENT, *payments)),), database(CURRENCY_RATE, *rates), rules, as_of
     )
 
 
@@ -132,6 +138,44 @@ def test_rates_among_themselves(
 ) -> None:
     found = [(code, key) for code, key, _ in told(judged([], rates, rules))]
     assert found == ([(code, key)] if code else [])
+
+
+WITHIN_A_DAY = Rules(rates=Rates(daily=True), windows=(Window(CURRENCY_RATE.name, 1),))
+END_CASES: list[tuple[list[tuple[str, str | None]], int, list[dict[str, Any]], Rules]] = [
+    # Keys it is told at and the day that is missing, day of March, rates, rules.
+    # March 6 is a Friday, March 10 a Tuesday.
+    ([], 6, [rate(5, 6)], RULES),
+    ([], 8, [rate(5, 6)], RULES),
+    ([("5/1", "2026-03-09")], 9, [rate(5, 6)], RULES),
+    ([("5/1", "2026-03-09")], 31, [rate(5, 6)], RULES),
+    ([("5/1", "2026-03-09")], 9, [rate(5, 7)], RULES),
+    ([], 31, [rate(5, 6)], Rules()),
+    # The last rate of the series says it, also where a gap is told of that rate.
+    ([("6/1", "2026-03-11")], 11, [rate(5, 9), rate(6, 10)], RULES),
+    ([("6/1", None), ("6/1", "2026-03-11")], 11, [rate(5, 6), rate(6, 10)], RULES),
+    # Each series by itself; a rate that cannot be used is none.
+    ([("6/1", "2026-03-10")], 10, [rate(5, 10), rate(6, 9, **between(978, 756))], RULES),
+    ([("6/2", "2026-03-10")], 10, [rate(5, 10), rate(6, 9, TenantsId=2)], RULES),
+    ([("5/1", "2026-03-10")], 10, [rate(5, 9), rate(6, 10, 0.0)], RULES),
+    ([], 10, [rate(5, 2, 1.0, **between(978, 978))], RULES),
+    # A window gives the missing days time: two of them, the first a business day too old.
+    ([], 10, [rate(5, 6)], WITHIN_A_DAY),
+    ([("5/1", "2026-03-09")], 11, [rate(5, 6)], WITHIN_A_DAY),
+    # Good Friday and Easter Monday, April 3 and 6, are no days of the ECB.
+    ([], 37, [rate(6, 33)], replace(RULES, calendar="ECB")),
+    ([("6/1", "2026-04-07")], 38, [rate(6, 33)], replace(RULES, calendar="ECB")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("missing", "day", "rates", "rules"), END_CASES)
+def test_a_series_that_ends_before_the_day_of_the_report(
+    missing: list[tuple[str, str | None]], day: int, rates: list[dict[str, Any]], rules: Rules
+) -> None:
+    as_of = date(2026, 3, 1) + timedelta(days=day - 1)
+    found = gather([judged([], rates, rules, as_of).breaks]).filter(pl.col("code") == "RATE_GAP")
+    ends = found.filter(pl.col("field") == "").select("key", "expected").rows()
+    assert sorted(ends) == sorted(each for each in missing if each[1])
+    assert found.height == len(missing)
 
 
 @pytest.mark.parametrize(
@@ -284,7 +328,7 @@ def test_against_a_slow_reading_of_the_rules(
 ) -> None:
     """Each payment looks for its rate by itself, with loops in place of joins."""
     extracted, known = extract(PAYMENT, *payments), database(CURRENCY_RATE, *rates)
-    annex = reconcile_rates((held(extracted),), known, RULES)
+    annex = reconcile_rates((held(extracted),), known, RULES, FIRST_DAY)
     own = annex.breaks.filter(record="payment").filter(pl.col("code") != "TENANT_CROSS")
     expected = {
         (code, f"{payment['Id']}/{payment['TenantsId']}")
@@ -295,7 +339,7 @@ def test_against_a_slow_reading_of_the_rules(
     assert own.height == len(expected)
     named = sum(any(r["Id"] == p["CurrencyRatesId"] for r in rates) for p in payments)
     assert sum(line.payments for line in annex.lines) == named
-    again = reconcile_rates((held(extracted.reverse()),), known.reverse(), RULES)
+    again = reconcile_rates((held(extracted.reverse()),), known.reverse(), RULES, FIRST_DAY)
     assert gather([again.breaks]).equals(gather([annex.breaks]))
     assert again.lines == annex.lines
 

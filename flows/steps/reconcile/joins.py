@@ -209,6 +209,7 @@ def _between(
             payments,
             in_order(CURRENCY_RATE, rates),
             rules,
+            as_of,
             places,
             in_order(CURRENCY_RATE, later) if later.height else None,
         )

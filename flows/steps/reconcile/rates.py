@@ -6,6 +6,7 @@ the rules name a base currency, the pair has to be of it and the payment's.
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import date
 
 import polars as pl
 
@@ -48,6 +49,7 @@ def reconcile_rates(
     payments: Sequence[Load],
     rates: pl.DataFrame,
     rules: Rules,
+    as_of: date,
     places: Mapping[str, pl.DataFrame] = NOWHERE,
     later: pl.DataFrame | None = None,
 ) -> Annex[RateLine]:
@@ -62,7 +64,7 @@ def reconcile_rates(
     rates = rates.drop_nulls(CURRENCY_RATE.columns)
     known = rates if later is None else pl.concat([rates, later.drop_nulls(CURRENCY_RATE.columns)])
     used = _judged(_uses(payments), known, series(rates), rules.rates)
-    own = reconcile_series(rates, rules)
+    own = reconcile_series(rates, rules, as_of)
     annex = used_rates(used, own)
     breaks = number_duplicates([_payment_breaks(payments, used), own], places)
     return Annex(breaks, (), rate_lines(annex, used, rules.rates), left_of(annex.height), annex)

@@ -44,6 +44,7 @@ PLANTED = frozenset(
         ("RATE_STALE", "6/1"),
         ("RATE_NOT_LATEST", "7/1"),
         ("RATE_GAP", "105/1"),
+        ("RATE_GAP", "140/1"),
         ("RATE_JUMP", "106/1"),
         ("RATE_NONPOSITIVE", "110/1"),
         ("RATE_SELF", "111/1"),
@@ -106,6 +107,7 @@ def self_test(rules: Rules) -> SelfTest:
         rules,
         calendar=None,
         budget=Budget(count=0),
+        windows=(),
         rates=Rates(daily=True),
         plans=Plans(early_days=5, late_days=0, discount=Discount.DOES_NOT),
     )
@@ -136,7 +138,7 @@ def judged(rules: Rules) -> pl.DataFrame:
     plans = reconcile_plans(_details(), payments, rules, _DAY)
     return together(
         [
-            reconcile_rates((held(payments),), _rates(), rules).breaks,
+            reconcile_rates((held(payments),), _rates(), rules, _DAY).breaks,
             plans.breaks,
             reconcile_all_debts(
                 (held(payments),), plans, (held(_invoices()),), rules

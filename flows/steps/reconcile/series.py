@@ -12,7 +12,8 @@ import polars as pl
 from flows.steps.breaks.frame import no_breaks
 from flows.steps.breaks.make import exact, joined, key_text, make_breaks, rate_text, text, together
 from flows.steps.frames.rate_series import PAIR, series
-from flows.steps.rules.calendar import business_days
+from flows.steps.reconcile.windows import waiting
+from flows.steps.rules.calendar import business_ages, business_days, next_business_days
 from flows.steps.rules.rules import Rules
 from schemas.amounts import EXACT
 from schemas.tables import CURRENCY_RATE
@@ -24,8 +25,8 @@ _NINE = Context(prec=9)
 """Nine digits, with exponents far beyond those of products of doubles."""
 
 
-def reconcile_series(rates: pl.DataFrame, rules: Rules) -> pl.DataFrame:
-    """The breaks of rates among themselves."""
+def reconcile_series(rates: pl.DataFrame, rules: Rules, as_of: date) -> pl.DataFrame:
+    """The breaks of rates among themselves, and of series that end before the day."""
     if rates.is_empty():
         return no_breaks()
     sound = series(rates)
@@ -36,7 +37,7 @@ def reconcile_series(rates: pl.DataFrame, rules: Rules) -> pl.DataFrame:
     if rules.rates.jump_percent is not None:
         frames.append(_jumps(sound, rules.rates.jump_percent))
     if rules.rates.daily:
-        frames.append(_gaps(sound, rules.calendar))
+        frames += [_gaps(sound, rules.calendar), _ends(sound, rules, as_of)]
     return together(frames)
 
 
@@ -282,3 +283,21 @@ def _gaps(sound: pl.DataFrame, calendar: str | None) -> pl.DataFrame:
 
 def _missing(before: date, after: date, calendar: str | None) -> int:
     return business_days(before, after - timedelta(days=1), calendar)
+
+
+def _ends(sound: pl.DataFrame, rules: Rules, as_of: date) -> pl.DataFrame:
+    """Series whose last rate is of an earlier business day than the report; told of that rate.
+
+    What is expected stays the same from day to day, so that the end of a series is accepted once.
+    """
+    last = sound.unique(list(PAIR), keep="last", maintain_order=True).filter(pl.col("day") < as_of)
+    due = next_business_days(last["day"], rules.calendar)
+    missing = business_ages(last["day"], as_of, rules.calendar)
+    late = (missing > 0) & ~waiting(RECORD, due, rules, as_of)
+    return _rate_break(
+        "RATE_GAP",
+        last.with_columns(due.alias("due"), missing.alias("missing")).filter(late),
+        "",
+        expected=text(pl.col("due")),
+        note=pl.format("business days without a rate since {}: {}", "day", "missing"),
+    )

@@ -49,6 +49,21 @@ def business_ages(days: pl.Series, as_of: date, calendar: str | None = None) -> 
     return empty.scatter(days.is_not_null().arg_true(), ages)
 
 
+def next_business_days(days: pl.Series, calendar: str | None = None) -> pl.Series:
+    """The first business day after each day; no day is null."""
+    if days.is_empty():
+        return days
+    years = days.dt.year().unique().sort().to_list()
+    following = np.busday_offset(
+        days.to_numpy().astype("datetime64[D]"),
+        1,
+        roll="backward",
+        weekmask=weekmask(calendar),
+        holidays=_days_off(calendar, years[0], min(years[-1] + 1, date.max.year)),
+    )
+    return pl.Series(days.name, following, dtype=pl.Date)
+
+
 def calendar_ages(days: pl.Series, as_of: date) -> pl.Series:
     """Days from each day to `as_of`; null where the day is null."""
     return (pl.Series([as_of]) - days).dt.total_days().cast(pl.Int32).alias(days.name)
