@@ -237,12 +237,16 @@ class Classifier:
         """The service ran so many rows, failed at the next and did not look at the rest."""
         # Done, and nothing shows the record: the status of the answer says that it is no echo.
         done = ClassifiedResponse(Verdict.ACKNOWLEDGED)
-        if completed >= len(rows):
-            return [done] * len(rows)
+        said = _said(reply)
+        if said.many and (said.refusal or said.errors):
+            # Whose error it is the number may not say: it may be that of a row it counts.
+            return [_unreadable(reply, "an error beside one of several records")] * len(rows)
         failed = self._error(reply, hide)
         named = _named(reply, len(rows))
         if named is not None and named != completed:
             return self._batch_named(rows, reply, failed, completed, named)
+        if completed >= len(rows):
+            return [done] * len(rows)
         # Those behind wait with the one that has to wait.
         behind = failed if reply.status == 429 else ClassifiedResponse(again=True)
         return [done] * completed + [failed] + [behind] * (len(rows) - completed - 1)
@@ -288,12 +292,16 @@ def _unreadable(reply: Reply, problem: str) -> ClassifiedResponse:
     return ClassifiedResponse(None, (told,), doubt=True, failure=True)
 
 
-def _status(reply: Reply) -> Mapping[str, Any] | None:
+def _said(reply: Reply) -> Said:
+    """What a body says that may be of any kind; nothing where it cannot be read."""
     try:
-        said: Said = read_reply(reply)
+        return read_reply(reply)
     except Unreadable:
-        return None
-    return said.status
+        return Said()
+
+
+def _status(reply: Reply) -> Mapping[str, Any] | None:
+    return _said(reply).status
 
 
 def _named(reply: Reply, rows: int) -> int | None:

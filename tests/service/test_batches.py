@@ -41,6 +41,7 @@ A, R, U, D = (
     Verdict.IN_DOUBT,
 )
 TONE = "AddMessageTone"
+AS_JSON = (("Content-Type", "application/json"),)
 NOT_NULL = {"ErrorCode": "NotNull", "FieldName": "Name", "Message": "no"}
 
 
@@ -80,6 +81,10 @@ OUTCOMES: list[tuple[str, Reply, list[Verdict], int, int]] = [
     ("invalid, the one behind those done", indexed(2, completed=2), [A, A, R, A], 2, 3),
     ("invalid, one further than those done", indexed(2, completed=1), [A, D, R, D], 1, 1),
     ("invalid, one that is done", indexed(0, completed=3), [D, A, A, D], 1, 3),
+    ("invalid, one of those that are all done", indexed(1, completed=4), [A, D, A, A], 1, 4),
+    *((f"{code}, an error beside the record at the {place}",
+       status(code, completed=done, body=listed(place), headers=AS_JSON), [D, D, D, D], 1, done)
+      for code in (400, 409, 500) for done in (2, 4) for place in (1, 2)),
     *((f"{code}, nothing said", status(code), [D, D, D, D], 1, 0) for code in
       (301, 302, 303, 307, 308, 400, 401, 403, 404, 405, 408, 409, 413, 414, 415, 422, 429, 431)),
     *((f"{code} that says why, nothing said", status(code, error_code="C"), [D, D, D, D], 1, 0)
