@@ -39,7 +39,8 @@ def read_chunks(
     if header.unpivot:
         lines = chunks(Pieces(text), header.unpivot.width, header.dialect, place)
         lines = _with_currencies(lines, currencies)
-        return unpivoted(lines, header.unpivot, place, block_bytes, strict_bytes)
+        whole = place == first_place(header)
+        return unpivoted(lines, header.unpivot, place, block_bytes, strict_bytes, whole=whole)
     found = _lines(text, header, place)
     if header.carried:
         before = _before(content, header, place, block_bytes)

@@ -76,16 +76,23 @@ class UnpivotedChunk(Chunk):
 
 
 def unpivoted(
-    chunks: Iterator[Chunk], unpivot: Unpivot, first: Place, most: int, strict_bytes: int
+    chunks: Iterator[Chunk],
+    unpivot: Unpivot,
+    first: Place,
+    most: int,
+    strict_bytes: int,
+    *,
+    whole: bool,
 ) -> Iterator[Chunk]:
     """The records that the lines of these chunks become, numbered from that of `first` on.
 
     Chunks become several where their records take more than `most` bytes. Those that become none
-    are not given: their lines are told by the next one, or by the last. Up to `strict_bytes` of
-    lines are read by nothing compiled.
+    are not given: their lines are told by the next one, or by the last; where the `whole` text
+    has no record, by one without any. Up to `strict_bytes` of lines are read by nothing compiled.
     """
     number, empty, comments = first.record, NO_LINES, NO_LINES
     last: UnpivotedChunk | None = None
+    nothing: UnpivotedChunk | None = None
     for lines in chunks:
         comments = comments.with_more(_above(lines))
         for part in _parts(lines, unpivot, most, strict_bytes):
@@ -101,6 +108,8 @@ def unpivoted(
                     yield last
                 last, empty, number = chunk, NO_LINES, number + chunk.height
                 comments = NO_LINES
+            else:
+                nothing = chunk
         comments = comments.with_more(lines.behind)
     if last is not None:
         yield replace(
@@ -108,6 +117,8 @@ def unpivoted(
             valueless=last.valueless.with_more(empty),
             comments=last.comments.with_more(comments),
         )
+    elif nothing is not None and whole and (empty.lines or comments.lines):
+        yield replace(nothing, valueless=empty, comments=comments)
 
 
 def _above(lines: Chunk) -> SkippedLines:
@@ -122,6 +133,9 @@ def _parts(
 ) -> Iterator[UnpivotedChunk]:
     """The records of a chunk of lines, in parts of about `most` bytes."""
     records = lines.records
+    if not len(records):
+        yield _part(lines, np.zeros(0, np.int64), NOTHING)
+        return
     table = lines_of_table(lines, unpivot, strict_bytes)
     at_sound = np.flatnonzero(records.fault == RecordFault.NONE)
     counts, sizes = np.ones(len(records), np.int64), records.end - records.start

@@ -71,14 +71,13 @@ class Prepared:
             self.clues[record] = clues
             if self.validated.left_out:
                 clues[EXCLUDED] = self.validated.left_out
-            if self.chunk.valueless.lines:
-                clues[VALUELESS] = self.chunk.valueless
-        if self.chunk.comments.lines:
-            # They are of the file: where it has several kinds of records, one of them tells,
-            # and where it has no record at all the kind that it is read as.
-            assert self.extract.record is not None
-            record = next(iter(found or self.validated.totals), self.extract.record)
-            self.clues.setdefault(record, {})[COMMENTS] = self.chunk.comments
+        for clue, lines in ((VALUELESS, self.chunk.valueless), (COMMENTS, self.chunk.comments)):
+            if lines.lines:
+                # They are of the file: where it has several kinds of records, one of them tells,
+                # and where it has no record at all the kind that it is read as.
+                assert self.extract.record is not None
+                record = next(iter(found or self.validated.totals), self.extract.record)
+                self.clues.setdefault(record, {})[clue] = lines
         for record, reasons in self.validated.reasons.items():
             self.clues.setdefault(record, {})[REASONS_OF] = reasons
         self.keys.clear()

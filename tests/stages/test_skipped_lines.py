@@ -11,6 +11,7 @@ from connectors.files.content import open_content
 from connectors.files.header import read_header
 from connectors.files.profile import DEFAULT, Profile
 from connectors.files.profile_file import read_profile
+from connectors.files.reader import first_place, read_chunks
 from connectors.postgres.ledger import State
 from connectors.settings import Limits
 from flows.stages.examine import examine
@@ -169,41 +170,102 @@ def test_a_workbook_has_none(tmp_path: Path) -> None:
         read_header(open_content(path), None, None, profile, Limits())
 
 
+ITEMS = {"feed": "list", "record": "payment", "delimiter": ";", "constants": CONSTANTS}
+TABLE = {
+    "feed": "rates",
+    "record": "currency_rate",
+    "unpivot": {"keep": ["Date"], "name": "Currency", "value": "Rate"},
+    "columns": {"Date": "EffectiveDate", "Currency": "ToCurrenciesId", "Rate": "ExchangeRate"},
+    "fields": {"ToCurrenciesId": {"map": {"USD": "840"}}},
+    "constants": {"Id": 1, "TenantsId": 7, "FromCurrenciesId": 978},
+}
+"""A table whose cells become the records."""
+WITHOUT_A_RECORD: list[tuple[dict[str, Any], str, int, list[tuple[str, str, int]]]] = [
+    # profile, file, comments, and code, first line and lines of each note
+    (ITEMS | {"skip_lines": [r"\d+;.*"]}, "Id;PaidAmount\n4711;1.50\n4712;2.50\n\n4713;3.50\n", 3,
+     [("Comment", "2", 3)]),
+    (TABLE | {"skip_lines": [r"Page \d"]}, "Date,USD\nPage 1\n\nPage 2\n", 2,
+     [("Comment", "2", 2)]),
+    (TABLE, "Date,USD\n2026-03-02,\n2026-03-03,\n2026-03-04,\n", 0, [("NoValue", "2", 3)]),
+    (TABLE | {"skip_lines": [r"Page \d"]},
+     "Date,USD\nPage 1\n2026-03-02,\nPage 2\n2026-03-03,\nPage 3\n", 3,
+     [("Comment", "2", 3), ("NoValue", "3", 2)]),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize("block_bytes", [4, 100_000])
+@pytest.mark.parametrize(("shape", "text", "comments", "notes"), WITHOUT_A_RECORD)
 def test_lines_of_a_file_without_a_record_are_told(
-    workspace: Workspace, rows: Any, tmp_path: Path, block_bytes: int
+    workspace: Workspace,
+    rows: Any,
+    tmp_path: Path,
+    shape: dict[str, Any],
+    text: str,
+    comments: int,
+    notes: list[tuple[str, str, int]],
+    block_bytes: int,
 ) -> None:
     path = tmp_path / "list.csv"
-    path.write_text("Id;PaidAmount\n4711;1.50\n4712;2.50\n\n4713;3.50\n")
-    profile = read_profile(
-        {
-            "feed": "list",
-            "record": "payment",
-            "delimiter": ";",
-            "skip_lines": [r"\d+;.*"],
-            "constants": CONSTANTS,
-        }
-    )
+    path.write_text(text)
+    profile = read_profile(shape)
     limits = replace(workspace.settings.limits, block_bytes=block_bytes)
     settings = replace(workspace.settings, limits=limits)
     (verdict,) = examine(settings, [str(path)], profile)
-    assert (verdict.rows_in, verdict.comments.lines) == (0, 3)
+    assert (verdict.rows_in, verdict.comments.lines) == (0, comments)
+    without = sum(lines for code, _, lines in notes if code == "NoValue")
+    assert verdict.valueless.lines == without
     assert try_profile(settings, str(path), profile, record=None, rows=3).rows == ()
     narrow = replace(workspace, settings=settings)
     batch = import_delivery(narrow, [str(path)], profile).batch
-    told = "SELECT code, value, rows FROM note"
-    assert rows(told) == [("Comment", "2", 3)]
+    told = "SELECT code, value, rows FROM note ORDER BY code"
+    assert rows(told) == notes
     assert import_delivery(narrow, [str(path)], profile).batch.id == batch.id
-    assert rows(told) == [("Comment", "2", 3)]
+    assert rows(told) == notes
 
 
+@pytest.mark.parametrize("block_bytes", [4, 100_000])
+@pytest.mark.parametrize(("shape", "text", "comments", "notes"), WITHOUT_A_RECORD)
+def test_a_run_that_goes_on_behind_such_lines_tells_them_once(
+    tmp_path: Path,
+    shape: dict[str, Any],
+    text: str,
+    comments: int,
+    notes: list[tuple[str, str, int]],
+    block_bytes: int,
+) -> None:
+    path = tmp_path / "list.csv"
+    path.write_text(text)
+    content, profile = open_content(path), read_profile(shape)
+    header = read_header(content, None, None, profile, Limits())
+    (chunk,) = read_chunks(content, header, first_place(header), block_bytes)
+    assert (chunk.height, chunk.comments.lines) == (0, comments)
+    assert list(read_chunks(content, header, chunk.end, block_bytes)) == []
+
+
+NUMBERED = {"feed": "list", "skip_lines": [r"Page \d"]}
+
+
+@pytest.mark.parametrize(
+    ("shape", "text"),
+    [
+        (NUMBERED, f"{HEADER}\nPage 1\n\nPage 2\n"),
+        (TABLE | NUMBERED, "Date,USD\nPage 1\n\nPage 2\n"),
+        (TABLE | NUMBERED, "Date,USD\nPage 1\n2026-03-02,\n"),
+        (TABLE, "Date,USD\n2026-03-02,\n2026-03-03,\n"),
+    ],
+)
 @pytest.mark.parametrize(("least", "held"), [(None, False), (0.0, False), (0.01, True)])
 def test_a_batch_of_such_lines_alone_is_not_read(
-    workspace: Workspace, tmp_path: Path, least: float | None, held: bool
+    workspace: Workspace,
+    tmp_path: Path,
+    shape: dict[str, Any],
+    text: str,
+    least: float | None,
+    held: bool,
 ) -> None:
     path = tmp_path / "payments.csv"
-    path.write_text(f"{HEADER}\nPage 1\n\nPage 2\n")
-    profile = read_profile({"feed": "list", "skip_lines": [r"Page \d"]})
+    path.write_text(text)
+    profile = read_profile(shape)
     batch = import_delivery(workspace, [str(path)], replace(profile, budget_read=least)).batch
     assert (batch.state is State.HELD) == held
     assert batch.held_because == (
