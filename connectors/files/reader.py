@@ -23,6 +23,11 @@ def first_place(header: Header) -> Place:
     return Place(header.body_start, header.body_line, 1)
 
 
+def reads_what_is_before(content: Content, header: Header) -> bool:
+    """Whether what stands before a place is read again by whoever reads from there on."""
+    return content.transcoded or header.carried is not None
+
+
 def read_chunks(
     content: Content,
     header: Header,

@@ -27,7 +27,7 @@ import psycopg
 from connectors.errors import BatchUnknown, SettingsError
 from connectors.files.chunk import Chunk, Place
 from connectors.files.profile import Profile
-from connectors.files.reader import read_chunks
+from connectors.files.reader import read_chunks, reads_what_is_before
 from connectors.postgres import ledger
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Batch, Extract, State
@@ -40,7 +40,7 @@ from flows.stages.workspace import Workspace, silent
 from flows.steps.validate.key_filter import KeyFilter
 
 CHUNKS_AT_LEAST = 8
-"""Of a partition: 32 MiB with the usual limits, a second or two of work."""
+"""Of a partition, about: 32 MiB with the usual limits, a second or two of work."""
 MOST_PARTITIONS = 128
 """Of a delivery, about: whoever runs them has its own cost for each."""
 FROZEN_SECONDS = 60
@@ -121,7 +121,7 @@ def stage_in_partitions(
 ) -> None:
     """Stage the batch, at most so many partitions at once; raises what a partition raised.
 
-    A partition has at least so many chunks of an extract, or the rest of it. `give_up` is called
+    A partition has about so many chunks or more, or what is left. `give_up` is called
     where this process is told to end.
     """
     if ledger.find_batch(lease.connection, lease.batch_id).state is State.RECEIVED:
@@ -215,11 +215,14 @@ Found = tuple[int, Place, int]
 def _parts(
     workspace: Workspace, lease: Lease, extract: Extract, profile: Profile, chunks: int
 ) -> Iterator[Part]:
-    """An extract in ranges of so many chunks, found by reading it once from border to border."""
+    """An extract in ranges of so many chunks, found by reading it once from border to border.
+
+    One that cannot be read from its middle is one of them: each range would read what is before it.
+    """
     content, header = open_to_stage(workspace, extract, profile)
     block_bytes = workspace.settings.limits.block_bytes
     take_back_misfits(lease, extract, content, header, block_bytes)
-    if content.size <= chunks * block_bytes:
+    if content.size <= chunks * block_bytes or reads_what_is_before(content, header):
         yield Part(extract.id, None, content.size)
         return
     receipts = ledger.list_receipts(lease.connection, lease.batch_id, STAGE, extract.id)

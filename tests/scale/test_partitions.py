@@ -24,6 +24,7 @@ from flows.stages.stage import stage
 from flows.stages.workspace import Workspace
 from flows.steps.validate.key_filter import Known, gather
 from flows.steps.validate.states import READY
+from schemas.tables import PAYMENT
 from tests.examples import ALL, in_long
 from tests.scale.conftest import NewWorkspace
 from tests.scale.workers import import_in_partitions, left_behind, processes, received
@@ -72,6 +73,48 @@ TABLE = {
     "unpivot": {"keep": ["EffectiveDate"], "name": "ToCurrenciesId", "value": "ExchangeRate"},
     "fields": {"Id": {"key": ["EffectiveDate", "FromCurrenciesId", "ToCurrenciesId"]}},
 }
+PAYMENTS: dict[str, Any] = {"feed": "payments", "record": "payment"}
+ACCOUNTS = PAYMENTS | {"skip_lines": ["Debt (?P<DebtsId>[0-9]+)"]}
+
+
+@pytest.mark.parametrize(
+    ("profile", "encoding", "once"),
+    [
+        (ACCOUNTS, "utf-8", True),
+        (PAYMENTS, "utf-16", True),
+        (PAYMENTS | {"skip_lines": ["Debt [0-9]+"]}, "utf-8", False),
+    ],
+)
+def test_a_file_that_is_read_from_its_beginning_is_read_once(
+    new_workspace: NewWorkspace,
+    tmp_path: Path,
+    profile: dict[str, Any],
+    encoding: str,
+    once: bool,
+) -> None:
+    """Each of its partitions would read all that is before it."""
+    carried = profile is ACCOUNTS
+    names = [name for name in PAYMENT.columns if name != "DebtsId" or not carried]
+    values = dict.fromkeys(names, "7") | {"PaymentDate": "2026-01-02T03:04:05Z"}
+    path, lines = tmp_path / "payments.csv", [",".join(names)]
+    for number in range(1, 400):
+        if number % 50 == 1 and encoding == "utf-8":
+            lines.append(f"Debt {number}")
+        lines.append(",".join((values | {"Id": str(number)})[name] for name in names))
+    path.write_text("\n".join([*lines, ""]), encoding=encoding)
+    whole, shared = new_workspace(1024), new_workspace(1024)
+    import_delivery(whole, [str(path)], read_profile(profile))
+    with received(shared, [path], read_profile(profile)) as lease:
+        handed_out = [*partitions(shared, lease, 3)]
+        for partition in handed_out:
+            stage_partition(shared, lease.connection, partition)
+        batch = lease.batch_id
+    run_batch(shared, batch)
+    assert left_behind(shared) == left_behind(whole)
+    assert left_behind(shared)["staged_payment"][0] == 399
+    assert (len(handed_out) == 1) == once
+
+
 LINES = [
     # keys of the profile, header, a record, a line that is none, what is noted of it
     (
