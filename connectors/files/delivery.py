@@ -171,7 +171,11 @@ def open_held(source: Source) -> Iterator[tuple[BinaryIO, BinaryIO]]:
             return
         if now != source.member.archive:
             raise zipfile.BadZipFile("it was replaced or written to while it was read")
-        with _open_member(file, source.member.info) as member:
+        try:
+            opened = _open_member(file, source.member.info)
+        except OSError as error:
+            raise unreadable(source.location, error) from error
+        with opened as member:
             yield member, file
 
 
@@ -293,6 +297,10 @@ def _take_members(archive: Source, found: _Found) -> None:
             if sum(one.compress_size for one in members) > file.seek(0, io.SEEK_END):
                 raise zipfile.BadZipFile("its members overlap")
     except Exception as error:
+        # Of an end that the disk does not give the zip reader says that it is no zip.
+        said = error.__context__
+        if isinstance(said, OSError) and not is_broken_zip(said):
+            raise said from None
         unknown = isinstance(error, NotImplementedError)
         if not unknown and not is_broken_zip(error):
             raise

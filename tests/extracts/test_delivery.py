@@ -1,12 +1,16 @@
+import errno
+import io
 import os
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import pytest
 
-from connectors.errors import DeliveryError, WitnessPlaceFailed
+from connectors.errors import DeliveryError, MachineFailed, WitnessPlaceFailed
 from connectors.files.delivery import OpenedDelivery, find_extracts, open_source
+from connectors.files.source_text import DeliveredBytes, text_of
 from connectors.files.stores import ObjectStore, place_of
 from connectors.files.uploads import Upload, upload_paths
 from connectors.settings import Limits, Settings
@@ -343,3 +347,47 @@ def test_named_file_brings_the_manifests_beside_it(tmp_path: Path) -> None:
         ]
     every = [str(path) for path in tmp_path.iterdir()]
     assert [c.whole for c in find_extracts(every, LIMITS).controls] == [True, True]
+
+
+class BadSector(io.FileIO):
+    """A file of which the disk does not give one byte."""
+
+    at: int
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        begin = self.tell()
+        if begin <= self.at and (size is None or size < 0 or self.at < begin + size):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return super().read(size)  # type: ignore[return-value]
+
+
+def test_a_zip_that_the_disk_does_not_give_is_no_broken_zip(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever byte of it: of a member, what stands before one, the directory or its end."""
+    path, opened = tmp_path / "x.zip", Path.open
+    pack(path, "a.csv", "b.csv")
+
+    def bad_at(byte: int) -> str:
+        def of_bad_sector(file: Path, *terms: Any, **named: Any) -> Any:
+            if file != path:
+                return opened(file, *terms, **named)
+            found = BadSector(file)
+            found.at = byte
+            return found
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, "open", of_bad_sector)
+            try:
+                for source in find_extracts([str(path)], LIMITS).sources:
+                    assert source.fault is None, source.fault
+                    assert b"".join(text_of(source, DeliveredBytes(), LIMITS)) == TEXT
+            except MachineFailed as error:
+                return str(error)
+        return "read"
+
+    told = (
+        f"{path}: cannot be read: Input/output error. Nothing is said against the file. Run again."
+    )
+    assert {bad_at(byte) for byte in range(path.stat().st_size)} == {told}
+    assert bad_at(-1) == "read"
