@@ -64,7 +64,7 @@ def of_text(content: Content, profile: Profile, limits: Limits) -> list[Dialect]
             blanks_dropped=profile.blanks == "dropped",
         )
         for delimiter in delimiters
-        if delimiter != profile.quote
+        if profile.delimiter or delimiter != profile.quote
     ]
 
 

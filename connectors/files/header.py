@@ -186,6 +186,9 @@ def _read_header(
     own = fields[: len(fields) - len(carried.names if carried else ())]
     dialect = replace(line.dialect, line_breaks=_holds_text(table, own))
     if (unpivot or carried) and not dialect.has_quote:
+        if dialect.delimiter == OURS:
+            detail = "the file says that its delimiter is U+0001, and cells that are added need it"
+            raise refused("malformed_header", content.name, line=line.number, detail=detail)
         dialect = replace(dialect, quote=OURS)
     return Header(
         table=table,

@@ -5,6 +5,7 @@ from functools import partial
 
 from connectors.errors import ProfileError
 from connectors.files.content import shown
+from connectors.files.dialect import NO_QUOTE
 from connectors.files.first_record import DELIMITERS, folded
 from connectors.files.linear_patterns import group_names
 from connectors.files.positions import overlapping
@@ -67,12 +68,12 @@ def check_together(profile: Profile) -> None:
 
 def _check_signs(profile: Profile) -> None:
     """Refuse signs of a text of which one could be taken for another."""
-    quote = profile.quote
+    quote = _quote_of(profile)
     delimiters = (profile.delimiter,) if profile.delimiter else DELIMITERS
-    if profile.delimiter == quote:
+    if quote and profile.delimiter == quote:
         raise ProfileError(f"delimiter and quote are both {quote!r}. They must differ.")
     several = len(profile.delimiter or "") > 1
-    if several and quote in (profile.delimiter or ""):
+    if several and quote and quote in (profile.delimiter or ""):
         raise ProfileError(f"delimiter = {profile.delimiter!r} has the quote in it.")
     if several and profile.blanks == "dropped" and {*AROUND} & {*(profile.delimiter or "")}:
         raise ProfileError(
@@ -96,9 +97,30 @@ def _check_signs(profile: Profile) -> None:
             )
 
 
+def _quote_of(profile: Profile) -> str | None:
+    """What cells are quoted with, those that are added too; None: no cell is.
+
+    Raises ProfileError where cells are added between delimiters that are the sign of our own.
+    """
+    if profile.quote != NO_QUOTE:
+        return profile.quote
+    if NO_QUOTE in (profile.delimiter or ""):
+        for added, key in (
+            (profile.unpivots, "unpivot"),
+            (group_names(profile.skip_lines), "a group of skip_lines"),
+        ):
+            if added:
+                raise ProfileError(
+                    f"delimiter = {profile.delimiter!r} has U+0001 in it, which recon puts around "
+                    f'cells that it adds by {key} where quote = "none". Take one of them out, or '
+                    "state a quote."
+                )
+    return None
+
+
 def _check_comment(profile: Profile, comment: str, delimiters: Sequence[str]) -> None:
     """Refuse a comment that a record of the feed may begin like."""
-    if profile.quote in comment:
+    if profile.quote in comment:  # Comments are signs that are seen, which "none" is not.
         raise ProfileError(f"comment = {comment!r} has the quote in it. A record may begin so.")
     if any(comment.startswith(one) or one.startswith(comment) for one in delimiters):
         raise ProfileError(

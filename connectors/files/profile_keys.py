@@ -64,6 +64,11 @@ def _sign(key: str, value: object) -> str:
 
 
 def _quote(key: str, value: object) -> str:
+    if value == NO_QUOTE:
+        raise ProfileError(
+            f'{key} = {NO_QUOTE!r} is U+0001, which recon has for its own use. Allowed: "none", or '
+            "another sign."
+        )
     return NO_QUOTE if value == "none" else _sign(key, value)
 
 

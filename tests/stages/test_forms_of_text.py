@@ -73,6 +73,13 @@ FORMS = {
         ("g3\tx\t\x01c\x01", "g4\t\x014"),
         "\t",
     ),
+    "a control as delimiter": Form(
+        {"quote": "none", "delimiter": "\x01"},
+        ('g1\x011\x01"he said', 'g2\x012\x01she" ""', 'g3\x01x\x01a "b"', "g4\x014"),
+        ('"he said', 'she" ""'),
+        ('g3\x01x\x01"a ""b"""', "g4\x014"),
+        "\x01",
+    ),
     "blanks": Form(
         {"blanks": "dropped"},
         ('g1, 1, "a, b"', ' "g2" ,2 , "=1 ""x"" , y" ', 'g3, x, "c, d"', 'g4, 4, "a" b'),
@@ -146,6 +153,16 @@ def test_a_profile_is_tried(workspace: Workspace, tmp_path: Path, title: str) ->
     [
         ({"delimiter": "a|"}, "has 'a' in it"),
         ({"delimiter": '|"'}, "has the quote in it"),
+        ({"delimiter": ";", "quote": ";"}, "They must differ"),
+        ({"quote": "\x01"}, "which recon has for its own use"),
+        *(
+            ({"delimiter": delimiter, "quote": "none", **keys}, "which recon puts around cells")
+            for delimiter in ("\x01", "|\x01")
+            for keys in (
+                {"skip_lines": ["Account (?P<A>.*)"]},
+                {"unpivot": {"keep": ["A"], "name": "B", "value": "C"}, "record": "currency_rate"},
+            )
+        ),
         ({"delimiter": ", ", "blanks": "dropped"}, "has a blank in it"),
         ({"delimiter": "||\\", "escape": "\\"}, "is a sign of quote, delimiter or comment too"),
         ({"escape": "^"}, "not an allowed value"),
@@ -177,6 +194,11 @@ def test_a_profile_that_cannot_be_meant(keys: dict[str, object], said: str) -> N
         ({"delimiter": "||"}, '"CommsGuid||Comments\na||b\n', "is never closed"),
         ({"delimiter": "||"}, "sep=;\nCommsGuid;Comments\na;b\n", "the feed profile that it is"),
         ({"escape": "\\"}, "sep=\\\nCommsGuid;Comments\na;b\n", "the file says that its delimiter"),
+        (
+            {"quote": "none", "skip_lines": ["Reply (?P<CommsGuid>.*)"]},
+            "sep=\x01\nCampaignActionsRequestsId\x01Comments\n1\x01b\n",
+            "the file says that its delimiter",
+        ),
     ],
 )
 def test_a_header_that_is_none(
