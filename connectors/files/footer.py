@@ -37,7 +37,7 @@ class ExtractFooter:
 
 
 def read_footer(
-    content: Content, profile: Profile, dialect: Dialect, body_start: int
+    content: Content, profile: Profile, dialect: Dialect, body_start: int, body_line: int
 ) -> ExtractFooter | None:
     """The footer that every file of the feed has; None: its files have none.
 
@@ -56,9 +56,15 @@ def read_footer(
     for pattern in profile.footer:
         if pattern not in found:
             none = f"no line at its end fits the pattern {shown(pattern)!r}"
-            raise _refused(
-                content, none + _told_signs(_decoded(content, every[0])) if every else none
-            )
+            above = (line for line in every if lines and line.start < lines[0].start)
+            if there := _above_the_end(content, pattern, above):
+                places = [
+                    _line_number(content, line, body_start, body_line) for line in (there, every[0])
+                ]
+                none += f"; line {places[0]} does, and text stands behind it up to line {places[1]}"
+            if every:
+                none += _told_signs(_decoded(content, every[0]))
+            raise _refused(content, none)
     start, said = lines[0].start, dict[str, str]()
     for groups in found.values():
         for name, text in groups.items():
@@ -153,6 +159,24 @@ def _told_signs(line: str) -> str:
     if any(sign.isprintable() for sign in line):
         return ""
     return f"; its last line is {line!r}, which skip_lines = [{line!r}] leaves out"
+
+
+def _above_the_end(content: Content, pattern: str, above: Iterable[_Line]) -> _Line | None:
+    """The last line above those at the end that a pattern fits."""
+    lines = [*above]
+    fits = fitting(as_series([_decoded(content, line) for line in lines]), [pattern])
+    return next((line for line, one in zip(lines, fits, strict=True) if one), None)
+
+
+def _line_number(content: Content, line: _Line, body_start: int, body_line: int) -> int:
+    """The number of a line in its file: all that stands before it is read."""
+    number, at, before = body_line, body_start, b""
+    for block in blocks(content, body_start, FOOTER_BYTES):
+        text = block[: line.start - at]
+        number += text.count(b"\n") + text.count(b"\r") - text.count(b"\r\n")
+        number -= before.endswith(b"\r") and text.startswith(b"\n")
+        at, before = at + len(text), text
+    return number
 
 
 def _decoded(content: Content, line: _Line) -> str:

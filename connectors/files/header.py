@@ -200,7 +200,7 @@ def _read_header(
         parent_column=reading.place_of(PARENT_COLUMN),
         quoted_column=reading.place_of(QUOTED_COLUMN) if _is_guarded(names) else None,
         sources=sources,
-        footer=read_footer(content, profile, line.dialect, line.end),
+        footer=read_footer(content, profile, line.dialect, line.end, line.end_line),
         unpivot=unpivot,
         carried=carried,
         of_workbook=content.workbook,
@@ -257,7 +257,7 @@ def _fixed_width(
         body_start=start,
         body_line=profile.first_line,
         sources=reading.sources_of(table),
-        footer=read_footer(content, profile, dialect, start),
+        footer=read_footer(content, profile, dialect, start, profile.first_line),
         positions=positions_of(
             profile.positions,
             short_filled=profile.short_lines == "filled",

@@ -294,6 +294,26 @@ def test_a_total_is_scaled_as_the_amounts_of_records_are(tmp_path: Path) -> None
     assert header.footer.sums == {"PaidAmount": Decimal(f"{'1' * 28}.11")}
 
 
+@pytest.mark.parametrize("size", [1, 2000, 5000])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16"])
+def test_text_behind_a_footer_is_told_by_its_line(
+    tmp_path: Path, size: int, line_end: str, encoding: str
+) -> None:
+    """Also in a file that is longer than its end is looked for in."""
+    text = HEADER + ROWS * size + FOOTER + "\nx;y;z\n\n"
+    lines = text.splitlines()
+    sums, last = lines.index(FOOTER.splitlines()[0]) + 1, lines.index("x;y;z") + 1
+    path = tmp_path / "a.csv"
+    path.write_bytes(text.replace("\n", line_end).encode(encoding))
+    content = open_content(path, encoding)
+    with pytest.raises(ExtractRefused) as caught:
+        read_header(content, None, None, bank(footer=[SUM, COUNT]), Limits())
+    assert caught.value.code == "incomplete_file"
+    told = f"; line {sums} does, and text stands behind it up to line {last}"
+    assert told in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("behind", "said"),
     [
