@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from prefect import task
@@ -41,6 +42,10 @@ CLUSTER = "RECON_DASK"
 AT_ONCE = "RECON_DASK_AT_ONCE"
 WORKER_SECONDS = 60
 """How long a cluster without a worker is given for its first one."""
+WORKERLESS_SECONDS = 1800
+"""How long one is given for the next, once all of its workers are gone."""
+LOOK_SECONDS = 60
+"""How often it is asked whether it has one, while a partition has not come back."""
 
 
 def stage_delivery(workspace: Workspace, lease: Lease) -> None:
@@ -77,6 +82,7 @@ class _HandedOut:
         self._runner, self._cluster = runner, cluster
         self._waited_for: list[Any] = []
         self._given_up = False
+        self._workerless_since: float | None = None
 
     def run(self, partition: Partition) -> int:
         """Raises what the partition raised, and ClusterFailed for all that Dask says."""
@@ -87,9 +93,9 @@ class _HandedOut:
             if self._given_up:
                 handed_out.cancel()
             # How the task ended is a value to Dask; only what Dask itself says is raised here.
-            handed_out.result()
+            self._wait_for(handed_out)
         except Exception as error:
-            if prefect_line(error) is not None:
+            if isinstance(error, ClusterFailed) or prefect_line(error) is not None:
                 raise
             raise ClusterFailed(
                 f"{CLUSTER}={self._cluster!r}: the cluster gave a partition back undone "
@@ -97,6 +103,34 @@ class _HandedOut:
                 f"scheduler and workers run, or unset {CLUSTER} and the run does it by itself."
             ) from error
         return int(future.result())
+
+    def _wait_for(self, handed_out: Any) -> None:
+        while True:
+            try:
+                handed_out.result(LOOK_SECONDS)
+            except TimeoutError:
+                if handed_out.done():
+                    raise
+                self._see_that_it_has_a_worker()
+            else:
+                return
+
+    def _see_that_it_has_a_worker(self) -> None:
+        """Raises ClusterFailed once it has had none for too long: a partition waits for ever."""
+        client: Any = self._runner.client
+        try:
+            there = bool(client.scheduler_info(n_workers=1)["workers"])
+        except Exception:  # noqa: BLE001 - A scheduler that is gone gives all partitions back.
+            there = True
+        since = monotonic() if there or self._workerless_since is None else self._workerless_since
+        self._workerless_since = None if there else since
+        if monotonic() - since > WORKERLESS_SECONDS:
+            raise ClusterFailed(
+                f"{CLUSTER}={self._cluster!r}: its scheduler has had no worker for "
+                f"{WORKERLESS_SECONDS / 60:.0f} minutes. What was written stays: start one (`dask "
+                f"worker`) and Retry goes on with the rest, or unset {CLUSTER} and the run does it "
+                "by itself."
+            )
 
     def give_up(self) -> None:
         """Wait for none of them any more; one that a worker has begun may yet go on there."""

@@ -122,7 +122,8 @@ def scheduler(workers: int, *, before: str = "") -> Iterator[subprocess.Popen[st
         f"    cluster = LocalCluster(n_workers={workers}, threads_per_worker=1, memory_limit=0,\n"
         "        scheduler_port=0, dashboard_address=None)\n"
         "    print(cluster.scheduler_address, flush=True)\n"
-        "    sys.stdin.read()\n"
+        "    for workers in sys.stdin:\n"
+        "        cluster.scale(int(workers))\n"
     )
     with (
         subprocess.Popen(
@@ -145,11 +146,16 @@ def address_of(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().strip()
 
 
-def kill_at_first_chunk(workspace: Workspace, process: subprocess.Popen[str]) -> None:
+def end_at_first_chunk(workspace: Workspace, process: subprocess.Popen[str], ends: str) -> None:
     with workspace.database.connect() as connection:
         while not connection.execute("SELECT 1 FROM receipt LIMIT 1").fetchone():
             time.sleep(0.005)
-    process.kill()
+    if ends == "scheduler":
+        process.kill()
+        return
+    assert process.stdin is not None
+    process.stdin.write("0\n")
+    process.stdin.flush()
 
 
 @contextmanager
@@ -236,7 +242,7 @@ def test_a_cluster_without_a_worker() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("ends", ["scheduler", "workers"])
+@pytest.mark.parametrize("ends", ["scheduler", "workers", "scaled"])
 def test_a_cluster_that_fails_in_the_middle_ends_the_run_in_one_line(
     new_workspace: Any,  # noqa: F811
     tmp_path: Path,
@@ -256,15 +262,21 @@ def test_a_cluster_that_fails_in_the_middle_ends_the_run_in_one_line(
         # Each dies at the first chunk it has written, and one death of a partition is enough.
         monkeypatch.setenv("CRASH_AT", "chunk:1")
         monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES", "0")
+    monkeypatch.setattr("flows.tasks.partitions.WORKERLESS_SECONDS", 2)
+    monkeypatch.setattr("flows.tasks.partitions.LOOK_SECONDS", 0.5)
     with scheduler(1) as process:
         monkeypatch.setenv("RECON_DASK", address_of(process))
-        if ends == "scheduler":
-            threading.Thread(target=kill_at_first_chunk, args=[workspace, process]).start()
+        if ends != "workers":
+            given = [workspace, process, ends]
+            threading.Thread(target=end_at_first_chunk, args=given).start()
         state = run(path)
     assert state.is_failed()
-    told = "KilledWorker" if ends == "workers" else "FutureCancelledError"
-    assert "the cluster gave a partition back undone" in state.message
-    assert told in state.message
+    if ends == "scaled":
+        assert "its scheduler has had no worker for 0 minutes" in state.message
+    else:
+        told = "KilledWorker" if ends == "workers" else "FutureCancelledError"
+        assert "the cluster gave a partition back undone" in state.message
+        assert told in state.message
     assert not [line for line in log_lines(state) if "Traceback" in line]
     monkeypatch.delenv("RECON_DASK")
     monkeypatch.delenv("CRASH_AT", raising=False)
