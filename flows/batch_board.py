@@ -37,10 +37,12 @@ def batch_board(days: Annotated[int, Field(ge=1, le=3650)] = DAYS) -> RunState[A
     since = first_moment(today(zone) - timedelta(days=days), zone)
     with workspace.database.connect() as connection:
         why = why_held(connection, workspace.settings.home)
-        lines = list_overview(connection, MOST, since=since)
+        found = list_overview(connection, MOST + 1, since=since)
+    lines = found[:MOST]
     waiting = sum(bool(next_step(line)) for line in lines)
     held = sum(line.state is State.HELD for line in lines)
-    told = f"{quantity(len(lines), 'batch')}, {held} held, {waiting} with a next step"
+    latest = "the latest " if found[MOST:] else ""
+    told = f"{latest}{quantity(len(lines), 'batch')}, {held} held, {waiting} with a next step"
     told += f". {held_text(why)}" if why else ""
     publish_table(
         board_table(lines, zone, held=why is not None),
