@@ -18,6 +18,7 @@ from psycopg.rows import dict_row, namedtuple_row, tuple_row
 from connectors.errors import AccountRefused
 from connectors.postgres.accounts import sees_part
 from connectors.postgres.break_digests import breaks_hash, decisions_hash
+from connectors.postgres.corrections import unrepaired
 from connectors.postgres.evidence import EVENTS as EVIDENCE
 from connectors.postgres.evidence import check_evidence
 from connectors.postgres.ledger import State
@@ -108,7 +109,7 @@ def verify(connection: psycopg.Connection, noted: str | None = None) -> Verified
             for fault in check(connection, told):
                 return VerifiedTrail(position, head, fault)
         evidence = check_evidence(connection, _in_order(told, EVIDENCE))
-        fault = _listed(evidence.faults) or None
+        fault = _listed([*evidence.faults, *unrepaired(connection)]) or None
         return VerifiedTrail(position, head, fault, evidence.unchecked)
 
 

@@ -7,7 +7,7 @@ longer.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 import psycopg
@@ -187,10 +187,7 @@ def _gather(connection: psycopg.Connection, batch_id: int, corrections: Iterable
     for correction in corrections:
         for table in staged_tables(connection, correction):
             connection.execute(
-                f"""INSERT INTO repaired SELECT s.parent
-                FROM {staged_name(table)} s {told_joins(table)}
-                WHERE {of_batch("s")} AND s.parent IS NOT NULL AND {STATE} IN ({listed(REPAIRING)})
-                ON CONFLICT DO NOTHING""",
+                f"INSERT INTO repaired {_naming(table)} ON CONFLICT DO NOTHING",
                 batch_span(connection, correction),
             )
     for table in staged_tables(connection, batch_id):
@@ -204,30 +201,46 @@ def _gather_by_key(
     connection: psycopg.Connection, table: Table, batch_id: int, corrections: Iterable[int]
 ) -> None:
     """Collect the rows in error with the key of a row that repairs without naming one."""
-    keys = key_columns(table)
-    columns = ", ".join(f"s.{quoted(name)}" for name in keys)
-    known = " AND ".join(f"s.{quoted(name)} IS NOT NULL" for name in table.key)
     connection.execute("DROP TABLE IF EXISTS pg_temp.in_error")
-    # What was corrected before is looked at again, whatever it was corrected by.
     found = connection.execute(
-        f"""CREATE TEMP TABLE in_error ON COMMIT DROP AS SELECT {_name("s")} AS name, {columns}
-        FROM {staged_name(table)} s {told_joins(table)} WHERE {of_batch("s")} AND {known}
-        AND (s.error_data IS NOT NULL OR o.verdict IN ({listed(ERRORS)}))""",
+        f"CREATE TEMP TABLE in_error ON COMMIT DROP AS {_in_error(table)}",
         batch_span(connection, batch_id),
     ).rowcount
     if not found:
         return
     connection.execute("ANALYZE in_error")
-    same = " AND ".join(f"w.{quoted(name)} = s.{quoted(name)}" for name in keys)
     for correction in corrections:
         if table in staged_tables(connection, correction):
             connection.execute(
-                f"""INSERT INTO repaired SELECT w.name, %(batch)s FROM in_error w WHERE EXISTS (
-                    SELECT 1 FROM {staged_name(table)} s {told_joins(table)} WHERE {of_batch("s")}
-                    AND {same} AND s.parent IS NULL AND {STATE} IN ({listed(SETTLING)}))
-                ON CONFLICT DO NOTHING""",
+                f"INSERT INTO repaired {_with_same_key(table, 'in_error')} ON CONFLICT DO NOTHING",
                 batch_span(connection, correction),
             )
+
+
+def _naming(table: Table) -> str:
+    """SQL for the rows that rows of a correction name, and repair."""
+    return f"""SELECT s.parent, NULL::int FROM {staged_name(table)} s {told_joins(table)}
+        WHERE {of_batch("s")} AND s.parent IS NOT NULL AND {STATE} IN ({listed(REPAIRING)})"""
+
+
+def _in_error(table: Table) -> str:
+    """SQL for the rows of a batch that can be repaired by their key.
+
+    What was corrected before is looked at again, whatever it was corrected by.
+    """
+    columns = ", ".join(f"s.{quoted(name)}" for name in key_columns(table))
+    known = " AND ".join(f"s.{quoted(name)} IS NOT NULL" for name in table.key)
+    return f"""SELECT {_name("s")} AS name, {columns}
+        FROM {staged_name(table)} s {told_joins(table)} WHERE {of_batch("s")} AND {known}
+        AND (s.error_data IS NOT NULL OR o.verdict IN ({listed(ERRORS)}))"""
+
+
+def _with_same_key(table: Table, among: str) -> str:
+    """SQL for those of them with the key of a row of a correction that names none."""
+    same = " AND ".join(f"w.{quoted(name)} = s.{quoted(name)}" for name in key_columns(table))
+    return f"""SELECT w.name, %(batch)s FROM {among} w WHERE EXISTS (
+        SELECT 1 FROM {staged_name(table)} s {told_joins(table)} WHERE {of_batch("s")}
+        AND {same} AND s.parent IS NULL AND {STATE} IN ({listed(SETTLING)}))"""
 
 
 def _withdraw(connection: psycopg.Connection, batch_id: int, unless: str) -> bool:
@@ -266,6 +279,48 @@ def _tell(connection: psycopg.Connection, table: Table, batch_id: int) -> None:
     )
 
 
+def unrepaired(
+    connection: psycopg.Connection, batches: Collection[int] | None = None
+) -> Iterator[str]:
+    """Rows, of some batches or of all, that are corrected by nothing: somebody else said so.
+
+    Nothing is written for it.
+    """
+    corrected = connection.execute(
+        f"SELECT DISTINCT batch_id FROM outcome WHERE verdict = '{CORRECTED}' "
+        "AND (%(batches)s::int[] IS NULL OR batch_id = ANY(%(batches)s)) ORDER BY 1",
+        {"batches": None if batches is None else list(batches)},
+    ).fetchall()
+    for (batch_id,) in corrected:
+        found = connection.execute(
+            f"""WITH repaired (name, by_key) AS MATERIALIZED ({_repairs_now(connection, batch_id)})
+            SELECT e.name, o.record_number, count(*) OVER () FROM outcome o
+            JOIN extract e ON e.id = o.extract_id WHERE o.batch_id = {batch_id}
+            AND o.verdict = '{CORRECTED}' AND NOT {_REPAIRED}
+            ORDER BY o.extract_id, o.record_number LIMIT {_TOLD}"""
+        ).fetchall()
+        for name, number, _ in found:
+            yield (
+                f"record {number} of {name} of batch {batch_id} counts as corrected, and no row "
+                "that was applied repairs it"
+            )
+        if found and found[0][2] > _TOLD:
+            yield f"so do {found[0][2] - _TOLD} more records of batch {batch_id}"
+
+
+def _repairs_now(connection: psycopg.Connection, batch_id: int) -> str:
+    """SQL for what `_gather` collects."""
+    span, tables = batch_span(connection, batch_id), [*staged_tables(connection, batch_id)]
+    parts = ["SELECT NULL::text, NULL::int"]
+    for correction in _corrections_of(connection, batch_id):
+        theirs = batch_span(connection, correction)
+        for table in staged_tables(connection, correction):
+            parts.append(_naming(table) % theirs)
+            if table.key and table in tables:
+                parts.append(_with_same_key(table, f"({_in_error(table) % span})") % theirs)
+    return " UNION ALL ".join(parts)
+
+
 def matched_by_key(
     connection: psycopg.Connection, extract_id: int, record_number: int
 ) -> str | None:
@@ -293,3 +348,5 @@ def _name(alias: str) -> str:
 _REPAIRED = f"""EXISTS (SELECT 1 FROM repaired WHERE name = {_name("o")}
     AND (by_key IS NULL) = (o.error_data IS NULL))"""
 """SQL for what is still so of a row `o` that was corrected."""
+_TOLD = 20
+"""Rows of a batch that are told one by one."""

@@ -1,6 +1,7 @@
 """What the audit trail holds of the ledger: a hash of it in the event that ends a stage.
 
-The feed profile of a batch is said when it is received, before a row is read by it. Files, receipts
+The feed profile of a batch, and the service it goes to, are said when it is received, before a row
+is read by them; one that goes to none may be asked to later. Files, receipts
 and outcomes of a batch are complete when its rows are applied, and stay so. What the service
 answered is complete when the batch ends; whoever changes it later (a push, a decision about rows in
 doubt, the undo of a later batch) says the hash as it was before, so that nothing can be altered in
@@ -19,17 +20,19 @@ from connectors.postgres.ledger import ENDED, State
 from connectors.postgres.trail import said_by
 from schemas.counting import agree, quantity
 from schemas.derived.sql_names import SCHEMA
-from schemas.guards.batch_states import APPLIED_STATES, PREFIX
+from schemas.guards.batch_states import APPLIED_STATES, ASKED_FOR, PREFIX
 from schemas.guards.ledger_digests import ANSWERS, FILES, LEDGER, OUTCOMES, RECEIPTS, TABLES
 from schemas.guards.trail_rules import Event
 
-PROFILE = "profile"
-"""Of the detail of the event by which a batch was received: the hash of its feed profile."""
+PROFILE, SERVICE = "profile", "service"
+"""Of the detail of the event by which a batch was received: the hash of its feed profile, and the
+service that its records go to."""
 _PROFILE_HASH = "encode(sha256(convert_to(profile, 'UTF8')), 'hex')"
 """The same of the profile that the table `batch` has."""
 BEFORE, REOPENED = "answers_before", "reopened"
 """Of the detail of an event: the answers as they were, and those of other batches."""
 UNDO, RESTORED = "undo", "restored"
+WHOLE = (*LEDGER, ANSWERS)
 _ENDS = {PREFIX + state for state in ENDED}
 _BEGUN = {PREFIX + state for state in (State.RECEIVED, State.STAGED, State.CHECKED)}
 _RECEIVED = PREFIX + State.RECEIVED
@@ -43,9 +46,9 @@ def ledger_detail(connection: psycopg.Connection, batch_id: int) -> dict[str, ob
     return {what: _digest(connection, batch_id, what) for what in LEDGER}
 
 
-def profile_detail(profile: str) -> dict[str, object]:
+def received_detail(profile: str, service: str | None) -> dict[str, object]:
     """What the event says by which a batch is received."""
-    return {PROFILE: hashlib.sha256(profile.encode()).hexdigest()}
+    return {PROFILE: hashlib.sha256(profile.encode()).hexdigest(), SERVICE: service}
 
 
 def is_profile_altered(connection: psycopg.Connection, batch_id: int) -> bool:
@@ -96,10 +99,16 @@ class _BatchSaid:
     ledger: dict[str, tuple[int, str]] = field(default_factory=dict)
     """What -> link that says so, and the hash."""
     profile: tuple[int, str] | None = None
+    service: tuple[int, str | None] | None = None
     answers: tuple[int, str] | None = None
     came_to: str = ""
     reopened: bool = False
     """Rows of it are to be sent again since a later batch was undone."""
+
+    @property
+    def goes_nowhere(self) -> bool:
+        """Whether nothing says yet that it goes to a service; it stays with the first."""
+        return self.service is None or self.service[1] is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +120,14 @@ class LedgerProof:
 
 
 def check_evidence(
-    connection: psycopg.Connection, events: Iterable[tuple[int, Event]]
+    connection: psycopg.Connection,
+    events: Iterable[tuple[int, Event]],
+    parts: Collection[str] = WHOLE,
 ) -> LedgerProof:
-    """Hold the ledger against what the trail says of it; `events` are links in their order."""
+    """Hold the ledger against what the trail says of it; `events` are links in their order.
+
+    `parts` are those that are hashed for it.
+    """
     known: dict[int, _BatchSaid] = {}
     faults: list[str] = []
     for position, event in events:
@@ -125,6 +139,7 @@ def check_evidence(
             *one.ledger.items(),
             *([(ANSWERS, one.answers)] if one.answers is not None else ()),
         )
+        if what in parts
     ]
     found = _digests(connection, [(number, what) for number, what, *_ in expected])
     for number, of_batch in groupby(expected, key=lambda one: one[0]):
@@ -134,23 +149,44 @@ def check_evidence(
             for _, what, position, said in of_batch
             if found[number, what] != said
         ]
-    faults += _profile_faults(connection, known)
+    faults += _faults_of_terms(connection, known)
     return LedgerProof(tuple(faults), tuple(_unchecked(known)))
 
 
-def _profile_faults(
+def altered_files(connection: psycopg.Connection, batches: Collection[int]) -> tuple[str, ...]:
+    """What of the files and terms of some batches is not what the trail says of them.
+
+    No row of theirs is read for it.
+    """
+    told = connection.execute(
+        # What waits for its link is behind all that have one.
+        "SELECT coalesce(c.position, (SELECT max(position) + 1 FROM event_chain), 1), e.id, "
+        "e.batch_id, e.at, e.what, e.by, e.reason, e.detail, e.account, e.person FROM event e "
+        "LEFT JOIN event_chain c ON c.event_id = e.id "
+        "WHERE e.batch_id = ANY(%s) AND e.what = ANY(%s) ORDER BY e.id",
+        [list(batches), [*_STATES, ASKED_FOR]],
+    ).fetchall()
+    events = ((position, Event(*said)) for position, *said in told)
+    return check_evidence(connection, events, (FILES,)).faults
+
+
+def _faults_of_terms(
     connection: psycopg.Connection, known: Mapping[int, _BatchSaid]
 ) -> Iterator[str]:
-    said = {number: one.profile for number, one in sorted(known.items()) if one.profile}
+    """Batches that are read by another feed profile, or go to another service, than was said."""
     rows = connection.execute(
-        f"SELECT id, {_PROFILE_HASH} FROM batch WHERE id = ANY(%s)", [[*said]]
+        f"SELECT id, {_PROFILE_HASH}, service FROM batch WHERE id = ANY(%s)", [[*known]]
     ).fetchall()
-    found: dict[int, str] = dict(rows)
-    for number, (position, profile) in said.items():
-        if found.get(number) != profile:
-            yield f"batch {number}: its feed profile (table batch) is not what link {position} says"
+    found = {number: {PROFILE: profile, SERVICE: service} for number, profile, service in rows}
+    for number, one in sorted(known.items()):
+        said = {PROFILE: one.profile, SERVICE: one.service}
+        for what, name in _TERMS.items():
+            link = said[what]
+            if link is not None and found.get(number, {}).get(what) != link[1]:
+                yield f"batch {number}: {name} (table batch) is not what link {link[0]} says"
 
 
+_TERMS = {PROFILE: "its feed profile", SERVICE: "the service it goes to"}
 _NAMES = {
     FILES: "the files that were delivered",
     RECEIPTS: "the receipts of its chunks",
@@ -177,6 +213,8 @@ def _follow(known: dict[int, _BatchSaid], position: int, event: Event) -> Iterat
     if BEFORE in said:
         yield from _differs(event.batch_id, one, position, str(said[BEFORE]))
         one.answers = None
+    if event.what == ASKED_FOR and one.goes_nowhere and isinstance(said.get(SERVICE), str):
+        one.service = (position, said[SERVICE])
     if event.what in _STATES:
         _came_to(one, position, event.what, said)
 
@@ -185,6 +223,8 @@ def _came_to(one: _BatchSaid, position: int, what: str, said: Mapping[str, Any])
     """A stage of the batch has ended, or begins again."""
     if not one.came_to and PROFILE in said:
         one.profile = (position, str(said[PROFILE]))
+        if SERVICE in said:
+            one.service = (position, said[SERVICE])
     if what in _BEGUN and one.came_to not in _FINAL:
         one.ledger = {}
     for part in LEDGER:
@@ -267,5 +307,5 @@ def _digests(
 
 
 _STATES = {PREFIX + state for state in State}
-EVENTS = {*_STATES, UNDO, RESTORED, "resolve"}
+EVENTS = {*_STATES, UNDO, RESTORED, "resolve", ASKED_FOR}
 """Events that say something of the ledger."""

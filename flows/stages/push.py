@@ -17,7 +17,7 @@ import psycopg
 from connectors.errors import BatchStateError, ReconError, ServiceUnusable
 from connectors.postgres import ledger
 from connectors.postgres.database import analyse
-from connectors.postgres.evidence import BEFORE, answers_detail
+from connectors.postgres.evidence import BEFORE, SERVICE, answers_detail
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import IN_DATABASE, Batch, State
 from connectors.postgres.push.count import count_window, note_window
@@ -48,6 +48,7 @@ from flows.stages.check import staged_tables, tables_of
 from flows.stages.workspace import Workspace, named_service
 from schemas.counting import agree, quantity
 from schemas.field import Table
+from schemas.guards.batch_states import ASKED_FOR
 from schemas.operations import PUSHES
 
 log = logging.getLogger("recon.push")
@@ -146,10 +147,10 @@ def ask_for_service(workspace: Workspace, lease: Lease) -> None:
     if batch.service is None:
         service = named_service(workspace.settings.service)
         with lease.transaction() as connection:
+            add_event(connection, ASKED_FOR, batch_id=batch.id, detail={SERVICE: service})
             connection.execute(
                 "UPDATE batch SET service = %s WHERE id = %s", [service, lease.batch_id]
             )
-            add_event(connection, "push asked for", batch_id=batch.id, detail={"service": service})
             lease.set_state(State.MERGED)
     elif batch.state in ledger.ENDED:
         repeatable = workspace.settings.service.idempotent

@@ -15,7 +15,7 @@ from connectors.files.manifest import entry_text
 from connectors.files.profile import Profile
 from connectors.postgres import ledger
 from connectors.postgres.corrections import lock_corrections
-from connectors.postgres.evidence import profile_detail
+from connectors.postgres.evidence import received_detail
 from connectors.postgres.heartbeat import in_turn
 from connectors.postgres.ledger import Extract, State
 from connectors.postgres.push.gate import note_birth
@@ -287,7 +287,7 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
     )
     ledger.add_secret_constants(connection, batch_id, secret_constants(profile))
     ledger.add_extracts(connection, [_extract(batch_id, one) for one in fresh])
-    detail = profile_detail(terms)
+    detail = received_detail(terms, delivery.service)
     add_event(connection, f"batch {State.RECEIVED.value}", batch_id=batch_id, detail=detail)
     return Received(batch_id, True, False, tuple(messages))
 

@@ -19,6 +19,8 @@ HELD = "held"
 MERGED_STATES = ("merged", "complete", "complete_with_errors")
 APPLIED_STATES = (*MERGED_STATES, "undone")
 """States that only those who apply rows bring a batch to; of a listing no row is applied."""
+ASKED_FOR = "push asked for"
+"""The event by which a batch goes to a service that was received for none."""
 DECIDED_BY: Mapping[tuple[str, str], str] = {
     (HELD, "checked"): "released",
     (HELD, "discarded"): "discarded",
@@ -41,7 +43,7 @@ COMES_AFTER: Mapping[str, Sequence[str]] = {
 STATE_EVENTS = tuple(PREFIX + state for state in {**COMES_AFTER, **dict.fromkeys(ENDS)})
 """Each is written of a batch that is in its state, and of no other."""
 OF_MERGER: Sequence[str] = (
-    "released", "undo", "resolve", "restored", "push asked for",
+    "released", "undo", "resolve", "restored", ASKED_FOR,
     *(PREFIX + state for state in APPLIED_STATES),
 )  # fmt: skip
 """Events that only those who apply rows write."""

@@ -13,6 +13,8 @@ from connectors.files.profile import DEFAULT
 from connectors.postgres.audit import VerifiedTrail, verify
 from connectors.postgres.push.sends import SendDecision
 from flows.stages.chosen_sends import ChosenSends
+from flows.stages.reconcile.run import Asked, reconcile
+from flows.stages.reconcile.sources import Scope
 from flows.stages.resolve import resolve
 from flows.stages.restored import go_on_after_restore
 from flows.stages.retention import Retention, sweep
@@ -27,6 +29,7 @@ from flows.stages.sequence import (
 )
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
+from flows.steps.rules.rules import Rules
 from schemas.guards.roles import READER
 from tests.conftest import Once
 from tests.push.conftest import deliver, towards
@@ -168,6 +171,30 @@ def test_an_honest_history_holds(workspace: Workspace, tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", line(1), line(2, amount="x"), line(3))
     import_delivery(workspace, [path], TIGHT)
     rewind_batch(workspace, 1)
+def test_a_batch_goes_to_the_service_that_was_said(workspace: Workspace, tmp_path: Path) -> None:
+    """Without it, what the service refused or left in doubt would be asked for by nobody."""
+    with FaultyServer(at({2: LOST})) as server:
+        place = towards(workspace, server.url, concurrency=1)
+        deliver(place, write(tmp_path / "a.csv", line(1), line(2)))
+        import_delivery(place, [write(tmp_path / "b.csv", line(3))], DEFAULT)
+        push_batch(place, 2)
+    assert holds(workspace)
+    told = altered(workspace, "UPDATE batch SET service = NULL")
+    for batch in (1, 2):
+        assert f"batch {batch}: the service it goes to (table batch) is not what link" in told
+    run = reconcile(workspace, Asked(Scope(), date(2026, 1, 31), Rules(references=())))
+    assert run.report.cover.verdict == "INCOMPLETE"
+    assert "A" in {truth for one in run.report.cover.truths for truth in one.found}
+
+
+def test_what_counts_as_corrected_is_repaired(place: Workspace) -> None:
+    """That it was corrected is in no hash: the batches behind it say so, and take it back."""
+    told = altered(place, "INSERT INTO outcome VALUES (2, 2, 4, 'corrected', NULL)")
+    assert told == (
+        "record 4 of b.csv of batch 2 counts as corrected, and no row that was applied repairs it"
+    )
+
+
     assert proof(workspace).unchecked == ("the ledger of batch 1, which is under way",)
     run_batch(workspace, 1)
     assert holds(workspace)

@@ -165,6 +165,15 @@ def count_states(connection: psycopg.Connection, batch_id: int) -> dict[str, dic
     return counts
 
 
+def any_sends(connection: psycopg.Connection, batches: Sequence[int]) -> bool:
+    """Whether a row of some batches was sent to a service, or is to be."""
+    row = connection.execute(
+        "SELECT EXISTS (SELECT FROM send WHERE batch_id = ANY(%s))", [list(batches)]
+    ).fetchone()
+    assert row is not None
+    return bool(row[0])
+
+
 def left_at_service(connection: psycopg.Connection, batch_id: int) -> dict[str, int]:
     """Operation -> rows of a batch that the service has, or may have."""
     rows = connection.execute(

@@ -11,9 +11,12 @@ import psycopg
 from connectors.errors import EvidenceBroken
 from connectors.postgres import ledger
 from connectors.postgres.attempts import delivered_again
+from connectors.postgres.corrections import unrepaired
+from connectors.postgres.evidence import altered_files
 from connectors.postgres.ledger import TAKEN_BACK, Batch, Extract
 from connectors.postgres.listings import listing_batches
 from connectors.postgres.one_moment import aside, one_moment, others_at_it
+from connectors.postgres.push.sends import any_sends
 from flows.stages.kept import unproven
 from flows.stages.reconcile.listings import PULLED, counting_listings
 from flows.stages.reconcile.side_frames import SideFrames
@@ -168,17 +171,20 @@ def _gathered(
     approved: tuple[tuple[int, date], ...],
 ) -> Gathered:
     delivered = _batches(connection, scope)
-    extracts = _extracts(connection, delivered)
+    files = _extracts(connection, delivered)
+    extracts = tuple(one for one in files if one.refused is None)
     counting = counting_listings(connection, extracts, narrow=scope.narrow)
     listings = counting.extracts
     broken = _unproven(workspace, extracts, listings)
     listings = tuple(one for one in listings if one.id not in broken)
-    service = any(batch.service for batch in delivered)
+    service = any(batch.service for batch in delivered) or any_sends(
+        connection, [batch.id for batch in delivered]
+    )
     at_once = workspace.settings.limits.reconcile_bytes
     places = _places((*extracts, *listings))
     records = _records(connection, [batch.id for batch in delivered], extracts)
     hashed = sorted({*records, *(one.record for one in listings if one.record is not None)})
-    of_batches = sorted({one.batch_id for one in (*extracts, *listings)})
+    of_batches = sorted({one.id for one in delivered} | {one.batch_id for one in listings})
     # The server hashes what is staged while that is read.
     digests = aside(connection, others[1:], lambda other: staged_digests(other, hashed, of_batches))
     bound = frozenset(one.id for one in delivered if one.tenant in scope.tenants)
@@ -211,7 +217,9 @@ def _gathered(
         frames.add_listing(listing, places, numbers, counting.zones[listing.record])
     tied = {one: EXTRACTS[one] for one in records if one != INSERT_BATCH_DATA.name}
     untold = [
-        *untied(connection, tied, delivered, extracts, frames.found),
+        *altered_files(connection, [batch.id for batch in delivered]),
+        *unrepaired(connection, [batch.id for batch in delivered]),
+        *untied(connection, tied, delivered, files, frames.found),
         *altered(
             connection,
             {of: one for of, one in digests().items() if of[1] in {*records, *frames.listed}},
@@ -307,10 +315,7 @@ def _batches(connection: psycopg.Connection, scope: Scope) -> list[Batch]:
 
 def _extracts(connection: psycopg.Connection, batches: Iterable[Batch]) -> tuple[Extract, ...]:
     return tuple(
-        extract
-        for batch in batches
-        for extract in ledger.list_extracts(connection, batch.id)
-        if extract.refused is None
+        extract for batch in batches for extract in ledger.list_extracts(connection, batch.id)
     )
 
 

@@ -65,9 +65,10 @@ def untied(
     extracts: Sequence[Extract],
     found: Found,
 ) -> Iterator[str]:
-    """Where side E does not tie, in the reader's words."""
+    """Where side E does not tie, in the reader's words; `extracts` are refused ones as well."""
     yield from _lost(connection)
     names = {one.id: f"{one.name} of batch {one.batch_id}" for one in extracts}
+    counted = {one.id for one in extracts if one.refused is None}
     ended = {one.id for one in batches if one.state in ENDED}
     applied = {
         one.id
@@ -76,11 +77,16 @@ def untied(
     }
     read, counts = _receipts(connection, [one.id for one in batches])
     for extract, record in sorted({*read, *found}):
-        if record not in tables or extract not in names:
-            continue
-        table = tables[record]
         totals, states = found.get((extract, record), (Totals(), {}))
         expected = read.get((extract, record), Totals())
+        if extract not in counted:
+            # What receipts alone tell of an extract that is gone was said above.
+            if extract in names or totals.rows:
+                yield _not_counted(names.get(extract), extract, totals.rows or expected.rows)
+            continue
+        if record not in tables:
+            continue
+        table = tables[record]
         told = list(_differences(table, expected, totals))
         then = counts.get((extract, record), {})
         if extract in applied:
@@ -99,6 +105,14 @@ def untied(
                 f"{names[extract]}, {table.title.lower()}: what is kept of it is not what was "
                 f"taken in: {'; '.join(told)}"
             )
+
+
+def _not_counted(name: str | None, extract: int, rows: int) -> str:
+    """What tells that somebody took a file out: a refusal takes back all that was read of it."""
+    left = f"{quantity(rows, 'row')} of it {agree(rows, 'is', 'are')} there"
+    if name is None:
+        return f"extract {extract} is gone, and {left}"
+    return f"{name} counts as refused, and {left}: a file that was refused has none"
 
 
 def staged_digests(
