@@ -4,9 +4,12 @@ Roles that load write the table of batches themselves. So a trigger looks at eac
 a batch that was held goes on, ends or begins again only behind the event that says who decided it,
 and only those who may apply rows say that rows were applied or taken back, or that one which was
 held once is checked.
+
+What a batch is of and is read by stays as it was received, and so does the service that it goes to,
+once it goes to one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from schemas.derived.sql_names import SCHEMA, listed
 from schemas.derived.views import ENDS, LISTING_FEED
@@ -16,11 +19,11 @@ PREFIX = "batch "
 """An event of this prefix and a state tells that the batch came to that state."""
 FIRST = "received"
 HELD = "held"
+ASKED_FOR = "push asked for"
+"""The event by which a batch goes to a service that was received for none."""
 MERGED_STATES = ("merged", "complete", "complete_with_errors")
 APPLIED_STATES = (*MERGED_STATES, "undone")
 """States that only those who apply rows bring a batch to; of a listing no row is applied."""
-ASKED_FOR = "push asked for"
-"""The event by which a batch goes to a service that was received for none."""
 DECIDED_BY: Mapping[tuple[str, str], str] = {
     (HELD, "checked"): "released",
     (HELD, "discarded"): "discarded",
@@ -42,6 +45,8 @@ COMES_AFTER: Mapping[str, Sequence[str]] = {
 """State -> those that it may come after, so that none leads around a decision."""
 STATE_EVENTS = tuple(PREFIX + state for state in {**COMES_AFTER, **dict.fromkeys(ENDS)})
 """Each is written of a batch that is in its state, and of no other."""
+KEPT = ("id", "feed", "content_id", "profile", "corrects", "opened_at")
+"""Columns of a batch that stay as they were when it was received."""
 OF_MERGER: Sequence[str] = (
     "released", "undo", "resolve", "restored", ASKED_FOR,
     *(PREFIX + state for state in APPLIED_STATES),
@@ -78,6 +83,10 @@ def is_listed(what: str, batch_id: str) -> str:
     )
 
 
+def _of(row: str, columns: Iterable[str]) -> str:
+    return ", ".join(f"{row}.{column}" for column in columns)
+
+
 def _decided() -> str:
     return " ".join(
         f"WHEN NEW.state = '{after}' AND '{before}' IN (OLD.state, '*') THEN '{event}'"
@@ -107,8 +116,15 @@ STATES: tuple[str, ...] = (
             END IF;
             RETURN NEW;
         END IF;
-        IF (NEW.id, NEW.feed) IS DISTINCT FROM (OLD.id, OLD.feed) THEN
-            RAISE EXCEPTION 'batch % is of feed %, and stays so', OLD.id, OLD.feed;
+        IF ({_of("NEW", KEPT)}) IS DISTINCT FROM ({_of("OLD", KEPT)}) THEN
+            RAISE EXCEPTION 'batch % of feed % stays as it was received', OLD.id, OLD.feed;
+        END IF;
+        IF NEW.service IS DISTINCT FROM OLD.service AND (OLD.service IS NOT NULL OR NOT EXISTS (
+            SELECT FROM {SCHEMA}.event e WHERE e.batch_id = OLD.id AND e.what = '{ASKED_FOR}'
+            AND e.detail::jsonb ->> 'service' = NEW.service))
+        THEN
+            RAISE EXCEPTION 'batch % goes to %, and no event % says otherwise', OLD.id,
+                coalesce('service ' || OLD.service, 'no service'), quote_literal('{ASKED_FOR}');
         END IF;
         IF OLD.state IN ({listed(ENDS)}) THEN
             RAISE EXCEPTION 'batch % is %, which is an end', OLD.id, OLD.state;
@@ -143,7 +159,8 @@ STATES: tuple[str, ...] = (
         RETURN NEW;
     END $$""",
     f"REVOKE ALL ON FUNCTION {SCHEMA}.batch_state_checked() FROM PUBLIC",
-    f"CREATE OR REPLACE TRIGGER batch_state_checked BEFORE INSERT OR UPDATE OF state, id, feed "
-    f"ON {SCHEMA}.batch FOR EACH ROW EXECUTE FUNCTION {SCHEMA}.batch_state_checked()",
+    f"CREATE OR REPLACE TRIGGER batch_state_checked BEFORE INSERT OR UPDATE OF "
+    f"state, service, {', '.join(KEPT)} ON {SCHEMA}.batch FOR EACH ROW "
+    f"EXECUTE FUNCTION {SCHEMA}.batch_state_checked()",
 )
 """Statements that put the rule in place; repeating them changes nothing."""

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from schemas.derived.sql_names import SCHEMA
 from schemas.guards.batch_states import STATES
 from schemas.guards.corrected_rows import CORRECTED_ROWS
+from schemas.guards.delivered_files import DELIVERED_FILES
 from schemas.guards.leases import LEASES
 from schemas.guards.trail_functions import FUNCTIONS, GENESIS
 
@@ -87,6 +88,7 @@ TRIGGERS: tuple[str, ...] = (
     *LEASES,
     *STATES,
     *CORRECTED_ROWS,
+    *DELIVERED_FILES,
     _REFUSE_CHANGE,
     f"REVOKE ALL ON FUNCTION {SCHEMA}.refuse_change() FROM PUBLIC",
     f"DROP TRIGGER IF EXISTS event_chained ON {SCHEMA}.event",

@@ -25,7 +25,7 @@ from connectors.postgres.removals import KEPT_AGAIN, REMOVED, removed_contents, 
 from connectors.postgres.save_run import DRAFTED_BREAKS
 from connectors.postgres.trail import told_by_run
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
-from flows.stages.sequence import discard_batch, import_delivery, release_batch
+from flows.stages.sequence import discard_batch, import_delivery, push_batch, release_batch
 from flows.stages.workspace import Workspace
 from schemas.derived.views import LISTING_FEED
 from schemas.guards.leases import Held
@@ -38,6 +38,8 @@ from schemas.life import Choice
 from tests.governance.runs import found, ids, reconcile, tamper
 from tests.stages.conftest import As
 from tests.stages.payments import line, write
+from tests.push.conftest import deliver, towards
+from tests.service.faulty_server import FaultyServer
 
 ACCEPT = Decision(Choice.ACCEPT, "agreed", "ann", until=date(2026, 12, 31))
 
@@ -301,10 +303,10 @@ def test_a_loader_decides_about_no_batch(acting: As, workspace: Workspace, tmp_p
                 connection.execute("UPDATE batch SET state = 'checked'")
         # Nor does another batch take its number.
         for away in ("DELETE FROM batch", "UPDATE batch SET id = 7", "DELETE FROM extract"):
-            with pytest.raises(psycopg.Error, match=r"permission denied|batch 1 .* stays so"):
+            with pytest.raises(psycopg.Error, match=r"permission denied|batch 1 .* stays as it"):
                 connection.execute(away)
         # A listing is read to its end by whoever may load, so that nothing becomes one.
-        with pytest.raises(psycopg.Error, match="and stays so"):
+        with pytest.raises(psycopg.Error, match="stays as it was received"):
             connection.execute("UPDATE batch SET feed = %s, state = 'complete'", [LISTING_FEED])
         with pytest.raises(psycopg.Error, match="begins as received"):
             connection.execute(
@@ -362,6 +364,45 @@ def test_a_batch_is_not_released_without_the_event_that_held_it(
 
 def test_a_loader_lets_no_row_end_as_corrected(
     acting: As, workspace: Workspace, tmp_path: Path
+STAYS = [
+    "UPDATE batch SET profile = replace(profile, '\"tenant\": null', '\"tenant\": 7')",
+    "UPDATE batch SET content_id = 'x'",
+    "UPDATE batch SET corrects = 1",
+    "UPDATE batch SET opened_at = now()",
+    "UPDATE batch SET service = NULL WHERE id = 2",
+    "UPDATE batch SET service = 'http://other' WHERE id = 2",
+    "UPDATE batch SET service = 'http://other' WHERE id = 1",
+    "UPDATE extract SET refused = 'x'",
+    "UPDATE extract SET message = 'x'",
+    "UPDATE extract SET name = 'x'",
+    "UPDATE extract SET bytes = 7, cleared_at = now()",
+    "INSERT INTO extract (batch_id, name) VALUES (1, 'x')",
+]
+
+
+@pytest.mark.parametrize("role", [LOADER, MERGER])
+def test_what_was_received_stays_what_it_is(
+    acting: As, workspace: Workspace, tmp_path: Path, role: str
+) -> None:
+    """A file that counts as refused, or a batch that goes to no service, is asked for nothing."""
+    with FaultyServer() as server:
+        place = towards(acting(MERGER), server.url)
+        import_delivery(place, [write(tmp_path / "a.csv", line(1))], DEFAULT)
+        deliver(place, write(tmp_path / "b.csv", line(2)))
+        with acting(role).database.connect() as connection:
+            for statement in STAYS:
+                with pytest.raises(psycopg.Error, match=r"as it was received|staged|no event"):
+                    connection.execute(statement)  # type: ignore[call-overload]
+            # The mark of housekeeping is believed with its event alone.
+            connection.execute("UPDATE extract SET cleared_at = now()")
+            connection.execute("UPDATE extract SET cleared_at = NULL")
+        push_batch(place, 1)
+        with workspace.database.connect() as connection:
+            found = connection.execute("SELECT DISTINCT service FROM batch").fetchall()
+        assert found == [(server.url,)]
+    assert intact(workspace)
+
+
 ) -> None:
     """It would be no error any more, and nothing of the trail says how many are."""
     twice = (line(1), line(1, amount="2"), line(2, amount="x"))
