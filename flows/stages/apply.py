@@ -23,6 +23,7 @@ from connectors.postgres.database import analyse, summarise
 from connectors.postgres.evidence import ledger_detail
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Receipt, State
+from connectors.postgres.undo import refuse_if_corrected
 from connectors.recovery import reach
 from flows.stages.apply_ranges import ApplyGroup, ApplyRange, cut_ranges, in_groups
 from flows.stages.check import tables_of
@@ -46,6 +47,9 @@ def apply(workspace: Workspace, lease: Lease) -> None:
     batch = ledger.find_batch(lease.connection, lease.batch_id)
     if batch.state is not State.CHECKED:
         return
+    # An earlier version let it be corrected before: its rows would go over their repairs. No other
+    # correction comes meanwhile, of a batch that is not applied.
+    refuse_if_corrected(lease.connection, batch.id, "applied")
     profile = restored_profile(batch)
     only_listed = profile.compare_only
     guarded = batch.corrects is not None and not profile.change_records

@@ -270,7 +270,9 @@ def release(
     # Nothing is decided about content that is not what was delivered.
     prove_batch(workspace, lease.connection, lease.batch_id)
     prove_held(lease.connection, lease.batch_id)
-    _leave_hold(lease, State.CHECKED, by, reason, held)
+    with lease.transaction() as connection:
+        _leave_hold(lease, State.CHECKED, by, reason, held)
+        refuse_if_corrected(connection, lease.batch_id, "released")
 
 
 def discard(

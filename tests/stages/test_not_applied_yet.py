@@ -12,7 +12,13 @@ from connectors.postgres.ledger import State
 from flows.stages.receive import archived
 from flows.stages.rewind import rewind_batch
 from flows.stages.rows.rejects import write_rejects
-from flows.stages.sequence import discard_batch, import_delivery, look, release_batch
+from flows.stages.sequence import (
+    discard_batch,
+    import_delivery,
+    look,
+    release_batch,
+    run_batch,
+)
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from tests.conftest import Once
@@ -69,15 +75,24 @@ def test_one_that_is_undone_meanwhile_is_not_corrected(
 def test_a_correction_that_an_earlier_version_took_keeps_its_batch(
     held: Workspace, rows: Any, tmp_path: Path
 ) -> None:
-    """Without the batch it would be nobody's correction, and the row be repaired once more."""
+    """Without the batch it would be nobody's correction; applied, it would go over its repairs."""
     import_delivery(held, [write(tmp_path / "b.csv", line(2))], DEFAULT)
     with held.database.connect() as connection:
         connection.execute("UPDATE batch SET corrects = 1 WHERE id = 2")
+    with pytest.raises(BatchStateError, match="cannot be released: batch 2 corrects it"):
+        release_batch(held, 1, by=None, reason="a test")
     with pytest.raises(BatchStateError, match="cannot be discarded: batch 2 corrects it"):
         discard_batch(held, 1, by=None, reason="a test")
     with pytest.raises(BatchStateError, match="cannot be read from the start: batch 2 corrects"):
         rewind_batch(held, 1)
     assert rows("SELECT state FROM batch ORDER BY id") == [("held",), ("complete",)]
+    with held.database.connect() as connection:
+        connection.execute("UPDATE batch SET state = 'checked' WHERE id = 1")
+    with pytest.raises(BatchStateError, match="cannot be applied: batch 2 corrects it"):
+        run_batch(held, 1)
+    assert rows('SELECT "Id", batch_id FROM payment') == [(2, 2)]
+    with held.database.connect() as connection:
+        connection.execute("UPDATE batch SET state = 'held' WHERE id = 1")
     undo_batch(held, 2, by=None, reason="a test")
     discard_batch(held, 1, by=None, reason="a test")
 
