@@ -149,24 +149,27 @@ def row_command(
             [one._asdict() for one in made_fields(place, connection, row, told["data"])]
             for row, told in zip(found, rows, strict=True)
         ]
+    shown = []
     for told, made in zip(rows, fields, strict=True):
         table = EXTRACTS[str(told["record"])]
         facts = {
             name: shown_record(table, value) if name in TEXTS_OF_ROW and value else value
             for name, value in told.items()
         }
-        if json:
-            print_json(facts | {"fields": made})
-        else:
-            console = out()
-            for name, value in facts.items():
-                for one in value if isinstance(value, list) else [value]:
-                    if one is not None:
-                        console.print(f"{name:>16}  {_place(one)}")
-            if made:
-                console.print()
-                table_of = ("Field", "Comes from", "Delivered", "Becomes")
-                print_table(table_of, [tuple(one.values()) for one in made])
+        shown.append((facts, made))
+    if json:
+        print_json({"rows": [facts | {"fields": made} for facts, made in shown]})
+        return 0
+    for facts, made in shown:
+        console = out()
+        for name, value in facts.items():
+            for one in value if isinstance(value, list) else [value]:
+                if one is not None:
+                    console.print(f"{name:>16}  {_place(one)}")
+        if made:
+            console.print()
+            table_of = ("Field", "Comes from", "Delivered", "Becomes")
+            print_table(table_of, [tuple(one.values()) for one in made])
     return 0
 
 

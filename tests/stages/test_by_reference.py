@@ -134,7 +134,7 @@ def test_a_text_whose_file_was_cleared_away_is_no_longer_told(
     assert [row["data"] for row in told(workspace, rows, batch)] == [None]
     asked = "row", str(batch), "a.csv", "--line", "2", "--json"
     shown = run(str(workspace.settings.database_url), workspace.settings.home, *asked)
-    (said,) = json.loads(shown.stdout)["next"]
+    (said,) = json.loads(shown.stdout)["rows"][0]["next"]
     with workspace.database.connect() as connection:
         (extract,) = list_extracts(connection, batch)
     assert said == evidence_of(workspace, extract).remedy

@@ -149,7 +149,7 @@ def test_what_a_sender_leaves_out_is_put_around_a_cell(
     import_delivery(workspace, [str(path)], profile)
     assert rows('SELECT "Id", "PaymentDate"::date::text FROM payment') == [(2026001, "2026-11-24")]
     _, out, _ = recon("row", "1", "a.csv", "--line", "2", "--json")
-    made = {one["field"]: one["comes_from"] for one in json.loads(out)["fields"]}
+    made = {one["field"]: one["comes_from"] for one in json.loads(out)["rows"][0]["fields"]}
     assert made["Id"] == "No, '2026' before it"
     assert made["PaymentDate"] == "Booked, '2026' behind it"
 
@@ -360,7 +360,7 @@ def test_a_row_shows_how_each_of_its_fields_came_about(
     path.write_text(HEADER + GOOD.replace("EUR", "USD"))
     import_delivery(workspace, [str(path)], PROFILE)
     _, out, _ = recon("row", "1", "a.csv", "--line", "2", "--json")
-    made = {one["field"]: [*one.values()][1:] for one in json.loads(out)["fields"]}
+    made = {one["field"]: [*one.values()][1:] for one in json.loads(out)["rows"][0]["fields"]}
     assert made == {
         "Id": ["No", "1", "1"],
         "TenantsId": ["constant '7'", None, "7"],
@@ -390,5 +390,5 @@ def test_a_row_with_secrets_shows_nothing_of_its_fields(
     )
     import_delivery(workspace, [str(path)], DEFAULT)
     _, out, _ = recon("row", "1", "registrations.csv", "--line", "2", "--json")
-    assert json.loads(out)["fields"] == []
+    assert json.loads(out)["rows"][0]["fields"] == []
     assert "canary" not in out

@@ -73,7 +73,7 @@ def test_a_row_is_found_by_any_of_its_lines_or_by_its_number(
 ) -> None:
     code, out, err = recon("row", "1", "avatars.csv", *asked, "--json")
     assert (code, err) == (0, "")
-    assert json.loads(out)["record_number"] == record
+    assert json.loads(out)["rows"][0]["record_number"] == record
 
 
 @pytest.mark.long(but=("asked5-avatars.csv has 4 records",))
@@ -149,7 +149,7 @@ def test_content_that_was_cleared_away_is_not_needed(
             note_removal(connection, path.stem)
             path.unlink()
     code, out, _ = recon("row", "1", "avatars.csv", "--line", "5", "--json")
-    assert json.loads(out)["record_number"] == 2
+    assert json.loads(out)["rows"][0]["record_number"] == 2
     code, _, err = recon("row", "1", "avatars.csv", "--line", "7")
     assert code == 2
     assert "is in no record" in err
@@ -167,7 +167,7 @@ def test_a_line_is_found_however_far_it_is_from_its_number(
     import_delivery(workspace, [str(path)], DEFAULT)
     lines = [n for n, text in enumerate(records, 1) for _ in range(text.count("\n"))]
     code, out, _ = recon("row", "1", "avatars.csv", "--line", str(place), "--json")
-    assert (code, json.loads(out)["record_number"]) == (0, lines[place - 2])
+    assert (code, json.loads(out)["rows"][0]["record_number"]) == (0, lines[place - 2])
 
 
 @pytest.mark.long
@@ -213,7 +213,7 @@ def test_a_row_names_the_one_that_wrote_its_record_since(
 
     def last_writer(batch: int, file: str, at: int = 2) -> Any:
         _, out, _ = recon("row", str(batch), file, "--line", str(at), "--json")
-        return json.loads(out)["last_written_by"]
+        return json.loads(out)["rows"][0]["last_written_by"]
 
     first = write(tmp_path / "first.csv", line(1), line(2, amount="ten"))
     import_delivery(workspace, [first], DEFAULT)
@@ -240,7 +240,7 @@ def test_only_what_wrote_a_record_is_told_as_its_writer(
         return import_delivery(workspace, [str(path)], DEFAULT, **terms)
 
     def writer(file: str, at: int) -> str | None:
-        out = json.loads(recon("row", "1", file, "--line", str(at), "--json")[1])
+        out = json.loads(recon("row", "1", file, "--line", str(at), "--json")[1])["rows"][0]
         told = out["last_written_by"]
         return told and f"{told['file']}, {told['state']}"
 
@@ -267,7 +267,7 @@ def test_what_to_do_about_a_row_is_what_is_left_to_do(
         return import_delivery(workspace, [str(path)], DEFAULT, **terms)
 
     def told(batch: int, file: str, at: int) -> tuple[list[str], str | None]:
-        out = json.loads(recon("row", str(batch), file, "--line", str(at), "--json")[1])
+        out = json.loads(recon("row", str(batch), file, "--line", str(at), "--json")[1])["rows"][0]
         writer = out["last_written_by"]
         return out["next"], writer and f"{writer['file']}:{writer['line']}"
 
