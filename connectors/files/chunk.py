@@ -265,7 +265,7 @@ class Chunk:
     def _decoded_texts(self) -> pl.Series:
         block, encoding = self.block, self.dialect.encoding
         places = zip(self.records.start.tolist(), self.records.end.tolist(), strict=True)
-        texts = [_shown(block[begin:end], encoding) for begin, end in places]
+        texts = [shown_text(block[begin:end], encoding) for begin, end in places]
         return pl.Series("data", texts, dtype=pl.String)
 
     @cached_property
@@ -292,11 +292,11 @@ class Chunk:
         return self.block[int(self.records.start[row]) : int(self.records.end[row])]
 
     def _text_of(self, row: int) -> str:
-        return _shown(self._bytes(row), self.dialect.encoding)
+        return shown_text(self._bytes(row), self.dialect.encoding)
 
     def _is_text(self, row: int) -> bool:
         record, encoding = self._bytes(row), self.dialect.encoding
-        return b"\0" not in record and _shown(record, encoding).encode(encoding) == record
+        return b"\0" not in record and shown_text(record, encoding).encode(encoding) == record
 
 
 def read_cells(text: bytes, height: int, width: int, dialect: Dialect) -> pl.DataFrame:
@@ -319,7 +319,7 @@ def _agreed_cells(
     return frame if (frame.height, frame.width) == (height, len(names)) else None
 
 
-def _shown(record: bytes, encoding: str) -> str:
+def shown_text(record: bytes, encoding: str) -> str:
     """A record's text; bytes that are no text, and NUL, are shown as escapes."""
     return record.decode(encoding, "backslashreplace").replace("\0", "\\x00")
 

@@ -158,19 +158,19 @@ def test_a_batch_is_read_by_the_profile_that_it_was_received_with(
     for again in (rewind_batch, run_batch):
         with pytest.raises(EvidenceBroken, match=r"profile of batch 1 .* is not the one that it"):
             again(workspace, 1)
-    code, out, said = recon("row", "1", "a.csv", "--line", "2")
-    assert (code, out) == (2, "")
-    assert "The feed profile of batch 1" in said
+    # Where there is no such record, why not would be told of the file as it is read otherwise.
+    for asked in (
+        *(("row", "1", "a.csv", "--line", number) for number in ("2", "9")),
+        ("rejects", "1", "--out", str(tmp_path / "out")),
+    ):
+        code, out, said = recon(*asked)
+        assert (code, out) == (2, "")
+        assert "The feed profile of batch 1" in said
+    assert not (tmp_path / "out").exists()
     discard_batch(workspace, 1, **SAID)
     assert told in (proof(workspace).broken or "")
 
 
-@pytest.mark.long
-def test_an_honest_history_holds(workspace: Workspace, tmp_path: Path) -> None:
-    """Held, read again, released, corrected, undone, cleared away: each says what it did."""
-    path = write(tmp_path / "a.csv", line(1), line(2, amount="x"), line(3))
-    import_delivery(workspace, [path], TIGHT)
-    rewind_batch(workspace, 1)
 def test_a_batch_goes_to_the_service_that_was_said(workspace: Workspace, tmp_path: Path) -> None:
     """Without it, what the service refused or left in doubt would be asked for by nobody."""
     with FaultyServer(at({2: LOST})) as server:
@@ -195,6 +195,12 @@ def test_what_counts_as_corrected_is_repaired(place: Workspace) -> None:
     )
 
 
+@pytest.mark.long
+def test_an_honest_history_holds(workspace: Workspace, tmp_path: Path) -> None:
+    """Held, read again, released, corrected, undone, cleared away: each says what it did."""
+    path = write(tmp_path / "a.csv", line(1), line(2, amount="x"), line(3))
+    import_delivery(workspace, [path], TIGHT)
+    rewind_batch(workspace, 1)
     assert proof(workspace).unchecked == ("the ledger of batch 1, which is under way",)
     run_batch(workspace, 1)
     assert holds(workspace)

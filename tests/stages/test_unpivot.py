@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import random
 from dataclasses import replace
 from datetime import date
@@ -13,7 +14,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from connectors.errors import BatchUnknown, ExtractRefused, ProfileError
+from connectors.errors import BatchUnknown, EvidenceBroken, ExtractRefused, ProfileError
 from connectors.files.content import open_content
 from connectors.files.header import read_header
 from connectors.files.profile import DEFAULT, Profile
@@ -36,6 +37,7 @@ from flows.stages.workspace import Workspace
 from flows.stages.writing import writing_of
 from flows.steps.validate import key_ids
 from tests.examples import examples
+from tests.governance.conftest import recon as recon  # noqa: PLC0414 -- the fixture.
 
 CODES = {"USD": "840", "JPY": "392", "CYP": "196", "GBP": "826"}
 SHAPE: dict[str, Any] = {
@@ -107,7 +109,7 @@ def test_a_daily_file_on_top_of_the_history_adds_its_day_alone(
 
 
 def test_each_record_has_the_line_it_comes_from(
-    workspace: Workspace, rows: Any, tmp_path: Path
+    workspace: Workspace, recon: Any, rows: Any, tmp_path: Path
 ) -> None:
     path = write(tmp_path, HISTORY)
     batch = import_delivery(workspace, [path], PROFILE).batch
@@ -126,6 +128,11 @@ def test_each_record_has_the_line_it_comes_from(
             locate(workspace, connection, batch.id, "rates.csv", Spot(line=3))
         (one,) = locate(workspace, connection, batch.id, "rates.csv", Spot(record=4))
         assert (one.first_line, one.data) == (4, "2014-08-22,JPY,137.7")
+        told = recon("row", str(batch.id), "rates.csv", "--line", "4", "--json")[1]
+        assert [one["data"] for one in json.loads(told)["rows"]] == texts
+        connection.execute("UPDATE staged_currency_rate SET data = replace(data, '137.7', '1')")
+        with pytest.raises(EvidenceBroken, match="says another text in record 4"):
+            locate(workspace, connection, batch.id, "rates.csv", Spot(record=4))
 
 
 @pytest.mark.long(but=("inherited",))

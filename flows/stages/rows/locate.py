@@ -1,18 +1,23 @@
-"""Locate one delivered row: what is in that place of its file, and where nothing is, why."""
+"""Locate one delivered row: what is in that place of its file, and where nothing is, why.
+
+What the database says of the row is shown where the proven file says the same, and only there.
+"""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import psycopg
 
-from connectors.errors import BatchUnknown
+from connectors.errors import BatchUnknown, EvidenceBroken
 from connectors.files.blocks import blocks
+from connectors.files.chunk import Place, shown_text
 from connectors.files.content import Content
+from connectors.files.reader import read_chunks
 from connectors.postgres import ledger
 from connectors.postgres.findings import find_row, row_from_line
-from connectors.postgres.ledger import Extract, State
+from connectors.postgres.ledger import Batch, Extract, State
 from flows.report.spelling import shortened
-from flows.stages.kept import is_cleared, open_archived, prove_row
+from flows.stages.kept import is_cleared, open_archived, prove_profile, prove_row
 from flows.stages.rows.spots import Spot, places, show_command
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
@@ -26,8 +31,13 @@ NAMED = 20
 def locate(
     workspace: Workspace, connection: psycopg.Connection, batch_id: int, file: str, spot: Spot
 ) -> list[Any]:
-    """The row, once for each file of this name; raises BatchUnknown where there is none."""
-    ledger.find_batch(connection, batch_id)
+    """The row, once for each file of this name; raises BatchUnknown where there is none.
+
+    Raises EvidenceBroken where its file, or the profile that it is read by, is not as received, or
+    where the database says another text of it.
+    """
+    batch = ledger.find_batch(connection, batch_id)
+    prove_profile(connection, batch_id)
     extracts = ledger.list_extracts(connection, batch_id)
     named = [one for one in extracts if one.name == file]
     if not named:
@@ -45,10 +55,39 @@ def locate(
     ]
     for row in found:
         (extract,) = (one for one in named if one.id == row.extract_id)
-        prove_row(workspace, connection, extract, row.byte_start, row.byte_end)
+        text = prove_row(workspace, connection, extract, row.byte_start, row.byte_end)
+        if text is not None and not _says(workspace, extract, batch, row, text):
+            raise EvidenceBroken(
+                f"{extract.name} of batch {batch_id} says another text in record "
+                f"{row.record_number} than the database: somebody altered that there, and it is "
+                "not shown. Put back what the file says; or undo the batch and import its files "
+                "again."
+            )
     if not found:
         raise BatchUnknown(_why_not(workspace, connection, named[0], spot))
     return found
+
+
+def _says(workspace: Workspace, extract: Extract, batch: Batch, row: Any, text: bytes) -> bool:
+    """Whether the bytes of a row are what the database says of it.
+
+    A record that is not its line as it stands is made of it once more.
+    """
+    if row.data is None and row.raw is None:
+        return True  # Its text is read from the file.
+    profile = restored_profile(batch)
+    content, header = open_archived(workspace, extract, profile)
+    if not (header.unpivot or header.carried):
+        raw = None if row.raw is None else text.hex()
+        return bool((row.data, row.raw) == (shown_text(text, content.encoding), raw))
+    place = Place(row.byte_start, row.first_line, row.record_number)
+    limits = workspace.settings.limits
+    chunk = next(read_chunks(content, header, place, limits.block_bytes, limits.strict_bytes), None)
+    if chunk is None:
+        return False
+    # Of a line that becomes several records, which of them this one is says its number alone.
+    made = chunk.positions().select("byte_start", "byte_end", "data", "raw")
+    return (row.byte_start, row.byte_end, row.data, row.raw) in made.rows()
 
 
 def _why_not(

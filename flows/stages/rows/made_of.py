@@ -10,7 +10,7 @@ from connectors.files.header import Header
 from connectors.files.profile import Profile
 from connectors.postgres import ledger
 from connectors.postgres.findings import is_broken
-from flows.stages.kept import is_cleared, open_archived, prove_profile
+from flows.stages.kept import is_cleared, open_archived
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
 from flows.stages.writing import plain_cells
@@ -72,7 +72,7 @@ def delivered_of(header: Header, cells: Sequence[str], name: str) -> str | None:
 def made_fields(
     workspace: Workspace, connection: psycopg.Connection, row: Any, text: str | None
 ) -> list[MadeField]:
-    """The fields of a staged row, from its text as it was delivered.
+    """The fields of a staged row that was located, from its text as it was delivered.
 
     None of a row whose structure is broken, that is inside insert-batch data, or of a record kind
     with secrets; none once housekeeping has removed the file.
@@ -85,7 +85,6 @@ def made_fields(
         return []
     if is_cleared(workspace, extract):
         return []
-    prove_profile(connection, batch.id)
     profile = restored_profile(batch)
     _, header = open_archived(workspace, extract, profile)
     cells = split_cells(text, header)

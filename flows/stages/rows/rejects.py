@@ -43,7 +43,7 @@ from flows.report.decision import ROWS_SHOWN, FirstReject
 from flows.report.spelling import visible
 from flows.stages.check import staged_tables, tables_of
 from flows.stages.frame_file import FrameFile
-from flows.stages.kept import open_archived, prove_extracts
+from flows.stages.kept import open_archived, prove_extracts, prove_profile
 from flows.stages.rows.spots import Spot, show_command
 from flows.stages.rows.texts import RowTexts
 from flows.stages.terms import restored_profile
@@ -103,6 +103,7 @@ def write_rejects(
     written: dict[Path, int] = {}
     with workspace.database.connect() as connection:
         batch = ledger.find_batch(connection, batch_id)
+        prove_profile(connection, batch_id)
         profile = restored_profile(batch)
         texts = RowTexts(workspace, connection, [batch_id])
         if elsewhere is None:
