@@ -1,6 +1,5 @@
 """Who stands for it: `recon sign` and `recon audit`."""
 
-import json as json_text
 import sys
 from dataclasses import asdict
 from datetime import date
@@ -292,9 +291,13 @@ def _signed(signed: "Signed", role: Role, *, as_json: bool) -> int:
 
 def _detail(text: str | None) -> str:
     """What an event says beside its reason; a hash by its beginning, which is enough to find it."""
-    facts = json_text.loads(text) if text else {}
-    shown = {name: value for name, value in facts.items() if value is not None}
+    from connectors.postgres.trail import said_by
+
+    shown = {name: str(value) for name, value in said_by(text).items() if value is not None}
+    if not shown:
+        # A version before this took any text.
+        return text if text not in (None, "{}") else ""
     return ", ".join(
-        f"{name} {value[:12] + '...' if len(str(value)) == HASH else value}"
+        f"{name} {value[:12] + '...' if len(value) == HASH else value}"
         for name, value in shown.items()
     )

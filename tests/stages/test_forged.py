@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -35,11 +36,12 @@ from schemas.guards.trail_rules import chain_hash
 from schemas.jobs import JobKind
 from schemas.ledger import BREAK_STATE
 from schemas.life import Choice
+from tests.governance.conftest import recon as recon  # noqa: PLC0414 -- the fixture.
 from tests.governance.runs import found, ids, reconcile, tamper
-from tests.stages.conftest import As
-from tests.stages.payments import line, write
 from tests.push.conftest import deliver, towards
 from tests.service.faulty_server import FaultyServer
+from tests.stages.conftest import As
+from tests.stages.payments import line, write
 
 ACCEPT = Decision(Choice.ACCEPT, "agreed", "ann", until=date(2026, 12, 31))
 
@@ -362,8 +364,6 @@ def test_a_batch_is_not_released_without_the_event_that_held_it(
         release_batch(workspace, 1, by="a", reason="b")
 
 
-def test_a_loader_lets_no_row_end_as_corrected(
-    acting: As, workspace: Workspace, tmp_path: Path
 STAYS = [
     "UPDATE batch SET profile = replace(profile, '\"tenant\": null', '\"tenant\": 7')",
     "UPDATE batch SET content_id = 'x'",
@@ -403,6 +403,8 @@ def test_what_was_received_stays_what_it_is(
     assert intact(workspace)
 
 
+def test_a_loader_lets_no_row_end_as_corrected(
+    acting: As, workspace: Workspace, tmp_path: Path
 ) -> None:
     """It would be no error any more, and nothing of the trail says how many are."""
     twice = (line(1), line(1, amount="2"), line(2, amount="x"))
@@ -454,7 +456,7 @@ def test_what_a_pull_says_ends_no_reconciliation(
 
 @pytest.mark.parametrize("detail", ["5", "[]", "{", HUGE, '{"sha256": 5}', '{"sha256": {"a": 5}}'])
 def test_what_an_older_event_says_of_a_batch_ends_no_command(
-    workspace: Workspace, tmp_path: Path, detail: str
+    workspace: Workspace, recon: Any, tmp_path: Path, detail: str
 ) -> None:
     """A version before this took any text."""
     import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT)
@@ -480,6 +482,9 @@ def test_what_an_older_event_says_of_a_batch_ends_no_command(
         ((sha256,),) = connection.execute("SELECT sha256 FROM extract").fetchall()
         listed = datetime.now(UTC) + timedelta(days=1)
         assert take_over(connection, {sha256: listed}) == [sha256]
+    code, out, _ = recon("audit", "list", "--what", "run began")
+    assert code == 0
+    assert ("sha256" if "sha256" in detail else detail[:5]) in out
 
 
 def test_no_other_event_says_what_the_rows_of_a_batch_hash_to(
