@@ -1,7 +1,7 @@
 """What housekeeping removed from an archive, written down beside it: `archive/removed.jsonl`.
 
-The ledger says so too. One that is brought back from a backup does not know what was removed since;
-this goes with the home.
+The ledger says so too. One that is brought back from a backup does not know what was removed since,
+nor what was delivered again after that; this goes with the home.
 """
 
 import json
@@ -18,21 +18,24 @@ REMOVED_LIST = "removed.jsonl"
 _LINE = re.compile(r"\{[^{}]*\}")
 
 
-def list_removed(archive: Path, sha256: str, at: datetime) -> None:
-    """Add a line for a content that is about to be removed.
+def list_removed(archive: Path, sha256: str, at: datetime, *, kept: bool = False) -> None:
+    """Add a line for a content that is about to be removed; `kept`: for one that is kept again.
 
     A full disk keeps nobody from making room on it.
     """
-    line = json.dumps({"sha256": sha256, "at": at.isoformat()}) + "\n"
+    said = {"sha256": sha256, "at": at.isoformat()} | ({"kept": True} if kept else {})
     try:
         with open_private(archive / REMOVED_LIST, append=True) as file:
-            file.write(line.encode())
+            file.write(json.dumps(said).encode() + b"\n")
     except OSError as error:
         log.warning("%s: %s: %s is not named there", archive / REMOVED_LIST, error, sha256)
 
 
 def listed_as_removed(archive: Path) -> dict[str, datetime]:
-    """When each content was removed last; what cannot be read says nothing."""
+    """When each content was removed last, and not kept again since.
+
+    What cannot be read says nothing.
+    """
     try:
         lines = (archive / REMOVED_LIST).read_text("utf-8", errors="replace")
     except FileNotFoundError:
@@ -44,6 +47,8 @@ def listed_as_removed(archive: Path) -> dict[str, datetime]:
             sha256, at = str(told["sha256"]), datetime.fromisoformat(told["at"])
         except (ValueError, KeyError, TypeError):
             continue
-        if at.tzinfo is not None:
+        if told.get("kept") is True:
+            found.pop(sha256, None)
+        elif at.tzinfo is not None:
             found[sha256] = at
     return found

@@ -73,8 +73,11 @@ def take_over(connection: psycopg.Connection, listed: Mapping[str, datetime]) ->
     return taken
 
 
-def contents_are_back(connection: psycopg.Connection, contents: Collection[str]) -> None:
-    """Write down that contents are kept again, so that they are missed where they are not there."""
+def contents_are_back(connection: psycopg.Connection, contents: Collection[str]) -> list[str]:
+    """Write down that contents are kept again, so that they are missed where they are not there.
+
+    Gives those that had been removed.
+    """
     back = connection.execute(
         "UPDATE extract SET cleared_at = NULL WHERE sha256 = ANY(%s) AND cleared_at IS NOT NULL "
         "RETURNING sha256, batch_id",
@@ -82,6 +85,7 @@ def contents_are_back(connection: psycopg.Connection, contents: Collection[str])
     ).fetchall()
     for sha256, batch_id in sorted({*back}):
         add_event(connection, KEPT_AGAIN, batch_id=batch_id, detail={"sha256": sha256})
+    return sorted({sha256 for sha256, _ in back})
 
 
 def removed_contents(

@@ -4,6 +4,8 @@ import json
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
 
 import psycopg
 
@@ -13,6 +15,7 @@ from connectors.files.encodings import is_utf8
 from connectors.files.evidence import MISSING
 from connectors.files.manifest import entry_text
 from connectors.files.profile import Profile
+from connectors.files.removed_contents import list_removed
 from connectors.postgres import ledger
 from connectors.postgres.corrections import lock_corrections
 from connectors.postgres.evidence import received_detail
@@ -129,7 +132,8 @@ def archived(
     headers = [one.header for one in opened if one.header is not None]
     profile = with_settings(profile, workspace.settings, headers)
     profile = replace(profile, record=record or profile.record)
-    return ArchivedDelivery(opened, profile, corrects, service)
+    archive = workspace.settings.archive
+    return ArchivedDelivery(opened, profile, corrects, service, archive)
 
 
 def _known_by(workspace: Workspace, feed: str, opened: Sequence[Opened]) -> str | None:
@@ -178,6 +182,7 @@ class ArchivedDelivery:
     profile: Profile
     corrects: int | None
     service: str | None
+    archive: Path
     _before: "_Before | None" = None
 
     def register(self, connection: psycopg.Connection) -> Received:
@@ -193,7 +198,8 @@ class ArchivedDelivery:
             note_birth(connection)
             # Asked once: where the answer to the commit is lost, the ledger knows the contents.
             self._before = self._before or _Before(connection, self.opened)
-            contents_are_back(connection, contents_of(self.opened))
+            for sha256 in contents_are_back(connection, contents_of(self.opened)):
+                list_removed(self.archive, sha256, datetime.now(UTC), kept=True)
             received = _register(connection, self)
             told = self._before.told(connection, received.batch_id)
             return replace(received, messages=received.messages + told)
