@@ -52,7 +52,8 @@ ACTS: Mapping[Choice | Role, str] = {
 """What is done, as a refusal names it."""
 NAME = r"[a-z0-9][a-z0-9._@-]{0,63}"
 """What an account may be called, as a pattern that Python and PostgreSQL read alike."""
-ADDRESS = r"[A-Za-z0-9_.+-]{1,64}@[A-Za-z0-9-]+([.][A-Za-z0-9-]+)*"
+_ATOM = "[A-Za-z0-9_+'&!#/=~-]+"
+ADDRESS = rf"(?=[^@]{{1,64}}@){_ATOM}([.]{_ATOM})*@[A-Za-z0-9-]+([.][A-Za-z0-9-]+)*"
 """An address that reports are mailed to, as a pattern that Python and PostgreSQL read alike."""
 LONGEST_ADDRESS = 254
 FULL_NAME = 100

@@ -292,7 +292,7 @@ ACCOUNTS_OF: Mapping[str, str] = {
             RETURN {SCHEMA}.new_event(NULL, '{UNSUBSCRIBED}', $4, NULL,
                 json_build_object('name', whose, 'scope', $2)::text);
         END IF;
-        IF $3 !~ '^{ADDRESS}$' OR length($3) > {LONGEST_ADDRESS} THEN
+        IF $3 !~ '^{ADDRESS.replace("'", "''")}$' OR length($3) > {LONGEST_ADDRESS} THEN
             {refuse(NOT_ALLOWED, "%L is no address of e-mail, such as anna@example.com", "$3")};
         END IF;
         IF NOT {SCHEMA}.account_sees(whose, $2) OR NOT EXISTS (

@@ -7,7 +7,7 @@ revision = "0032"
 down_revision = "0031"
 branch_labels = None
 depends_on = None
-derived = "73b2424e0b38cc900d6055a7c35802d507d52a35b3ba78e26670bfd1acfeaceb"
+derived = "295a93906543344981a1c7ac1410d4e6a5a5776b111d1aa41041719e1bf2cf4b"
 
 
 def upgrade() -> None:
