@@ -5,7 +5,7 @@ every number of that form; a blank in it is one blank of any kind.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache
@@ -163,10 +163,7 @@ def check_forms(form: NumberForm) -> None:
             )
     if form.implied:
         _check_overpunched(form)
-    both = {_around(one) for one in form.negative} & {_around(one) for one in form.positive}
-    if both:
-        before, behind = min(both)
-        raise NoNumberForm(f"'{before}1{behind}' is below zero and above it")
+    _check_each_has_one_sign(form)
     signs = {form.decimal, form.thousands} - {"", BLANK, *BLANKS}
     if any(sign in before + behind for sign in signs for before, behind in of_signs):
         raise NoNumberForm("the decimal sign, or that between thousands, stands in an example")
@@ -177,6 +174,15 @@ def check_forms(form: NumberForm) -> None:
                 f"the decimal sign before the 1 of {text!r} could be that of a number, because it "
                 "may stand without it as well"
             )
+
+
+def _check_each_has_one_sign(form: NumberForm) -> None:
+    """Refuse examples by which one text is below zero and above it."""
+    signs: dict[str, str] = {}
+    examples = [(one, "-") for one in form.negative] + [(one, "") for one in form.positive]
+    for text, sign in (*((_plain_blanks(one), sign) for one, sign in examples), *_each_sign(form)):
+        if signs.setdefault(text, sign) != sign:
+            raise NoNumberForm(f"{text!r} is below zero and above it")
 
 
 def _check_overpunched(form: NumberForm) -> None:
@@ -220,19 +226,23 @@ def _core(form: NumberForm) -> str:
 @cache
 def _signs(form: NumberForm) -> Mapping[str, str]:
     """What may stand around the digits, with 1 for them and one blank for each, and its sign."""
+    return dict(_each_sign(form))
+
+
+def _each_sign(form: NumberForm) -> Iterator[tuple[str, str]]:
+    """The same by each of the examples: two of them may say one text."""
     currencies = [("", ""), *map(_around, form.currency)]
     percents = ("%", " %") if form.percent else ("",)
-    found = {}
     for one in (*form.negative, *form.positive):
         before, behind = _around(one)
+        sign = "-" if one in form.negative else ""
         for (left, right), percent in product(currencies, percents):
-            sign = "-" if one in form.negative else ""
-            found[f"{before}{left}1{percent}{right}{behind}"] = sign
-            found[f"{left}{before}1{percent}{behind}{right}"] = sign
-    return {
-        "".join(" " if sign in BLANKS else sign for sign in text): sign
-        for text, sign in found.items()
-    }
+            yield _plain_blanks(f"{before}{left}1{percent}{right}{behind}"), sign
+            yield _plain_blanks(f"{left}{before}1{percent}{behind}{right}"), sign
+
+
+def _plain_blanks(text: str) -> str:
+    return "".join(" " if sign in BLANKS else sign for sign in text)
 
 
 @cache

@@ -201,6 +201,10 @@ PAYMENT = 'record = "payment"\n'
         ('date_format = "excel"\ndate_zeros = "dropped"', "date_zeros is about a date_format"),
         ('negative = ["-"]', "'-' does not show how one is written"),
         ('negative = ["1"]', "'1' is below zero and above it"),
+        # A sign that is of a currency too, or that says a share, would turn what it is beside.
+        ('negative = ["1 D"]\ncurrency = ["1 D"]', "'1 D' is below zero and above it"),
+        ('negative = ["D1"]\ncurrency = ["D1"]', "'D1' is below zero and above it"),
+        ('negative = ["1%"]\npercent = "points"', "'1%' is below zero and above it"),
         ('negative = ["1,-"]\ndecimal = ","', "stands in an example"),
         ('implied_decimals = 2\npositive = ["1{", "1A"]', "'1A' with implied_decimals may be an"),
         ('implied_decimals = 2\nnegative = ["1}"]', "'1}' with implied_decimals may be an"),
