@@ -19,13 +19,14 @@ from connectors.files.scratch import scratch_folder
 from connectors.files.shape import Shape, shape_of
 from connectors.files.workbook import check_workbook
 from connectors.settings import Settings
+from flows.stages.draft_cells import DraftCells
 from flows.stages.draft_columns import INTEGERS, NAMED, NUMBERS, TIMES, column_lines, kinds_of
 from flows.stages.draft_encoding import encoding_of
-from flows.stages.draft_examples import currency_lines, example_lines
+from flows.stages.draft_number_lines import number_lines
 from flows.stages.draft_shape import footer_lines, header_lines, odd_lines, quoted, text_lines
 from flows.steps.draft_joined import JoinedTime, joined_time
 from flows.steps.draft_months import WordedDays, worded_days
-from flows.steps.draft_numbers import Between, Found, NumberSigns
+from flows.steps.draft_numbers import Found, NumberSigns
 from flows.steps.draft_table import table_of
 from flows.steps.draft_times import NOTHING, TimesFound, digit_times, times_of
 from schemas.counting import grouped, quantity
@@ -86,6 +87,11 @@ class _Draft:
     separators: tuple[str, ...]
     """What is said of the signs of a text; a workbook has none."""
 
+    @property
+    def cells(self) -> DraftCells:
+        """Its columns and their cells, as they are shown."""
+        return DraftCells(self.shape)
+
     def lines(self, name: str, encoding: Iterable[str]) -> Iterator[str]:
         shape = self.shape
         looked_at = quantity(len(shape.rows), "row", grouped)
@@ -109,7 +115,7 @@ class _Draft:
         making = table.places if table else ()
         worded = self._worded(times, numbers)
         yield from self._nothing_lines({*times, *worded, *numbers, *making, *self._typed()})
-        yield from self._number_lines(numbers)
+        yield from number_lines(numbers, self.cells)
         yield from self._time_lines(times, worded)
         yield from self._unread_lines({*times, *worded}, numbers)
         may_be = kinds_of(self.shape, {*times, *worded}, numbers)
@@ -119,8 +125,7 @@ class _Draft:
         """The columns of times, of numbers, and of nothing, by their places."""
         times, numbers, empty = {}, {}, []
         for place in range(len(self.shape.names)):
-            cells = self.shape.column(place)
-            told = [cell for cell in cells if not NOTHING.fullmatch(cell)]
+            told = self.cells.told(place)
             signs = NumberSigns()
             if not told:
                 empty.append(place)
@@ -137,7 +142,7 @@ class _Draft:
         worded = {}
         for place in range(len(self.shape.names)):
             is_read = place in numbers or (place in times and not times[place].others)
-            told = [one for one in self.shape.column(place) if not NOTHING.fullmatch(one)]
+            told = self.cells.told(place)
             if not is_read and (days := worded_days(told)):
                 worded[place] = days
         return worded
@@ -149,63 +154,6 @@ class _Draft:
             words = ", ".join(map(quoted, ["", *sorted(nothing)]))
             so_many = quantity(nothing.total(), "cell", grouped)
             yield f"# ? null = [{words}]  # such texts are in {so_many} of numbers and times"
-
-    def _number_lines(self, columns: Mapping[int, NumberSigns]) -> Iterator[str]:
-        signs = NumberSigns.of(columns.values())
-        either = signs.either - signs.decimal - signs.thousands
-        several = max(len(signs.decimal), len(signs.thousands)) > 1
-        if several or signs.decimal & signs.thousands:
-            yield from self._differing(columns)
-        elif signs.decimal == {","} or (not signs.decimal and signs.thousands == {"."}):
-            yield 'decimal = ","'
-            either -= {"."}
-        elif not signs.decimal and either:
-            sign = min(either)
-            yield f"# ? decimal or thousands = {quoted(sign)}  # one or the other in 1{sign}234"
-        if len(signs.thousands) == 1 and not signs.decimal & signs.thousands:
-            yield f"thousands = {quoted(min(signs.thousands))}"
-            if "lakh" in signs.groups:
-                mark = "# ? " if len(signs.groups) > 1 else ""
-                yield f"{mark}groups = {' or '.join(map(quoted, sorted(signs.groups)))}"
-        elif signs.decimal and (signs.either - signs.decimal) and not signs.thousands:
-            yield f"# ? thousands = {quoted(min(signs.either - signs.decimal))}"
-        yield from example_lines("negative", signs.negative, usual="-1")
-        yield from currency_lines(signs.currency, signs.maybe_currency)
-        for one in signs.words:
-            yield f"# ? positive, negative or part: what stands around the 1 of {shown(one, 20)}"
-        yield from self._percent_lines(columns)
-        for place, of in columns.items():
-            if of.others.cells:
-                yield self._but(place, of.others, "no number", "no numbers")
-
-    def _percent_lines(self, columns: Mapping[int, NumberSigns]) -> Iterator[str]:
-        """What is asked of columns with percent signs; without one a number would be rejected."""
-        percents = {place: of for place, of in columns.items() if of.percent.cells}
-        where = "" if len(percents) == len(columns) else "; in [fields.NAME], as others have none"
-        for place, of in percents.items():
-            such = f"{self._name(place)}, such as {shown(of.percent.example, 20)}"
-            yield f'# ? percent = "share" or "points"  # {such}: 5 % is 0.05, or it is 5{where}'
-            if of.no_percent.cells:
-                yield self._but(
-                    place, of.no_percent, "without a percent sign", "without a percent sign"
-                )
-
-    def _differing(self, columns: Mapping[int, NumberSigns]) -> Iterator[str]:
-        """What the numbers of columns are written with that do not agree."""
-        alone = all(
-            max(len(of.decimal), len(of.thousands)) <= 1 and not of.decimal & of.thousands
-            for of in columns.values()
-        )
-        what = "columns differ in them, see [fields.NAME]" if alone else "cells differ in them"
-        yield f"# ? decimal and thousands: {what}"
-        for place, of in columns.items():
-            told = [found for between, found in of.between.items() if between != Between()]
-            if told:
-                such = "; ".join(
-                    f"{quantity(count, 'cell', grouped)} such as {shown(example, 20)}"
-                    for count, example in told
-                )
-                yield f"#   {self._name(place)}: {such}"
 
     def _time_lines(
         self, times: Mapping[int, TimesFound], worded: Mapping[int, WordedDays]
@@ -220,7 +168,7 @@ class _Draft:
         if len(written) > 1:
             yield "# ? date_format: columns differ in it, see [fields.NAME]"
             for place, of in times.items():
-                yield f"#   {self._name(place)}: {_forms(of)}"
+                yield f"#   {self.cells.name(place)}: {_forms(of)}"
         for forms in written - {()} if len(written) == 1 else ():
             fits = "each fits as many cells" if others else "each fits every row"
             why = f"  # {fits}" if len(forms) > 1 else "  # of most cells" if others else ""
@@ -229,7 +177,7 @@ class _Draft:
         for place, of in times.items():
             if of.others:
                 no_time = Found(of.others, of.example)
-                yield self._but(place, no_time, f"not {_forms(of)}", f"not {_forms(of)}")
+                yield self.cells.but(place, no_time, f"not {_forms(of)}", f"not {_forms(of)}")
         yield from self._month_lines(times, worded)
         if zones:
             yield _zones(zones)
@@ -246,7 +194,7 @@ class _Draft:
         """What is asked of months in another language; their order is that of no file."""
         for place, of in worded.items():
             if place not in times:
-                such = f"{self._name(place)}, such as {shown(self.shape.column(place)[0], 40)}"
+                such = f"{self.cells.name(place)}, such as {shown(self.shape.column(place)[0], 40)}"
                 yield f"# ? date_format = {' or '.join(map(quoted, of.forms))}  # of {such}"
         if worded:
             found = dict.fromkeys(name for of in worded.values() for name in of.names)
@@ -258,7 +206,7 @@ class _Draft:
         told = {
             place: cells
             for place in range(len(self.shape.names))
-            if (cells := {one for one in self.shape.column(place) if not NOTHING.fullmatch(one)})
+            if (cells := {*self.cells.told(place)})
         }
         days = {
             place: [form for (form,) in of.forms] or ["%Y-%m-%d"]
@@ -269,7 +217,7 @@ class _Draft:
         return joined_time(self.shape.names, told, days)
 
     def _joined_lines(self, joined: JoinedTime) -> Iterator[str]:
-        names = ", ".join(map(self._name, joined.places))
+        names = ", ".join(map(self.cells.name, joined.places))
         theirs = {folded(name) for name in self.shape.names}
         times = [of.name for of in self._fields() if of.kind in TIMES] if self.table else []
         field = next((name for name in times if folded(name) not in theirs), "NAME")
@@ -292,39 +240,28 @@ class _Draft:
     ) -> Iterator[str]:
         """The columns with a field's own name whose cells are not what the field is."""
         for place, of in self._typed().items():
-            cells = [one for one in self.shape.column(place) if not NOTHING.fullmatch(one)]
+            cells = self.cells.told(place)
             if not cells or (place in times and of.kind in TIMES):
                 continue
             such = f"such as {shown(cells[0], 40)}"
             digits = of.kind in TIMES and all(map(str.isdigit, cells))
             if digits and (forms := digit_times({*cells})):
                 either = " or ".join(map(quoted, forms))
-                yield f"# ? date_format = {either}  # of {self._name(place)}, {such}"
+                yield f"# ? date_format = {either}  # of {self.cells.name(place)}, {such}"
             elif of.kind in TIMES:
-                yield f"# ? date_format: no form was found for {self._name(place)}, {such}"
+                yield f"# ? date_format: no form was found for {self.cells.name(place)}, {such}"
             elif of.kind in NUMBERS and place not in numbers:
-                yield f"# ? {self._name(place)}: most of its cells are no numbers, {such}"
+                yield f"# ? {self.cells.name(place)}: most of its cells are no numbers, {such}"
             elif of.kind in INTEGERS and numbers[place].decimal:
-                yield f"# ? {self._name(place)}: some of its cells are no whole numbers"
+                yield f"# ? {self.cells.name(place)}: some of its cells are no whole numbers"
             elif of.kind in WORDS and (words := {*map(str.casefold, cells)} - BOOLEANS):
-                listed = ", ".join(map(quoted, sorted(words)[:NAMED]))
-                yield f"# ? true and false: what the words of {self._name(place)} mean: {listed}"
-
-    def _but(self, place: int, found: Found, one: str, several: str) -> str:
-        """What is said of the cells of a column that are not written as the others are."""
-        cells = sum(not NOTHING.fullmatch(cell) for cell in self.shape.column(place))
-        is_none = f"is {one}" if found.cells == 1 else f"are {several}"
-        return (
-            f"# ? {self._name(place)}: {found.cells:,} of {quantity(cells, 'cell', grouped)} "
-            f"{is_none}, such as {shown(found.example, 40)}"
-        )
+                name, listed = self.cells.name(place), sorted(words)[:NAMED]
+                mean = ", ".join(map(quoted, listed))
+                yield f"# ? true and false: what the words of {name} mean: {mean}"
 
     def _fields(self) -> Iterator[Field]:
         for table in [self.table] if self.table else EXTRACTS.values():
             yield from table.delivered
-
-    def _name(self, place: int) -> str:
-        return quoted(shown(self.shape.names[place], 40))
 
 
 def _zones(zones: Iterable[str]) -> str:

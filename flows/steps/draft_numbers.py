@@ -115,6 +115,11 @@ class NumberSigns:
         return {one.either for one in self.between} - {""}
 
     @property
+    def unsure(self) -> set[str]:
+        """Those of which no cell says which of the two they are."""
+        return set() if self.decimal else self.either - self.thousands
+
+    @property
     def groups(self) -> set[str]:
         """Which of `GROUPS` some of the digits have to be in."""
         return {one.groups for one in self.between} - {""}

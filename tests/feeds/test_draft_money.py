@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from connectors.files.profile import number_form, written_of
+from schemas.toml_text import read_toml
 from tests.feeds.test_draft import PERCENT, drafted
 
 
@@ -99,3 +100,45 @@ def test_numbers_that_differ_in_their_thousands_are_marked(
     text, draft = drafted(str(path))
     assert f"# ? decimal and thousands: {where}\n" in text
     assert (draft.decimal, draft.thousands) == (".", None)
+
+
+BY_OTHERS = [
+    # names and rows, what is stated live, what is asked of a column that does not tell itself
+    (
+        ("Paid;Version", "2.500;2.1", "3.500;2.2"),
+        {},
+        '"Paid": "." is decimal or thousands in 2 cells such as 2.500; only "Version" says which',
+    ),
+    (
+        ("Paid;Ip", "12.500;192.168.101.201"),
+        {"decimal": ",", "thousands": "."},
+        '"Paid": "." is decimal or thousands in 1 cell such as 12.500; only "Ip" says which',
+    ),
+    (
+        ("Paid;Rate", "2.234,50;1.081", "3.234,50;1.082"),
+        {"decimal": ",", "thousands": "."},
+        '"Rate": "." is decimal or thousands in 2 cells such as 1.081; only "Paid" says which',
+    ),
+    (
+        ("Paid;A;B", "1.234;1'234'567;1'234'567"),
+        {"thousands": "'"},
+        '"Paid": "." is decimal or thousands in 1 cell such as 1.234',
+    ),
+    # What a column tells of itself needs no other one.
+    (("Paid;Rate", "2.234,50;1", "1.234;2"), {"decimal": ",", "thousands": "."}, None),
+    (("Paid;Rate", "2.50;1", "0.125;2"), {}, None),
+    (("Paid;Rate", "1.234;1.081"), {}, 'decimal or thousands = "."  # one or the other in 1.234'),
+]
+
+
+@pytest.mark.parametrize(("rows", "live", "asked"), BY_OTHERS)
+def test_what_the_numbers_of_a_column_do_not_tell_no_other_column_decides(
+    tmp_path: Path, rows: Sequence[str], live: dict[str, str], asked: str | None
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("".join(f"{row}\n" for row in rows))
+    text, _ = drafted(str(path))
+    stated = read_toml(text)
+    assert {key: stated[key] for key in ("decimal", "thousands") if key in stated} == live
+    told = [line.removeprefix("# ? ") for line in text.splitlines() if "decimal or" in line]
+    assert told == ([asked] if asked else [])

@@ -1,0 +1,92 @@
+"""Lines of a drafted profile about how numbers are written."""
+
+from collections.abc import Iterator, Mapping
+
+from connectors.files.content import shown
+from flows.stages.draft_cells import DraftCells
+from flows.stages.draft_examples import currency_lines, example_lines
+from flows.stages.draft_shape import quoted
+from flows.steps.draft_numbers import Between, NumberSigns
+
+Columns = Mapping[int, NumberSigns]
+"""What the columns of numbers are written with, by their places."""
+
+
+def number_lines(columns: Columns, cells: DraftCells) -> Iterator[str]:
+    """What all numbers are written with, and of which columns nobody can tell."""
+    signs = NumberSigns.of(columns.values())
+    several = max(len(signs.decimal), len(signs.thousands)) > 1
+    if several or signs.decimal & signs.thousands:
+        yield from _differing(columns, cells)
+    else:
+        yield from _between(signs)
+        yield from _either(columns, cells)
+    yield from example_lines("negative", signs.negative, usual="-1")
+    yield from currency_lines(signs.currency, signs.maybe_currency)
+    for one in signs.words:
+        yield f"# ? positive, negative or part: what stands around the 1 of {shown(one, 20)}"
+    yield from _percent_lines(columns, cells)
+    for place, of in columns.items():
+        if of.others.cells:
+            yield cells.but(place, of.others, "no number", "no numbers")
+
+
+def _between(signs: NumberSigns) -> Iterator[str]:
+    """What stands between the digits of the columns that tell it themselves."""
+    if signs.decimal == {","} or (not signs.decimal and signs.thousands == {"."}):
+        yield 'decimal = ","'
+    if signs.thousands:
+        yield f"thousands = {quoted(min(signs.thousands))}"
+        if "lakh" in signs.groups:
+            mark = "# ? " if len(signs.groups) > 1 else ""
+            yield f"{mark}groups = {' or '.join(map(quoted, sorted(signs.groups)))}"
+
+
+def _either(columns: Columns, cells: DraftCells) -> Iterator[str]:
+    """The signs that may be one or the other, and no other cell of their column says which.
+
+    What another column is written with is no evidence: of one that nobody imports, least of all.
+    """
+    signs = NumberSigns.of(columns.values())
+    alone = sorted({sign for of in columns.values() for sign in of.unsure})
+    if alone and not signs.decimal | signs.thousands:
+        for sign in alone:
+            yield f"# ? decimal or thousands = {quoted(sign)}  # one or the other in 1{sign}234"
+        return
+    for place, of in columns.items():
+        for sign in sorted(of.unsure):
+            told = [at for at, one in columns.items() if one.decimal or sign in one.thousands]
+            by_others = f"; only {cells.names(told)} says which" if told else ""
+            such = cells.such(of.between[Between(either=sign)])
+            yield (
+                f"# ? {cells.name(place)}: {quoted(sign)} is decimal or thousands in {such}"
+                f"{by_others}"
+            )
+    thousands = {sign for of in columns.values() if of.decimal for sign in of.either - of.decimal}
+    for sign in sorted(thousands - signs.thousands):
+        yield f"# ? thousands = {quoted(sign)}"
+
+
+def _percent_lines(columns: Columns, cells: DraftCells) -> Iterator[str]:
+    """What is asked of columns with percent signs; without one a number would be rejected."""
+    percents = {place: of for place, of in columns.items() if of.percent.cells}
+    where = "" if len(percents) == len(columns) else "; in [fields.NAME], as others have none"
+    for place, of in percents.items():
+        such = f"{cells.name(place)}, such as {shown(of.percent.example, 20)}"
+        yield f'# ? percent = "share" or "points"  # {such}: 5 % is 0.05, or it is 5{where}'
+        if of.no_percent.cells:
+            without = "without a percent sign"
+            yield cells.but(place, of.no_percent, without, without)
+
+
+def _differing(columns: Columns, cells: DraftCells) -> Iterator[str]:
+    """What the numbers of columns are written with that do not agree."""
+    alone = all(
+        max(len(of.decimal), len(of.thousands)) <= 1 and not of.decimal & of.thousands
+        for of in columns.values()
+    )
+    what = "columns differ in them, see [fields.NAME]" if alone else "cells differ in them"
+    yield f"# ? decimal and thousands: {what}"
+    for place, of in columns.items():
+        if told := [found for between, found in of.between.items() if between != Between()]:
+            yield f"#   {cells.name(place)}: {'; '.join(map(cells.such, told))}"
