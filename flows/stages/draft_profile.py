@@ -6,7 +6,7 @@ begins with `# ?`, and the key is left out until somebody decides.
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from connectors.files.archive import store
@@ -24,9 +24,10 @@ from flows.stages.draft_columns import INTEGERS, NAMED, NUMBERS, TIMES, column_l
 from flows.stages.draft_encoding import encoding_of
 from flows.stages.draft_number_lines import number_lines
 from flows.stages.draft_shape import footer_lines, header_lines, odd_lines, quoted, text_lines
+from flows.stages.draft_time_lines import future_lines, joined_lines, time_lines
 from flows.steps.draft_joined import JoinedTime, joined_time
 from flows.steps.draft_months import WordedDays, worded_days
-from flows.steps.draft_numbers import Found, NumberSigns
+from flows.steps.draft_numbers import NumberSigns
 from flows.steps.draft_table import table_of
 from flows.steps.draft_times import NOTHING, TimesFound, digit_times, times_of
 from schemas.counting import grouped, quantity
@@ -116,10 +117,12 @@ class _Draft:
         worded = self._worded(times, numbers)
         yield from self._nothing_lines({*times, *worded, *numbers, *making, *self._typed()})
         yield from number_lines(numbers, self.cells)
-        yield from self._time_lines(times, worded)
+        joined = self._joined(times)
+        yield from time_lines(times, worded, joined, self.cells)
         yield from self._unread_lines({*times, *worded}, numbers)
         may_be = kinds_of(self.shape, {*times, *worded}, numbers)
         yield from column_lines(self.shape, self.table, may_be, table)
+        yield from self._sections(joined)
 
     def _read_columns(self) -> tuple[dict[int, TimesFound], dict[int, NumberSigns], list[int]]:
         """The columns of times, of numbers, and of nothing, by their places."""
@@ -155,52 +158,6 @@ class _Draft:
             so_many = quantity(nothing.total(), "cell", grouped)
             yield f"# ? null = [{words}]  # such texts are in {so_many} of numbers and times"
 
-    def _time_lines(
-        self, times: Mapping[int, TimesFound], worded: Mapping[int, WordedDays]
-    ) -> Iterator[str]:
-        written = {of.forms for of in times.values()}
-        if agreed := [
-            form for form in min(written, default=()) if all(form in one for one in written)
-        ]:
-            written = {tuple(agreed)}
-        others = any(of.others for of in times.values())
-        zones = sorted({zone for of in times.values() for zone in of.zones})
-        if len(written) > 1:
-            yield "# ? date_format: columns differ in it, see [fields.NAME]"
-            for place, of in times.items():
-                yield f"#   {self.cells.name(place)}: {_forms(of)}"
-        for forms in written - {()} if len(written) == 1 else ():
-            fits = "each fits as many cells" if others else "each fits every row"
-            why = f"  # {fits}" if len(forms) > 1 else "  # of most cells" if others else ""
-            mark = "# ? " if why or zones else ""
-            yield f"{mark}date_format = {' or '.join(map(_stated, forms))}{why}"
-        for place, of in times.items():
-            if of.others:
-                no_time = Found(of.others, of.example)
-                yield self.cells.but(place, no_time, f"not {_forms(of)}", f"not {_forms(of)}")
-        yield from self._month_lines(times, worded)
-        if zones:
-            yield _zones(zones)
-        joined = self._joined(times)
-        if joined:
-            yield from self._joined_lines(joined)
-        is_local = worded or any(not of.offsets for of in times.values())
-        if is_local and not (joined and joined.zones):
-            yield '# ? zone = "Europe/Berlin" or offset = "Z"  # what a time without offset means'
-
-    def _month_lines(
-        self, times: Collection[int], worded: Mapping[int, WordedDays]
-    ) -> Iterator[str]:
-        """What is asked of months in another language; their order is that of no file."""
-        for place, of in worded.items():
-            if place not in times:
-                such = f"{self.cells.name(place)}, such as {shown(self.shape.column(place)[0], 40)}"
-                yield f"# ? date_format = {' or '.join(map(quoted, of.forms))}  # of {such}"
-        if worded:
-            found = dict.fromkeys(name for of in worded.values() for name in of.names)
-            named = ", ".join(shown(name, 20) for name in found)
-            yield f"# ? months = []  # all twelve, from January on, as in the file: here {named}"
-
     def _joined(self, times: Mapping[int, TimesFound]) -> JoinedTime | None:
         """The first time that seems to stand in several columns."""
         told = {
@@ -216,18 +173,14 @@ class _Draft:
         }
         return joined_time(self.shape.names, told, days)
 
-    def _joined_lines(self, joined: JoinedTime) -> Iterator[str]:
-        names = ", ".join(map(self.cells.name, joined.places))
-        theirs = {folded(name) for name in self.shape.names}
-        times = [of.name for of in self._fields() if of.kind in TIMES] if self.table else []
-        field = next((name for name in times if folded(name) not in theirs), "NAME")
-        yield f"# If the columns {names} are one time, it is instead:"
-        yield f"# ? date_format = {' or '.join(map(quoted, joined.forms))}"
-        if joined.zones:
-            yield _zones(joined.zones)
-        yield f"# ? [fields.{field}]"
-        yield f"# ? from = [{names}]"
-        yield '# ? join = " "'
+    def _sections(self, joined: JoinedTime | None) -> Iterator[str]:
+        """Sections of fields, behind all keys that stand in none."""
+        if joined:
+            theirs = {folded(name) for name in self.shape.names}
+            times = [of.name for of in self._fields() if of.kind in TIMES] if self.table else []
+            field = next((name for name in times if folded(name) not in theirs), "NAME")
+            yield ""
+            yield from joined_lines(joined, field, self.cells)
 
     def _typed(self) -> dict[int, Field]:
         """The fields whose own names columns have, by place, as far as they are no texts."""
@@ -248,6 +201,7 @@ class _Draft:
             if digits and (forms := digit_times({*cells})):
                 either = " or ".join(map(quoted, forms))
                 yield f"# ? date_format = {either}  # of {self.cells.name(place)}, {such}"
+                yield from future_lines(place, forms, self.cells)
             elif of.kind in TIMES:
                 yield f"# ? date_format: no form was found for {self.cells.name(place)}, {such}"
             elif of.kind in NUMBERS and place not in numbers:
@@ -262,18 +216,3 @@ class _Draft:
     def _fields(self) -> Iterator[Field]:
         for table in [self.table] if self.table else EXTRACTS.values():
             yield from table.delivered
-
-
-def _zones(zones: Iterable[str]) -> str:
-    named = ", ".join(f'{zone} = ""' for zone in zones)
-    return f'# ? zones = {{ {named} }}  # what each means: "+01:00", or "Europe/Berlin"'
-
-
-def _forms(of: TimesFound) -> str:
-    return " or ".join(map(_stated, of.forms)) if of.forms else "of ISO 8601"
-
-
-def _stated(forms: Sequence[str]) -> str:
-    """A form as a profile states it, or several of which each cell has one."""
-    listed = ", ".join(map(quoted, forms))
-    return listed if len(forms) == 1 else f"[{listed}]"

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from functools import partial
 from itertools import chain, islice
 from typing import NamedTuple
@@ -13,13 +13,20 @@ from schemas.cells.dates import NoForm, date_form
 from schemas.cells.reading import Moment, read_moment
 
 DAYS = (
-    *("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d"),
-    "%Y.%m.%d",
-    *("%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%d-%b-%y", "%d.%m.%y", "%d/%m/%y", "%m/%d/%y"),
-    *("%d-%m-%y", "%y-%m-%d", "%y/%m/%d", "%y.%m.%d", "%Y%m%d"),
+    *(
+        sign.join(order)
+        for year in ("%Y", "%y")
+        for sign in "-./"
+        for order in ((year, "%m", "%d"), ("%d", "%m", year), ("%m", "%d", year))
+    ),
+    *("%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%d-%b-%y", "%Y%m%d"),
     *("%b %d, %Y", "%B %d, %Y", "%b %d %Y"),
 )
-DIGITS = ("%Y%m%d", "%d%m%Y", "%m%d%Y", "%y%m%d", "%d%m%y", "%Y%m%d%H%M%S", "%Y%m%d%H%M")
+"""Days of numbers in each order that some write: none of them is told by the signs between."""
+DIGITS = (
+    *("%Y%m%d", "%d%m%Y", "%m%d%Y", "%y%m%d", "%d%m%y", "%m%d%y"),
+    *("%Y%m%d%H%M%S", "%Y%m%d%H%M"),
+)
 """Forms of digits in a row."""
 _YEARS = range(1980, 2100)
 """Of most times; what is none in them is a number."""
@@ -92,6 +99,16 @@ def times_of(cells: Sequence[str]) -> TimesFound | None:
         return plain
     forms = tuple((form,) for form, (left, _) in found.items() if left == least)
     return TimesFound(forms, *found[forms[0][0]], offsets=_have_offsets(forms))
+
+
+def latest(forms: Iterable[str], cells: Iterable[str]) -> tuple[str, str, date] | None:
+    """The cell with the last day that one of these forms makes of it, that form and that day."""
+    found, told = [], {*cells}
+    for form in forms:
+        if "%Z" not in form:
+            read = ((cell, date_form(form).wall(cell)) for cell in told)
+            found += [(cell, form, of.date()) for cell, of in read if not isinstance(of, str)]
+    return max(found, key=lambda one: (one[2], one[0]), default=None)
 
 
 def _have_offsets(forms: Iterable[Sequence[str]]) -> bool:

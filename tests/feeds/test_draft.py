@@ -78,9 +78,23 @@ PERCENT = '# ? percent = "share" or "points"  # '
         (("01/02/2026", "13/02/2026"), 'date_format = "%d/%m/%Y"', "%m/%d/%Y"),
         (("01/02/2026", "02/13/2026"), 'date_format = "%m/%d/%Y"', "%d/%m/%Y"),
         (("01/02/2026",), '# ? date_format = "%d/%m/%Y" or "%m/%d/%Y"', "\ndate_format"),
-        (("01.02.2026 10:00",), 'date_format = "%d.%m.%Y %H:%M"', "# ? date"),
+        (("13.02.2026 10:00",), 'date_format = "%d.%m.%Y %H:%M"', "# ? date"),
+        # No sign between digits says which of them is the day.
+        (("01.02.2026 10:00",), '"%d.%m.%Y %H:%M" or "%m.%d.%Y %H:%M"', "\ndate_format"),
+        (("01-02-2026",), '# ? date_format = "%d-%m-%Y" or "%m-%d-%Y"', "\ndate_format"),
+        (("13-04-85", "03-04-85"), 'date_format = "%d-%m-%y"\n', "2085"),
         (
-            ("01.02.2026", "01.02.2026 10:00:00", "01.02.2026 10:00:00.5"),
+            ("03-04-85",),
+            '# ? date_format = "%d-%m-%y" or "%m-%d-%y"  # each fits every row\n',
+            "\ndate_format",
+        ),
+        (
+            ("13.04.55", "14.04.85"),
+            'date_format = "%d.%m.%y"\n# ? "Value": 13.04.55 is in 2055 by "%d.%m.%y"; where',
+            "2085",
+        ),
+        (
+            ("13.02.2026", "13.02.2026 10:00:00", "13.02.2026 10:00:00.5"),
             'date_format = ["%d.%m.%Y", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M:%S.%f"]\n# ? zone',
             "# ? date",
         ),
@@ -226,6 +240,11 @@ def test_what_fits_two_readings_is_marked_and_not_stated(
         ),
         (
             "PaymentDate",
+            ("010226",),
+            '# ? date_format = "%y%m%d" or "%d%m%y" or "%m%d%y"  # of NAME, such as 010226',
+        ),
+        (
+            "PaymentDate",
             ("46327", "46328"),
             '# ? date_format = "excel" or "excel-1904"  # of NAME, such as 46327',
         ),
@@ -291,17 +310,61 @@ def test_a_time_in_several_columns_is_told_with_the_names_of_its_zones(
     assert ("# ? zone =" in text) == ("# ? zone =" in told)
 
 
-def test_one_form_that_all_columns_can_have_is_stated(tmp_path: Path) -> None:
+OF_ONE_FORM = [
+    # rows of columns A, B and C, what is said of their form
+    (
+        ("01/02/2026;13/02/2026;",),
+        [
+            'date_format = "%d/%m/%Y"',
+            '# ? "A": "%d/%m/%Y" or "%m/%d/%Y" in 1 cell such as 01/02/2026; only "B" says which',
+        ],
+    ),
+    (("13/02/2026;14/02/2026;",), ['date_format = "%d/%m/%Y"']),
+    (
+        ("01/02/03;01/31/03;45/01/31",),
+        [
+            "# ? date_format: columns differ in it, see [fields.NAME]",
+            '#   "A": "%y/%m/%d" or "%d/%m/%y" or "%m/%d/%y"',
+            '#   "B": "%m/%d/%y"',
+            '#   "C": "%y/%m/%d"',
+        ],
+    ),
+    (
+        ("01/02/2026;2026-02-13;",),
+        [
+            "# ? date_format: columns differ in it, see [fields.NAME]",
+            '#   "A": "%d/%m/%Y" or "%m/%d/%Y"',
+            '#   "B": of ISO 8601',
+        ],
+    ),
+    (
+        ("25/01/26;01/02/35;",),
+        [
+            '# ? date_format = "%d/%m/%y"  # no column tells it alone',
+            '# ? "A": "%y/%m/%d" or "%d/%m/%y" in 1 cell such as 25/01/26',
+            '# ? "B": "%d/%m/%y" or "%m/%d/%y" in 1 cell such as 01/02/35',
+        ],
+    ),
+    (
+        ("25/01/26;01/02/26;",),
+        [
+            '# ? date_format = "%y/%m/%d" or "%d/%m/%y"  # each fits every row',
+            '# ? "B": "%y/%m/%d" or "%d/%m/%y" or "%m/%d/%y" in 1 cell such as 01/02/26; only "A" '
+            "says which",
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("rows", "said"), OF_ONE_FORM)
+def test_a_form_that_a_column_does_not_tell_no_other_column_decides(
+    tmp_path: Path, rows: Sequence[str], said: list[str]
+) -> None:
     path = tmp_path / "a.csv"
-    path.write_text("A;B\n01/02/2026;13/02/2026\n")
-    assert '\ndate_format = "%d/%m/%Y"\n' in drafted(str(path))[0]
-    path.write_text("A;B\n01/02/2026;2026-02-13\n")
-    differing = [
-        "# ? date_format: columns differ in it, see [fields.NAME]",
-        '#   "A": "%d/%m/%Y" or "%m/%d/%Y"',
-        '#   "B": of ISO 8601\n',
-    ]
-    assert "\n".join(differing) in drafted(str(path))[0]
+    path.write_text("".join(f"{row}\n" for row in ("A;B;C", *rows)))
+    lines = drafted(str(path))[0].split("unknown_columns")[0].splitlines()
+    told = [line for line in lines if "date_format" in line or re.match(r'#( \?|  ) "[ABC]"', line)]
+    assert [line for line in told if "is in 20" not in line] == said
 
 
 @given(
