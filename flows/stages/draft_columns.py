@@ -8,7 +8,7 @@ from itertools import chain
 from connectors.files.content import shown
 from connectors.files.first_record import folded
 from connectors.files.shape import Shape
-from flows.stages.draft_shape import quoted
+from flows.stages.draft_cells import DraftCells, quoted
 from flows.steps.draft_numbers import NumberSigns
 from flows.steps.draft_table import TableGuess
 from flows.steps.draft_times import NOTHING, may_be_time
@@ -52,9 +52,10 @@ def _of_texts(cells: Sequence[str]) -> list[Kind]:
 
 
 def column_lines(
-    shape: Shape, table: Table | None, kinds: Kinds, guess: TableGuess | None
+    drafted: DraftCells, table: Table | None, kinds: Kinds, guess: TableGuess | None
 ) -> Iterator[str]:
     """The section of columns, and that of constants where the record kind is known."""
+    shape = drafted.shape
     tables = [table] if table else EXTRACTS.values()
     fields = {field.name: field for one in tables for field in one.delivered}
     own = {name.casefold() for name in fields}
@@ -76,13 +77,13 @@ def column_lines(
     left = [field for name, field in fields.items() if name.casefold() not in theirs]
     for place, name in unknown:
         cells = shape.column(place)
-        such = f"such as {shown(cells[0], 40)}" if cells else "always empty"
+        such = f"such as {drafted.shown(cells[0], 40)}" if cells else "always empty"
         yield _column(name, left, kinds[place], such)
     if guess:
         such = f"by unpivot: {shown(shape.names[making[0]], 40)}"
         yield _column(guess.name, left, [*Kind], such)
         cell = next(chain.from_iterable(shape.column(at) for at in _numbers_first(making, kinds)))
-        yield _column(guess.value, left, NUMBERS, f"by unpivot: {shown(cell, 40)}")
+        yield _column(guess.value, left, NUMBERS, f"by unpivot: {drafted.shown(cell, 40)}")
     if table:
         yield ""
         yield "[constants]"

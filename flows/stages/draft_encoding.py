@@ -1,8 +1,11 @@
 """The encoding of a text, as a draft of a profile says it."""
 
 import re
+from collections.abc import Iterator
+from typing import NamedTuple
 
-from connectors.files.content import byte_order_mark, shown, unmarked_utf16
+from connectors.files.content import byte_order_mark, unmarked_utf16
+from flows.stages.draft_cells import DraftCells
 
 PLAIN = "cp1252"
 WIDE = ("cp932", "gbk", "cp949", "cp950")
@@ -12,26 +15,48 @@ PAIRS = 3
 _FOREIGN = re.compile(rb"[\x80-\xff]+")
 
 
-def encoding_of(head: bytes) -> tuple[str, tuple[str, ...]]:
-    """The encoding of a text that begins so, and the lines of a profile that say it."""
+class EncodingFound(NamedTuple):
+    """What a text may be written in."""
+
+    encoding: str
+    """By which it is drafted."""
+    others: tuple[str, ...] = ()
+    """In which it may be as well."""
+    line: bytes = b""
+    """The end of its first line that tells; none: the encoding goes without saying."""
+    is_wide: bool = False
+    """Whether it looks like UTF-16 without a byte-order mark."""
+
+    def lines(self, cells: DraftCells) -> Iterator[str]:
+        """The lines of a profile that say it."""
+        first = self.encoding
+        if self.is_wide:
+            yield f'encoding = "{first}"  # ? It looks like it, and no byte-order mark says so.'
+        if self.line:
+            shown = self._shown(first, cells)
+            yield f'encoding = "{first}"  # ? It is not UTF-8. Is this right: {shown}'
+        for other in self.others:
+            yield f'#   or "{other}": {self._shown(other, cells)}'
+
+    def _shown(self, encoding: str, cells: DraftCells) -> str:
+        return cells.shown(self.line.decode(encoding, "ignore")[-20:], 60)
+
+
+def encoding_of(head: bytes) -> EncodingFound:
+    """What a text that begins so is written in."""
     _, marked = byte_order_mark(head)
     if marked:
-        return marked, ()
+        return EncodingFound(marked)
     if wide := unmarked_utf16(head):
-        return wide, (
-            f'encoding = "{wide}"  # ? It looks like it, and no byte-order mark says so.',
-        )
+        return EncodingFound(wide, is_wide=True)
     lines = head[: head.rfind(b"\n") + 1 or None]
     try:
         lines.decode()
     except UnicodeDecodeError as error:
         first, *others = _fitting(lines)
         line = lines[lines.rfind(b"\n", 0, error.start) + 1 : error.start + 10]
-        return first, (
-            f'encoding = "{first}"  # ? It is not UTF-8. Is this right: {_shown(line, first)}',
-            *(f'#   or "{one}": {_shown(line, one)}' for one in others),
-        )
-    return "utf-8", ()
+        return EncodingFound(first, tuple(others), line)
+    return EncodingFound("utf-8")
 
 
 def _fitting(text: bytes) -> list[str]:
@@ -50,7 +75,3 @@ def _decodes(text: bytes, encoding: str) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def _shown(line: bytes, encoding: str) -> str:
-    return shown(line.decode(encoding, "ignore")[-20:], 60)

@@ -3,8 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from connectors.files.content import shown
-from flows.stages.draft_shape import quoted
+from flows.stages.draft_cells import DraftCells, quoted
 from flows.steps.draft_numbers import Found
 from schemas.cells.numbers import BLANKS
 from schemas.counting import grouped, quantity
@@ -15,7 +14,9 @@ _NO_SIGN = re.compile(f"[1.{BLANKS}]")
 """What two examples of one sign of a currency may differ in."""
 
 
-def example_lines(key: str, found: Mapping[str, Found], usual: str = "") -> Iterator[str]:
+def example_lines(
+    key: str, found: Mapping[str, Found], cells: DraftCells, usual: str = ""
+) -> Iterator[str]:
     """The key with the examples that were found; those of few cells may be mistakes."""
     total = sum(count for count, _ in found.values())
     stated = [one for one, (count, _) in found.items() if count * FEW >= total]
@@ -26,29 +27,32 @@ def example_lines(key: str, found: Mapping[str, Found], usual: str = "") -> Iter
         if one not in stated:
             yield (
                 f"# ? {key}: {quoted(one)} too?  # {count:,} of {total:,} cells with any, such "
-                f"as {shown(example, 20)}"
+                f"as {cells.shown(example, 20)}"
             )
 
 
-def currency_lines(found: Mapping[str, Found], maybe: Mapping[str, Found]) -> Iterator[str]:
+def currency_lines(
+    found: Mapping[str, Found], maybe: Mapping[str, Found], cells: DraftCells
+) -> Iterator[str]:
     """The key with the currencies that were found, and with what may be one."""
-    yield from _known_currencies(found)
-    for one, (count, example) in maybe.items():
-        told = f"{quantity(count, 'cell', grouped)} such as {shown(example, 20)}"
-        stated = f"currency: {quoted(one)} too?" if found else f"currency = [{quoted(one)}]"
-        yield f"# ? {stated}  # if it is one, {told}; of other texts, part takes the number"
+    yield from _known_currencies(found, cells)
+    for sign, such in maybe.items():
+        one = quoted(cells.shown(sign, 20))
+        stated = f"currency: {one} too?" if found else f"currency = [{one}]"
+        told = f"if it is one, {cells.such(such)}; of other texts, part takes the number"
+        yield f"# ? {stated}  # {told}"
 
 
-def _known_currencies(found: Mapping[str, Found]) -> Iterator[str]:
+def _known_currencies(found: Mapping[str, Found], cells: DraftCells) -> Iterator[str]:
     """The key with its examples; of several currencies, which a row has would be lost."""
     if len({_NO_SIGN.sub("", one) for one in found}) < 2:
         if not any(one.replace(".1", "1") in found for one in found if ".1" in one):
-            yield from example_lines("currency", found)
+            yield from example_lines("currency", found, cells)
             return
         why = "not both: is the point before the 1 of the number, or of the sign?"
     else:
         why = "only if a column says which it is"
     yield f"# ? currency = [{', '.join(map(quoted, found))}]  # {why}"
     for one, (count, example) in found.items():
-        cells = quantity(count, "cell", grouped)
-        yield f"#   {quoted(one)}: {cells}, such as {shown(example, 20)}"
+        so_many = quantity(count, "cell", grouped)
+        yield f"#   {quoted(one)}: {so_many}, such as {cells.shown(example, 20)}"

@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
-from connectors.files.content import shown
-from flows.stages.draft_cells import DraftCells
+from flows.stages.draft_cells import DraftCells, quoted
 from flows.stages.draft_examples import currency_lines, example_lines
-from flows.stages.draft_shape import quoted
 from flows.steps.draft_numbers import Between, NumberSigns
 
 Columns = Mapping[int, NumberSigns]
@@ -21,10 +19,10 @@ def number_lines(columns: Columns, cells: DraftCells) -> Iterator[str]:
     else:
         yield from _between(signs)
         yield from _either(columns, cells)
-    yield from example_lines("negative", signs.negative, usual="-1")
-    yield from currency_lines(signs.currency, signs.maybe_currency)
+    yield from example_lines("negative", signs.negative, cells, usual="-1")
+    yield from currency_lines(signs.currency, signs.maybe_currency, cells)
     for one in signs.words:
-        yield f"# ? positive, negative or part: what stands around the 1 of {shown(one, 20)}"
+        yield f"# ? positive, negative or part: what stands around the 1 of {cells.shown(one, 20)}"
     yield from _percent_lines(columns, cells)
     for place, of in columns.items():
         if of.others.cells:
@@ -72,7 +70,7 @@ def _percent_lines(columns: Columns, cells: DraftCells) -> Iterator[str]:
     percents = {place: of for place, of in columns.items() if of.percent.cells}
     where = "" if len(percents) == len(columns) else "; in [fields.NAME], as others have none"
     for place, of in percents.items():
-        such = f"{cells.name(place)}, such as {shown(of.percent.example, 20)}"
+        such = f"{cells.name(place)}, such as {cells.shown(of.percent.example, 20)}"
         yield f'# ? percent = "share" or "points"  # {such}: 5 % is 0.05, or it is 5{where}'
         if of.no_percent.cells:
             without = "without a percent sign"

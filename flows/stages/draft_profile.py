@@ -19,11 +19,11 @@ from connectors.files.scratch import scratch_folder
 from connectors.files.shape import Shape, shape_of
 from connectors.files.workbook import check_workbook
 from connectors.settings import Settings
-from flows.stages.draft_cells import DraftCells
+from flows.stages.draft_cells import DraftCells, quoted
 from flows.stages.draft_columns import INTEGERS, NAMED, NUMBERS, TIMES, column_lines, kinds_of
-from flows.stages.draft_encoding import encoding_of
+from flows.stages.draft_encoding import EncodingFound, encoding_of
 from flows.stages.draft_number_lines import number_lines
-from flows.stages.draft_shape import footer_lines, header_lines, odd_lines, quoted, text_lines
+from flows.stages.draft_shape import footer_lines, header_lines, odd_lines, text_lines
 from flows.stages.draft_time_lines import future_lines, joined_lines, time_lines
 from flows.steps.draft_joined import JoinedTime, joined_time
 from flows.steps.draft_months import WordedDays, worded_days
@@ -32,6 +32,7 @@ from flows.steps.draft_table import table_of
 from flows.steps.draft_times import NOTHING, TimesFound, digit_times, times_of
 from schemas.counting import grouped, quantity
 from schemas.field import Field, Kind, Table
+from schemas.reasons import NOT_SHOWN
 from schemas.tables import EXTRACTS
 
 LOOKED_AT = 1 << 20
@@ -57,20 +58,21 @@ def draft_profile(
             head = file.read(LOOKED_AT)
             file.seek(max(0, stored.bytes - LOOKED_AT))
             last, size = file.read(), stored.bytes
-        encoding, told = encoding_of(head)
-        content = open_content(stored.path, encoding, name=source.name, sheet=sheet)
+        told = encoding_of(head)
+        content = open_content(stored.path, told.encoding, name=source.name, sheet=sheet)
         if content.workbook:
             check_workbook(content, settings.limits)
             text = b"".join(blocks(content, 0, LOOKED_AT))
             head, last, size = text[:LOOKED_AT], text[-LOOKED_AT:], len(text)
-            encoding, told = "utf-8", ()
-    begin = _text(head, encoding)
-    end = _text(last, encoding) if size > LOOKED_AT else None
+            told = EncodingFound("utf-8")
+    begin = _text(head, told.encoding)
+    end = _text(last, told.encoding) if size > LOOKED_AT else None
     shape = shape_of(begin, end, of_workbook=content.workbook)
     table = EXTRACTS[record] if record else None
-    separators = () if content.workbook else tuple(text_lines(begin, shape))
-    drafted = _Draft(feed, shape, table, sheet, separators)
-    return "\n".join(drafted.lines(source.name, told)) + "\n"
+    cells = DraftCells.of(shape, table)
+    separators = () if content.workbook else tuple(text_lines(begin, cells))
+    drafted = _Draft(feed, cells, table, sheet, separators)
+    return "\n".join(drafted.lines(source.name, told.lines(cells))) + "\n"
 
 
 def _text(part: bytes, encoding: str) -> str:
@@ -82,16 +84,16 @@ def _text(part: bytes, encoding: str) -> str:
 @dataclass(slots=True)
 class _Draft:
     feed: str
-    shape: Shape
+    cells: DraftCells
+    """Its columns and their cells, as they are shown."""
     table: Table | None
     sheet: str | None
     separators: tuple[str, ...]
     """What is said of the signs of a text; a workbook has none."""
 
     @property
-    def cells(self) -> DraftCells:
-        """Its columns and their cells, as they are shown."""
-        return DraftCells(self.shape)
+    def shape(self) -> Shape:
+        return self.cells.shape
 
     def lines(self, name: str, encoding: Iterable[str]) -> Iterator[str]:
         shape = self.shape
@@ -107,10 +109,10 @@ class _Draft:
         if self.sheet:
             yield f"sheet = {quoted(self.sheet)}"
         yield from encoding
-        yield from header_lines(shape)
+        yield from header_lines(self.cells)
         yield from self.separators
-        yield from odd_lines(shape)
-        yield from footer_lines(shape)
+        yield from odd_lines(self.cells)
+        yield from footer_lines(self.cells)
         times, numbers, empty = self._read_columns()
         table = table_of(self.shape.names, numbers, empty)
         making = table.places if table else ()
@@ -121,7 +123,7 @@ class _Draft:
         yield from time_lines(times, worded, joined, self.cells)
         yield from self._unread_lines({*times, *worded}, numbers)
         may_be = kinds_of(self.shape, {*times, *worded}, numbers)
-        yield from column_lines(self.shape, self.table, may_be, table)
+        yield from column_lines(self.cells, self.table, may_be, table)
         yield from self._sections(joined)
 
     def _read_columns(self) -> tuple[dict[int, TimesFound], dict[int, NumberSigns], list[int]]:
@@ -196,7 +198,7 @@ class _Draft:
             cells = self.cells.told(place)
             if not cells or (place in times and of.kind in TIMES):
                 continue
-            such = f"such as {shown(cells[0], 40)}"
+            such = f"such as {self.cells.shown(cells[0], 40)}"
             digits = of.kind in TIMES and all(map(str.isdigit, cells))
             if digits and (forms := digit_times({*cells})):
                 either = " or ".join(map(quoted, forms))
@@ -210,7 +212,7 @@ class _Draft:
                 yield f"# ? {self.cells.name(place)}: some of its cells are no whole numbers"
             elif of.kind in WORDS and (words := {*map(str.casefold, cells)} - BOOLEANS):
                 name, listed = self.cells.name(place), sorted(words)[:NAMED]
-                mean = ", ".join(map(quoted, listed))
+                mean = NOT_SHOWN if self.cells.hidden else ", ".join(map(quoted, listed))
                 yield f"# ? true and false: what the words of {name} mean: {mean}"
 
     def _fields(self) -> Iterator[Field]:

@@ -1,12 +1,11 @@
 """What a draft says of the shape of a file: what divides it, its header, and what is no record."""
 
-import json
 import re
 from collections.abc import Iterator
 from itertools import chain
 
-from connectors.files.content import shown
 from connectors.files.shape import COMMENT, Shape, numbered
+from flows.stages.draft_cells import DraftCells, quoted
 from schemas.counting import agree, grouped, quantity
 
 ESCAPE = re.compile(r'\\"|(?:^|[,;|\t])\\N(?:[,;|\t]|$)')
@@ -17,13 +16,19 @@ OTHERS = 3
 """Lines that are named beside the header."""
 
 
-def header_lines(shape: Shape) -> Iterator[str]:
+def header_lines(cells: DraftCells) -> Iterator[str]:
+    shape = cells.shape
     if not shape.headed and shape.names:
         yield "# No line looks like a header. Where files have none, name all their columns:"
         yield f"# ? names = [{', '.join(map(quoted, numbered(len(shape.names))))}]"
         if shape.first_line > 1:
             yield f"# ? first_line = {shape.first_line}"
         return
+    if not cells.is_named:
+        yield (
+            f"# No name of line {shape.header_line} is that of a field, and it may be a record: "
+            "names are not shown."
+        )
     if shape.more_headers:
         others = ", ".join(map(str, shape.more_headers[:OTHERS]))
         yield (
@@ -41,34 +46,38 @@ def header_lines(shape: Shape) -> Iterator[str]:
             such = next(cell for cell in texts[0] if cell.strip())
             yield (
                 f"#   {quantity(len(texts), 'row', grouped)} {have} a text there, such as "
-                f"{shown(such, 40)}: it would be left out"
+                f"{cells.shown(such, 40)}: it would be left out"
             )
     if shape.unnamed < 0:
-        cells = quantity(-shape.unnamed, "cell")
-        yield f"# ? Rows have {cells} less than the header has names: they would be rejected."
+        less = quantity(-shape.unnamed, "cell")
+        yield f"# ? Rows have {less} less than the header has names: they would be rejected."
 
 
-def odd_lines(shape: Shape) -> Iterator[str]:
+def odd_lines(cells: DraftCells) -> Iterator[str]:
     """The rows that would be rejected, because their cells cannot be told apart."""
-    if not (odd := shape.odd):
+    if not (odd := cells.shape.odd):
         return
     first = odd[0]
     where = f"line {first.line}" if first.line else "near the end"
-    cells = quantity(len(shape.names), "cell", grouped)
+    others = quantity(len(cells.shape.names), "cell", grouped)
     yield (
-        f"# ? {quantity(len(odd), 'row', grouped)} without the {cells} of the others, "
-        f"{'the first ' if len(odd) > 1 else ''}{where}: {shown(first.text, 100)}"
+        f"# ? {quantity(len(odd), 'row', grouped)} without the {others} of the others, "
+        f"{'the first ' if len(odd) > 1 else ''}{where}: {cells.shown(first.text, 100)}"
     )
     broken = sum(not one.sound for one in odd)
     if broken:
         yield f'#   {broken:,} with quotes out of place; quote = "none" where they are text'
 
 
-def _skipped_lines(shape: Shape) -> Iterator[str]:
-    """What can be no records between the others."""
+def _skipped_lines(cells: DraftCells) -> Iterator[str]:
+    """What can be no records between the others; a pattern has the text of such lines in it."""
+    shape = cells.shape
     if not shape.kinds:
         return
     lines = quantity(sum(kind.lines for kind in shape.kinds), "line", grouped)
+    if cells.hidden:
+        yield f"# ? skip_lines: a pattern for each sort of the {lines} between rows"
+        return
     patterns = ", ".join(_pattern(kind.pattern) for kind in shape.kinds)
     yield f"# ? skip_lines = [{patterns}]  # {lines} between rows"
     for name in dict.fromkeys(chain.from_iterable(kind.names for kind in shape.kinds)):
@@ -79,17 +88,17 @@ def _pattern(text: str) -> str:
     return f"'{text}'" if "'" not in text and text.isprintable() else quoted(text)
 
 
-def footer_lines(shape: Shape) -> Iterator[str]:
-    for line in shape.behind:
-        yield f"# Behind the records: {shown(line, 100)}"
-    if shape.behind:
+def footer_lines(cells: DraftCells) -> Iterator[str]:
+    for line in cells.shape.behind:
+        yield f"# Behind the records: {cells.shown(line, 100)}"
+    if cells.shape.behind:
         yield "# ? footer = ['...']  # a pattern for each of these lines, totals in groups"
 
 
-def text_lines(text: str, shape: Shape) -> Iterator[str]:
+def text_lines(text: str, cells: DraftCells) -> Iterator[str]:
     """What divides a text into cells, and which of its lines are no records."""
-    yield from _separator_lines(text, shape)
-    yield from _skipped_lines(shape)
+    yield from _separator_lines(text, cells.shape)
+    yield from _skipped_lines(cells)
 
 
 def _separator_lines(text: str, shape: Shape) -> Iterator[str]:
@@ -112,8 +121,3 @@ def _separator_lines(text: str, shape: Shape) -> Iterator[str]:
     if escapes:
         has = agree(escapes, "has", "have")
         yield f'# ? escape = "\\\\"  # {quantity(escapes, "line", grouped)} {has} \\N or \\"'
-
-
-def quoted(text: str) -> str:
-    """A text as TOML has it."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -3,13 +3,12 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
-from connectors.files.content import shown
-from flows.stages.draft_cells import DraftCells
-from flows.stages.draft_shape import quoted
+from flows.stages.draft_cells import DraftCells, quoted
 from flows.steps.draft_joined import JoinedTime
 from flows.steps.draft_months import WordedDays
 from flows.steps.draft_numbers import Found
 from flows.steps.draft_times import TimesFound, latest
+from schemas.reasons import NOT_SHOWN
 
 Times = Mapping[int, TimesFound]
 """How the columns of times are written, by their places."""
@@ -29,7 +28,7 @@ def time_lines(
         yield from future_lines(place, forms, cells)
     yield from _month_lines(times, worded, cells)
     if zones:
-        yield _zones(zones)
+        yield _zones(zones, cells)
     is_local = worded or any(not of.offsets for of in times.values())
     if is_local and not (joined and joined.zones):
         yield '# ? zone = "Europe/Berlin" or offset = "Z"  # what a time without offset means'
@@ -66,8 +65,9 @@ def future_lines(place: int, forms: Iterable[str], cells: DraftCells) -> Iterato
     if found := latest(short, cells.told(place)):
         cell, form, day = found
         if day > datetime.now(UTC).date():
+            such = f"{cells.name(place)}: {cells.shown(cell, 40)}"
             yield (
-                f"# ? {cells.name(place)}: {shown(cell, 40)} is in {day.year} by {quoted(form)}; "
+                f"# ? {such} is in {day.year} by {quoted(form)}; "
                 "where that is wrong, years need four digits"
             )
 
@@ -78,11 +78,12 @@ def _month_lines(
     """What is asked of months in another language; their order is that of no file."""
     for place, of in worded.items():
         if place not in times:
-            such = f"{cells.name(place)}, such as {shown(cells.shape.column(place)[0], 40)}"
-            yield f"# ? date_format = {' or '.join(map(quoted, of.forms))}  # of {such}"
+            such = f"{cells.name(place)}, such as {cells.shown(cells.shape.column(place)[0], 40)}"
+            forms = NOT_SHOWN if cells.hidden else " or ".join(map(quoted, of.forms))
+            yield f"# ? date_format = {forms}  # of {such}"
     if worded:
         found = dict.fromkeys(name for of in worded.values() for name in of.names)
-        named = ", ".join(shown(name, 20) for name in found)
+        named = ", ".join(dict.fromkeys(cells.shown(name, 20) for name in found))
         yield f"# ? months = []  # all twelve, from January on, as in the file: here {named}"
 
 
@@ -95,11 +96,11 @@ def joined_lines(joined: JoinedTime, field: str, cells: DraftCells) -> Iterator[
     yield '# ? join = " "'
     yield f"# ? date_format = {' or '.join(map(quoted, joined.forms))}"
     if joined.zones:
-        yield _zones(joined.zones)
+        yield _zones(joined.zones, cells)
 
 
-def _zones(zones: Iterable[str]) -> str:
-    named = ", ".join(f'{zone} = ""' for zone in zones)
+def _zones(zones: Iterable[str], cells: DraftCells) -> str:
+    named = NOT_SHOWN if cells.hidden else ", ".join(f'{zone} = ""' for zone in zones)
     return f'# ? zones = {{ {named} }}  # what each means: "+01:00", or "Europe/Berlin"'
 
 

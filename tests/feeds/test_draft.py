@@ -898,3 +898,37 @@ def test_a_column_is_offered_for_what_its_cells_can_be(
     offered = drafted(str(path))[0].split("[columns]")[1].split("[constants]")[0]
     (line,) = (one for one in offered.splitlines() if one.startswith(f'# ? "{column}"'))
     assert (field in line) == is_offered
+
+
+ACCOUNT = "Id;UserName;PasswordHash;Salt;RefId\n"
+SECRET = [
+    # a record kind, or none; a text, in which each secret begins with sec; what it is written in
+    ("user_account", ACCOUNT + "1;u;sec1;sec2;7\n2;u;sec3;sec4;8\n", "utf-8"),
+    (None, ACCOUNT + "1;u;sec1;sec2;7\n2;u;sec3;sec4;8\n", "utf-8"),
+    ("user_account", "Id;UserName;Kennwort\n1;u;sec1\n", "utf-8"),
+    (None, "Password;Kennwort\nsec1;sec2\n", "utf-8"),
+    # A cell that is lost moves a secret anywhere.
+    ("user_account", ACCOUNT + "1;u;x;x;7\n2;u;secret1;7\n3;sec ;x;sec2\n", "utf-8"),
+    ("user_account", ACCOUNT + "1;u;x;x;7\n2;u;x;x;8\n3;u;x;x;9\nTotal;sec;sec\n", "utf-8"),
+    ("user_account", ACCOUNT + "1;u;x;x;7\nSec: 1\n2;u;x;x;8\nSec: 2\n3;u;x;x;9\n", "utf-8"),
+    ("user_account", ACCOUNT + "1;u;s\u00e9c;x;7\n", "cp1252"),
+    ("user_account", ACCOUNT + "1;u;x;x;7\n2;u;x;x;7\n3;u;x;x;secret\n", "utf-8"),
+    ("user_account", ACCOUNT + "1;u;3 sec. 2026;x;7\n", "utf-8"),
+    ("user_account", ACCOUNT + "1;u;Sec 1.5;x;7\n", "utf-8"),
+    ("user_account", "UserName;IsActive\nu;sec1\nu;sec2\n", "utf-8"),
+    ("user_account", "UserName;BirthDate;TZ\nu;2026-01-01;Sec\nu;2026-01-02;Sec\n", "utf-8"),
+    # What is no header for certain may be one.
+    ("user_account", "u;sec1\nv;sec2\n", "utf-8"),
+    ("user_account", "1;sec1\n2;sec2\n", "utf-8"),
+    ("insert_batch_data", "Id;BatchId;Jsondata\n1;2;sec\n", "utf-8"),
+]
+
+
+@pytest.mark.parametrize(("record", "text", "encoding"), SECRET)
+def test_a_draft_shows_no_cell_that_may_be_a_secret(
+    tmp_path: Path, record: str | None, text: str, encoding: str
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(text.encode(encoding))
+    draft, _ = drafted(str(path), record)
+    assert not re.search("s[e\u00e9]c", draft, re.IGNORECASE), draft
