@@ -32,10 +32,16 @@ def example_lines(
 
 
 def currency_lines(
-    found: Mapping[str, Found], maybe: Mapping[str, Found], cells: DraftCells
+    found: Mapping[str, Found],
+    maybe: Mapping[str, Found],
+    without: Mapping[int, Found],
+    cells: DraftCells,
 ) -> Iterator[str]:
-    """The key with the currencies that were found, and with what may be one."""
-    yield from _known_currencies(found, cells)
+    """The key with the currencies that were found, and with what may be one.
+
+    `without` are the numbers beside none, of columns where others have one.
+    """
+    yield from _known_currencies(found, without, cells)
     for sign, such in maybe.items():
         one = quoted(cells.shown(sign, 20))
         stated = f"currency: {one} too?" if found else f"currency = [{one}]"
@@ -43,16 +49,24 @@ def currency_lines(
         yield f"# ? {stated}  # {told}"
 
 
-def _known_currencies(found: Mapping[str, Found], cells: DraftCells) -> Iterator[str]:
+def _known_currencies(
+    found: Mapping[str, Found], without: Mapping[int, Found], cells: DraftCells
+) -> Iterator[str]:
     """The key with its examples; of several currencies, which a row has would be lost."""
-    if len({_NO_SIGN.sub("", one) for one in found}) < 2:
-        if not any(one.replace(".1", "1") in found for one in found if ".1" in one):
-            yield from example_lines("currency", found, cells)
-            return
-        why = "not both: is the point before the 1 of the number, or of the sign?"
-    else:
+    if len({_NO_SIGN.sub("", one) for one in found}) > 1:
         why = "only if a column says which it is"
+    elif any(one.replace(".1", "1") in found for one in found if ".1" in one):
+        why = "not both: is the point before the 1 of the number, or of the sign?"
+    elif without:
+        why = "only if the numbers without one are of this currency too"
+    else:
+        yield from example_lines("currency", found, cells)
+        return
     yield f"# ? currency = [{', '.join(map(quoted, found))}]  # {why}"
     for one, (count, example) in found.items():
         so_many = quantity(count, "cell", grouped)
         yield f"#   {quoted(one)}: {so_many}, such as {cells.shown(example, 20)}"
+    for place, none in without.items():
+        so_many = quantity(none.cells, "cell", grouped)
+        such = cells.shown(none.example, 20)
+        yield f"#   {cells.name(place)}: {so_many} without one, such as {such}"

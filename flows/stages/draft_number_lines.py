@@ -20,7 +20,12 @@ def number_lines(columns: Columns, cells: DraftCells) -> Iterator[str]:
         yield from _between(signs)
         yield from _either(columns, cells)
     yield from example_lines("negative", signs.negative, cells, usual="-1")
-    yield from currency_lines(signs.currency, signs.maybe_currency, cells)
+    without = {
+        place: of.no_currency
+        for place, of in columns.items()
+        if of.currency and of.no_currency.cells
+    }
+    yield from currency_lines(signs.currency, signs.maybe_currency, without, cells)
     for one in signs.words:
         yield f"# ? positive, negative or part: what stands around the 1 of {cells.shown(one, 20)}"
     yield from _percent_lines(columns, cells)

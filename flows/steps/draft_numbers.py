@@ -138,6 +138,11 @@ class NumberSigns:
         )
 
     @property
+    def no_currency(self) -> Found:
+        """Numbers without one."""
+        return self._examples(lambda one: mark_of(one).is_word, lambda _: "").get("", NONE)
+
+    @property
     def maybe_currency(self) -> dict[str, Found]:
         """Examples of one with a text that may be a sign of a currency."""
         return self._examples(lambda around: mark_of(around) in self.maybe, unsigned)

@@ -157,6 +157,13 @@ PERCENT = '# ? percent = "share" or "points"  # '
             '#   "1 EUR": 1 cell, such as 12.50 EUR',
             "positive",
         ),
+        (
+            ("5.00",) * 99 + ("7.00 USD",),
+            '# ? currency = ["1 USD"]  # only if the numbers without one are of this currency too\n'
+            '#   "1 USD": 1 cell, such as 7.00 USD\n'
+            '#   "Value": 99 cells without one, such as 5.00\n',
+            "\ncurrency",
+        ),
         (("ACC12", "ACC5"), 'unknown_columns = "ignore"', "currency"),
         (
             ("12.50 DR",),
