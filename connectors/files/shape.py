@@ -88,6 +88,10 @@ class Shape:
     """Lines between the records that can be none."""
     unnamed: int = 0
     """Cells that records have behind those of the header; below 0: how many they have too few."""
+    comments: int = 0
+    """Lines that begin as comments do, and have not the cells of records."""
+    may_be_comments: int = 0
+    """Records that begin so."""
 
     def column(self, place: int) -> list[str]:
         """The cells of one column that hold anything."""
@@ -111,14 +115,14 @@ def shape_of(text: str, end: str | None = None, *, of_workbook: bool = False) ->
     body = records[header.below :]
     last = body if end is None else _records(end, delimiter)[1:]
     foot = _behind(last, width, [] if end is None else _rows(body, width))
-    body = _but(foot, body)
+    body = _but(foot, body, width)
     above = records[: header.below]
     kinds = () if of_workbook else _kinds(above, body, width, delimiter)
     body = _without(kinds, body)
     # What is no row hides where the last one is.
     sound = [] if end is None else _rows(body, width)
     foot = foot or _behind(_without(kinds, last), width, sound)
-    body = _but(foot, body)
+    body = _but(foot, body, width)
     behind = {record.text for record in foot}
     rows = _rows(body, width)
     if end is not None:
@@ -127,7 +131,7 @@ def shape_of(text: str, end: str | None = None, *, of_workbook: bool = False) ->
     odd = {
         one.text: one
         for one in reversed(body)
-        if (len(one.cells) != width or not one.sound) and not one.text.startswith(COMMENT)
+        if (len(one.cells) != width or not one.sound) and not _is_comment(one, width)
     }
     unnamed = width - len(header.names)
     names = header.names + ("",) * unnamed
@@ -145,6 +149,8 @@ def shape_of(text: str, end: str | None = None, *, of_workbook: bool = False) ->
         tuple(record.text for record in foot),
         kinds,
         unnamed * header.headed,
+        sum(_is_comment(one, width) for one in records if one.line != header.line),
+        sum(one.text.startswith(COMMENT) for one in rows),
     )
 
 
@@ -297,10 +303,15 @@ def _kinds(
     return line_kinds(header.text, [one.text for one in over], lines, rows, header.cells, delimiter)
 
 
-def _but(foot: Sequence[TextRecord], records: Sequence[TextRecord]) -> list[TextRecord]:
+def _but(foot: Sequence[TextRecord], records: Sequence[TextRecord], width: int) -> list[TextRecord]:
     """The records that are neither a footer nor a comment."""
     behind = {one.text for one in foot}
-    return [one for one in records if one.text not in behind and not one.text.startswith(COMMENT)]
+    return [one for one in records if one.text not in behind and not _is_comment(one, width)]
+
+
+def _is_comment(record: TextRecord, width: int) -> bool:
+    """Whether it begins as comments do; what has all cells of a record may be one."""
+    return record.text.startswith(COMMENT) and len(record.cells) != width
 
 
 def _is_no_row(record: TextRecord, rows: Sequence[TextRecord]) -> bool:
@@ -322,7 +333,7 @@ def _behind(
     told = [
         at
         for at in range(len(records))
-        if records[at].filled and not records[at].text.startswith(COMMENT)
+        if records[at].filled and not _is_comment(records[at], width)
     ]
     for place in range(max(0, len(told) - BEHIND), len(told)):
         first, *others = [records[at] for at in told[place:]]

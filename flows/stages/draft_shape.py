@@ -114,10 +114,18 @@ def _separator_lines(text: str, shape: Shape) -> Iterator[str]:
     if padded * FEW > len(cells):
         have = agree(padded, "has", "have")
         yield f'# ? blanks = "dropped"  # {quantity(padded, "cell", grouped)} {have} blanks around'
-    comments = sum(line.startswith(COMMENT) for line in lines)
     escapes = sum(bool(ESCAPE.search(line)) for line in lines)
-    if comments:
-        yield f'# ? comment = "{COMMENT}"  # {quantity(comments, "line", grouped)} begin so'
+    if shape.comments:
+        alike = shape.headed and shape.names[0].startswith(COMMENT)
+        too = ", and the header too: it would be none" if alike else ""
+        such = quantity(shape.comments, "line", grouped)
+        begin = agree(shape.comments, "begins", "begin")
+        yield f'# ? comment = "{COMMENT}"  # {such} {begin} so{too}'
+    if count := shape.may_be_comments:
+        begin = f"{agree(count, 'begins', 'begin')} with {COMMENT}"
+        have = f"{agree(count, 'has', 'have')} all cells"
+        such = quantity(count, "line", grouped)
+        yield f'# ? {such} {begin} and {have}: records, or comment = "{COMMENT}"'
     if escapes:
         has = agree(escapes, "has", "have")
         yield f'# ? escape = "\\\\"  # {quantity(escapes, "line", grouped)} {has} \\N or \\"'

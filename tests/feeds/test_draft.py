@@ -491,6 +491,20 @@ SIGNS = [
     ("Id||Paid\n1||2.50\n2||3.50\n", ['delimiter = "||"']),
     ("Id|Paid|Note\n1|2.50||\n2|3.50|a||b\n", ['delimiter = "|"']),
     ("# a\nId;Paid\n# b\n1;2.50\n", ['# ? comment = "#"  # 2 lines begin so']),
+    # What has all cells may be a record, or the header.
+    (
+        "Id;Paid\n#1;2.50\n#2;3.50\n",
+        [
+            '# ? 2 lines begin with # and have all cells: records, or comment = "#"',
+            '# ? "Paid" = "PaidAmount"  # such as 2.50',
+        ],
+    ),
+    ("#;Paid\n1;2.50\n2;3.50\n", []),
+    (
+        "#;Paid\n1;2.50\n# 2\n2;3.50\n",
+        ['# ? comment = "#"  # 1 line begins so, and the header too: it would be none'],
+    ),
+    ("Id\n# 1\n2\n", ['# ? 1 line begins with # and has all cells: records, or comment = "#"']),
     (
         'Id\tPaid\tNote\n1\t2.50\t\\N\n2\t3.50\t"a\\"b"\n3\t1\tC:\\\n',
         ['# ? escape = "\\\\"  # 2 lines have \\N or \\"'],
