@@ -6,13 +6,29 @@ from typing import NamedTuple
 
 from connectors.files.content import byte_order_mark, unmarked_utf16
 from flows.stages.draft_cells import DraftCells
+from schemas.counting import agree, grouped, quantity
 
-PLAIN = "cp1252"
+UTF_8, PLAIN = "utf-8", "cp1252"
 WIDE = ("cp932", "gbk", "cp949", "cp950")
 """Encodings whose signs have one byte or two."""
 PAIRS = 3
 """Of so many runs of such bytes one, at the least, has several: a second byte may be ASCII."""
 _FOREIGN = re.compile(rb"[\x80-\xff]+")
+
+
+class Mixed(NamedTuple):
+    """The lines beyond ASCII of a text of which some are UTF-8, and others are not."""
+
+    good: bytes
+    """The end of the first one that is."""
+    broken: bytes
+    """The end of the first one that is not."""
+    place: int
+    """The number of that line."""
+    lines: int
+    """How many there are."""
+    are_broken: int
+    """How many of them are not."""
 
 
 class EncodingFound(NamedTuple):
@@ -26,20 +42,30 @@ class EncodingFound(NamedTuple):
     """The end of its first line that tells; none: the encoding goes without saying."""
     is_wide: bool = False
     """Whether it looks like UTF-16 without a byte-order mark."""
+    mixed: Mixed | None = None
 
     def lines(self, cells: DraftCells) -> Iterator[str]:
         """The lines of a profile that say it."""
-        first = self.encoding
+        first, mixed = self.encoding, self.mixed
         if self.is_wide:
             yield f'encoding = "{first}"  # ? It looks like it, and no byte-order mark says so.'
-        if self.line:
-            shown = self._shown(first, cells)
+        if mixed and first == UTF_8:
+            are = agree(mixed.are_broken, "is", "are")
+            such = f"{mixed.are_broken:,} of {quantity(mixed.lines, 'line', grouped)}"
+            where = f"{'the first ' if mixed.are_broken > 1 else ''}line {mixed.place:,}"
+            yield f'# ? encoding = "{first}"  # {such} beyond ASCII {are} not, {where}'
+            yield f"#   in it: {_shown(mixed.good, first, cells)}"
+        elif self.line:
+            shown = _shown(self.line, first, cells)
             yield f'encoding = "{first}"  # ? It is not UTF-8. Is this right: {shown}'
         for other in self.others:
-            yield f'#   or "{other}": {self._shown(other, cells)}'
-
-    def _shown(self, encoding: str, cells: DraftCells) -> str:
-        return cells.shown(self.line.decode(encoding, "ignore")[-20:], 60)
+            yield f'#   or "{other}": {_shown(self.line, other, cells)}'
+        if mixed and first != UTF_8:
+            good = mixed.lines - mixed.are_broken
+            such = f"{good:,} of {quantity(mixed.lines, 'line', grouped)} beyond ASCII"
+            are = agree(good, "is", "are")
+            shown = _shown(mixed.good, UTF_8, cells)
+            yield f"# ? {such} {are} UTF-8 all the same: {shown}"
 
 
 def encoding_of(head: bytes) -> EncodingFound:
@@ -53,10 +79,33 @@ def encoding_of(head: bytes) -> EncodingFound:
     try:
         lines.decode()
     except UnicodeDecodeError as error:
+        mixed = _mixed(lines)
+        if mixed and mixed.are_broken * 2 < mixed.lines:
+            return EncodingFound(UTF_8, (*_fitting(mixed.broken),), mixed.broken, mixed=mixed)
         first, *others = _fitting(lines)
-        line = lines[lines.rfind(b"\n", 0, error.start) + 1 : error.start + 10]
-        return EncodingFound(first, tuple(others), line)
-    return EncodingFound("utf-8")
+        line = lines[lines.rfind(b"\n", 0, error.start) + 1 : error.start + 10].split(b"\n")[0]
+        return EncodingFound(first, tuple(others), line, mixed=mixed)
+    return EncodingFound(UTF_8)
+
+
+def _mixed(text: bytes) -> Mixed | None:
+    """What its lines say, each by itself; None: none of those beyond ASCII is UTF-8."""
+    lines = [(place, line) for place, line in enumerate(text.split(b"\n"), 1) if not line.isascii()]
+    good = [line for _, line in lines if _decodes(line, UTF_8)]
+    if not good:
+        return None
+    place, broken = next(one for one in lines if not _decodes(one[1], UTF_8))
+    return Mixed(_end(good[0]), _end(broken), place, len(lines), len(lines) - len(good))
+
+
+def _end(line: bytes) -> bytes:
+    """A line up to a little behind its first sign beyond ASCII."""
+    found = _FOREIGN.search(line)
+    return line[: found.end() + 10] if found else line
+
+
+def _shown(line: bytes, encoding: str, cells: DraftCells) -> str:
+    return cells.shown(line.decode(encoding, "ignore")[-20:], 60)
 
 
 def _fitting(text: bytes) -> list[str]:

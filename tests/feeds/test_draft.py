@@ -715,6 +715,46 @@ def test_a_draft_names_the_encodings_that_a_text_can_be_in(
     assert [any(line.startswith(one) for line in told) for one in said] == [True] * len(said)
 
 
+MUELLER = "1;Müller\n".encode()
+MIXED = [
+    # lines, what the draft says of their encoding
+    (
+        MUELLER * 500 + "2;Möller Köln\n".encode("cp1252") + MUELLER * 499,
+        [
+            '# ? encoding = "utf-8"  # 1 of 1,000 lines beyond ASCII is not, line 502',
+            "#   in it: 1;Müller",
+            '#   or "cp1252": 2;Möller Köln',
+        ],
+    ),
+    (
+        MUELLER * 5 + "2;Möller\n3;Böll\n".encode("cp1252"),
+        [
+            '# ? encoding = "utf-8"  # 2 of 7 lines beyond ASCII are not, the first line 7',
+            "#   in it: 1;Müller",
+            '#   or "cp1252": 2;Möller',
+        ],
+    ),
+    (
+        "2;Möller\n3;Böll\n".encode("cp1252") + MUELLER,
+        [
+            'encoding = "cp1252"  # ? It is not UTF-8. Is this right: 2;Möller',
+            "# ? 1 of 3 lines beyond ASCII is UTF-8 all the same: 1;Müller",
+        ],
+    ),
+    (MUELLER * 3, []),
+]
+
+
+@pytest.mark.parametrize(("lines", "said"), MIXED)
+def test_lines_in_two_encodings_are_told_and_one_of_each_is_shown(
+    tmp_path: Path, lines: bytes, said: list[str]
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"Nr;Name\n" + lines)
+    told = drafted(str(path))[0].split("delimiter")[0].splitlines()[5:]
+    assert told == said
+
+
 HEADING = "Konto;DE02;Währung;EUR\n"
 HEADERS = [
     # a text whose heading may be a header too, and what is said of its header
