@@ -5,7 +5,6 @@ begins with `# ?`, and the key is left out until somebody decides.
 """
 
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -22,6 +21,7 @@ from connectors.settings import Settings
 from flows.stages.draft_cells import DraftCells, quoted
 from flows.stages.draft_columns import INTEGERS, NAMED, NUMBERS, TIMES, column_lines, kinds_of
 from flows.stages.draft_encoding import EncodingFound, encoding_of
+from flows.stages.draft_nothing import nothing_lines, nothing_sections
 from flows.stages.draft_number_lines import number_lines
 from flows.stages.draft_shape import footer_lines, header_lines, odd_lines, text_lines
 from flows.stages.draft_time_lines import future_lines, joined_lines, time_lines
@@ -29,7 +29,7 @@ from flows.steps.draft_joined import JoinedTime, joined_time
 from flows.steps.draft_months import WordedDays, worded_days
 from flows.steps.draft_numbers import NumberSigns
 from flows.steps.draft_table import table_of
-from flows.steps.draft_times import NOTHING, TimesFound, digit_times, times_of
+from flows.steps.draft_times import TimesFound, digit_times, times_of
 from schemas.counting import grouped, quantity
 from schemas.field import Field, Kind, Table
 from schemas.reasons import NOT_SHOWN
@@ -117,14 +117,17 @@ class _Draft:
         table = table_of(self.shape.names, numbers, empty)
         making = table.places if table else ()
         worded = self._worded(times, numbers)
-        yield from self._nothing_lines({*times, *worded, *numbers, *making, *self._typed()})
+        typed = {place: field.name for place, field in self._typed().items()}
+        values = {*times, *worded, *numbers, *making, *typed}
+        yield from nothing_lines(values, self.cells)
         yield from number_lines(numbers, self.cells)
         joined = self._joined(times)
         yield from time_lines(times, worded, joined, self.cells)
         yield from self._unread_lines({*times, *worded}, numbers)
         may_be = kinds_of(self.shape, {*times, *worded}, numbers)
         yield from column_lines(self.cells, self.table, may_be, table)
-        yield from self._sections(joined)
+        yield from self._joined_section(joined)
+        yield from nothing_sections(values, typed, self.cells)
 
     def _read_columns(self) -> tuple[dict[int, TimesFound], dict[int, NumberSigns], list[int]]:
         """The columns of times, of numbers, and of nothing, by their places."""
@@ -152,14 +155,6 @@ class _Draft:
                 worded[place] = days
         return worded
 
-    def _nothing_lines(self, places: Collection[int]) -> Iterator[str]:
-        cells = (cell for place in sorted(places) for cell in self.shape.column(place))
-        nothing = Counter(cell for cell in cells if NOTHING.fullmatch(cell))
-        if nothing:
-            words = ", ".join(map(quoted, ["", *sorted(nothing)]))
-            so_many = quantity(nothing.total(), "cell", grouped)
-            yield f"# ? null = [{words}]  # such texts are in {so_many} of numbers and times"
-
     def _joined(self, times: Mapping[int, TimesFound]) -> JoinedTime | None:
         """The first time that seems to stand in several columns."""
         told = {
@@ -175,8 +170,8 @@ class _Draft:
         }
         return joined_time(self.shape.names, told, days)
 
-    def _sections(self, joined: JoinedTime | None) -> Iterator[str]:
-        """Sections of fields, behind all keys that stand in none."""
+    def _joined_section(self, joined: JoinedTime | None) -> Iterator[str]:
+        """The section of a field of several columns, behind all keys that stand in none."""
         if joined:
             theirs = {folded(name) for name in self.shape.names}
             times = [of.name for of in self._fields() if of.kind in TIMES] if self.table else []

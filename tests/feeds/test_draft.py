@@ -282,6 +282,40 @@ def test_what_a_field_cannot_be_read_from_is_marked(
     assert said == ([told.replace("NAME", f'"{name}"')] if told else [])
 
 
+NOTHINGS = [
+    # names and rows, what is said of null, the sections at the end
+    (
+        ("Country;RefId;Fee", "NA;NA;-", "DE;7;1.5"),
+        [
+            '# ? null = ["", "-", "NA"]  # such texts are in 2 cells of numbers and times,',
+            '#   and in 1 cell of "Country", which this would empty: "NA"',
+        ],
+        '\n# ? [fields.RefId]\n# ? null = ["", "NA"]\n'
+        '\n# ? [fields.NAME]  # of "Fee"\n# ? null = ["", "-"]\n',
+    ),
+    (
+        ("Country;RefId", "-;NA", "DE;7"),
+        ['# ? null = ["", "NA"]  # such texts are in 1 cell of numbers and times'],
+        "",
+    ),
+    (("Country;RefId", "NA;6", "DE;7"), [], ""),
+]
+
+
+@pytest.mark.parametrize(("rows", "said", "sections"), NOTHINGS)
+def test_what_stands_for_no_value_may_be_a_text_elsewhere(
+    tmp_path: Path, rows: Sequence[str], said: list[str], sections: str
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("".join(f"{row}\n" for row in rows))
+    text, _ = drafted(str(path), "user_account")
+    top, _, behind = text.partition("[constants]")
+    told = [line for line in top.splitlines() if line.startswith(("# ? null", "#   and in"))]
+    assert told == said
+    assert behind.endswith(sections)
+    assert ("[fields." in behind) == bool(sections)
+
+
 @pytest.mark.parametrize(
     ("lines", "told"),
     [
