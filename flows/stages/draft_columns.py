@@ -67,7 +67,7 @@ def column_lines(
         for name, place in sorted(places.items(), key=lambda one: one[1])
         if name and name not in own and place not in making
     ]
-    if not unknown and not guess:
+    if not unknown and not guess and "" not in theirs:
         return
     yield 'unknown_columns = "ignore"  # ? without it every column has to be mapped'
     if guess:

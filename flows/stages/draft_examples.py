@@ -1,7 +1,7 @@
 """Lines of a drafted profile about keys whose values are examples."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from flows.stages.draft_cells import DraftCells, quoted
 from flows.steps.draft_numbers import Found
@@ -15,16 +15,20 @@ _NO_SIGN = re.compile(f"[1.{BLANKS}]")
 
 
 def example_lines(
-    key: str, found: Mapping[str, Found], cells: DraftCells, usual: str = ""
+    key: str, found: Mapping[str, Found], cells: DraftCells, usual: Collection[str] = ()
 ) -> Iterator[str]:
-    """The key with the examples that were found; those of few cells may be mistakes."""
+    """The key with the examples that were found; those of few cells may be mistakes.
+
+    Where all that is stated is `usual`, it goes without saying.
+    """
     total = sum(count for count, _ in found.values())
     stated = [one for one, (count, _) in found.items() if count * FEW >= total]
-    stated.sort(key=lambda one: one != usual)
-    if stated and stated != [usual]:
+    stated.sort(key=lambda one: one not in usual)
+    differs = not {*stated} <= {*usual}
+    if differs:
         yield f"{key} = [{', '.join(map(quoted, stated))}]"
     for one, (count, example) in found.items():
-        if one not in stated:
+        if one not in stated and (differs or one not in usual):
             yield (
                 f"# ? {key}: {quoted(one)} too?  # {count:,} of {total:,} cells with any, such "
                 f"as {cells.shown(example, 20)}"

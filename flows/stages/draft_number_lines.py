@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from flows.stages.draft_cells import DraftCells, quoted
 from flows.stages.draft_examples import currency_lines, example_lines
 from flows.steps.draft_numbers import Between, NumberSigns
+from schemas.cells.numbers import NEGATIVE, POSITIVE
 
 Columns = Mapping[int, NumberSigns]
 """What the columns of numbers are written with, by their places."""
@@ -19,7 +20,8 @@ def number_lines(columns: Columns, cells: DraftCells) -> Iterator[str]:
     else:
         yield from _between(signs)
         yield from _either(columns, cells)
-    yield from example_lines("negative", signs.negative, cells, usual="-1")
+    yield from example_lines("negative", signs.negative, cells, NEGATIVE)
+    yield from example_lines("positive", signs.positive, cells, POSITIVE)
     without = {
         place: of.no_currency
         for place, of in columns.items()

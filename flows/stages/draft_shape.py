@@ -1,9 +1,12 @@
 """What a draft says of the shape of a file: what divides it, its header, and what is no record."""
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
+from connectors.files.content import shown
+from connectors.files.first_record import folded
 from connectors.files.shape import COMMENT, Shape, numbered
 from flows.stages.draft_cells import DraftCells, quoted
 from schemas.counting import agree, grouped, quantity
@@ -48,9 +51,42 @@ def header_lines(cells: DraftCells) -> Iterator[str]:
                 f"#   {quantity(len(texts), 'row', grouped)} {have} a text there, such as "
                 f"{cells.shown(such, 40)}: it would be left out"
             )
+    yield from _name_lines(shape)
     if shape.unnamed < 0:
         less = quantity(-shape.unnamed, "cell")
         yield f"# ? Rows have {less} less than the header has names: they would be rejected."
+
+
+def _name_lines(shape: Shape) -> Iterator[str]:
+    """Which names of a header say of no column which one it is."""
+    own = shape.names[: len(shape.names) - max(shape.unnamed, 0)]
+    counts = Counter(map(folded, own))
+    twice = [name for name in dict.fromkeys(own) if name and counts[folded(name)] > 1]
+    blank = [place for place, name in enumerate(own) if not name and shape.column(place)]
+    if not twice and not blank:
+        return
+    if twice:
+        names = ", ".join(quoted(shown(name, 40)) for name in twice[:OTHERS])
+        yield f"# ? Several columns are called {names}: a file is refused if one is read."
+    if blank:
+        which = ", ".join(str(place + 1) for place in blank[:OTHERS])
+        yield f"# ? Nothing can be made of columns without a name, which have cells: {which}."
+    yield "# If that is wrong, name all columns, without other keys about the header:"
+    yield f"# ? names = [{', '.join(map(quoted, _distinct(shape.names)))}]"
+    yield f"# ? first_line = {shape.first_line}"
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Names for columns, none of which is that of another one."""
+    found: dict[str, str] = {}
+    for place, name in enumerate(names, 1):
+        called, number = name or f"Column {place}", 1
+        # The first of several keeps its name, and no other one takes that of a column.
+        while folded(called) in found or (number > 1 and folded(called) in map(folded, names)):
+            number += 1
+            called = f"{name or f'Column {place}'} {number}"
+        found[folded(called)] = called
+    return [*found.values()]
 
 
 def odd_lines(cells: DraftCells) -> Iterator[str]:

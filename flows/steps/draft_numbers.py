@@ -130,6 +130,13 @@ class NumberSigns:
         return self._examples(is_negative, bare)
 
     @property
+    def positive(self) -> dict[str, Found]:
+        """Examples of one."""
+        return self._examples(
+            lambda around: not is_negative(around) and unsigned(bare(around)) == "1", bare
+        )
+
+    @property
     def currency(self) -> dict[str, Found]:
         """Examples of one with a sign or a code of a currency."""
         return self._examples(

@@ -146,6 +146,13 @@ PERCENT = '# ? percent = "share" or "points"  # '
             "\ndecimal",
         ),
         (("12-", "-3"), 'negative = ["-1", "1-"]', "positive"),
+        (("12+", "3-", "0"), 'negative = ["1-"]\npositive = ["1", "1+"]\n', "too"),
+        (("+12", "3", "-4"), 'unknown_columns = "ignore"', "tive ="),
+        (
+            ("12",) * 20 + ("2+",),
+            '# ? positive: "1+" too?  # 1 of 21 cells with any, such as 2+\n',
+            "\npositive",
+        ),
         (("(12.50)",), 'negative = ["(1)"]', "positive"),
         (("\N{MINUS SIGN}12",), 'negative = ["\N{MINUS SIGN}1"]', "positive"),
         (("€12.50", "-€1"), 'currency = ["€1"]', "positive"),
@@ -544,6 +551,27 @@ SIGNS = [
         ['# ? escape = "\\\\"  # 2 lines have \\N or \\"'],
     ),
     ("Id;Paid\n1;2.50\n", []),
+    # A column without a name, and names of two.
+    (
+        "Id;PaidAmount;\n1;2.50;\n",
+        ['unknown_columns = "ignore"  # ? without it every column has to be mapped'],
+    ),
+    (
+        "Bank\nId;;Paid\n1;x;2.50\n",
+        [
+            "# ? Nothing can be made of columns without a name, which have cells: 2.",
+            '# ? names = ["Id", "Column 2", "Paid"]',
+            "# ? first_line = 3",
+        ],
+    ),
+    (
+        "Id;Paid;paid;Paid 2\n1;2.50;x;y\n",
+        [
+            '# ? Several columns are called "Paid", "paid": a file is refused if one is read.',
+            '# ? names = ["Id", "Paid", "paid 3", "Paid 2"]',
+            "# ? first_line = 2",
+        ],
+    ),
     (
         "Bank\nId;Paid\n1;2.50;;\n2;3.50;;\n",
         [
