@@ -47,7 +47,7 @@ def key_lines(text: str) -> dict[Path, int]:
     for number, statement in _statements(text):
         header = _HEADER.fullmatch(statement)
         if header:
-            name = header[2]
+            name = _dotted(header[2])
             section = (name,)
             if header[1] == "[[":
                 section = (name, seen.get(name, 0))
@@ -79,6 +79,12 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
                 yield number, statement.strip()
             number += statement.count("\n")
             begin = sign.end()
+
+
+def _dotted(name: str) -> str:
+    """The name of a section without the quotes that parts of it may be written in."""
+    *_, path = _paths(tomllib.loads(f"{name} = 0"))
+    return ".".join(map(str, path))
 
 
 def _paths(document: Mapping[str, Any]) -> Iterator[Path]:

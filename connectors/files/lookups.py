@@ -31,9 +31,15 @@ def told_of_lookup(message: str, document: Mapping[str, Any], folder: Path) -> s
         at, key = f"fields.{name}.{MAP}.", f"fields.{name}.{LOOKUP}"
         if message.startswith(at):
             path = folder / told[LOOKUP]
-            for number, (theirs, _) in _pairs(key, path):
-                if message.startswith(f"{at}{shown(theirs)} "):
-                    return f"{key}: {path}, line {number}: {message.removeprefix(at)}"
+            # The longest: a text may begin with another one.
+            meant = [
+                (len(theirs), -number)
+                for number, (theirs, _) in _pairs(key, path)
+                if message.startswith(f"{at}{shown(theirs)} ")
+            ]
+            if meant:
+                _, number = max(meant)
+                return f"{key}: {path}, line {-number}: {message.removeprefix(at)}"
     return message
 
 

@@ -40,14 +40,11 @@ def check_together(profile: Profile) -> None:
     _check_positions(profile)
     _check_carried(profile)
     _check_left_out(profile)
-    for section, names in (
-        ("columns", profile.columns.values()),
-        ("constants", profile.constants),
-        ("fields", profile.fields),
-    ):
-        for name in names:
-            at = section if section == "columns" else f"{section}.{name}"
-            choice(at, name, fields, f"a field of {profile.record or 'any record'}")
+    stated = {f"columns.{shown(theirs)}": name for theirs, name in profile.columns.items()}
+    for section, names in (("constants", profile.constants), ("fields", profile.fields)):
+        stated |= {f"{section}.{name}": name for name in names}
+    for at, name in stated.items():
+        choice(at, name, fields, f"a field of {profile.record or 'any record'}")
     for name, text in profile.constants.items():
         check_constant(profile, f"constants.{name}", name, text)
         if not text and (record := needed_by(profile, name)):

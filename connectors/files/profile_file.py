@@ -8,6 +8,7 @@ from typing import Any
 
 from connectors.errors import ExtractRefused, ProfileError
 from connectors.files.carried_columns import record_columns
+from connectors.files.content import shown
 from connectors.files.header_names import HeaderNames
 from connectors.files.lookups import told_of_lookup, with_lookups
 from connectors.files.positions import in_order
@@ -19,6 +20,9 @@ from connectors.files.rule_files import written_text
 from connectors.files.unpivot import unpivot_of
 from schemas.tables import EXTRACTS
 from schemas.toml_text import key_lines, read_toml
+
+_BEHIND_KEY = (" ", ":", ".", "")
+"""What stands behind the key that a message begins with."""
 
 
 def load_profile(path: Path) -> Profile:
@@ -38,12 +42,18 @@ def load_profile(path: Path) -> Profile:
 
 
 def _line_of(error: str, text: str) -> str:
-    """Where the key stands that an error begins with, or what it is in."""
+    """Where the key stands that an error begins with, or what it is in.
+
+    The longest that it may be: what a column is called has blanks, and may begin as another does.
+    """
     lines = {".".join(map(str, path)): line for path, line in key_lines(text).items()}
-    key = error.split(" ", 1)[0].rstrip(":")
-    while key and key not in lines:
-        key = key.rpartition(".")[0]
-    return f", line {lines[key]}" if key else ""
+    begun = [
+        (len(spelled), line)
+        for key, line in lines.items()
+        for spelled in {key, shown(key)}
+        if error.startswith(spelled) and error[len(spelled) : len(spelled) + 1] in _BEHIND_KEY
+    ]
+    return f", line {max(begun)[1]}" if begun else ""
 
 
 def read_profile(document: Mapping[str, Any]) -> Profile:

@@ -219,6 +219,7 @@ def test_a_lookup_is_a_part_of_the_profile(tmp_path: Path) -> None:
             "code,id\nUSD,1\n\nEUR,x\n",
             "lookup: .*currencies.csv, line 4: EUR = 'x' is not a whole number",
         ),
+        ("code,id\nEUR,1\nEUR new,x\n", "currencies.csv, line 3: EUR new = 'x' is not a whole"),
         ("EUR,1\nGBP,2\n", "has no header: line 1 ends with '1', a number"),
         ("code,id\n", "fields.CurrenciesId.lookup: .* says of no text what it stands for"),
         ("code,id\n" + "".join(f"{n},1\n" for n in range(10_001)), "has 10001 lines; the limit is"),
