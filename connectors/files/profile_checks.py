@@ -9,12 +9,21 @@ from connectors.files.dialect import NO_QUOTE
 from connectors.files.first_record import DELIMITERS, folded
 from connectors.files.linear_patterns import group_names
 from connectors.files.positions import overlapping
-from connectors.files.profile import DEFAULT, ROWS, Profile, key_of, number_form, written_of
+from connectors.files.profile import (
+    DEFAULT,
+    ROWS,
+    Profile,
+    date_forms,
+    key_of,
+    number_form,
+    written_of,
+)
 from connectors.files.profile_forms import check_written
 from connectors.files.profile_keys import FOUND
 from connectors.files.profile_made import check_constant, check_made, fields_of, needed_by
 from connectors.files.profile_values import choice
 from connectors.files.shadow import DELIMITER
+from schemas.cells.counted_times import INSTANTS
 from schemas.cells.numbers import AROUND
 from schemas.own_columns import OWN_COLUMNS
 from schemas.tables import EXTRACTS
@@ -52,6 +61,7 @@ def check_together(profile: Profile) -> None:
     for name, told in profile.fields.items():
         check_made(profile, name, told)
     check_tenant(profile)
+    _check_has_effect(profile)
     both = set(profile.columns.values()) & set(profile.constants)
     if both:
         raise ProfileError(
@@ -61,6 +71,26 @@ def check_together(profile: Profile) -> None:
     folded = [theirs.strip().casefold() for theirs in profile.columns]
     if len(set(folded)) != len(folded):
         raise ProfileError("columns names a column twice (case and blanks around do not count).")
+
+
+def _check_has_effect(profile: Profile) -> None:
+    """Refuse what would change nothing, whatever is delivered."""
+    if profile.push and profile.compare_only:
+        raise ProfileError(
+            "push and compare_only: what is only kept to be compared is not sent. Keep one of them."
+        )
+    for key in ("offset", "zone"):
+        read: dict[str, bool] = {}
+        for name in (None, *profile.fields):
+            written, at = written_of(profile, name), key_of(profile, name, key)
+            if written[key]:
+                texts = {*date_forms(written).texts}
+                read[at] = read.get(at, False) or not texts or not texts <= INSTANTS
+        if unread := [at for at, is_read in read.items() if not is_read]:
+            raise ProfileError(
+                f"{unread[0]} would change nothing: seconds since 1970 are those of UTC. Take it "
+                "out."
+            )
 
 
 def _check_signs(profile: Profile) -> None:

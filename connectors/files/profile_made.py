@@ -25,6 +25,15 @@ NUMBERS = {Kind.DOUBLE, Kind.INTEGER, Kind.INTEGER64}
 TIMES = {Kind.DATETIME, Kind.DATETIME_OFFSET}
 SUM = ("sum", "minus")
 AFFIXES = ("prefix", "suffix")
+_READ_BY: dict[str, set[Kind]] = {
+    **dict.fromkeys(("thousands", "groups", "negative", "positive", "currency"), NUMBERS),
+    "percent": NUMBERS,
+    "decimal": NUMBERS,
+    "implied_decimals": {Kind.DOUBLE},
+    **dict.fromkeys(("date_format", "date_zeros", "months", "offset", "zone", "zones"), TIMES),
+    **{key: {Kind.BOOLEAN} for key in ("true", "false")},
+}
+"""Kinds of values that a key of `WRITTEN` is about; one that is not here is about all of them."""
 _OF_NUMBERS = "0123456789+-eE.()%"
 
 
@@ -47,6 +56,7 @@ def check_made(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
             )
     if "join" in told and len(told.get("from", ())) < 2:
         raise ProfileError(f"fields.{name}.join is for several columns. Name them in from.")
+    _check_is_read(profile, name, told)
     _check_join(profile, name, told)
     _check_affixes(profile, name, told)
     _check_map(profile, name, told)
@@ -63,6 +73,18 @@ def check_made(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
         if not told["default"]:
             raise ProfileError(
                 f'fields.{name}.default = "" is what an empty cell is without it. Take it out.'
+            )
+
+
+def _check_is_read(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
+    """Refuse a key that says how other values are written than those of the field."""
+    kinds = _kinds(profile, name)
+    counted = bool(kinds & TIMES) and date_forms(written_of(profile, name)).counted
+    for key in (key for key in told if key in _READ_BY):
+        if _READ_BY[key].isdisjoint(kinds) and not (key == "decimal" and counted):
+            raise ProfileError(
+                f"fields.{name}.{key} would change nothing: {name} is of kind "
+                f"{' or '.join(sorted(kinds))}. Take it out."
             )
 
 

@@ -52,6 +52,8 @@ EPOCHS: Mapping[str, Count] = {
     ),
 }
 """Name of a form -> what its numbers count."""
+INSTANTS = frozenset(name for name, of in EPOCHS.items() if of.epoch.tzinfo)
+"""Those of which each number is a moment, whatever zone it was written in."""
 
 
 def counted_time(text: str, form: str) -> datetime | str:

@@ -286,6 +286,23 @@ PAYMENT = 'record = "payment"\n'
         ('[fields.ActionsId]\nmap = { a = "x" }', "map.a = 'x' is not a whole number"),
         (f'{PAYMENT}sheet = 1\n[positions]\nId = "1-3"', "positions is not for a sheet"),
         ('sheet = "May"\ndelimiter = ";"', "delimiter is not for a sheet of a workbook"),
+        # What would change nothing is meant for another field, or is forgotten.
+        *(
+            (f"[fields.{name}]\n{key}", f"line 3: fields.{name}.{key.split(' ')[0]} would change")
+            for name, key in (
+                ("PaidAmount", 'date_format = "%d.%m.%Y"'),
+                ("PaidAmount", "true = ['ja']\nfalse = ['nein']"),
+                ("PaymentDate", 'decimal = ","'),
+                ("Id", "implied_decimals = 2"),
+                ("LastName", "negative = ['1-']"),
+            )
+        ),
+        ("push = true\ncompare_only = true", "line 2: push and compare_only: what is only kept"),
+        ('date_format = "unix"\nzone = "UTC"', "line 3: zone would change nothing"),
+        (
+            "offset = 'Z'\n[fields.PaymentDate]\ndate_format = ['unix']\noffset = 'Z'",
+            "line 5: fields.PaymentDate.offset would change nothing",
+        ),
         ("feed = bank", "is not TOML"),
         ("tenant = " + "9" * 5000, "is not TOML: a number in it is too large to be read"),
         ("tenant = 0x" + "f" * 5000, "is not TOML: a number in it is too large to be read"),
@@ -304,6 +321,21 @@ def test_refusals_name_file_key_and_what_is_allowed(tmp_path: Path, text: str, s
     assert message.startswith((f"{path}: ", f"{path}, line "))
     pattern = ".*".join(map(re.escape, said.split(".*")))
     assert re.search(pattern, message), message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'date_format = "excel"\n[fields.PaymentDate]\ndecimal = ","',
+        '[fields.PaymentDate]\ndate_format = "excel"\ndecimal = ","',
+        'date_format = "unix"\nzone = "UTC"\n[fields.PaymentDate]\ndate_format = "%d.%m.%Y"',
+        'date_format = ["unix", "%d.%m.%Y"]\nzone = "UTC"',
+        'date_format = "excel"\nzone = "UTC"',
+        '[fields.Id]\nnull = ["-"]\nblanks = "dropped"\ncurrency = ["1 x"]',
+    ],
+)
+def test_what_a_field_reads_can_be_stated_of_it(text: str) -> None:
+    read_profile(tomllib.loads(f'feed = "x"\n{text}'))
 
 
 @pytest.mark.parametrize(
@@ -373,15 +405,11 @@ def test_the_page_documents_every_key_and_its_example_loads() -> None:
 
 def test_a_field_that_states_one_thing_takes_none_of_it_from_the_feed() -> None:
     feed = {"feed": "x", "decimal": ",", "thousands": ".", "offset": "Z", "negative": ["1-"]}
-    profile = read_profile(feed | {"fields": {"PaidAmount": {"decimal": ".", "zone": "UTC"}}})
-    written = written_of(profile, "PaidAmount")
-    assert [written[key] for key in ("decimal", "thousands", "offset", "zone")] == [
-        ".",
-        None,
-        None,
-        "UTC",
-    ]
-    assert written["negative"] == ("1-",)
+    fields = {"PaidAmount": {"decimal": "."}, "PaymentDate": {"zone": "UTC"}}
+    profile = read_profile(feed | {"fields": fields})
+    paid, day = (written_of(profile, name) for name in fields)
+    assert (paid["decimal"], paid["thousands"], paid["negative"]) == (".", None, ("1-",))
+    assert (day["offset"], day["zone"], day["thousands"]) == (None, "UTC", ".")
     assert written_of(profile, "DiscountAmount") == written_of(profile)
 
 
