@@ -1,9 +1,8 @@
 """Lines of a drafted profile about its columns: which fields they may be, and what is constant."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from itertools import chain
 
 from connectors.files.content import shown
 from connectors.files.first_record import folded
@@ -11,7 +10,7 @@ from connectors.files.shape import Shape
 from flows.stages.draft_cells import DraftCells, quoted
 from flows.steps.draft_numbers import NumberSigns
 from flows.steps.draft_table import TableGuess
-from flows.steps.draft_times import NOTHING, may_be_time
+from flows.steps.draft_times import NOTHING, digit_times, may_be_time
 from schemas.field import Field, Kind, Table
 from schemas.tables import EXTRACTS
 
@@ -28,18 +27,28 @@ Kinds = Mapping[int, Collection[Kind]]
 
 
 def kinds_of(
-    shape: Shape, times: Collection[int], numbers: Mapping[int, NumberSigns]
+    cells: DraftCells, times: Collection[int], numbers: Mapping[int, NumberSigns]
 ) -> dict[int, Collection[Kind]]:
     """What the cells of each column may be, in any form that a profile can state."""
     kinds: dict[int, Collection[Kind]] = {}
-    for place in range(len(shape.names)):
+    for place in range(len(cells.shape.names)):
         if place in times:
             kinds[place] = TIMES
         elif place in numbers and not numbers[place].maybe:
-            kinds[place] = NUMBERS
+            kinds[place] = (*NUMBERS, *_of_digits({*cells.told(place)}))
         else:
-            kinds[place] = _of_texts(shape.column(place))
+            kinds[place] = _of_texts(cells.shape.column(place))
     return kinds
+
+
+def _of_digits(told: Collection[str]) -> Iterator[Kind]:
+    """What digits may be beside numbers; other numbers are nothing else."""
+    if all(map(str.isdigit, told)):
+        yield Kind.STRING
+        if {*told} <= {"0", "1"}:
+            yield Kind.BOOLEAN
+        if digit_times(told):
+            yield from TIMES
 
 
 def _of_texts(cells: Sequence[str]) -> list[Kind]:
@@ -51,47 +60,65 @@ def _of_texts(cells: Sequence[str]) -> list[Kind]:
     return [kind for kind in Kind if kind not in none]
 
 
-def column_lines(
+def offers_of(
     drafted: DraftCells, table: Table | None, kinds: Kinds, guess: TableGuess | None
+) -> dict[int, list[Field]]:
+    """The fields that each column may be which has no field's own name, the likely one first."""
+    names = drafted.shape.names
+    left = _left(table, names)
+    own = {name.casefold() for name in _fields(table)}
+    places = {folded(name): place for place, name in reversed([*enumerate(names)])}
+    making = guess.places if guess else ()
+    return {
+        place: _alike(names[place], [one for one in left if one.kind in kinds[place]])
+        for name, place in sorted(places.items(), key=lambda one: one[1])
+        if name and name not in own and place not in making
+    }
+
+
+def _fields(table: Table | None) -> dict[str, Field]:
+    tables = [table] if table else EXTRACTS.values()
+    return {field.name: field for one in tables for field in one.delivered}
+
+
+def _left(table: Table | None, names: Iterable[str]) -> list[Field]:
+    """The fields that no column is called like."""
+    theirs = {*map(folded, names)}
+    return [field for name, field in _fields(table).items() if name.casefold() not in theirs]
+
+
+def column_lines(
+    drafted: DraftCells,
+    table: Table | None,
+    offers: Mapping[int, Sequence[Field]],
+    guess: TableGuess | None,
 ) -> Iterator[str]:
     """The section of columns, and that of constants where the record kind is known."""
     shape = drafted.shape
-    tables = [table] if table else EXTRACTS.values()
-    fields = {field.name: field for one in tables for field in one.delivered}
-    own = {name.casefold() for name in fields}
     theirs = {folded(name) for name in shape.names}
-    places = {folded(name): place for place, name in reversed([*enumerate(shape.names)])}
-    making = guess.places if guess else ()
-    unknown = [
-        (place, shape.names[place])
-        for name, place in sorted(places.items(), key=lambda one: one[1])
-        if name and name not in own and place not in making
-    ]
-    if not unknown and not guess and "" not in theirs:
+    if not offers and not guess and "" not in theirs:
         return
     yield 'unknown_columns = "ignore"  # ? without it every column has to be mapped'
     if guess:
         yield from _table_lines(shape, guess)
     yield ""
     yield "[columns]"
-    left = [field for name, field in fields.items() if name.casefold() not in theirs]
-    for place, name in unknown:
+    for place, fields in offers.items():
         cells = shape.column(place)
         such = f"such as {drafted.shown(cells[0], 40)}" if cells else "always empty"
-        yield _column(name, left, kinds[place], such)
+        yield _column(shape.names[place], fields, such)
     if guess:
+        left, making = _left(table, shape.names), guess.places
         such = f"by unpivot: {shown(shape.names[making[0]], 40)}"
-        yield _column(guess.name, left, [*Kind], such)
-        cell = next(chain.from_iterable(shape.column(at) for at in _numbers_first(making, kinds)))
-        yield _column(guess.value, left, NUMBERS, f"by unpivot: {drafted.shown(cell, 40)}")
+        yield _column(guess.name, _alike(guess.name, left), such)
+        first = min(making, key=lambda place: not drafted.told(place))
+        such = f"by unpivot: {drafted.shown(drafted.told(first)[0], 40)}"
+        numbers = [field for field in left if field.kind in NUMBERS]
+        yield _column(guess.value, _alike(guess.value, numbers), such)
     if table:
         yield ""
         yield "[constants]"
         yield from _constants(table, theirs)
-
-
-def _numbers_first(places: Collection[int], kinds: Kinds) -> list[int]:
-    return sorted(places, key=lambda place: kinds[place] != NUMBERS)
 
 
 def _table_lines(shape: Shape, guess: TableGuess) -> Iterator[str]:
@@ -106,9 +133,8 @@ def _table_lines(shape: Shape, guess: TableGuess) -> Iterator[str]:
     yield f"# ? value = {quoted(guess.value)}"
 
 
-def _column(name: str, fields: Sequence[Field], kinds: Collection[Kind], such: str) -> str:
-    fitting = [one.name for one in fields if one.kind in kinds]
-    first, *others = _alike(name, fitting) or [""]
+def _column(name: str, fields: Sequence[Field], such: str) -> str:
+    first, *others = [field.name for field in fields] or [""]
     more = f"; or {', '.join(others)}" if others else ""
     return f'# ? {quoted(name)} = "{first}"  # {such}{more}'
 
@@ -125,9 +151,9 @@ def _example(field: Field) -> str:
     return '"0.00"' if field.kind is Kind.DOUBLE else '""'
 
 
-def _alike(name: str, fields: Sequence[str]) -> list[str]:
+def _alike(name: str, fields: Sequence[Field]) -> list[Field]:
     """The fields whose names are like that of a column; one that is left alone is one as well."""
     bare = re.sub(r"[^a-z]", "", name.casefold())
-    names = {field.casefold(): field for field in fields}
+    names = {field.name.casefold(): field for field in fields}
     found = get_close_matches(bare, names, n=NAMED, cutoff=LIKE)
     return [names[one] for one in found] or ([*fields] if len(fields) == 1 else [])

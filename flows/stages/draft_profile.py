@@ -19,7 +19,15 @@ from connectors.files.shape import Shape, shape_of
 from connectors.files.workbook import check_workbook
 from connectors.settings import Settings
 from flows.stages.draft_cells import DraftCells, quoted
-from flows.stages.draft_columns import INTEGERS, NAMED, NUMBERS, TIMES, column_lines, kinds_of
+from flows.stages.draft_columns import (
+    INTEGERS,
+    NAMED,
+    NUMBERS,
+    TIMES,
+    column_lines,
+    kinds_of,
+    offers_of,
+)
 from flows.stages.draft_encoding import EncodingFound, encoding_of
 from flows.stages.draft_nothing import nothing_lines, nothing_sections
 from flows.stages.draft_number_lines import number_lines
@@ -124,8 +132,12 @@ class _Draft:
         joined = self._joined(times)
         yield from time_lines(times, worded, joined, self.cells)
         yield from self._unread_lines({*times, *worded}, numbers)
-        may_be = kinds_of(self.shape, {*times, *worded}, numbers)
-        yield from column_lines(self.cells, self.table, may_be, table)
+        may_be = kinds_of(self.cells, {*times, *worded}, numbers)
+        offers = offers_of(self.cells, self.table, may_be, table)
+        for place, fields in offers.items():
+            if place in numbers and any(of.kind in TIMES for of in fields):
+                yield from self._digit_lines(place)
+        yield from column_lines(self.cells, self.table, offers, table)
         yield from self._joined_section(joined)
         yield from nothing_sections(values, typed, self.cells)
 
@@ -194,11 +206,8 @@ class _Draft:
             if not cells or (place in times and of.kind in TIMES):
                 continue
             such = f"such as {self.cells.shown(cells[0], 40)}"
-            digits = of.kind in TIMES and all(map(str.isdigit, cells))
-            if digits and (forms := digit_times({*cells})):
-                either = " or ".join(map(quoted, forms))
-                yield f"# ? date_format = {either}  # of {self.cells.name(place)}, {such}"
-                yield from future_lines(place, forms, self.cells)
+            if of.kind in TIMES and (lines := [*self._digit_lines(place)]):
+                yield from lines
             elif of.kind in TIMES:
                 yield f"# ? date_format: no form was found for {self.cells.name(place)}, {such}"
             elif of.kind in NUMBERS and place not in numbers:
@@ -209,6 +218,14 @@ class _Draft:
                 name, listed = self.cells.name(place), sorted(words)[:NAMED]
                 mean = NOT_SHOWN if self.cells.hidden else ", ".join(map(quoted, listed))
                 yield f"# ? true and false: what the words of {name} mean: {mean}"
+
+    def _digit_lines(self, place: int) -> Iterator[str]:
+        """How the digits of a column may be times; none: they are none, or no digits."""
+        cells = self.cells.told(place)
+        if all(map(str.isdigit, cells)) and (forms := digit_times({*cells})):
+            either, such = " or ".join(map(quoted, forms)), self.cells.shown(cells[0], 40)
+            yield f"# ? date_format = {either}  # of {self.cells.name(place)}, such as {such}"
+            yield from future_lines(place, forms, self.cells)
 
     def _fields(self) -> Iterator[Field]:
         for table in [self.table] if self.table else EXTRACTS.values():

@@ -817,6 +817,31 @@ def test_lines_in_two_encodings_are_told_and_one_of_each_is_shown(
     assert told == said
 
 
+DIGITS = [
+    # a record kind, what a column is called, its cells, a field, and whether it is offered for it
+    ("user_account", "Postal code", ("10115", "20095"), "PostalCode", True),
+    ("user_account", "Postal code", ("101.15",), "PostalCode", False),
+    ("user_account", "Date of birth", ("19850403",), "BirthDate", True),
+    ("user_account", "Birth date", ("850403", "1"), "BirthDate", False),
+    ("insert_batch_data", "Is merged", ("1", "0"), "Merged", True),
+    ("insert_batch_data", "Is merged", ("1", "2"), "Merged", False),
+]
+
+
+@pytest.mark.parametrize(("record", "column", "cells", "field", "is_offered"), DIGITS)
+def test_digits_are_offered_for_texts_flags_and_times(
+    tmp_path: Path, record: str, column: str, cells: Sequence[str], field: str, is_offered: bool
+) -> None:
+    path = tmp_path / "a.csv"
+    rows = (f"Id;BatchId;{column}", *(f"1;2;{cell}" for cell in cells))
+    path.write_text("".join(f"{row}\n" for row in rows))
+    text, _ = drafted(str(path), record)
+    (line,) = (one for one in text.splitlines() if one.startswith(f'# ? "{column}"'))
+    assert (f'= "{field}"' in line) == is_offered
+    asked = f'# ? date_format = "%Y%m%d"  # of "{column}", such as (not shown)'
+    assert (asked in text) == (is_offered and field == "BirthDate")
+
+
 HEADING = "Konto;DE02;Währung;EUR\n"
 HEADERS = [
     # a text whose heading may be a header too, and what is said of its header
@@ -1009,6 +1034,10 @@ def test_every_order_of_a_date_is_tried(cells: list[str], forms: set[str]) -> No
         ("Paid", ("-", "n/a"), PAID, True),
         ("Paid", ("Rent 2 of 3",), PAID, True),
         ("Paid", ("\u0664\u0665",), PAID, True),
+        # Digits may be a name of something, a flag, or a time, and decimals are none of these.
+        ("Payment date", ("20261101", "20261130"), DAY, True),
+        ("Payment day", ("99", "4711"), DAY, False),
+        ("Payment", ("4711.5", "4712"), DAY, False),
         # A map makes a number of any text.
         ("Currency", ("EUR", "USD"), "CurrenciesId", True),
     ],
