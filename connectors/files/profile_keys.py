@@ -142,6 +142,8 @@ def _header_line(key: str, value: object) -> int | str:
 def _sheet(key: str, value: object) -> str | int:
     if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
         return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        raise ProfileError(f"{key} = {value} is no sheet: they are counted from 1 on.")
     text = text_of(key, value).strip()
     if not text:
         raise ProfileError(f"{key} is empty. Write the name of the sheet, or its number.")

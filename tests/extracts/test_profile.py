@@ -285,6 +285,7 @@ PAYMENT = 'record = "payment"\n'
         ('[fields.ActionsId]\nmap = { a = "" }', "map.a stands for nothing"),
         ('[fields.ActionsId]\nmap = { a = "x" }', "map.a = 'x' is not a whole number"),
         (f'{PAYMENT}sheet = 1\n[positions]\nId = "1-3"', "positions is not for a sheet"),
+        ("sheet = 0", "sheet = 0 is no sheet: they are counted from 1 on"),
         ('sheet = "May"\ndelimiter = ";"', "delimiter is not for a sheet of a workbook"),
         # What would change nothing is meant for another field, or is forgotten.
         *(
