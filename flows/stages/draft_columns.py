@@ -106,6 +106,9 @@ def column_lines(
     for place, fields in offers.items():
         cells = shape.column(place)
         such = f"such as {drafted.shown(cells[0], 40)}" if cells else "always empty"
+        digits = cells and all(map(str.isdigit, drafted.told(place)))
+        if digits and any(field.amount for field in fields):
+            such += ", with implied_decimals = 2 of the field if that counts cents"
         yield _column(shape.names[place], fields, such)
     if guess:
         left, making = _left(table, shape.names), guess.places

@@ -22,6 +22,8 @@ _CORE = re.compile(rf"[0-9](?:[0-9.,'{BLANKS}]*[0-9])?")
 _NO_SIGN, _SIGN = r"[^-+()\N{MINUS SIGN}]*", r"[-+\N{MINUS SIGN}]?"
 _SIGNED = re.compile(rf"{_NO_SIGN}(?:{_SIGN}|\({_NO_SIGN}\)){_NO_SIGN}")
 """One sign, or brackets: of two signs nobody knows what they say together."""
+_EXPONENT = re.compile(r"(?<![0-9.,])([0-9](?:[.,][0-9]+)?)[eE][-+][0-9]{1,2}(?![0-9])")
+"""A number with its power of ten, as spreadsheets write it: without a sign it may be an article."""
 _NUMBERS = 2 / 3
 """The share of cells that are numbers, which tells what the others are meant to be."""
 
@@ -191,6 +193,8 @@ def _add(found: dict[_Sort, Found], sort: _Sort, count: int, example: str) -> No
 
 
 def _between(core: str) -> Between:
+    if power := _EXPONENT.fullmatch(core):
+        return Between("".join(sign for sign in power[1] if not sign.isdigit()))
     signs = [sign for sign in core if not sign.isdigit()]
     if not signs:
         return Between()
@@ -208,6 +212,10 @@ def _between(core: str) -> Between:
 
 def _written(cell: str) -> NumberCell | None:
     """A cell that is a number if what is around its digits belongs to one; None: it is not."""
+    if power := _EXPONENT.search(cell):
+        before, behind = cell[: power.start()], cell[power.end() :]
+        bare = _written(f"{before}1{behind}")
+        return bare and NumberCell(bare.around, power[0])
     core = _CORE.search(cell)
     if not core or not _groups(core[0]) or not _SIGNED.fullmatch(cell):
         return None

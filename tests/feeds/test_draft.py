@@ -217,6 +217,11 @@ PERCENT = '# ? percent = "share" or "points"  # '
             '# ? negative: "1-" too?  # 1 of 20 cells with any, such as 2.00-\n',
             "\nnegative",
         ),
+        # A power of ten, as spreadsheets write it; without its sign it may be an article.
+        (("1.50", "1.5E-05", "-2.234E+03"), 'unknown_columns = "ignore"', "? decimal"),
+        (("1,5E-05", "2,234E+03"), 'decimal = ","\nunknown_columns', "thousands"),
+        (("12E-05", "1.5E5"), 'unknown_columns = "ignore"', "\ndecimal"),
+        (("150", "99"), '# ? "Value" = ""  # such as 150\n', "implied"),
         (("(1.50", "2"), 'unknown_columns = "ignore"', "negative"),
         (("5 %", "-7 %"), PERCENT + '"Value", such as 5 %: 5 % is 0.05, or it is 5\n', "negative"),
         (("5%", "12"), '# ? "Value": 1 of 2 cells is without a percent sign, such as 12\n', "1%"),
@@ -1038,6 +1043,8 @@ def test_every_order_of_a_date_is_tried(cells: list[str], forms: set[str]) -> No
         ("Payment date", ("20261101", "20261130"), DAY, True),
         ("Payment day", ("99", "4711"), DAY, False),
         ("Payment", ("4711.5", "4712"), DAY, False),
+        ("Amount in cents", ("150", "99"), f'"{PAID}"  # such as 150, with implied_decimals', True),
+        ("Amount in cents", ("1.50", "99"), "implied_decimals", False),
         # A map makes a number of any text.
         ("Currency", ("EUR", "USD"), "CurrenciesId", True),
     ],
