@@ -35,20 +35,20 @@ def kinds_of(
         if place in times:
             kinds[place] = TIMES
         elif place in numbers and not numbers[place].maybe:
-            kinds[place] = (*NUMBERS, *_of_digits({*cells.told(place)}))
+            kinds[place] = (*NUMBERS, *_beside_number({*cells.told(place)}))
         else:
             kinds[place] = _of_texts(cells.shape.column(place))
     return kinds
 
 
-def _of_digits(told: Collection[str]) -> Iterator[Kind]:
-    """What digits may be beside numbers; other numbers are nothing else."""
+def _beside_number(told: Collection[str]) -> Iterator[Kind]:
+    """What numbers may be as well: digits a text or a flag, and some of all numbers times."""
     if all(map(str.isdigit, told)):
         yield Kind.STRING
-        if {*told} <= {"0", "1"}:
-            yield Kind.BOOLEAN
-        if digit_times(told):
-            yield from TIMES
+    if {*told} <= {"0", "1"}:
+        yield Kind.BOOLEAN
+    if digit_times(told):
+        yield from TIMES
 
 
 def _of_texts(cells: Sequence[str]) -> list[Kind]:

@@ -47,6 +47,7 @@ LOOKED_AT = 1 << 20
 """Bytes at the beginning of a file that a draft is made from, and as many at its end."""
 WORDS = (Kind.BOOLEAN,)
 BOOLEANS = {"true", "false", "1", "0"}
+_PADDED = re.compile(r"0[0-9]").match
 _ISO_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}").fullmatch
 
 
@@ -214,15 +215,18 @@ class _Draft:
                 yield f"# ? {self.cells.name(place)}: most of its cells are no numbers, {such}"
             elif of.kind in INTEGERS and numbers[place].decimal:
                 yield f"# ? {self.cells.name(place)}: some of its cells are no whole numbers"
+            elif of.amount and any(map(_PADDED, cells)) and all(map(str.isdigit, cells)):
+                name = self.cells.name(place)
+                yield f"# ? {name}: implied_decimals, if the last digits are decimals, {such}"
             elif of.kind in WORDS and (words := {*map(str.casefold, cells)} - BOOLEANS):
                 name, listed = self.cells.name(place), sorted(words)[:NAMED]
                 mean = NOT_SHOWN if self.cells.hidden else ", ".join(map(quoted, listed))
                 yield f"# ? true and false: what the words of {name} mean: {mean}"
 
     def _digit_lines(self, place: int) -> Iterator[str]:
-        """How the digits of a column may be times; none: they are none, or no digits."""
+        """How the numbers of a column may be times; none: they are none."""
         cells = self.cells.told(place)
-        if all(map(str.isdigit, cells)) and (forms := digit_times({*cells})):
+        if forms := digit_times({*cells}):
             either, such = " or ".join(map(quoted, forms)), self.cells.shown(cells[0], 40)
             yield f"# ? date_format = {either}  # of {self.cells.name(place)}, such as {such}"
             yield from future_lines(place, forms, self.cells)

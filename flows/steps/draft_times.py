@@ -162,7 +162,7 @@ def _zoned_times(counts: Mapping[str, int]) -> TimesFound | None:
 
 
 def digit_times(cells: Collection[str]) -> list[str]:
-    """The forms by which all cells, which are digits, are times."""
+    """The forms of digits or of a count by which all cells are times."""
     forms = [form for form in DIGITS if _all_read(cells, date_form(form).wall)]
     return forms + [name for name in EPOCHS if _all_read(cells, partial(counted_time, form=name))]
 

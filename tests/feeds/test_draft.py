@@ -267,6 +267,11 @@ def test_what_fits_two_readings_is_marked_and_not_stated(
             ("46327", "46328"),
             '# ? date_format = "excel" or "excel-1904"  # of NAME, such as 46327',
         ),
+        (
+            "PaymentDate",
+            ("46327.5", "46328"),
+            '# ? date_format = "excel" or "excel-1904"  # of NAME, such as 46327.5',
+        ),
         ("PaymentDate", ("1767225600",), '# ? date_format = "unix"  # of NAME, such as 1767225600'),
         (
             "PaymentDate",
@@ -279,6 +284,12 @@ def test_what_fits_two_readings_is_marked_and_not_stated(
             "# ? NAME: most of its cells are no numbers, such as ab",
         ),
         ("PaidAmount", ("1.5", "2.5", "x"), "# ? NAME: 1 of 3 cells is no number, such as x"),
+        (
+            "PaidAmount",
+            ("00000150", "00012345"),
+            "# ? NAME: implied_decimals, if the last digits are decimals, such as 00000150",
+        ),
+        ("PaidAmount", ("0", "15"), None),
         ("Id", ("4711", "4712.5"), "# ? NAME: some of its cells are no whole numbers"),
         ("PaymentDate", ("2026-11-01T10:00:00Z",), None),
         ("Id", ("4711", "4712"), None),
@@ -1046,6 +1057,7 @@ def test_every_order_of_a_date_is_tried(cells: list[str], forms: set[str]) -> No
         ("Payment date", ("20261101", "20261130"), DAY, True),
         ("Payment day", ("99", "4711"), DAY, False),
         ("Payment", ("4711.5", "4712"), DAY, False),
+        ("Payment date", ("46327.5", "46328"), DAY, True),
         ("Amount in cents", ("150", "99"), f'"{PAID}"  # such as 150, with implied_decimals', True),
         ("Amount in cents", ("1.50", "99"), "implied_decimals", False),
         # A map makes a number of any text.
