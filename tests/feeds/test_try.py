@@ -82,7 +82,7 @@ def test_values_are_those_that_a_row_has_once_it_is_imported(recon: Any, tmp_pat
     _, out, err = recon("profile", "try", *asked, "--json")
     tried = json.loads(out)["rows"][0]["values"]
     recon("import", *asked)
-    row = json.loads(recon("row", "1", "a.csv", "--line", "2", "--json")[1])
+    [row] = json.loads(recon("row", "1", "a.csv", "--line", "2", "--json")[1])["rows"]
     assert tried == {one["field"]: [one["delivered"], one["becomes"]] for one in row["fields"]}
     assert tried["PaymentDate"] == ["01.10.2026", "2026-10-01T00:00:00+02:00"], err
 
