@@ -1,7 +1,7 @@
 """What an exclusion of the rules leaves out is known, and nothing is said of it."""
 
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -10,11 +10,18 @@ import pytest
 
 from flows.steps.frames.parts import PartedSide, held
 from flows.steps.frames.sources import Sources
+from flows.steps.reconcile.cut_off import cut_off
 from flows.steps.reconcile.joins import JoinResult, reconcile_sources
 from flows.steps.rules.rules import Exclusion, Rules
 from schemas.field import Table
-from schemas.tables import CURRENCY_RATE, INVOICE_FILE, PAYMENT, PAYMENT_PLAN_DETAIL
-from tests.reconcile.records import AS_OF, database, extract
+from schemas.tables import (
+    CURRENCY_RATE,
+    INSERT_BATCH_DATA,
+    INVOICE_FILE,
+    PAYMENT,
+    PAYMENT_PLAN_DETAIL,
+)
+from tests.reconcile.records import AS_OF, database, extract, matched, statuses
 
 TRAINING = {"TenantsId": 999, "Id": 9, "DebtsId": 79, "PaidAmount": Decimal(50_000)}
 
@@ -82,6 +89,97 @@ def test_a_rate_that_is_left_out_is_known(
     kinds = ((PAYMENT, [{"CurrencyRatesId": 5}]), (CURRENCY_RATE, rates))
     found = told(judged(without(CURRENCY_RATE, "Id", out), *kinds))
     assert [code for code, _ in found if code.startswith("RATE")] == codes
+
+
+EARLY, AFTER = datetime(2025, 12, 1), datetime(2026, 2, 1)  # noqa: DTZ001
+RATE, FILE, DETAIL = [{"Id": 5}], [{}], [{}]
+
+
+@pytest.mark.parametrize(
+    ("table", "field", "value", "kinds", "codes"),
+    [
+        # Money of a plan, with a detail that was cancelled.
+        (PAYMENT_PLAN_DETAIL, "StatusCodesId", "9",
+         {PAYMENT_PLAN_DETAIL: [{}, {"StatusCodesId": 9, "PlannedDate": EARLY}]},
+         ["DEBT_UNDER", "PLAN_UNDER"]),
+        (PAYMENT_PLAN_DETAIL, "StatusCodesId", "9",
+         {PAYMENT_PLAN_DETAIL: [{}, {"StatusCodesId": 9, "PlannedDate": AFTER}]},
+         ["DEBT_UNDER", "PLAN_UNDER"]),
+        (PAYMENT, "Id", "2",
+         {PAYMENT: [{}, {"Id": 2, "DebtsId": 71, "PaymentDate": AFTER.replace(tzinfo=UTC)}],
+          PAYMENT_PLAN_DETAIL: [{}, {"PaymentsId": 2}]}, ["PLAN_UNPAID"]),
+        # A file counts as none of a debt's; and where it is the only one, it is there.
+        (INVOICE_FILE, "Id", "2",
+         {INVOICE_FILE: [{}, {"Id": 2, "InvoiceUrl": "https://i/2.pdf"}]}, ["INV_MULTI"]),
+        (INVOICE_FILE, "Id", "1", {}, []),
+        (INVOICE_FILE, "Id", "1", {INVOICE_FILE: [{"TenantsId": 2}]},
+         ["INV_TENANT", "TENANT_CROSS"]),
+        # Second keys, whichever of the two is left out.
+        (CURRENCY_RATE, "Id", "6", {CURRENCY_RATE: [*RATE, {"Id": 6}]}, ["RATE_DUPLICATE"]),
+        (CURRENCY_RATE, "Id", "5", {CURRENCY_RATE: [*RATE, {"Id": 6}]}, ["RATE_DUPLICATE"]),
+        (INVOICE_FILE, "Id", "2", {INVOICE_FILE: [{}, {"Id": 2}]}, ["INV_DUPLICATE"]),
+        # A rate that a payment names is there, and no more.
+        (CURRENCY_RATE, "Id", "5", {CURRENCY_RATE: [{"Id": 5, "EffectiveDate": EARLY}]},
+         ["RATE_STALE"]),
+        (CURRENCY_RATE, "Id", "5", {CURRENCY_RATE: [{"Id": 5, "EffectiveDate": AFTER}]},
+         ["RATE_FUTURE"]),
+        (CURRENCY_RATE, "Id", "5", {CURRENCY_RATE: [{"Id": 5, "TenantsId": 2}]},
+         ["RATE_TENANT", "TENANT_CROSS"]),
+        (CURRENCY_RATE, "Id", "5",
+         {CURRENCY_RATE: [{"Id": 5, "FromCurrenciesId": 1, "ToCurrenciesId": 2}]}, ["RATE_PAIR"]),
+    ],
+)  # fmt: skip
+def test_nothing_is_said_of_what_is_held_against_what_is_left_out(
+    table: Table, field: str, value: str, kinds: dict[Table, list[dict[str, Any]]], codes: list[str]
+) -> None:
+    rows = {PAYMENT: [{}], CURRENCY_RATE: RATE, INVOICE_FILE: FILE, **kinds}
+    delivered = {of.name: extract(of, *some) for of, some in rows.items()}
+    target = {of.name: database(of, *some) for of, some in rows.items()}
+    cut = cut_off(Sources(delivered, target), AS_OF)
+
+    def found(rules: Rules) -> set[str]:
+        result = reconcile_sources(cut.kept, rules, AS_OF, service=False, cut=cut)
+        return {code for code, _ in told(result)}
+
+    assert set(codes) <= found(Rules())
+    assert not found(without(table, field, value))
+
+
+def test_batches_leave_out_what_is_left_out() -> None:
+    def row(number: int, text: str) -> dict[str, Any]:
+        return {"BatchId": number, "Data": text, "Jsondata": text, "Merged": True}
+
+    sent = extract(INSERT_BATCH_DATA, row(1, "a"), row(2, "b"), row(2, "c"))
+    listed = extract(INSERT_BATCH_DATA, row(2, "b"), row(1, "d"), row(3, "e"))
+    name = INSERT_BATCH_DATA.name
+    sources = Sources({name: sent}, {}, listings={name: listed})
+
+    def found(*values: str) -> set[tuple[str, str]]:
+        rules = without(INSERT_BATCH_DATA, "BatchId", *values) if values else Rules()
+        result = reconcile_sources(sources, rules, AS_OF, service=False)
+        return {(code, key[0]) for code, key in told(result) if code != "BATCH_JSON_UNREADABLE"}
+
+    missing, extra = "BATCH_MISSING", "BATCH_EXTRA"
+    assert found() == {(missing, "1"), (missing, "2"), (extra, "1"), (extra, "3")}
+    assert found("1") == {(missing, "2"), (extra, "3")}
+    assert found("2", "3") == {(missing, "1"), (extra, "1")}
+
+
+def test_a_row_that_is_left_out_takes_along_what_the_service_lists_of_it() -> None:
+    """A server shows a time by its own clock: under it the rule would not know the record."""
+    table, moment = PAYMENT_PLAN_DETAIL, datetime(2026, 1, 2)  # noqa: DTZ001
+    rows = {"PlannedDate": moment, "PlannedDate_offset": 60}
+    shown = {"PlannedDate": moment - timedelta(hours=1), "PlannedDate_offset": None}
+    rules = without(table, "PlannedDate", "2026-01-02 00:00:00.000000")
+    result = matched(
+        table,
+        extract(table, rows),
+        database(table, rows),
+        listed=extract(table, shown),
+        rules=rules,
+    )
+    assert statuses(result) == ["EXCLUDED training"]
+    assert result.breaks.is_empty()
 
 
 def test_a_delivered_row_decides_about_its_partner() -> None:

@@ -108,6 +108,7 @@ def cut_off(sources: Sources, as_of: date) -> Cut:
             PartedSide(after["extract"]),
             PartedSide(after["database"]),
             listings=PartedSide(after["listings"]),
+            zones=sources.zones,
         ),
     )
 

@@ -20,6 +20,7 @@ from flows.steps.frames.beyond import beyond_of
 from flows.steps.match.packing import grouped
 from flows.steps.match.pairing import pair
 from flows.steps.reconcile.debts import DEBT
+from flows.steps.reconcile.left_out import LEFT_OUT
 from flows.steps.reconcile.order import in_order
 from flows.steps.reconcile.tenants import crossings
 from schemas.amounts import BEYOND
@@ -44,17 +45,21 @@ def cover(rolled: pl.DataFrame, invoices: pl.DataFrame) -> Coverage:
     """Hold debts, as `debts.roll_up` gives them, against all of their invoice files.
 
     A file whose debt was paid under other tenants only is INV_TENANT, and that debt then has its
-    file: it is not INV_NONE too.
+    file: it is not INV_NONE too. Of files that are `LEFT_OUT` it is known that they are there.
     """
+    unjudged = pl.col(LEFT_OUT) if LEFT_OUT in invoices.columns else pl.lit(value=False)
     files = invoices.with_columns(
         pl.col("TenantsId").alias("tenant"), pl.col("DebtsId").alias("debt")
     )
     whose = {"TenantsId": "tenant", "DebtsId": "debt"}
     # A file that names no debt is that of none.
-    counts = grouped(invoices.drop_nulls("DebtsId"), whose, [pl.len().alias("invoices")])
+    every, counts = (
+        grouped(some.drop_nulls("DebtsId"), whose, [pl.len().alias("invoices")])
+        for some in (invoices, invoices.filter(~unjudged))
+    )
     whole = ["debt", "tenant"]
-    both = pair(rolled.select(whole), counts.select(whole), nulls_equal=False)
-    loose = counts[both.lone].select(DEBT)
+    both = pair(rolled.select(whole), every.select(whole), nulls_equal=False)
+    loose = every[both.lone].select(DEBT)
     strays = in_order(INVOICE_FILE, files.join(loose, on=DEBT, how="semi", maintain_order="left"))
     # As ranges of debts follow each other: of two files with one key the second is numbered.
     strays = strays.sort("debt", maintain_order=True)
@@ -65,7 +70,9 @@ def cover(rolled: pl.DataFrame, invoices: pl.DataFrame) -> Coverage:
     )
     strange = strays.join(abroad, on="debt", how="inner", maintain_order="left")
     unpaid = strays.join(abroad, on="debt", how="anti", maintain_order="left")
+    unpaid = unpaid.filter(~unjudged)
     without = rolled.filter(both.partner.is_null()).join(strange, on="debt", how="anti")
+    strange = strange.filter(~unjudged)
     breaks = [
         _file_break("INV_UNPAID", unpaid),
         _file_break(
@@ -74,7 +81,7 @@ def cover(rolled: pl.DataFrame, invoices: pl.DataFrame) -> Coverage:
             expected=text(pl.col("other")),
             found=text(pl.col("tenant")),
         ),
-        _several(files, counts),
+        _several(files.filter(~unjudged), counts),
     ]
     return Coverage(_none(without), breaks, strange, counts)
 

@@ -18,7 +18,7 @@ from flows.steps.reconcile.batches import BatchLine, reconcile_batches, told_apa
 from flows.steps.reconcile.cut_off import Cut
 from flows.steps.reconcile.debt_ranges import reconcile_all_debts
 from flows.steps.reconcile.debts import DebtLine
-from flows.steps.reconcile.left_out import LeftOut, left_out
+from flows.steps.reconcile.left_out import LeftOut, judged_batches, left_out
 from flows.steps.reconcile.order import in_order
 from flows.steps.reconcile.plans import of_plans, reconcile_plans
 from flows.steps.reconcile.rates import reconcile_rates
@@ -92,7 +92,8 @@ def reconcile_sources(
     batches: Annex[BatchLine] = Annex()
     sent = sources.extract.get(INSERT_BATCH_DATA.name)
     if "batches" in asked and sent is not None:
-        batches = reconcile_batches(sent, sources.listings.get(INSERT_BATCH_DATA.name))
+        listed = sources.listings.get(INSERT_BATCH_DATA.name)
+        batches = reconcile_batches(*judged_batches(sent, listed, rules))
     tolerances = reconcile_tolerated(
         pl.concat(
             [
@@ -195,16 +196,20 @@ def _between(
     out: LeftOut,
     keep: Keep | None = None,
 ) -> tuple[Annex[RateLine], PlanAnnex, Annex[DebtLine]]:
-    every = _target_parts(PAYMENT, sources)
-    payments = out.without(PAYMENT.name, every)
+    late = left_out(cut.after, rules)
+    every, every_later = (_target_parts(PAYMENT, of) for of in (sources, cut.after))
+    payments, paid_later = (
+        out.without(PAYMENT.name, every),
+        late.without(PAYMENT.name, every_later),
+    )
     places = sources.extract
     asked = rules.references
     rated: Annex[RateLine] = Annex()
     if "rates" in asked:
-        rated_by = _target_parts(CURRENCY_RATE, sources)
-        rates = whole(out.without(CURRENCY_RATE.name, rated_by))
-        unjudged = [load() for load in out.only(CURRENCY_RATE.name, rated_by)]
-        later = pl.concat([_target(CURRENCY_RATE, cut.after), *unjudged], how="diagonal")
+        sides = [(out, _target_parts(CURRENCY_RATE, sources)),
+                 (late, _target_parts(CURRENCY_RATE, cut.after))]  # fmt: skip
+        rates, later = (whole(of.without(CURRENCY_RATE.name, loads)) for of, loads in sides)
+        unjudged = [load() for of, loads in sides for load in of.only(CURRENCY_RATE.name, loads)]
         rated = reconcile_rates(
             payments,
             in_order(CURRENCY_RATE, rates),
@@ -212,13 +217,18 @@ def _between(
             as_of,
             places,
             in_order(CURRENCY_RATE, later) if later.height else None,
+            in_order(CURRENCY_RATE, pl.concat(unjudged, how="diagonal")) if unjudged else None,
         )
     planned = PlanAnnex()
     details, later_ones = (
-        out.details(_target(PAYMENT_PLAN_DETAIL, of), every) for of in (sources, cut.after)
+        late.details(out.details(rows, every, paid_later), every_later, payments)
+        for rows in (
+            whole(of.without(PAYMENT_PLAN_DETAIL.name, _target_parts(PAYMENT_PLAN_DETAIL, side)))
+            for of, side in ((out, sources), (late, cut.after))
+        )
     )
     if "plans" in asked and details.height + later_ones.height:
-        paid_later = _target(PAYMENT, cut.after)
+        to_come = whole(paid_later)
         named = pl.concat([details["PaymentsId"], later_ones["PaymentsId"]])
         planned = reconcile_plans(
             in_order(PAYMENT_PLAN_DETAIL, details),
@@ -227,9 +237,10 @@ def _between(
             as_of,
             places,
             later_details=in_order(PAYMENT_PLAN_DETAIL, later_ones) if later_ones.height else None,
-            later_payments=paid_later if paid_later.height else None,
+            later_payments=to_come if to_come.height else None,
         )
-    invoices = out.files(_target_parts(INVOICE_FILE, sources), every)
+    invoices = out.marked(INVOICE_FILE.name, _target_parts(INVOICE_FILE, sources))
+    invoices = late.files(out.files(invoices, every, paid_later), every_later, payments)
     debts = reconcile_all_debts(payments, planned, invoices, rules, places, keep or held)
     return rated, planned, debts
 
@@ -260,11 +271,6 @@ def _not_listed(matched: Matched) -> Matched:
     rule = pl.lit(NO_LISTING, WORD).alias("rule")
     lines = replace(matched.lines, frame=matched.lines.frame.with_columns(status, rule))
     return replace(matched, lines=lines)
-
-
-def _target(table: Table, sources: Sources) -> pl.DataFrame:
-    """The records as they stand in the target, each with the number of the row that wrote it."""
-    return whole(_target_parts(table, sources))
 
 
 def _target_parts(table: Table, sources: Sources) -> Sequence[Load]:

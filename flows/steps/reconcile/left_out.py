@@ -17,12 +17,15 @@ from flows.steps.frames.parts import Load, columns_of, filtered, parts_of
 from flows.steps.frames.sources import LINEAGE, PLACE, Sources, complete, record_schema
 from flows.steps.frames.statuses import STATUS
 from flows.steps.match.pairing import key_frame, keyless, pair
+from flows.steps.reconcile.batches import told_apart
 from flows.steps.reconcile.eligibility import excluded, standing
 from flows.steps.rules.rules import Rules
 from schemas.field import Table
 from schemas.frame_types import WORD
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA, PAYMENT
 
+LEFT_OUT = "left_out"
+"""A column that says which records are left out: they are there, and nothing is said of them."""
 _DEBT = ["TenantsId", "DebtsId"]
 
 
@@ -51,6 +54,13 @@ class LeftOut:
         pairs = zip(loads, self.rows[record], strict=True)
         return [filtered(load, rows if inside else ~rows) for load, rows in pairs]
 
+    def marked(self, record: str, loads: Sequence[Load]) -> Sequence[Load]:
+        """The parts of a kind with `LEFT_OUT`, where it has some of them."""
+        if record not in self.rows:
+            return loads
+        pairs = zip(loads, self.rows[record], strict=True)
+        return [partial(_marked, load, rows) for load, rows in pairs]
+
     def unjudged(self, breaks: pl.DataFrame) -> pl.DataFrame:
         """Breaks without those that are about them."""
         if not self.rows or breaks.is_empty():
@@ -59,26 +69,32 @@ class LeftOut:
         told = with_own(breaks, self.keys)
         return told.join(own, on=["record", "own"], how="anti", maintain_order="left").drop("own")
 
-    def payments(self, loads: Sequence[Load], names: Sequence[str]) -> pl.DataFrame | None:
-        """What payments that are left out name, and no other one; `loads` are all of them."""
+    def payments(
+        self, loads: Sequence[Load], names: Sequence[str], others: Sequence[Load] = ()
+    ) -> pl.DataFrame | None:
+        """What payments that are left out name, and no other one: of `loads`, nor of `others`."""
         out = self.only(PAYMENT.name, loads)
         if not out:
             return None
         named = pl.concat(columns_of(load, names).select(names) for load in out).unique()
-        for load in self.without(PAYMENT.name, loads):
+        for load in (*self.without(PAYMENT.name, loads), *others):
             named = named.join(columns_of(load, names), on=names, how="anti", nulls_equal=True)
         return named.drop_nulls()
 
-    def files(self, invoices: Sequence[Load], payments: Sequence[Load]) -> Sequence[Load]:
+    def files(
+        self, invoices: Sequence[Load], payments: Sequence[Load], others: Sequence[Load] = ()
+    ) -> Sequence[Load]:
         """Invoice files but those of debts that nothing else was paid for."""
-        debts = self.payments(payments, _DEBT)
+        debts = self.payments(payments, _DEBT, others)
         if debts is None or debts.is_empty():
             return invoices
         return [partial(_but, load, debts) for load in invoices]
 
-    def details(self, details: pl.DataFrame, payments: Sequence[Load]) -> pl.DataFrame:
+    def details(
+        self, details: pl.DataFrame, payments: Sequence[Load], others: Sequence[Load] = ()
+    ) -> pl.DataFrame:
         """Plan details but those that name a payment that is left out."""
-        numbers = self.payments(payments, ["Id"])
+        numbers = self.payments(payments, ["Id"], others)
         if numbers is None:
             return details
         out = pl.col("PaymentsId").cast(pl.Int64).is_in(numbers["Id"].implode())
@@ -103,6 +119,27 @@ def left_out(sources: Sources, rules: Rules) -> LeftOut:
     return LeftOut(rows, pl.concat(keys).unique())
 
 
+def judged_batches(
+    sent: pl.DataFrame, listed: pl.DataFrame | None, rules: Rules
+) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+    """Insert-batch data without what is left out; what was sent takes what is listed along."""
+    if not any(exclusion.record == INSERT_BATCH_DATA.name for exclusion in rules.exclusions):
+        return sent, listed
+    out = _by_values(INSERT_BATCH_DATA, sent, rules)
+    if listed is None:
+        return sent.filter(~out), None
+    mine, theirs = (side["Jsondata"] for side in told_apart(sent, listed))
+    apart = _by_values(INSERT_BATCH_DATA, listed, rules) & ~theirs.is_in(mine.implode())
+    return sent.filter(~out), listed.filter(~(apart | theirs.is_in(mine.filter(out).implode())))
+
+
+def _by_values(table: Table, records: pl.DataFrame, rules: Rules) -> pl.Series:
+    """Which records an exclusion names, whatever else is known of them."""
+    nothing = pl.DataFrame(schema={"status": STATUS, "rule": WORD}).clear(records.height)
+    lines = nothing.with_columns(pl.lit("", WORD).alias("rule"))
+    return excluded(table, records, lines, rules)["status"].is_not_null()
+
+
 def _found(table: Table, part: Sources) -> tuple[pl.DataFrame, str | None]:
     """The target as matching has it: the database, or else a listing by its server's clock."""
     listing = table.name not in part.database
@@ -115,9 +152,7 @@ def _rows(
     table: Table, part: Sources, found: pl.DataFrame, wire: str | None, rules: Rules
 ) -> pl.Series:
     """Which records are left out, as matching has it: a delivered row decides about its partner."""
-    nothing = pl.DataFrame(schema={"status": STATUS, "rule": WORD}).clear(found.height)
-    lines = nothing.with_columns(pl.lit("", WORD).alias("rule"))
-    out = excluded(table, found, lines, rules)["status"].is_not_null()
+    out = _by_values(table, found, rules)
     if table.name not in part.extract:
         return out
     extract = complete(part.extract[table.name], record_schema(table) | PLACE)
@@ -128,6 +163,10 @@ def _rows(
     partner, by_rule = pair(left, right).partner, own["by_rule"].filter(asked)
     judged, taken = (partner.filter(of).drop_nulls() for of in (~by_rule, by_rule))
     return out.scatter(judged, False).scatter(taken, True)
+
+
+def _marked(load: Load, rows: pl.Series) -> pl.DataFrame:
+    return load().with_columns(rows.alias(LEFT_OUT))
 
 
 def _but(load: Load, debts: pl.DataFrame) -> pl.DataFrame:

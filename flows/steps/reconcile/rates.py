@@ -52,17 +52,30 @@ def reconcile_rates(
     as_of: date,
     places: Mapping[str, pl.DataFrame] = NOWHERE,
     later: pl.DataFrame | None = None,
+    left_out: pl.DataFrame | None = None,
 ) -> Annex[RateLine]:
     """The breaks of J4 and J5, and the rates that payments used.
 
     Frames as `sources.record_schema` has them, with `make.PLACE` where it is known, or `places`
     to look it up in (as `make.number_duplicates`); `payments` are the parts these come in. `later`
     are the rates after the cut-off: a payment that names one of them names a rate of the future; of
-    these rates themselves nothing is said.
+    these rates themselves nothing is said. `left_out` are rates by which payments are not judged:
+    what names one of them names a rate that is there, and no more.
     """
     # A rate with a hole cannot be used: what names it is as if it were not there.
     rates = rates.drop_nulls(CURRENCY_RATE.columns)
-    known = rates if later is None else pl.concat([rates, later.drop_nulls(CURRENCY_RATE.columns)])
+    more = [(later, True), (left_out, False)]
+    known = pl.concat(
+        [
+            rates.with_columns(judged=True),
+            *(
+                some.drop_nulls(CURRENCY_RATE.columns).with_columns(judged=judged)
+                for some, judged in more
+                if some is not None
+            ),
+        ],
+        how="diagonal",
+    )
     used = _judged(_uses(payments), known, series(rates), rules.rates)
     own = reconcile_series(rates, rules, as_of)
     annex = used_rates(used, own)
@@ -97,18 +110,19 @@ def _judged(
     """Uses beside the rate they name, the nearest rate, and one Boolean column per flag."""
     named = _nearest(_named(uses, rates), sound)
     age = (pl.col("day") - pl.col("effective")).dt.total_days()
-    there = pl.col("rate_tenant").is_not_null()
+    there = pl.col("judged").is_not_null()
+    judged = pl.col("judged")
     currency = pl.col("CurrenciesId")
     either = (currency == pl.col("FromCurrenciesId")) | (currency == pl.col("ToCurrenciesId"))
     if (base := asked.base_currency) is not None:
         based = (pl.col("FromCurrenciesId") == base) | (pl.col("ToCurrenciesId") == base)
         either &= based
-    own = there & (pl.col("rate_tenant") == pl.col("TenantsId"))
+    own = judged & (pl.col("rate_tenant") == pl.col("TenantsId"))
     stale = pl.lit(False) if asked.stale_days is None else age > asked.stale_days
     better = (
         own & (pl.col("best_day") <= pl.col("day")) & (pl.col("best_day") > pl.col("effective"))
     )
-    flags = [~there, there & ~own, there & ~either, age < 0, stale, better]
+    flags = [~there, *(judged & flag for flag in (~own, ~either, age < 0, stale, better))]
     return named.with_columns(
         age.alias("age"),
         *(flag.fill_null(False).alias(code) for flag, code in zip(flags, FLAGS, strict=True)),
@@ -124,6 +138,7 @@ def _named(uses: pl.DataFrame, rates: pl.DataFrame) -> pl.DataFrame:
         "ToCurrenciesId",
         "ExchangeRate",
         pl.col("EffectiveDate").dt.date().alias("effective"),
+        "judged",
     ).unique(["CurrencyRatesId", "rate_tenant"], keep="last", maintain_order=True)
     own = known.with_columns(pl.col("rate_tenant").alias("TenantsId"))
     first = uses.join(own, on=["CurrencyRatesId", "TenantsId"], how="left")

@@ -130,7 +130,7 @@ class _Match:
         breaks = [*self._line_breaks(lines, own), *self._unmatched_breaks(lines, alone)]
         every = _beside(lines, alone)
         if listing is not None:
-            lines, listed, unlisted = self._listed(lines, pairs, listing)
+            lines, listed, unlisted = self._listed(lines, own, pairs, listing)
             breaks += [unlisted, *unmatched_breaks(self.table, listed, "G")]
             every = replace(_beside(lines, alone, listed), own=self.found.height)
         breaks += self._difference_breaks(lines, told, sent)
@@ -230,11 +230,11 @@ class _Match:
         return Lines(lines, found_columns(self.table, target))
 
     def _listed(
-        self, lines: Lines, pairs: Pairs, listing: pl.DataFrame
+        self, lines: Lines, own: pl.DataFrame, pairs: Pairs, listing: pl.DataFrame
     ) -> tuple[Lines, Lines, pl.DataFrame]:
         """Lines and breaks with the service's listing considered, and what is listed alone."""
         status = lines.frame["status"]
-        rows = status.is_in(_LISTABLE).arg_true()
+        rows = (status.is_in(_LISTABLE) | own["by_rule"]).arg_true()
         lone = pairs.lone.filter(~pairs.repeats)
         left = [
             key_frame(self.table, self.extract[rows], wire=self.zone),
@@ -352,7 +352,9 @@ class _Match:
         numbers = numbers.scatter(pairs.partner.drop_nulls(), paired.cast(pl.UInt32))
         order = pl.Series(range(pairs.lone.len()), dtype=pl.UInt32) + self.extract.height
         numbers = numbers.scatter(pairs.lone, order)
-        return second_key_breaks(self.table, lines, self.found, numbers, self.side)
+        judged = lines.frame["status"].gather(numbers) != Status.EXCLUDED
+        some, of = self.found.filter(judged), numbers.filter(judged)
+        return second_key_breaks(self.table, lines, some, of, self.side)
 
 
 def _beside(*parts: Lines) -> Lines:
