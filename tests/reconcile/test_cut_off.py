@@ -116,6 +116,36 @@ def test_a_record_is_after_where_every_side_says_so(
     assert [0 if one is None else one.height for one in rows] == [len(ours), len(theirs)]
 
 
+@pytest.mark.parametrize(
+    ("delivered", "offset", "listed", "shown", "zone"),
+    [
+        # The server shows the day before, and the day behind.
+        (datetime(2026, 2, 1), 120, datetime(2026, 1, 31, 22), 0, "UTC"),  # noqa: DTZ001
+        (datetime(2026, 1, 31, 23), 0, datetime(2026, 2, 1), 60, "Europe/Berlin"),  # noqa: DTZ001
+        (datetime(2026, 1, 31, 23), 0, datetime(2026, 2, 1), None, "Europe/Berlin"),  # noqa: DTZ001
+    ],
+)
+def test_a_record_without_a_key_is_after_where_every_side_says_so(
+    delivered: datetime, offset: int, listed: datetime, shown: int | None, zone: str
+) -> None:
+    """Near midnight two clocks say two days of one moment."""
+    name = PAYMENT_PLAN_DETAIL.name
+    row = {"PlannedDate": delivered, "PlannedDate_offset": offset}
+    sources = Sources(
+        {name: extract(PAYMENT_PLAN_DETAIL, row)},
+        {name: database(PAYMENT_PLAN_DETAIL, row)},
+        listings={
+            name: extract(PAYMENT_PLAN_DETAIL, {"PlannedDate": listed, "PlannedDate_offset": shown})
+        },
+        zones={name: zone},
+    )
+    cut = cut_off(sources, AS_OF)
+    assert not {code for code, _ in codes(cut)} & {"MISSING_IN_TARGET", "MISSING_IN_EXTRACT"}
+    assert [one.height for one in (cut.kept.extract[name], cut.kept.listings[name])] == [1, 1]
+    early = cut_off(sources, AS_OF - timedelta(days=2))
+    assert [one.height for one in (early.kept.extract[name], early.kept.listings[name])] == [0, 0]
+
+
 def codes(cut: Cut, as_of: date = AS_OF, rules: Rules | None = None) -> list[tuple[str, str]]:
     told = reconcile_sources(cut.kept, rules or Rules(), as_of, service=False, cut=cut)
     return sorted(told.breaks.select("code", "key").rows())

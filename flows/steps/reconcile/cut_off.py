@@ -123,11 +123,18 @@ def _late_parts(table: Table, sources: Sources, as_of: date) -> dict[str, list[p
             side: _after(table, frame, as_of)
             for side, frame in _there(table, sources.part(table.name, number, dated)).items()
         }
-        if table.key and any(one.any() for one in late.values()):
-            late = _late(table, _there(table, sources.part(table.name, number)), late)
+        if any(one.any() for one in late.values()):
+            whole = _there(table, sources.part(table.name, number))
+            wire = _wire(table, sources) if "listings" in whole else None
+            late = _late(table, whole, late, wire)
         for side, one in late.items():
             found[side].append(one)
     return found
+
+
+def _wire(table: Table, sources: Sources) -> str | None:
+    """The clock by which a listing is told from other sides: of what is paired by all it says."""
+    return None if table.key else sources.zones.get(table.name, "UTC")
 
 
 def _there(table: Table, part: Sources) -> dict[str, pl.DataFrame]:
@@ -148,10 +155,16 @@ def _frames(sources: Sources, side: str) -> Mapping[str, pl.DataFrame]:
 
 
 def _late(
-    table: Table, frames: Mapping[str, pl.DataFrame], own: dict[str, pl.Series]
+    table: Table,
+    frames: Mapping[str, pl.DataFrame],
+    own: dict[str, pl.Series],
+    wire: str | None,
 ) -> dict[str, pl.Series]:
-    """Which rows of each side are of a record after the day; `own`: which are by their own date."""
-    keys = {side: key_frame(table, frame) for side, frame in frames.items()}
+    """Which rows of each side are of a record after the day; `own`: which are by their own date.
+
+    `wire` as `key_frame` has it.
+    """
+    keys = {side: key_frame(table, frame, wire=wire) for side, frame in frames.items()}
     names = next(iter(keys.values())).columns
     rows = pl.concat(
         keys[side].with_columns(
