@@ -1,7 +1,8 @@
 """Pairing: which record of the other side is the same record, by business key.
 
 A record without a business key is paired by its whole content, as a member of a multiset. What is
-the same instant is the same, whatever offset it is told with.
+the same instant is the same, whatever offset it is told with; where a side has one instant with
+two offsets, which are two records to the database, each pairs with the one that is written alike.
 """
 
 from dataclasses import dataclass
@@ -46,6 +47,19 @@ def key_frame(table: Table, frame: pl.DataFrame, *, wire: str | None = None) -> 
         lacking = pl.any_horizontal(pl.col(name).is_null() for name in table.key)
         parts.append(pl.when(lacking).then(place).alias("place"))
     return frame.select(parts)
+
+
+def written_frame(table: Table, frame: pl.DataFrame, *, wire: str | None = None) -> pl.DataFrame:
+    """`key_frame` with the offsets of its times: what is a record of its own in the database."""
+    keys = key_frame(table, frame, wire=wire)
+    offsets = [pl.col(name + OFFSET).alias(f"{name} as written") for name in _times(table)]
+    return keys.hstack(frame.select(offsets)) if offsets else keys
+
+
+def _times(table: Table) -> list[str]:
+    """The times among the fields by which records are told apart."""
+    times = (Kind.DATETIME, Kind.DATETIME_OFFSET)
+    return [name for name in table.identity if table.by_name[name].kind in times]
 
 
 def may_lack_key(table: Table) -> bool:
@@ -122,6 +136,34 @@ def pair(left: pl.DataFrame, right: pl.DataFrame, *, nulls_equal: bool = True) -
         else lone.is_in(again.implode())
     )
     return Pairs(partner, lone, repeats.alias("repeats"))
+
+
+def pair_records(
+    table: Table, left: pl.DataFrame, right: pl.DataFrame, *, wire: str | None = None
+) -> Pairs:
+    """Pair the records of two sides; `wire` as `key_frame` has it.
+
+    Of records of one instant those that are written alike pair first, then one with one.
+    """
+    keys = [key_frame(table, side, wire=wire) for side in (left, right)]
+    if not _times(table) or all(repeated(side) is None for side in keys):
+        return pair(*keys)
+    written = [written_frame(table, side, wire=wire) for side in (left, right)]
+    alike = pair(*written)
+    mine = alike.partner.is_null().arg_true()
+    names = keys[0].columns
+    rest = pair(
+        *(
+            side[rows].with_columns(pl.int_range(pl.len()).over(names).alias("nth"))
+            for side, rows in zip(keys, (mine, alike.lone), strict=True)
+        )
+    )
+    partner = alike.partner.scatter(mine, alike.lone.gather(rest.partner))
+    lone = alike.lone.gather(rest.lone)
+    # A server tells one instant in one way.
+    told = (written if wire is None else keys)[1][pl.concat([partner.drop_nulls(), lone])]
+    first = told.to_struct().is_first_distinct().tail(lone.len())
+    return Pairs(partner, lone, (~first).alias("repeats"))
 
 
 def _hashed(left: pl.DataFrame, right: pl.DataFrame) -> pl.Series | None:

@@ -8,7 +8,7 @@ import polars as pl
 
 from flows.steps.frames.statuses import STATUS
 from flows.steps.match.comparison import text
-from flows.steps.match.pairing import key_frame, keyless, repeated
+from flows.steps.match.pairing import keyless, repeated, written_frame
 from flows.steps.rules.rules import Rules
 from schemas.breaks import Status
 from schemas.derived.left_out import OWN, SUPERSEDED
@@ -57,7 +57,7 @@ def excluded(table: Table, rows: pl.DataFrame, lines: pl.DataFrame, rules: Rules
 def _newest(table: Table, extract: pl.DataFrame, lines: pl.DataFrame) -> pl.DataFrame:
     """Of rows with one key only those of the latest batch count; there they must be one record."""
     live = lines["status"].is_null()
-    keys = key_frame(table, extract if live.all() else extract.filter(live))
+    keys = written_frame(table, extract if live.all() else extract.filter(live))
     again = repeated(keys)
     if again is None:
         return lines

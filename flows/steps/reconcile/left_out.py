@@ -16,7 +16,7 @@ from flows.steps.breaks.match_breaks import line_key
 from flows.steps.frames.parts import Load, columns_of, filtered, parts_of
 from flows.steps.frames.sources import LINEAGE, PLACE, Sources, complete, record_schema
 from flows.steps.frames.statuses import STATUS
-from flows.steps.match.pairing import key_frame, keyless, pair
+from flows.steps.match.pairing import keyless, pair_records
 from flows.steps.reconcile.batches import told_apart
 from flows.steps.reconcile.eligibility import excluded, standing
 from flows.steps.rules.rules import Rules
@@ -158,9 +158,8 @@ def _rows(
     extract = complete(part.extract[table.name], record_schema(table) | PLACE)
     own = standing(table, extract, rules)
     asked = (own["status"].is_null() | own["by_rule"]) & ~keyless(table, extract)
-    sides = (extract.filter(asked), found)
-    left, right = (key_frame(table, side, wire=wire) for side in sides)
-    partner, by_rule = pair(left, right).partner, own["by_rule"].filter(asked)
+    partner = pair_records(table, extract.filter(asked), found, wire=wire).partner
+    by_rule = own["by_rule"].filter(asked)
     judged, taken = (partner.filter(of).drop_nulls() for of in (~by_rule, by_rule))
     return out.scatter(judged, False).scatter(taken, True)
 

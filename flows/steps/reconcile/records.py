@@ -33,7 +33,7 @@ from flows.steps.frames.statuses import (
     number,
 )
 from flows.steps.match.comparison import differences, text
-from flows.steps.match.pairing import Pairs, key_frame, keyless, pair
+from flows.steps.match.pairing import Pairs, keyless, pair_records
 from flows.steps.match.tolerance import judged
 from flows.steps.reconcile.answers import ECHO_SCHEMA, sends, service_status
 from flows.steps.reconcile.eligibility import standing, unfit_amounts
@@ -147,12 +147,9 @@ class _Match:
         ).to_series() & ~keyless(self.table, self.extract)
         rows = taking.arg_true()
         wire = self.zone if self.side == "G" else None
-        left = key_frame(
-            self.table, self.extract if taking.all() else self.extract[rows], wire=wire
-        )
+        left = self.extract if taking.all() else self.extract[rows]
         nameless = keyless(self.table, self.found)
-        right = key_frame(self.table, self.found, wire=wire)
-        pairs = pair(left, right)
+        pairs = pair_records(self.table, left, self.found, wire=wire)
         if nameless.any():
             pairs = Pairs(pairs.partner, pairs.lone, pairs.repeats & ~nameless.gather(pairs.lone))
         if taking.all():
@@ -236,11 +233,9 @@ class _Match:
         status = lines.frame["status"]
         rows = (status.is_in(_LISTABLE) | own["by_rule"]).arg_true()
         lone = pairs.lone.filter(~pairs.repeats)
-        left = [
-            key_frame(self.table, self.extract[rows], wire=self.zone),
-            key_frame(self.table, self.found[lone], wire=self.zone),
-        ]
-        together = pair(pl.concat(left), key_frame(self.table, listing, wire=self.zone))
+        names = list(record_schema(self.table))
+        left = pl.concat([self.extract[rows].select(names), self.found[lone].select(names)])
+        together = pair_records(self.table, left, listing, wire=self.zone)
         absent = rows.filter(together.partner.head(rows.len()).is_null())
         absent = absent.filter(status.is_in(_MATCHED).gather(absent))
         unlisted = line_breaks(

@@ -12,7 +12,7 @@ from flows.steps.frames.beyond import beside, unsigned
 from flows.steps.frames.parts import parts_of
 from flows.steps.frames.sources import LINEAGE, complete, record_schema
 from flows.steps.match.comparison import SECRET, differences
-from flows.steps.match.pairing import key_frame, pair
+from flows.steps.match.pairing import pair_records
 from flows.steps.reconcile.windows import business_date
 from schemas.amounts import BEYOND
 from schemas.field import Field, Table
@@ -115,7 +115,7 @@ def changed_after_signoff(table: Table, signed: pl.DataFrame, now: pl.DataFrame)
     now = _veiled(table, now)
     compared = replace(table, fields=tuple(one for one in table.fields if _had(signed, one, now)))
     signed = as_defined(table, signed)
-    both = pair(key_frame(table, signed), key_frame(table, now))
+    both = pair_records(table, signed, now)
     lines = differences(compared, signed, now, both.partner)
     told = lines.rename({"field": "what", "row": "number"})
     changed = pl.concat([told, _records(table, signed[lines["row"]])], how="horizontal")
@@ -188,7 +188,7 @@ def late_arrivals(
     dated = now.with_columns(business_date(table, now).alias("__day")).filter(
         pl.col("__day") <= last
     )
-    both = pair(key_frame(table, signed), key_frame(table, dated))
+    both = pair_records(table, signed, dated)
     late = dated[both.lone.sort()]
     number, day = pl.lit(None, pl.Int64), pl.lit(None, pl.Date)
     for run, until in reversed(approved):
