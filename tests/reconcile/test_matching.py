@@ -1,5 +1,6 @@
 """Every record gets one status, and what is wrong with it has a break."""
 
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -129,6 +130,19 @@ def test_a_tolerance_reaches_as_far_as_it_says(
     assert statuses(result) == [status]
     assert result.tolerated.height == (status == "MATCHED_TOLERANCE")
     assert result.breaks.height == (status == "MISMATCH")
+
+
+@pytest.mark.parametrize("found", ["9.99", "10.01", "10"])
+def test_there_is_no_difference_between_two_currencies(found: str) -> None:
+    rules = Rules(tolerances=(replace(CENT, below=Decimal("0.01")),))
+    target = database(PAYMENT, {"PaidAmount": Decimal(found), "CurrenciesId": 840})
+    result = matched(PAYMENT, extract(PAYMENT, {}), target, rules=rules)
+    fields = ["PaidAmount", "CurrenciesId"] if found != "10" else ["CurrenciesId"]
+    assert statuses(result) == ["MISMATCH"]
+    assert result.tolerated.is_empty()
+    assert result.breaks.select("code", "field", "delta", "amount").rows() == [
+        ("VALUE", field, None, Decimal(10)) for field in fields
+    ]
 
 
 def test_the_narrowest_tolerance_decides() -> None:

@@ -53,8 +53,31 @@ def differences(
         ]
         differing = pl.concat(blocks) if blocks else None
         if differing is not None and differing.height:
-            parts.append(_told(field, differing))
+            lines = _told(field, differing)
+            parts.append(_apart_in_value(table, expected, found, partner, lines))
     return pl.concat(parts)
+
+
+def _apart_in_value(
+    table: Table,
+    expected: pl.DataFrame,
+    found: pl.DataFrame,
+    partner: pl.Series,
+    lines: pl.DataFrame,
+) -> pl.DataFrame:
+    """Amounts in two currencies are two values: there is no difference between them."""
+    currency = table.currency
+    if currency is None or currency not in table.by_name or "AMOUNT" not in lines["code"]:
+        return lines
+    rows = lines["row"]
+    sides = expected[currency][rows], found[currency].gather(partner.gather(rows))
+    across = sides[0].ne_missing(sides[1]) & (lines["code"] == "AMOUNT")
+    nothing = [
+        pl.when(~across).then(pl.col(name)).alias(name)
+        for name in ("delta", f"delta{BEYOND}", "base")
+    ]
+    code = pl.when(across).then(pl.lit("VALUE")).otherwise("code").alias("code")
+    return lines.with_columns(code, *nothing)
 
 
 def _differing(
