@@ -61,6 +61,15 @@ def texts(proof: Proof) -> list[tuple[str, int, Decimal]]:
     return [(line.text, line.rows, line.amount) for line in proof.lines]
 
 
+def test_what_is_another_tenant_s_in_the_target_is_explained_in_both() -> None:
+    """An own kind may be told apart without its tenant."""
+    table = replace(PAYMENT, key=("Id",))
+    sides, _ = added(table, [{"Id": 1}, {"Id": 2}], [{"Id": 1, "TenantsId": 2}, {"Id": 2}])
+    lines = control_lines(sides)
+    assert [(one.tenant, one.explained["PaidAmount"]) for one in lines] == [(1, -10), (2, 10)]
+    assert [(one.residual["PaidAmount"], one.residual_rows) for one in lines] == [(0, 0), (0, 0)]
+
+
 def test_the_proof_reads_from_the_extract_to_the_target() -> None:
     long_ago = DAY - timedelta(days=100)
     ours: list[Row] = [

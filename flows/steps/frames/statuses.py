@@ -56,12 +56,13 @@ def status_schema(table: Table) -> dict[str, Dtype]:
 
     `rule` is the exclusion's id; `date` the record's business date; `state` and `answer` are the
     end state of the extract row and of its send; `currency_found` the currency the target has the
-    record in; `in_target` whether the target has it.
+    record in, `tenant_found` the tenant; `in_target` whether the target has it.
     """
     lines = line_schema(table)
     del lines[PARTNER]
     found = {name + FOUND: AMOUNT for name in table.amounts}
-    return {**lines, "currency_found": pl.Int32(), **found, "in_target": pl.Boolean()}
+    cell = {"tenant_found": pl.Int32(), "currency_found": pl.Int32()}
+    return {**lines, **cell, **found, "in_target": pl.Boolean()}
 
 
 def line_schema(table: Table) -> dict[str, Dtype]:
@@ -83,8 +84,9 @@ def line_schema(table: Table) -> dict[str, Dtype]:
 
 def found_columns(table: Table, target: pl.DataFrame) -> pl.DataFrame:
     """What lines tell of the target's records."""
-    found = target.with_columns(number(table.currency, "currency_found"))
-    return found.select("currency_found", *amounts_as(table, target, FOUND))
+    cell = number(table.tenant, "tenant_found"), number(table.currency, "currency_found")
+    found = target.with_columns(*cell)
+    return found.select("tenant_found", "currency_found", *amounts_as(table, target, FOUND))
 
 
 def amounts_as(table: Table, frame: pl.DataFrame, side: str) -> list[pl.Expr]:

@@ -113,12 +113,12 @@ def add_up(
         {Cell(*key): totals for key, totals in _totals(table, frame.lazy(), cell, own).items()}
         for frame in (extract, target)
     ]
-    found = pl.col("currency_found").alias("currency")
+    found = [pl.col(f"{name}_found").alias(name) for name in Cell._fields]
     return Sides(
         table,
         sides[0],
         sides[1],
-        _by_group(table, statuses.lazy().head(extract.height), pl.col("currency"), EXPECTED),
+        _by_group(table, statuses.lazy().head(extract.height), map(pl.col, Cell._fields), EXPECTED),
         _by_group(table, statuses.lazy().filter("in_target"), found, FOUND),
     )
 
@@ -162,12 +162,12 @@ def _plain(totals: Totals) -> Totals:
 
 
 def _by_group(
-    table: Table, lines: pl.LazyFrame, currency: pl.Expr, side: str
+    table: Table, lines: pl.LazyFrame, cell: Iterable[pl.Expr], side: str
 ) -> dict[Group, dict[Cell, Totals]]:
-    by = [pl.col(name) for name in (*Group._fields, "tenant")]
+    by = [*map(pl.col, Group._fields), *cell]
     amounts = {name: name + side for name in table.amounts}
     groups: dict[Group, dict[Cell, Totals]] = {}
-    for key, totals in _totals(table, lines, [*by, currency], amounts).items():
+    for key, totals in _totals(table, lines, by, amounts).items():
         group = Group(*(told or "" for told in key[:4]))
         groups.setdefault(group, {})[Cell(*key[4:])] = totals
     return groups
