@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from connectors.postgres.lost_references import LOST
 from flows.steps.breaks.frame import BREAK_SCHEMA, gather
-from flows.steps.breaks.tolerated import TOLERATED_SCHEMA
+from flows.steps.breaks.tolerated import TOLERATED_SCHEMA, reconcile_tolerated
 from flows.steps.frames.statuses import status_schema
 from flows.steps.match.same_text import same
-from flows.steps.rules.rules import Exclusion, Offset, Rules, Tolerance, Window
+from flows.steps.rules.rules import Budget, Exclusion, Offset, Rules, Tolerance, Window
 from schemas.breaks import BREAKS, Status
 from schemas.derived.left_out import OWN, WORDS
+from schemas.field import Field, Kind
 from schemas.tables import (
     AVATAR,
     CURRENCY_RATE,
@@ -161,6 +162,17 @@ def test_what_a_tolerance_waved_through_is_listed() -> None:
     assert result.tolerated.rows() == [
         (CENT.name, "payment", 1, "1/1", "PaidAmount", 978, "10", "10.01", Decimal("0.01"))
     ]
+
+
+def test_only_an_amount_that_a_tolerance_let_pass_is_money() -> None:
+    table = replace(PAYMENT, fields=(*PAYMENT.fields, Field("Weight", Kind.DOUBLE)))
+    each = (CENT, Tolerance("payment", "Weight", above=Decimal(1)))
+    rules = Rules(tolerances=each, budget=Budget(count=1, amount=Decimal("0.02")))
+    found = {"PaidAmount": Decimal("10.01"), "Weight": 2.4}
+    result = matched(table, extract(table, {"Weight": 2.0}), database(table, found), rules=rules)
+    assert statuses(result) == ["MATCHED_TOLERANCE"]
+    annex = reconcile_tolerated(result.tolerated, rules)
+    assert annex.breaks.select("key", "found").rows() == [("count/", "2")]
 
 
 def test_a_time_may_be_days_apart() -> None:

@@ -24,7 +24,7 @@ TOLERATED_SCHEMA: dict[str, Dtype] = {
     "found": pl.String(),
     "delta": AMOUNT,
 }
-"""One line per difference that a rule waved through."""
+"""One line per difference that a rule waved through; `delta` is that of an amount."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,9 @@ def tolerated_differences(table: Table, lines: Lines, differences: pl.DataFrame)
     """The differences that have a `tolerance`, as `TOLERATED_SCHEMA`."""
     waved = differences.filter(pl.col("tolerance").is_not_null())
     return waved.with_columns(
-        pl.lit(table.name).alias("record"), line_key(table, lines.frame[waved["row"]])
+        pl.lit(table.name).alias("record"),
+        line_key(table, lines.frame[waved["row"]]),
+        pl.when(pl.col("field").is_in(table.amounts)).then("delta"),
     ).select(pl.col(name).cast(dtype) for name, dtype in TOLERATED_SCHEMA.items())
 
 
