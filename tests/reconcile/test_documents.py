@@ -28,6 +28,9 @@ CASES: list[tuple[list[tuple[str, str]], Rows, Rows]] = [
     ([("INV_MULTI", "70")], [{}], [{}, {"Id": 2, "InvoiceUrl": "https://i/2.pdf"}]),
     # The same address twice is a duplicate, which matching tells.
     ([], [{}], [{}, {"Id": 2}]),
+    ([], [{}], [{}, {"Id": 2, "InvoiceUrl": "HTTPS://I:443/1.pdf"}]),
+    ([("INV_MULTI", "70")], [{}], [{}, {"Id": 2, "InvoiceUrl": "https://i/1.PDF"}]),
+    ([("INV_MULTI", "70")], [{}], [{}, {"Id": 2, "InvoiceUrl": None}]),
     ([], [{}, {"Id": 2, "DebtsId": 71}], [{}, {"Id": 2, "DebtsId": 71, "InvoiceUrl": "x"}]),
     ([("INV_TENANT", "1/2"), ("TENANT_CROSS", "2/1")], [{}], [{"TenantsId": 2}]),
     # A debt number that two tenants use is two debts.

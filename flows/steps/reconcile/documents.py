@@ -19,6 +19,7 @@ from flows.steps.breaks.make import (
 from flows.steps.frames.beyond import beyond_of
 from flows.steps.match.packing import grouped
 from flows.steps.match.pairing import pair
+from flows.steps.match.same_text import same
 from flows.steps.reconcile.debts import DEBT
 from flows.steps.reconcile.left_out import LEFT_OUT
 from flows.steps.reconcile.order import in_order
@@ -142,8 +143,14 @@ def _several(files: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
         in_order(INVOICE_FILE, files.join(more, on=DEBT, how="semi", maintain_order="left"))
         .group_by(DEBT)
         .agg(
-            pl.col("InvoiceUrl").n_unique().alias("addresses"),
+            pl.col("InvoiceUrl").unique().alias("addresses"),
             *(pl.col(name).first() for name in PLACE if name in files.columns),
+        )
+        .filter(pl.col("addresses").list.len() > 1)
+        .with_columns(
+            pl.col("addresses")
+            .list.eval(pl.element().map_elements(same, pl.String))
+            .list.n_unique()
         )
         .filter(pl.col("addresses") > 1)
         .sort(DEBT)
