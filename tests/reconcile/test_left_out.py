@@ -12,6 +12,8 @@ from flows.steps.frames.parts import PartedSide, held
 from flows.steps.frames.sources import Sources
 from flows.steps.reconcile.cut_off import cut_off
 from flows.steps.reconcile.joins import JoinResult, reconcile_sources
+from flows.steps.rules.canonical import rules_text
+from flows.steps.rules.file import read_rules_text
 from flows.steps.rules.rules import Exclusion, Rules
 from schemas.field import Table
 from schemas.tables import (
@@ -145,6 +147,37 @@ def test_nothing_is_said_of_what_is_held_against_what_is_left_out(
     assert not found(without(table, field, value))
 
 
+@pytest.mark.parametrize(
+    ("table", "field", "value", "out"),
+    [
+        (PAYMENT, "PaidAmount", "1e1", True),
+        (PAYMENT, "PaidAmount", "10.000", True),
+        (PAYMENT, "PaidAmount", "10.01", False),
+        (PAYMENT, "DebtsId", "+070", True),
+        (CURRENCY_RATE, "ExchangeRate", "1.10", True),
+        # What the clock of the record shows, or its instant.
+        (CURRENCY_RATE, "EffectiveDate", "2026-01-02", True),
+        (CURRENCY_RATE, "EffectiveDate", "2026-01-02T00:00:00", True),
+        (CURRENCY_RATE, "EffectiveDate", "2026-01-02T00:00:00Z", False),
+        (PAYMENT_PLAN_DETAIL, "PlannedDate", "2026-01-02T00:00:00", True),
+        (PAYMENT_PLAN_DETAIL, "PlannedDate", "2026-01-01T23:00Z", True),
+        (PAYMENT_PLAN_DETAIL, "PlannedDate", "2026-01-02T00:00:00Z", False),
+        (PAYMENT, "PaymentDate", "2026-01-02T04:04:05+01:00", True),
+        (PAYMENT, "PaymentDate", "2026-01-02T03:04:05Z", True),
+        (PAYMENT, "PaymentDate", "2026-01-02T04:04:05Z", False),
+    ],
+)
+def test_a_value_is_meant_however_it_is_written(
+    table: Table, field: str, value: str, out: bool
+) -> None:
+    text = f'[[exclude]]\nid = "a"\nrecord = "{table.name}"\nfield = "{field}"\n'
+    rules = read_rules_text(f'{text}values = ["{value}"]\nreason = "b"')
+    assert read_rules_text(rules_text(rules)) == rules
+    row = {"PlannedDate_offset": 60} if table is PAYMENT_PLAN_DETAIL else {}
+    result = matched(table, extract(table, row), database(table, row), rules=rules)
+    assert statuses(result) == (["EXCLUDED a"] if out else ["MATCHED_EXACT"])
+
+
 def test_batches_leave_out_what_is_left_out() -> None:
     def row(number: int, text: str) -> dict[str, Any]:
         return {"BatchId": number, "Data": text, "Jsondata": text, "Merged": True}
@@ -170,7 +203,7 @@ def test_a_row_that_is_left_out_takes_along_what_the_service_lists_of_it() -> No
     table, moment = PAYMENT_PLAN_DETAIL, datetime(2026, 1, 2)  # noqa: DTZ001
     rows = {"PlannedDate": moment, "PlannedDate_offset": 60}
     shown = {"PlannedDate": moment - timedelta(hours=1), "PlannedDate_offset": None}
-    rules = without(table, "PlannedDate", "2026-01-02 00:00:00.000000")
+    rules = without(table, "PlannedDate", "2026-01-02T00:00:00")
     result = matched(
         table,
         extract(table, rows),

@@ -115,6 +115,17 @@ REFUSED = [
      "reason is missing"),
     ('[[exclude]]\nid = "a"\nrecord = "payment_gateway"\nfield = "ServiceKey"\nvalues = ["x"]\n'
      'reason = "b"', 4, "secret"),
+    *((f'[[exclude]]\nid = "a"\nrecord = "{record}"\nfield = "{field}"\nvalues = {values}\n'
+       'reason = "b"', 5, why)
+      for record, field, values, why in (
+          ("payment", "Id", '["1", "one"]', "'one' is no 64-bit integer"),
+          ("payment", "TenantsId", "[2147483648]", "no record can have it"),
+          ("payment", "PaidAmount", '["12,50"]', "Write it as '12.5'"),
+          ("payment", "PaidAmount", '["1e999999999"]', "no record can have it"),
+          ("payment", "PaymentDate", '["2026-01-31"]', "'2026-01-31T12:00:00+01:00'"),
+          ("currency_rate", "EffectiveDate", '["31.01.2026"]', "'2026-01-31T12:00:00'"),
+          ("insert_batch_data", "Merged", '["yes"]', "Write it as 'true'"),
+      )),
     *((f'[[exclude]]\nid = "{word}"\nrecord = "payment"\nfield = "Id"\nvalues = [1]\nreason = "b"',
        2, "Give the exclusion an id of its own")
       for word in (*sorted(WORDS), " Stale", "Left  out")),

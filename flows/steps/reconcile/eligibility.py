@@ -4,16 +4,20 @@ A row may be out of the comparison by its own end state, by a rule, or because a
 same record counts instead. Only rows with a status of None are compared.
 """
 
+from functools import reduce
+from operator import or_
+
 import polars as pl
 
 from flows.steps.frames.statuses import STATUS
-from flows.steps.match.comparison import text
+from flows.steps.match.comparison import text, time_text
 from flows.steps.match.pairing import keyless, repeated, written_frame
 from flows.steps.rules.rules import Rules
 from schemas.breaks import Status
 from schemas.derived.left_out import OWN, SUPERSEDED
-from schemas.field import Table
+from schemas.field import Field, Kind, Table
 from schemas.frame_types import WORD, frame_columns
+from schemas.kinds import OFFSET
 
 
 def standing(table: Table, extract: pl.DataFrame, rules: Rules) -> pl.DataFrame:
@@ -49,9 +53,27 @@ def excluded(table: Table, rows: pl.DataFrame, lines: pl.DataFrame, rules: Rules
     """Give rows without a status the first exclusion of the rules that names a value of theirs."""
     for exclusion in rules.exclusions:
         if exclusion.record == table.name:
-            named = text(rows[exclusion.field]).is_in(exclusion.values).fill_null(value=False)
-            lines = settle(lines, named, Status.EXCLUDED, exclusion.id)
+            named = [
+                told.is_in(exclusion.values).fill_null(value=False)
+                for told in _told(table.by_name[exclusion.field], rows)
+            ]
+            lines = settle(lines, reduce(or_, named), Status.EXCLUDED, exclusion.id)
     return lines
+
+
+def _told(field: Field, rows: pl.DataFrame) -> list[pl.Series]:
+    """The texts that rules name values by: of a time its instant, or else what clocks show."""
+    if field.kind not in (Kind.DATETIME, Kind.DATETIME_OFFSET):
+        return [text(rows[field.name])]
+    at, offset = pl.col(field.name), pl.col(field.name + OFFSET)
+    utc = pl.lit(0, pl.Int32)
+    if field.kind is Kind.DATETIME_OFFSET:
+        told = [time_text(at, utc, instant=True)]
+    else:
+        moment = at - pl.duration(minutes=offset)
+        bare = pl.lit(None, pl.Int32)
+        told = [time_text(at, bare, instant=False), time_text(moment, utc, instant=False)]
+    return [rows.select(one.alias("told")).to_series() for one in told]
 
 
 def _newest(table: Table, extract: pl.DataFrame, lines: pl.DataFrame) -> pl.DataFrame:

@@ -4,10 +4,12 @@ What cannot be meant (a tolerance in the wrong unit, a share above one, a curren
 number) is refused with its line; nothing is guessed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from flows.steps.rules.excluded_values import EXAMPLES, value_text
 from flows.steps.rules.rules import (
     Budget,
     Direction,
@@ -37,7 +39,8 @@ _TIMES = (Kind.DATETIME, Kind.DATETIME_OFFSET)
 def read_rules_text(text: str, *, kept: bool = False) -> Rules:
     """The rules a TOML text states; raises RulesRefused.
 
-    `kept`: those of a run there was, of which an exclusion may have an id that is refused by now.
+    `kept`: those of a run there was, of which an exclusion may have an id or a value that is
+    refused by now.
     """
     try:
         document = read_toml(text, parse_float=Decimal)
@@ -45,9 +48,10 @@ def read_rules_text(text: str, *, kept: bool = False) -> Rules:
         raise RulesRefused(f"This is not TOML: {error}.") from error
     reader = _Reader(key_lines(text))
     rules = reader.rules(document)
-    if not kept:
-        reader.check_ids(rules)
-    return rules
+    if kept:
+        return rules
+    reader.check_ids(rules)
+    return reader.with_values(rules)
 
 
 class _Reader(Values):
@@ -199,6 +203,26 @@ class _Reader(Values):
                     ("exclude", number, "id"),
                     f"id = {one.id!r}: {TAKEN}, such as {one.id + '-' + one.record!r}.",
                 )
+
+    def with_values(self, rules: Rules) -> Rules:
+        """The rules with every value of an exclusion as the one text that records are told by."""
+        exclusions = tuple(
+            replace(one, values=tuple(self._values(("exclude", number, "values"), one)))
+            for number, one in enumerate(rules.exclusions)
+        )
+        return replace(rules, exclusions=exclusions)
+
+    def _values(self, path: Path, exclusion: Exclusion) -> Iterator[str]:
+        field = EXTRACTS[exclusion.record].by_name[exclusion.field]
+        for value in exclusion.values:
+            text = value_text(field, value)
+            if text is None:
+                self.refuse(
+                    path,
+                    f"{value!r} is no {field.kind}, which {exclusion.record}.{field.name} is: no "
+                    f"record can have it. Write it as {EXAMPLES[field.kind]!r}.",
+                )
+            yield text
 
     def _check_once(self, section: str, keys: list[Any]) -> None:
         first: dict[Any, int] = {}
