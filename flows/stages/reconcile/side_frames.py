@@ -13,6 +13,7 @@ from connectors.postgres.lost_references import lost_references
 from connectors.postgres.side_sizes import bytes_of_sides, sampled_numbers
 from connectors.postgres.sources import by_row
 from connectors.settings import MIB
+from flows.stages.reconcile.around import records_around
 from flows.stages.reconcile.arrived import Arrived
 from flows.stages.reconcile.listings import of_scope
 from flows.stages.reconcile.put_aside import has_ranges, keeper, put_aside, ranges
@@ -98,6 +99,15 @@ class SideFrames:
             self.lost[record] = lost_references(self.connection, table)
         if service and record in PUSHES:
             self.answers[record] = truths.answers(self.connection, PUSHES[record].name, batches)
+
+    def around(self) -> dict[str, pl.DataFrame]:
+        """What the scope's records belong with beside them, where it is of batches or feeds."""
+        if not self.narrow:
+            return {}
+        at_once = max(self.at_once, STREAMED)
+        return records_around(
+            self.connection, self.others, self.database, self._of_tenants, at_once
+        )
 
     def _streamed(self, of_key: Ranges | None) -> int | None:
         """How many bytes of a side are read at once; None: all of it."""

@@ -238,6 +238,7 @@ def _gathered(
             unproven=frames.unproven,
             lost=frames.lost,
             zones=counting.zones,
+            around=frames.around(),
         ),
         extracts=extracts,
         listings=listings,

@@ -241,7 +241,7 @@ def _missing(sources: Sources, batches: Collection[int], taken_back: Mapping[int
     lacking = [
         of
         for of, table in _NEEDS.items()
-        if table.name not in sources.extract and table.name not in sources.database
+        if not any(table.name in of for of in (sources.extract, sources.database, sources.around))
     ]
     codes = [code for code, of in BREAKS.items() if of.group in lacking and code not in _ALONE]
     if INSERT_BATCH_DATA.name not in sources.listings:

@@ -61,6 +61,9 @@ class Sources:
     zones: Mapping[str, str] = field(default_factory=dict)
     """Time zone of the server that listed a record kind, where it is told; else UTC."""
 
+    around: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    """Of a scope of batches or feeds, what its records belong with in the database beside them."""
+
     def parts(self, record: str) -> Iterator["Sources"]:
         """The sources of one record kind, part by part: every side of it is in the same parts."""
         for number in range(self.number_of_parts(record)):

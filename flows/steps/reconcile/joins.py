@@ -11,9 +11,10 @@ from flows.steps.breaks.make import Annex, together
 from flows.steps.breaks.money import of_debts
 from flows.steps.breaks.tolerated import TOLERATED_SCHEMA, ToleranceLine, reconcile_tolerated
 from flows.steps.frames.parts import Keep, Load, held, parts_of, whole
-from flows.steps.frames.sources import Sources, no_records, record_schema
+from flows.steps.frames.sources import Sources, record_schema
 from flows.steps.frames.statuses import STATUS
 from flows.steps.reconcile.allotment import PlanAnnex, PlanLine
+from flows.steps.reconcile.around import known_records
 from flows.steps.reconcile.batches import BatchLine, reconcile_batches, told_apart
 from flows.steps.reconcile.cut_off import Cut
 from flows.steps.reconcile.debt_ranges import reconcile_all_debts
@@ -34,7 +35,6 @@ from schemas.tables import (
     CURRENCY_RATE,
     EXTRACTS,
     INSERT_BATCH_DATA,
-    INVOICE_FILE,
     PAYMENT,
     PAYMENT_PLAN_DETAIL,
 )
@@ -196,53 +196,46 @@ def _between(
     out: LeftOut,
     keep: Keep | None = None,
 ) -> tuple[Annex[RateLine], PlanAnnex, Annex[DebtLine]]:
-    late = left_out(cut.after, rules)
-    every, every_later = (_target_parts(PAYMENT, of) for of in (sources, cut.after))
-    payments, paid_later = (
-        out.without(PAYMENT.name, every),
-        late.without(PAYMENT.name, every_later),
-    )
-    places = sources.extract
+    known = known_records(sources, cut, rules, as_of, out)
+    payments = known.own.judged(PAYMENT)
+    files = sources.extract
     asked = rules.references
     rated: Annex[RateLine] = Annex()
     if "rates" in asked:
-        sides = [(out, _target_parts(CURRENCY_RATE, sources)),
-                 (late, _target_parts(CURRENCY_RATE, cut.after))]  # fmt: skip
-        rates, later = (whole(of.without(CURRENCY_RATE.name, loads)) for of, loads in sides)
-        unjudged = [load() for of, loads in sides for load in of.only(CURRENCY_RATE.name, loads)]
+        rates, beside, *others = (whole(some.judged(CURRENCY_RATE)) for some in known.every)
+        later = pl.concat(others, how="diagonal")
+        unjudged = [load() for some in known.every for load in some.unjudged(CURRENCY_RATE)]
         rated = reconcile_rates(
             payments,
             in_order(CURRENCY_RATE, rates),
             rules,
             as_of,
-            places,
+            files,
             in_order(CURRENCY_RATE, later) if later.height else None,
             in_order(CURRENCY_RATE, pl.concat(unjudged, how="diagonal")) if unjudged else None,
+            in_order(CURRENCY_RATE, beside) if beside.height else None,
         )
     planned = PlanAnnex()
-    details, later_ones = (
-        late.details(out.details(rows, every, paid_later), every_later, payments)
-        for rows in (
-            whole(of.without(PAYMENT_PLAN_DETAIL.name, _target_parts(PAYMENT_PLAN_DETAIL, side)))
-            for of, side in ((out, sources), (late, cut.after))
-        )
-    )
+    payments = known.payments()
+    details = known.details(known.own, known.near)
+    later_ones = known.details(known.later, known.near_later)
     if "plans" in asked and details.height + later_ones.height:
-        to_come = whole(paid_later)
+        to_come = [whole(some.judged(PAYMENT)) for some in (known.later, known.near_later)]
+        paid_later = pl.concat(to_come, how="diagonal")
         named = pl.concat([details["PaymentsId"], later_ones["PaymentsId"]])
         planned = reconcile_plans(
             in_order(PAYMENT_PLAN_DETAIL, details),
             of_plans(payments, named),
             rules,
             as_of,
-            places,
+            files,
             later_details=in_order(PAYMENT_PLAN_DETAIL, later_ones) if later_ones.height else None,
-            later_payments=to_come if to_come.height else None,
+            later_payments=paid_later if paid_later.height else None,
         )
-    invoices = out.marked(INVOICE_FILE.name, _target_parts(INVOICE_FILE, sources))
-    invoices = late.files(out.files(invoices, every, paid_later), every_later, payments)
-    debts = reconcile_all_debts(payments, planned, invoices, rules, places, keep or held)
-    return rated, planned, debts
+    debts = reconcile_all_debts(
+        known.paid_for_debts(), known.of_debts(planned), known.files(), rules, files, keep or held
+    )
+    return known.of_scope(rated), known.of_scope(planned), known.of_scope(debts)
 
 
 def _by_data(table: Table, sources: Sources) -> Sources:
@@ -271,11 +264,6 @@ def _not_listed(matched: Matched) -> Matched:
     rule = pl.lit(NO_LISTING, WORD).alias("rule")
     lines = replace(matched.lines, frame=matched.lines.frame.with_columns(status, rule))
     return replace(matched, lines=lines)
-
-
-def _target_parts(table: Table, sources: Sources) -> Sequence[Load]:
-    sides = (parts_of(side, table.name) for side in (sources.database, sources.listings))
-    return next((loads for loads in sides if loads), (held(no_records(table)),))
 
 
 def _changed(sources: Sources, cut: Cut) -> tuple[pl.DataFrame, dict[str, int]]:

@@ -97,7 +97,7 @@ def of_plans(payments: Sequence[Load], named: pl.Series) -> pl.DataFrame:
     if len(payments) == 1:
         return payments[0]()
     asked = named.drop_nulls().unique().cast(pl.Int64).implode()
-    return pl.concat(load().filter(pl.col("Id").is_in(asked) | _wide()) for load in payments)
+    return pl.concat(load().filter(pl.col("Id").is_in(asked) | is_wide()) for load in payments)
 
 
 def _paid_by(beside: pl.DataFrame, as_of: date) -> pl.DataFrame:
@@ -127,7 +127,7 @@ def _unnamed(beside: pl.DataFrame, payments: pl.DataFrame) -> pl.DataFrame:
     lost = beside.filter(pl.col("pay_id").is_not_null(), pl.col("tenants").is_null())
     if lost.is_empty():
         return no_breaks()
-    wide = payments.lazy().filter(_wide()).select("Id").unique()
+    wide = payments.lazy().filter(is_wide()).select("Id").unique()
     cut = (
         pl.concat(
             [
@@ -164,7 +164,8 @@ def _unnamed(beside: pl.DataFrame, payments: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _wide() -> pl.Expr:
+def is_wide() -> pl.Expr:
+    """Whether a payment has a number that no plan detail can hold."""
     return (pl.col("Id") > WIDEST) | (pl.col("Id") < -WIDEST - 1)
 
 
@@ -173,7 +174,7 @@ def _too_wide(payments: pl.DataFrame, planned: pl.DataFrame) -> pl.DataFrame:
     debts = planned.select(
         pl.col("tenant").alias("TenantsId"), pl.col("debt").alias("DebtsId")
     ).unique()
-    wide = payments.filter(_wide()).join(
+    wide = payments.filter(is_wide()).join(
         debts, on=["TenantsId", "DebtsId"], how="semi", maintain_order="left"
     )
     return make_breaks(

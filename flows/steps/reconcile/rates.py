@@ -25,6 +25,7 @@ from flows.steps.breaks.make import (
 from flows.steps.frames.beyond import beyond_of
 from flows.steps.frames.parts import Load, columns_of
 from flows.steps.frames.rate_series import PAIR, series
+from flows.steps.reconcile.order import in_order
 from flows.steps.reconcile.series import reconcile_series
 from flows.steps.reconcile.tenants import crossings
 from flows.steps.reconcile.used_rates import (
@@ -53,6 +54,7 @@ def reconcile_rates(
     places: Mapping[str, pl.DataFrame] = NOWHERE,
     later: pl.DataFrame | None = None,
     left_out: pl.DataFrame | None = None,
+    beside: pl.DataFrame | None = None,
 ) -> Annex[RateLine]:
     """The breaks of J4 and J5, and the rates that payments used.
 
@@ -60,27 +62,30 @@ def reconcile_rates(
     to look it up in (as `make.number_duplicates`); `payments` are the parts these come in. `later`
     are the rates after the cut-off: a payment that names one of them names a rate of the future; of
     these rates themselves nothing is said. `left_out` are rates by which payments are not judged:
-    what names one of them names a rate that is there, and no more.
+    what names one of them names a rate that is there, and no more. `beside` are rates that others
+    brought, which are in the series of the others.
     """
     # A rate with a hole cannot be used: what names it is as if it were not there.
     rates = rates.drop_nulls(CURRENCY_RATE.columns)
-    more = [(later, True), (left_out, False)]
+    whole = in_order(CURRENCY_RATE, _together(rates, beside))
     known = pl.concat(
         [
-            rates.with_columns(judged=True),
-            *(
-                some.drop_nulls(CURRENCY_RATE.columns).with_columns(judged=judged)
-                for some, judged in more
-                if some is not None
-            ),
+            _together(whole, later).with_columns(judged=True),
+            _together(rates.clear(), left_out).with_columns(judged=False),
         ],
         how="diagonal",
     )
-    used = _judged(_uses(payments), known, series(rates), rules.rates)
-    own = reconcile_series(rates, rules, as_of)
+    used = _judged(_uses(payments), known, series(whole), rules.rates)
+    own = reconcile_series(whole, rules, as_of)
     annex = used_rates(used, own)
     breaks = number_duplicates([_payment_breaks(payments, used), own], places)
     return Annex(breaks, (), rate_lines(annex, used, rules.rates), left_of(annex.height), annex)
+
+
+def _together(rates: pl.DataFrame, more: pl.DataFrame | None) -> pl.DataFrame:
+    if more is None:
+        return rates
+    return pl.concat([rates, more.drop_nulls(CURRENCY_RATE.columns)], how="diagonal")
 
 
 def _uses(payments: Sequence[Load]) -> pl.DataFrame:

@@ -1,0 +1,68 @@
+"""What the database has beside the records of a narrow scope, which joins hold them against."""
+
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+import psycopg
+
+from connectors.postgres import sources as truths
+from flows.steps.frames.beyond import texts_last
+from flows.steps.frames.parts import Change, Load, whole
+from flows.steps.frames.sources import no_records
+from flows.steps.reconcile.plans import is_wide
+from schemas.field import Table
+from schemas.tables import CURRENCY_RATE, INVOICE_FILE, PAYMENT, PAYMENT_PLAN_DETAIL
+
+
+def records_around(
+    connection: psycopg.Connection,
+    others: Sequence[psycopg.Connection],
+    database: Mapping[str, Sequence[Load]],
+    of_tenants: Change,
+    at_once: int,
+) -> dict[str, pl.DataFrame]:
+    """Records of the database that those of the scope (`database`) belong with.
+
+    The rates that its payments name, and those of its tenants; what else was paid for the debts
+    of its payments and invoice files; the plans of all these, with what they name; and the files of
+    the debts it paid. A million rows are read some at a time, and few of them kept.
+    """
+
+    def own(table: Table) -> pl.DataFrame:
+        return whole(database[table.name]) if table.name in database else no_records(table)
+
+    def read(table: Table, **wanted: pl.Series) -> pl.DataFrame:
+        asked = {name: some.cast(pl.Int64).drop_nulls().unique() for name, some in wanted.items()}
+        if all(some.is_empty() for some in asked.values()):
+            return no_records(table)
+        related = [
+            pl.col(name).cast(pl.Int64).is_in(some.implode()) for name, some in asked.items()
+        ]
+        if table is PAYMENT:
+            # A detail may name one by a number that was cut.
+            related.append(is_wide())
+        key = list(table.identity)
+        mine = own(table).select(key)
+        parts = [
+            of_tenants(texts_last(rows.filter(pl.any_horizontal(related)))).join(
+                mine, on=key, how="anti", nulls_equal=True, maintain_order="left"
+            )
+            for rows in truths.database_rows(connection, table, others, at_once)
+        ]
+        return pl.concat(parts, how="diagonal")
+
+    paid, planned, files = (own(of) for of in (PAYMENT, PAYMENT_PLAN_DETAIL, INVOICE_FILE))
+    debts = pl.concat([paid["DebtsId"], files["DebtsId"]])
+    whose = pl.concat([paid["TenantsId"], own(CURRENCY_RATE)["TenantsId"]])
+    beside = read(PAYMENT, DebtsId=debts, Id=planned["PaymentsId"])
+    named = pl.concat([paid["Id"], beside["Id"]])
+    details = read(PAYMENT_PLAN_DETAIL, PaymentsId=named, PaymentPlansId=planned["PaymentPlansId"])
+    plans = pl.concat([planned["PaymentPlansId"], details["PaymentPlansId"]])
+    details = read(PAYMENT_PLAN_DETAIL, PaymentsId=named, PaymentPlansId=plans)
+    names = pl.concat([planned["PaymentsId"], details["PaymentsId"]])
+    return {
+        PAYMENT.name: read(PAYMENT, DebtsId=debts, Id=names),
+        PAYMENT_PLAN_DETAIL.name: details,
+        INVOICE_FILE.name: read(INVOICE_FILE, DebtsId=paid["DebtsId"]),
+        CURRENCY_RATE.name: read(CURRENCY_RATE, Id=paid["CurrencyRatesId"], TenantsId=whose),
+    }

@@ -1,0 +1,181 @@
+"""What a narrow scope's records belong with: all that the database has, and the breaks are its own.
+
+A scope of batches or feeds is about what these brought. Whether a rate is there, what was planned
+for a payment and what else was paid for its debt are questions to the whole database.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from functools import partial
+from typing import TypeVar
+
+import polars as pl
+
+from flows.steps.breaks.make import Annex
+from flows.steps.breaks.match_breaks import line_key
+from flows.steps.breaks.money import OF_DEBT
+from flows.steps.frames.parts import Load, columns_of, held, parts_of, whole
+from flows.steps.frames.sources import Sources, no_records
+from flows.steps.reconcile.allotment import PlanAnnex
+from flows.steps.reconcile.cut_off import Cut, cut_off
+from flows.steps.reconcile.left_out import LEFT_OUT, LeftOut, left_out
+from flows.steps.rules.rules import Rules
+from schemas.field import Table
+from schemas.tables import EXTRACTS, INVOICE_FILE, PAYMENT, PAYMENT_PLAN_DETAIL
+
+_DEBT = ["TenantsId", "DebtsId"]
+AnyAnnex = TypeVar("AnyAnnex", bound=Annex)  # type: ignore[type-arg]
+
+
+@dataclass(frozen=True)
+class SomeRecords:
+    """Some of the records there are, by where they stand to the scope and to the day."""
+
+    sources: Sources
+    out: LeftOut
+
+    def every(self, table: Table) -> Sequence[Load]:
+        """The records as they stand in the target, with the numbers of the rows that wrote them."""
+        mappings = (self.sources.database, self.sources.listings)
+        sides = (parts_of(side, table.name) for side in mappings)
+        return next((loads for loads in sides if loads), (held(no_records(table)),))
+
+    def judged(self, table: Table) -> Sequence[Load]:
+        """Those that no rule leaves out."""
+        return self.out.without(table.name, self.every(table))
+
+    def unjudged(self, table: Table) -> Sequence[Load]:
+        """Those that a rule leaves out."""
+        return self.out.only(table.name, self.every(table))
+
+
+@dataclass(frozen=True)
+class KnownRecords:
+    """All of them: the scope's own records, what is around them, and what is after the day."""
+
+    own: SomeRecords
+    later: SomeRecords
+    near: SomeRecords
+    near_later: SomeRecords
+    keys: LeftOut = field(default_factory=LeftOut)
+    """The records around, as breaks name them."""
+
+    @property
+    def every(self) -> tuple[SomeRecords, ...]:
+        return self.own, self.near, self.later, self.near_later
+
+    def payments(self) -> Sequence[Load]:
+        """Those that plans are judged by."""
+        return [*self.own.judged(PAYMENT), *self._near(PAYMENT)]
+
+    def paid_for_debts(self) -> Sequence[Load]:
+        """Those of debts that the scope's payments and invoice files are of."""
+        own, near = self.own.judged(PAYMENT), self._near(PAYMENT)
+        if not near:
+            return own
+        asked = [
+            columns_of(load, ["DebtsId"])["DebtsId"]
+            for load in (*own, *self.own.every(INVOICE_FILE))
+        ]
+        debts = pl.concat(asked).unique()
+        return [
+            *own,
+            *(held(load().filter(pl.col("DebtsId").is_in(debts.implode()))) for load in near),
+        ]
+
+    def of_debts(self, planned: PlanAnnex) -> PlanAnnex:
+        """What plans ask of the debts of the scope's payments."""
+        if not self.keys.rows:
+            return planned
+        asked = planned.planned.join(self.debts(), on=["tenant", "debt"], how="semi")
+        return replace(planned, planned=asked)
+
+    def details(self, *several: SomeRecords) -> pl.DataFrame:
+        """Plan details of several but those of payments that are left out."""
+        each = [whole(place.judged(PAYMENT_PLAN_DETAIL)) for place in several]
+        some = [one for one in each if one.height] or each[:1]
+        rows = some[0] if len(some) == 1 else pl.concat(some, how="diagonal")
+        for place in self.every:
+            rows = place.out.details(rows, place.every(PAYMENT), self._others(place))
+        return rows
+
+    def files(self) -> Sequence[Load]:
+        """Invoice files, with `LEFT_OUT` of those that are there and not judged."""
+        loads = self.own.out.marked(INVOICE_FILE.name, self.own.every(INVOICE_FILE))
+        if near := self._near(INVOICE_FILE):
+            loads = [partial(_marked, load, value=False) for load in loads]
+            loads += [partial(_marked, load, value=True) for load in near]
+        for place in self.every:
+            loads = place.out.files(loads, place.every(PAYMENT), self._others(place))
+        return loads
+
+    def _others(self, place: SomeRecords) -> Sequence[Load]:
+        return [load for one in self.every if one is not place for load in one.judged(PAYMENT)]
+
+    def _near(self, table: Table) -> Sequence[Load]:
+        return self.near.judged(table) if table.name in self.near.sources.database else ()
+
+    def of_scope(self, annex: AnyAnnex) -> AnyAnnex:
+        """An annex with the breaks that are about records of the scope, and about their debts."""
+        if not self.keys.rows:
+            return annex
+        debts, plans = self.debts(), whole(self.own.every(PAYMENT_PLAN_DETAIL))["PaymentPlansId"]
+        own = partial(_own, self.keys, debts, plans.cast(pl.String).unique())
+        aside = [partial(_changed, load, own) for load in annex.aside]
+        return replace(annex, breaks=own(annex.breaks), aside=aside)
+
+    def debts(self) -> pl.DataFrame:
+        """Tenant and debt of the scope's own payments."""
+        parts = (columns_of(load, _DEBT) for load in self.own.judged(PAYMENT))
+        return pl.concat(part.select(tenant="TenantsId", debt="DebtsId") for part in parts).unique()
+
+
+def known_records(
+    sources: Sources, cut: Cut, rules: Rules, as_of: date, out: LeftOut
+) -> KnownRecords:
+    """Where all records stand; `out` is what the rules leave out of `sources`."""
+    near = cut_off(Sources({}, sources.around), as_of)
+    later, beside, after = (
+        SomeRecords(some, left_out(some, rules)) for some in (cut.after, near.kept, near.after)
+    )
+    keys = LeftOut()
+    if sources.around:
+        keys = LeftOut(dict.fromkeys(sources.around, ()), _keys(sources.around))
+    return KnownRecords(SomeRecords(sources, out), later, beside, after, keys)
+
+
+def _keys(around: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    kinds = [LeftOut().keys]
+    for name, frame in around.items():
+        key = line_key(EXTRACTS[name], frame.with_columns(pl.lit("").alias("file")))
+        kinds.append(key.to_frame().select(pl.lit(name).alias("record"), "key"))
+    return pl.concat(kinds).unique()
+
+
+def _own(
+    near: LeftOut, debts: pl.DataFrame, plans: pl.Series, breaks: pl.DataFrame
+) -> pl.DataFrame:
+    told = near.unjudged(breaks)
+    number = pl.col("key").str.extract(r"^(-?[0-9]+)")
+    named = told.select(
+        pl.col("tenant").cast(debts.schema["tenant"]),
+        number.cast(debts.schema["debt"], strict=False).alias("debt"),
+    )
+    among = named.join(debts.with_columns(among=True), on=["tenant", "debt"], how="left",
+                       nulls_equal=True, maintain_order="left")["among"]  # fmt: skip
+    of_debt = pl.col("code").is_in(OF_DEBT)
+    of_plan = (pl.col("record") == PAYMENT_PLAN_DETAIL.name) & ~pl.col("key").str.contains("/")
+    return told.filter(~of_debt | among.fill_null(value=False)).filter(
+        ~of_plan | pl.col("key").is_in(plans.implode())
+    )
+
+
+def _changed(load: Load, own: "partial[pl.DataFrame]") -> pl.DataFrame:
+    return own(load())
+
+
+def _marked(load: Load, *, value: bool) -> pl.DataFrame:
+    rows = load()
+    known = pl.col(LEFT_OUT) if LEFT_OUT in rows.columns and not value else pl.lit(value)
+    return rows.with_columns(known.alias(LEFT_OUT))
