@@ -7,7 +7,7 @@ import psycopg
 
 from connectors.postgres import sources as truths
 from flows.steps.frames.beyond import texts_last
-from flows.steps.frames.parts import Change, Load, whole
+from flows.steps.frames.parts import Change, Load, columns_of
 from flows.steps.frames.sources import no_records
 from flows.steps.reconcile.plans import is_wide
 from schemas.field import Table
@@ -28,8 +28,12 @@ def records_around(
     the debts it paid. A million rows are read some at a time, and few of them kept.
     """
 
-    def own(table: Table) -> pl.DataFrame:
-        return whole(database[table.name]) if table.name in database else no_records(table)
+    def own(table: Table, *names: str) -> pl.DataFrame:
+        """The scope's own records, and of their columns those that say what they belong with."""
+        wanted = list(dict.fromkeys((*table.identity, *names)))
+        if table.name not in database:
+            return no_records(table).select(wanted)
+        return pl.concat(columns_of(one, wanted).select(wanted) for one in database[table.name])
 
     def read(table: Table, **wanted: pl.Series) -> pl.DataFrame:
         asked = {name: some.cast(pl.Int64).drop_nulls().unique() for name, some in wanted.items()}
@@ -41,8 +45,7 @@ def records_around(
         if table is PAYMENT:
             # A detail may name one by a number that was cut.
             related.append(is_wide())
-        key = list(table.identity)
-        mine = own(table).select(key)
+        mine, key = own(table), list(table.identity)
         parts = [
             of_tenants(texts_last(rows.filter(pl.any_horizontal(related)))).join(
                 mine, on=key, how="anti", nulls_equal=True, maintain_order="left"
@@ -51,9 +54,11 @@ def records_around(
         ]
         return pl.concat(parts, how="diagonal")
 
-    paid, planned, files = (own(of) for of in (PAYMENT, PAYMENT_PLAN_DETAIL, INVOICE_FILE))
+    paid = own(PAYMENT, "TenantsId", "DebtsId", "CurrencyRatesId")
+    planned = own(PAYMENT_PLAN_DETAIL, "PaymentsId", "PaymentPlansId")
+    files = own(INVOICE_FILE, "DebtsId")
     debts = pl.concat([paid["DebtsId"], files["DebtsId"]])
-    whose = pl.concat([paid["TenantsId"], own(CURRENCY_RATE)["TenantsId"]])
+    whose = pl.concat([paid["TenantsId"], own(CURRENCY_RATE, "TenantsId")["TenantsId"]])
     beside = read(PAYMENT, DebtsId=debts, Id=planned["PaymentsId"])
     named = pl.concat([paid["Id"], beside["Id"]])
     details = read(PAYMENT_PLAN_DETAIL, PaymentsId=named, PaymentPlansId=planned["PaymentPlansId"])
