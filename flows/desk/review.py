@@ -15,9 +15,9 @@ import psycopg
 
 from connectors.postgres.reconciliations import Reconciliation
 from flows.desk.filters import NONE
+from flows.stages.reconcile.before_approval import what_waits
 from flows.stages.reconcile.breaks import STATES
 from flows.stages.reconcile.rules import TOTALS
-from flows.stages.reconcile.sign import what_waits
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.carried_states import is_open
 from flows.steps.breaks.money import Sums, currency_text, sums_by

@@ -24,29 +24,22 @@ from connectors.postgres.reconciliations import (
 )
 from connectors.postgres.signatures import Signature, add_signature, last_approved, signatures_of
 from connectors.process import user_name, whoami
-from flows.report.reconciled.verdicts import word_of
-from flows.report.spelling import apart, neutral, shortened
+from flows.report.spelling import apart, shortened
 from flows.stages.reconcile.as_of import RESTATED
-from flows.stages.reconcile.breaks import breaks_now, taken_back, what_is_open
-from flows.stages.reconcile.decision_rules import named
+from flows.stages.reconcile.before_approval import waits_in_full
+from flows.stages.reconcile.breaks import breaks_now
 from flows.stages.reconcile.kept_signatures import keep_signatures
 from flows.stages.reconcile.not_opened import not_opened
 from flows.stages.reconcile.report_files import check_files, listed_files
-from flows.stages.reconcile.rules import rules_of
 from flows.stages.reconcile.since_signed import changes_on_page, to_accept
-from flows.stages.reconcile.sources import Scope
 from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
-from flows.steps.breaks.carried_states import is_open
-from flows.steps.breaks.severity import severities
 from flows.steps.reconcile.changes import HASH, method_rows
 from flows.steps.reconcile.report import Changes, SignatureLine, SignOff
 from flows.steps.reconcile.signed import unpack_records
-from flows.steps.rules.canonical import rules_hash
-from flows.steps.rules.rules import Rules
 from schemas.accounts import SELF_DECLARED, approval
 from schemas.counting import agree, quantity
-from schemas.life import RECONCILED, UNSEEN, Role
+from schemas.life import UNSEEN, Role
 
 RECORDS = "records.parquet"
 """The records of the database as a run found them; what a signature is later held against."""
@@ -207,7 +200,7 @@ def _sign(
                 )
             changes = None
             breaks = breaks_now(connection, run)
-            waits = _waits_in_full(workspace, connection, run, breaks)
+            waits = waits_in_full(workspace, connection, run, breaks)
             if role is Role.APPROVED:
                 _refuse_same_person(run, signatures.get(Role.PREPARED), person)
                 if waits:
@@ -246,96 +239,6 @@ def _not_opened(
     if account is None:
         return None
     return not_opened(workspace, connection, run, account.name, breaks).figures
-
-
-def what_waits(
-    connection: psycopg.Connection, run: Reconciliation, breaks: pl.DataFrame
-) -> str | None:
-    """What keeps a report from being approved by anybody, for a page that leads to the rest.
-
-    None: nothing. `breaks` are those of `breaks_now`.
-    """
-    left = breaks.filter(is_open()).height
-    if left:
-        return (
-            f"{quantity(left, 'break')} {agree(left, 'is', 'are')} open. Resolve or accept each, "
-            "then reconcile the scope again."
-        )
-    if run.verdict not in RECONCILED:
-        return (
-            "Nobody approves a report that says so. Where its breaks are accepted since, reconcile "
-            "the scope again for a report that says it; else its cover says what is missing."
-        )
-    back = taken_back(connection, run, breaks).height
-    if back:
-        return (
-            f"{quantity(back, 'break')} {agree(back, 'is', 'are')} accepted here, and "
-            f"{agree(back, 'was', 'were')} reopened since. Nobody approves a report by an "
-            "acceptance that was taken back: reconcile the scope again, and have that one signed."
-        )
-    return None
-
-
-def _waits_in_full(
-    workspace: Workspace, connection: psycopg.Connection, run: Reconciliation, breaks: pl.DataFrame
-) -> str | None:
-    """The same with the gravest breaks by name, and the commands that go on."""
-    if what_waits(connection, run, breaks) is None:
-        return None
-    left = breaks.filter(is_open()).height
-    again = _again(run)
-    if left:
-        rules = rules_of(workspace, connection, run.rules_hash) or Rules()
-        told = what_is_open(breaks, severities(breaks, rules, run.as_of))
-        return (
-            f"Open breaks of reconciliation {run.id}: {left} ({word_of(run.verdict)}), {told}. "
-            f"See them: recon breaks list --run {run.id} --state open. Resolve them, or accept "
-            f"them: recon breaks accept --run {run.id} --state open --reason REASON "
-            f"--until YYYY-MM-DD. Then reconcile again: {again}"
-        )
-    if run.verdict in RECONCILED:
-        return _taken_back_told(connection, run, breaks)
-    return (
-        f"The report of reconciliation {run.id} says “{word_of(run.verdict)}”, and nobody "
-        "approves that. Where its breaks are accepted since, reconcile again for a report that "
-        f"says so; otherwise its cover says what is missing: {again}"
-    )
-
-
-def _taken_back_told(
-    connection: psycopg.Connection, run: Reconciliation, breaks: pl.DataFrame
-) -> str:
-    """Which acceptances of a report nobody stands for any more, and where to go on."""
-    back = taken_back(connection, run, breaks)
-    last = latest_run(connection, run.scope)
-    assert last is not None, "a later run that they were reopened on"
-    told = [
-        f"{neutral(what)}, reopened on reconciliation {on} by {neutral(by, 100)} "
-        f"({neutral(reason, 100)})"
-        for what, on, by, reason in back.select("what", "on", "by", "reason").iter_rows()
-    ]
-    return (
-        f"The report of reconciliation {run.id} shows {quantity(back.height, 'break')} as accepted "
-        f"that {agree(back.height, 'was', 'were')} reopened since: {named(told, '; ')}. Nobody "
-        "approves a report by an acceptance that was taken back. Resolve or accept what is open "
-        f"(recon breaks list --run {last.id} --state open), reconcile again, and have that report "
-        f"signed: {_again(last)}"
-    )
-
-
-def _again(run: Reconciliation) -> str:
-    """The command that reconciles the scope of a run as of its day once more."""
-    text, restated, _ = run.scope.partition(RESTATED)
-    scope = Scope.read(text)
-    return " ".join(
-        [
-            "recon reconcile",
-            *(scope.options if scope else [f"(its scope is {text})"]),
-            f"--as-of {run.as_of}",
-            *(["--restate REASON"] if restated else []),
-            *(["--rules FILE"] if run.rules_hash != rules_hash(Rules()) else []),
-        ]
-    )
 
 
 def _refuse_unnamed_day(run: Reconciliation, named: date | None) -> None:

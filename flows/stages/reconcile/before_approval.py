@@ -1,0 +1,110 @@
+"""What keeps a report from being approved by anybody, and what to do about it."""
+
+import polars as pl
+import psycopg
+
+from connectors.postgres.reconciliations import Reconciliation, latest_run
+from flows.report.reconciled.verdicts import word_of
+from flows.report.spelling import neutral
+from flows.stages.reconcile.as_of import RESTATED
+from flows.stages.reconcile.breaks import taken_back, what_is_open
+from flows.stages.reconcile.decision_rules import named
+from flows.stages.reconcile.rules import rules_of
+from flows.stages.reconcile.sources import Scope
+from flows.stages.workspace import Workspace
+from flows.steps.breaks.carried_states import is_open
+from flows.steps.breaks.severity import severities
+from flows.steps.rules.canonical import rules_hash
+from flows.steps.rules.rules import Rules
+from schemas.counting import agree, quantity
+from schemas.life import RECONCILED
+
+
+def what_waits(
+    connection: psycopg.Connection, run: Reconciliation, breaks: pl.DataFrame
+) -> str | None:
+    """What keeps a report from being approved by anybody, for a page that leads to the rest.
+
+    None: nothing. `breaks` are those of `breaks_now`.
+    """
+    left = breaks.filter(is_open()).height
+    if left:
+        return (
+            f"{quantity(left, 'break')} {agree(left, 'is', 'are')} open. Resolve or accept each, "
+            "then reconcile the scope again."
+        )
+    if run.verdict not in RECONCILED:
+        return (
+            "Nobody approves a report that says so. Where its breaks are accepted since, reconcile "
+            "the scope again for a report that says it; else its cover says what is missing."
+        )
+    back = taken_back(connection, run, breaks).height
+    if back:
+        return (
+            f"{quantity(back, 'break')} {agree(back, 'is', 'are')} accepted here, and "
+            f"{agree(back, 'was', 'were')} reopened since. Nobody approves a report by an "
+            "acceptance that was taken back: reconcile the scope again, and have that one signed."
+        )
+    return None
+
+
+def waits_in_full(
+    workspace: Workspace, connection: psycopg.Connection, run: Reconciliation, breaks: pl.DataFrame
+) -> str | None:
+    """The same with the gravest breaks by name, and the commands that go on."""
+    if what_waits(connection, run, breaks) is None:
+        return None
+    left = breaks.filter(is_open()).height
+    again = _again(run)
+    if left:
+        rules = rules_of(workspace, connection, run.rules_hash) or Rules()
+        told = what_is_open(breaks, severities(breaks, rules, run.as_of))
+        return (
+            f"Open breaks of reconciliation {run.id}: {left} ({word_of(run.verdict)}), {told}. "
+            f"See them: recon breaks list --run {run.id} --state open. Resolve them, or accept "
+            f"them: recon breaks accept --run {run.id} --state open --reason REASON "
+            f"--until YYYY-MM-DD. Then reconcile again: {again}"
+        )
+    if run.verdict in RECONCILED:
+        return _taken_back_told(connection, run, breaks)
+    return (
+        f"The report of reconciliation {run.id} says “{word_of(run.verdict)}”, and nobody "
+        "approves that. Where its breaks are accepted since, reconcile again for a report that "
+        f"says so; otherwise its cover says what is missing: {again}"
+    )
+
+
+def _taken_back_told(
+    connection: psycopg.Connection, run: Reconciliation, breaks: pl.DataFrame
+) -> str:
+    """Which acceptances of a report nobody stands for any more, and where to go on."""
+    back = taken_back(connection, run, breaks)
+    last = latest_run(connection, run.scope)
+    assert last is not None, "a later run that they were reopened on"
+    told = [
+        f"{neutral(what)}, reopened on reconciliation {on} by {neutral(by, 100)} "
+        f"({neutral(reason, 100)})"
+        for what, on, by, reason in back.select("what", "on", "by", "reason").iter_rows()
+    ]
+    return (
+        f"The report of reconciliation {run.id} shows {quantity(back.height, 'break')} as accepted "
+        f"that {agree(back.height, 'was', 'were')} reopened since: {named(told, '; ')}. Nobody "
+        "approves a report by an acceptance that was taken back. Resolve or accept what is open "
+        f"(recon breaks list --run {last.id} --state open), reconcile again, and have that report "
+        f"signed: {_again(last)}"
+    )
+
+
+def _again(run: Reconciliation) -> str:
+    """The command that reconciles the scope of a run as of its day once more."""
+    text, restated, _ = run.scope.partition(RESTATED)
+    scope = Scope.read(text)
+    return " ".join(
+        [
+            "recon reconcile",
+            *(scope.options if scope else [f"(its scope is {text})"]),
+            f"--as-of {run.as_of}",
+            *(["--restate REASON"] if restated else []),
+            *(["--rules FILE"] if run.rules_hash != rules_hash(Rules()) else []),
+        ]
+    )
