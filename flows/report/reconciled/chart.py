@@ -115,12 +115,10 @@ def both_sides(proof: Proof) -> tuple[Markup, Markup]:
     if not proof.lines:
         return svg([]), svg([])
     expected, found = (proof.lines[at].amount.copy_abs() for at in (0, -1))
-    # What is left out of one side's sum alone, or against its sign, is no part of the bar.
-    left = min(proof.left_out.copy_abs(), expected)
     high, ground = max(expected, found), Decimal(0)
-    if proof.left_out * proof.lines[0].amount > 0:
-        left = ground
-    kept = expected - left
+    # What is left out and adds to the total, or is more than all of it, is no part of its bar.
+    is_part = (proof.left_out < 0) == (proof.lines[0].amount > 0)
+    kept = expected - min(proof.left_out.copy_abs(), expected) if is_part else expected
     pieces = [(ground, kept, EXPECTED), (kept, expected, LEFT_OUT)]
     delivered = svg(_between(first, last, ground, high, colour) for first, last, colour in pieces)
     return delivered, svg([_between(ground, found, ground, high, FOUND)])

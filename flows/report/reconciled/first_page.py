@@ -37,19 +37,20 @@ from schemas.counting import agree, quantity
 
 OUTGROWN = 10
 """Breaks on page one that are not what was accepted."""
-TOTALS_NOTE = (
-    "Left out: of what the extracts delivered, what does not count, as a newer row, a repair or a "
-    "rule says so. Difference: the target less what counts; what was rejected and what is missing "
-    "is in it."
-)
-MONEY_NOTE = (
-    "Difference: by how much the sides differ, without its sign; of a record that one side lacks, "
-    "its first amount (of a payment, PaidAmount). Gross: the money of records about which nothing "
-    "is known to be missing. A record counts once for each amount it differs in, and once in each "
-    "currency for its gross money. Unexplained: over all amounts compared. An amount that is not "
-    "readable, as of a rejected row, is in no sum."
-)
-NOTES = {"totals": TOTALS_NOTE, "money": MONEY_NOTE}
+NOTES = {
+    "totals": (
+        "Left out: of what the extracts delivered, what does not count, as a newer row, a repair "
+        "or a rule says so. Difference: the target less what counts; what was rejected and what is "
+        "missing is in it."
+    ),
+    "money": (
+        "Difference: by how much the sides differ, without its sign; of a record that one side "
+        "lacks, its first amount (of a payment, PaidAmount). Gross: the money of records about "
+        "which nothing is known to be missing. A record counts once for each amount it differs in, "
+        "and once in each currency for its gross money. Unexplained: over all amounts compared. An "
+        "amount that is not readable, as of a rejected row, is in no sum."
+    ),
+}
 """What is said above a table of page one, by its name."""
 
 

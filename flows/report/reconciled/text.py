@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import date
 
-from flows.report.reconciled.first_page import MONEY_NOTE, parts, to_sign
+from flows.report.reconciled.first_page import NOTES, parts, to_sign
 from flows.report.reconciled.pools import pooled_causes
 from flows.report.reconciled.table import Cell, ColumnKind, ReportTable, TableRow
 from flows.report.reconciled.tables import facts, has_unreadable, idle, unexplained
@@ -94,8 +94,8 @@ def _table(table: ReportTable) -> Iterator[str]:
     """A small table as lines: a column after the other, what is empty left out."""
     if not table.rows:
         yield from _wrapped(visible(table.none), "  ")
-    if table.rows and table.name == "money":
-        yield from (*_wrapped(MONEY_NOTE, "  "), "")
+    if table.rows and table.name in NOTES:
+        yield from (*_wrapped(NOTES[table.name], "  "), "")
     for row in table.rows:
         first, *others = row_shown(table, row)
         if len(others) == 1:
