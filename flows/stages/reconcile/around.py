@@ -13,6 +13,14 @@ from flows.steps.reconcile.plans import is_wide
 from schemas.field import Table
 from schemas.tables import CURRENCY_RATE, INVOICE_FILE, PAYMENT, PAYMENT_PLAN_DETAIL
 
+_BELONGS_BY = {
+    PAYMENT: ("TenantsId", "DebtsId", "CurrencyRatesId"),
+    PAYMENT_PLAN_DETAIL: ("PaymentsId", "PaymentPlansId"),
+    INVOICE_FILE: ("DebtsId",),
+    CURRENCY_RATE: ("TenantsId",),
+}
+"""Fields of records that say, beside their identity, what they belong with."""
+
 
 def records_around(
     connection: psycopg.Connection,
@@ -27,13 +35,7 @@ def records_around(
     of its payments and invoice files; the plans of all these, with what they name; and the files of
     the debts it paid. A million rows are read some at a time, and few of them kept.
     """
-
-    def own(table: Table, *names: str) -> pl.DataFrame:
-        """The scope's own records, and of their columns those that say what they belong with."""
-        wanted = list(dict.fromkeys((*table.identity, *names)))
-        if table.name not in database:
-            return no_records(table).select(wanted)
-        return pl.concat(columns_of(one, wanted).select(wanted) for one in database[table.name])
+    own = {table.name: _links_of(table, database.get(table.name)) for table in _BELONGS_BY}
 
     def read(table: Table, **wanted: pl.Series) -> pl.DataFrame:
         asked = {name: some.cast(pl.Int64).drop_nulls().unique() for name, some in wanted.items()}
@@ -45,7 +47,7 @@ def records_around(
         if table is PAYMENT:
             # A detail may name one by a number that was cut.
             related.append(is_wide())
-        mine, key = own(table), list(table.identity)
+        mine, key = own[table.name], list(table.identity)
         parts = [
             of_tenants(texts_last(rows.filter(pl.any_horizontal(related)))).join(
                 mine, on=key, how="anti", nulls_equal=True, maintain_order="left"
@@ -54,11 +56,9 @@ def records_around(
         ]
         return pl.concat(parts, how="diagonal")
 
-    paid = own(PAYMENT, "TenantsId", "DebtsId", "CurrencyRatesId")
-    planned = own(PAYMENT_PLAN_DETAIL, "PaymentsId", "PaymentPlansId")
-    files = own(INVOICE_FILE, "DebtsId")
+    paid, planned, files, rates = (own[table.name] for table in _BELONGS_BY)
     debts = pl.concat([paid["DebtsId"], files["DebtsId"]])
-    whose = pl.concat([paid["TenantsId"], own(CURRENCY_RATE, "TenantsId")["TenantsId"]])
+    whose = pl.concat([paid["TenantsId"], rates["TenantsId"]])
     beside = read(PAYMENT, DebtsId=debts, Id=planned["PaymentsId"])
     named = pl.concat([paid["Id"], beside["Id"]])
     details = read(PAYMENT_PLAN_DETAIL, PaymentsId=named, PaymentPlansId=planned["PaymentPlansId"])
@@ -71,3 +71,11 @@ def records_around(
         INVOICE_FILE.name: read(INVOICE_FILE, DebtsId=paid["DebtsId"]),
         CURRENCY_RATE.name: read(CURRENCY_RATE, Id=paid["CurrencyRatesId"], TenantsId=whose),
     }
+
+
+def _links_of(table: Table, loads: Sequence[Load] | None) -> pl.DataFrame:
+    """The scope's own records: their identity, and what says what they belong with."""
+    names = list(dict.fromkeys((*table.identity, *_BELONGS_BY[table])))
+    if loads is None:
+        return no_records(table).select(names)
+    return pl.concat(columns_of(load, names).select(names) for load in loads)

@@ -171,20 +171,19 @@ def _gathered(
     approved: tuple[tuple[int, date], ...],
 ) -> Gathered:
     delivered = _batches(connection, scope)
+    numbers = [batch.id for batch in delivered]
     files = _extracts(connection, delivered)
     extracts = tuple(one for one in files if one.refused is None)
     counting = counting_listings(connection, extracts, narrow=scope.narrow)
     listings = counting.extracts
     broken = _unproven(workspace, extracts, listings)
     listings = tuple(one for one in listings if one.id not in broken)
-    service = any(batch.service for batch in delivered) or any_sends(
-        connection, [batch.id for batch in delivered]
-    )
+    service = any(batch.service for batch in delivered) or any_sends(connection, numbers)
     at_once = workspace.settings.limits.reconcile_bytes
     places = _places((*extracts, *listings))
-    records = _records(connection, [batch.id for batch in delivered], extracts)
+    records = _records(connection, numbers, extracts)
     hashed = sorted({*records, *(one.record for one in listings if one.record is not None)})
-    of_batches = sorted({one.id for one in delivered} | {one.batch_id for one in listings})
+    of_batches = sorted({*numbers, *(one.batch_id for one in listings)})
     # The server hashes what is staged while that is read.
     digests = aside(connection, others[1:], lambda other: staged_digests(other, hashed, of_batches))
     bound = frozenset(one.id for one in delivered if one.tenant in scope.tenants)
@@ -203,8 +202,8 @@ def _gathered(
             theirs = [one for one in extracts if not scope.tenants or one.batch_id in bound]
             _add_batch_rows(workspace, connection, frames, theirs, broken)
         else:
-            frames.add(record, [batch.id for batch in delivered], places, service=service)
-    again = delivered_again(connection, [batch.id for batch in delivered])
+            frames.add(record, numbers, places, service=service)
+    again = delivered_again(connection, numbers)
     extract: Mapping[str, pl.DataFrame] = PartedSide(frames.extract)
     if again:
         extract = changed(extract, lambda rows: counted_once(rows, again))
@@ -213,12 +212,11 @@ def _gathered(
         assert listing.record is not None
         if listing.record in unread:
             continue
-        numbers = [batch.id for batch in delivered]
         frames.add_listing(listing, places, numbers, counting.zones[listing.record])
     tied = {one: EXTRACTS[one] for one in records if one != INSERT_BATCH_DATA.name}
     untold = [
-        *altered_files(connection, [batch.id for batch in delivered]),
-        *unrepaired(connection, [batch.id for batch in delivered]),
+        *altered_files(connection, numbers),
+        *unrepaired(connection, numbers),
         *untied(connection, tied, delivered, files, frames.found),
         *altered(
             connection,
