@@ -6,6 +6,7 @@ from enum import StrEnum
 from urllib.parse import SplitResult, urlsplit
 
 from connectors.errors import SettingsError
+from schemas.counting import first_of
 
 MOST_LINKS = 10
 """Of one sentence."""
@@ -63,6 +64,4 @@ def told_at_desk(page: DeskPage, *numbers: int) -> str:
         return ""
     if len(numbers) == 1:
         return f" [Open it at the desk]({desk_link(page, numbers[0])})."
-    shown = ", ".join(linked(page, one) for one in numbers[:MOST_LINKS])
-    left = f" and {len(numbers) - MOST_LINKS} more" if len(numbers) > MOST_LINKS else ""
-    return f" At the desk: {shown}{left}."
+    return f" At the desk: {first_of(numbers, MOST_LINKS, lambda one: linked(page, one))}."

@@ -1,6 +1,7 @@
 """Numbers of things as a person writes them: `1 row`, `2 rows`, `1 batch`, `3 batches`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 
 def quantity(number: int, noun: str, spell: Callable[[int], str] = str) -> str:
@@ -20,6 +21,19 @@ def plural(noun: str) -> str:
 def agree(number: int, one: str, more: str) -> str:
     """The verb, or whatever else goes with the number."""
     return one if number == 1 else more
+
+
+def first_of(
+    several: Sequence[Any],
+    most: int,
+    spell: Callable[[Any], str] = str,
+    *,
+    by: str = ", ",
+    end: str = " and",
+) -> str:
+    """The first of several, each spelled out, and how many more there are: `a, b and 3 more`."""
+    more = f"{end} {len(several) - most} more" if len(several) > most else ""
+    return by.join(map(spell, several[:most])) + more
 
 
 def grouped(number: int) -> str:

@@ -14,7 +14,7 @@ from connectors.files.content import refused, shown
 from connectors.files.first_record import folded
 from connectors.files.linear_patterns import group_names
 from connectors.files.profile import Profile
-from schemas.counting import agree
+from schemas.counting import agree, first_of
 from schemas.field import Kind, Table
 from schemas.own_columns import OWN_COLUMNS
 from schemas.tables import DOCUMENTED, EXTRACTS, INSERT_BATCH_DATA, OWN
@@ -351,8 +351,7 @@ def known_names(profile: Profile) -> frozenset[str]:
 
 def listed(names: Sequence[str]) -> str:
     """The first of some names, and how many more there are."""
-    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
-    return f"{', '.join(shown(name, 60) for name in names[:NAMES_SHOWN])}{more}"
+    return first_of(names, NAMES_SHOWN, lambda name: shown(name, 60))
 
 
 def last_named(names: Sequence[str]) -> int:

@@ -14,7 +14,7 @@ from connectors.files.evidence import ProvenFile
 from connectors.files.linear_patterns import Groups
 from connectors.files.unpack import is_broken_zip
 from connectors.settings import MIB
-from schemas.counting import quantity
+from schemas.counting import first_of, quantity
 
 MOST_BYTES = 256 * MIB
 """Of a workbook, unpacked: its texts are all in memory while it is read."""
@@ -111,8 +111,7 @@ def number_text(value: float) -> str:
 
 def listed_places(places: Sequence[str]) -> str:
     """The first of some places, and how many more there are."""
-    more = f" and {len(places) - SHOWN} more" if len(places) > SHOWN else ""
-    return f"{', '.join(places[:SHOWN])}{more}"
+    return first_of(places, SHOWN)
 
 
 @contextmanager

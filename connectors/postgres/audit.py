@@ -24,6 +24,7 @@ from connectors.postgres.evidence import check_evidence
 from connectors.postgres.ledger import State
 from connectors.postgres.reconciliations import scope_hash
 from connectors.postgres.trail import said_by
+from schemas.counting import first_of
 from schemas.guards.accounts import (
     ACCOUNT_FACTS,
     ACCOUNT_KEPT,
@@ -339,8 +340,7 @@ def _in_order(told: Told, kinds: Collection[str]) -> list[tuple[int, Event]]:
 
 
 def _listed(faults: Sequence[str]) -> str:
-    more = len(faults) - FAULTS_TOLD
-    return "; ".join(faults[:FAULTS_TOLD]) + (f"; and {more} more" if more > 0 else "")
+    return first_of(faults, FAULTS_TOLD, by="; ", end="; and")
 
 
 def _by_id(told: Told, kinds: Mapping[str, str]) -> dict[int, tuple[int | None, dict[str, Any]]]:

@@ -19,6 +19,7 @@ from connectors.postgres.revisions import VERSION_TABLE, Way, is_behind, revisio
 from connectors.postgres.server.embedded import answers, embedded_url, is_made
 from connectors.postgres.session import Session, open_session
 from connectors.settings import MIB, Settings
+from schemas.counting import first_of
 from schemas.derived.sql_names import SCHEMA, SHOWN_SCHEMA, staged_name, table_columns
 from schemas.derived.views import VIEWS
 from schemas.field import Table
@@ -340,11 +341,10 @@ def _refuse_incomplete(there: Mapping[str, Collection[str]]) -> None:
     ]
     missing += [view for view in VIEWS if view not in there]
     if missing:
-        shown = ", ".join(missing[:MISSING_SHOWN])
-        more = f" and {len(missing) - MISSING_SHOWN} more" if len(missing) > MISSING_SHOWN else ""
         raise DatabaseUnusable(
-            f"The schema {SCHEMA!r} lacks {shown}{more}. It was changed by hand or restored in "
-            "part: restore it from a backup, or name an empty database. Nothing was changed."
+            f"The schema {SCHEMA!r} lacks {first_of(missing, MISSING_SHOWN)}. It was changed by "
+            "hand or restored in part: restore it from a backup, or name an empty database. "
+            "Nothing was changed."
         )
 
 

@@ -18,7 +18,7 @@ import psycopg
 
 from connectors.postgres.ledger import ENDED, State
 from connectors.postgres.trail import said_by
-from schemas.counting import agree, quantity
+from schemas.counting import agree, first_of, quantity
 from schemas.derived.sql_names import SCHEMA
 from schemas.guards.batch_states import APPLIED_STATES, ASKED_FOR, PREFIX
 from schemas.guards.ledger_digests import ANSWERS, FILES, LEDGER, OUTCOMES, RECEIPTS, TABLES
@@ -278,10 +278,8 @@ def _unchecked(known: Mapping[int, _BatchSaid]) -> Iterator[str]:
 
 
 def _batches(numbers: Collection[int]) -> str:
-    told = sorted(numbers)
-    more = f" and {len(told) - MOST_TOLD} more" if len(told) > MOST_TOLD else ""
-    word = agree(len(told), "batch", "batches")
-    return f"{word} {', '.join(map(str, told[:MOST_TOLD]))}{more}"
+    word = agree(len(numbers), "batch", "batches")
+    return f"{word} {first_of(sorted(numbers), MOST_TOLD)}"
 
 
 def _counted(said: str, found: str) -> str:

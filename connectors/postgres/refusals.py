@@ -16,6 +16,7 @@ from connectors.errors import (
     ReconError,
     StatementRefused,
 )
+from schemas.counting import first_of
 from schemas.guards.accounts import NOBODY, NOT_ALLOWED, NOT_YOURS, REFUSED
 from schemas.guards.roles import OWNER, role_for
 
@@ -81,11 +82,12 @@ def told(
             f"where it is one, have default_transaction_read_only switched off. {AGAIN}"
         )
     if isinstance(error, errors.DependentObjectsStillExist):
+        in_the_way = (diag.message_detail or said).splitlines()
         return DatabaseUnusable(
             "Something in the database that recon did not make was made of what it has to change: "
-            f"{_listed(diag.message_detail or said)}. Keep how these were made (`pg_dump "
-            "--schema-only` writes it), drop them, run the same command again, and make them again "
-            "behind it. Nothing was changed."
+            f"{first_of(in_the_way, MOST_NAMED, by='; ', end='; and')}. Keep how these were made "
+            "(`pg_dump --schema-only` writes it), drop them, run the same command again, and make "
+            "them again behind it. Nothing was changed."
         )
     if isinstance(error, NOT_OURS):
         return StatementRefused(
@@ -100,13 +102,6 @@ def told(
         f"The database refused a statement: {said}{state}. Nothing of its transaction was "
         f"written; the server's log has the rest. {AGAIN}"
     )
-
-
-def _listed(detail: str) -> str:
-    """The lines of a detail in one."""
-    lines = detail.splitlines()
-    more = f"; and {len(lines) - MOST_NAMED} more" if len(lines) > MOST_NAMED else ""
-    return "; ".join(lines[:MOST_NAMED]) + more
 
 
 def _who_may(said: str) -> str:

@@ -11,6 +11,7 @@ from flows.stages.draft_cells import DraftCells, quoted
 from flows.steps.draft_numbers import NumberSigns
 from flows.steps.draft_table import TableGuess
 from flows.steps.draft_times import NOTHING, digit_times, may_be_time
+from schemas.counting import first_of
 from schemas.field import Field, Kind, Table
 from schemas.tables import EXTRACTS
 
@@ -125,10 +126,9 @@ def column_lines(
 
 
 def _table_lines(shape: Shape, guess: TableGuess) -> Iterator[str]:
-    names = [shown(shape.names[place], 20) for place in guess.places]
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    names = first_of(guess.places, NAMED, lambda place: shown(shape.names[place], 20))
     yield ""
-    yield f"# A guess, by what the columns {', '.join(names[:NAMED])}{more} are called:"
+    yield f"# A guess, by what the columns {names} are called:"
     yield "# if each of their cells is a record of its own, it is"
     yield "# ? [unpivot]"
     yield f"# ? keep = [{', '.join(map(quoted, guess.keep))}]"

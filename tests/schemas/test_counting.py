@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from schemas.counting import agree, grouped, plural, quantity
+from schemas.counting import agree, first_of, grouped, plural, quantity
 
 ROOT = Path(__file__).parents[2]
 NOUNS = (
@@ -107,3 +107,16 @@ def test_a_number_and_its_noun(number: int, noun: str, text: str) -> None:
 def test_what_goes_with_the_number_follows_it() -> None:
     assert [agree(number, "is", "are") for number in (0, 1, 2)] == ["are", "is", "are"]
     assert plural("box") == "boxes"
+
+
+@pytest.mark.parametrize(
+    ("several", "told"),
+    [((), ""), ((1,), "1"), ((1, 2), "1, 2"), ((1, 2, 3), "1, 2 and 1 more"),
+     ((1, 2, 3, 4), "1, 2 and 2 more")],
+)  # fmt: skip
+def test_the_first_of_several_and_how_many_more(several: tuple[int, ...], told: str) -> None:
+    assert first_of(several, 2) == told
+    assert first_of(several, 2, lambda one: f"<{one}>") == re.sub(r"\b(\d)(?! more)", r"<\1>", told)
+    assert first_of(several, 2, by="; ", end="; and") == told.replace(",", ";").replace(
+        " and", "; and"
+    )

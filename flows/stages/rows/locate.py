@@ -21,7 +21,7 @@ from flows.stages.kept import is_cleared, open_archived, prove_profile, prove_ro
 from flows.stages.rows.spots import Spot, places, show_command
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
-from schemas.counting import quantity
+from schemas.counting import first_of, quantity
 
 BLOCK_BYTES = 1 << 20
 NAMED = 20
@@ -41,11 +41,9 @@ def locate(
     extracts = ledger.list_extracts(connection, batch_id)
     named = [one for one in extracts if one.name == file]
     if not named:
-        names = [shortened(one.name, 80) for one in extracts]
-        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        names = first_of(extracts, NAMED, lambda one: shortened(one.name, 80))
         raise BatchUnknown(
-            f"Batch {batch_id} has no file named {file!r}. Its files: "
-            f"{', '.join(names[:NAMED]) or 'none'}{more}."
+            f"Batch {batch_id} has no file named {file!r}. Its files: {names or 'none'}."
         )
     found = [
         row
