@@ -10,16 +10,15 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
-from io import BufferedRandom
 from pathlib import Path
 from typing import IO, BinaryIO
 
 from connectors.errors import ReconError, TurnNotGiven
-from connectors.files.locked import locked_file, sweep_files
+from connectors.files.locked import OF_MARK, locked_file, sweep_files
 from connectors.process import whoami
 from connectors.recovery import reach
 from schemas.counting import grouped, quantity
@@ -145,37 +144,31 @@ Write = Callable[[IO[bytes]], object]
 def write_files(
     folder: Path, files: Mapping[str, Write], meanwhile: str | None = None
 ) -> dict[str, str]:
-    """Write files by their names below a folder, each beside its name, and rename them in the end.
+    """Write files by their names below a folder, all beside it, and rename them in the end.
 
     None has its name before all are whole and on disk; what is returned is the SHA-256 of each.
-    `meanwhile` names one that is written by a thread of its own while those before it are.
+    `meanwhile` names one that is written by a thread of its own while those before it are. However
+    many there are, few are open at once.
     """
     hashes = {}
-    path = folder
-    with ExitStack() as drafts, ThreadPoolExecutor(1) as thread:
+    path = folder / next(iter(files), "")
+    with ExitStack() as own:
         try:
-            written: list[tuple[Path, Path]] = []
-            started: dict[str, tuple[Path, BufferedRandom, Future[object]]] = {}
+            drafts = own.enter_context(
+                _drafts(folder, {path.parent for path in map(folder.joinpath, files)})
+            )
+            thread = own.enter_context(ThreadPoolExecutor(1))
+            started: dict[str, Future[str]] = {}
             if meanwhile is not None:
-                path = folder / meanwhile
-                draft, file = drafts.enter_context(_draft(path.parent))
-                started[meanwhile] = draft, file, thread.submit(files[meanwhile], file)
+                started[meanwhile] = thread.submit(_written, drafts(meanwhile), files[meanwhile])
             for name, write in files.items():
                 path = folder / name
-                if name in started:
-                    draft, file, writing = started[name]
-                    writing.result()
-                else:
-                    draft, file = drafts.enter_context(_draft(path.parent))
-                    write(file)
-                file.flush()
-                os.fsync(file.fileno())
-                file.seek(0)
-                hashes[name] = hashlib.file_digest(file, "sha256").hexdigest()
-                written.append((draft, path))
+                writing = started.get(name)
+                hashes[name] = writing.result() if writing else _written(drafts(name), write)
                 reach("file-written")
-            for draft, path in written:
-                draft.replace(path)
+            for name in files:
+                path = folder / name
+                drafts(name).replace(path)
                 reach("file-renamed")
         except OSError as error:
             raise ReconError(
@@ -185,18 +178,39 @@ def write_files(
     return hashes
 
 
+def _written(path: Path, write: Write) -> str:
+    """Write a new file to disk; its SHA-256."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE)
+    with os.fdopen(descriptor, "w+b") as file:
+        write(file)
+        file.flush()
+        os.fsync(descriptor)
+        file.seek(0)
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 @contextmanager
-def _draft(folder: Path) -> Iterator[tuple[Path, BufferedRandom]]:
-    """A file to write in a folder, locked as long as it is open; gone unless it gets a name."""
-    private_folder(folder)
-    sweep_files(folder, f"{DRAFT}*")
-    # It is made with mode 0600, and keeps it under its final name.
-    path, file = locked_file(folder, prefix=DRAFT)
-    with file:
+def _drafts(folder: Path, folders: Iterable[Path]) -> Iterator[Callable[[str], Path]]:
+    """Places in a folder to write files of these folders in, by their name, until they get it.
+
+    One file beside them is locked as long as they are needed: what a killed process left goes.
+    """
+    for one in {folder, *folders}:
+        private_folder(one)
+        sweep_files(one, f"{DRAFT}*")
+    mark, lock = locked_file(folder, prefix=DRAFT)
+    places: dict[str, Path] = {}
+
+    def place(name: str) -> Path:
+        return places.setdefault(name, mark.with_name(f"{mark.name}{OF_MARK}{len(places)}"))
+
+    with lock:
         try:
-            yield path, file
+            yield place
         finally:
-            path.unlink(missing_ok=True)
+            for one in places.values():
+                one.unlink(missing_ok=True)
+            mark.unlink(missing_ok=True)
 
 
 def named(name: str, ending: str) -> str:

@@ -1,6 +1,7 @@
 """Several files that belong together: none has its name before all of them are whole."""
 
 import hashlib
+import resource
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -9,7 +10,9 @@ from typing import IO
 import pytest
 
 from connectors.errors import ReconError
-from connectors.files.atomic import Write, write_file, write_files
+from connectors.files.atomic import DRAFT, Write, write_file, write_files
+from connectors.files.locked import OF_MARK, locked_file
+from connectors.files.open_files import OPEN_FILES
 
 
 @pytest.mark.parametrize("meanwhile", [None, "below/b.csv"])
@@ -49,6 +52,36 @@ def test_where_one_cannot_be_written_none_is_there_and_what_was_there_stays(
         write_files(tmp_path, {"a.csv": lambda file: file.write(b"now"), "b.csv": full}, meanwhile)
     assert [one.name for one in tmp_path.iterdir()] == ["a.csv"]
     assert (tmp_path / "a.csv").read_bytes() == b"before"
+
+
+def test_more_are_written_than_may_be_open_at_once(tmp_path: Path) -> None:
+    """As rows to correct of so many batches are: a file each."""
+    files: dict[str, Write] = {f"{n}.csv": lambda file: file.write(b"whole") for n in range(200)}
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(OPEN_FILES.iterdir())) + 50, before[1]))
+    try:
+        write_files(tmp_path, files, meanwhile="7.csv")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert {one.name for one in tmp_path.iterdir()} == set(files)
+
+
+@pytest.mark.parametrize(
+    "left", [(".writing-a1",), (".writing-a1", ".writing-a1~0", ".writing-a1~1")]
+)
+def test_what_a_killed_process_left_goes_and_what_is_being_written_stays(
+    tmp_path: Path, left: tuple[str, ...]
+) -> None:
+    for name in left:
+        (tmp_path / name).write_bytes(b"half")
+    mark, lock = locked_file(tmp_path, prefix=DRAFT)
+    written = mark.with_name(f"{mark.name}{OF_MARK}0")
+    written.write_bytes(b"half")
+    write_file(tmp_path / "a.csv", b"whole")
+    assert {*tmp_path.iterdir()} == {mark, written, tmp_path / "a.csv"}
+    lock.close()
+    write_file(tmp_path / "a.csv", b"whole")
+    assert {*tmp_path.iterdir()} == {tmp_path / "a.csv"}
 
 
 def test_many_may_write_into_one_folder_at_once(tmp_path: Path) -> None:
