@@ -142,7 +142,17 @@ STORAGE = {
 """Storage parameters by table."""
 sa.Index("note_batch", LEDGER_TABLES["note"].c.batch_id)
 sa.Index("batch_content", LEDGER_TABLES["batch"].c.content_id)
+# What is asked for a batch costs the same, however many there were before it.
 sa.Index("extract_batch", LEDGER_TABLES["extract"].c.batch_id)
+sa.Index("receipt_batch", LEDGER_TABLES["receipt"].c.batch_id)
+sa.Index("event_batch", LEDGER_TABLES["event"].c.batch_id)
+sa.Index(
+    "batch_corrects",
+    LEDGER_TABLES["batch"].c.corrects,
+    postgresql_where=sa.text("corrects IS NOT NULL"),
+)
+# A name may be longer than an entry of any other kind.
+sa.Index("extract_name", LEDGER_TABLES["extract"].c.name, postgresql_using="hash")
 sa.Index("extract_content", LEDGER_TABLES["extract"].c.sha256)
 sa.Index("event_chain_event", LEDGER_TABLES["event_chain"].c.event_id, unique=True)
 sa.Index("reconciliation_scope", LEDGER_TABLES["reconciliation"].c.scope_hash)

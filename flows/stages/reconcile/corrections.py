@@ -18,7 +18,7 @@ from connectors.files.rewriting import TEXT, RewrittenLine, needs_nothing, write
 from connectors.files.rows_file import RowsFile
 from connectors.postgres import ledger
 from connectors.postgres.findings import rows_at
-from connectors.postgres.ledger import Extract
+from connectors.postgres.ledger import Batch, Extract
 from connectors.postgres.row_texts import row_texts_at
 from flows.stages.kept import cleared_of, open_archived
 from flows.stages.reconcile.put_aside import kept_parts
@@ -64,10 +64,12 @@ def corrections(
 ) -> dict[str, Write]:
     """Files by their name below the report's folder; none where no row can close a break."""
     extracts = {extract.id: extract for extract in gathered.extracts}
+    of = {extract.batch_id for extract in gathered.extracts}
+    batches = {batch.id: batch for batch in ledger.batches_of(connection, of)}
     pieces: dict[str, Write] = {}
     for (record, batch), rows in _wanted(carried, gathered):
         asked = [extracts[e] for e in rows["extract_id"].unique()]
-        headings = _headings(workspace, connection, asked)
+        headings = _headings(workspace, batches, asked)
         table = EXTRACTS[record]
         alike: dict[tuple[RowsFile, tuple[str, ...]], dict[int, Header]] = {}
         for extract, header in headings.items():
@@ -82,9 +84,7 @@ def corrections(
             pieces[f"{record}/{batch}{more}"] = partial(
                 _write, connection, table, batch, mine, headers, texts
             )
-    again = {
-        str(extract.batch_id) for extract in gathered.extracts if _corrects(connection, extract)
-    }
+    again = {str(batch.id) for batch in batches.values() if batch.corrects is not None}
     names = _names(list(pieces), again)
     return {f"{FOLDER}/{name}": pieces[key] for key, name in names.items()}
 
@@ -138,10 +138,6 @@ def _lines(
             own = {PARENT_COLUMN: f"{place[0]}:{place[1]}", BREAK_COLUMN: ids[place]}
             text = rewritten(table, row, headers[row.extract_id], with_secrets=False)
             yield RewrittenLine(own, text)
-
-
-def _corrects(connection: psycopg.Connection, extract: Extract) -> bool:
-    return ledger.find_batch(connection, extract.batch_id).corrects is not None
 
 
 def _wanted(
@@ -203,7 +199,7 @@ def _with_ids(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _headings(
-    workspace: Workspace, connection: psycopg.Connection, extracts: list[Extract]
+    workspace: Workspace, batches: Mapping[int, Batch], extracts: list[Extract]
 ) -> Mapping[int, Header]:
     """The headers of extracts; one whose content was cleared away has none any more."""
     found = {}
@@ -214,7 +210,7 @@ def _headings(
                 "%s: its content was cleared away, so none of it is in %s", extract.name, FOLDER
             )
             continue
-        profile = restored_profile(ledger.find_batch(connection, extract.batch_id))
+        profile = restored_profile(batches[extract.batch_id])
         _, found[extract.id] = open_archived(workspace, extract, profile)
     return found
 
