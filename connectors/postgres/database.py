@@ -5,6 +5,7 @@ import socket
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psycopg
@@ -73,45 +74,32 @@ WORK_MEMORY = "256MB"
 """A million rows are joined and judged in the server's memory instead of on its disk."""
 
 
+@dataclass(eq=False, repr=False)
 class Database:
     """Connections to one database whose schema is known to be ours and current."""
 
-    def __init__(
-        self,
-        url: str,
-        wait_seconds: int,
-        embedded: Path | None = None,
-        lease_seconds: int = DEFAULT_SECONDS,
-        login: str | None = None,
-        job: int | None = None,
-        *,
-        loads: bool | None = None,
-        revision: str | None = None,
-    ) -> None:
-        self.url = url
-        self.job = job
-        """Number of the job that is worked on, so that the trail says who asked for it."""
-        self.login = login
-        """Token of the login that its connections act by; None: of nobody's."""
-        self.lease_seconds = lease_seconds
-        self.embedded = embedded
-        """Data folder of the embedded server, if it is one: killed, it is started again."""
-        self.wait_seconds = wait_seconds
-        """How long a lost connection is waited for."""
-        self._loads = loads
-        """Whether its role reads staged rows themselves; None: nobody has asked yet."""
-        self._revision = revision
-        """Revision of the schema when it was opened; None: it was not looked at yet."""
+    url: str
+    wait_seconds: int
+    """How long a lost connection is waited for."""
+    embedded: Path | None = None
+    """Data folder of the embedded server, if it is one: killed, it is started again."""
+    lease_seconds: int = DEFAULT_SECONDS
+    login: str | None = None
+    """Token of the login that its connections act by; None: of nobody's."""
+    job: int | None = None
+    """Number of the job that is worked on, so that the trail says who asked for it."""
+    revision: str | None = None
+    """Of the schema when it was opened: a connection that finds another is refused from then on."""
+    loads: bool | None = None
+    """Whether its role reads staged rows themselves; None: nobody has asked yet."""
 
     def as_login(self, token: str | None) -> "Database":
         """The same database for whoever has this token."""
-        same = (self.url, self.wait_seconds, self.embedded, self.lease_seconds)
-        return Database(*same, token, self.job, loads=self._loads, revision=self._revision)
+        return replace(self, login=token)
 
     def for_job(self, number: int) -> "Database":
         """The same database, worked on for a job, by nobody's login."""
-        same = (self.url, self.wait_seconds, self.embedded, self.lease_seconds)
-        return Database(*same, job=number, loads=self._loads, revision=self._revision)
+        return replace(self, login=None, job=number)
 
     @contextmanager
     def connect(self, *, patient: bool = True) -> Iterator[psycopg.Connection]:
@@ -136,31 +124,27 @@ class Database:
             _widen(connection)
             yield connection
 
-    def opened_at(self, revision: str) -> None:
-        """Refuse each connection from here on that finds the schema at another revision."""
-        self._revision = revision
-
     def _begin(self, connection: psycopg.Connection) -> None:
         """Say how the session is to be, and look for the revision, which takes no more time so."""
         said = [TEXTS_OF_VALUES, SILENT_CLIENT]
-        if self._revision is not None:
+        if self.revision is not None:
             said.append(f"SELECT version_num FROM {SCHEMA}.{VERSION_TABLE}")
         cursor = connection.execute("; ".join(said))
         while cursor.nextset():
             pass
-        if self._revision is not None and (found := cursor.fetchone()) != (self._revision,):
+        if self.revision is not None and (found := cursor.fetchone()) != (self.revision,):
             raise SchemaReplaced(
                 f"The schema {SCHEMA!r} is {f'at revision {found[0]}' if found else 'not there'} "
-                f"now, and was at {self._revision} when this program began. Stop it, and start it "
+                f"now, and was at {self.revision} when this program began. Stop it, and start it "
                 "again in the version that is installed. Nothing was changed."
             )
 
     def _see_shown_rows(self, connection: psycopg.Connection) -> None:
         """Let a role that may not read staged rows find what of them is shown instead."""
-        if self._loads is None:
+        if self.loads is None:
             asked = f"SELECT has_table_privilege(to_regclass('{SCHEMA}.{_STAGED}'), 'SELECT')"
-            self._loads = (connection.execute(asked).fetchone() or (None,))[0]
-        if self._loads is False:
+            self.loads = (connection.execute(asked).fetchone() or (None,))[0]
+        if self.loads is False:
             connection.execute(f"SET search_path = {SHOWN_SCHEMA}, {SCHEMA}")
 
     def _with_room(self) -> psycopg.Connection:
@@ -281,7 +265,7 @@ def open_database(
         _refuse_incomplete(_columns(connection))
         with connection.transaction():
             ask(connection)
-    database.opened_at(revisions()[-1])
+    database.revision = revisions()[-1]
     return database
 
 

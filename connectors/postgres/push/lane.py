@@ -8,6 +8,7 @@ import json
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import psycopg
@@ -24,27 +25,18 @@ from schemas.reasons import REASONS
 log = logging.getLogger("recon.push")
 
 
+@dataclass(slots=True, eq=False)
 class Lane:
     """One run's turn at one operation: a lease of its connection, and an epoch."""
 
-    def __init__(
-        self,
-        lease: Lease,
-        operation: Operation,
-        table: Table,
-        epoch: int,
-        *,
-        held: bool = False,
-        repeatable: bool = False,
-    ) -> None:
-        self.lease = lease
-        self.operation = operation
-        self.table = table
-        self.epoch = epoch
-        self.held = held
-        """Whether the last run left POSTs in doubt, so that the service is asked first."""
-        self.repeatable = repeatable
-        """Whether the host knows by its key what it has done: it is sent what is in doubt."""
+    lease: Lease
+    operation: Operation
+    table: Table
+    epoch: int
+    held: bool
+    """Whether the last run left POSTs in doubt, so that the service is asked first."""
+    repeatable: bool
+    """Whether the host knows by its key what it has done: it is sent what is in doubt."""
 
     @contextmanager
     def transaction(self) -> Iterator[psycopg.Connection]:
@@ -92,7 +84,7 @@ def hold_lane(
         with lease.transaction():
             epoch, held = _take(lease, operation)
         # What the session of the batch holds is renewed with the batch.
-        yield Lane(lease, operation, table, epoch, held=held, repeatable=repeatable)
+        yield Lane(lease, operation, table, epoch, held, repeatable)
     finally:
         let_go(connection, taken)
 
