@@ -99,16 +99,14 @@ class Tokens:
             raise MalformedToken from None
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Authentication:
     """Finds the account of a request."""
 
-    def __init__(
-        self, options: SandboxOptions, accounts: Accounts, sessions: Sessions, tokens: Tokens
-    ) -> None:
-        self._options = options
-        self._accounts = accounts
-        self._sessions = sessions
-        self._tokens = tokens
+    _options: SandboxOptions
+    _accounts: Accounts
+    _sessions: Sessions
+    _tokens: Tokens
 
     def caller(self, request: ServedRequest) -> ServiceAccount | Failure | None:
         """The account; None without credentials, a failure where they are wrong."""

@@ -1,6 +1,7 @@
 """What the operations do, once a request is bound, allowed and valid."""
 
 import logging
+from dataclasses import dataclass
 
 import psycopg
 
@@ -31,13 +32,13 @@ def carries_status(operation: Operation) -> bool:
     return not operation.returns_list and operation.response != "user_account"
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SandboxService:
     """Carries operations out against a store."""
 
-    def __init__(self, options: SandboxOptions, store: Store, accounts: Accounts) -> None:
-        self._options = options
-        self._store = store
-        self._accounts = accounts
+    _options: SandboxOptions
+    _store: Store
+    _accounts: Accounts
 
     def carry_out(self, operation: Operation, verb: str, record: Record) -> Result | Failure:
         """The result; an exception inside an operation is a failure, as the framework has it."""

@@ -48,27 +48,19 @@ class SignedToken:
     headers: tuple[tuple[str, str], ...] = ()
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Signing:
     """Answers the authentication paths of one host."""
 
-    def __init__(
-        self,
-        options: SandboxOptions,
-        accounts: Accounts,
-        sessions: Sessions,
-        tokens: Tokens,
-        authentication: Authentication,
-    ) -> None:
-        self._options = options
-        self._accounts = accounts
-        self._sessions = sessions
-        self._tokens = tokens
-        self._authentication = authentication
-        self._binder = Binder(options)
+    _options: SandboxOptions
+    _accounts: Accounts
+    _sessions: Sessions
+    _tokens: Tokens
+    _authentication: Authentication
 
     def answer(self, request: ServedRequest, route: Route) -> SignedToken | Failure:
         """What an authentication request gives."""
-        bound = self._binder.one(request, route, AUTHENTICATE, NAME)
+        bound = Binder(self._options).one(request, route, AUTHENTICATE, NAME)
         if isinstance(bound, Failure):
             return bound
         given = bound.get("provider")
