@@ -8,7 +8,7 @@ from flows.report.reconciled.verdicts import word_of
 from flows.report.spelling import neutral
 from flows.stages.reconcile.as_of import RESTATED
 from flows.stages.reconcile.breaks import taken_back, what_is_open
-from flows.stages.reconcile.decision_rules import named
+from flows.stages.reconcile.decision_rules import NAMED
 from flows.stages.reconcile.rules import rules_of
 from flows.stages.reconcile.sources import Scope
 from flows.stages.workspace import Workspace
@@ -16,7 +16,7 @@ from flows.steps.breaks.carried_states import is_open
 from flows.steps.breaks.severity import severities
 from flows.steps.rules.canonical import rules_hash
 from flows.steps.rules.rules import Rules
-from schemas.counting import agree, quantity
+from schemas.counting import agree, first_of, quantity
 from schemas.life import RECONCILED
 
 
@@ -88,7 +88,8 @@ def _taken_back_told(
     ]
     return (
         f"The report of reconciliation {run.id} shows {quantity(back.height, 'break')} as accepted "
-        f"that {agree(back.height, 'was', 'were')} reopened since: {named(told, '; ')}. Nobody "
+        f"that {agree(back.height, 'was', 'were')} reopened since: "
+        f"{first_of(told, NAMED, by='; ')}. Nobody "
         "approves a report by an acceptance that was taken back. Resolve or accept what is open "
         f"(recon breaks list --run {last.id} --state open), reconcile again, and have that report "
         f"signed: {_again(last)}"

@@ -20,8 +20,8 @@ from connectors.postgres.breaks import (
 from connectors.postgres.reconciliations import Reconciliation, keep_scope
 from flows.report.spelling import neutral
 from flows.stages.reconcile.decision_rules import (
+    NAMED,
     Looked,
-    named,
     refuse_ceiling,
     refuse_if_decided,
     refuse_if_followed,
@@ -45,6 +45,7 @@ from flows.steps.breaks.lifecycle import nothing_before, standing_now
 from flows.steps.breaks.money import COUNTED, Sums, largest_first, sum_money
 from flows.steps.breaks.saved import from_saved, with_causes, with_seen
 from schemas.breaks import Severity
+from schemas.counting import first_of
 from schemas.life import ASIDE, OPEN, RESOLVED, UNRESOLVED, BreakState, Choice
 
 _THEN = "then_"
@@ -233,7 +234,7 @@ def what_is_open(breaks: pl.DataFrame, severity: pl.Series) -> str:
         .then(pl.format("{}, accepted as {}, and now {}", "what", "accepted_as", "is_now"))
         .otherwise("what")
     )
-    gravest = named(names.to_series(), "; ", neutral)
+    gravest = first_of(names.to_series().to_list(), NAMED, neutral, by="; ")
     return f"{', '.join(counts)}. Gravest first: {gravest}"
 
 
@@ -296,7 +297,7 @@ def meant_by(
         raise DecisionRefused(
             "Reconciliation {this} has no such break, or it does not fit the filter: {lines}. "
             "Nothing was decided.",
-            this=run.id, lines=named(unknown),
+            this=run.id, lines=first_of(unknown, NAMED),
         )  # fmt: skip
     meant = fitting.filter(pl.col("id").is_in(list(chosen.ids)))
     impossible = meant.filter(~possible)
@@ -304,7 +305,7 @@ def meant_by(
         lines = [f"{one} is {state}" for one, state in impossible.select("id", "state").iter_rows()]
         raise DecisionRefused(
             "One cannot {do} these: {lines}. Nothing was decided.",
-            do=what.value, lines=named(lines),
+            do=what.value, lines=first_of(lines, NAMED),
         )  # fmt: skip
     return meant
 

@@ -4,7 +4,7 @@ The texts name terms as whoever asks calls them (`DecisionRefused`).
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -19,7 +19,7 @@ from flows.report.spelling import neutral
 from flows.steps.breaks.acceptance import BOUND, size, values
 from flows.steps.breaks.saved import from_saved
 from flows.steps.totals import plain
-from schemas.counting import quantity
+from schemas.counting import first_of, quantity
 from schemas.life import DONE, SIDES, Choice
 
 NAMED = 5
@@ -59,7 +59,7 @@ def refuse_if_decided(connection: psycopg.Connection, run: Reconciliation, seen:
         raise DecisionsMoved(
             "Somebody has decided about these breaks since you looked: {lines}. Nothing was "
             "decided now: look at them as they are, and decide again.",
-            lines=named(lines, by="; "),
+            lines=first_of(lines, NAMED, by="; "),
         )
 
 
@@ -94,7 +94,7 @@ def refuse_ceiling(meant: pl.DataFrame, decision: Decision) -> None:
         raise DecisionRefused(
             "{up_to} is a ceiling for an amount, and these breaks have none it can be held "
             "against: {lines}. Accept them without it, as they are. Nothing was decided.",
-            lines=named(none["id"]),
+            lines=first_of(none["id"].to_list(), NAMED),
         )
     if meant["currency"].n_unique() > 1:
         raise DecisionRefused(
@@ -106,7 +106,7 @@ def refuse_ceiling(meant: pl.DataFrame, decision: Decision) -> None:
         told = [f"{one} is {plain(amount)}" for one, amount in above.select("id", "size").rows()]
         raise DecisionRefused(
             "{up_to} {amount} is less than what is there: {lines}. Nothing was decided.",
-            amount=plain(decision.up_to), lines=named(told),
+            amount=plain(decision.up_to), lines=first_of(told, NAMED),
         )  # fmt: skip
 
 
@@ -144,7 +144,7 @@ def refuse_unseen(
     raise DecisionRefused(
         "Reconciliation {this} has other breaks than {before} had: {lines}. To accept what is "
         "there now, name the run you have seen: {run} {this}. Nothing was decided.",
-        this=run.id, before=run.previous_id, lines=named(lines, by=". "),
+        this=run.id, before=run.previous_id, lines=first_of(lines, NAMED, by=". "),
     )  # fmt: skip
 
 
@@ -187,11 +187,3 @@ def refuse_terms(run: Reconciliation, decision: Decision) -> None:
 def _is_ceiling(amount: Decimal) -> bool:
     exponent = amount.as_tuple().exponent
     return amount.is_finite() and 0 < amount < 10**20 and int(exponent) >= -18
-
-
-def named(
-    texts: Sequence[str] | pl.Series, by: str = ", ", spell: Callable[[str], str] = str
-) -> str:
-    """The first of some texts, each spelled out, and how many more there are."""
-    more = f" and {len(texts) - NAMED} more" if len(texts) > NAMED else ""
-    return by.join(map(spell, texts[:NAMED])) + more

@@ -22,6 +22,7 @@ from connectors.postgres.digests import (
     row_digests,
 )
 from connectors.postgres.ledger import ENDED, TAKEN_BACK, Batch, Extract, State
+from flows.steps.frames.statuses import number
 from flows.steps.reconcile.sums import totals_by
 from flows.steps.totals import Totals, add
 from schemas.amounts import spelled
@@ -39,7 +40,7 @@ Found = dict[tuple[int, str], tuple[Totals, dict[str, int]]]
 
 def found_in(table: Table, rows: pl.DataFrame) -> Found:
     """What rows that were read for side E come to, by extract."""
-    by = [pl.col("extract_id"), _currency(table)]
+    by = [pl.col("extract_id"), number(table.currency, "currency")]
     sums: dict[int, list[Totals]] = {}
     for (extract, _), totals in totals_by(table, rows.lazy(), by).items():
         sums.setdefault(extract, []).append(totals)
@@ -225,7 +226,3 @@ def _lost(connection: psycopg.Connection) -> Iterator[str]:
 
 def _state(batches: Sequence[Batch], extract: Extract) -> State | None:
     return next((one.state for one in batches if one.id == extract.batch_id), None)
-
-
-def _currency(table: Table) -> pl.Expr:
-    return (pl.col(table.currency) if table.currency else pl.lit(None, pl.Int32)).alias("currency")

@@ -13,7 +13,7 @@ import polars as pl
 
 from flows.steps.breaks.make import money
 from flows.steps.frames.beyond import exact_sum, sums_beyond, unreadable_of
-from flows.steps.frames.statuses import EXPECTED, FOUND
+from flows.steps.frames.statuses import EXPECTED, FOUND, number
 from flows.steps.totals import NO_CURRENCY, Totals, add
 from schemas.amounts import EXACT, UNREADABLE
 from schemas.field import Kind, Table
@@ -83,17 +83,14 @@ class Sides:
         groups = (*self.expected.values(), *self.found.values())
         every = {cell for sums in (self.delivered, self.counted, *groups) for cell in sums}
         return sorted(
-            every, key=lambda cell: (cell.tenant is not None, cell.tenant or 0, _rank(cell))
+            every,
+            key=lambda one: (one.tenant is not None, one.tenant or 0, _number(one.currency)),
         )
 
     @property
     def currencies(self) -> list[str]:
         """Every currency, those without one first."""
         return sorted({cell.currency for cell in self.cells}, key=_number)
-
-
-def _rank(cell: Cell) -> tuple[int, int]:
-    return _number(cell.currency)
 
 
 def _number(currency: str) -> tuple[int, int]:
@@ -107,7 +104,7 @@ def add_up(
 
     `target` is the frame the extract was matched with: the database, or the listing.
     """
-    cell = [_named(table.tenant, "tenant", pl.Int32), _named(table.currency, "currency", pl.Int32)]
+    cell = [number(table.tenant, "tenant"), number(table.currency, "currency")]
     own = {name: name for name in table.amounts}
     sides = [
         {Cell(*key): totals for key, totals in _totals(table, frame.lazy(), cell, own).items()}
@@ -171,10 +168,6 @@ def _by_group(
         group = Group(*(told or "" for told in key[:4]))
         groups.setdefault(group, {})[Cell(*key[4:])] = totals
     return groups
-
-
-def _named(name: str | None, alias: str, dtype: type[pl.DataType]) -> pl.Expr:
-    return (pl.col(name) if name else pl.lit(None)).cast(dtype).alias(alias)
 
 
 def totals_by(table: Table, rows: pl.LazyFrame, by: list[pl.Expr]) -> dict[tuple[Any, ...], Totals]:
