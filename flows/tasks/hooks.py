@@ -33,18 +33,8 @@ OWN_ENDS = {
 """What the trail tells of a batch that a stage has ended, and the name of the end of its run."""
 
 
-def on_completion(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]) -> None:
-    """Tell that a run completed, with or without errors."""
-    _tell(flow, flow_run, _name_of(state))
-
-
-def on_failure(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]) -> None:
-    """Tell that a run failed, holds its batch, or rejected it."""
-    _tell(flow, flow_run, _name_of(state))
-
-
-def on_crashed(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]) -> None:
-    """Tell that a run was killed; its batch goes on where it stopped when it is run again."""
+def on_end(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]) -> None:
+    """Tell how a run ended: completed, failed, with its batch held or rejected, or killed."""
     _tell(flow, flow_run, _name_of(state))
 
 
@@ -63,9 +53,9 @@ class Hooks(TypedDict):
 
 
 HOOKS: Hooks = {
-    "on_completion": [on_completion],
-    "on_failure": [on_failure],
-    "on_crashed": [on_crashed],
+    "on_completion": [on_end],
+    "on_failure": [on_end],
+    "on_crashed": [on_end],
     "on_cancellation": [on_cancellation],
 }
 """For `@flow(**HOOKS)`."""

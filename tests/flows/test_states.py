@@ -101,12 +101,11 @@ def test_every_flow_of_a_batch_has_the_hooks_as_a_worker_calls_them() -> None:
     from flows.tasks import hooks
 
     for flow in (import_batch, rerun_batch):
-        assert flow.on_completion_hooks == [hooks.on_completion]
-        assert flow.on_failure_hooks == [hooks.on_failure]
-        assert flow.on_crashed_hooks == [hooks.on_crashed]
+        ended = [flow.on_completion_hooks, flow.on_failure_hooks, flow.on_crashed_hooks]
+        assert ended == [[hooks.on_end]] * 3
         assert flow.on_cancellation_hooks == [hooks.on_cancellation]
-    for hook in ("on_completion", "on_failure", "on_crashed", "on_cancellation"):
-        parameters = inspect.signature(getattr(hooks, hook)).parameters
+    for hook in (hooks.on_end, hooks.on_cancellation):
+        parameters = inspect.signature(hook).parameters
         assert list(parameters) == ["flow", "flow_run", "state"]
 
 
@@ -170,10 +169,10 @@ def test_a_hook_never_raises_whatever_is_the_matter(
         raise RuntimeError("canary")
 
     monkeypatch.setattr(hooks, "emit_event", fail)
-    for hook in (hooks.on_completion, hooks.on_failure, hooks.on_crashed, hooks.on_cancellation):
+    for hook in (hooks.on_end, hooks.on_cancellation):
         hook(import_batch, ended, state)
-    assert caplog.text.count("not in the audit trail: DatabaseUnusable") == 4
-    assert caplog.text.count("not told as an event: RuntimeError") == 4
+    assert caplog.text.count("not in the audit trail: DatabaseUnusable") == 2
+    assert caplog.text.count("not told as an event: RuntimeError") == 2
     assert "canary" not in caplog.text
 
 
