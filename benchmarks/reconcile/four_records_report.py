@@ -1,5 +1,6 @@
 """A report with very many breaks in all its renderings: one case in a process."""
 
+import io
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,7 +13,7 @@ from four_records_judge import concluded
 from four_records_truths import read_truths
 
 from connectors.files.atomic import write_file
-from flows.report.reconciled.data import breaks_csv, breaks_frame, parquet, totals_json
+from flows.report.reconciled.data import breaks_csv, breaks_frame, totals_json, write_parquet
 from flows.report.reconciled.html import render_html
 from flows.report.reconciled.text import render_text
 from flows.report.reconciled.workbook import render_workbook
@@ -28,12 +29,13 @@ def main(folder: Path, out: Path, breaks: int) -> None:
     clock = Clock()
     frame = breaks_frame(report)
     clock.lap("frame")
+    parquet = io.BytesIO()
     renderings = {
         "report.html": lambda: render_html(report).encode(),
         "report.xlsx": lambda: render_workbook(report, frame),
         "report.txt": lambda: render_text(report).encode(),
         "breaks.csv": lambda: breaks_csv(frame),
-        "breaks.parquet": lambda: parquet(frame),
+        "breaks.parquet": lambda: write_parquet(frame, parquet) or parquet.getvalue(),
         "totals.json": lambda: totals_json(report),
     }
     sizes = {}

@@ -254,13 +254,11 @@ def log_in(
     )
 
 
-def vouch(
-    connection: psycopg.Connection, known_as: str, how: How, seconds: int = LONGEST_LOGIN
-) -> str | None:
+def vouch(connection: psycopg.Connection, known_as: str, how: How) -> str | None:
     """The token of a login that a provider or proxy stands for; None: no account is known so."""
     token = secrets.token_urlsafe(TOKEN_BYTES)
     row = connection.execute(
-        f"SELECT {SCHEMA}.vouch(%s, %s, %s, %s)", [known_as, how, _hash(token), seconds]
+        f"SELECT {SCHEMA}.vouch(%s, %s, %s, %s)", [known_as, how, _hash(token), LONGEST_LOGIN]
     ).fetchone()
     return token if row and row[0] else None
 

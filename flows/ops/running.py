@@ -123,13 +123,13 @@ def children_of(pid: int) -> list[psutil.Process]:
     return []
 
 
-def stop_all(running: Running | None, seconds: float = 10) -> int:
+def stop_all(running: Running | None) -> int:
     """End what a dead process left running, the worker first; gives how many there were."""
     if running is None:
         return 0
     left = [found for one in running.children.values() if (found := one.find())]
     left += [child for one in left for child in children_of(one.pid)]
-    end(left[::-1], seconds)
+    end(left[::-1], 10)
     return len(left)
 
 

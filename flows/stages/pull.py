@@ -26,7 +26,6 @@ from connectors.postgres.trail import add_event
 from connectors.recovery import reach
 from connectors.service import Listing, Service, open_service, read_credentials
 from flows.stages.reconcile.sources import Scope
-from flows.stages.rows.texts import RowTexts
 from flows.stages.sequence import Ended, import_delivery
 from flows.stages.workspace import Workspace, named_service
 from flows.steps.reconcile.listed import Compared, compare_rows, kinds_of
@@ -191,7 +190,7 @@ def compare(workspace: Workspace) -> list[Compared]:
         if kinds is not None:
             # What the service does not list is told of as well, whatever is inside.
             kinds = sorted({*kinds, *_kinds_brought(connection)})
-        return compare_rows(our_rows(connection, records=kinds), theirs)
+        return compare_rows(our_rows(connection, kinds), theirs)
 
 
 def _kinds_brought(connection: psycopg.Connection) -> Iterator[str]:
@@ -206,32 +205,21 @@ def _kinds_brought(connection: psycopg.Connection) -> Iterator[str]:
 
 
 def our_rows(
-    connection: psycopg.Connection,
-    batches: Sequence[int] | None = None,
-    texts: RowTexts | None = None,
-    *,
-    records: Sequence[str] | None = None,
+    connection: psycopg.Connection, records: Sequence[str] | None = None
 ) -> Iterator[Mapping[str, Any]]:
     """Our staged rows as the service shows insert-batch data, and the BatchId they came with.
 
-    Those of some batches or record kinds; None: of all. Without `texts` a clean row that is kept
-    by reference has no Data.
+    Those of some record kinds; None: of all. A clean row that is kept by reference has no Data.
     """
     shown = (*INSERT_BATCH_DATA.columns, "source_batch_id")
     names = ", ".join(quoted(name) for name in shown)
     with connection.cursor(row_factory=dict_row) as cursor:
-        for row in cursor.stream(
-            f"SELECT {names}, extract_id, byte_start, byte_end FROM insert_batch_data "
-            'WHERE (%(batches)s::int[] IS NULL OR "BatchId" = ANY(%(batches)s)) '
-            "AND (%(records)s::text[] IS NULL OR record = ANY(%(records)s)) "
+        yield from cursor.stream(
+            f"SELECT {names} FROM insert_batch_data "
+            "WHERE (%(records)s::text[] IS NULL OR record = ANY(%(records)s)) "
             "AND state <> 'undone' ORDER BY extract_id, record_number",
-            {
-                "batches": None if batches is None else list(batches),
-                "records": None if records is None else list(records),
-            },
-        ):
-            filled = texts.fill(row, "Data") if texts else row
-            yield {name: filled[name] for name in shown}
+            {"records": None if records is None else list(records)},
+        )
 
 
 def listing_csv(operation: Operation, rows: Sequence[Mapping[str, Any]]) -> str:

@@ -107,18 +107,18 @@ def record_cells(table: Table, tree: Tree) -> dict[str, str | None]:
     return {column: given.get(column) for column in table.columns}
 
 
-def recognise(names: Iterable[str], *, inner: bool = False) -> Table | None:
+def recognise(names: Iterable[str]) -> Table | None:
     """The one record that has all these fields and whose required fields are all among them.
 
     Among several, the one that requires most of them wins; None if that does not decide. A record
-    inside another (`inner`) is never insert-batch data itself. A kind of our own is asked for where
-    it is no documented record.
+    inside another is never insert-batch data itself. A kind of our own is asked for where it is no
+    documented record.
     """
     given = {name.lower() for name in names}
     fitting = [
         table
         for table in EXTRACTS.values()
-        if not (inner and table is INSERT_BATCH_DATA)
+        if table is not INSERT_BATCH_DATA
         and given <= {column.lower() for column in table.columns}
         and _required(table) <= given
     ]

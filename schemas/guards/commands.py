@@ -8,14 +8,6 @@ from collections.abc import Mapping
 from schemas.guards.roles import CONTROLLER, LOADER, MAY_CALL, MERGER, READER
 from schemas.jobs import JobKind
 
-HOLDERS: Mapping[str, tuple[str, ...]] = {
-    READER: (LOADER, MERGER, READER, CONTROLLER),
-    LOADER: (LOADER, MERGER),
-    MERGER: (MERGER,),
-    CONTROLLER: (CONTROLLER,),
-}
-"""Role -> the roles that may do what it may."""
-
 ROLE_OF: Mapping[str, str] = {
     "acceptance list": READER,
     "archive verify": LOADER,

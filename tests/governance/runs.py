@@ -29,10 +29,10 @@ from flows.steps.breaks.carried_states import is_open
 from flows.steps.breaks.counted import additions, counts
 from flows.steps.breaks.frame import BREAK_SCHEMA, gather
 from flows.steps.breaks.lifecycle import carry
-from flows.steps.breaks.saved import to_saved
+from flows.steps.breaks.saved import facts_of, parts, saved_parts
 from flows.steps.frames.parts import held_rows
 from flows.steps.reconcile.roll_forward import roll_forward
-from flows.steps.reconcile.signed import pack_records
+from flows.steps.reconcile.signed import packed_parts, packed_schema
 from schemas.guards.trail_rules import chain_hash, report_hash
 
 SCOPE = '{"tenants": [7]}'
@@ -54,6 +54,17 @@ def found(
         for key in keys
     ]  # fmt: skip
     return gather([pl.DataFrame(rows, schema=BREAK_SCHEMA)])
+
+
+def to_saved(carried: pl.DataFrame) -> pl.DataFrame:
+    """Carried breaks as rows of the ledger, without the run's number."""
+    return pl.concat(saved_parts(parts(carried), facts_of(held_rows(carried))))
+
+
+def pack_records(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """The records beside a signed report, all of them at once."""
+    schema = packed_schema(frames)
+    return pl.concat([pl.DataFrame(schema=schema), *packed_parts(frames, schema)])
 
 
 def with_counts(carried: pl.DataFrame) -> pl.DataFrame:

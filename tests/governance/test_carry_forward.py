@@ -18,7 +18,7 @@ from flows.steps.breaks.carry_forward import carry_forward, explained
 from flows.steps.breaks.causes import find_causes
 from flows.steps.breaks.frame import BREAK_SCHEMA, gather, gather_parts
 from flows.steps.breaks.lifecycle import CHANGED, DECISIONS, carry, nothing_before
-from flows.steps.breaks.saved import facts_of, from_saved, to_saved
+from flows.steps.breaks.saved import facts_of, from_saved
 from flows.steps.breaks.severity import severities
 from flows.steps.breaks.tolerated import TOLERATED_SCHEMA
 from flows.steps.frames.parts import PartedRows, held, held_rows
@@ -27,7 +27,7 @@ from flows.steps.rules.canonical import rules_hash
 from flows.steps.rules.rules import Rules
 from schemas.life import ASIDE, RESOLVED
 from tests.examples import examples
-from tests.governance.runs import with_counts
+from tests.governance.runs import to_saved, with_counts
 
 DAY, NEXT = date(2026, 1, 31), date(2026, 2, 1)
 RULES = Rules()

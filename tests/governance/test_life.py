@@ -9,13 +9,13 @@ from flows.steps.breaks import lifecycle as life
 from flows.steps.breaks.acceptance import acceptance
 from flows.steps.breaks.aside import Gone, resolved_sides, set_aside
 from flows.steps.breaks.lifecycle import CARRIED, DECISIONS, carry, nothing_before, standing_now
-from flows.steps.breaks.saved import from_saved, to_saved
+from flows.steps.breaks.saved import from_saved
 from flows.steps.breaks.tolerated import TOLERATED_SCHEMA
 from flows.steps.frames.sources import Sources
 from flows.steps.rules.rules import Rules
 from schemas.breaks import BREAKS
 from schemas.life import STILL_THERE, BreakState, Choice, Standing
-from tests.governance.runs import found, ids
+from tests.governance.runs import found, ids, to_saved
 
 DAY = date(2026, 1, 31)
 NOBODY = pl.DataFrame(schema=DECISIONS)

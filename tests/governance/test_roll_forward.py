@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from flows.steps.breaks.carried_states import is_open
 from flows.steps.breaks.frame import BREAK_SCHEMA, gather
 from flows.steps.breaks.lifecycle import CARRIED, DECISIONS, carry
-from flows.steps.breaks.saved import from_saved, to_saved
+from flows.steps.breaks.saved import from_saved
 from flows.steps.reconcile.roll_forward import RollForward, accepted_forward, roll_forward
 from schemas.life import BreakState
 from tests.examples import examples
-from tests.governance.runs import found, ids, with_counts
+from tests.governance.runs import found, ids, to_saved, with_counts
 
 FIRST = date(2026, 1, 1)
 KEYS = [str(number) for number in range(8)]

@@ -13,14 +13,14 @@ from flows.steps.breaks.causes import find_causes
 from flows.steps.breaks.frame import BREAK_SCHEMA, gather
 from flows.steps.breaks.lifecycle import DECISIONS, carry, nothing_before
 from flows.steps.breaks.money import Sums, basis, of_debts, sum_money
-from flows.steps.breaks.saved import from_saved, to_saved
+from flows.steps.breaks.saved import from_saved
 from flows.steps.breaks.severity import severities
 from flows.steps.frames.parts import held, held_rows
 from flows.steps.reconcile.roll_forward import roll_forward
 from flows.steps.rules.rules import Rules
 from schemas.breaks import BREAKS, Money
 from schemas.tables import PAYMENT
-from tests.governance.runs import with_counted, with_counts
+from tests.governance.runs import to_saved, with_counted, with_counts
 from tests.reconcile.records import DEFAULTS, database, new
 
 PAGE = Path(__file__).parents[2] / "docs" / "governance.md"

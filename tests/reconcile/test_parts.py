@@ -37,10 +37,10 @@ from flows.steps.frames.parts import (
 from flows.steps.frames.sources import Sources
 from flows.steps.reconcile.cut_off import cut_off
 from flows.steps.reconcile.joins import JoinResult, reconcile_sources
-from flows.steps.reconcile.signed import pack_records
 from flows.steps.rules.rules import Rules
 from schemas.amounts import BEYOND
 from schemas.tables import EXTRACTS, PAYMENT
+from tests.governance.runs import pack_records
 from tests.reconcile.records import extract
 from tests.reconcile.scenario import FOLDER, told_at
 from tests.stages.payments import line, write

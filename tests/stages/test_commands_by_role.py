@@ -22,12 +22,19 @@ from connectors.sandbox import Sandbox, SandboxOptions, User
 from flows.__main__ import COMMANDS, build_app
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
-from schemas.guards.commands import BEGUN, HOLDERS, ROLE_OF, marking_function
+from schemas.guards.commands import BEGUN, ROLE_OF, marking_function
 from schemas.guards.roles import CONTROLLER, LOADER, MERGER, READER, statements
 from schemas.jobs import JobKind
 from tests.stages.payments import line, write
 
 ROLES = (LOADER, MERGER, READER, CONTROLLER)
+HOLDERS = {
+    READER: ROLES,
+    LOADER: (LOADER, MERGER),
+    MERGER: (MERGER,),
+    CONTROLLER: (CONTROLLER,),
+}
+"""Role -> the roles that may do what it may."""
 
 LINES = (
     # Every command of `ROLE_OF`, in an order in which each finds what it needs.

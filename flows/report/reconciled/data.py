@@ -106,15 +106,8 @@ def _quoted(name: str) -> pl.Expr:
     return pl.concat_str(pl.lit('"'), inner, pl.lit('"')).fill_null("").alias(name)
 
 
-def parquet(frame: pl.DataFrame) -> bytes:
-    """A frame as one Parquet file; equal frames give equal bytes."""
-    content = io.BytesIO()
-    write_parquet(frame, content)
-    return content.getvalue()
-
-
 def write_parquet(frame: pl.DataFrame, file: IO[bytes]) -> None:
-    """Write what `parquet` gives, group by group."""
+    """Write a frame as one Parquet file, group by group; equal frames give equal bytes."""
     parts = (as_texts(part) for part in frame.iter_slices(GROUP))
     write_parts(as_texts(frame.clear()).schema, parts, file)
 

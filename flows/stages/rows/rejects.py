@@ -127,15 +127,15 @@ def write_rejects(
     return written
 
 
-def first_rejects(lease: Lease, most: int = ROWS_SHOWN) -> list[FirstReject]:
+def first_rejects(lease: Lease) -> list[FirstReject]:
     """The first rows with errors of a batch, by record kind in the order they were delivered."""
     extracts = ledger.list_extracts(lease.connection, lease.batch_id)
     names = {extract.id: extract.name for extract in extracts}
     return [
         FirstReject(names[row.extract_id], row.first_line, row.record_number, row.error_data)
         for table in staged_tables(lease)
-        for row in rejected_rows(lease.connection, [table], lease.batch_id, most=most)
-    ][:most]
+        for row in rejected_rows(lease.connection, [table], lease.batch_id, most=ROWS_SHOWN)
+    ][:ROWS_SHOWN]
 
 
 def repaired_elsewhere(elsewhere: Mapping[AttemptRow, Later]) -> list[str]:

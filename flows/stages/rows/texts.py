@@ -61,9 +61,9 @@ class RowTexts:
             else:
                 yield row
 
-    def fill(self, facts: dict[str, Any], name: str = "data") -> Mapping[str, Any]:
-        """A row of a view with `extract_id` and its place, with its text under `name`."""
-        if facts[name] is None:
+    def fill(self, facts: dict[str, Any]) -> Mapping[str, Any]:
+        """A row of a view with `extract_id` and its place, with its text under `data`."""
+        if facts["data"] is None:
             place = (facts["extract_id"], facts["byte_start"], facts["byte_end"])
-            facts[name] = self.at(*place)
+            facts["data"] = self.at(*place)
         return facts

@@ -9,7 +9,7 @@ from flows.steps.breaks.carried_states import AGES
 from flows.steps.breaks.counted import COUNTS
 from flows.steps.breaks.lifecycle import CARRIED, REMEMBERED
 from flows.steps.frames.light import light
-from flows.steps.frames.parts import PartedRows, held_rows
+from flows.steps.frames.parts import PartedRows
 from schemas.ledger import BREAK_STATE
 from schemas.life import BreakState
 
@@ -19,11 +19,6 @@ _ALWAYS = ("note",)
 """Of what is said of no break: so that there are facts at all."""
 _SAVED = tuple(field.name for field in BREAK_STATE)
 _FACTS = [name for name in CARRIED if name not in (*_SAVED, "id")]
-
-
-def to_saved(carried: pl.DataFrame) -> pl.DataFrame:
-    """Carried breaks as rows of the ledger, without the run's number."""
-    return pl.concat(saved_parts(parts(carried), facts_of(held_rows(carried))))
 
 
 def parts(carried: pl.DataFrame) -> Iterator[pl.DataFrame]:
@@ -43,9 +38,10 @@ def facts_of(carried: PartedRows) -> list[str]:
 
 
 def saved_parts(carried: Iterable[pl.DataFrame], facts: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """Parts of carried breaks as rows of the ledger: their facts as text are many times as large.
+    """Parts of carried breaks as rows of the ledger, without the run's number.
 
-    `facts` as `facts_of` gives them for all parts.
+    Their facts as text are many times as large, so they come in parts. `facts` as `facts_of` gives
+    them for all of these.
     """
     told = pl.struct(facts).struct.json_encode().alias("facts")
     days = pl.col("first_seen", "accepted_until").cast(pl.String)

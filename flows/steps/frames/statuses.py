@@ -35,11 +35,11 @@ class Lines:
     # Beside amounts are the texts of those that no exact column holds, where there are any.
 
     def __getitem__(self, rows: pl.Series) -> pl.DataFrame:
-        """Some lines, as `status_schema`."""
+        """Some lines, with what the target has of each."""
         return self._beside(self.frame[rows])
 
     def whole(self) -> pl.DataFrame:
-        """All lines, as `status_schema`."""
+        """All lines, with what the target has of each."""
         return self._beside(self.frame)
 
     def _beside(self, lines: pl.DataFrame) -> pl.DataFrame:
@@ -51,22 +51,12 @@ class Lines:
         return lines.drop(PARTNER).hstack([*found, there])
 
 
-def status_schema(table: Table) -> dict[str, Dtype]:
-    """Columns of a frame of statuses.
+def line_schema(table: Table) -> dict[str, Dtype]:
+    """Columns of `Lines`: PARTNER is the number of the target's record, null where it has none.
 
     `rule` is the exclusion's id; `date` the record's business date; `state` and `answer` are the
-    end state of the extract row and of its send; `currency_found` the currency the target has the
-    record in, `tenant_found` the tenant; `in_target` whether the target has it.
+    end state of the extract row and of its send.
     """
-    lines = line_schema(table)
-    del lines[PARTNER]
-    found = {name + FOUND: AMOUNT for name in table.amounts}
-    cell = {"tenant_found": pl.Int32(), "currency_found": pl.Int32()}
-    return {**lines, **cell, **found, "in_target": pl.Boolean()}
-
-
-def line_schema(table: Table) -> dict[str, Dtype]:
-    """Columns of `Lines`: PARTNER is the number of the target's record, null where it has none."""
     schema = record_schema(table)
     return {
         **{name: schema[name] for name in table.identity},
@@ -83,7 +73,7 @@ def line_schema(table: Table) -> dict[str, Dtype]:
 
 
 def found_columns(table: Table, target: pl.DataFrame) -> pl.DataFrame:
-    """What lines tell of the target's records."""
+    """What lines tell of the target's records: the currency and tenant it has them in, amounts."""
     cell = number(table.tenant, "tenant_found"), number(table.currency, "currency_found")
     found = target.with_columns(*cell)
     return found.select("tenant_found", "currency_found", *amounts_as(table, target, FOUND))

@@ -211,16 +211,14 @@ def _rejected(rows: pl.DataFrame) -> pl.Expr:
     return pl.col("state").is_in(ERRORS).fill_null(False)
 
 
-def _row_break(
-    code: str, rows: pl.DataFrame, name: str = "", *, note: str = "name", **facts: pl.Expr
-) -> pl.DataFrame:
+def _row_break(code: str, rows: pl.DataFrame, name: str = "", **facts: pl.Expr) -> pl.DataFrame:
     return make_breaks(
         code,
         RECORD,
         rows,
         key=joined(pl.col(BATCH), pl.col("content")),
         name=name,
-        note=pl.col(note),
+        note=pl.col("name"),
         **facts,
     )
 

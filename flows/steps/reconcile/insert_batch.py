@@ -79,7 +79,7 @@ def _object(text: str) -> tuple[Table | None, Cells | None]:
 
 @lru_cache(maxsize=1000)
 def _kind(names: tuple[str, ...]) -> Table | None:
-    return recognise(names, inner=True)
+    return recognise(names)
 
 
 def _differing(

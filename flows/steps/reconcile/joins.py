@@ -45,8 +45,7 @@ class JoinResult:
     """What the truth sources say together."""
 
     statuses: Mapping[str, Sequence[Load]]
-    """What became of the records of each kind (`statuses.status_schema`), in parts as its sources.
-    """
+    """What became of the records of each kind (`records.Matched`), in parts as its sources."""
     breaks: pl.DataFrame
     """Every break with its id, as `frame.gather` gives them."""
     rates: tuple[RateLine, ...]

@@ -48,7 +48,7 @@ def linked(details: pl.DataFrame, payments: pl.DataFrame, rules: PlanRules) -> p
         .drop("highest")
         .collect()
     )
-    known = looked_up(beside, whose, "PaymentPlansId", nulls_equal=True)
+    known = looked_up(beside, whose, "PaymentPlansId")
     several = pl.col("tenants").fill_null(0) > 1
     if not known.select(several.any()).item():
         return known
@@ -97,14 +97,12 @@ def _about(place: list[str], rules: PlanRules) -> list[pl.Expr]:
     ]
 
 
-def looked_up(
-    rows: pl.DataFrame, others: pl.DataFrame, key: str, *, nulls_equal: bool = False
-) -> pl.DataFrame:
-    """Rows with the columns of others, each of which has a key of its own.
+def looked_up(rows: pl.DataFrame, others: pl.DataFrame, key: str) -> pl.DataFrame:
+    """Rows with the columns of others, each of which has a key of its own, a missing one included.
 
     A left join, without a copy of what the rows have; close numbers are paired without any join.
     """
-    both = pair(rows.select(key), others.select(key), nulls_equal=nulls_equal)
+    both = pair(rows.select(key), others.select(key), nulls_equal=True)
     return rows.hstack(others.drop(key)[both.partner])
 
 

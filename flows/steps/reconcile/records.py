@@ -65,7 +65,7 @@ class Matched:
 
     @property
     def statuses(self) -> pl.DataFrame:
-        """The lines as `status_schema`, with what the target has of each: a large frame."""
+        """The lines with what the target has of each: a large frame."""
         return self.lines.whole()
 
 

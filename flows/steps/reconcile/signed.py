@@ -26,15 +26,6 @@ PART = 100_000
 CODE, LATE = "CHANGED_AFTER_SIGNOFF", "LATE_ARRIVAL"
 
 
-def pack_records(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    """D frames of all record kinds as one: a column per kind, filled where `record` names it.
-
-    Of a secret only whether there is one is kept: the file lies beside the report.
-    """
-    schema = packed_schema(frames)
-    return pl.concat([pl.DataFrame(schema=schema), *packed_parts(frames, schema)])
-
-
 def packed_schema(frames: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataType]:
     """Columns of packed records; of each kind parts are read up to the first that has a row."""
     kinds = {}
@@ -48,9 +39,11 @@ def packed_schema(frames: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataType]:
 def packed_parts(
     frames: Mapping[str, pl.DataFrame], schema: Mapping[str, pl.DataType]
 ) -> Iterator[pl.DataFrame]:
-    """Packed records in their order, `PART` rows at a time, so that they are never kept twice.
+    """D frames of all record kinds as one: a column per kind, filled where `record` names it.
 
-    `schema` is that of all of them, as `packed_schema` gives it.
+    They come in their order, `PART` rows at a time, so that they are never kept twice. `schema` is
+    that of all of them, as `packed_schema` gives it. Of a secret only whether there is one is kept:
+    the file lies beside the report.
     """
     waiting: list[pl.DataFrame] = []
     room = PART

@@ -7,7 +7,13 @@ from decimal import Decimal
 import polars as pl
 import pytest
 
-from flows.report.reconciled.data import QUOTED, breaks_csv, breaks_frame, parquet, totals_json
+from flows.report.reconciled.data import (
+    QUOTED,
+    breaks_csv,
+    breaks_frame,
+    totals_json,
+    write_parquet,
+)
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.reported_breaks import BreakLine, Breaks
 from tests.report.reconciliation.sample import REPORTS, everything
@@ -80,7 +86,9 @@ def test_every_line_ends_in_crlf_and_there_is_one_without_breaks() -> None:
 
 
 def test_the_parquet_file_holds_delivered_text_verbatim_and_exact_decimals() -> None:
-    frame = pl.read_parquet(io.BytesIO(parquet(breaks_frame(everything()))))
+    content = io.BytesIO()
+    write_parquet(breaks_frame(everything()), content)
+    frame = pl.read_parquet(content)
     assert frame.columns == [*NAMES, "currency_code"]
     assert frame["key"][1] == HOSTILE["formula"]
     assert frame["delta"][-1] == Decimal("12345678901234567.890000000000000001")
