@@ -12,8 +12,9 @@ from pathlib import Path
 
 from connectors.errors import ReconError
 from connectors.files.content import shown
-from connectors.files.delivery import BESIDE_SUFFIXES, CONTROL_NAME, UNFINISHED, Source
-from connectors.files.manifest import files_of
+from connectors.files.delivery import Source
+from connectors.files.file_names import BESIDE_SUFFIXES, CONTROL_NAME, UNFINISHED
+from connectors.files.manifest_entries import files_of
 from connectors.files.unpack import PACKED
 
 SIDECAR = ".manifest.json"

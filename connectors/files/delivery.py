@@ -12,10 +12,20 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import BinaryIO, NamedTuple, cast
+from typing import BinaryIO, cast
 
 from connectors.errors import DeliveryError
-from connectors.files.content import WORKBOOKS, shown
+from connectors.files.content import shown
+from connectors.files.file_names import (
+    CONTROL_NAME,
+    DeliveryFault,
+    about_file,
+    is_companion,
+    is_control,
+    is_extract_like,
+    name_fault,
+    states_ending,
+)
 from connectors.files.stores import (
     FileState,
     FileStore,
@@ -24,35 +34,12 @@ from connectors.files.stores import (
     place_of,
     unreadable,
 )
-from connectors.files.unpack import PACKED, WINDOW_BYTES, is_broken_zip
+from connectors.files.unpack import WINDOW_BYTES, is_broken_zip
 from connectors.settings import Limits
 from schemas.counting import quantity
 
-TEXT_SUFFIXES = (".csv", ".tsv", ".tab")
-LOOSE_SUFFIXES = (".txt", *WORKBOOKS)
-"""May be of any sort: extracts only where they are named, or a pattern names them."""
-UNFINISHED = (".part", ".partial", ".filepart", ".crdownload", ".tmp", ".temp")
-"""What is still being written is called so."""
-EXTRACT_SUFFIXES = tuple(
-    f"{text}{packed}" for text in (*TEXT_SUFFIXES, *LOOSE_SUFFIXES) for packed in ("", *PACKED)
-)
 NAMED = 10
 """Extracts an error names."""
-CONTROL_NAME = "manifest.json"
-# Descriptions, checksums, signatures and marks of completion that travel with extracts.
-BESIDE_SUFFIXES = (
-    *(".json", ".toml", ".md", ".md5", ".sha1", ".sha256", ".sha512"),
-    *(".asc", ".sig", ".done", ".ok", ".ready", ".ctl", ".trg"),
-)
-
-
-class DeliveryFault(NamedTuple):
-    """Why a source will be refused when it is opened: a file refusal code and its detail."""
-
-    code: str
-    detail: str
-
-
 NO_MEMBERS = b"PK\5\6".ljust(22, b"\0")
 """A zip without any."""
 
@@ -229,9 +216,9 @@ def _look(path: str, found: _Found) -> None:
         elif sort is not None:
             _take(location, sort, found, named=True)
         elif matches := place.matching(location):
-            named = _states_ending(path.lower())
+            named = states_ending(path.lower())
             for entry in matches:
-                beside = _is_beside(entry.rpartition("/")[2].lower())
+                beside = is_companion(entry.rpartition("/")[2].lower())
                 sort_of = place.sort(entry) or "other"
                 _take(entry, sort_of, found, named=named and not beside)
                 _take_neighbour(entry, place, found)
@@ -253,10 +240,10 @@ def _take(location: str, sort: Sort, found: _Found, *, named: bool) -> None:
     lower = file_name.lower()
     if sort == "folder":
         found.left_alone.add(f"{source.name}/")
-    elif _is_control(lower):
-        found.add_control(Control(source, of_file=_about(file_name)))
+    elif is_control(lower):
+        found.add_control(Control(source, of_file=about_file(file_name)))
         found.left_alone.add(source.name)
-    elif not named and (_is_beside(lower) or not _is_extract_like(lower)):
+    elif not named and (is_companion(lower) or not is_extract_like(lower)):
         found.left_alone.add(source.name)
     elif sort == "other":
         found.add_source(
@@ -265,14 +252,7 @@ def _take(location: str, sort: Sort, found: _Found, *, named: bool) -> None:
     elif lower.endswith(".zip"):
         _take_members(source, found)
     else:
-        found.add_source(replace(source, fault=_name_fault(lower, named=named)))
-
-
-def _states_ending(lower_pattern: str) -> bool:
-    """Whether a pattern says how the names end that it means, and does not mean any of them."""
-    ending = lower_pattern.rpartition("/")[2].rpartition(".")[2]
-    stated = "." in lower_pattern.rpartition("/")[2] and not {*"*?[]"} & {*ending}
-    return stated or any(one in lower_pattern for one in LOOSE_SUFFIXES)
+        found.add_source(replace(source, fault=name_fault(lower, named=named)))
 
 
 def _take_neighbour(location: str, place: FileStore, found: _Found) -> None:
@@ -325,7 +305,7 @@ def _take_members(archive: Source, found: _Found) -> None:
 
 def _may_be_text(member: zipfile.ZipInfo) -> bool:
     lower = member.filename.rpartition("/")[2].lower()
-    return bool(lower) and not _is_beside(lower)
+    return bool(lower) and not is_companion(lower)
 
 
 def _take_member(archive: Source, held: Member, found: _Found, *, named: bool = False) -> bool:
@@ -335,61 +315,22 @@ def _take_member(archive: Source, held: Member, found: _Found, *, named: bool = 
     key = f"{archive.key}/{member.filename}"
     source = replace(archive, name=shown(key), key=key, member=held)
     lower = member.filename.rpartition("/")[2].lower()
-    if _is_control(lower):
+    if is_control(lower):
         folder, _, name = key.rpartition("/")
-        found.add_control(Control(source, prefix=f"{folder}/", of_file=_about(name)))
+        found.add_control(Control(source, prefix=f"{folder}/", of_file=about_file(name)))
         found.left_alone.add(source.name)
         return False
-    if not named and (_is_beside(lower) or not _is_extract_like(lower)):
+    if not named and (is_companion(lower) or not is_extract_like(lower)):
         found.left_alone.add(source.name)
         return False
     found.left_alone.discard(source.name)
-    fault = _name_fault(lower, named=named)
+    fault = name_fault(lower, named=named)
     if stat.S_ISLNK(member.external_attr >> 16):
         fault = DeliveryFault("unsupported_format", "a symbolic link, which holds no data")
     elif member.flag_bits & 0x1:
         fault = DeliveryFault("unsupported_format", "encrypted")
     found.add_source(replace(source, fault=fault))
     return True
-
-
-def _is_extract_like(lower_name: str) -> bool:
-    return lower_name.endswith(".zip") or any(one in lower_name for one in TEXT_SUFFIXES)
-
-
-def _is_control(lower_name: str) -> bool:
-    return lower_name == CONTROL_NAME or lower_name.endswith(".manifest.json")
-
-
-def _about(control: str) -> str | None:
-    """The file that a control manifest is about by its own name; None: its folder."""
-    return control[: -len(".manifest.json")] if control.lower() != CONTROL_NAME else None
-
-
-def _is_beside(lower_name: str) -> bool:
-    return (
-        lower_name.startswith(".")
-        or lower_name.endswith(BESIDE_SUFFIXES)
-        or ".manifest." in lower_name
-    )
-
-
-def _name_fault(lower_name: str, *, named: bool) -> DeliveryFault | None:
-    """Why a file is no extract by its name; whoever names one may call it anything."""
-    if lower_name.endswith(EXTRACT_SUFFIXES):
-        return None
-    detail = f"the name ends in .{shown(lower_name.rpartition('.')[2], 20)}"
-    if lower_name.endswith(UNFINISHED):
-        detail += ", as what is still being written does: rename it once it is complete"
-    elif _is_beside(lower_name):
-        detail += ", which stands beside extracts"
-    elif lower_name.endswith(".zip"):
-        detail = "a zip archive within another"
-    elif named:
-        return None
-    else:
-        detail += ": rename it to .csv, or name the file by itself"
-    return DeliveryFault("unsupported_format", detail)
 
 
 def _with_own_names(sources: Iterable[Source]) -> list[Source]:

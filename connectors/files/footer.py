@@ -13,7 +13,8 @@ from connectors.files.blocks import blocks
 from connectors.files.content import Content, refused, shown
 from connectors.files.dialect import Dialect
 from connectors.files.linear_patterns import Groups, as_series, decoded, fitting, groups_of
-from connectors.files.manifest import ALL, ManifestEntry, total_of
+from connectors.files.manifest import total_of
+from connectors.files.manifest_entries import ALL, ManifestEntry
 from connectors.files.profile import ROWS, Profile, number_form, written_of
 from connectors.files.shadow import shadow
 from connectors.files.workbook_parts import with_remarks

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import psycopg
 
 from connectors.errors import CorrectionError
-from connectors.files.manifest import entry_text
+from connectors.files.manifest_entries import entry_text
 from connectors.files.profile import Profile
 from connectors.postgres import ledger
 from connectors.postgres.ledger import Extract

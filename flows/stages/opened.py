@@ -14,7 +14,8 @@ from connectors.files.footer import with_footer
 from connectors.files.header import Header
 from connectors.files.header_names import remarks_on_unnamed
 from connectors.files.known_headers import KnownHeaders
-from connectors.files.manifest import ManifestEntry, check_bytes, read_manifests
+from connectors.files.manifest import check_bytes, read_manifests
+from connectors.files.manifest_entries import ManifestEntry
 from connectors.files.profile import Profile
 from connectors.files.workbook import check_workbook
 from connectors.recovery import reach

@@ -13,7 +13,7 @@ from connectors.errors import CorrectionError, EvidenceBroken
 from connectors.files.archive import Stored
 from connectors.files.encodings import is_utf8
 from connectors.files.evidence import MISSING
-from connectors.files.manifest import entry_text
+from connectors.files.manifest_entries import entry_text
 from connectors.files.profile import Profile
 from connectors.files.removed_contents import list_removed
 from connectors.postgres import ledger

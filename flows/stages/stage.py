@@ -12,7 +12,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import NamedTuple
 
-from connectors.files.manifest import incomplete, read_entry
+from connectors.files.manifest import incomplete
+from connectors.files.manifest_entries import read_entry
 from connectors.files.profile import Profile
 from connectors.files.reader import read_chunks
 from connectors.memory import keep_arrays

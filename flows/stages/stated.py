@@ -6,7 +6,8 @@ from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
-from connectors.files.manifest import Difference, ManifestEntry, differences, read_entry
+from connectors.files.manifest import Difference, differences
+from connectors.files.manifest_entries import ManifestEntry, read_entry
 from connectors.files.profile import Profile
 from connectors.postgres.ledger import Extract, Receipt
 from flows.steps.totals import Totals, add

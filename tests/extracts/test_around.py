@@ -11,7 +11,7 @@ from connectors.errors import ExtractRefused, ProfileError
 from connectors.files.content import open_content
 from connectors.files.footer import FOOTER_BYTES, ExtractFooter, with_footer
 from connectors.files.header import Header, read_header
-from connectors.files.manifest import ManifestEntry
+from connectors.files.manifest_entries import ManifestEntry
 from connectors.files.profile import Profile
 from connectors.files.profile_file import read_profile
 from connectors.files.reader import first_place, read_chunks

@@ -13,13 +13,13 @@ from connectors.files.archive import store
 from connectors.files.delivery import find_extracts
 from connectors.files.manifest import (
     Difference,
-    ManifestEntry,
     Statement,
     check_bytes,
     differences,
     incomplete,
     read_manifests,
 )
+from connectors.files.manifest_entries import ManifestEntry
 from connectors.settings import Limits
 
 LIMITS = Limits()

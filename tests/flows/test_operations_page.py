@@ -57,7 +57,7 @@ def test_every_deployment_of_the_page_is_there() -> None:
 
 
 def test_every_unfinished_name_and_default_is_on_the_page() -> None:
-    from connectors.files.delivery import UNFINISHED
+    from connectors.files.file_names import UNFINISHED
     from flows.stages.retention import DEFAULT
     from flows.tasks.approval import DAYS_TO_DECIDE
 
