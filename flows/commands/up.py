@@ -147,18 +147,18 @@ def deploy_command(
 
 
 def _deploy(pool: str, kind: str) -> None:
-    from flows.ops import automations, deployments
+    from flows.ops import automations, registering
     from flows.tasks import blocks
 
-    deployments.create_pool(pool, kind)
+    registering.create_pool(pool, kind)
     _say(f"work pool   {pool}")
     for name in blocks.register():
         _say(f"block       {name}")
-    for line in deployments.register(pool):
+    for line in registering.register(pool):
         _say(f"deployment  {line.name}")
         for note in line.notes:
             _say(f"            {note}")
-    for name in deployments.left_over():
+    for name in registering.left_over():
         _say(
             f"left over   {name}: not of this version, its schedule goes on; "
             f"where nobody needs it: prefect deployment delete {shlex.quote(name)}"

@@ -36,8 +36,9 @@ def test_what_an_earlier_version_left_is_told_and_stays() -> None:
     from prefect.client.orchestration import get_client
 
     from flows.import_batch import import_batch
-    from flows.ops.deployments import DEPLOYMENTS, TAG, Deployment, create_pool, left_over
-    from flows.ops.deployments import _register as register
+    from flows.ops.deployments import DEPLOYMENTS, TAG, Deployment
+    from flows.ops.registering import create_pool, left_over
+    from flows.ops.registering import register_one as register
 
     create_pool()
     earlier = Deployment("import_batch", "nightly", "As an earlier version had it.")
@@ -58,8 +59,9 @@ def test_a_schedule_that_waits_looks_off_and_stays_as_somebody_switched_it() -> 
     """The switch on the pages is that of the deployment; a schedule that is off inside looks on."""
     from prefect.client.orchestration import get_client
 
-    from flows.ops.deployments import DEPLOYMENTS, create_pool
-    from flows.ops.deployments import _register as register
+    from flows.ops.deployments import DEPLOYMENTS
+    from flows.ops.registering import create_pool
+    from flows.ops.registering import register_one as register
 
     create_pool()
     line = next(one for one in DEPLOYMENTS if one.full_name == "pull-listings/pull")
@@ -87,8 +89,9 @@ def test_what_operators_set_stays_and_what_cannot_is_said() -> None:
     from prefect.client.schemas.actions import DeploymentUpdate
     from prefect.client.schemas.schedules import CronSchedule
 
-    from flows.ops.deployments import DEPLOYMENTS, create_pool
-    from flows.ops.deployments import _register as register
+    from flows.ops.deployments import DEPLOYMENTS
+    from flows.ops.registering import create_pool
+    from flows.ops.registering import register_one as register
 
     create_pool()
     lines = {one.full_name: one for one in DEPLOYMENTS}
