@@ -281,6 +281,12 @@ class Classifier:
         return [*self._secrets, *(text for text in own if text)]
 
 
+def shows_every_row(reply: Reply, judged: Sequence[ClassifiedResponse]) -> bool:
+    """Whether an answer shows every row it is for, so that it can be that of no other."""
+    shown = (Verdict.ACKNOWLEDGED, Verdict.DIFFERS)
+    return 200 <= reply.status < 300 and all(one.verdict in shown for one in judged)
+
+
 def _shows_another(fields: Sequence[Field], echoed: Mapping[str, Any]) -> bool:
     """Whether an answer has other values than were sent, and does not only leave some out."""
     return any(echoed.get(field.name.lower()) not in (None, "") for field in fields)

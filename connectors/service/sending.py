@@ -1,15 +1,11 @@
-"""Requests on their way: who is next, what is tried again, and when to stop.
-
-The event loop runs only while the caller waits for an answer, in the caller's own thread: the
-caller's work between two answers and ours never wait for one another's turn.
-"""
+"""Requests on their way: who is next, what is tried again, and when to stop."""
 
 import asyncio
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from connectors.service.classify import ClassifiedResponse
+from connectors.service.classify import ClassifiedResponse, shows_every_row
 from connectors.service.connection import Failed, Reply
 from connectors.service.contract import Answer, Request, Verdict
 from connectors.service.encoding import Record, read_record
@@ -18,14 +14,10 @@ from connectors.service.host import Host
 from connectors.service.line import Line
 from connectors.service.outage import Outage, wait_until_back
 from connectors.service.pace import retry_after
+from connectors.service.turn import Turn
 
 END_SECONDS = 5
 """Work that is dropped ends at once; what an interrupt has torn out of the loop never does."""
-PROMPT_SECONDS = 0.005
-"""An answer is given to the caller after at most so long, alone or with others."""
-QUIET_SECONDS = 0.5
-"""Where no answer comes for so long, the caller has a turn all the same."""
-_SHOWN = (Verdict.ACKNOWLEDGED, Verdict.DIFFERS)
 
 
 @dataclass(slots=True, eq=False)
@@ -66,14 +58,11 @@ class Sending:
         self._delayed: dict[SentRow, asyncio.TimerHandle] = {}
         self._idle: list[asyncio.Future[None]] = []
         self._gate: asyncio.TimerHandle | None = None
-        self._prompt: asyncio.TimerHandle | None = None
-        self._quiet: asyncio.TimerHandle | None = None
-        self._wanted: asyncio.Future[None] = self._loop.create_future()
+        self._turn = Turn(self._loop)
         self._answers: deque[Answer] = deque()
         self._unanswered = 0
         self._exhausted = False
         self._workers: list[asyncio.Task[None]] = []
-        self._problem: BaseException | None = None
 
     def answers(
         self, requests: Iterable[Request], quiet: Callable[[], None]
@@ -85,14 +74,14 @@ class Sending:
         source = iter(requests)
         self._workers = [self._loop.create_task(self._work(line)) for line in self._host.lines]
         for worker in self._workers:
-            worker.add_done_callback(self._worker_ended)
+            worker.add_done_callback(self._turn.worker_ended)
         try:
             while True:
                 self._fill(source)
                 if not self._answers:
                     if not self._unanswered:
                         return
-                    self._turn()
+                    self._turn.take()
                 if not self._answers:
                     quiet()
                 while self._answers:
@@ -117,21 +106,9 @@ class Sending:
                 self._blocked[row.place] = deque()
                 self._offer(row)
 
-    def _turn(self) -> None:
-        """Let the loop run until there is something to tell, or has been nothing for long."""
-        self._wanted = self._loop.create_future()
-        self._quiet = self._loop.call_later(QUIET_SECONDS, self._tell)
-        self._loop.run_until_complete(self._wanted)
-        self._quiet.cancel()
-        if self._prompt is not None:
-            self._prompt.cancel()
-            self._prompt = None
-        if self._problem is not None:
-            raise self._problem
-
     def end(self) -> None:
         """Drop what is under way."""
-        for timer in (self._gate, self._prompt, self._quiet, *self._delayed.values()):
+        for timer in (self._gate, *self._turn.timers, *self._delayed.values()):
             if timer is not None:
                 timer.cancel()
         workers, self._workers = self._workers, []
@@ -161,11 +138,6 @@ class Sending:
             waiting = self._loop.create_future()
             self._idle.append(waiting)
             await waiting
-
-    def _worker_ended(self, worker: asyncio.Task[None]) -> None:
-        if not worker.cancelled():
-            self._problem = self._problem or worker.exception()
-            self._tell()
 
     def _next(self) -> list[SentRow]:
         """The rows of the next request; none where there is none, or it is not time yet."""
@@ -247,7 +219,7 @@ class Sending:
         status, asked = None, None
         if isinstance(reply, Reply):
             status, asked = reply.status, self._heed(reply)
-            if not _shown(reply, judged):
+            if not shows_every_row(reply, judged):
                 line.drop()
             judged = await self._signed_in(rows, judged, line, session)
         if not self._repeatable(rows[0]):
@@ -409,9 +381,9 @@ class Sending:
         self._free(row)
         hungry = not self._ready and not self._exhausted
         if hungry or not self._unanswered or len(self._answers) >= self._enough:
-            self._tell()
-        elif self._prompt is None:
-            self._prompt = self._loop.call_later(PROMPT_SECONDS, self._tell)
+            self._turn.end()
+        else:
+            self._turn.end_soon()
 
     def _free(self, row: SentRow) -> None:
         """Let the next request for the same record go."""
@@ -422,15 +394,6 @@ class Sending:
         self._blocked.pop(row.place, None)
         for other in waiting or ():
             self._halt(other)
-
-    def _tell(self) -> None:
-        if not self._wanted.done():
-            self._wanted.set_result(None)
-
-
-def _shown(reply: Reply, judged: Sequence[ClassifiedResponse]) -> bool:
-    """Whether an answer shows every row it is for, so that it can be that of no other."""
-    return 200 <= reply.status < 300 and all(one.verdict in _SHOWN for one in judged)
 
 
 def _place(request: Request, record: Record) -> Hashable:
