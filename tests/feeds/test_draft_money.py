@@ -8,7 +8,8 @@ import pytest
 
 from connectors.files.profile import number_form, written_of
 from schemas.toml_text import read_toml
-from tests.feeds.test_draft import PERCENT, drafted
+from tests.feeds.test_draft import drafted
+from tests.feeds.test_draft_cells import PERCENT
 
 
 def test_percents_of_one_column_are_asked_of_its_field_alone(tmp_path: Path) -> None:

@@ -1,0 +1,110 @@
+"""Which fields a column is offered for, by its name and its cells."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from connectors.files.profile_file import read_profile
+from schemas.toml_text import read_toml
+from tests.feeds.test_draft import DAY, PAID, drafted
+from tests.governance.conftest import recon as recon  # noqa: PLC0414 -- the fixture.
+
+DIGITS = [
+    # a record kind, what a column is called, its cells, a field, and whether it is offered for it
+    ("user_account", "Postal code", ("10115", "20095"), "PostalCode", True),
+    ("user_account", "Postal code", ("101.15",), "PostalCode", False),
+    ("user_account", "Date of birth", ("19850403",), "BirthDate", True),
+    ("user_account", "Birth date", ("850403", "1"), "BirthDate", False),
+    ("insert_batch_data", "Is merged", ("1", "0"), "Merged", True),
+    ("insert_batch_data", "Is merged", ("1", "2"), "Merged", False),
+]
+
+
+@pytest.mark.parametrize(("record", "column", "cells", "field", "is_offered"), DIGITS)
+def test_digits_are_offered_for_texts_flags_and_times(
+    tmp_path: Path, record: str, column: str, cells: Sequence[str], field: str, is_offered: bool
+) -> None:
+    path = tmp_path / "a.csv"
+    rows = (f"Id;BatchId;{column}", *(f"1;2;{cell}" for cell in cells))
+    path.write_text("".join(f"{row}\n" for row in rows))
+    text, _ = drafted(str(path), record)
+    (line,) = (one for one in text.splitlines() if one.startswith(f'# ? "{column}"'))
+    assert (f'= "{field}"' in line) == is_offered
+    asked = f'# ? date_format = "%Y%m%d"  # of "{column}", such as (not shown)'
+    assert (asked in text) == (is_offered and field == "BirthDate")
+
+
+TABLES = [
+    # header and line, what is guessed
+    ("Date,USD,JPY,CYP,", "2014-08-25,1.32,137.13,N/A,", ("Date", "Currency", "USD, JPY, CYP")),
+    ("Account;2026-01;2026-02;2026-03", "A;1;2;3", ("Account", "Month", "2026-01, 2026-02")),
+    ("Debt;Name;Jan 26;Feb 26;Mar 26", "1;x;1;;3", ("Debt", "Month", "Jan 26, Feb 26, Mar 26")),
+    ("Month;01.01.2026;02.01.2026;03.01.2026", "a;1;2;3", ("Month", "Day", "01.01.2026")),
+    ("Code;4711;4712;4713;4714", "a;1;2;3;4", ("Code", "Code of the column", "and 1 more")),
+    ("Date,USD,JPY", "2014-08-25,1.32,137.13", None),
+    ("Date,USD,JPY,CYP", "2014-08-25,a,b,c", None),
+    ("Date,USD,JPY,CYP", "2014-08-25,-,-,-", None),
+    ("Id,PaidAmount,TAX,FEE,NET,Name,Currency", "1,2,3,4,5,x,EUR", None),
+    ("USD,JPY,CYP", "1.32,137.13,2", None),
+]
+
+
+@pytest.mark.parametrize(("header", "line", "guess"), TABLES)
+def test_a_table_with_a_column_for_each_currency_or_month_is_guessed_and_marked(
+    tmp_path: Path, header: str, line: str, guess: tuple[str, str, str] | None
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"{header}\n{line}\n")
+    text, draft = drafted(str(path))
+    assert not draft.unpivots
+    assert ("# ? [unpivot]" in text) == bool(guess)
+    if guess is not None:
+        keep, name, columns = guess
+        assert f"{columns}" in text.split("# ? [unpivot]")[0]
+        stated = re.sub(
+            r"^# [?] (\[unpivot\]|(?:keep|name|value) =)", r"\1", text, flags=re.MULTILINE
+        )
+        profile = read_profile(read_toml(stated))
+        assert (profile.unpivot_keep[0], profile.unpivot_name) == (keep, name)
+        assert f'# ? "{name}" = ' in text.split("[columns]")[1]
+        assert '# ? "USD"' not in text
+
+
+@pytest.mark.parametrize(
+    ("column", "cells", "field", "is_offered"),
+    [
+        # What the column is called, its cells, a field with such a name, and whether it is offered.
+        ("Payment", ("1/3", "2/3"), DAY, False),
+        ("Payment", ("Café Account", "Rent"), DAY, False),
+        ("Payment", ("4711", "x", "y"), DAY, False),
+        ("Payment", ("03.11.", "x"), DAY, True),
+        ("Payment", ("11/2026",), DAY, True),
+        ("Payment", ("3 janv. 2026",), DAY, True),
+        ("Payment", ("1 46327 x", "y"), DAY, True),
+        ("Payment", ("-", "n/a"), DAY, True),
+        ("Payment", (), DAY, True),
+        ("Paid", ("Café Account", "Rent"), PAID, False),
+        ("Paid", ("-", "n/a"), PAID, True),
+        ("Paid", ("Rent 2 of 3",), PAID, True),
+        ("Paid", ("\u0664\u0665",), PAID, True),
+        # Digits may be a name of something, a flag, or a time, and decimals are none of these.
+        ("Payment date", ("20261101", "20261130"), DAY, True),
+        ("Payment day", ("99", "4711"), DAY, False),
+        ("Payment", ("4711.5", "4712"), DAY, False),
+        ("Payment date", ("46327.5", "46328"), DAY, True),
+        ("Amount in cents", ("150", "99"), f'"{PAID}"  # such as 150, with implied_decimals', True),
+        ("Amount in cents", ("1.50", "99"), "implied_decimals", False),
+        # A map makes a number of any text.
+        ("Currency", ("EUR", "USD"), "CurrenciesId", True),
+    ],
+)
+def test_a_column_is_offered_for_what_its_cells_can_be(
+    tmp_path: Path, column: str, cells: Sequence[str], field: str, is_offered: bool
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("".join(f"{cell}\n" for cell in (f"No|{column}", *(f"1|{c}" for c in cells))))
+    offered = drafted(str(path))[0].split("[columns]")[1].split("[constants]")[0]
+    (line,) = (one for one in offered.splitlines() if one.startswith(f'# ? "{column}"'))
+    assert (field in line) == is_offered

@@ -1,0 +1,370 @@
+"""What a draft says of lines: of headers, footers, other kinds of lines, and encodings."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from connectors.files.dialect import Dialect, RecordFault
+from connectors.files.profile_file import read_profile
+from connectors.files.shape import shape_of
+from tests.extracts.cut_records import read as read_records
+from tests.feeds.test_draft import drafted
+from tests.governance.conftest import recon as recon  # noqa: PLC0414 -- the fixture.
+
+BOTH = "all of them look like one; header_lines where names have several rows"
+SIGNS = [
+    # the text, what the draft says of its signs
+    ("Id||Paid\n1||2.50\n2||3.50\n", ['delimiter = "||"']),
+    ("Id|Paid|Note\n1|2.50||\n2|3.50|a||b\n", ['delimiter = "|"']),
+    ("# a\nId;Paid\n# b\n1;2.50\n", ['# ? comment = "#"  # 2 lines begin so']),
+    # What has all cells may be a record, or the header.
+    (
+        "Id;Paid\n#1;2.50\n#2;3.50\n",
+        [
+            '# ? 2 lines begin with # and have all cells: records, or comment = "#"',
+            '# ? "Paid" = "PaidAmount"  # such as 2.50',
+        ],
+    ),
+    ("#;Paid\n1;2.50\n2;3.50\n", []),
+    (
+        "#;Paid\n1;2.50\n# 2\n2;3.50\n",
+        ['# ? comment = "#"  # 1 line begins so, and the header too: it would be none'],
+    ),
+    ("Id\n# 1\n2\n", ['# ? 1 line begins with # and has all cells: records, or comment = "#"']),
+    (
+        'Id\tPaid\tNote\n1\t2.50\t\\N\n2\t3.50\t"a\\"b"\n3\t1\tC:\\\n',
+        ['# ? escape = "\\\\"  # 2 lines have \\N or \\"'],
+    ),
+    ("Id;Paid\n1;2.50\n", []),
+    # A column without a name, and names of two.
+    (
+        "Id;PaidAmount;\n1;2.50;\n",
+        ['unknown_columns = "ignore"  # ? without it every column has to be mapped'],
+    ),
+    (
+        "Bank\nId;;Paid\n1;x;2.50\n",
+        [
+            "# ? Nothing can be made of columns without a name, which have cells: 2.",
+            '# ? names = ["Id", "Column 2", "Paid"]',
+            "# ? first_line = 3",
+        ],
+    ),
+    (
+        "Id;Paid;paid;Paid 2\n1;2.50;x;y\n",
+        [
+            '# ? Several columns are called "Paid", "paid": a file is refused if one is read.',
+            '# ? names = ["Id", "Paid", "paid 3", "Paid 2"]',
+            "# ? first_line = 2",
+        ],
+    ),
+    (
+        "Bank\nId;Paid\n1;2.50;;\n2;3.50;;\n",
+        [
+            'header_line = 2  # or "found", where that differs by file',
+            '# ? unnamed_columns = 2  # with unknown_columns = "ignore"',
+        ],
+    ),
+    (
+        "Id;Paid\n1;2.50;\n2;3.50;x\n",
+        [
+            '# ? unnamed_columns = 1  # with unknown_columns = "ignore"',
+            "#   1 row has a text there, such as x: it would be left out",
+            'delimiter = ";"',
+        ],
+    ),
+    (
+        "Id;Paid;Note\n1;2.50\n2;3.50\n",
+        ["# ? Rows have 1 cell less than the header has names: they would be rejected."],
+    ),
+    ("A;B\nId;Paid\n1;2.50\n", ["# ? header_line = 1 or 2  # " + BOTH]),
+    # A header has up to five rows: what goes on like that is a list of texts.
+    ("A;B\n" + "a;b\n" * 5 + "1;2.50\n", ['delimiter = ";"']),
+    ("No|Paid\n 1| 2.50\n 2|30.50\n", ['# ? blanks = "dropped"  # 3 cells have blanks around']),
+    ("7;a\n8;b\n", ['# ? names = ["Column 1", "Column 2"]', '# ? "Column 1" = ""  # such as 7']),
+    ("Bank\n7;a\n8;b\n", ["# ? first_line = 2"]),
+    ("Id\n1\n2\n", ['# ? delimiter = ","  # no sign divides most of its lines; or [positions]']),
+    # Decimal commas divide as many lines, a title another number of cells.
+    ("Datum;Betrag, EUR;Text\na;4,50;x\na;5,50;x;y\n", ['delimiter = ";"']),
+    ("Name;City\n1;Smith, John\n2;Ray, Ann, Dr\n", ['delimiter = ";"']),
+    (
+        'Id;Paid\n1;"2\n3;4\n',
+        [
+            '# ? 1 row without the 2 cells of the others, line 2: 1;"2',
+            '#   1 with quotes out of place; quote = "none" where they are text',
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), SIGNS)
+def test_a_draft_says_what_stands_beside_the_cells(
+    tmp_path: Path, text: str, said: list[str]
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    lines = drafted(str(path))[0].splitlines()
+    assert [line for line in lines if line in said] == said
+    marked = [
+        [
+            one
+            for one in some
+            if re.match(r"# \? (blanks|comment|escape|unnamed_columns|header_line) =", one)
+        ]
+        for some in (lines, said)
+    ]
+    assert marked[0] == marked[1]
+
+
+RECORDS = "No;Paid;On;Text\n4711;1.234,56;01.11.2026;a\n4712;-20,00;02.11.2026;b\n"
+ENDS = [
+    # what the file ends with, the lines that are no records, the first row that is odd
+    ('4713;5,00;03.11.2026;"two\nlines"\n', [], None),
+    ('4713;5,00;03.11.2026;"a\nSumme;1"\n', [], None),
+    ("4713;5,00;03.11.2026;b;x\n", [], "4713;5,00;03.11.2026;b;x"),
+    ("4713;5,00;03.11.2026\n", [], "4713;5,00;03.11.2026"),
+    ("4713;5,00;03.1", [], "4713;5,00;03.1"),
+    ("4713;;03.11.2026;\n", [], None),
+    # A name that begins as a total does is one sign, and a wrong number another.
+    ("4713;5,00;03.11.2026;Total SE\n", [], None),
+    ("x4713;5,00;03.11.2026;c\n", [], None),
+    ("Summe;1.214,56;;\n", ["Summe;1.214,56;;"], None),
+    ("Summe;1.214,56\n2 Buchungen\n", ["Summe;1.214,56", "2 Buchungen"], None),
+    (";;Total;1.214,56\n\n", [";;Total;1.214,56"], None),
+    ("4713;5,00;03.11.2026;c\nEnd of file\n", ["End of file"], None),
+    ("4713;5,00\nTotal;1\n", ["Total;1"], "4713;5,00"),
+    ("Total;1\n4713;5,00;03.11.2026;c\n", [], "Total;1"),
+]
+
+
+@pytest.mark.parametrize(("end", "behind", "odd"), ENDS)
+def test_only_what_can_be_no_record_is_offered_as_a_footer(
+    tmp_path: Path, end: str, behind: list[str], odd: str | None
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(RECORDS + end)
+    lines = drafted(str(path))[0].splitlines()
+    begin = "# Behind the records: "
+    assert [line.removeprefix(begin) for line in lines if line.startswith(begin)] == behind
+    assert any(line.startswith("# ? footer") for line in lines) == bool(behind)
+    told = [line for line in lines if line.startswith("# ? 1 row without the 4 cells")]
+    assert [line.partition(": ")[2] for line in told] == ([odd] if odd else [])
+    # Of a large file only the beginning and the end are looked at.
+    rows = RECORDS.partition("\n")[2]
+    shape = shape_of(RECORDS + rows, "of a cut line\n" + rows * 4 + end)
+    assert (shape.behind, [one.text for one in shape.odd]) == (tuple(behind), [odd] * bool(odd))
+
+
+ROWS = "4713;5,00;03.11.2026;c\n4714;6,00;03.11.2026;\n"
+ACCOUNT = "#   Account becomes a column of the rows below; where it is none, write .* for it"
+BETWEEN = [
+    # lines above the header and between the rows, what is said of them
+    ("Account: 1\n", "Account: 2\n", ["'Account: *(?P<Account>.*)'", "1 line", ACCOUNT]),
+    ("", "Account: 2\nAccount: A3\n", ["'Account: *(?P<Account>.*)'", "2 lines", ACCOUNT]),
+    ("", "Text: 2\nText: 3\n", [r"'Text: \d+'", "2 lines"]),
+    # Of two kinds with one name the first says it: what is below it is no other one.
+    (
+        "",
+        "Account: 2\nEnd of account: 5\n" * 2,
+        [r"'Account: *(?P<Account>.*)', 'End of account: \d+'", "4 lines", ACCOUNT],
+    ),
+    ("", "Account;2;;\nAccount;3;;\n", ["'Account;(?P<Account>[^;]*).*'", "2 lines", ACCOUNT]),
+    (
+        "",
+        "Account;2;Currency;EUR\nAccount;3;Currency;EUR\n",
+        ["'Account;(?P<Account>[^;]*);Currency;(?P<Currency>[^;]*).*'", "2 lines", ACCOUNT],
+    ),
+    (
+        "",
+        "Account: 2 Currency: EUR\nAccount: 3 Currency: USD\n",
+        ["'Account: *(?P<Account>.*?) *Currency: *(?P<Currency>.*)'", "2 lines", ACCOUNT],
+    ),
+    (
+        "",
+        '"Account: 2"\n"Account: 3"\n',
+        ['\'"Account: *(?P<Account>[^"]*)".*\'', "2 lines", ACCOUNT],
+    ),
+    (
+        "",
+        "Account: 2;;;\nAccount: 3;;;\n",
+        ["'Account: *(?P<Account>[^;]*).*'", "2 lines", ACCOUNT],
+    ),
+    (
+        "",
+        "Account  47 A\nAccount  51 B\n",
+        [r"'Account\s+(?P<Account>[0-9]+).*'", "2 lines", ACCOUNT],
+    ),
+    # A sum below rows says nothing of those behind it, and may be longer on another page.
+    ("", "Sum;;5,00;\nSum;;6,00;\n", ["'Sum.*'", "2 lines"]),
+    ("", "Sum of 2: 5,00\nSum of 3: 6,00\n", ["'Sum of.*'", "2 lines"]),
+    # What no group can be called, and no pattern can have.
+    ("", "हिन्दी 47 a\nहिन्दी 51 b\n", ["'हिन्दी.*'", "2 lines"]),
+    ("", "ReconRow: 4\nReconRow: 5\n", [r"'ReconRow: \d+'", "2 lines"]),
+    ("", "a\0b;4\na\0b;5\n", []),
+    ("", "No;Paid;On;Text\n", ["'No;Paid;On;Text'", "1 line"]),
+    ("Page 1 (of 2)\n", "Page 2 (of 2)\n", [r"'Page \d+ \(of \d+\)'", "1 line"]),
+    ("", "It's 4 B\nIt's 5 A\n", ['"It\'s.*"', "2 lines"]),
+    ("", "----\n-;---;-\n", [r"'[\-;]+'", "2 lines"]),
+    # What may be a record, or its beginning, is left to whoever decides.
+    ("", "4720;7,00\n4721;8,00\n", []),
+    ("", "N/A;7,00;03.11.2026;c\nN/A;8,00;03.11.2026;c\n", []),
+    ("", "Account: 2\n", []),
+    ("", "x;-;-;-\n", []),
+    ("", '4730;7,00;03.11.2026;"Account: 1\nAccount: 2\nAccount: 3"\n', []),
+]
+
+
+@pytest.mark.parametrize(("above", "between", "said"), BETWEEN)
+def test_lines_of_other_kinds_are_told_by_patterns(
+    tmp_path: Path, above: str, between: str, said: list[str]
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(above + RECORDS + between + ROWS)
+    lines = drafted(str(path))[0].splitlines()
+    told = [line for line in lines if line.startswith(("# ? skip_lines", "#   Account"))]
+    wanted = [f"# ? skip_lines = [{said[0]}]  # {said[1]} between rows", *said[2:]] if said else []
+    assert told == wanted
+    # So read, every line below the header is one of these, or a row.
+    patterns = [kind.pattern for kind in shape_of(above + RECORDS + between + ROWS).kinds]
+    profile = read_profile({"feed": "x", "skip_lines": patterns})
+    body = RECORDS.partition("\n")[2] + (between if said else "") + ROWS
+    dialect = Dialect(b";", skip_lines=profile.skip_lines)
+    found, _ = read_records(body.encode(), 4, dialect)
+    assert [one.fault for one in found] == [RecordFault.NONE] * 4
+
+
+ENCODED = [
+    # what a file is written in, its header, the lines of the draft about that
+    ("utf-8", "Nr;Empfänger", []),
+    ("utf-16", "Nr;Empfänger", []),
+    ("utf-16-be", "Nr;Empfänger", ['encoding = "utf-16-be"  # ? It looks like it, and no']),
+    (
+        "cp1252",
+        "Nr;Empfänger",
+        ['encoding = "cp1252"  # ? It is not UTF-8. Is this right: Nr;Empf'],
+    ),
+    # What has signs of two bytes may be in several encodings, and only a reader knows the words.
+    ("cp932", "番号;日付", ['encoding = "cp932"  # ? It is not UTF-8. Is this right: 番号;日']),
+    ("gbk", "编号;日期", ['#   or "gbk": 编号;日期']),
+    ("cp949", "번호;날짜", ['#   or "cp949": 번호;날짜', '#   or "cp1252": ¹øÈ£;³¯Â¥']),
+    ("cp950", "號碼;日期", ['#   or "cp950": 號碼;日']),
+]
+
+
+@pytest.mark.parametrize(("encoding", "header", "said"), ENCODED)
+def test_a_draft_names_the_encodings_that_a_text_can_be_in(
+    tmp_path: Path, encoding: str, header: str, said: list[str]
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(f"{header}\n1;2026-11-01\n2;2026-11-02\n".encode(encoding))
+    lines = drafted(str(path))[0].splitlines()
+    told = [line for line in lines if line.startswith(("encoding", '#   or "'))]
+    assert bool(told) == bool(said)
+    assert [any(line.startswith(one) for line in told) for one in said] == [True] * len(said)
+
+
+MUELLER = "1;Müller\n".encode()
+MIXED = [
+    # lines, what the draft says of their encoding
+    (
+        MUELLER * 500 + "2;Möller Köln\n".encode("cp1252") + MUELLER * 499,
+        [
+            '# ? encoding = "utf-8"  # 1 of 1,000 lines beyond ASCII is not, line 502',
+            "#   in it: 1;Müller",
+            '#   or "cp1252": 2;Möller Köln',
+        ],
+    ),
+    (
+        MUELLER * 5 + "2;Möller\n3;Böll\n".encode("cp1252"),
+        [
+            '# ? encoding = "utf-8"  # 2 of 7 lines beyond ASCII are not, the first line 7',
+            "#   in it: 1;Müller",
+            '#   or "cp1252": 2;Möller',
+        ],
+    ),
+    (
+        "2;Möller\n3;Böll\n".encode("cp1252") + MUELLER,
+        [
+            'encoding = "cp1252"  # ? It is not UTF-8. Is this right: 2;Möller',
+            "# ? 1 of 3 lines beyond ASCII is UTF-8 all the same: 1;Müller",
+        ],
+    ),
+    (MUELLER * 3, []),
+]
+
+
+@pytest.mark.parametrize(("lines", "said"), MIXED)
+def test_lines_in_two_encodings_are_told_and_one_of_each_is_shown(
+    tmp_path: Path, lines: bytes, said: list[str]
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"Nr;Name\n" + lines)
+    told = drafted(str(path))[0].split("delimiter")[0].splitlines()[5:]
+    assert told == said
+
+
+HEADING = "Konto;DE02;Währung;EUR\n"
+HEADERS = [
+    # a text whose heading may be a header too, and what is said of its header
+    (HEADING + RECORDS, ["# ? header_line = 1 or 2"]),
+    (HEADING + RECORDS + HEADING.replace("2", "3") + RECORDS, ["header_line = 2"]),
+    # Words alone are rows as well, also those that are there twice.
+    ("Name;City\nSmith;Rome\nRay;Paris\nSmith;Rome\n", []),
+    # A rule is no row of names.
+    (RECORDS.replace("\n", "\n-----;----;--;-----\n", 1), []),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), HEADERS)
+def test_a_header_that_is_printed_anew_is_the_header(
+    tmp_path: Path, text: str, said: list[str]
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    lines = drafted(str(path))[0].splitlines()
+    told = [line.partition("  #")[0] for line in lines if "header_line =" in line]
+    assert told == said
+
+
+def test_lines_of_other_kinds_hide_no_footer() -> None:
+    page = HEADING + RECORDS + ROWS + "Summe;5,00;;\n"
+    shape = shape_of(page + page.replace("2;W", "3;W") + "Gesamt;10,00;;\n8 Buchungen;;;\n")
+    assert shape.behind == ("Gesamt;10,00;;", "8 Buchungen;;;")
+    assert [kind.names for kind in shape.kinds] == [(), (), ("Konto", "Währung")]
+
+
+def test_a_workbook_has_no_lines_of_other_kinds() -> None:
+    text = RECORDS + "Account: 2,,\n" * 2 + ROWS
+    assert (len(shape_of(text).kinds), shape_of(text, of_workbook=True).kinds) == (1, ())
+
+
+@pytest.mark.parametrize("sign", ["\u2028", "\x0b", "\x0c", "\x1c", "\x85"])
+def test_a_sign_that_ends_no_line_of_a_file_is_text(sign: str) -> None:
+    shape = shape_of(f"{RECORDS}{sign}4713;5,00;03.11.2026;a{sign}b\n")
+    assert (shape.odd, shape.rows[-1]) == ((), (f"{sign}4713", "5,00", "03.11.2026", f"a{sign}b"))
+
+
+@given(st.data())
+def test_an_odd_row_hides_neither_the_header_nor_the_delimiter(data: st.DataObject) -> None:
+    width, unnamed = data.draw(st.integers(2, 5)), data.draw(st.integers(0, 1))
+    header = ["Datum", "Betrag", "Text", "Mandant", "Ref"][:width]
+    rows = [
+        [*["01.11.2026", f"{n},50", "abc", "7", "x1"][:width], *[""] * unnamed]
+        for n in range(data.draw(st.integers(4, 7)))
+    ]
+    odd = data.draw(st.sampled_from(rows))
+    odd[-1:] = data.draw(st.sampled_from([[], ["z", "y"], ["z", "y", "x"]]))
+    above = data.draw(st.lists(st.sampled_from(["Bank", "Konto;1;2", ""]), max_size=3))
+    lines = [*above, *(";".join(row) for row in (header, *rows))]
+    usual = width + unnamed - 1
+    counts = Counter(line.count(";") for line in lines)
+    # Else others may be the records, or those above may be.
+    assume(all(counts[usual] > count for signs, count in counts.items() if signs != usual))
+    assume(sum(line.count(";") == usual for line in above) < len(rows) - 1)
+    shape = shape_of("\n".join(lines))
+    assert (shape.delimiter, shape.headed, shape.header_line) == (";", True, len(above) + 1)
+    assert len(shape.rows) == len(rows) - 1
+    assert [record.cells for record in shape.odd] == [tuple(odd)]

@@ -1,0 +1,88 @@
+"""Times in a draft: every form that fits is told."""
+
+from collections.abc import Sequence
+from datetime import date, timedelta
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flows.steps.draft_times import DAYS, TimesFound, times_of
+from tests.feeds.test_draft import drafted
+from tests.governance.conftest import recon as recon  # noqa: PLC0414 -- the fixture.
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (
+            ("Date;Time;TimeZone", "13/02/2026;10:00:00;PST", "14/07/2026;09:30:00;PDT"),
+            [
+                '# If the columns "Date", "Time", "TimeZone" are one time, it is instead:',
+                '# ? date_format = "%d/%m/%Y %H:%M:%S %Z"',
+                '# ? zones = { PDT = "", PST = "" }  # what each means',
+                "# ? [fields.PaymentDate]",
+                '# ? from = ["Date", "Time", "TimeZone"]',
+                '# ? join = " "',
+            ],
+        ),
+        (
+            ("Booked;TZ", "2026-02-13;CET"),
+            ['# ? date_format = "%Y-%m-%d %Z"', '# ? from = ["Booked", "TZ"]'],
+        ),
+        (
+            ("Day;At", "13.02.2026;1:30 PM"),
+            ['# ? date_format = "%d.%m.%Y %I:%M %p"', '# ? from = ["Day", "At"]', "# ? zone ="],
+        ),
+    ],
+)
+def test_a_time_in_several_columns_is_told_with_the_names_of_its_zones(
+    tmp_path: Path, lines: Sequence[str], told: Sequence[str]
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join([*lines, ""]))
+    text, _ = drafted(str(path))
+    for one in told:
+        assert one in text
+    assert ("# ? zone =" in text) == ("# ? zone =" in told)
+
+
+@given(
+    st.sampled_from(DAYS[:-1]),
+    st.lists(
+        st.dates(min_value=date(1970, 1, 1), max_value=date(2037, 1, 1)),
+        min_size=1,
+    ),
+)
+def test_the_form_that_times_were_written_in_is_among_those_told(
+    form: str, days: list[Any]
+) -> None:
+    cells = [day.strftime(form) for day in days]
+    found = times_of(cells)
+    assert found is None or (form,) in (found.forms or [("%Y-%m-%d",)])
+    assert found or all(map(str.isdigit, cells))
+
+
+def test_days_are_looked_at_however_many_there_are() -> None:
+    days = [(date(2026, 1, 1) + timedelta(days=n)).strftime("%d/%m/%Y") for n in range(400)]
+    assert times_of(days) == TimesFound((("%d/%m/%Y",),), 0, "")
+
+
+@pytest.mark.parametrize(
+    ("cells", "forms"),
+    [
+        (["26/11/01", "26/11/28"], {"%d/%m/%y", "%y/%m/%d"}),
+        (["26.11.01", "26.11.28"], {"%d.%m.%y", "%y.%m.%d"}),
+        (["01/02/03"], {"%d/%m/%y", "%m/%d/%y", "%y/%m/%d"}),
+        (["2026-11-03 10:11:12 -0500"], {"%Y-%m-%d %H:%M:%S %z"}),
+        (["03-Nov-26"], {"%d-%b-%y"}),
+    ],
+)
+def test_every_order_of_a_date_is_tried(cells: list[str], forms: set[str]) -> None:
+    """Of two that fit neither is stated: a year at the front is read as a day without a word."""
+    found = times_of(cells)
+    assert found is not None
+    assert {*chain(*found.forms)} == forms
