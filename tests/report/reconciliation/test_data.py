@@ -88,6 +88,7 @@ def test_every_line_ends_in_crlf_and_there_is_one_without_breaks() -> None:
 def test_the_parquet_file_holds_delivered_text_verbatim_and_exact_decimals() -> None:
     content = io.BytesIO()
     write_parquet(breaks_frame(everything()), content)
+    content.seek(0)
     frame = pl.read_parquet(content)
     assert frame.columns == [*NAMES, "currency_code"]
     assert frame["key"][1] == HOSTILE["formula"]
