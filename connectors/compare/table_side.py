@@ -16,7 +16,7 @@ from connectors.compare.sides import Side, first_line, spill
 from connectors.errors import SidesRefused
 from connectors.files.atomic import private_folder
 from connectors.postgres.addresses import CONNECT_SECONDS, NO_CONNECTION, why_no_connection
-from connectors.postgres.copy_out import copied_blocks, read_lines, unescaped
+from connectors.postgres.copy_out import copied_blocks, parsed
 from connectors.postgres.database import STATEMENT_SECONDS, TEXTS_OF_VALUES, WORK_MEMORY
 from schemas.cells.readings import Column, Reading, column
 from schemas.frame_types import Dtype
@@ -240,31 +240,10 @@ def copied(
     connection: psycopg.Connection, select: sql.Composed, types: Mapping[str, Column]
 ) -> Iterator[pl.DataFrame]:
     """The rows of a SELECT of `TableColumn.selected` columns, in frames of bounded size."""
+    days = [name for name, one in types.items() if one.reading is Reading.DATE]
+    read = {name: pl.Int32() if name in days else one.dtype for name, one in types.items()}
     for block in copied_blocks(connection, sql.SQL("COPY ({}) TO STDOUT").format(select)):
-        yield _parsed(block, types)
-
-
-def _parsed(block: bytes, types: Mapping[str, Column]) -> pl.DataFrame:
-    delivered = {name: _delivered(one) for name, one in types.items()}
-    frame = read_lines(block, delivered)
-    texts = [name for name, dtype in delivered.items() if dtype == pl.String]
-    return frame.with_columns(unescaped(frame[name]) for name in texts).select(
-        _typed(name, one) for name, one in types.items()
-    )
-
-
-def _delivered(one: Column) -> Dtype:
-    if one.reading in (Reading.INSTANT, Reading.WALL):
-        return pl.Int64()
-    if one.reading is Reading.DATE:
-        return pl.Int32()
-    return pl.String() if one.reading is Reading.BOOLEAN else one.dtype
-
-
-def _typed(name: str, one: Column) -> pl.Expr:
-    if one.reading is Reading.BOOLEAN:
-        return pl.col(name) == "true"
-    return pl.col(name).cast(one.dtype)
+        yield parsed(block, read).with_columns(pl.col(days).cast(pl.Date))
 
 
 def _identifier(connection: psycopg.Connection, shown: str, named: str) -> sql.Identifier:

@@ -36,7 +36,7 @@ def copied(
     statement = f"COPY (SELECT {selected} FROM {source}) TO STDOUT"
     types = {name: dtype for name, (_, dtype) in columns.items()}
     blocks = [
-        _parsed(block, types) for block in copied_blocks(connection, statement.encode(), parameters)
+        parsed(block, types) for block in copied_blocks(connection, statement.encode(), parameters)
     ]
     return pl.DataFrame(schema=types) if not blocks else together(blocks)
 
@@ -125,7 +125,7 @@ def refusal(connection: PGconn, result: PGresult) -> psycopg.Error:
     return error_from_result(result)
 
 
-def read_lines(block: bytes, schema: Mapping[str, Dtype]) -> pl.DataFrame:
+def _read_lines(block: bytes, schema: Mapping[str, Dtype]) -> pl.DataFrame:
     """A block of COPY's text form, its escapes not undone: a line per row, tabs between columns."""
     # A mark at the beginning is no part of a file, and here it is part of a text.
     if block.startswith(codecs.BOM_UTF8):
@@ -141,8 +141,9 @@ def read_lines(block: bytes, schema: Mapping[str, Dtype]) -> pl.DataFrame:
     )
 
 
-def _parsed(block: bytes, types: Mapping[str, Dtype]) -> pl.DataFrame:
-    frame = read_lines(block, {name: _delivered_as(dtype) for name, dtype in types.items()})
+def parsed(block: bytes, types: Mapping[str, Dtype]) -> pl.DataFrame:
+    """A block of rows as a frame; times and booleans come as `copied` has them."""
+    frame = _read_lines(block, {name: _delivered_as(dtype) for name, dtype in types.items()})
     nulls = frame.null_count().row(0, named=True)
     # A text that is not there takes as much room as one that is.
     texts = [
@@ -152,7 +153,7 @@ def _parsed(block: bytes, types: Mapping[str, Dtype]) -> pl.DataFrame:
     booleans = [name for name, dtype in types.items() if dtype == pl.Boolean]
     return frame.with_columns(
         *(pl.lit(None, pl.String).alias(name) for name in nothing),
-        *(unescaped(frame[name]) for name in texts),
+        *(_unescaped(frame[name]) for name in texts),
         *(pl.col(name) == "true" for name in booleans),
         *(
             pl.col(name).cast(dtype)
@@ -171,7 +172,7 @@ def _delivered_as(dtype: Dtype) -> Dtype:
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v"}
 
 
-def unescaped(column: pl.Series) -> pl.Series:
+def _unescaped(column: pl.Series) -> pl.Series:
     """The texts behind COPY's backslashes, of the rows that have any."""
     rows = column.str.contains("\\", literal=True).fill_null(value=False).arg_true()
     if rows.is_empty():
