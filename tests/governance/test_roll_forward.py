@@ -13,7 +13,7 @@ from flows.steps.breaks.carried_states import is_open
 from flows.steps.breaks.frame import BREAK_SCHEMA, gather
 from flows.steps.breaks.lifecycle import CARRIED, DECISIONS, carry
 from flows.steps.breaks.saved import from_saved
-from flows.steps.reconcile.roll_forward import RollForward, accepted_forward, roll_forward
+from flows.steps.reconcile.roll_forward import RollForward, roll_forward
 from schemas.life import BreakState
 from tests.examples import examples
 from tests.governance.runs import found, ids, to_saved, with_counts
@@ -58,7 +58,7 @@ def test_nothing_is_left_over_in_any_history(history: list[Any]) -> None:
         )
         for pool, forward, states in (
             ("open", roll_forward(carried), is_open()),
-            ("accepted", accepted_forward(carried), pl.col("state") == BreakState.ACCEPTED),
+            ("accepted", roll_forward(carried, "accepted"), pl.col("state") == BreakState.ACCEPTED),
         ):
             _ties(forward)
             opening = {one.currency: _amounts(one, 0) for one in forward}
@@ -189,7 +189,7 @@ def test_a_month_told_line_by_line() -> None:
         "opening": (1, "7"),
         "+/- amounts that changed while open": (-1, "-7"),
     }
-    assert [lines(one) for one in accepted_forward(second)] == [
+    assert [lines(one) for one in roll_forward(second, "accepted")] == [
         {"+ accepted": (1, "10"), "closing": (1, "10")}
     ]
 
@@ -205,7 +205,7 @@ def test_an_acceptance_that_runs_out_is_open_again_under_its_own_line() -> None:
     assert [lines(one) for one in roll_forward(later)] == [
         {"+ expired": (1, "10"), "closing": (1, "10")}
     ]
-    assert [lines(one) for one in accepted_forward(later)] == [
+    assert [lines(one) for one in roll_forward(later, "accepted")] == [
         {"opening": (1, "10"), "- expired": (-1, "-10")}
     ]
 

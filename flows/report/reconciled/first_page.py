@@ -87,12 +87,9 @@ def money(report: ReconciliationReport) -> ReportTable:
         ReportColumn("Difference", MONEY, 24),
         ReportColumn("Gross", MONEY, 24),
     )
-    pools = {
-        "open": report.roll_forward,
-        "accepted": report.accepted_forward,
-        "set aside": report.aside_forward,
+    closings = {
+        pool: {one.currency: one for one in forward} for pool, forward in report.forwards.items()
     }
-    closings = {pool: {one.currency: one for one in forward} for pool, forward in pools.items()}
     compared = {one.currency for one in report.proofs if _has_money(one)}
     moneyed = compared.union(
         currency for each in closings.values() for currency, one in each.items() if one.money

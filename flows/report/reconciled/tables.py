@@ -53,6 +53,13 @@ from schemas.tables import EXTRACTS
 
 NOTHING_BETWEEN = "Zero on both sides, with nothing between"
 """What is told of proofs that have nothing to prove."""
+FORWARDS = (
+    ("roll_forward", "open breaks", "No break was open before, and none is now."),
+    ("accepted_forward", "accepted breaks", "No break was accepted before, and none is now."),
+    ("aside_forward", "breaks set aside", "Every break of the runs before was looked at."),
+)
+"""The pools of breaks: what of the report has each, its words, and what is said where it is empty.
+"""
 INPUTS = {
     "name": ReportColumn("File", TEXT, 40),
     "record": RECORD,
@@ -74,9 +81,7 @@ def tables(report: ReconciliationReport) -> tuple[ReportTable, ...]:
         controls(report),
         proof(report),
         ageing(report),
-        roll_forward(report),
-        accepted_forward(report),
-        aside_forward(report),
+        *(forward(report, *one) for one in FORWARDS),
         rates(report),
         plans(report),
         debts(report),
@@ -268,34 +273,9 @@ def nothing_compared(report: ReconciliationReport) -> str:
     return f"{NOTHING_BETWEEN}." if report.proofs else "No amount was compared."
 
 
-def roll_forward(report: ReconciliationReport) -> ReportTable:
-    """From the open breaks of the previous run to those of this one."""
-    title = "Roll-forward of open breaks"
-    none = "No break was open before, and none is now."
-    return _forward(report, "roll_forward", title, report.roll_forward, none)
-
-
-def accepted_forward(report: ReconciliationReport) -> ReportTable:
-    """From the accepted breaks of the previous run to those of this one."""
-    title = "Roll-forward of accepted breaks"
-    none = "No break was accepted before, and none is now."
-    return _forward(report, "accepted_forward", title, report.accepted_forward, none)
-
-
-def aside_forward(report: ReconciliationReport) -> ReportTable:
-    """From the breaks that were set aside before to those that are now."""
-    title = "Roll-forward of breaks set aside"
-    none = "Every break of the runs before was looked at."
-    return _forward(report, "aside_forward", title, report.aside_forward, none)
-
-
-def _forward(
-    report: ReconciliationReport,
-    name: str,
-    title: str,
-    forwards: Sequence[RollForward],
-    none: str,
-) -> ReportTable:
+def forward(report: ReconciliationReport, name: str, about: str, none: str) -> ReportTable:
+    """From the breaks of a pool in the previous run to those of this one."""
+    forwards: Sequence[RollForward] = getattr(report, name)
     columns = (
         CURRENCY,
         ReportColumn("Line", WORD, 44),
@@ -314,7 +294,7 @@ def _forward(
         ]
         left = (one.residual, one.residual_gross) if one.money else (None, None)
         rows.append(TableRow((head, "residual", one.residual_rows, *left), total=True))
-    return ReportTable(name, title, columns, rows, groups=1, none=none)
+    return ReportTable(name, f"Roll-forward of {about}", columns, rows, groups=1, none=none)
 
 
 def statement_line(line: ProofLine) -> tuple[Cell, ...]:

@@ -194,12 +194,7 @@ def _break(report: ReconciliationReport, one: BreakLine) -> Iterator[str]:
 
 
 def _forwards(report: ReconciliationReport) -> Iterator[str]:
-    pools = {
-        "open": report.roll_forward,
-        "accepted": report.accepted_forward,
-        "set aside": report.aside_forward,
-    }
-    for name, forwards in pools.items():
+    for name, forwards in report.forwards.items():
         for one in forwards:
             yield f"  {name}, {currency_label(report, one.currency)}"
             lines = [

@@ -15,8 +15,6 @@ from flows.steps.reconcile.break_lines import aside_lines
 from flows.steps.reconcile.report import AsideLine
 from flows.steps.reconcile.roll_forward import (
     RollForward,
-    accepted_forward,
-    aside_forward,
     roll_forward,
 )
 from schemas.counting import agree, quantity
@@ -57,8 +55,8 @@ def break_figures(carried: PartedRows) -> BreakFigures:
         not_looked_at=tuple(_not_looked_at(there)),
         ageing=ageing(there),
         roll_forward=roll_forward(breaks),
-        accepted_forward=accepted_forward(breaks),
-        aside_forward=aside_forward(breaks),
+        accepted_forward=roll_forward(breaks, "accepted"),
+        aside_forward=roll_forward(breaks, "aside"),
     )
 
 

@@ -5,7 +5,7 @@ for byte. Run, time and signatures of files are in the manifest beside it. Money
 summed across currencies; `currency` is the CurrenciesId as text, empty where a record names none.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 
@@ -240,6 +240,12 @@ class ReconciliationReport:
     changes: Changes | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
     """How many more lines a list of the report would have, by its name; all others are whole."""
+
+    @property
+    def forwards(self) -> Mapping[str, Sequence[RollForward]]:
+        """By pool of breaks."""
+        pools = (self.roll_forward, self.accepted_forward, self.aside_forward)
+        return dict(zip(("open", "accepted", "set aside"), pools, strict=True))
 
     @property
     def reconciles(self) -> bool:

@@ -89,25 +89,11 @@ class _Alike(NamedTuple):
     moneyed: bool
 
 
-def roll_forward(carried: pl.DataFrame) -> tuple[RollForward, ...]:
-    """Open breaks, per currency: opening + new + reopened + expired - resolved - accepted."""
-    return _forward(carried, "open")
+def roll_forward(carried: pl.DataFrame, pool: str = "open") -> tuple[RollForward, ...]:
+    """The breaks of a pool per currency: opening and what came into it, less what went out of it.
 
-
-def accepted_forward(carried: pl.DataFrame) -> tuple[RollForward, ...]:
-    """Accepted breaks, per currency: opening + accepted - expired - reopened - resolved."""
-    return _forward(carried, "accepted")
-
-
-def aside_forward(carried: pl.DataFrame) -> tuple[RollForward, ...]:
-    """Breaks that are set aside, per currency: opening + not looked at + waived - looked at again.
-
-    A break of a run that looked further is in none of the other pools, and resolved in none.
+    Of those set aside none is in another pool, and resolved in none: a run that looked further.
     """
-    return _forward(carried, "aside")
-
-
-def _forward(carried: pl.DataFrame, pool: str) -> tuple[RollForward, ...]:
     counts: dict[tuple[str, str], int] = defaultdict(int)
     amounts: dict[tuple[str, str], Sums] = defaultdict(Sums)
     alike = list(_seen(carried))

@@ -13,7 +13,7 @@ from flows.report.reconciled.first_page import money, top_causes
 from flows.report.reconciled.html import render_html
 from flows.report.reconciled.markdown import BYTES, ROWS, breaks_table, reconciliation_markdown
 from flows.report.reconciled.table import TableRow
-from flows.report.reconciled.tables import facts, roll_forward
+from flows.report.reconciled.tables import FORWARDS, facts, forward
 from flows.report.reconciled.text import render_text
 from flows.report.reconciled.verdicts import word_of
 from flows.report.reconciled.words import with_unreadable
@@ -175,7 +175,7 @@ def test_what_has_no_money_shows_no_zero() -> None:
     assert "closing: open after this run" in block
     assert "0.00" not in block
     assert "0.00" not in told.split("MONEY PER CURRENCY")[1].split("CAUSES OF")[0]
-    assert [row.cells[2:] for row in roll_forward(bare).rows][-1] == (0, None, None)
+    assert [row.cells[2:] for row in forward(bare, *FORWARDS[0]).rows][-1] == (0, None, None)
     assert "0.00" not in render_html(bare).split('id="roll-forward"')[1].split("<section>")[0]
 
 
