@@ -158,17 +158,7 @@ def _links(connection: psycopg.Connection) -> Iterator[Any]:
 
 
 def _event(row: Any) -> Event:
-    return Event(
-        row.id,
-        row.batch_id,
-        row.at,
-        row.what,
-        row.by,
-        row.reason,
-        row.detail,
-        row.account,
-        row.person,
-    )
+    return Event._make(getattr(row, name) for name in Event._fields)
 
 
 def _fault(row: Any, expected: int, head: str, *, stamped: bool) -> str | None:

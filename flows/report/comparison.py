@@ -1,6 +1,7 @@
 """A comparison of two sides as text, as JSON and as one HTML page; all show the same value."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import cache
 from typing import Any
 
@@ -74,19 +75,7 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
         "statuses": {str(status): count for status, count in comparison.statuses.items()},
         "repeated_keys": {"left": comparison.repeated[0], "right": comparison.repeated[1]},
         "empty_keys": {"left": comparison.keyless[0], "right": comparison.keyless[1]},
-        "columns": [
-            {
-                "name": one.name,
-                "left_type": one.left_type,
-                "right_type": one.right_type,
-                "compared": one.compared,
-                "different": one.different,
-                "tolerated": one.tolerated,
-                "largest": one.largest,
-                "remark": one.remark,
-            }
-            for one in comparison.columns
-        ],
+        "columns": [asdict(one) for one in comparison.columns],
         "differences": comparison.differences,
     }
 

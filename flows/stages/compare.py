@@ -110,8 +110,8 @@ def compare_sides(
                 tally.pairs,
                 one.counts[False],
                 one.counts[True],
-                remark(left.columns[name], right.columns[name]),
                 one.largest[2] if one.largest else None,
+                remark(left.columns[name], right.columns[name]),
             )
             for name, one in tally.columns.items()
         ),

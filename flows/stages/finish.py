@@ -19,7 +19,7 @@ from connectors.postgres.batch_reports import MANIFEST, RENDERINGS, note_written
 from connectors.postgres.database import summarise
 from connectors.postgres.digests import ends_detail
 from connectors.postgres.evidence import answers_detail
-from connectors.postgres.findings import Finding, count_notes, findings, notes
+from connectors.postgres.findings import Finding, Note, count_notes, findings, notes
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import ENDED, IN_DATABASE, TAKEN_BACK, Extract, Receipt, State
 from connectors.postgres.push.sends import SendRefusal, recount_sends, refusals
@@ -39,8 +39,7 @@ from flows.steps.batch_report import (
     Pushed,
     ReasonLine,
 )
-from flows.steps.chain import build_chain
-from flows.steps.pushed import build_pushed
+from flows.steps.chain import build_chain, build_pushed
 from flows.steps.totals import Totals, add
 from flows.steps.validate.states import EXCLUDED
 from schemas.derived.sql_names import staged_name
@@ -137,26 +136,18 @@ def build_report(
         files=files,
         chains=tuple(chains),
         reasons=tuple(reasons),
-        notes=tuple(
-            NoteLine(
-                record=note.record,
-                code=note.code,
-                field=note.field,
-                value=note.value,
-                rows=note.rows,
-                file=names[note.extract_id],
-                line=note.line,
-                record_number=note.record_number,
-                message=note.message,
-            )
-            for note in noted
-        ),
+        notes=tuple(_note_line(note, names) for note in noted),
         currencies=read_currencies(workspace.settings.currencies),
         service=batch.service,
         pushed=tuple(pushed),
         again=counted_elsewhere(connection, batch_id),
         notes_beyond=_notes_beyond(connection, batch_id, len(noted)),
     )
+
+
+def _note_line(note: Note, names: Mapping[int, str]) -> NoteLine:
+    told = note._asdict()
+    return NoteLine(file=names[told.pop("extract_id")], **told)
 
 
 def _notes_beyond(connection: psycopg.Connection, batch_id: int, noted: int) -> int:

@@ -1,11 +1,17 @@
-"""The completeness chain: the totals of each stage, and what explains the step to the next."""
+"""The completeness chain: the totals of each stage, and what explains the step to the next.
+
+Behind it, what became of the applied rows at the service, and that they add up.
+"""
 
 from collections.abc import Mapping
 
-from flows.steps.batch_report import STATES, BatchChainLine, Chain
+from flows.steps.batch_report import PUSH_STATES, STATES, BatchChainLine, Chain, Pushed
 from flows.steps.totals import Totals, add
 from schemas.derived.views import APPLIED, ERRORS, WRITTEN
 from schemas.field import Table
+from schemas.operations import PUSHES
+
+UNSENT = "unsent"
 
 
 def build_chain(
@@ -53,6 +59,27 @@ def build_chain(
         before = totals
     states = {state: staged[state] for state in STATES if state in staged}
     return Chain(table.name, table.title, table.amounts, tuple(lines), states)
+
+
+def build_pushed(
+    table: Table, staged: Mapping[str, Totals], sends: Mapping[str, Totals], *, planned: bool
+) -> Pushed:
+    """Tie the rows the database applied and the sends of them, each from its own count.
+
+    Before the sends are planned, every applied row is unsent.
+    """
+    applied = add(staged[name] for name in APPLIED if name in staged)
+    found = sends if planned or sends else {UNSENT: applied}
+    states = {state: found[state] for state in PUSH_STATES if state in found and found[state].rows}
+    return Pushed(
+        operation=PUSHES[table.name].name,
+        record=table.name,
+        title=table.title,
+        amounts=table.amounts,
+        planned=applied,
+        states=states,
+        residual=applied - add(found.values()),
+    )
 
 
 def _sum(states: Mapping[str, Totals], *names: str) -> Totals:

@@ -5,8 +5,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from flows.steps.batch_report import BatchReport, Chain, FileLine, NoteLine, ReasonLine
-from flows.steps.chain import WRITTEN, build_chain
-from flows.steps.pushed import build_pushed
+from flows.steps.chain import WRITTEN, build_chain, build_pushed
 from flows.steps.totals import Totals, add
 from schemas.reasons import REASONS
 from schemas.tables import CURRENCY_RATE, INVOICE_FILE, PAYMENT

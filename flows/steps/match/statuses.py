@@ -17,9 +17,9 @@ class ColumnResult:
     different: int
     """Cells that differ by more than the tolerance."""
     tolerated: int
-    remark: str = ""
     largest: str | None = None
     """The largest exact difference, right minus left, of those not tolerated."""
+    remark: str = ""
 
 
 @dataclass(frozen=True, slots=True)
