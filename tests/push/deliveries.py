@@ -2,9 +2,18 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
+from connectors.postgres.lease import hold_batch
+from connectors.postgres.push.lane import Lane, hold_lane
+from connectors.postgres.push.plan import plan_sends
+from connectors.postgres.push.window import claim, next_rows
+from flows.stages.push import ask_for_service
+from flows.stages.workspace import Workspace
+from schemas.field import Table
+from schemas.operations import PUSHES
 from tests.service.faulty_server import OK, FaultyServer, Reply, Seen
 from tests.stages.payments import line, write
 
@@ -42,3 +51,17 @@ def applied(server: FaultyServer) -> dict[int, list[str]]:
     for effect in server.effects:
         found.setdefault(row_of(effect.body), []).append(effect.body)
     return found
+
+
+@contextmanager
+def claimed(place: Workspace, table: Table, most: int) -> Iterator[Lane]:
+    """The turn of a run that is about to send the first rows of batch 1, and has sent none."""
+    with place.database.connect() as connection, hold_batch(connection, 1) as lease:
+        ask_for_service(place, lease)
+        with lease.transaction():
+            plan_sends(lease, table)
+        with hold_lane(lease, PUSHES[table.name], table, wait_seconds=1) as lane:
+            requests = [row.request for row in next_rows(lane, 0, most)]
+            with lane.transaction():
+                claim(lane, requests)
+            yield lane

@@ -26,7 +26,7 @@ from flows.stages.workspace import Workspace
 from schemas.operations import PUSHES
 from schemas.tables import MESSAGE_TONE, PAYMENT
 from tests.push.conftest import deliver, towards
-from tests.push.deliveries import applied, payments, tones
+from tests.push.deliveries import applied, claimed, payments, tones
 from tests.service.faulty_server import FaultyServer, Reply, at
 from tests.stages.payments import line, write
 
@@ -108,24 +108,17 @@ def test_a_run_that_was_taken_over_writes_nothing_about_its_rows(
     made = tones if table is MESSAGE_TONE else payments
     import_delivery(workspace, [made(tmp_path / "a.csv", 3)], DEFAULT)
     place = towards(workspace, "http://127.0.0.1:9")
-    with workspace.database.connect() as frozen, hold_batch(frozen, 1) as lease:
-        ask_for_service(place, lease)
-        with lease.transaction():
-            plan_sends(lease, table)
-        with hold_lane(lease, operation, table, wait_seconds=1) as lane:
-            requests = [row.request for row in next_rows(lane, 0, 2)]
-            with lane.transaction():
-                claim(lane, requests)
-            assert sent(1) == {1: "sending", 2: "sending", 3: "unsent"}
-            # A lease is free without its session; what goes on in a frozen process does not.
-            frozen.execute("SELECT pg_advisory_unlock_all()")
-            with workspace.database.connect() as other, hold_batch(other, 1) as taken:
-                with hold_lane(taken, operation, table, wait_seconds=1):
-                    pass
-                assert sent(1) == {1: left, 2: left, 3: "unsent"}
-                with pytest.raises(BatchHeldElsewhere, match="taken over"), lane.transaction():
-                    record_answers(lane, [Answer(1, Verdict.ACKNOWLEDGED, 1, 200)])
+    with claimed(place, table, 2) as lane:
+        assert sent(1) == {1: "sending", 2: "sending", 3: "unsent"}
+        # A lease is free without its session; what goes on in a frozen process does not.
+        lane.lease.connection.execute("SELECT pg_advisory_unlock_all()")
+        with workspace.database.connect() as other, hold_batch(other, 1) as taken:
+            with hold_lane(taken, operation, table, wait_seconds=1):
+                pass
             assert sent(1) == {1: left, 2: left, 3: "unsent"}
+            with pytest.raises(BatchHeldElsewhere, match="taken over"), lane.transaction():
+                record_answers(lane, [Answer(1, Verdict.ACKNOWLEDGED, 1, 200)])
+        assert sent(1) == {1: left, 2: left, 3: "unsent"}
 
 
 def test_a_run_that_lost_its_session_sends_nothing_behind_who_took_over(
@@ -159,14 +152,8 @@ def test_what_another_batch_left_on_its_way_is_settled_first(
     with FaultyServer() as server:
         place = towards(workspace, server.url)
         import_delivery(workspace, [tones(tmp_path / "a.csv", 3)], DEFAULT)
-        with workspace.database.connect() as dying, hold_batch(dying, 1) as lease:
-            ask_for_service(place, lease)
-            with lease.transaction():
-                plan_sends(lease, MESSAGE_TONE)
-            with hold_lane(lease, TONES, MESSAGE_TONE, wait_seconds=1) as lane:
-                requests = [row.request for row in next_rows(lane, 0, 1)]
-                with lane.transaction():
-                    claim(lane, requests)
+        with claimed(place, MESSAGE_TONE, 1):
+            pass
         deliver(place, tones(tmp_path / "b.csv", 5))
         assert sent(1)[1] == "in_doubt"
         (error,) = json.loads(rows("SELECT error_data FROM send WHERE state = 'in_doubt'")[0][0])
@@ -244,16 +231,7 @@ def test_text_of_the_service_that_no_database_holds(
     import_delivery(workspace, [tones(tmp_path / "a.csv", 1)], DEFAULT)
     place = towards(workspace, "http://127.0.0.1:9")
     hostile = {"ErrorCode": "X", "FieldName": "", "Message": "a\0b\ud800c\\u0000", "Meta": {}}
-    with workspace.database.connect() as connection, hold_batch(connection, 1) as lease:
-        ask_for_service(place, lease)
-        with lease.transaction():
-            plan_sends(lease, MESSAGE_TONE)
-        with hold_lane(lease, TONES, MESSAGE_TONE, wait_seconds=1) as lane:
-            requests = [row.request for row in next_rows(lane, 0, 4)]
-            with lane.transaction():
-                claim(lane, requests)
-                record_answers(
-                    lane, [Answer(1, Verdict.REFUSED, 1, 400, (hostile,), service_id="\0")]
-                )
+    with claimed(place, MESSAGE_TONE, 4) as lane, lane.transaction():
+        record_answers(lane, [Answer(1, Verdict.REFUSED, 1, 400, (hostile,), service_id="\0")])
     assert push_batch(place, 1).report.reasons[0].code == "X"
     assert rows("SELECT error_data::json -> 0 ->> 'ErrorCode' FROM send") == [("X",)]

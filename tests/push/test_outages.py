@@ -11,22 +11,16 @@ import pytest
 
 from connectors.errors import BatchStateError, ServiceUnusable
 from connectors.files.profile import DEFAULT
-from connectors.postgres.lease import hold_batch
 from connectors.postgres.ledger import State
-from connectors.postgres.push.lane import hold_lane
-from connectors.postgres.push.plan import plan_sends
 from connectors.postgres.push.sends import SendDecision
-from connectors.postgres.push.window import claim, next_rows
 from flows.stages import push as push_stage
 from flows.stages.chosen_sends import ChosenSends
-from flows.stages.push import ask_for_service
 from flows.stages.resolve import resolve
 from flows.stages.sequence import import_delivery, push_batch
 from flows.stages.workspace import Workspace
-from schemas.operations import PUSHES
 from schemas.tables import MESSAGE_TONE
 from tests.push.conftest import towards
-from tests.push.deliveries import payments, row_of, tones
+from tests.push.deliveries import claimed, payments, row_of, tones
 from tests.service.faulty_server import LOST, OK, FaultyServer, Reply, Seen, always, status
 
 DOWN = status(502, applied=True)
@@ -162,15 +156,8 @@ def test_after_a_run_that_was_killed_the_service_is_asked_first(
     import_delivery(workspace, [tones(tmp_path / "a.csv", 5)], DEFAULT)
     with FaultyServer(health=always(DOWN)) as server:
         place = towards(workspace, server.url, health_attempts=2)
-        operation = PUSHES["message_tone"]
-        with workspace.database.connect() as dying, hold_batch(dying, 1) as lease:
-            ask_for_service(place, lease)
-            with lease.transaction():
-                plan_sends(lease, MESSAGE_TONE)
-            with hold_lane(lease, operation, MESSAGE_TONE, wait_seconds=1) as lane:
-                requests = [row.request for row in next_rows(lane, 0, 2)]
-                with lane.transaction():
-                    claim(lane, requests)
+        with claimed(place, MESSAGE_TONE, 2):
+            pass
         for _ in range(2):
             with pytest.raises(ServiceUnusable):
                 push_batch(place, 1)

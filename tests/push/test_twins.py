@@ -9,10 +9,8 @@ from psycopg import sql
 
 from connectors.files.profile import DEFAULT
 from connectors.postgres.lease import hold_batch
-from connectors.postgres.push.lane import hold_lane
 from connectors.postgres.push.plan import plan_sends, settle_duplicates
 from connectors.postgres.push.sends import SendDecision
-from connectors.postgres.push.window import claim, next_rows
 from flows.stages.chosen_sends import ChosenSends
 from flows.stages.push import ask_for_service
 from flows.stages.resolve import resolve
@@ -22,7 +20,7 @@ from flows.stages.workspace import Workspace
 from schemas.operations import PUSHES
 from schemas.tables import MESSAGE_TONE
 from tests.push.conftest import deliver, towards
-from tests.push.deliveries import applied, tones
+from tests.push.deliveries import applied, claimed, tones
 from tests.service.faulty_server import DROPPED, FaultyServer, at
 
 
@@ -33,15 +31,8 @@ def test_what_was_on_its_way_when_its_run_died_is_not_posted_after_an_undo(
         place = towards(workspace, server.url)
         path = tones(tmp_path / "a.csv", 3)
         import_delivery(place, [path], DEFAULT)
-        with workspace.database.connect() as dying, hold_batch(dying, 1) as lease:
-            ask_for_service(place, lease)
-            with lease.transaction():
-                plan_sends(lease, MESSAGE_TONE)
-            operation = PUSHES["message_tone"]
-            with hold_lane(lease, operation, MESSAGE_TONE, wait_seconds=1) as lane:
-                requests = [row.request for row in next_rows(lane, 0, 1)]
-                with lane.transaction():
-                    claim(lane, requests)
+        with claimed(place, MESSAGE_TONE, 1):
+            pass
         undo_batch(place, 1, by=None, reason="wrong month")
         deliver(place, path)
         assert sent(1)[1] == "in_doubt"
