@@ -88,6 +88,11 @@ def file_line(
     return FileLine(name, record, size, digest * 32, rows, rejected, None, None)
 
 
+INVOICE_FILES = file_line(
+    "invoice_files_2026-03.csv", "invoice_file", "0c", size=718_204, rows=5_122, rejected=0
+)
+
+
 def clean() -> BatchReport:
     states = {state: PAYMENTS[state] for state in ("inserted", "unchanged")}
     return BatchReport(
@@ -96,14 +101,7 @@ def clean() -> BatchReport:
         verdict="complete",
         held_because=None,
         files=(
-            file_line(
-                "invoice_files_2026-03.csv",
-                "invoice_file",
-                "0c",
-                size=718_204,
-                rows=5_122,
-                rejected=0,
-            ),
+            INVOICE_FILES,
             file_line(
                 "payments_2026-03.csv.gz", "payment", "9f", size=1_204_551, rows=11_993, rejected=0
             ),
@@ -130,14 +128,7 @@ def with_errors() -> BatchReport:
                 rows=1_442,
                 rejected=8,
             ),
-            file_line(
-                "invoice_files_2026-03.csv",
-                "invoice_file",
-                "0c",
-                size=718_204,
-                rows=5_122,
-                rejected=0,
-            ),
+            INVOICE_FILES,
             file_line(
                 "payments_2026-03.csv", "payment", "9f", size=1_204_551, rows=12_480, rejected=65
             ),

@@ -18,7 +18,6 @@ from flows.steps.breaks.make import (
     make_breaks,
     number_duplicates,
     text,
-    together,
 )
 from flows.steps.reconcile.insert_batch import digest, read_inner
 from schemas.derived.views import ERRORS
@@ -61,13 +60,13 @@ def reconcile_batches(sent: pl.DataFrame, listed: pl.DataFrame | None) -> Annex[
     sides = [sent] if listed is None else [sent, listed]
     inside = _Inside(pl.concat(side.select(_TEXTS) for side in sides))
     mine = inside.beside(sent)
-    taken = mine.filter(~_rejected(mine))
+    taken = mine.filter(~_rejected())
     if listed is None:
         breaks = number_duplicates(_contradictions(inside, taken, listed=False))
         return _annex(breaks, mine, taken, taken.clear())
     theirs = inside.beside(listed)
     missing, extra = inside.unpaired(taken, theirs)
-    _, extra = inside.unpaired(mine.filter(_rejected(mine)), extra)
+    _, extra = inside.unpaired(mine.filter(_rejected()), extra)
     breaks = number_duplicates(
         [
             _unpaired_breaks("BATCH_MISSING", inside.told(missing)),
@@ -102,7 +101,7 @@ def told_apart(sent: pl.DataFrame, listed: pl.DataFrame) -> tuple[pl.DataFrame, 
     inside = _Inside(pl.concat(side.select(_TEXTS) for side in (sent, listed)))
     mine, theirs = (inside.beside(side.with_row_index("at")) for side in (sent, listed))
     pairs = [pl.DataFrame(schema={"at": pl.UInt32, "there": pl.UInt32})]
-    inside.unpaired(mine.filter(~_rejected(mine)), theirs, pairs)
+    inside.unpaired(mine.filter(~_rejected()), theirs, pairs)
     of = (
         listed.with_row_index("there")
         .select("there")
@@ -205,9 +204,7 @@ def _unpaired(
     return left, right
 
 
-def _rejected(rows: pl.DataFrame) -> pl.Expr:
-    if "state" not in rows.columns:
-        return pl.lit(False)
+def _rejected() -> pl.Expr:
     return pl.col("state").is_in(ERRORS).fill_null(False)
 
 
@@ -272,9 +269,7 @@ def _differing(inside: _Inside, rows: pl.DataFrame) -> pl.DataFrame:
 
 def _counts(mine: pl.DataFrame, theirs: pl.DataFrame) -> pl.DataFrame:
     """Rows in error at the service against rows that our check rejected, per batch."""
-    if "state" not in mine.columns:
-        return together([])
-    ours = mine.group_by(BATCH).agg(_rejected(mine).sum().alias("ours"), _place(mine))
+    ours = mine.group_by(BATCH).agg(_rejected().sum().alias("ours"), _place(mine))
     listed = theirs.group_by(BATCH).agg(pl.col("HasError").sum().alias("errors"))
     both = (
         ours.join(listed, on=BATCH, how="inner", nulls_equal=True)
