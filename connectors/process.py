@@ -6,6 +6,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import IO
 
 
@@ -15,6 +16,11 @@ def user_name() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return f"uid {os.getuid()}"
+
+
+def holding() -> str:
+    """Who holds something from now on, for those who wait for it."""
+    return f"{whoami()} since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def whoami() -> str:

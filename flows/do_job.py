@@ -21,7 +21,7 @@ from flows.stages.jobs.arguments import (
     PushArguments,
     ReleaseArguments,
     RerunArguments,
-    arguments_of,
+    check_arguments,
     profile_path,
 )
 from flows.stages.jobs.work import Done, do_as_asked, has_rewound, release_as_asked
@@ -68,7 +68,7 @@ def do_job(job: Annotated[int, Field(ge=1)]) -> RunState[Any]:
 def _by_flows(workspace: Workspace, job: Job) -> Done:
     """Run the flow that does it; what is looked for in the trail first is done by the stages."""
     with working_for(job.id):
-        match arguments_of(job):
+        match check_arguments(job.kind, job.arguments):
             case ImportArguments() as asked:
                 path = profile_path(workspace.settings, asked.profile)
                 delivery = Delivery(

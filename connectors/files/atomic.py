@@ -13,13 +13,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, BinaryIO
 
 from connectors.errors import ReconError, TurnNotGiven
 from connectors.files.locked import OF_MARK, locked_file, sweep_files
-from connectors.process import whoami
+from connectors.process import holding
 from connectors.recovery import reach
 from schemas.counting import grouped, quantity
 
@@ -85,7 +84,7 @@ def file_alone(path: Path, wait_seconds: float, what: str) -> Iterator[None]:
         os.ftruncate(lock.fileno(), 0)
         # A full disk keeps nobody from anything here: the name is for those who wait.
         with suppress(OSError):
-            os.write(lock.fileno(), f"{whoami()} since {_now()}".encode())
+            os.write(lock.fileno(), holding().encode())
         yield
 
 
@@ -105,10 +104,6 @@ def _who_locks(path: Path, wait_seconds: float, what: str) -> str:
         "(kill -CONT lets one go on that was stopped, kill -KILL ends it). Nothing was changed; "
         "run the same command again."
     )
-
-
-def _now() -> str:
-    return f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def room_left(path: Path, error: OSError) -> str:

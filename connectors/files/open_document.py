@@ -18,17 +18,18 @@ from connectors.files.workbook_parts import (
     EXACT_BELOW,
     MOST_BYTES,
     NOT_READ,
+    SHOWN,
     TOO_LARGE,
     SheetFacts,
     SheetRow,
     broken_refused,
     chosen,
     line_of,
-    listed_places,
     number_text,
     opened,
     remarked,
 )
+from schemas.counting import first_of
 from schemas.currency_codes import code_of_sign
 
 PART, MANIFEST = "content.xml", "META-INF/manifest.xml"
@@ -77,7 +78,7 @@ def facts_of(content: Content) -> SheetFacts:
                 raise refused("too_large", content.name, detail=detail)
         if reader.unsaved:
             detail = "formulas that were saved without their values, "
-            detail += f"{listed_places(reader.unsaved)}: open the workbook with a spreadsheet "
+            detail += f"{first_of(reader.unsaved, SHOWN)}: open the workbook with a spreadsheet "
             detail += "program and save it"
             raise refused("unsupported_format", content.name, detail=detail)
         return SheetFacts(reader.name, width, tuple(reader.remarks()))
@@ -156,7 +157,7 @@ class _Reader:
         """What a person sees otherwise, or does not see, of what was read."""
         for what, places in self._said.items():
             if places:
-                yield f"{what}: {listed_places(places)}"
+                yield f"{what}: {first_of(places, SHOWN)}"
 
     def rows(self) -> Iterator[_Row]:
         """The rows of the sheet, those behind the last value too."""

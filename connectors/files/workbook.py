@@ -19,19 +19,19 @@ from connectors.files.number_formats import currency_of
 from connectors.files.workbook_parts import (
     MOST_BYTES,
     NOT_READ,
+    SHOWN,
     TOO_EARLY,
     SheetFacts,
     SheetRow,
     broken_refused,
     chosen,
     line_of,
-    listed_places,
     number_text,
     opened,
     remarked,
 )
 from connectors.settings import Limits
-from schemas.counting import quantity
+from schemas.counting import first_of, quantity
 
 FIRST_DAY = date(1900, 3, 1)
 """Before it spreadsheets disagree about the days."""
@@ -166,12 +166,12 @@ def _remarks(content: Content, sheet: Any, styles: set[str]) -> Iterator[str]:
                 styles.update(cell.get("s") or "0" for cell in one)
                 one.clear()
     if unsaved:
-        detail = f"formulas that were saved without their values, {listed_places(unsaved)}: "
+        detail = f"formulas that were saved without their values, {first_of(unsaved, SHOWN)}: "
         detail += "open the workbook with a spreadsheet program and save it"
         raise refused("unsupported_format", content.name, detail=detail)
     for what, places in found.items():
         if places:
-            yield f"{what}: {listed_places(places)}"
+            yield f"{what}: {first_of(places, SHOWN)}"
 
 
 def _next_row(content: Content, row: ElementTree.Element, above: int) -> int:

@@ -14,7 +14,7 @@ from connectors.files.evidence import ProvenFile
 from connectors.files.linear_patterns import Groups
 from connectors.files.unpack import is_broken_zip
 from connectors.settings import MIB
-from schemas.counting import first_of, quantity
+from schemas.counting import quantity
 
 MOST_BYTES = 256 * MIB
 """Of a workbook, unpacked: its texts are all in memory while it is read."""
@@ -107,11 +107,6 @@ def number_text(value: float) -> str:
     if value == int(value):
         return str(int(value))
     return f"{value:.{DIGITS}g}"
-
-
-def listed_places(places: Sequence[str]) -> str:
-    """The first of some places, and how many more there are."""
-    return first_of(places, SHOWN)
 
 
 @contextmanager

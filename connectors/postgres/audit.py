@@ -5,7 +5,7 @@ runs and their breaks) is compared with what the event says of it.
 """
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -110,7 +110,8 @@ def verify(connection: psycopg.Connection, noted: str | None = None) -> Verified
             for fault in check(connection, told):
                 return VerifiedTrail(position, head, fault)
         evidence = check_evidence(connection, _in_order(told, EVIDENCE))
-        fault = _listed([*evidence.faults, *unrepaired(connection)]) or None
+        faults = [*evidence.faults, *unrepaired(connection)]
+        fault = first_of(faults, FAULTS_TOLD, by="; ", end="; and") or None
         return VerifiedTrail(position, head, fault, evidence.unchecked)
 
 
@@ -327,10 +328,6 @@ def _jobs(connection: psycopg.Connection, told: Told) -> Iterator[str]:
 
 def _in_order(told: Told, kinds: Collection[str]) -> list[tuple[int, Event]]:
     return sorted((one for what in kinds for one in told.get(what, [])), key=itemgetter(0))
-
-
-def _listed(faults: Sequence[str]) -> str:
-    return first_of(faults, FAULTS_TOLD, by="; ", end="; and")
 
 
 def _by_id(told: Told, kinds: Mapping[str, str]) -> dict[int, tuple[int | None, dict[str, Any]]]:

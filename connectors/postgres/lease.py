@@ -20,7 +20,7 @@ from connectors.postgres.heartbeat import (
 )
 from connectors.postgres.ledger import ENDED, Receipt, State, clues_text
 from connectors.postgres.trail import add_event
-from connectors.process import whoami
+from connectors.process import holding
 from schemas.derived.sql_names import SCHEMA
 from schemas.guards.leases import Held
 
@@ -170,7 +170,7 @@ def hold_batch(connection: psycopg.Connection, batch_id: int) -> Iterator[Lease]
         row = connection.execute(
             "UPDATE batch SET lease_owner = %s, lease_epoch = lease_epoch + 1 WHERE id = %s "
             "RETURNING lease_epoch",
-            [f"{whoami()} since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC", batch_id],
+            [holding(), batch_id],
         ).fetchone()
         if row is None:
             raise BatchUnknown(f"There is no batch {batch_id}. `recon status` lists the batches.")

@@ -9,14 +9,13 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import psycopg
 
 from connectors.errors import BatchHeldElsewhere, OperationBusy
 from connectors.postgres.heartbeat import holder_text, let_go, take
 from connectors.postgres.lease import Lease
-from connectors.process import whoami
+from connectors.process import holding
 from schemas.field import Table
 from schemas.guards.leases import Held
 from schemas.operations import Operation
@@ -122,7 +121,7 @@ def _take(lease: Lease, operation: Operation) -> tuple[int, bool]:
         [
             operation.name,
             lease.batch_id,
-            f"{whoami()} since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC",
+            holding(),
         ],
     ).fetchone()
     assert row is not None

@@ -14,7 +14,6 @@ from connectors.errors import JobRefused
 from connectors.files.profile import DEFAULT, Profile
 from connectors.files.profile_file import load_profile
 from connectors.files.stores import UPLOAD_NAMED
-from connectors.postgres.jobs import Job
 from connectors.postgres.push.sends import SendDecision, SendState
 from connectors.settings import Settings
 from schemas.counting import quantity
@@ -158,11 +157,6 @@ def check_arguments(kind: JobKind, given: Mapping[str, Any]) -> Arguments:
         # A list that was forgotten must not mean everything.
         raise JobRefused("No row is chosen. Choose rows, an operation or a state.")
     return arguments
-
-
-def arguments_of(job: Job) -> Arguments:
-    """What a job is to do; a row that this version would not have ordered raises JobRefused."""
-    return check_arguments(job.kind, job.arguments)
 
 
 def profiles_folder(settings: Settings) -> Path:

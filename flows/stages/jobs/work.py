@@ -35,7 +35,7 @@ from flows.stages.jobs.arguments import (
     RerunArguments,
     ResolveArguments,
     UndoArguments,
-    arguments_of,
+    check_arguments,
     profile_of,
 )
 from flows.stages.pull import pull_compared, wanted
@@ -149,7 +149,7 @@ def _end(workspace: Workspace, held: psycopg.Connection, number: int, done: Done
 
 def do_as_asked(workspace: Workspace, job: Job) -> Done:
     """The work of a job by the stages themselves."""
-    match arguments_of(job):
+    match check_arguments(job.kind, job.arguments):
         case ImportArguments() as asked:
             return _import(workspace, asked)
         case CorrectArguments() as asked:

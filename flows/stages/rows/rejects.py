@@ -142,7 +142,7 @@ def repaired_elsewhere(elsewhere: Mapping[AttemptRow, Later]) -> list[str]:
     """Which rows `write_rejects` leaves out because a later batch has their repair, a line each."""
     counts = Counter(elsewhere.values())
     return [
-        _ELSEWHERE[later.state].format(rows=_rows(count), batch=later.batch_id)
+        _ELSEWHERE[later.state].format(rows=quantity(count, "row", grouped), batch=later.batch_id)
         for later, count in sorted(counts.items(), key=lambda one: (one[0].batch_id, one[0].state))
     ]
 
@@ -158,10 +158,6 @@ _ELSEWHERE = {
         "`recon status` says what it waits for; where it is discarded or undone, run this again."
     ),
 }
-
-
-def _rows(count: int) -> str:
-    return quantity(count, "row", grouped)
 
 
 def _aside(
