@@ -330,17 +330,15 @@ def _cut(
     number = [np.full(len(pieces), first) for first, pieces, _ in parts]
     fault = np.full(len(start), RecordFault.RECORD_TOO_LARGE, np.uint8)
     fault[: len(large) - large.sum()] = records.fault[~large]
-    return Records(
-        start[order],
-        np.concatenate([records.end[~large], *end])[order],
-        np.concatenate([records.first_line[~large], *number])[order],
-        np.concatenate([records.last_line[~large], *number])[order],
-        fault[order],
-        consumed,
-        records.lines,
-        within,
-        records.waits,
-        records.comments,
+    return replace(
+        records,
+        start=start[order],
+        end=np.concatenate([records.end[~large], *end])[order],
+        first_line=np.concatenate([records.first_line[~large], *number])[order],
+        last_line=np.concatenate([records.last_line[~large], *number])[order],
+        fault=fault[order],
+        consumed=consumed,
+        inside=within,
     )
 
 

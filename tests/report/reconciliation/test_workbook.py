@@ -28,7 +28,6 @@ from tests.report.reconciliation.sample import REPORTS, WIDE, everything, many
 from tests.report.sample_reports import HOSTILE
 
 MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
-LINKED = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 
 Cell = tuple[str, str | None]
 """Kind (`n`, `text`, `formula`) and value."""
