@@ -9,6 +9,7 @@ import psycopg
 from psycopg.rows import class_row
 
 from schemas.breaks import BREAKS
+from schemas.derived.sql_names import HASH_OF
 from schemas.life import Choice
 
 
@@ -87,13 +88,15 @@ def breaks_of_record(
     """
     together = [code for code, of in BREAKS.items() if of.together]
     # By the same key, which an index finds, or by none: a comparison of nulls would read all.
+    hashes = f"{HASH_OF.format('k.key')} = {HASH_OF.format('b.key')}"
     rows = connection.execute(
-        """SELECT o.break_id FROM break_state b CROSS JOIN LATERAL (
+        f"""SELECT o.break_id FROM break_state b CROSS JOIN LATERAL (
             SELECT k.* FROM break_state k
-            WHERE k.reconciliation_id = b.reconciliation_id AND k.key = b.key
+            WHERE k.reconciliation_id = b.reconciliation_id AND {hashes} AND k.key = b.key
             UNION ALL
             SELECT n.* FROM break_state n
-            WHERE b.key IS NULL AND n.reconciliation_id = b.reconciliation_id AND n.key IS NULL) o
+            WHERE b.key IS NULL AND n.reconciliation_id = b.reconciliation_id
+                AND {HASH_OF.format("n.key")} IS NULL) o
         WHERE b.reconciliation_id = %s AND b.break_id = %s AND o.break_id <> b.break_id
             AND (o.record, o.tenant) IS NOT DISTINCT FROM (b.record, b.tenant)
             AND (o.code = ANY(%s) AND coalesce(o.facts::json ->> 'side', '') = '')

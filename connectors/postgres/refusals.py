@@ -26,6 +26,8 @@ MOST_NAMED = 10
 """Of what is in the way of a change."""
 NO_ROOM = "53"
 """The class of SQLSTATE of a server that lacks disk, memory or connections."""
+LIMIT = "54"
+"""The class of SQLSTATE of what is more than the server takes, however often it is given."""
 TIMEOUTS = {
     errors.TransactionTimeout.sqlstate: "transaction_timeout",
     errors.IdleInTransactionSessionTimeout.sqlstate: "idle_in_transaction_session_timeout",
@@ -92,6 +94,12 @@ def told(
     if isinstance(error, NOT_OURS):
         return StatementRefused(
             f"The schema is not what this version made: {said}{state}. Restore it. {AGAIN}"
+        )
+    if error.sqlstate and error.sqlstate.startswith(LIMIT):
+        return StatementRefused(
+            f"A limit of the database server is in the way: {said}{state}. Nothing of its "
+            "transaction was written. Give it less, such as shorter values: the same is refused "
+            "again."
         )
     if isinstance(error, psycopg.DataError):
         return StatementRefused(

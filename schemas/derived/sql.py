@@ -11,7 +11,14 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as sql
 from sqlalchemy.types import TypeEngine
 
-from schemas.derived.sql_names import IDENTITY, SCHEMA, TARGET_NAMES, key_columns, staged_name
+from schemas.derived.sql_names import (
+    HASH_OF,
+    IDENTITY,
+    SCHEMA,
+    TARGET_NAMES,
+    key_columns,
+    staged_name,
+)
 from schemas.field import Field, Kind, Table
 from schemas.kinds import OFFSET, STORED_COMPANIONS
 from schemas.ledger import LEDGER, LINEAGE, POSITION
@@ -158,5 +165,6 @@ sa.Index("event_chain_event", LEDGER_TABLES["event_chain"].c.event_id, unique=Tr
 sa.Index("reconciliation_scope", LEDGER_TABLES["reconciliation"].c.scope_hash)
 sa.Index("break_state_break", LEDGER_TABLES["break_state"].c.break_id)
 _breaks = LEDGER_TABLES["break_state"].c
-sa.Index("break_state_record", _breaks.reconciliation_id, _breaks.key)
+# By the hash of a key, which has texts as they were delivered: an entry of an index has a limit.
+sa.Index("break_state_record", _breaks.reconciliation_id, sa.text(HASH_OF.format("key")))
 sa.Index("decision_reconciliation", LEDGER_TABLES["decision"].c.reconciliation_id)

@@ -16,6 +16,8 @@ SHOWN_SCHEMA = "recon_shown"
 """Where staged rows are as readers see them (`schemas.guards.shown_rows`)."""
 SAFE = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
 """A function acts as the owner of the schema, and finds nothing that its caller put in its way."""
+HASH_OF = "hashtextextended({}, 0)"
+"""SQL for what an index has of a text without a limit; two texts may share it."""
 IDENTITY = "identity"
 TARGET_NAMES = tuple(name for name in EXTRACTS if name != "insert_batch_data")
 """Records with a target table; insert-batch data has none: the rows of all batches are it."""

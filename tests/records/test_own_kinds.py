@@ -5,6 +5,7 @@ import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import polars as pl
@@ -12,6 +13,7 @@ import psycopg
 import psycopg.conninfo
 import pytest
 
+from connectors.postgres.break_history import breaks_of_record
 from flows.stages.workspace import Workspace
 from schemas.guards.roles import statements
 from schemas.own_tables import MOST_FIELDS
@@ -483,3 +485,41 @@ def test_a_row_of_as_many_fields_as_there_may_be_is_kept(
     done = run("import", str(path), "--record", "refund")
     assert done.returncode == 0, done.stdout + done.stderr
     assert rows("SELECT count(*) FROM refund") == [(1,)]
+
+
+PLACE = """name = "place"
+key = ["Name"]
+[fields.Name]
+type = "string"
+required = true
+[fields.Street]
+type = "string"
+[fields.City]
+type = "string"
+"""
+
+
+def test_breaks_of_records_with_a_key_of_very_many_characters(
+    run: Run, rows: Any, workspace: Workspace, tmp_path: Path
+) -> None:
+    """No limit of an index is one of a key: of a documented record, and of one of ours."""
+    (tmp_path / "records" / "place.toml").write_text(PLACE)
+    random = Random(1)
+    long = "".join(chr(random.randrange(0x4E00, 0x9FA5)) for _ in range(10_000))
+    tones = write(tmp_path, f"7,1,{long}", top="TenantsId,AvatarsId,Name", name="tones.csv")
+    places = write(
+        tmp_path, f"{long}a,S,C", f"{long}b,S,C", top="Name,Street,City", name="places.csv"
+    )
+    done = run("import", tones, places)
+    assert done.returncode == 0, done.stderr
+    with workspace.database.connect() as connection:
+        connection.execute("DELETE FROM message_tone")
+        connection.execute("""UPDATE place SET "Street" = 'T', "City" = 'D'""")
+    done = run("reconcile", "--as-of", "2026-01-31")
+    assert done.returncode == 1, done.stderr
+    breaks = rows("SELECT record, right(key, 1), break_id FROM break_state ORDER BY 1, 2, 3")
+    assert [kind for kind, *_ in breaks] == ["message_tone", *["place"] * 4]
+    with workspace.database.connect() as connection:
+        others = [breaks_of_record(connection, 1, one, 9) for *_, one in breaks]
+    (*_, a), (*_, b), (*_, c), (*_, d) = breaks[1:]
+    assert others == [[], [b], [a], [d], [c]]

@@ -20,7 +20,13 @@ from psycopg import sql
 
 from connectors.addresses import check_database_address
 from connectors.compare import table_side
-from connectors.errors import DatabaseUnusable, ReconError, SchemaReplaced, SettingsError
+from connectors.errors import (
+    DatabaseUnusable,
+    ReconError,
+    SchemaReplaced,
+    SettingsError,
+    StatementRefused,
+)
 from connectors.files.profile import DEFAULT
 from connectors.postgres import database
 from connectors.postgres.copy_out import copied
@@ -34,8 +40,8 @@ from flows.commands import inbox, jobs
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from schemas.derived.json_text import canonical_json
-from schemas.derived.sql import METADATA, STAGED
-from schemas.derived.sql_names import SCHEMA
+from schemas.derived.sql import METADATA, STAGED, TARGETS
+from schemas.derived.sql_names import IDENTITY, SCHEMA
 from schemas.field import Kind, Table
 from schemas.kinds import OFFSET
 from schemas.tables import EXTRACTS
@@ -71,6 +77,38 @@ def test_a_key_that_a_database_has_otherwise_is_told(database_url: str) -> None:
         )
         assert changed_keys(connection) == ["payment: its key was Id and is Id, TenantsId."]
     engine.dispose()
+
+
+OF_LIMITED_LENGTH = {
+    *("content_id", "sha256", "scope_hash", "break_id", "token_hash"),
+    *("stage", "operation", "role"),  # Words of ours.
+    *("name", "account", "field", "what", "currency"),
+}
+
+
+def test_no_index_has_texts_as_they_were_delivered() -> None:
+    """These have no limit, and an entry of an index has: their hash is in it."""
+    found = {
+        column.name
+        for table in METADATA.tables.values()
+        if table.name not in TARGETS  # Their keys are hashed by `key_columns`.
+        for index in (*table.indexes, table.primary_key)
+        if index.dialect_kwargs.get("postgresql_using") != "hash"
+        for column in index.columns
+        if isinstance(column.type, sa.Text)
+    }
+    assert found == OF_LIMITED_LENGTH
+    keys = {column for table in TARGETS.values() for column in table.primary_key}
+    assert {one.name for one in keys if isinstance(one.type, sa.Text)} == {IDENTITY}
+
+
+def test_what_a_server_does_not_take_is_not_to_be_given_again(workspace: Workspace) -> None:
+    digits = "SELECT string_agg(random()::text, '') AS text FROM generate_series(1, 9999)"
+    large = f"CREATE TEMP TABLE large AS {digits}; CREATE INDEX ON large (text)"
+    with pytest.raises(StatementRefused) as refused, workspace.database.connect() as connection:
+        connection.execute(large)
+    assert "maximum size is 8191 (SQLSTATE 54000)" in str(refused.value)
+    assert str(refused.value).endswith("such as shorter values: the same is refused again.")
 
 
 def test_the_numbers_of_the_files_are_the_revisions() -> None:
