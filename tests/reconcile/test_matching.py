@@ -16,6 +16,7 @@ from flows.steps.breaks.tolerated import TOLERATED_SCHEMA, reconcile_tolerated
 from flows.steps.frames.statuses import FOUND, PARTNER, line_schema
 from flows.steps.match.same_text import same
 from flows.steps.rules.rules import Budget, Exclusion, Offset, Rules, Tolerance, Window
+from schemas.amounts import BEYOND
 from schemas.breaks import BREAKS, Status
 from schemas.derived.left_out import OWN, WORDS
 from schemas.field import Field, Kind
@@ -307,6 +308,96 @@ def test_an_amount_that_cannot_be_held_is_no_match() -> None:
     result = matched(PAYMENT, extract(PAYMENT, {"PaidAmount": None}), database(PAYMENT, {}))
     assert statuses(result) == ["UNKNOWN"]
     assert told(result) == [("PRECISION", "1/1", "PaidAmount", "E")]
+
+
+def unheld(frame: pl.DataFrame, name: str, *texts: str | None) -> pl.DataFrame:
+    """The rows with an amount as it is held where its column cannot: a text beside a null."""
+    beside = pl.Series(name + BEYOND, texts, pl.String)
+    none = pl.when(beside.is_null()).then(name).alias(name)
+    return frame.with_columns(none, beside)
+
+
+@pytest.mark.parametrize(
+    ("change", "breaks"),
+    [
+        ({}, []),
+        ({"ActionsId": 8}, [("VALUE", "ActionsId")]),
+        ({"DiscountAmount": Decimal(1)}, [("AMOUNT", "DiscountAmount")]),
+        ({"PaidAmount": Decimal(5)}, []),  # Told with both values by the break that is there.
+        ({"Id": 2}, [("MISSING_IN_TARGET", ""), ("MISSING_IN_EXTRACT", "")]),
+    ],
+)
+def test_an_amount_that_cannot_be_held_hides_nothing(
+    change: dict[str, Any], breaks: list[tuple[str, str]]
+) -> None:
+    lost = pl.DataFrame(
+        {"field": "DebtsId", "of": "Debts", "value": 70, "tenant": None, "elsewhere": False},
+        schema=LOST,
+    )
+    delivered = unheld(extract(PAYMENT, {}), "PaidAmount", "1e-30")
+    there = database(PAYMENT, change)
+    if "PaidAmount" not in change:
+        there = unheld(there, "PaidAmount", "1e-30")
+    sent = answers({"state": "refused", "status": 400})
+    result = matched(PAYMENT, delivered, there, lost=lost, sent=sent)
+    if "Id" not in change:
+        breaks = [*breaks, ("REFUSED", ""), ("REFERENCE_MISSING", "DebtsId")]
+        assert statuses(result) == ["UNKNOWN"]
+    else:
+        assert statuses(result) == ["MISSING_IN_TARGET", "MISSING_IN_EXTRACT"]
+    assert {(code, field) for code, _, field, _ in told(result)} == {
+        ("PRECISION", "PaidAmount"),
+        *breaks,
+    }
+    (one,) = result.breaks.filter(code="PRECISION").iter_rows(named=True)
+    found = {"PaidAmount": "5", "Id": None}.get(next(iter(change), ""), "1e-30")
+    assert (one["expected"], one["found"], one["amount_beyond"]) == ("1e-30", found, "1e-30")
+
+
+@pytest.mark.parametrize(
+    ("delivered", "there", "status", "breaks"),
+    [
+        ("1e25", "1e25", "UNKNOWN", [("PRECISION", "E")]),
+        ("1e25", None, "UNKNOWN", [("PRECISION", "E")]),
+        (None, "1e25", "MISMATCH", [("AMOUNT", "D")]),
+        (None, "10.0000000000000000001", "MISMATCH", [("PRECISION", "D")]),
+        (None, None, "MATCHED_EXACT", []),
+    ],
+)
+def test_an_optional_amount_is_judged_as_one_that_is_required(
+    delivered: str | None, there: str | None, status: str, breaks: list[tuple[str, str]]
+) -> None:
+    optional = tuple(replace(one, required=one.name in PAYMENT.key) for one in PAYMENT.fields)
+    for table in (PAYMENT, replace(PAYMENT, fields=optional)):
+        mine = unheld(extract(table, {}), "PaidAmount", delivered)
+        result = matched(table, mine, unheld(database(table, {}), "PaidAmount", there))
+        assert statuses(result) == [status]
+        assert [(code, side) for code, _, _, side in told(result)] == breaks
+
+
+def test_an_amount_that_cannot_be_held_is_looked_for_in_a_listing() -> None:
+    """Of a record without a key, which the service lists beside the database."""
+    rows = {}, {"PaymentsId": 2}
+    mine, there = (
+        unheld(of(PAYMENT_PLAN_DETAIL, *rows), "PlannedAmount", "1e25", "1e25")
+        for of in (extract, database)
+    )
+    result = matched(PAYMENT_PLAN_DETAIL, mine, there, listed=there[:1])
+    assert statuses(result) == ["UNKNOWN", "MISSING_IN_TARGET"]
+    assert [(code, side) for code, *_, side in told(result)] == [
+        ("PRECISION", "E"),
+        ("PRECISION", "E"),
+        ("MISSING_IN_TARGET", "G"),
+    ]
+
+
+@pytest.mark.parametrize(("echo", "differs"), [("1e-30", False), ("2e-30", True)])
+def test_an_echo_of_an_amount_that_cannot_be_held_is_compared(echo: str, differs: bool) -> None:
+    rows = (unheld(of(PAYMENT, {}), "PaidAmount", "1e-30") for of in (extract, database))
+    said = f'{{"Id": 2, "PaidAmount": {echo}}}'
+    result = matched(PAYMENT, *rows, sent=answers({"state": "differs", "echo": said}))
+    found = result.breaks.filter(code="ECHO", field="PaidAmount")
+    assert found["found"].to_list() == ([f"0.{'0' * 29}2"] if differs else [])
 
 
 def test_what_a_rule_leaves_out_is_left_out_on_both_sides() -> None:

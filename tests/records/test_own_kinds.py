@@ -523,3 +523,25 @@ def test_breaks_of_records_with_a_key_of_very_many_characters(
         others = [breaks_of_record(connection, 1, one, 9) for *_, one in breaks]
     (*_, a), (*_, b), (*_, c), (*_, d) = breaks[1:]
     assert others == [[], [b], [a], [d], [c]]
+
+
+@pytest.mark.long
+def test_an_amount_that_cannot_be_held_hides_nothing_of_its_record(
+    run: Run, rows: Any, workspace: Workspace, tmp_path: Path
+) -> None:
+    define(tmp_path, REFUND + FEE)
+    of = "2026-01-05T10:00:00Z,broken"
+    refunds = f"1,7,99,1e-30,1,{of},", f"2,7,98,1,1,{of},1e-30"
+    assert run("import", write(tmp_path, *refunds, top=f"{TOP},Fee")).returncode == 0
+    with workspace.database.connect() as connection:
+        connection.execute("""UPDATE refund SET "Reason" = 'late' WHERE "Id" = 1""")
+    done = run("reconcile", "--as-of", "2026-01-31")
+    assert (done.returncode, "not judged" in done.stdout) == (1, False), done.stderr
+    facts = "facts::json ->> 'field'"
+    assert rows(f"SELECT key, code, {facts} FROM break_state ORDER BY 1, 2") == [
+        ("1/7", "PRECISION", "Amount"),
+        ("1/7", "REFERENCE_MISSING", "PaymentsId"),
+        ("1/7", "VALUE", "Reason"),
+        ("2/7", "PRECISION", "Fee"),
+        ("2/7", "REFERENCE_MISSING", "PaymentsId"),
+    ]

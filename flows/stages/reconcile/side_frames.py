@@ -24,7 +24,7 @@ from flows.steps.frames.ranges import Ranges
 from flows.steps.reconcile.countable import addable, no_numbers, of_batches, unfit
 from schemas.field import Table
 from schemas.operations import PUSHES
-from schemas.tables import DOCUMENTED, EXTRACTS
+from schemas.tables import DOCUMENTED, EXTRACTS, PAYMENT_PLAN_DETAIL
 
 _HELD = 4
 """Times what is reconciled at once: sides up to so many bytes are held while they are read."""
@@ -251,9 +251,9 @@ class SideFrames:
         return frames
 
     def _tell(self, table: Table, without_column: int, large: int) -> None:
-        # A required amount that is null here is a PRECISION break, or is held as it is.
-        a_break = all(field.required for field in table.delivered if field.amount)
-        told = large if a_break else without_column + large
+        # An amount that no column holds is a PRECISION break, or is held as it is; plans and their
+        # payments are not held against one.
+        told = without_column + large if table is PAYMENT_PLAN_DETAIL else large
         if told:
             self.unfit[table.name] = self.unfit.get(table.name, 0) + told
 

@@ -13,6 +13,7 @@ import polars as pl
 
 from flows.steps.totals import plain
 from schemas.amounts import BEYOND, EXACT, UNREADABLE, spelled
+from schemas.field import Field
 from schemas.frame_types import AMOUNT
 
 _WHOLE, _BEHIND = 20, 18
@@ -72,6 +73,15 @@ def beyond_of(frame: pl.DataFrame | pl.LazyFrame, names: Iterable[str]) -> list[
     """Of some amounts those with texts beside them in a frame."""
     there = frame.collect_schema().names()
     return [name for name in names if name + BEYOND in there]
+
+
+def unheld(field: Field, frame: pl.DataFrame) -> pl.Series:
+    """Which rows have an amount that no exact column holds: its text is beside it.
+
+    A required one that is not there at all is one too: rows cannot lack it.
+    """
+    amounts, texts = frame[field.name], beside(frame, field.name)
+    return texts.is_not_null() | (amounts.is_null() & field.required)
 
 
 def texts_last(frame: pl.DataFrame) -> pl.DataFrame:

@@ -10,7 +10,7 @@ from math import isfinite
 
 import polars as pl
 
-from flows.steps.frames.beyond import beside, beyond_of, fits, number_of, parted, too_large
+from flows.steps.frames.beyond import beside, beyond_of, fits, number_of, parted, too_large, unheld
 from schemas.amounts import BEYOND, EXACT
 from schemas.field import Field, Kind, Table
 from schemas.frame_types import AMOUNT, Dtype
@@ -111,11 +111,10 @@ def _told(field: Field, both: pl.DataFrame) -> pl.DataFrame:
             code = "AMOUNT" if field.amount else "VALUE"
             e, f = exact(both["e"]), exact(both["f"])
             texts = [beside(both, side) for side in "ef"]
-            # A target cannot lack a required amount: it has one that nothing here can hold.
-            unread = pl.lit(field.amount and field.required) & pl.col("f").is_null()
             # Of one that is too large the difference is known; one that is too long differs by
             # digits that no money has.
-            unread &= pl.lit(~too_large(texts[1]))
+            there = pl.DataFrame([both["f"].alias(field.name), texts[1].alias(field.name + BEYOND)])
+            unread = pl.lit(unheld(field, there) & ~too_large(texts[1]) & field.amount)
             shown = [
                 pl.coalesce(pl.lit(beyond), pl.lit(text(both[side])))
                 for side, beyond in zip("ef", texts, strict=True)

@@ -8,8 +8,10 @@ from typing import Any
 
 import polars as pl
 
+from flows.steps.frames.beyond import from_both
 from flows.steps.match.comparison import SECRET
 from flows.steps.match.pairing import pair
+from schemas.amounts import BEYOND
 from schemas.breaks import Status
 from schemas.derived.json_text import canonical_json, number_text
 from schemas.field import Table
@@ -112,7 +114,7 @@ def _differing(
 def _canonical(table: Table, record: Mapping[str, Any]) -> str:
     values = {}
     for field in table.delivered:
-        value = record[field.name]
+        value = from_both(record[field.name], record.get(field.name + BEYOND))
         if isinstance(value, datetime):
             offset = record.get(field.name + OFFSET)
             value = (value, 0 if offset is None and value.tzinfo else offset)

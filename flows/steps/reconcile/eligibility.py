@@ -9,6 +9,7 @@ from operator import or_
 
 import polars as pl
 
+from flows.steps.frames.beyond import unheld
 from flows.steps.frames.statuses import STATUS
 from flows.steps.match.comparison import text, time_text
 from flows.steps.match.pairing import keyless, repeated, written_frame
@@ -37,16 +38,17 @@ def standing(table: Table, extract: pl.DataFrame, rules: Rules) -> pl.DataFrame:
     lines = _newest(table, extract, lines)
     before = lines["status"].is_null()
     lines = excluded(table, extract, lines, rules)
-    lines = lines.with_columns((before & lines["status"].is_not_null()).alias("by_rule"))
-    for name in unfit_amounts(table, extract):
-        lines = settle(lines, extract[name].is_null(), Status.UNKNOWN)
-    return lines
+    return lines.with_columns((before & lines["status"].is_not_null()).alias("by_rule"))
 
 
-def unfit_amounts(table: Table, extract: pl.DataFrame) -> list[str]:
-    """Amounts that a clean row must have and some row lacks: too long to be held exactly."""
-    required = [name for name in table.amounts if table.by_name[name].required]
-    return [name for name in required if extract[name].null_count()]
+def unheld_amounts(table: Table, extract: pl.DataFrame, own: pl.DataFrame) -> pl.DataFrame:
+    """The amounts of rows to be compared that no exact column holds: `row` and `field`."""
+    parts = [pl.DataFrame(schema={"row": pl.UInt32(), "field": pl.String()})]
+    compared = own["status"].is_null()
+    for name in table.amounts:
+        rows = (compared & unheld(table.by_name[name], extract)).arg_true()
+        parts.append(pl.DataFrame({"row": rows}).with_columns(pl.lit(name).alias("field")))
+    return pl.concat(parts)
 
 
 def excluded(table: Table, rows: pl.DataFrame, lines: pl.DataFrame, rules: Rules) -> pl.DataFrame:

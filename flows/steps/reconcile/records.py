@@ -36,7 +36,7 @@ from flows.steps.match.comparison import differences, text
 from flows.steps.match.pairing import Pairs, keyless, pair_records
 from flows.steps.match.tolerance import judged
 from flows.steps.reconcile.answers import ECHO_SCHEMA, sends, service_status
-from flows.steps.reconcile.eligibility import standing, unfit_amounts
+from flows.steps.reconcile.eligibility import standing, unheld_amounts
 from flows.steps.reconcile.one_sided import tenant_crossings, unmatched_breaks, unmatched_lines
 from flows.steps.reconcile.references import reference_breaks
 from flows.steps.reconcile.second_keys import SECOND_KEYS, second_key_breaks
@@ -51,7 +51,9 @@ from schemas.operations import PUSHES
 from schemas.tables import INSERT_BATCH_DATA
 
 _MATCHED = (Status.MATCHED_EXACT, Status.MATCHED_TOLERANCE)
-_LISTABLE = (*_MATCHED, Status.PENDING, Status.MISSING_IN_TARGET)
+_THERE = (*_MATCHED, Status.UNKNOWN)
+"""Of a record without a key, which is UNKNOWN by an amount alone."""
+_LISTABLE = (*_THERE, Status.PENDING, Status.MISSING_IN_TARGET)
 
 
 @dataclass(frozen=True)
@@ -123,11 +125,16 @@ class _Match:
         own = standing(self.table, self.extract, self.rules)
         pairs = self._pairs(own)
         compared = own["status"].is_null()
+        unheld = unheld_amounts(self.table, self.extract, own)
         told = self._differences(pl.select(pl.when(compared).then(pairs.partner)).to_series())
+        told = told.join(unheld, on=["row", "field"], how="anti", maintain_order="left")
         sent = self._sent(compared, pairs)
-        lines = self._lines(own, pairs, told, sent)
+        lines = self._lines(own, pairs, unheld["row"], told, sent)
         alone = self._alone(self.found, pairs.lone, pairs.repeats)
-        breaks = [*self._line_breaks(lines, own), *self._unmatched_breaks(lines, alone)]
+        breaks = [
+            *self._line_breaks(lines, own["status"], unheld),
+            *self._unmatched_breaks(lines, alone),
+        ]
         every = _beside(lines, alone)
         if listing is not None:
             lines, listed, unlisted = self._listed(lines, own, pairs, listing)
@@ -142,9 +149,7 @@ class _Match:
 
     def _pairs(self, own: pl.DataFrame) -> Pairs:
         """Partners of the rows to compare; what a rule leaves out takes its partner along."""
-        taking = own.select(
-            pl.col("status").is_null() | pl.col("by_rule") | (pl.col("status") == Status.UNKNOWN)
-        ).to_series() & ~keyless(self.table, self.extract)
+        taking = own.select(pl.col("status").is_null() | pl.col("by_rule")).to_series()
         rows = taking.arg_true()
         wire = self.zone if self.side == "G" else None
         left = self.extract if taking.all() else self.extract[rows]
@@ -184,7 +189,12 @@ class _Match:
         )
 
     def _lines(
-        self, own: pl.DataFrame, pairs: Pairs, told: pl.DataFrame, sent: pl.DataFrame | None
+        self,
+        own: pl.DataFrame,
+        pairs: Pairs,
+        unheld: pl.Series,
+        told: pl.DataFrame,
+        sent: pl.DataFrame | None,
     ) -> Lines:
         dates = business_date(self.table, self.extract)
         height = self.extract.height
@@ -198,6 +208,8 @@ class _Match:
             .then(_status(Status.PENDING))
             .when(missing)
             .then(_status(Status.MISSING_IN_TARGET))
+            .when(_flags(height, unheld))
+            .then(_status(Status.UNKNOWN))
             .when(_flags(height, told.filter(pl.col("tolerance").is_null())["row"]))
             .then(_status(Status.MISMATCH))
             .when(heard.is_not_null())
@@ -237,7 +249,7 @@ class _Match:
         left = pl.concat([self.extract[rows].select(names), self.found[lone].select(names)])
         together = pair_records(self.table, left, listing, wire=self.zone)
         absent = rows.filter(together.partner.head(rows.len()).is_null())
-        absent = absent.filter(status.is_in(_MATCHED).gather(absent))
+        absent = absent.filter(status.is_in(_THERE).gather(absent))
         unlisted = line_breaks(
             self.table, lines, absent, code=Status.MISSING_IN_TARGET.value, side="G"
         )
@@ -252,27 +264,24 @@ class _Match:
         numbers = (together.lone + self.found.height).cast(pl.UInt32)
         return told, self._alone(both, numbers, together.repeats), unlisted
 
-    def _line_breaks(self, lines: Lines, own: pl.DataFrame) -> list[pl.DataFrame]:
+    def _line_breaks(
+        self, lines: Lines, settled: pl.Series, unheld: pl.DataFrame
+    ) -> list[pl.DataFrame]:
         """What is wrong with an extract row by itself, or with its absence on the other side."""
-        settled = own["status"]
-        nameless = keyless(self.table, self.extract)
-        unknown = (settled == Status.UNKNOWN).fill_null(value=False)
-        unfit = [
-            self._unfit(lines, name, (unknown & ~nameless & self.extract[name].is_null()))
-            for name in unfit_amounts(self.table, self.extract)
-        ]
         missing = (lines.frame["status"] == Status.MISSING_IN_TARGET).arg_true()
         return [
             self._rejected(lines, settled == Status.REJECTED),
             self._about(lines, settled == Status.DUPLICATE, "DUPLICATE", "E"),
-            self._about(lines, unknown & nameless, "KEY_MISSING", "E"),
-            *unfit,
+            self._about(lines, settled == Status.UNKNOWN, "KEY_MISSING", "E"),
+            *(
+                self._unheld(lines, str(name), of["row"])
+                for (name,), of in unheld.group_by("field", maintain_order=True)
+            ),
             line_breaks(self.table, lines, missing, code="MISSING_IN_TARGET", side=self.side),
         ]
 
-    def _unfit(self, lines: Lines, name: str, where: pl.Series) -> pl.DataFrame:
+    def _unheld(self, lines: Lines, name: str, rows: pl.Series) -> pl.DataFrame:
         """Breaks of delivered amounts that no exact column holds, with what the target has."""
-        rows = where.arg_true()
         about = lines[rows]
         found = [
             pl.coalesce(beside(about, name + side), text(about[name + side]))
