@@ -31,6 +31,10 @@ NESTED = (Kind.MAP, Kind.LIST, Kind.RECORD)
 """Kinds whose values have values inside."""
 
 
+TENANT = "TenantsId"
+"""The field that says whose a record is, of every record that has it."""
+
+
 class Rule(StrEnum):
     """A validation the document states for a field; the value is the service's ErrorCode."""
 
@@ -136,7 +140,7 @@ class Table:
     @property
     def tenant(self) -> str | None:
         """The field that says whose record it is."""
-        return "TenantsId" if "TenantsId" in self.by_name else None
+        return TENANT if TENANT in self.by_name else None
 
     @cached_property
     def secrets(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.field import Kind, Rule, Table
+from schemas.field import TENANT, Kind, Rule, Table
 from schemas.toml_text import suggestion
 
 TIMES = (Kind.DATETIME, Kind.DATETIME_OFFSET)
@@ -59,7 +59,7 @@ def table_faults(
         if name in sure and not sure[name].needs_value:
             yield KeyFault(f"fields.{name}", "is of the key. Make it required = true.")
     if table.tenant in sure and sure[table.tenant].kind is not Kind.INTEGER:
-        yield KeyFault("fields.TenantsId", "says whose a record is: it has to be an integer.")
+        yield KeyFault(f"fields.{TENANT}", "says whose a record is: it has to be an integer.")
     for one in sure.values():
         of_text = [rule.value for rule in one.rules if rule is not Rule.NOT_NULL]
         if of_text and one.kind is not Kind.STRING:

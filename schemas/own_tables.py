@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from schemas.field import Field, Kind, Reference, Rule, Table
+from schemas.field import TENANT, Field, Kind, Reference, Rule, Table
 from schemas.ledger import LEDGER
 from schemas.own_checks import REFERENCES, KeyFault, Others, reference_faults, table_faults
 from schemas.own_columns import OWN_COLUMNS
@@ -181,6 +181,8 @@ class _File:
             with self.telling():
                 if (same := folded.setdefault(name.casefold(), name)) != name:
                     raise KeyFault(at, f"is {same} in other letters: case does not count.")
+                if name.casefold() == TENANT.casefold() and name != TENANT:
+                    raise KeyFault(at, f"is {TENANT} in other letters. Write it {TENANT}.")
                 if name.casefold() in map(str.casefold, OWN_COLUMNS):
                     raise KeyFault(at, "is the name of a column of rejects. Find another one.")
                 _named(at, name, FIELD_NAME, "letters and digits, a capital letter first")

@@ -164,6 +164,21 @@ def test_what_an_editor_keeps_beside_a_file_is_none(tmp_path: Path) -> None:
     assert read(tmp_path, REFUND) is None
 
 
+def test_a_tenant_in_other_letters_is_refused(tmp_path: Path) -> None:
+    """Taken as any field it would say of no record whose it is, and all could be seen by all."""
+    fee = """name = "fee"
+key = ["Id"]
+[fields.Id]
+type = "integer"
+required = true
+[fields.Tenantsid]
+type = "integer"
+"""
+    said = "fields.Tenantsid is TenantsId in other letters. Write it TenantsId."
+    assert read(tmp_path, fee) == f"{tmp_path}/0.toml, line 6: {said}"
+    assert read(tmp_path, fee.replace("Tenantsid", "TenantsId")) is None
+
+
 def test_two_files_do_not_define_one_kind(tmp_path: Path) -> None:
     fault = read(tmp_path, REFUND, REFUND)
     assert fault is not None
