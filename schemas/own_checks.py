@@ -28,7 +28,9 @@ class KeyFault(ValueError):
             # Whoever writes [[references]] does not count them: the line says which one.
             named = key.removeprefix(REFERENCES).partition(".")[2]
             key = f"{REFERENCES}{named}".rstrip(".")
-        super().__init__(f"{key} {said}")
+        # A key in quotes may have line ends and signs that turn what is behind them around.
+        shown = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in key)
+        super().__init__(f"{shown} {said}".lstrip())
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,9 @@ from typing import Any
 
 Path = tuple[str | int, ...]
 
-_HEADER = re.compile(r"(\[\[?)\s*([^\[\]]+?)\s*\]\]?\s*(#.*)?")
+MOST_NESTED = 32
+"""Sections and lists within each other; nobody means more, and readers call themselves for each."""
+_NESTED = f"its lists or tables are nested too deeply: {MOST_NESTED} within each other are read"
 _SIGNS = re.compile(
     r'"""(?:[^\\]|\\.)*?"""(?!")'
     r"|'''.*?'''(?!')"
@@ -33,23 +35,38 @@ def read_toml(text: str, parse_float: Callable[[str], Any] = float) -> dict[str,
     except tomllib.TOMLDecodeError:
         raise
     except RecursionError:
-        raise ValueError("its lists or tables are nested too deeply") from None
+        raise ValueError(_NESTED) from None
     except (ValueError, ArithmeticError):
         raise ValueError("a number in it is too large to be read") from None
+    if _is_nested(document):
+        raise ValueError(_NESTED)
     return document
 
 
+def _is_nested(document: object) -> bool:
+    """Whether anything in a document stands deeper than `MOST_NESTED`."""
+    level: list[Any] = [document]
+    for _ in range(MOST_NESTED):
+        within = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [inner for one in within for inner in one if isinstance(inner, dict | list)]
+        if not level:
+            return False
+    return True
+
+
 def key_lines(text: str) -> dict[Path, int]:
-    """The line of every section and key of a text that is TOML; sections of a list are numbered."""
+    """The line of every section and key of a text that `read_toml` read.
+
+    Sections of a list are numbered.
+    """
     lines: dict[Path, int] = {}
     seen: dict[str, int] = {}
     section: Path = ()
     for number, statement in _statements(text):
-        header = _HEADER.fullmatch(statement)
-        if header:
-            name = _dotted(header[2])
+        if statement.startswith("["):
+            name = _section(statement)
             section = (name,)
-            if header[1] == "[[":
+            if statement.startswith("[["):
                 section = (name, seen.get(name, 0))
                 seen[name] = seen.get(name, 0) + 1
             lines[section] = number
@@ -81,9 +98,10 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
             begin = sign.end()
 
 
-def _dotted(name: str) -> str:
+def _section(header: str) -> str:
     """The name of a section without the quotes that parts of it may be written in."""
-    *_, path = _paths(tomllib.loads(f"{name} = 0"))
+    # A section of a list is in a list, so its path ends there as that of any other does.
+    *_, path = _paths(tomllib.loads(header))
     return ".".join(map(str, path))
 
 

@@ -132,7 +132,10 @@ REFUSED = [
     ('field = "PaymentsId"', 'field = "PaymentId"', "Did you mean PaymentsId?"),
     ("[[references]]", f"{TWICE}[[references]]", "references.field = 'PaymentsId' refers already"),
     ('["Id", "TenantsId"]', str([f"F{n}" for n in range(33)]), "key are 33 fields. Use up to 32"),
-    ("[fields.Id]", "[fields.Id", "cannot be read"),
+    ("[fields.Id]", "[fields.Id", "0.toml: cannot be read"),
+    ("[fields.Id]", f"[fields.{'.'.join('a' * 900)}]", "0.toml: cannot be read: its lists or tab"),
+    ("[fields.Reason]", '[fields."a]b"]', "0.toml, line 35: fields.a]b = 'a]b' is no name"),
+    ("[fields.Reason]", '[fields."a\\nb"]', "line 35: fields.a\\nb = 'a\\nb' is no name"),
 ]
 
 
