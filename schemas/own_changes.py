@@ -8,15 +8,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from schemas.field import Field, Table
+from schemas.field import Field, Rule, Table
 
 
 class Asks(Enum):
     """Where a change of a definition is possible."""
 
     NOTHING = auto()
+    NONE_WAITING = auto()
+    """Where no row was checked by the definition before and is still to become a record."""
     NO_RECORDS = auto()
-    """Where the database has no record of the kind: none would lack what is required now."""
+    """Where the database has no record of the kind either: none would lack what is required now."""
     UNHELD = auto()
     """Where no row, of the records or as delivered, has a value of the field."""
     NO_ROWS = auto()
@@ -74,7 +76,12 @@ def _of_field(old: Field, new: Field) -> Iterator[Change]:
         yield Change(f"{name} was not required", Asks.NO_RECORDS, name)
     if old.required and not new.required:
         yield Change(f"{name} was required", field=name)
-    if (old.rules, old.version, old.business_date) != (new.rules, new.version, new.business_date):
+    asked = {*old.rules, *([Rule.NOT_NULL] if old.required else [])}
+    if stricter := [rule.value for rule in new.rules if rule not in asked]:
+        yield Change(f"{name} had no rule {', '.join(stricter)}", Asks.NONE_WAITING, name)
+    elif old.rules != new.rules:
         yield Change(f"{name} had other rules", field=name)
+    if (old.version, old.business_date) != (new.version, new.business_date):
+        yield Change(f"{name} was another version or business date", field=name)
     if old.note != new.note:
         yield Change(f"{name} had another note", field=name)

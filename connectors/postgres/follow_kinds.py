@@ -6,9 +6,10 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from connectors.errors import DatabaseUnusable
+from connectors.postgres.ledger import NOTHING_APPLIED
 from connectors.postgres.own_kinds import THERE, KeptKind, hash_of, kept_of
 from schemas.derived.sql import METADATA, STAGED, STORAGE, TARGETS
-from schemas.derived.sql_names import SCHEMA, SHOWN_SCHEMA, staged_name
+from schemas.derived.sql_names import SCHEMA, SHOWN_SCHEMA, listed, staged_name
 from schemas.derived.views import DOCUMENTED_VIEWS, VIEWS, quoted
 from schemas.field import Table
 from schemas.guards.roles import LOADER, READER, grants_of
@@ -118,24 +119,45 @@ def _hindrances(
     if not _is_used(connection, name):
         return
     for change in changes(table_of(name, kept.definition), OWN.tables[name]):
-        if not _is_possible(connection, name, change):
+        if told := _in_the_way(connection, name, change):
             yield (
                 f"The record kind {name} is defined otherwise than in the database: {change.told}; "
-                f"{_POSSIBLE[change.asks]}."
+                f"{told}."
             )
 
 
-def _is_possible(connection: sa.Connection, name: str, change: Change) -> bool:
+def _in_the_way(connection: sa.Connection, name: str, change: Change) -> str:
+    """What keeps a change from being made, and what to do; empty: nothing."""
     match change.asks:
         case Asks.NOTHING:
-            return True
+            return ""
+        case Asks.NONE_WAITING:
+            return _waiting(connection, name)
         case Asks.NO_RECORDS:
-            return not _any(connection, name)
+            if _any(connection, name):
+                return _POSSIBLE[change.asks]
+            return _waiting(connection, name)
         case Asks.UNHELD:
             held = f"WHERE {quoted(change.field)} IS NOT NULL"
-            return not any(_any(connection, of, held) for of in (name, f"staged_{name}"))
+            there = any(_any(connection, of, held) for of in (name, f"staged_{name}"))
+            return _POSSIBLE[change.asks] if there else ""
         case Asks.NO_ROWS:
-            return False
+            return _POSSIBLE[change.asks]
+
+
+def _waiting(connection: sa.Connection, name: str) -> str:
+    """Which batch has rows of a kind that are to become records, checked as it was defined."""
+    batch = connection.exec_driver_sql(
+        f"SELECT min(b.id) FROM {SCHEMA}.batch b JOIN {SCHEMA}.extract e ON e.batch_id = b.id "
+        f"WHERE b.state IN ({listed(NOTHING_APPLIED)}) AND EXISTS (SELECT FROM "
+        f"{SCHEMA}.staged_{name} s WHERE s.extract_id = e.id AND s.error_data IS NULL)"
+    ).scalar()
+    if batch is None:
+        return ""
+    return (
+        f"batch {batch} has rows that were checked by that and wait. Define it so again (`recon "
+        "records export` writes it), end that batch or discard it, and change the definition then"
+    )
 
 
 def _is_used(connection: sa.Connection, name: str) -> bool:

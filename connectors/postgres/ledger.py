@@ -41,6 +41,8 @@ class State(StrEnum):
 TAKEN_BACK = (State.DISCARDED, State.UNDONE)
 """Batches whose rows are no longer claimed to be anywhere."""
 ENDED = (State.COMPLETE, State.COMPLETE_WITH_ERRORS, *TAKEN_BACK)
+NOTHING_APPLIED = (State.RECEIVED, State.STAGED, State.CHECKED, State.HELD)
+"""Batches of which rows that are clean have yet to become records, most of them or all."""
 IN_DATABASE = (State.MERGED, State.FAILED, State.COMPLETE, State.COMPLETE_WITH_ERRORS)
 """Batches whose rows are applied, so that their totals can be judged and their rows repaired."""
 

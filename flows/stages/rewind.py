@@ -3,7 +3,7 @@
 from connectors.errors import BatchStateError
 from connectors.postgres import ledger
 from connectors.postgres.lease import Lease, hold_batch
-from connectors.postgres.ledger import State
+from connectors.postgres.ledger import NOTHING_APPLIED, State
 from connectors.postgres.staging import withdraw_staged
 from connectors.postgres.trail import add_event
 from connectors.postgres.undo import refuse_if_corrected
@@ -12,9 +12,6 @@ from flows.stages.check import staged_tables
 from flows.stages.kept import prove_batch
 from flows.stages.sequence import refuse_if_taken_back
 from flows.stages.workspace import Workspace
-
-NOTHING_APPLIED = (State.RECEIVED, State.STAGED, State.CHECKED, State.HELD)
-
 
 REWOUND = "rewound"
 """The event of a batch that is taken back to its received files."""

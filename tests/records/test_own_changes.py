@@ -70,6 +70,16 @@ CASES = {
     "a rule": (
         kind(ID, TEXT),
         kind(ID, Field("Reason", Kind.STRING, rules=(Rule.NOT_EMPTY,))),
+        [Asks.NONE_WAITING],
+    ),
+    "a rule less": (
+        kind(ID, Field("Reason", Kind.STRING, rules=(Rule.NOT_EMPTY,))),
+        kind(ID, TEXT),
+        [Asks.NOTHING],
+    ),
+    "a business date": (
+        kind(ID, Field("Day", Kind.DATETIME)),
+        kind(ID, Field("Day", Kind.DATETIME, business_date=True)),
         [Asks.NOTHING],
     ),
     "a note": (kind(ID, TEXT), kind(ID, Field("Reason", Kind.STRING, note="x")), [Asks.NOTHING]),

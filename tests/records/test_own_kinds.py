@@ -545,3 +545,33 @@ def test_an_amount_that_cannot_be_held_hides_nothing_of_its_record(
         ("2/7", "PRECISION", "Fee"),
         ("2/7", "REFERENCE_MISSING", "PaymentsId"),
     ]
+
+
+@pytest.mark.parametrize(
+    "stricter",
+    [
+        'type = "string"\nrules = ["Email"]',
+        pytest.param('type = "string"\nrequired = true', marks=pytest.mark.long),
+    ],
+)
+def test_rows_that_wait_become_records_by_what_they_were_checked_by(
+    run: Run, rows: Any, tmp_path: Path, stricter: str
+) -> None:
+    (tmp_path / "careful.toml").write_text('feed = "careful"\n[budget]\nerrors = 0\n')
+    careful = ("--profile", str(tmp_path / "careful.toml"))
+    held = run("import", write(tmp_path, *ROWS[1:]), *careful)
+    assert rows("SELECT state FROM batch") == [("held",)], held.stderr
+    reason = '[fields.Reason]\ntype = "string"'
+    assert reason in REFUND
+    define(tmp_path, REFUND.replace(reason, f"[fields.Reason]\n{stricter}"))
+    done = run("release", "1", "--reason", "known")
+    assert (done.returncode, "batch 1 has rows that were checked" in done.stderr) == (2, True)
+    define(tmp_path, REFUND)
+    assert run("release", "1", "--reason", "known").returncode == 1
+    assert rows('SELECT "Id", "Reason" FROM refund') == [(2, None)]
+    define(tmp_path, REFUND.replace(reason, f"[fields.Reason]\n{stricter}"))
+    done = run("status")
+    # Of records that are there a rule is not asked.
+    assert (done.returncode, "Reason was not required" in done.stderr) == (
+        (2, True) if "required" in stricter else (0, False)
+    )
