@@ -362,6 +362,12 @@ REFUSALS = _by_code(
         "Add the columns, or map them in a feed profile.",
     ),
     Reason(
+        "ambiguous_record",
+        "header of several record kinds",
+        "the header is that of several record kinds: {kinds}",
+        "Say which it is, with --record or with record in a feed profile.",
+    ),
+    Reason(
         "duplicate_column",
         "column named twice",
         "columns are named more than once: {columns}",

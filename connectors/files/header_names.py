@@ -113,12 +113,26 @@ class HeaderNames:
             table = self._documented()
             if OWN.tables:
                 self.fields_of(table)
-        except ExtractRefused:
-            own = [one for one in OWN.tables.values() if self._is_all_of(one)]
-            if len(own) == 1:
-                return own[0]
-            return self._documented()
+        except ExtractRefused as refusal:
+            return self._own(refusal)
         return table
+
+    def _own(self, refusal: ExtractRefused) -> Table:
+        """The one of our own kinds whose header this is; else `refusal`, or what names a nearer."""
+        fitting = [one for one in OWN.tables.values() if self._is_all_of(one)]
+        if len(fitting) == 1:
+            return fitting[0]
+        if fitting:
+            kinds = listed([one.name for one in fitting])
+            raise self._refused("ambiguous_record", kinds=kinds)
+        near = max(EXTRACTS.values(), key=self._rank)
+        missing = self._missing(near)
+        if near.name in DOCUMENTED:
+            raise refusal
+        if missing:
+            raise self._missing_column(near, missing, recognised=True)
+        self.fields_of(near)
+        raise refusal
 
     def _is_all_of(self, table: Table) -> bool:
         known = {*self._by_name(table), *self._beside()}

@@ -575,3 +575,21 @@ def test_rows_that_wait_become_records_by_what_they_were_checked_by(
     assert (done.returncode, "Reason was not required" in done.stderr) == (
         (2, True) if "required" in stricter else (0, False)
     )
+
+
+def test_a_header_that_is_of_no_kind_or_of_several_is_told_of_kinds_of_our_own(
+    run: Run, tmp_path: Path
+) -> None:
+    for name, more in (("place", ""), ("venue", '[fields.Hall]\ntype = "string"\n')):
+        of = f'name = "{name}"'
+        text = PLACE.replace('name = "place"', of).replace("Name", "Called") + more
+        (tmp_path / "records" / f"{name}.toml").write_text(text)
+    told = {}
+    for top in ("Called,Street", "Street,City,Hall", "Called,Street,Town", "TenantsId,Name,Street"):
+        told[top] = run("check", write(tmp_path, "a,b,c", top=top)).stdout.replace("\n", " ")
+    several, *none = map(" ".join, map(str.split, told.values()))
+    assert "of several record kinds: place, venue. Say which it is, with --record" in several
+    assert "required columns are missing: Called." in none[0]
+    assert "the nearest record is venue" in none[0]
+    assert "columns that the record does not have: Town. The record is place" in none[1]
+    assert "the nearest record is message_tone" in none[2]
