@@ -60,6 +60,10 @@ def table_faults(
     for name in table.key:
         if name in sure and not sure[name].needs_value:
             yield KeyFault(f"fields.{name}", "is of the key. Make it required = true.")
+        if name in sure and sure[name].amount:
+            # One that no column holds would be no part of the key.
+            said = "is for a field that is not of the key. Take it out of one of the two."
+            yield KeyFault(f"fields.{name}.amount", said)
     if table.tenant in sure and sure[table.tenant].kind is not Kind.INTEGER:
         yield KeyFault(f"fields.{TENANT}", "says whose a record is: it has to be an integer.")
     for one in sure.values():

@@ -92,6 +92,9 @@ def read_own_tables(
                 raise KeyFault("name", f"= {file.name!r}: {read[file.name].path} defines it too.")
             if file.table and file.name:
                 read[file.name] = file
+    titles = {table.title.casefold(): name for name, table in documented.items()}
+    for file in read.values():
+        file.check_title(titles)
     own = {name: file.table for name, file in read.items() if file.table}
     unsure = {name: file.unsure for name, file in read.items()}
     # What a file defines that has no name, or no fields, nobody knows: it may be what is missing.
@@ -249,6 +252,17 @@ class _File:
                 yield Reference(
                     read["field"], read["record"], read["column"], same_tenant=read["same_tenant"]
                 )
+
+    def check_title(self, titles: dict[str, str]) -> None:
+        """Tell a title that another kind has: reports would show two of them under one name.
+
+        `titles` are those that are taken, and by what, in small letters; this one is added.
+        """
+        assert self.table is not None
+        title = self.table.title
+        if (of := titles.setdefault(title.casefold(), self.name)) != self.name:
+            at = "title" if "title" in self._lines else "name"
+            self._tell(KeyFault(at, f"= {title!r} is the title of {of}. Find another one."))
 
     def check_references(self, others: Others, own: Mapping[str, Table]) -> None:
         """Tell what refers to nothing, and kinds of which none could be applied first."""

@@ -25,6 +25,9 @@ from tests.records.test_own_kinds import REFUND
 ROOT = Path(__file__).parents[2]
 
 
+FEE = REFUND.replace('"refund"', '"fee"').replace('"Refund"', '"Fee"')
+
+
 def read(folder: Path, *texts: str) -> str | None:
     for number, text in enumerate(texts):
         (folder / f"{number}.toml").write_text(text)
@@ -126,6 +129,8 @@ REFUSED = [
     ('record = "payment"', 'record = "insert_batch_data"', "references.record ="),
     ('record = "payment"', 'record = "refund"', "lead from refund back to it"),
     ('name = "refund"', 'name = "missing"', "name = 'missing' is taken"),
+    ('title = "Refund"', 'title = "PAYMENT"', "line 3: title = 'PAYMENT' is the title of payment"),
+    ('key = ["Id", "TenantsId"]', 'key = ["Id", "Amount"]', "line 23: fields.Amount.amount is for"),
     ('type = "64-bit integer"', 'type = "64-bit integer"\nrules = ["NotEmpty"]', "for a string"),
     ('record = "payment"', 'record = "payment"\ncolumn = "Idd"', "Did you mean Id?"),
     ('record = "payment"', 'record = "payment"\ncolumn = "PaidAmount"', "from an integer to"),
@@ -167,6 +172,18 @@ def test_what_an_editor_keeps_beside_a_file_is_none(tmp_path: Path) -> None:
     assert read(tmp_path, REFUND) is None
 
 
+def test_two_kinds_have_two_titles(tmp_path: Path) -> None:
+    said = "is the title of refund. Find another one."
+    shouted = FEE.replace('"Fee"', '"REFUND"')
+    assert read(tmp_path, REFUND, shouted) == f"{tmp_path}/1.toml, line 3: title = 'REFUND' {said}"
+    # A kind that states none is called by its name.
+    untitled = FEE.replace('"fee"', '"fees"').replace('title = "Fee"\n', "")
+    fault = read(tmp_path, untitled, FEE.replace('"Fee"', '"Fees"'))
+    assert fault == f"{tmp_path}/1.toml, line 3: title = 'Fees' is the title of fees. " + (
+        "Find another one."
+    )
+
+
 def test_a_tenant_in_other_letters_is_refused(tmp_path: Path) -> None:
     """Taken as any field it would say of no record whose it is, and all could be seen by all."""
     fee = """name = "fee"
@@ -196,7 +213,7 @@ def test_everything_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
         .replace('type = "string"', "")
         .replace("required", "requird", 1)
     )
-    fee = REFUND.replace('"refund"', '"fee"').replace('"payment"', '"refund"')
+    fee = FEE.replace('"payment"', '"refund"')
     fault = read(tmp_path, wrong, fee.replace('["Id", "TenantsId"]', '["Idd"]'))
     assert fault is not None
     told = [line.removeprefix(f"{tmp_path}/").split(" ", 4)[:4] for line in fault.splitlines()]
@@ -234,7 +251,7 @@ def test_no_fault_hides_another(tmp_path: Path) -> None:
     for before, after, _ in FAULTS:
         assert before in text
         text = text.replace(before, after, 1)
-    fault = read(tmp_path, text, REFUND.replace('"refund"', '"fee"'))
+    fault = read(tmp_path, text, FEE)
     assert fault is not None
     begin = f"{tmp_path}/0.toml, line "
     told = sorted(line.removeprefix(begin) for line in fault.splitlines())
@@ -243,7 +260,7 @@ def test_no_fault_hides_another(tmp_path: Path) -> None:
 
 
 def test_a_kind_that_may_be_in_a_file_with_faults_is_not_missing(tmp_path: Path) -> None:
-    fee = REFUND.replace('"refund"', '"fee"').replace('"payment"', '"refund"')
+    fee = FEE.replace('"payment"', '"refund"')
     for text in (REFUND.replace('"refund"', '"Refund"'), 'name = "Refund"', "name ="):
         fault = read(tmp_path, text, fee)
         assert fault is not None
@@ -278,7 +295,7 @@ def test_tables_of_a_moment_are_no_record_kinds() -> None:
 
 
 def test_no_row_of_kinds_that_refer_to_each_other_could_come_first(tmp_path: Path) -> None:
-    fee = REFUND.replace('"refund"', '"fee"').replace('"payment"', '"refund"')
+    fee = FEE.replace('"payment"', '"refund"')
     fault = read(tmp_path, REFUND.replace('"payment"', '"fee"'), fee)
     assert fault is not None
     assert "0.toml, line 38: references lead from refund back to it" in fault
@@ -286,7 +303,7 @@ def test_no_row_of_kinds_that_refer_to_each_other_could_come_first(tmp_path: Pat
 
 
 def test_kinds_refer_to_each_other(tmp_path: Path) -> None:
-    fee = REFUND.replace('"refund"', '"fee"').replace('"payment"', '"refund"')
+    fee = FEE.replace('"payment"', '"refund"')
     assert read(tmp_path, REFUND, fee) is None
 
 
