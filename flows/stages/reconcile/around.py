@@ -8,9 +8,11 @@ import psycopg
 from connectors.postgres import sources as truths
 from flows.steps.frames.beyond import texts_last
 from flows.steps.frames.parts import Change, Load, columns_of
-from flows.steps.frames.sources import no_records
+from flows.steps.frames.sources import no_records, record_schema
+from flows.steps.reconcile.countable import among
 from flows.steps.reconcile.plans import is_wide
 from schemas.field import Table
+from schemas.kinds import OFFSET
 from schemas.tables import CURRENCY_RATE, INVOICE_FILE, PAYMENT, PAYMENT_PLAN_DETAIL
 
 _BELONGS_BY = {
@@ -47,14 +49,12 @@ def records_around(
         if table is PAYMENT:
             # A detail may name one by a number that was cut.
             related.append(is_wide())
-        mine, key = own[table.name], list(table.identity)
         parts = [
-            of_tenants(texts_last(rows.filter(pl.any_horizontal(related)))).join(
-                mine, on=key, how="anti", nulls_equal=True, maintain_order="left"
-            )
+            of_tenants(texts_last(rows.filter(pl.any_horizontal(related))))
             for rows in truths.database_rows(connection, table, others, at_once)
         ]
-        return pl.concat(parts, how="diagonal")
+        found = pl.concat(parts, how="diagonal")
+        return found.filter(~among(table, found, own[table.name]))
 
     paid, planned, files, rates = (own[table.name] for table in _BELONGS_BY)
     debts = pl.concat([paid["DebtsId"], files["DebtsId"]])
@@ -75,7 +75,8 @@ def records_around(
 
 def _links_of(table: Table, loads: Sequence[Load] | None) -> pl.DataFrame:
     """The scope's own records: their identity, and what says what they belong with."""
-    names = list(dict.fromkeys((*table.identity, *_BELONGS_BY[table])))
+    offsets = [name for name in record_schema(table) if name.removesuffix(OFFSET) in table.identity]
+    names = list(dict.fromkeys((*table.identity, *offsets, *_BELONGS_BY[table])))
     if loads is None:
         return no_records(table).select(names)
-    return pl.concat(columns_of(load, names).select(names) for load in loads)
+    return pl.concat((columns_of(load, names) for load in loads), how="diagonal")

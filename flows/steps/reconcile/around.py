@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import polars as pl
 
+from flows.steps.breaks.aside import with_own
 from flows.steps.breaks.make import Annex
 from flows.steps.breaks.match_breaks import line_key
 from flows.steps.breaks.money import OF_DEBT
@@ -59,7 +60,9 @@ class KnownRecords:
     near: SomeRecords
     near_later: SomeRecords
     keys: LeftOut = field(default_factory=LeftOut)
-    """The records around, as breaks name them."""
+    """The records around, as breaks name them, but those in `alike`."""
+    alike: pl.DataFrame = field(default_factory=lambda: _keys({}))
+    """Those that read like a record of the scope, which differ in the batch that wrote them."""
 
     @property
     def every(self) -> tuple[SomeRecords, ...]:
@@ -121,7 +124,7 @@ class KnownRecords:
         if not self.keys.rows:
             return annex
         debts, plans = self.debts(), whole(self.own.every(PAYMENT_PLAN_DETAIL))["PaymentPlansId"]
-        own = partial(_own, self.keys, debts, plans.cast(pl.String).unique())
+        own = partial(_own, self.keys, self.alike, debts, plans.cast(pl.String).unique())
         aside = [partial(_changed, load, own) for load in annex.aside]
         return replace(annex, breaks=own(annex.breaks), aside=aside)
 
@@ -139,24 +142,48 @@ def known_records(
     later, beside, after = (
         SomeRecords(some, left_out(some, rules)) for some in (cut.after, near.kept, near.after)
     )
-    keys = LeftOut()
-    if sources.around:
-        keys = LeftOut(dict.fromkeys(sources.around, ()), _keys(sources.around))
-    return KnownRecords(SomeRecords(sources, out), later, beside, after, keys)
+    own = SomeRecords(sources, out)
+    if not sources.around:
+        return KnownRecords(own, later, beside, after)
+    keys = _keys({name: (held(frame),) for name, frame in sources.around.items()})
+    of_scope = _keys(
+        {name: own.every(EXTRACTS[name]) for name in sources.around if not EXTRACTS[name].key}
+    )
+    about = ["record", "key"]
+    alike = keys.join(of_scope, on=about, how="semi")
+    others = LeftOut(
+        dict.fromkeys(sources.around, ()),
+        keys.join(of_scope, on=about, how="anti").select(about).unique(),
+    )
+    by_writer = alike.join(of_scope, on=[*about, "batch_id"], how="anti", nulls_equal=True)
+    return KnownRecords(own, later, beside, after, others, by_writer)
 
 
-def _keys(around: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    kinds = [LeftOut().keys]
-    for name, frame in around.items():
-        key = line_key(EXTRACTS[name], frame.with_columns(pl.lit("").alias("file")))
-        kinds.append(key.to_frame().select(pl.lit(name).alias("record"), "key"))
-    return pl.concat(kinds).unique()
+def _keys(kinds: Mapping[str, Sequence[Load]]) -> pl.DataFrame:
+    """Records as breaks name them, with the batch that wrote each."""
+    told = [pl.DataFrame(schema={"record": pl.String, "key": pl.String, "batch_id": pl.Int32})]
+    for name, loads in kinds.items():
+        for load in loads:
+            rows = load().with_columns(pl.lit("").alias("file"))
+            key = line_key(EXTRACTS[name], rows)
+            told.append(rows.select(pl.lit(name).alias("record"), key, "batch_id"))
+    return pl.concat(told).unique()
 
 
 def _own(
-    near: LeftOut, debts: pl.DataFrame, plans: pl.Series, breaks: pl.DataFrame
+    near: LeftOut,
+    alike: pl.DataFrame,
+    debts: pl.DataFrame,
+    plans: pl.Series,
+    breaks: pl.DataFrame,
 ) -> pl.DataFrame:
     told = near.unjudged(breaks)
+    if not alike.is_empty():
+        theirs = alike.rename({"key": "own"})
+        told = with_own(told, alike).join(
+            theirs, on=["record", "own", "batch_id"], how="anti",
+            nulls_equal=True, maintain_order="left",
+        ).drop("own")  # fmt: skip
     number = pl.col("key").str.extract(r"^(-?[0-9]+)")
     named = told.select(
         pl.col("tenant").cast(debts.schema["tenant"]),

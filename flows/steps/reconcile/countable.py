@@ -1,12 +1,13 @@
 """What of the rows that were gathered counts: once, for this scope, and in amounts that add up."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from decimal import Decimal
 
 import polars as pl
 
 from flows.steps.frames.beyond import beside, beyond_of
 from flows.steps.match.comparison import text
+from flows.steps.match.pairing import pair, written_frame
 from schemas.amounts import BEYOND
 from schemas.derived.views import AGAIN, APPLIED
 from schemas.field import Table
@@ -91,29 +92,55 @@ def _most(amounts: pl.Series) -> Decimal:
 
 
 def of_batches(
-    table: Table, expected: pl.DataFrame, found: pl.DataFrame, batches: Sequence[int]
+    table: Table, expected: pl.DataFrame, found: pl.DataFrame, batches: Collection[int]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Both sides of a scope that is not everything: of the database, what the scope speaks of.
 
     A row that a later batch outside of the scope has overwritten is not this scope's any more.
     """
-    key = list(table.identity)
-    # A key that is not there is equal to nothing; without keys a record is its whole content.
-    same = not table.key
-    mine = pl.col("batch_id").is_in(list(batches))
-    known = found.join(expected.select(key).unique(), on=key, how="semi", nulls_equal=same)
-    written = found.join(known.select(key), on=key, how="anti", nulls_equal=same).filter(mine)
-    later = known.filter(~mine).select(*key, pl.col("batch_id").alias("later"))
-    told = expected.join(later, on=key, how="left", nulls_equal=same, maintain_order="left")
-    overwritten = (pl.col("later") > pl.col("batch_id")) & pl.col("state").is_in(APPLIED)
-    expected = told.with_columns(
-        pl.when(overwritten).then(pl.lit("superseded", WORD)).otherwise("state").alias("state")
-    ).drop("later")
-    gone = later.join(
-        expected.filter(pl.col("state").is_in(APPLIED)).select(key),
-        on=key,
-        how="anti",
-        nulls_equal=same,
-    )
-    found = pl.concat([known, written])
-    return expected, found.join(gone.select(key), on=key, how="anti", nulls_equal=same)
+    mine = found["batch_id"].is_in(list(batches)).fill_null(value=False)
+    writer = found.select(pl.when(~mine).then("batch_id")).to_series()
+    expected = overwritten(expected, writer.gather(_partner(table, expected, found)))
+    # What no row of the scope counts for any more is the record of whoever wrote it.
+    theirs = ~mine & ~among(table, found, expected.filter(applied()))
+    return expected, found.filter(~theirs)
+
+
+def overwritten(expected: pl.DataFrame, writer: pl.Series) -> pl.DataFrame:
+    """Extract rows of which those that a later batch wrote over are superseded.
+
+    `writer` is, for each row, the batch outside of the scope that wrote its record last.
+    """
+    later = (writer > expected["batch_id"]).fill_null(value=False)
+    superseded = pl.when(later & applied()).then(pl.lit("superseded", WORD))
+    return expected.with_columns(superseded.otherwise("state").alias("state"))
+
+
+def applied() -> pl.Expr:
+    """Whether the record of an extract row is in the database as it was delivered."""
+    return pl.col("state").is_in(APPLIED).fill_null(value=False)
+
+
+def among(table: Table, rows: pl.DataFrame, others: pl.DataFrame) -> pl.Series:
+    """Which rows are of the same record of the database as one of some others.
+
+    A time that is told with another offset is another record, and so is an amount with another text
+    where no exact column holds it. A key that is not there is equal to nothing; without keys a
+    record is its whole content.
+    """
+    return _partner(table, rows, others).is_not_null()
+
+
+def _partner(table: Table, rows: pl.DataFrame, others: pl.DataFrame) -> pl.Series:
+    """For each row the number of the first of some others that is of its record."""
+    sides = [
+        written_frame(table, side)
+        .select(pl.exclude("place"))
+        .with_columns(
+            beside(side, name).alias(name + BEYOND)
+            for name in table.identity
+            if table.by_name[name].amount
+        )
+        for side in (rows, others)
+    ]
+    return pair(*sides, nulls_equal=not table.key).partner

@@ -1,0 +1,87 @@
+"""What of both sides a scope of some batches speaks of."""
+
+from decimal import Decimal
+from typing import Any
+
+import polars as pl
+import pytest
+
+from flows.steps.frames.sources import Sources
+from flows.steps.reconcile.countable import of_batches
+from flows.steps.reconcile.joins import reconcile_sources
+from flows.steps.rules.rules import Rules
+from schemas.amounts import BEYOND
+from schemas.field import Table
+from schemas.tables import PAYMENT, PAYMENT_PLAN_DETAIL
+from tests.reconcile.records import AS_OF, database, extract
+
+OFFSETS = {2: None, 3: 0, 4: 60}
+"""By batch, the offset with which it told the day of one and the same detail."""
+
+
+def detail(batch: int, **fields: Any) -> dict[str, Any]:
+    own = {"PlannedDate_offset": OFFSETS[batch], "PaymentsId": None}
+    return {"batch_id": batch, "extract_id": batch, "row": 1, **own, **fields}
+
+
+def states(rows: pl.DataFrame) -> list[tuple[int, str]]:
+    return [(batch, str(state)) for batch, state in rows.select("batch_id", "state").iter_rows()]
+
+
+@pytest.mark.parametrize("batch", OFFSETS)
+def test_a_day_that_is_told_with_another_offset_is_of_another_record(batch: int) -> None:
+    delivered = extract(PAYMENT_PLAN_DETAIL, detail(batch))
+    there = database(PAYMENT_PLAN_DETAIL, *map(detail, OFFSETS))
+    expected, found = of_batches(PAYMENT_PLAN_DETAIL, delivered, there, [batch])
+    assert expected.equals(delivered)
+    assert found.rows() == there.filter(pl.col("batch_id") == batch).rows()
+
+
+def test_no_row_is_delivered_more_often_than_it_was() -> None:
+    # Of amounts that no column holds the texts tell the records apart.
+    rows = [detail(2, PlannedAmount=None), detail(3, PlannedAmount=None, PlannedDate_offset=None)]
+    texts = pl.Series("PlannedAmount" + BEYOND, ["1e30", "2e30"])
+    there = database(PAYMENT_PLAN_DETAIL, *rows).with_columns(texts)
+    delivered = extract(PAYMENT_PLAN_DETAIL, rows[0]).with_columns(texts.head(1))
+    expected, found = of_batches(PAYMENT_PLAN_DETAIL, delivered, there, [2])
+    assert states(expected) == [(2, "inserted")]
+    assert found["batch_id"].to_list() == [2]
+
+
+@pytest.mark.parametrize(
+    ("batch", "told", "left"),
+    [
+        (1, [(1, "superseded"), (1, "inserted")], [2]),
+        (2, [(2, "inserted")], [1]),
+        # A row that found its record as it is takes part in what was written before.
+        (3, [(3, "unchanged")], [1]),
+    ],
+)
+def test_a_record_is_of_the_scope_until_another_batch_writes_over_it(
+    batch: int, told: list[tuple[int, str]], left: list[int]
+) -> None:
+    rows = [
+        {"Id": 1, "batch_id": 1},
+        {"Id": 2, "batch_id": 1},
+        {"Id": 1, "batch_id": 2, "PaidAmount": Decimal(20)},
+        {"Id": 1, "batch_id": 3, "PaidAmount": Decimal(20), "state": "unchanged"},
+    ]
+    delivered = extract(PAYMENT, *(row for row in rows if row["batch_id"] == batch))
+    there = database(PAYMENT, rows[2], rows[1])
+    expected, found = of_batches(PAYMENT, delivered, there, [batch])
+    assert states(expected) == told
+    assert found["Id"].to_list() == left
+
+
+@pytest.mark.parametrize(("batch", "number"), [(2, ""), (3, "#2"), (4, "#3")])
+def test_what_is_said_of_one_of_several_that_read_alike_is_its_own(batch: int, number: str) -> None:
+    def of(table: Table, *batches: int) -> dict[str, pl.DataFrame]:
+        return {table.name: database(table, *map(detail, batches))}
+
+    table = PAYMENT_PLAN_DETAIL
+    delivered = {table.name: extract(table, detail(batch))}
+    others = [one for one in OFFSETS if one != batch]
+    sources = Sources(delivered, of(table, batch), around=of(table, *others))
+    done = reconcile_sources(sources, Rules(), AS_OF, service=False)
+    told = [(code, key) for code, key in done.breaks.select("code", "key").iter_rows()]
+    assert told == [("PLAN_UNPAID", f"1/2026-01-02/10/978//1{number}")]
