@@ -21,8 +21,18 @@ from flows.stages.reconcile.tied import Found, add_found, found_in
 from flows.steps.frames.beyond import texts_last
 from flows.steps.frames.parts import Change, Load, held, whole
 from flows.steps.frames.ranges import Ranges
-from flows.steps.reconcile.countable import addable, no_numbers, of_batches, unfit
+from flows.steps.reconcile.countable import (
+    absent,
+    addable,
+    among,
+    no_numbers,
+    of_batches,
+    unfit,
+    written_over,
+)
+from schemas.derived.views import WRITTEN
 from schemas.field import Table
+from schemas.guards.tenants import TENANT
 from schemas.operations import PUSHES
 from schemas.tables import DOCUMENTED, EXTRACTS, PAYMENT_PLAN_DETAIL
 
@@ -41,6 +51,7 @@ class SideFrames:
         others: Sequence[psycopg.Connection],
         tenants: Collection[int],
         bound: Collection[int],
+        standing: Collection[int],
         broken: Collection[int],
         at_once: int,
         *,
@@ -51,7 +62,9 @@ class SideFrames:
         """What sees the same as the connection does, and reads with it."""
         self.tenants = tenants
         self.bound = bound
-        """Batches that are bound to one of the tenants."""
+        """Batches of the scope that are bound to one of the tenants."""
+        self.standing = standing
+        """All batches that were not taken back."""
         self.narrow = narrow
         self.broken = broken
         self.at_once = at_once
@@ -82,7 +95,7 @@ class SideFrames:
             )
             if of_key is None:
                 (rows,) = delivered
-                of_key = None if self.narrow else self._ranges(table, rows)
+                of_key = None if self._is_of_batches(table) else self._ranges(table, rows)
                 delivered = iter((rows,))
                 del rows
             # What is large is put aside before the other side is read.
@@ -94,7 +107,7 @@ class SideFrames:
             self.ranges[record] = of_key
             self.extract[record], self.database[record] = aside, there
         else:
-            self._add_whole(table, whole(aside), whole(there), batches)
+            self._add_whole(table, whole(aside), whole(there), batches, places)
         if record not in DOCUMENTED and table.references:
             self.lost[record] = lost_references(self.connection, table)
         if service and record in PUSHES:
@@ -125,10 +138,10 @@ class SideFrames:
     def _delivered(self, table: Table, arrived: Arrived, rows: pl.DataFrame) -> pl.DataFrame:
         add_found(self.found, found_in(table, rows))
         self._add_unshown(table, rows)
-        return self._there(arrived, rows)
+        return _told(arrived, self._of_tenants(rows))
 
     def _there(self, arrived: Arrived, rows: pl.DataFrame) -> pl.DataFrame:
-        return _told(arrived, self._of_tenants(rows))
+        return _told(arrived, self._may_be_of_tenants(rows))
 
     def _add_whole(
         self,
@@ -136,10 +149,16 @@ class SideFrames:
         expected: pl.DataFrame,
         found: pl.DataFrame,
         batches: Sequence[int],
+        places: pl.DataFrame,
     ) -> None:
         """Both sides of a kind, where one has to be looked at beside the other first."""
         if self.narrow:
-            expected, found = of_batches(table, expected, found, batches)
+            expected, found = self._of_batches(table, expected, found, batches, places)
+        if self._may_name_none(table):
+            sides = [_by_tenant(side) for side in (expected, found)]
+            (named, nameless), (there, elsewhere) = sides
+            nameless, elsewhere = self._of_batches(table, nameless, elsewhere, self.bound, places)
+            expected, found = pl.concat([named, nameless]), pl.concat([there, elsewhere])
         expected, found = self._addable(table, expected, found)
         of_key = self._ranges(table, *sorted((expected, found), key=pl.DataFrame.estimated_size))
         if of_key is None:
@@ -150,12 +169,37 @@ class SideFrames:
             self.extract[table.name] = put_aside(of_key, (expected,), by_row)
             self.database[table.name] = put_aside(of_key, (found,))
 
+    def _of_batches(
+        self,
+        table: Table,
+        expected: pl.DataFrame,
+        found: pl.DataFrame,
+        batches: Collection[int],
+        places: pl.DataFrame,
+    ) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """What some batches speak of, of the rows that they delivered and of what is there."""
+        expected, found = of_batches(table, expected, found, batches)
+        gone = absent(table, expected, found)
+        if gone.is_empty():
+            return expected, found
+        # Of a record that somebody took away only the rows of others know who wrote it last.
+        first = min(gone["batch_id"])
+        later = sorted(one for one in {*self.standing}.difference(batches) if one > first)
+        if not later:
+            return expected, found
+        rows = self._extract_rows(table, later, places, max(self.at_once, STREAMED))
+        wrote = pl.col("state").is_in(WRITTEN)
+        parts = [
+            some.filter(among(table, some, gone)) for some in (part.filter(wrote) for part in rows)
+        ]
+        return written_over(table, expected, pl.concat(parts, how="diagonal")), found
+
     def _ranges_ahead(self, table: Table) -> Ranges | None:
         """Ranges of a kind that is too large to be held while it is read, by some of its numbers.
 
         None where it is not; of some batches what counts is known when all of it is there.
         """
-        if self.narrow or not has_ranges(table):
+        if self._is_of_batches(table) or not has_ranges(table):
             return None
         size = bytes_of_sides(self.connection, table)
         if size <= _HELD * self.at_once:
@@ -236,8 +280,8 @@ class SideFrames:
 
     def _of_listing(self, listing: Extract, arrived: Arrived, rows: pl.DataFrame) -> pl.DataFrame:
         rows = rows.filter(pl.col("extract_id") == listing.id)
-        if self.tenants and "TenantsId" in rows.columns:
-            rows = rows.filter(pl.col("TenantsId").is_in(self.tenants))
+        if self.tenants and TENANT in rows.columns:
+            rows = rows.filter(self._names_one(rows))
         return _told(arrived, rows)
 
     def _is_listed_beside(self, table: Table) -> bool:
@@ -257,6 +301,15 @@ class SideFrames:
         if told:
             self.unfit[table.name] = self.unfit.get(table.name, 0) + told
 
+    def _is_of_batches(self, table: Table) -> bool:
+        """Whether what counts of a kind is known when all rows of the scope's batches are there."""
+        return self.narrow or self._may_name_none(table)
+
+    def _may_name_none(self, table: Table) -> bool:
+        """Whether the scope is of tenants, and records of a kind may name none."""
+        named = table.tenant is not None and table.by_name[table.tenant].required
+        return bool(self.tenants) and not named
+
     def _of_tenants(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows that name a tenant of the scope; where they name none, those of its batches.
 
@@ -264,11 +317,29 @@ class SideFrames:
         """
         if not self.tenants:
             return rows
-        theirs = pl.col("batch_id").is_in(self.bound)
-        if "TenantsId" in rows.columns:
-            tenant = pl.col("TenantsId")
-            theirs = tenant.is_in(self.tenants) | (tenant.is_null() & theirs)
-        return rows.filter(theirs)
+        theirs = _names_none(rows) & pl.col("batch_id").is_in(self.bound)
+        return rows.filter(theirs | self._names_one(rows))
+
+    def _may_be_of_tenants(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """The same of records of the database: who wrote one last says not who delivered it."""
+        if not self.tenants:
+            return rows
+        return rows.filter(_names_none(rows) | self._names_one(rows))
+
+    def _names_one(self, rows: pl.DataFrame) -> pl.Expr:
+        """Whether rows name a tenant of the scope."""
+        if TENANT not in rows.columns:
+            return pl.lit(value=False)
+        return pl.col(TENANT).is_in(self.tenants).fill_null(value=False)
+
+
+def _names_none(rows: pl.DataFrame) -> pl.Expr:
+    return pl.col(TENANT).is_null() if TENANT in rows.columns else pl.lit(value=True)
+
+
+def _by_tenant(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Rows that name a tenant, and those that name none."""
+    return rows.filter(~_names_none(rows)), rows.filter(_names_none(rows))
 
 
 def _told(arrived: Arrived, rows: pl.DataFrame) -> pl.DataFrame:

@@ -170,7 +170,8 @@ def _gathered(
     signed: Mapping[str, pl.DataFrame],
     approved: tuple[tuple[int, date], ...],
 ) -> Gathered:
-    delivered = _batches(connection, scope)
+    standing = _standing(connection)
+    delivered = _batches(connection, scope, standing)
     numbers = [batch.id for batch in delivered]
     files = _extracts(connection, delivered)
     extracts = tuple(one for one in files if one.refused is None)
@@ -192,6 +193,7 @@ def _gathered(
         others[:1],
         scope.tenants,
         bound,
+        frozenset(one.id for one in standing),
         frozenset(broken),
         at_once,
         narrow=scope.narrow,
@@ -290,7 +292,16 @@ def _add_batch_rows(
         frames.extract[INSERT_BATCH_DATA.name] = (held(pl.concat(rows)),)
 
 
-def _batches(connection: psycopg.Connection, scope: Scope) -> list[Batch]:
+def _standing(connection: psycopg.Connection) -> list[Batch]:
+    """What was delivered and not taken back."""
+    every = ledger.list_batches(connection, limit=1_000_000)
+    standing = (one for one in every if one.state not in TAKEN_BACK and one.feed != LISTING_FEED)
+    return sorted(standing, key=lambda batch: batch.id)
+
+
+def _batches(
+    connection: psycopg.Connection, scope: Scope, standing: Iterable[Batch]
+) -> list[Batch]:
     """What was delivered; a listing of the service counts for every scope, named or not.
 
     A batch that is bound to a tenant has no row of another.
@@ -298,18 +309,11 @@ def _batches(connection: psycopg.Connection, scope: Scope) -> list[Batch]:
     if scope.batches:
         named = [ledger.find_batch(connection, number) for number in sorted(scope.batches)]
         return [one for one in named if one.feed != LISTING_FEED and scope.may_have(one)]
-    every = ledger.list_batches(connection, limit=1_000_000)
-    return sorted(
-        (
-            batch
-            for batch in every
-            if batch.state not in TAKEN_BACK
-            and batch.feed != LISTING_FEED
-            and (not scope.feeds or batch.feed in scope.feeds)
-            and scope.may_have(batch)
-        ),
-        key=lambda batch: batch.id,
-    )
+    return [
+        batch
+        for batch in standing
+        if (not scope.feeds or batch.feed in scope.feeds) and scope.may_have(batch)
+    ]
 
 
 def _extracts(connection: psycopg.Connection, batches: Iterable[Batch]) -> tuple[Extract, ...]:

@@ -99,21 +99,28 @@ def of_batches(
     A row that a later batch outside of the scope has overwritten is not this scope's any more.
     """
     mine = found["batch_id"].is_in(list(batches)).fill_null(value=False)
-    writer = found.select(pl.when(~mine).then("batch_id")).to_series()
-    expected = overwritten(expected, writer.gather(_partner(table, expected, found)))
+    expected = written_over(table, expected, found.filter(~mine))
     # What no row of the scope counts for any more is the record of whoever wrote it.
     theirs = ~mine & ~among(table, found, expected.filter(applied()))
     return expected, found.filter(~theirs)
 
 
-def overwritten(expected: pl.DataFrame, writer: pl.Series) -> pl.DataFrame:
-    """Extract rows of which those that a later batch wrote over are superseded.
+def written_over(table: Table, expected: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
+    """Extract rows of which those are superseded whose record a later batch wrote.
 
-    `writer` is, for each row, the batch outside of the scope that wrote its record last.
+    `others` are records, or rows that wrote them, with their batches.
     """
+    newest = others.sort("batch_id", descending=True, nulls_last=True)
+    writer = newest["batch_id"].gather(_partner(table, expected, newest))
     later = (writer > expected["batch_id"]).fill_null(value=False)
     superseded = pl.when(later & applied()).then(pl.lit("superseded", WORD))
     return expected.with_columns(superseded.otherwise("state").alias("state"))
+
+
+def absent(table: Table, expected: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
+    """Extract rows that are said to be in the database, and whose record is not there."""
+    there = expected.filter(applied())
+    return there.filter(~among(table, there, found))
 
 
 def applied() -> pl.Expr:

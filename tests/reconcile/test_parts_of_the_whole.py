@@ -1,0 +1,123 @@
+"""What a narrow scope says of its records is what is said of them where the scope is everything."""
+
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from connectors.files.profile import DEFAULT
+from flows.stages.reconcile.sources import Scope, gather_sources
+from flows.stages.sequence import import_delivery
+from flows.stages.workspace import Workspace
+from flows.steps.reconcile.cut_off import cut_off
+from flows.steps.reconcile.joins import JoinResult, reconcile_sources
+from flows.steps.rules.rules import Rules
+from tests.conftest import Once
+from tests.reconcile.test_narrow_scope import DETAILS, FILES, RATES, detail, payment
+from tests.stages.payments import HEADER
+
+AS_OF = date(2026, 1, 31)
+USERS = "Id,UserName,Email"
+
+
+def user(number: int, name: str = "a") -> str:
+    return f"{number},user{number},{name}{number}@example.com"
+
+
+FEEDS: dict[str, tuple[int | None, list[tuple[str, ...]]]] = {
+    # By feed, the tenant it is bound to, and its files.
+    "own": (
+        7,
+        [
+            (HEADER, payment(1, 2, "30"), payment(3, 3, "10"), payment(11, 11, "10")),
+            (USERS, user(5), user(6)),
+        ],
+    ),
+    "plan": (7, [(DETAILS, detail(1, "10", 1), detail(3, "15", 3), detail(3, "1", ""))]),
+    "free": (
+        None,
+        [
+            (DETAILS, detail(1, "20", 1, day=3), detail(4, "5", 11), detail(4, "5", "")),
+            (USERS, user(5, "b"), user(8)),
+        ],
+    ),
+    "late": (7, [(USERS, user(8), user(9))]),
+    "first": (
+        None,
+        [
+            (HEADER, *(payment(number, number + 10, "10") for number in (101, 110, 201, 701))),
+            (RATES, "9,7,1,2,1.1,2026-01-02T00:00:00"),
+            (FILES, "1,7,2,https://i/1", "2,7,3,https://i/2", "4,7,211,https://i/4"),
+        ],
+    ),
+    "second": (
+        None,
+        [
+            (HEADER, payment(101, 111, "20"), payment(111, 120, "10", day=3), payment(202, 9, "30"),
+             payment(702, 711, "10")),
+            (RATES, "10,7,1,2,1.2,2026-01-02T00:00:00"),
+            (FILES, "3,7,2,https://i/1", "5,7,9,https://i/5", "6,7,99,https://i/6"),
+        ],
+    ),
+    "detail": (
+        None,
+        [
+            (DETAILS, detail(70, "10", 110), detail(70, "10", 111, day=3),
+             detail(81, "10", 201), detail(81, "9", 202), detail(90, "10", 701),
+             detail(90, "10", 702)),
+        ],
+    ),
+    "other": (None, [(DETAILS, detail(82, "20", 202))]),
+}  # fmt: skip
+BEHIND_OUR_BACKS = """
+    DELETE FROM payment WHERE "Id" = 101;
+    UPDATE payment SET "PaymentDate" = '2026-02-20T10:00:00+01' WHERE "Id" = 111;
+    UPDATE payment SET "ActionsId" = 99 WHERE "Id" = 702;
+"""
+Told = dict[tuple[str, str, str], tuple[object, ...]]
+
+
+@pytest.fixture
+def place(workspace: Workspace, tmp_path: Path, once: Once) -> Workspace:
+    def build() -> None:
+        for feed, (tenant, files) in FEEDS.items():
+            paths = []
+            for number, rows in enumerate(files):
+                path = tmp_path / f"{feed}-{number}.csv"
+                path.write_text("\n".join(rows) + "\n")
+                paths.append(str(path))
+            import_delivery(workspace, paths, replace(DEFAULT, feed=feed, tenant=tenant))
+        with workspace.database.connect() as connection:
+            connection.execute(BEHIND_OUR_BACKS)
+
+    return once(build)
+
+
+def joined(place: Workspace, scope: Scope, rules: Rules | None = None) -> JoinResult:
+    with place.database.connect() as connection:
+        sources = gather_sources(place, connection, scope, {}).sources
+    cut = cut_off(sources, AS_OF)
+    return reconcile_sources(cut.kept, rules or Rules(), AS_OF, service=False, cut=cut)
+
+
+def told(done: JoinResult) -> Told:
+    rows = done.breaks.select("code", "record", "key", "expected", "found", "amount").iter_rows()
+    return {(code, record, key): tuple(facts) for code, record, key, *facts in rows}
+
+
+OF_FEEDS = [Scope(feeds=(feed,)) for feed in FEEDS]
+
+
+@pytest.mark.parametrize("scope", [Scope(tenants=(7,)), *OF_FEEDS], ids=lambda scope: scope.text)
+def test_what_is_missing_is_missing_in_the_whole(place: Workspace, scope: Scope) -> None:
+    # Another delivery wrote a record of users since, or a payment that was taken away.
+    def missing(of: Scope) -> Told:
+        some = told(joined(place, of))
+        return {about: some[about] for about in some if "MISSING" in about[0]}
+
+    whole = missing(Scope())
+    assert whole == {("MISSING_IN_TARGET", "payment", "101/7"): (None, None, Decimal(20))}
+    theirs = whole if scope.tenants or scope.feeds == ("second",) else {}
+    assert missing(scope) == theirs
