@@ -140,6 +140,35 @@ def _one_state(
     return verdict or "pending"
 
 
+def rewritten_rows(
+    connection: psycopg.Connection, table: Table, batches: Collection[int]
+) -> pl.DataFrame:
+    """E: the staged rows that wrote records of some batches which say something else by now.
+
+    Few do: nothing of ours changes a record without being named as its writer.
+    """
+    columns = {
+        name: column
+        for field in table.delivered
+        for name, column in _field_columns(field, "s").items()
+    }
+    texts: dict[str, tuple[str, Dtype]] = {
+        name + BEYOND: (_text_beyond(name, "s"), pl.String()) for name in table.amounts
+    }
+    place: dict[str, tuple[str, Dtype]] = {
+        "state": ("'updated'", WORD),
+        "line": (position("first_line"), pl.Int64()),
+        "row": ("s.record_number", pl.Int64()),
+        "extract_id": ("s.extract_id", pl.Int32()),
+        "batch_id": ("s.batch_id", pl.Int32()),
+    }
+    written = f"{SCHEMA}.{staged_name(table)} s JOIN {SCHEMA}.{table.name} t"
+    differ = (f"s.{quoted(name)} IS DISTINCT FROM t.{quoted(name)}" for name in columns)
+    source = f"""{written} ON (t.extract_id, t.record_number) = (s.extract_id, s.record_number)
+        WHERE t.batch_id = ANY('{{{_numbers(batches)}}}'::int[]) AND ({" OR ".join(differ)})"""
+    return _spelled_beyond([*texts], copied(connection, {**columns, **place, **texts}, source))
+
+
 def without_text(
     connection: psycopg.Connection, table: Table, extracts: Collection[int]
 ) -> pl.DataFrame:

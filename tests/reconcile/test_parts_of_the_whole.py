@@ -13,12 +13,13 @@ from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.cut_off import cut_off
 from flows.steps.reconcile.joins import JoinResult, reconcile_sources
-from flows.steps.rules.rules import Rules
+from flows.steps.rules.rules import Exclusion, Rules
 from tests.conftest import Once
 from tests.reconcile.test_narrow_scope import DETAILS, FILES, RATES, detail, payment
 from tests.stages.payments import HEADER
 
 AS_OF = date(2026, 1, 31)
+DETAIL = "payment_plan_detail"
 USERS = "Id,UserName,Email"
 
 
@@ -76,6 +77,7 @@ BEHIND_OUR_BACKS = """
     UPDATE payment SET "PaymentDate" = '2026-02-20T10:00:00+01' WHERE "Id" = 111;
     UPDATE payment SET "ActionsId" = 99 WHERE "Id" = 702;
 """
+LEFT_OUT = Rules(exclusions=(Exclusion("c", "payment", "ActionsId", ("99",), "d"),))
 Told = dict[tuple[str, str, str], tuple[object, ...]]
 
 
@@ -121,3 +123,28 @@ def test_what_is_missing_is_missing_in_the_whole(place: Workspace, scope: Scope)
     assert whole == {("MISSING_IN_TARGET", "payment", "101/7"): (None, None, Decimal(20))}
     theirs = whole if scope.tenants or scope.feeds == ("second",) else {}
     assert missing(scope) == theirs
+
+
+@pytest.mark.parametrize("rules", [Rules(), LEFT_OUT], ids=["plain", "left out"])
+def test_breaks_of_all_feeds_are_those_of_the_whole(place: Workspace, rules: Rules) -> None:
+    whole = told(joined(place, Scope(), rules))
+    for scope in OF_FEEDS:
+        assert told(joined(place, scope, rules)).items() <= whole.items(), scope.text
+
+
+def test_a_scope_of_a_tenant_says_what_the_whole_says_of_it(place: Workspace) -> None:
+    # Of details it says what was delivered bound to it, and of payments all that was planned.
+    whole = told(joined(place, Scope()))
+    theirs = told(joined(place, Scope(tenants=(7,))))
+    unbound = {about for about in whole if about[1] == DETAIL and about[2][0] != "3"}
+    assert {code for code, *_ in unbound} == {"PLAN_UNPAID"}
+    assert theirs == {about: whole[about] for about in whole.keys() - unbound}
+
+
+@pytest.mark.parametrize("feed", ["own", "plan", "late"])
+def test_a_feed_that_is_bound_to_a_tenant_is_the_same_of_that_tenant(
+    place: Workspace, feed: str
+) -> None:
+    assert told(joined(place, Scope(feeds=(feed,), tenants=(7,)))) == told(
+        joined(place, Scope(feeds=(feed,)))
+    )

@@ -1,6 +1,6 @@
 """Both sides of every record kind as they are read: what counts of them, large ones put aside."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 
@@ -13,7 +13,7 @@ from connectors.postgres.lost_references import lost_references
 from connectors.postgres.side_sizes import bytes_of_sides, sampled_numbers
 from connectors.postgres.sources import by_row
 from connectors.settings import MIB
-from flows.stages.reconcile.around import records_around
+from flows.stages.reconcile.around import OfTenants, records_around
 from flows.stages.reconcile.arrived import Arrived
 from flows.stages.reconcile.listings import of_scope
 from flows.stages.reconcile.put_aside import has_ranges, keeper, put_aside, ranges
@@ -51,7 +51,7 @@ class SideFrames:
         others: Sequence[psycopg.Connection],
         tenants: Collection[int],
         bound: Collection[int],
-        standing: Collection[int],
+        standing: Mapping[int, int | None],
         broken: Collection[int],
         at_once: int,
         *,
@@ -64,7 +64,7 @@ class SideFrames:
         self.bound = bound
         """Batches of the scope that are bound to one of the tenants."""
         self.standing = standing
-        """All batches that were not taken back."""
+        """All batches that were not taken back, with the tenants they are bound to."""
         self.narrow = narrow
         self.broken = broken
         self.at_once = at_once
@@ -114,12 +114,16 @@ class SideFrames:
             self.answers[record] = truths.answers(self.connection, PUSHES[record].name, batches)
 
     def around(self) -> dict[str, pl.DataFrame]:
-        """What the scope's records belong with beside them, where it is of batches or feeds."""
-        if not self.narrow:
+        """What the scope's records belong with beside them, where it is not everything."""
+        if not self.narrow and not self.tenants:
             return {}
+        whose = None
+        if self.tenants:
+            bound = [one for one, tenant in self.standing.items() if tenant in self.tenants]
+            whose = OfTenants(self.tenants, self._of_tenants, bound)
         at_once = max(self.at_once, STREAMED)
         return records_around(
-            self.connection, self.others, self.database, self._of_tenants, at_once
+            self.connection, self.others, self.database, whose, at_once, narrow=self.narrow
         )
 
     def _streamed(self, of_key: Ranges | None) -> int | None:

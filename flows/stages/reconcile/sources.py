@@ -18,6 +18,7 @@ from connectors.postgres.listings import listing_batches
 from connectors.postgres.one_moment import aside, one_moment, others_at_it
 from connectors.postgres.push.sends import any_sends
 from flows.stages.kept import unproven
+from flows.stages.reconcile.around import rows_of
 from flows.stages.reconcile.listings import PULLED, counting_listings
 from flows.stages.reconcile.side_frames import SideFrames
 from flows.stages.reconcile.tied import Found, altered, staged_digests, untied
@@ -193,7 +194,7 @@ def _gathered(
         others[:1],
         scope.tenants,
         bound,
-        frozenset(one.id for one in standing),
+        {one.id: one.tenant for one in standing},
         frozenset(broken),
         at_once,
         narrow=scope.narrow,
@@ -215,6 +216,7 @@ def _gathered(
         if listing.record in unread:
             continue
         frames.add_listing(listing, places, numbers, counting.zones[listing.record])
+    around = frames.around()
     tied = {one: EXTRACTS[one] for one in records if one != INSERT_BATCH_DATA.name}
     untold = [
         *altered_files(connection, numbers),
@@ -238,7 +240,8 @@ def _gathered(
             unproven=frames.unproven,
             lost=frames.lost,
             zones=counting.zones,
-            around=frames.around(),
+            around=around,
+            around_extract=rows_of(connection, around),
         ),
         extracts=extracts,
         listings=listings,

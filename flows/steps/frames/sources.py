@@ -62,7 +62,10 @@ class Sources:
     """Time zone of the server that listed a record kind, where it is told; else UTC."""
 
     around: Mapping[str, pl.DataFrame] = field(default_factory=dict)
-    """Of a scope of batches or feeds, what its records belong with in the database beside them."""
+    """Of a scope that is not everything, what its records belong with in the database beside them.
+    """
+    around_extract: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    """The rows that delivered these, as far as they say something else."""
 
     def parts(self, record: str) -> Iterator["Sources"]:
         """The sources of one record kind, part by part: every side of it is in the same parts."""

@@ -138,7 +138,7 @@ def known_records(
     sources: Sources, cut: Cut, rules: Rules, as_of: date, out: LeftOut
 ) -> KnownRecords:
     """Where all records stand; `out` is what the rules leave out of `sources`."""
-    near = cut_off(Sources({}, sources.around), as_of)
+    near = cut_off(Sources(sources.around_extract, sources.around), as_of)
     later, beside, after = (
         SomeRecords(some, left_out(some, rules)) for some in (cut.after, near.kept, near.after)
     )
