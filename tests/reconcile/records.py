@@ -101,6 +101,7 @@ def matched(
     listed: pl.DataFrame | None = None,
     lost: pl.DataFrame | None = None,
     zone: str = "UTC",
+    near: pl.DataFrame | None = None,
 ) -> Matched:
     """Match one record kind on what is given."""
 
@@ -109,7 +110,7 @@ def matched(
 
     zones = {table.name: zone}
     sources = Sources(of(extracted), of(found), of(sent), of(listed), lost=of(lost), zones=zones)
-    return match(table, sources, rules or Rules(), AS_OF, service=sent is not None)
+    return match(table, sources, rules or Rules(), AS_OF, service=sent is not None, near=near)
 
 
 def statuses(result: Matched) -> list[str]:

@@ -557,6 +557,23 @@ def test_a_second_key_is_unique_too(table: Any, change: dict[str, Any], code: st
     assert [code for code, *_ in told(undelivered)][2:] == ([code] if code else [])
 
 
+@pytest.mark.parametrize(("table", "change", "code"), SECOND_KEYS)
+def test_a_second_key_is_looked_for_around_the_scope(
+    table: Any, change: dict[str, Any], code: str | None
+) -> None:
+    def codes(own: dict[str, Any], near: dict[str, Any], *, there: bool) -> list[tuple[str, str]]:
+        found = database(table, *([own] if there else []))
+        done = matched(table, extract(table, own), found, near=database(table, near))
+        return [(code, key) for code, key, *_ in told(done)]
+
+    second = {"Id": 2, **change}
+    key = f"2/{second.get('TenantsId', 1)}"
+    assert codes(second, {}, there=True) == ([(code, key)] if code else [])
+    # Of several the first one is right, and one that is not there repeats nothing.
+    assert codes({}, second, there=True) == []
+    assert codes(second, {}, there=False) == [("MISSING_IN_TARGET", key)]
+
+
 def test_records_without_a_key_are_compared_as_a_multiset() -> None:
     rows = extract(PAYMENT_PLAN_DETAIL, {}, {"PaymentsId": 2}, {"PaymentsId": None})
     listed = database(PAYMENT_PLAN_DETAIL, {"PaymentsId": None}, {}, {}, {"PaymentsId": 3})

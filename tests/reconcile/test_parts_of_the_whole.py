@@ -128,8 +128,14 @@ def test_what_is_missing_is_missing_in_the_whole(place: Workspace, scope: Scope)
 @pytest.mark.parametrize("rules", [Rules(), LEFT_OUT], ids=["plain", "left out"])
 def test_breaks_of_all_feeds_are_those_of_the_whole(place: Workspace, rules: Rules) -> None:
     whole = told(joined(place, Scope(), rules))
+    found: Told = {}
     for scope in OF_FEEDS:
-        assert told(joined(place, scope, rules)).items() <= whole.items(), scope.text
+        some = told(joined(place, scope, rules))
+        assert some.items() <= whole.items(), scope.text
+        found |= some
+    assert found == whole
+    codes = {code for code, *_ in whole}
+    assert codes >= {"MISSING_IN_TARGET", "RATE_DUPLICATE", "INV_DUPLICATE", "PLAN_UNDER"}
 
 
 def test_a_scope_of_a_tenant_says_what_the_whole_says_of_it(place: Workspace) -> None:

@@ -21,6 +21,7 @@ from flows.steps.frames.sources import Sources, no_records
 from flows.steps.reconcile.allotment import PlanAnnex
 from flows.steps.reconcile.cut_off import Cut, cut_off
 from flows.steps.reconcile.left_out import LEFT_OUT, LeftOut, left_out
+from flows.steps.reconcile.second_keys import SECOND_KEYS
 from flows.steps.rules.rules import Rules
 from schemas.field import Table
 from schemas.tables import EXTRACTS, INVOICE_FILE, PAYMENT, PAYMENT_PLAN_DETAIL
@@ -115,6 +116,11 @@ class KnownRecords:
 
     def _others(self, place: SomeRecords) -> Sequence[Load]:
         return [load for one in self.every if one is not place for load in one.judged(PAYMENT)]
+
+    def with_second_keys(self, table: Table) -> pl.DataFrame | None:
+        """Records around that those of the scope have to differ from, beside their keys."""
+        near = self._near(table) if table.name in SECOND_KEYS else ()
+        return whole(near) if near else None
 
     def _near(self, table: Table) -> Sequence[Load]:
         return self.near.judged(table) if table.name in self.near.sources.database else ()

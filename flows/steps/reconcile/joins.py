@@ -14,12 +14,12 @@ from flows.steps.frames.parts import Keep, Load, held, parts_of, whole
 from flows.steps.frames.sources import Sources, record_schema
 from flows.steps.frames.statuses import STATUS
 from flows.steps.reconcile.allotment import PlanAnnex, PlanLine
-from flows.steps.reconcile.around import known_records
+from flows.steps.reconcile.around import KnownRecords, known_records
 from flows.steps.reconcile.batches import BatchLine, reconcile_batches, told_apart
 from flows.steps.reconcile.cut_off import Cut
 from flows.steps.reconcile.debt_ranges import reconcile_all_debts
 from flows.steps.reconcile.debts import DebtLine
-from flows.steps.reconcile.left_out import LeftOut, judged_batches, left_out
+from flows.steps.reconcile.left_out import judged_batches, left_out
 from flows.steps.reconcile.order import in_order
 from flows.steps.reconcile.plans import of_plans, reconcile_plans
 from flows.steps.reconcile.rates import reconcile_rates
@@ -81,12 +81,13 @@ def reconcile_sources(
     """
     cut = cut or Cut(sources)
     records = [record for record in EXTRACTS if record in {*sources.extract, *sources.database}]
+    out = left_out(sources, rules)
+    known = known_records(sources, cut, rules, as_of, out)
     matched = [
-        _match(EXTRACTS[record], sources, rules, as_of, service=service, keep=keep)
+        _match(EXTRACTS[record], sources, rules, as_of, known, service=service, keep=keep)
         for record in records
     ]
-    out = left_out(sources, rules)
-    rated, planned, debts = _between(sources, rules, as_of, cut, out, keep)
+    rated, planned, debts = _between(sources, rules, as_of, known, keep)
     asked = rules.references
     batches: Annex[BatchLine] = Annex()
     sent = sources.extract.get(INSERT_BATCH_DATA.name)
@@ -158,13 +159,21 @@ class _Matched:
 
 
 def _match(
-    table: Table, sources: Sources, rules: Rules, as_of: date, *, service: bool, keep: Keep | None
+    table: Table,
+    sources: Sources,
+    rules: Rules,
+    as_of: date,
+    known: KnownRecords,
+    *,
+    service: bool,
+    keep: Keep | None,
 ) -> _Matched:
+    near = known.with_second_keys(table)
     statuses: list[Load] = []
     breaks: list[Load] = []
     tolerated = []
     for part in sources.parts(table.name):
-        matched = match(table, _by_data(table, part), rules, as_of, service)
+        matched = match(table, _by_data(table, part), rules, as_of, service, near)
         if table is INSERT_BATCH_DATA and table.name not in sources.listings:
             matched = _not_listed(matched)
         statuses.append(matched.lines.whole if keep is None else keep(matched.statuses))
@@ -183,7 +192,7 @@ def _with_debts(breaks: pl.DataFrame, sources: Sources) -> pl.DataFrame:
 def joined_break_ids(sources: Sources, rules: Rules, as_of: date, cut: Cut) -> pl.Series:
     """The ids of the breaks of records that are held against others: rates, plans and documents."""
     out = left_out(sources, rules)
-    annexes = _between(sources, rules, as_of, cut, out)
+    annexes = _between(sources, rules, as_of, known_records(sources, cut, rules, as_of, out))
     return gather([out.unjudged(annex.every_break()) for annex in annexes])["id"]
 
 
@@ -191,11 +200,9 @@ def _between(
     sources: Sources,
     rules: Rules,
     as_of: date,
-    cut: Cut,
-    out: LeftOut,
+    known: KnownRecords,
     keep: Keep | None = None,
 ) -> tuple[Annex[RateLine], PlanAnnex, Annex[DebtLine]]:
-    known = known_records(sources, cut, rules, as_of, out)
     payments = known.own.judged(PAYMENT)
     files = sources.extract
     asked = rules.references

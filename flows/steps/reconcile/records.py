@@ -71,11 +71,19 @@ class Matched:
         return self.lines.whole()
 
 
-def match(table: Table, sources: Sources, rules: Rules, as_of: date, service: bool) -> Matched:
+def match(
+    table: Table,
+    sources: Sources,
+    rules: Rules,
+    as_of: date,
+    service: bool,
+    near: pl.DataFrame | None = None,
+) -> Matched:
     """The status of every record and its breaks; `service` says whether sending was asked for.
 
     Nothing is dropped: rows without a key, repeated ones and records of one side alone have a line.
-    Records without a key of their own are compared with the service's listing as well.
+    Records without a key of their own are compared with the service's listing as well. `near` are
+    records of the database around the scope, which those of the scope must differ from too.
     """
     schema = record_schema(table)
     extract = complete(sources.extract.get(table.name), schema | PLACE)
@@ -88,7 +96,8 @@ def match(table: Table, sources: Sources, rules: Rules, as_of: date, service: bo
     also = None if also is None else complete(also, schema | LINEAGE)
     lost = sources.lost.get(table.name)
     zone = sources.zones.get(table.name, "UTC")
-    matched = _Match(table, rules, as_of, extract, found, side, sent, lost, zone).result(also)
+    near = complete(near, schema | LINEAGE) if near is not None and near.height else None
+    matched = _Match(table, rules, as_of, extract, found, side, sent, lost, zone, near).result(also)
     if table.name in sources.unproven:
         matched = _unproven(matched, sources.unproven[table.name])
     if table is INSERT_BATCH_DATA:
@@ -119,6 +128,7 @@ class _Match:
     lost: pl.DataFrame | None
     zone: str
     """Of the server that lists G."""
+    near: pl.DataFrame | None = None
 
     def result(self, listing: pl.DataFrame | None) -> Matched:
         """Compare; `listing` is what the service has of the same records, beside the database."""
@@ -347,7 +357,7 @@ class _Match:
         """Second keys are looked for in the target, where all records meet; else in the extract."""
         if self.table.name not in SECOND_KEYS:
             return no_breaks()
-        if self.found.is_empty():
+        if self.found.is_empty() and self.near is None:
             live = lines.frame["status"].is_in([Status.MISSING_IN_TARGET, Status.PENDING])
             rows = live.arg_true()
             return second_key_breaks(self.table, lines, self.extract[rows], rows, "E")
@@ -358,6 +368,10 @@ class _Match:
         numbers = numbers.scatter(pairs.lone, order)
         judged = lines.frame["status"].gather(numbers) != Status.EXCLUDED
         some, of = self.found.filter(judged), numbers.filter(judged)
+        if self.near is not None:
+            # What is around has no line, and nothing is said of it.
+            some = pl.concat([some, self.near], how="diagonal")
+            of = of.extend_constant(None, self.near.height)
         return second_key_breaks(self.table, lines, some, of, self.side)
 
 

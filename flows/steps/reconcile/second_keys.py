@@ -34,9 +34,9 @@ def second_key_breaks(
 ) -> pl.DataFrame:
     """Records that share their second key with one of a smaller key, or may share it.
 
-    `numbers` are those of the records' lines. Every record after the first has a break that names
-    the first. Texts are compared by what they say (`same_text`); where only what nobody sees tells
-    two apart, the break says so.
+    `numbers` are those of the records' lines; of a record without one nothing is said. Every record
+    after the first has a break that names the first. Texts are compared by what they say
+    (`same_text`); where only what nobody sees tells two apart, the break says so.
     """
     code, names = SECOND_KEYS[table.name]
     texts = [name for name in names if table.by_name[name].kind is Kind.STRING]
@@ -63,7 +63,7 @@ def second_key_breaks(
             pl.col("__id").first().over(on).alias("first"),
             pl.col("__said").first().over(on).alias("__first_said"),
         )
-        .filter(pl.col("__id") != pl.col("first"))
+        .filter(pl.col("__id") != pl.col("first"), pl.col("row").is_not_null())
         .sort("__at")
     )
     told = later.select(
