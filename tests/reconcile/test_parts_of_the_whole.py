@@ -50,7 +50,7 @@ FEEDS: dict[str, tuple[int | None, list[tuple[str, ...]]]] = {
         [
             (HEADER, *(payment(number, number + 10, "10") for number in (101, 110, 201, 701))),
             (RATES, "9,7,1,2,1.1,2026-01-02T00:00:00"),
-            (FILES, "1,7,2,https://i/1", "2,7,3,https://i/2", "4,7,211,https://i/4"),
+            (FILES, "1,7,2,https://i/1", "2,7,3,https://i/2", "4,7,211,https://i/4", "7,7,11,https://i/7"),
         ],
     ),
     "second": (
@@ -77,7 +77,12 @@ BEHIND_OUR_BACKS = """
     UPDATE payment SET "PaymentDate" = '2026-02-20T10:00:00+01' WHERE "Id" = 111;
     UPDATE payment SET "ActionsId" = 99 WHERE "Id" = 702;
 """
-LEFT_OUT = Rules(exclusions=(Exclusion("c", "payment", "ActionsId", ("99",), "d"),))
+LEFT_OUT = Rules(
+    exclusions=(
+        Exclusion("a", "payment", "ActionsId", ("99",), "b"),
+        Exclusion("c", "invoice_file", "Id", ("7",), "d"),
+    )
+)
 Told = dict[tuple[str, str, str], tuple[object, ...]]
 
 
@@ -109,6 +114,14 @@ def told(done: JoinResult) -> Told:
     return {(code, record, key): tuple(facts) for code, record, key, *facts in rows}
 
 
+PLANS = {
+    "feeds plan": {"1", "3"},
+    "feeds free": {"1", "4"},
+    "feeds detail": {"70", "81", "90"},
+    "feeds other": {"82"},
+    "tenants 7": {"1", "3"},
+}
+"""Plans of which a scope brought details."""
 OF_FEEDS = [Scope(feeds=(feed,)) for feed in FEEDS]
 
 
@@ -154,3 +167,15 @@ def test_a_feed_that_is_bound_to_a_tenant_is_the_same_of_that_tenant(
     assert told(joined(place, Scope(feeds=(feed,), tenants=(7,)))) == told(
         joined(place, Scope(feeds=(feed,)))
     )
+
+
+@pytest.mark.parametrize("scope", [Scope(tenants=(7,)), *OF_FEEDS], ids=lambda scope: scope.text)
+def test_lines_of_plans_and_debts_are_those_of_the_whole(place: Workspace, scope: Scope) -> None:
+    whole, some = joined(place, Scope()), joined(place, scope)
+    codes = {*some.breaks["code"]}
+    for lines, every in ((some.plans, whole.plans), (some.debts, whole.debts)):
+        told = {replace(one, flags=()) for one in lines}
+        assert told <= {replace(one, flags=()) for one in every}
+        # What a line is flagged for stands in the report.
+        assert {flag for one in lines for flag in one.flags} <= codes
+    assert {one.plan for one in some.plans} == PLANS.get(scope.text, set())

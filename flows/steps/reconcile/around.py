@@ -7,27 +7,25 @@ for a payment and what else was paid for its debt are questions to the whole dat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import partial
-from typing import TypeVar
+from functools import cached_property, partial
 
 import polars as pl
 
 from flows.steps.breaks.aside import with_own
-from flows.steps.breaks.make import Annex
 from flows.steps.breaks.match_breaks import line_key
 from flows.steps.breaks.money import OF_DEBT
 from flows.steps.frames.parts import Load, columns_of, held, parts_of, whole
 from flows.steps.frames.sources import Sources, no_records
 from flows.steps.reconcile.allotment import PlanAnnex
 from flows.steps.reconcile.cut_off import Cut, cut_off
-from flows.steps.reconcile.left_out import LEFT_OUT, LeftOut, left_out
+from flows.steps.reconcile.left_out import AROUND, LEFT_OUT, LeftOut, left_out
+from flows.steps.reconcile.own import Own
 from flows.steps.reconcile.second_keys import SECOND_KEYS
 from flows.steps.rules.rules import Rules
 from schemas.field import Table
 from schemas.tables import EXTRACTS, INVOICE_FILE, PAYMENT, PAYMENT_PLAN_DETAIL
 
 _DEBT = ["TenantsId", "DebtsId"]
-AnyAnnex = TypeVar("AnyAnnex", bound=Annex)  # type: ignore[type-arg]
 
 
 @dataclass(frozen=True)
@@ -89,11 +87,8 @@ class KnownRecords:
         ]
 
     def of_debts(self, planned: PlanAnnex) -> PlanAnnex:
-        """What plans ask of the debts of the scope's payments."""
-        if not self.keys.rows:
-            return planned
-        asked = planned.planned.join(self.debts(), on=["tenant", "debt"], how="semi")
-        return replace(planned, planned=asked)
+        """What plans ask of the debts of the scope's payments and invoice files."""
+        return replace(planned, planned=self.scope.of_debts(planned.planned))
 
     def details(self, *several: SomeRecords) -> pl.DataFrame:
         """Plan details of several but those of payments that are left out."""
@@ -105,11 +100,13 @@ class KnownRecords:
         return rows
 
     def files(self) -> Sequence[Load]:
-        """Invoice files, with `LEFT_OUT` of those that are there and not judged."""
-        loads = self.own.out.marked(INVOICE_FILE.name, self.own.every(INVOICE_FILE))
-        if near := self._near(INVOICE_FILE):
-            loads = [partial(_marked, load, value=False) for load in loads]
-            loads += [partial(_marked, load, value=True) for load in near]
+        """Invoice files, with `LEFT_OUT` of those that are there and not judged, and `AROUND`."""
+        name = INVOICE_FILE.name
+        loads = self.own.out.marked(name, self.own.every(INVOICE_FILE))
+        if name in self.near.sources.database:
+            near = self.near.out.marked(name, self.near.every(INVOICE_FILE))
+            sides = ((loads, False), (near, True))
+            loads = [partial(_marked, load, near=of) for some, of in sides for load in some]
         for place in self.every:
             loads = place.out.files(loads, place.every(PAYMENT), self._others(place))
         return loads
@@ -125,19 +122,23 @@ class KnownRecords:
     def _near(self, table: Table) -> Sequence[Load]:
         return self.near.judged(table) if table.name in self.near.sources.database else ()
 
-    def of_scope(self, annex: AnyAnnex) -> AnyAnnex:
-        """An annex with the breaks that are about records of the scope, and about their debts."""
+    @cached_property
+    def scope(self) -> Own:
+        """What of the breaks and lines is about records of the scope, or about their debts."""
         if not self.keys.rows:
-            return annex
-        debts, plans = self.debts(), whole(self.own.every(PAYMENT_PLAN_DETAIL))["PaymentPlansId"]
-        own = partial(_own, self.keys, self.alike, debts, plans.cast(pl.String).unique())
-        aside = [partial(_changed, load, own) for load in annex.aside]
-        return replace(annex, breaks=own(annex.breaks), aside=aside)
+            return Own()
+        paid = debts = None
+        if self._near(PAYMENT):
+            paid = _debts(self.own.judged(PAYMENT))
+            debts = pl.concat([paid, _debts(self.own.every(INVOICE_FILE))]).unique()
+        plans = whole(self.own.every(PAYMENT_PLAN_DETAIL))["PaymentPlansId"].unique()
+        breaks = partial(_own, self.keys, self.alike, paid, plans.cast(pl.String))
+        return Own(breaks, plans, debts)
 
-    def debts(self) -> pl.DataFrame:
-        """Tenant and debt of the scope's own payments."""
-        parts = (columns_of(load, _DEBT) for load in self.own.judged(PAYMENT))
-        return pl.concat(part.select(tenant="TenantsId", debt="DebtsId") for part in parts).unique()
+
+def _debts(loads: Sequence[Load]) -> pl.DataFrame:
+    parts = (columns_of(load, _DEBT) for load in loads)
+    return pl.concat(part.select(tenant="TenantsId", debt="DebtsId") for part in parts).unique()
 
 
 def known_records(
@@ -179,7 +180,7 @@ def _keys(kinds: Mapping[str, Sequence[Load]]) -> pl.DataFrame:
 def _own(
     near: LeftOut,
     alike: pl.DataFrame,
-    debts: pl.DataFrame,
+    debts: pl.DataFrame | None,
     plans: pl.Series,
     breaks: pl.DataFrame,
 ) -> pl.DataFrame:
@@ -190,25 +191,20 @@ def _own(
             theirs, on=["record", "own", "batch_id"], how="anti",
             nulls_equal=True, maintain_order="left",
         ).drop("own")  # fmt: skip
-    number = pl.col("key").str.extract(r"^(-?[0-9]+)")
-    named = told.select(
-        pl.col("tenant").cast(debts.schema["tenant"]),
-        number.cast(debts.schema["debt"], strict=False).alias("debt"),
-    )
-    among = named.join(debts.with_columns(among=True), on=["tenant", "debt"], how="left",
-                       nulls_equal=True, maintain_order="left")["among"]  # fmt: skip
-    of_debt = pl.col("code").is_in(OF_DEBT)
+    if debts is not None:
+        number = pl.col("key").str.extract(r"^(-?[0-9]+)")
+        named = told.select(
+            pl.col("tenant").cast(debts.schema["tenant"]),
+            number.cast(debts.schema["debt"], strict=False).alias("debt"),
+        )
+        among = named.join(debts.with_columns(among=True), on=["tenant", "debt"], how="left",
+                           nulls_equal=True, maintain_order="left")["among"]  # fmt: skip
+        told = told.filter(~pl.col("code").is_in(OF_DEBT) | among.fill_null(value=False))
     of_plan = (pl.col("record") == PAYMENT_PLAN_DETAIL.name) & ~pl.col("key").str.contains("/")
-    return told.filter(~of_debt | among.fill_null(value=False)).filter(
-        ~of_plan | pl.col("key").is_in(plans.implode())
-    )
+    return told.filter(~of_plan | pl.col("key").is_in(plans.implode()))
 
 
-def _changed(load: Load, own: "partial[pl.DataFrame]") -> pl.DataFrame:
-    return own(load())
-
-
-def _marked(load: Load, *, value: bool) -> pl.DataFrame:
+def _marked(load: Load, *, near: bool) -> pl.DataFrame:
     rows = load()
-    known = pl.col(LEFT_OUT) if LEFT_OUT in rows.columns and not value else pl.lit(value)
-    return rows.with_columns(known.alias(LEFT_OUT))
+    out = pl.col(LEFT_OUT) if LEFT_OUT in rows.columns else pl.lit(value=False)
+    return rows.with_columns(out.alias(LEFT_OUT), pl.lit(near).alias(AROUND))

@@ -25,6 +25,7 @@ from flows.steps.reconcile.debts import (
     shown_debts,
 )
 from flows.steps.reconcile.documents import Coverage, cover, reconcile_documents
+from flows.steps.reconcile.own import EVERY, Own
 from flows.steps.rules.rules import Rules
 from schemas.amounts import BEYOND
 
@@ -43,8 +44,9 @@ def reconcile_all_debts(
     rules: Rules,
     places: Mapping[str, pl.DataFrame] = NOWHERE,
     keep: Keep = held,
+    own: Own = EVERY,
 ) -> Annex[DebtLine]:
-    """Every debt by its payments, its plan and its invoice files.
+    """Every debt by its payments, its plan and its invoice files; those of the scope are told.
 
     In as many ranges as payments have parts, up to `_MOST`; `keep` puts aside what belongs to each.
     """
@@ -61,11 +63,12 @@ def reconcile_all_debts(
             of_debts.append(coverage.none)
             others = coverage.breaks
             covered.append(replace(coverage, none=no_breaks()))
-        shown.append(shown_debts(rolled, asked, coverage.counts, together([*of_debts, *others])))
+        told = (own.of_debts(rolled), own.of_debts(asked), own.of_debts(coverage.counts))
+        shown.append(shown_debts(*told, own.breaks(together([*of_debts, *others]))))
         # What is of a debt is all in its range; two files with one key may be in two.
-        aside.append(keep(number_duplicates(of_debts)))
-        lines += count_lines(rolled, asked, coverage.counts)
-    found = reconcile_documents(covered, places) if covered else together([])
+        aside.append(keep(own.breaks(number_duplicates(of_debts))))
+        lines += count_lines(*told)
+    found = own.breaks(reconcile_documents(covered, places)) if covered else together([])
     return Annex(found, aside, debt_lines(shown), left_of(lines))
 
 

@@ -25,12 +25,12 @@ from flows.steps.frames import beyond
 from flows.steps.frames.beyond import beyond_of, exact_sum, money_text, sums_beyond
 from flows.steps.match.packing import grouped
 from flows.steps.match.pairing import maybe_repeated
+from flows.steps.reconcile.own import DEBT
 from flows.steps.rules.rules import Discount, Rules
 from schemas.amounts import BEYOND, spelled
 from schemas.kinds import OFFSET
 from schemas.tables import PAYMENT
 
-DEBT = ("tenant", "debt")
 _LINE = [*DEBT, "currency"]
 _BY = {"TenantsId": "tenant", "DebtsId": "debt", "CurrenciesId": "currency"}
 """Columns of payments that say to which debt and in which currency they are."""

@@ -20,9 +20,9 @@ from flows.steps.frames.beyond import beyond_of
 from flows.steps.match.packing import grouped
 from flows.steps.match.pairing import pair
 from flows.steps.match.same_text import same
-from flows.steps.reconcile.debts import DEBT
-from flows.steps.reconcile.left_out import LEFT_OUT
+from flows.steps.reconcile.left_out import AROUND, LEFT_OUT
 from flows.steps.reconcile.order import in_order
+from flows.steps.reconcile.own import DEBT
 from flows.steps.reconcile.tenants import crossings
 from schemas.amounts import BEYOND
 from schemas.tables import INVOICE_FILE, PAYMENT
@@ -46,9 +46,14 @@ def cover(rolled: pl.DataFrame, invoices: pl.DataFrame) -> Coverage:
     """Hold debts, as `debts.roll_up` gives them, against all of their invoice files.
 
     A file whose debt was paid under other tenants only is INV_TENANT, and that debt then has its
-    file: it is not INV_NONE too. Of files that are `LEFT_OUT` it is known that they are there.
+    file: it is not INV_NONE too. Of files that are `LEFT_OUT`, or `AROUND` the scope, it is known
+    that they are there; the latter are counted.
     """
-    unjudged = pl.col(LEFT_OUT) if LEFT_OUT in invoices.columns else pl.lit(value=False)
+    out, near = (
+        pl.col(name) if name in invoices.columns else pl.lit(value=False)
+        for name in (LEFT_OUT, AROUND)
+    )
+    unjudged = out | near
     files = invoices.with_columns(
         pl.col("TenantsId").alias("tenant"), pl.col("DebtsId").alias("debt")
     )
@@ -56,7 +61,7 @@ def cover(rolled: pl.DataFrame, invoices: pl.DataFrame) -> Coverage:
     # A file that names no debt is that of none.
     every, counts = (
         grouped(some.drop_nulls("DebtsId"), whose, [pl.len().alias("invoices")])
-        for some in (invoices, invoices.filter(~unjudged))
+        for some in (invoices, invoices.filter(~out))
     )
     whole = ["debt", "tenant"]
     both = pair(rolled.select(whole), every.select(whole), nulls_equal=False)

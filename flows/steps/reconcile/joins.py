@@ -221,6 +221,7 @@ def _between(
             in_order(CURRENCY_RATE, pl.concat(unjudged, how="diagonal")) if unjudged else None,
             in_order(CURRENCY_RATE, beside) if beside.height else None,
         )
+        rated = replace(rated, breaks=known.scope.breaks(rated.breaks))
     planned = PlanAnnex()
     payments = known.payments()
     details = known.details(known.own, known.near)
@@ -237,11 +238,18 @@ def _between(
             files,
             later_details=in_order(PAYMENT_PLAN_DETAIL, later_ones) if later_ones.height else None,
             later_payments=paid_later if paid_later.height else None,
+            own=known.scope,
         )
     debts = reconcile_all_debts(
-        known.paid_for_debts(), known.of_debts(planned), known.files(), rules, files, keep or held
+        known.paid_for_debts(),
+        known.of_debts(planned),
+        known.files(),
+        rules,
+        files,
+        keep or held,
+        known.scope,
     )
-    return known.of_scope(rated), known.of_scope(planned), known.of_scope(debts)
+    return rated, planned, debts
 
 
 def _by_data(table: Table, sources: Sources) -> Sources:

@@ -26,6 +26,8 @@ from schemas.tables import EXTRACTS, INSERT_BATCH_DATA, PAYMENT
 
 LEFT_OUT = "left_out"
 """A column that says which records are left out: they are there, and nothing is said of them."""
+AROUND = "around"
+"""A column that says which records are around the scope: counted, and nothing is said of them."""
 _DEBT = ["TenantsId", "DebtsId"]
 
 

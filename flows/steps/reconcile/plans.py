@@ -30,6 +30,7 @@ from flows.steps.frames.parts import Load
 from flows.steps.match.pairing import maybe_repeated
 from flows.steps.reconcile.allotment import PlanAnnex, allotted, plan_lines, plan_rows, planned
 from flows.steps.reconcile.links import PAYMENT_OF, linked, per_payment, prepared
+from flows.steps.reconcile.own import EVERY, Own
 from flows.steps.rules.rules import Discount, Rules
 from flows.steps.rules.rules import Plans as PlanRules
 from schemas.kinds import OFFSET
@@ -49,6 +50,7 @@ def reconcile_plans(
     *,
     later_details: pl.DataFrame | None = None,
     later_payments: pl.DataFrame | None = None,
+    own: Own = EVERY,
 ) -> PlanAnnex:
     """The breaks of J6 and J7, one line per plan and currency, and what is planned per debt.
 
@@ -56,6 +58,7 @@ def reconcile_plans(
     to look it up in (as `make.number_duplicates`). What is after the cut-off is known and not
     judged by itself: a payment settles later details too, and may be early or in another currency
     for them; a detail that is due and was paid later was not paid.
+    What is told is `own`.
     """
     both = details if later_details is None else pl.concat([details, later_details], how="diagonal")
     every = payments
@@ -72,20 +75,18 @@ def reconcile_plans(
     if later_details is not None:
         until = (pl.col("day") <= as_day(as_of)).fill_null(value=True)
         beside, parts = (rows.filter(until) for rows in (found, parts))
-    breaks = number_duplicates(
-        [
-            _unnamed(beside, every),
-            _too_wide(payments, asked),
-            _crossing(beside),
-            _against_payment(links, rules.plans),
-            _unequal(paid, rules.plans),
-            _unpaid(beside, as_of),
-            _repeated(beside),
-            _mixed(found),
-        ],
-        places,
-    )
-    rows = plan_rows(beside, parts, breaks, as_of)
+    found_breaks = [
+        _unnamed(beside, every),
+        _too_wide(payments, asked),
+        _crossing(beside),
+        _against_payment(links, rules.plans),
+        _unequal(paid, rules.plans),
+        _unpaid(beside, as_of),
+        _repeated(beside),
+        _mixed(found),
+    ]
+    breaks = own.breaks(number_duplicates(found_breaks, places))
+    rows = own.of_plans(plan_rows(beside, parts, breaks, as_of))
     return PlanAnnex(breaks, (), plan_lines(rows, beside), left_of(rows.height), rows, asked)
 
 
