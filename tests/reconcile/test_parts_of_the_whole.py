@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import date
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -125,39 +124,40 @@ PLANS = {
 OF_FEEDS = [Scope(feeds=(feed,)) for feed in FEEDS]
 
 
-@pytest.mark.parametrize("scope", [Scope(tenants=(7,)), *OF_FEEDS], ids=lambda scope: scope.text)
-def test_what_is_missing_is_missing_in_the_whole(place: Workspace, scope: Scope) -> None:
-    # Another delivery wrote a record of users since, or a payment that was taken away.
-    def missing(of: Scope) -> Told:
-        some = told(joined(place, of))
-        return {about: some[about] for about in some if "MISSING" in about[0]}
-
-    whole = missing(Scope())
-    assert whole == {("MISSING_IN_TARGET", "payment", "101/7"): (None, None, Decimal(20))}
-    theirs = whole if scope.tenants or scope.feeds == ("second",) else {}
-    assert missing(scope) == theirs
+def lines_are_of(whole: JoinResult, scope: Scope, some: JoinResult) -> None:
+    """The plans and debts of a scope are shown with the figures of the whole."""
+    codes = {*some.breaks["code"]}
+    for lines, every in ((some.plans, whole.plans), (some.debts, whole.debts)):
+        figures = {replace(one, flags=()) for one in lines}
+        assert figures <= {replace(one, flags=()) for one in every}, scope.text
+        # What a line is flagged for stands in the report.
+        assert {flag for one in lines for flag in one.flags} <= codes, scope.text
+    assert {one.plan for one in some.plans} == PLANS.get(scope.text, set())
 
 
 @pytest.mark.parametrize("rules", [Rules(), LEFT_OUT], ids=["plain", "left out"])
-def test_breaks_of_all_feeds_are_those_of_the_whole(place: Workspace, rules: Rules) -> None:
-    whole = told(joined(place, Scope(), rules))
+def test_what_all_feeds_say_is_the_whole(place: Workspace, rules: Rules) -> None:
+    whole = joined(place, Scope(), rules)
+    every = told(whole)
     found: Told = {}
     for scope in OF_FEEDS:
-        some = told(joined(place, scope, rules))
-        assert some.items() <= whole.items(), scope.text
-        found |= some
-    assert found == whole
-    codes = {code for code, *_ in whole}
+        some = joined(place, scope, rules)
+        assert told(some).items() <= every.items(), scope.text
+        lines_are_of(whole, scope, some)
+        found |= told(some)
+    assert found == every
+    codes = {code for code, *_ in every}
     assert codes >= {"MISSING_IN_TARGET", "RATE_DUPLICATE", "INV_DUPLICATE", "PLAN_UNDER"}
 
 
-def test_a_scope_of_a_tenant_says_what_the_whole_says_of_it(place: Workspace) -> None:
+def test_what_is_said_of_a_tenant_is_what_the_whole_says_of_it(place: Workspace) -> None:
     # Of details it says what was delivered bound to it, and of payments all that was planned.
-    whole = told(joined(place, Scope()))
-    theirs = told(joined(place, Scope(tenants=(7,))))
-    unbound = {about for about in whole if about[1] == DETAIL and about[2][0] != "3"}
+    whole, scope = joined(place, Scope()), Scope(tenants=(7,))
+    theirs, every = joined(place, scope), told(whole)
+    unbound = {about for about in every if about[1] == DETAIL and about[2][0] != "3"}
     assert {code for code, *_ in unbound} == {"PLAN_UNPAID"}
-    assert theirs == {about: whole[about] for about in whole.keys() - unbound}
+    assert told(theirs) == {about: every[about] for about in every.keys() - unbound}
+    lines_are_of(whole, scope, theirs)
 
 
 @pytest.mark.parametrize("feed", ["own", "plan", "late"])
@@ -167,15 +167,3 @@ def test_a_feed_that_is_bound_to_a_tenant_is_the_same_of_that_tenant(
     assert told(joined(place, Scope(feeds=(feed,), tenants=(7,)))) == told(
         joined(place, Scope(feeds=(feed,)))
     )
-
-
-@pytest.mark.parametrize("scope", [Scope(tenants=(7,)), *OF_FEEDS], ids=lambda scope: scope.text)
-def test_lines_of_plans_and_debts_are_those_of_the_whole(place: Workspace, scope: Scope) -> None:
-    whole, some = joined(place, Scope()), joined(place, scope)
-    codes = {*some.breaks["code"]}
-    for lines, every in ((some.plans, whole.plans), (some.debts, whole.debts)):
-        told = {replace(one, flags=()) for one in lines}
-        assert told <= {replace(one, flags=()) for one in every}
-        # What a line is flagged for stands in the report.
-        assert {flag for one in lines for flag in one.flags} <= codes
-    assert {one.plan for one in some.plans} == PLANS.get(scope.text, set())

@@ -159,10 +159,10 @@ class SideFrames:
         if self.narrow:
             expected, found = self._of_batches(table, expected, found, batches, places)
         if self._may_name_none(table):
-            sides = [_by_tenant(side) for side in (expected, found)]
-            (named, nameless), (there, elsewhere) = sides
-            nameless, elsewhere = self._of_batches(table, nameless, elsewhere, self.bound, places)
-            expected, found = pl.concat([named, nameless]), pl.concat([there, elsewhere])
+            named = [side.filter(~_names_none(side)) for side in (expected, found)]
+            rows, records = (side.filter(_names_none(side)) for side in (expected, found))
+            others = self._of_batches(table, rows, records, self.bound, places)
+            expected, found = map(pl.concat, zip(named, others, strict=True))
         expected, found = self._addable(table, expected, found)
         of_key = self._ranges(table, *sorted((expected, found), key=pl.DataFrame.estimated_size))
         if of_key is None:
@@ -339,11 +339,6 @@ class SideFrames:
 
 def _names_none(rows: pl.DataFrame) -> pl.Expr:
     return pl.col(TENANT).is_null() if TENANT in rows.columns else pl.lit(value=True)
-
-
-def _by_tenant(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Rows that name a tenant, and those that name none."""
-    return rows.filter(~_names_none(rows)), rows.filter(_names_none(rows))
 
 
 def _told(arrived: Arrived, rows: pl.DataFrame) -> pl.DataFrame:

@@ -1,7 +1,8 @@
-"""What a narrow scope's records belong with: all that the database has, and the breaks are its own.
+"""What a scope's records belong with: all that the database has, and the breaks are its own.
 
 A scope of batches or feeds is about what these brought. Whether a rate is there, what was planned
-for a payment and what else was paid for its debt are questions to the whole database.
+for a payment and what else was paid for its debt are questions to the whole database. So is what
+was planned for the payments of tenants, where the scope is of these.
 """
 
 from collections.abc import Mapping, Sequence
