@@ -101,8 +101,9 @@ def records_around(
         plans = pl.concat([plans, details["PaymentPlansId"]])
         details = read(PAYMENT_PLAN_DETAIL, PaymentsId=named, PaymentPlansId=plans)
         names = pl.concat([names, details["PaymentsId"]])
-        # A payment falls to all details that name it, in the order of their days.
-        details = read(PAYMENT_PLAN_DETAIL, PaymentsId=names, PaymentPlansId=plans)
+        if not names.drop_nulls().cast(pl.Int64).is_in(named.implode()).all():
+            # A payment falls to all details that name it, in the order of their days.
+            details = read(PAYMENT_PLAN_DETAIL, PaymentsId=names, PaymentPlansId=plans)
     if details.height and whose is not None:
         payments = [read(PAYMENT, of_all=True, Id=names)]
         if PAYMENT.name in database:
