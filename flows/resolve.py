@@ -54,7 +54,9 @@ def resolve(
     rows: list[str] = [],  # noqa: B006 -- Prefect shows it in a form.
     all_rows: bool = False,
     operation: OperationName | None = None,
-    state: Literal["in_doubt", "refused", "differs", "abandoned", "unsent"] = "in_doubt",
+    state: Literal[
+        "in_doubt", "refused", "differs", "abandoned", "unsent", "acknowledged"
+    ] = "in_doubt",
 ) -> RunState[Any]:
     """Decide about rows that nothing else can settle; who decided and why is kept.
 
@@ -68,7 +70,7 @@ def resolve(
         rows: FILE:line:LINE or FILE:record:NUMBER of each row.
         all_rows: Instead of naming rows: all rows of the batch in this state.
         operation: Only rows of this operation.
-        state: Only rows in this state.
+        state: Only rows in this state; acknowledged: those that somebody confirmed.
     """
     _refuse_unless_one(rows, all_rows=all_rows)
     refuse_if_renumbered(batch_id)

@@ -56,7 +56,7 @@ STATUSES: Mapping[str, str] = {
     Status.DUPLICATE: "one key, more than one record",
     Status.REJECTED: "rejected by the check, or refused by the service",
     Status.NOT_SENT: "not sent to the service yet",
-    Status.SENT_UNCONFIRMED: "accepted by the service, neither echoed nor read back",
+    Status.SENT_UNCONFIRMED: "taken for accepted: neither echoed nor read back",
     Status.IN_DOUBT: "sent, and the answer was lost",
     Status.EXCLUDED: "left out of the comparison: by a rule, or for another delivery of the same",
     Status.UNPROVEN: "the same on both sides, but the delivered text cannot be shown",
@@ -166,12 +166,12 @@ BREAKS = _by_code(
     _completeness(
         "IN_DOUBT",
         "sent, and the answer was lost",
-        "Look at the service, then settle it: recon resolve.",
+        "Look at the service, then settle it: recon resolve. A PUT: recon push.",
         money=Money.GROSS,
     ),
     _completeness(
         "UNCONFIRMED",
-        "accepted, but neither echoed nor read back",
+        "taken for accepted: neither echoed nor read back",
         "Read the record back at the service.",
         money=Money.GROSS,
     ),

@@ -140,6 +140,10 @@ LEDGER: dict[str, Table] = named(
         Field("epoch", INTEGER, required=True, note="grows when its PUT is to be sent anew"),
         Field("changed_at", INSTANT, required=True),
         Field("own_key", Kind.BOOLEAN, note="never sent but alone, under its own push key"),
+        Field(
+            "carried_out", STRING, note="yes or maybe, by its attempts; none: as far as is known"
+        ),
+        Field("decision", STRING, note="whose word its state is: a decision; none: an answer's"),
     ),
     _own(
         "push_lane",

@@ -57,3 +57,5 @@ class Answer:
     """Canonical JSON of the record of the answer where it differs; secrets left out."""
     service_id: str | None = None
     """Key the service gave, where its answer has one."""
+    doubt: bool = False
+    """An attempt may have been carried out, whatever came of the last one."""

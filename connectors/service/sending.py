@@ -375,7 +375,16 @@ class Sending:
         service_id: str | None = None,
     ) -> None:
         self._answers.append(
-            Answer(row.request.number, verdict, row.attempts, row.status, errors, echo, service_id)
+            Answer(
+                number=row.request.number,
+                verdict=verdict,
+                attempts=row.attempts,
+                status=row.status,
+                errors=errors,
+                echo=echo,
+                service_id=service_id,
+                doubt=row.doubt,
+            )
         )
         self._unanswered -= 1
         self._free(row)

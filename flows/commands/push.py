@@ -152,6 +152,9 @@ def resolve_command(
 ) -> int:
     """Settle rows that are in doubt, refused or differ, one by one or by filter.
 
+    A decision can be taken back by another one, as long as nothing was sent by it. What is
+    confirmed is shown as not confirmed by the service in every reconciliation.
+
     Example: `recon resolve 12 --row tones.csv:line:8 --as confirm --reason "seen there"`
 
     Exit code 0: nothing is left to decide; 1: something is, or rows are to be sent again.
@@ -290,6 +293,7 @@ def _as_json(sent: "Sent") -> dict[str, Any]:
 def _show(sent: "Sent") -> None:
     console = out()
     status = f", HTTP {sent.status}" if sent.status else ""
+    status += f", decided: {sent.decision}" if sent.decision else ""
     console.print(
         f"{sent.file}:line:{sent.line} (record {sent.record_number}) {sent.operation} "
         f"{sent.state.replace('_', ' ')}, {quantity(sent.attempts, 'attempt')}{status}"

@@ -8,13 +8,8 @@ from connectors.postgres import ledger
 from connectors.postgres.evidence import BEFORE, answers_detail
 from connectors.postgres.lease import Lease, hold_batch
 from connectors.postgres.ledger import State
-from connectors.postgres.push.sends import (
-    RESOLVED,
-    Selection,
-    SendDecision,
-    decide,
-    decided_by,
-)
+from connectors.postgres.push.decisions import RESOLVED, decide, decided_by
+from connectors.postgres.push.sends import Selection, SendDecision
 from connectors.postgres.resume import resumed
 from connectors.postgres.trail import add_event
 from connectors.recovery import reach
@@ -50,7 +45,8 @@ def resolve(
     """Settle rows and report the batch anew; nothing is sent here.
 
     `confirm`: the service has it as sent. `resend`: it has not, so the next push sends it, under
-    the push key it had. `abandon`: it is not to be sent. Raises BatchStateError where no row is
+    the push key it had. `abandon`: it is not to be sent. Each may be followed by another one, until
+    the service answers. Raises BatchStateError where no row is
     chosen, so that a mistyped choice is never taken for done, nor where they are
     not as many as `expected`: something else was looked at. `run` of Prefect, which may be tried
     again, decides once.
@@ -99,8 +95,8 @@ def _decide(
         if expected not in (None, detail["rows"]):
             raise BatchStateError(
                 f"{quantity(detail['rows'], 'row')} of batch {batch_id} would be settled, and "
-                f"{expected} were looked at: some have moved since. Look again; nothing was "
-                "changed."
+                f"{expected} were looked at: some have moved since, or cannot be settled by "
+                f"{decision.value}. Look again; nothing was changed."
             )
         event = add_event(
             connection,

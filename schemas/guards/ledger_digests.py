@@ -5,7 +5,7 @@ nothing of what it is over. What the database hands out (numbers of batches and 
 times) is left out: the same delivery has the same hashes whatever went wrong meanwhile.
 
 What is hashed is written down in the audit trail for good. So the columns are listed here, and
-one that a table gets later is no part of it.
+one that a table gets later is no part of it, but where a row has a value in it (`_ADDED`).
 """
 
 from collections.abc import Mapping
@@ -56,9 +56,19 @@ _LINES: Mapping[str, tuple[str, str, str]] = {
 }
 
 
+_ADDED: Mapping[str, str] = {ANSWERS: "x.carried_out, x.decision"}
+"""Columns of later: no part of a row that has none of them, whose hash may be written down."""
+
+
 def _hashed(what: str) -> str:
     columns, rows, order = _LINES[what]
-    line = f"sha256(convert_to(json_build_array({columns})::text, 'UTF8'))"
+    text = f"json_build_array({columns})::text"
+    if added := _ADDED.get(what):
+        text += (
+            f" || CASE WHEN num_nonnulls({added}) > 0 "
+            f"THEN json_build_array({added})::text ELSE '' END"
+        )
+    line = f"sha256(convert_to({text}, 'UTF8'))"
     return (
         f"WHEN '{what}' THEN (WITH e AS (SELECT id, row_number() OVER (ORDER BY id) AS place "
         f"FROM {SCHEMA}.extract WHERE batch_id = $1) "

@@ -33,6 +33,7 @@ from flows.steps.rules.rules import Rules
 from schemas.guards.roles import READER
 from tests.conftest import Once
 from tests.push.conftest import deliver, towards
+from tests.push.deliveries import tones
 from tests.service.faulty_server import LOST, FaultyServer, at
 from tests.stages.conftest import As
 from tests.stages.conftest import acting as acting  # noqa: PLC0414 -- the fixture.
@@ -261,6 +262,16 @@ def test_an_answer_that_was_altered_is_not_hidden_by_what_is_done_later(
         HIDING[how](place)
         told = proof(place).broken or ""
     assert "batch 1: the answers of the service (table send) were changed between link" in told
+
+
+def test_whose_word_a_state_is_is_held(workspace: Workspace, tmp_path: Path) -> None:
+    with FaultyServer(at({1: LOST})) as server:
+        place = towards(workspace, server.url)
+        deliver(place, tones(tmp_path / "a.csv", 1))
+        resolve(place, 1, ChosenSends(states=("in_doubt",)), SendDecision.CONFIRM, **SAID)
+    assert holds(place)
+    told = altered(place, "UPDATE send SET decision = NULL")
+    assert "batch 1: the answers of the service (table send) are not what link" in told
 
 
 def test_what_cannot_be_checked_is_said(workspace: Workspace, tmp_path: Path) -> None:

@@ -111,6 +111,11 @@ def test_what_an_earlier_version_had_of_posts_in_doubt_is_put_right(
         )
         owner.execute("UPDATE recon.alembic_version SET version_num = '0026'")
         # Later steps find what that version had.
+        owner.execute("ALTER TABLE recon.send DROP carried_out, DROP decision")
+        owner.execute(
+            "DROP INDEX recon.batch_corrects, recon.event_batch, recon.receipt_batch, "
+            "recon.extract_name"
+        )
         owner.execute(
             "ALTER TABLE recon.account ADD failed integer NOT NULL, ADD failed_at timestamptz"
         )

@@ -463,6 +463,34 @@ def test_a_row_that_changed_nothing_is_confirmed_by_the_row_that_was_sent() -> N
     assert statuses(result) == ["MATCHED_EXACT"]
 
 
+ECHO = '{"Id":1,"PaidAmount":12}'
+DECIDED = [
+    # what is known of the send, the codes of its breaks
+    ({"decision": "confirm"}, ["UNCONFIRMED"]),
+    ({"decision": "confirm", "status": None}, ["UNCONFIRMED"]),
+    ({"decision": "confirm", "echo": ECHO}, ["ECHO"]),
+    ({"state": "abandoned", "decision": "abandon", "status": 400}, ["NOT_SENT"]),
+    ({"state": "abandoned", "decision": "abandon", "carried_out": "maybe"}, ["IN_DOUBT"]),
+    ({"state": "abandoned", "decision": "abandon", "carried_out": "yes"}, ["IN_DOUBT"]),
+    ({"state": "abandoned", "carried_out": "yes", "echo": ECHO}, ["ECHO"]),
+    ({"state": "unsent", "carried_out": "maybe", "status": 503}, ["IN_DOUBT"]),
+    ({"state": "unsent", "decision": "resend", "carried_out": "maybe"}, ["IN_DOUBT"]),
+    # An undo gave the record back to the row: what it had sent was overwritten since.
+    ({"state": "unsent", "carried_out": "yes", "echo": ECHO}, ["NOT_SENT"]),
+    ({"carried_out": "yes"}, []),
+]
+
+
+@pytest.mark.parametrize(("known", "codes"), DECIDED)
+def test_a_decision_is_no_answer_and_a_lost_answer_no_proof(
+    known: dict[str, Any], codes: list[str]
+) -> None:
+    result = matched(
+        PAYMENT, extract(PAYMENT, {}), database(PAYMENT, {}), sent=answers({"status": 200, **known})
+    )
+    assert [*dict.fromkeys(code for code, *_ in told(result))] == codes
+
+
 def test_a_record_the_service_has_no_operation_for_is_not_missed_there() -> None:
     result = matched(AVATAR, extract(AVATAR, {}), database(AVATAR, {}), sent=answers())
     assert statuses(result) == ["MATCHED_EXACT"]

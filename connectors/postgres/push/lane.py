@@ -9,6 +9,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 
 import psycopg
 
@@ -22,6 +23,13 @@ from schemas.operations import Operation
 from schemas.reasons import REASONS
 
 log = logging.getLogger("recon.push")
+
+
+class CarriedOut(StrEnum):
+    """What is known of the attempts at a row, whatever its state says of the next one."""
+
+    YES = "yes"
+    MAYBE = "maybe"
 
 
 @dataclass(slots=True, eq=False)
@@ -155,7 +163,7 @@ def settle_unanswered(connection: psycopg.Connection, operation: Operation, batc
         change = "state = 'in_doubt', error_data = %(error)s"
         values["error"] = unanswered_error(operation)
     settled = connection.execute(
-        f"UPDATE send SET {change}, changed_at = now() "
+        f"UPDATE send SET {change}, carried_out = '{CarriedOut.MAYBE}', changed_at = now() "
         "WHERE batch_id = %(batch)s AND operation = %(operation)s AND state = 'sending'",
         values,
     ).rowcount

@@ -54,7 +54,7 @@ def reopen_restored(connection: psycopg.Connection, table: Table, batch_id: int)
                 {"AND NOT o.newer_sent" if keyed else ""},
             writer_extract_id = o.writer_extract_id, writer_record_number = o.writer_record_number,
             error_data = CASE WHEN x.state IN ('unsent', 'superseded') THEN x.error_data END,
-            changed_at = now()
+            decision = NULL, changed_at = now()
         FROM sends_reopened o
         WHERE (x.extract_id, x.record_number) = (o.extract_id, o.record_number)
             AND (x.state IN ('unsent', 'superseded')

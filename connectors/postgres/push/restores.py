@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import psycopg
 
 from connectors.postgres.push.gate import IN_DOUBT
-from connectors.postgres.push.lane import unanswered_error
+from connectors.postgres.push.lane import CarriedOut, unanswered_error
 from connectors.postgres.push.plan import ALONE
 from connectors.postgres.trail import add_event
 from schemas.operations import PUSHES
@@ -81,7 +81,7 @@ DOUBTFUL = """SELECT e.id, r.at FROM push_restore r JOIN extract e ON r.lost::js
 def _put(rows: str) -> str:
     return f"""WITH doubtful AS ({DOUBTFUL})
         UPDATE send x SET state = 'in_doubt', error_data = %(error)s, own_key = FALSE,
-            changed_at = now()
+            carried_out = '{CarriedOut.MAYBE}', decision = NULL, changed_at = now()
         FROM doubtful d
         WHERE {rows} AND x.operation = %(operation)s AND x.state = 'unsent'
             AND (%(batch)s::int IS NULL OR x.batch_id = %(batch)s)

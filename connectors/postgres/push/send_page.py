@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg.rows import class_row
 
-from connectors.postgres.push.sends import DECIDABLE, Selection, Sent, list_sends
+from connectors.postgres.push.decisions import DECIDABLE, UNANSWERED
+from connectors.postgres.push.sends import Selection, Sent, list_sends
 from connectors.postgres.record_rows import RowPlace, delivered_row, reads_delivered_rows
 from schemas.operations import PUSHES
 
-UNSETTLED = tuple(dict.fromkeys(state for states in DECIDABLE.values() for state in states))
-"""States at the service that a decision leads on from."""
+_UNSETTLED = tuple(dict.fromkeys(state for states in DECIDABLE.values() for state in states))
 
 
 class SendPlace(NamedTuple):
@@ -30,6 +30,7 @@ class SendPlace(NamedTuple):
     status: int | None
     service_id: str | None
     error_data: str | None
+    decision: str | None
     changed_at: datetime
 
     @property
@@ -53,9 +54,9 @@ class SendToSettle:
 def count_unsettled(connection: psycopg.Connection, batch_id: int) -> dict[tuple[str, str], int]:
     """Operation and state -> rows that a decision can be taken about."""
     rows = connection.execute(
-        "SELECT operation, state, count(*) FROM send WHERE batch_id = %s AND state = ANY(%s) "
-        "GROUP BY 1, 2",
-        [batch_id, list(UNSETTLED)],
+        "SELECT operation, state, count(*) FROM send x WHERE batch_id = %s AND state = ANY(%s) "
+        f"AND {UNANSWERED} GROUP BY 1, 2",
+        [batch_id, list(_UNSETTLED)],
     )
     counted = {(operation, state): count for operation, state, count in rows}
     order = [one.name for one in PUSHES.values()]
@@ -77,9 +78,9 @@ def list_unsettled(
     with connection.cursor(row_factory=class_row(SendPlace)) as cursor:
         found = cursor.execute(
             "SELECT operation, number, extract_id, record_number, state, attempts, status, "
-            "service_id, error_data, changed_at FROM send "
+            "service_id, error_data, decision, changed_at FROM send x "
             "WHERE batch_id = %s AND operation = %s AND state = %s AND number > %s "
-            "ORDER BY number LIMIT %s",
+            f"AND {UNANSWERED} ORDER BY number LIMIT %s",
             [batch_id, operation, state, after, most],
         ).fetchall()
     places = tuple(RowPlace(one.extract_id, one.record_number) for one in found)

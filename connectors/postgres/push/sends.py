@@ -1,31 +1,23 @@
-"""Sends as people ask for them: which batches wait, what became of rows, what was decided."""
+"""Sends as people ask for them: which batches wait, and what became of rows."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import psycopg
 from psycopg.rows import class_row
 
 from connectors.postgres.ledger import batch_span
-from connectors.postgres.push.lane import asking_columns, lock_sends
-from connectors.postgres.push.plan import sent_by_another
+from connectors.postgres.push.lane import asking_columns
 from connectors.postgres.recount import Sum, key_number
-from connectors.postgres.trail import committed, told_by_run
 from schemas.derived.push_keys import ASKING, AskingRow, push_key
 from schemas.derived.sql_names import staged_name
 from schemas.derived.views import SEND_ERRORS, json_expression, of_batch, position, quoted
 from schemas.field import Table
 from schemas.operations import PUSHES, Operation
 from schemas.tables import EXTRACTS
-
-RESOLVED = "resolve"
-"""The event of a decision."""
-MOST_NAMED = 1_000
-"""Rows of one decision that the audit trail names one by one; more are counted."""
-
 
 _REPEATABLE = "x.state = 'in_doubt' AND x.own_key"
 _WAITING = f"""x.batch_id = b.id
@@ -51,29 +43,6 @@ class SendDecision(StrEnum):
     CONFIRM = "confirm"
     RESEND = "resend"
     ABANDON = "abandon"
-
-
-DECIDABLE: dict[SendDecision, tuple[SendState, ...]] = {
-    SendDecision.CONFIRM: (SendState.IN_DOUBT, SendState.DIFFERS),
-    SendDecision.RESEND: (
-        SendState.IN_DOUBT,
-        SendState.DIFFERS,
-        SendState.REFUSED,
-        SendState.ABANDONED,
-    ),
-    SendDecision.ABANDON: (
-        SendState.IN_DOUBT,
-        SendState.DIFFERS,
-        SendState.REFUSED,
-        SendState.UNSENT,
-    ),
-}
-"""The states from which each decision leads on."""
-_LEADS_TO = {
-    SendDecision.CONFIRM: SendState.ACKNOWLEDGED,
-    SendDecision.RESEND: SendState.UNSENT,
-    SendDecision.ABANDON: SendState.ABANDONED,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +72,7 @@ class Sent(NamedTuple):
     echo: str | None
     service_id: str | None
     error_data: str | None
+    decision: str | None
 
 
 def waiting_batches(
@@ -177,8 +147,10 @@ def any_sends(connection: psycopg.Connection, batches: Sequence[int]) -> bool:
 def left_at_service(connection: psycopg.Connection, batch_id: int) -> dict[str, int]:
     """Operation -> rows of a batch that the service has, or may have."""
     rows = connection.execute(
-        "SELECT operation, count(*) FROM send WHERE batch_id = %s AND (state = 'in_doubt' "
-        "OR attempts > 0 AND state IN ('acknowledged', 'differs', 'sending') "
+        "SELECT operation, count(*) FROM send WHERE batch_id = %s AND (carried_out IS NOT NULL "
+        "OR state IN ('in_doubt', 'sending') "
+        # What an earlier version sent has no word about its attempts.
+        "OR attempts > 0 AND state IN ('acknowledged', 'differs') "
         "OR state = 'abandoned' AND (status BETWEEN 200 AND 299 OR echo IS NOT NULL)) "
         'GROUP BY 1 ORDER BY operation COLLATE "C"',
         [batch_id],
@@ -261,11 +233,11 @@ def _list(
     connection: psycopg.Connection, table: Table, operation: Operation, chosen: Selection
 ) -> Iterator[Sent]:
     key = ", ".join(f"s.{quoted(name)}" for name in table.identity)
-    where, values = _where(chosen)
+    where, values = where_chosen(chosen)
     rows = connection.execute(
         f"""SELECT {asking_columns(table)},
             e.name, {position("first_line")}, x.state, x.attempts, x.status,
-            {json_expression(table, "s")}, x.echo, x.service_id, x.error_data, {key}
+            {json_expression(table, "s")}, x.echo, x.service_id, x.error_data, x.decision, {key}
         FROM send x JOIN extract e ON e.id = x.extract_id JOIN batch b ON b.id = x.batch_id
         JOIN {staged_name(table)} s
             ON s.extract_id = x.extract_id AND s.record_number = x.record_number
@@ -275,7 +247,7 @@ def _list(
     for row in rows:
         asking = AskingRow(*row[:ASKING])
         name, line, state, attempts, status, jsondata, echo, service_id, *rest = row[ASKING:]
-        error_data, *identity = rest
+        error_data, decision, *identity = rest
         hidden = table.columns if table.unquotable and state in SEND_ERRORS else table.secrets
         yield Sent(
             file=name,
@@ -291,68 +263,12 @@ def _list(
             echo=_masked(echo, hidden) if echo else None,
             service_id=service_id,
             error_data=error_data,
+            decision=decision,
         )
 
 
-def decide(
-    connection: psycopg.Connection, chosen: Selection, decision: SendDecision
-) -> dict[str, Any]:
-    """Settle the chosen sends, inside the open transaction; returns what the audit trail keeps.
-
-    Only rows in a state the decision is for are changed. A POST that is sent again keeps its push
-    key, a PUT has another. A row that was decided upon follows no other row any more, but for a
-    POST whose content another row is to send too: one of them is enough.
-    """
-    lock_sends(connection)
-    where, values = _where(chosen)
-    is_sent = f"(b.extract_id, b.record_number) IN ({sent_by_another(where)})"
-    rows = connection.execute(
-        f"""WITH before AS (
-            SELECT x.extract_id, x.record_number, x.operation, x.state FROM send x
-            WHERE {where} AND x.state = ANY(%(from)s) FOR UPDATE
-        )
-        UPDATE send x SET state = %(to)s, changed_at = now(),
-            epoch = x.epoch + (%(to)s = 'unsent')::int,
-            twin = %(to)s = 'unsent' AND {is_sent},
-            error_data = CASE WHEN %(to)s = 'abandoned' THEN x.error_data END
-        FROM before b WHERE b.extract_id = x.extract_id AND b.record_number = x.record_number
-        RETURNING b.operation, b.state, b.extract_id, b.record_number""",
-        values
-        | {"from": [state.value for state in DECIDABLE[decision]], "to": _LEADS_TO[decision]},
-    ).fetchall()
-    counts: dict[str, dict[str, int]] = {}
-    for operation, state, *_ in rows:
-        of_operation = counts.setdefault(operation, {})
-        of_operation[state] = of_operation.get(state, 0) + 1
-    named = sorted((extract_id, number) for *_, extract_id, number in rows)[:MOST_NAMED]
-    return {
-        "decision": decision.value,
-        "operation": chosen.operation,
-        "states": list(chosen.states),
-        "rows": len(rows),
-        "counts": counts,
-        "named": [f"{extract_id}:{number}" for extract_id, number in named],
-    }
-
-
-def decided_by(
-    connection: psycopg.Connection,
-    batch_id: int,
-    tried: Mapping[int, dict[str, Any]],
-    run: str | None,
-) -> dict[str, Any] | None:
-    """What was decided about a batch by what was tried, or by a run; None: nothing was committed.
-
-    What is tried is given by its event.
-    """
-    event = committed(connection, batch_id, RESOLVED, tried)
-    if event is not None:
-        return tried[event]
-    told = told_by_run(connection, RESOLVED, run) if run else []
-    return next((dict(said) for batch, said in told if batch == batch_id), None)
-
-
-def _where(chosen: Selection) -> tuple[str, dict[str, object]]:
+def where_chosen(chosen: Selection) -> tuple[str, dict[str, object]]:
+    """SQL that keeps the chosen sends `x`, and its parameters."""
     parts = ["x.batch_id = %(chosen_batch)s"]
     values: dict[str, object] = {"chosen_batch": chosen.batch_id}
     if chosen.operation is not None:

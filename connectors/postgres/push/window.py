@@ -6,7 +6,13 @@ from datetime import datetime
 from itertools import pairwise
 from typing import NamedTuple
 
-from connectors.postgres.push.lane import Lane, asking_columns, lock_sends, unanswered_error
+from connectors.postgres.push.lane import (
+    CarriedOut,
+    Lane,
+    asking_columns,
+    lock_sends,
+    unanswered_error,
+)
 from connectors.service.contract import Answer, Request, Verdict
 from schemas.derived.nested import sound_text
 from schemas.derived.push_keys import ASKING, AskingRow, push_key
@@ -141,7 +147,7 @@ def claim(lane: Lane, window: Sequence[Request], *, own_key: bool = False) -> Se
     """
     rows = lane.lease.connection.execute(
         "UPDATE send x SET state = 'sending', attempts = attempts + 1, status = NULL, "
-        "error_data = NULL, echo = NULL, changed_at = now(), "
+        "error_data = NULL, echo = NULL, decision = NULL, changed_at = now(), "
         "own_key = %(own_key)s AND (attempts = 0 OR coalesce(own_key, FALSE)) "
         f"WHERE {_TO_SEND} AND x.number = ANY(%(numbers)s) RETURNING x.number",
         _lane_values(lane)
@@ -176,10 +182,12 @@ def record_answers(lane: Lane, answers: Sequence[Answer]) -> None:
         lane.lease.connection.execute(
             """UPDATE send x SET state = a.state, attempts = x.attempts - 1 + a.attempts,
                 status = a.status, error_data = a.error_data, echo = a.echo,
-                service_id = coalesce(a.service_id, x.service_id), changed_at = now()
+                service_id = coalesce(a.service_id, x.service_id), changed_at = now(),
+                carried_out = coalesce(a.carried_out, x.carried_out)
             FROM unnest(%(numbers)s::bigint[], %(states)s::text[], %(attempts)s::int[],
-                %(statuses)s::int[], %(errors)s::text[], %(echoes)s::text[], %(ids)s::text[])
-                AS a(number, state, attempts, status, error_data, echo, service_id)
+                %(statuses)s::int[], %(errors)s::text[], %(echoes)s::text[], %(ids)s::text[],
+                %(carried_out)s::text[]) AS a(number, state, attempts, status, error_data, echo,
+                service_id, carried_out)
             WHERE x.batch_id = %(batch)s AND x.operation = %(operation)s
                 AND x.number = a.number AND x.state = 'sending'""",
             values
@@ -191,12 +199,14 @@ def record_answers(lane: Lane, answers: Sequence[Answer]) -> None:
                 "errors": [_error_text(answer) for answer in others],
                 "echoes": [_sound(answer.echo) for answer in others],
                 "ids": [_sound(answer.service_id) for answer in others],
+                "carried_out": [_carried_out(answer) for answer in others],
             },
         )
     plain = [answer.number for answer in answers if _plain(answer)]
     if plain:
         lane.lease.connection.execute(
-            f"UPDATE send SET state = 'acknowledged', status = {PLAIN_STATUS}, changed_at = now() "
+            f"UPDATE send SET state = 'acknowledged', status = {PLAIN_STATUS}, "
+            f"changed_at = now(), carried_out = '{CarriedOut.YES}' "
             "WHERE batch_id = %(batch)s AND operation = %(operation)s "
             "AND number = ANY(%(numbers)s) AND state = 'sending'",
             values | {"numbers": plain},
@@ -214,10 +224,18 @@ def _plain(answer: Answer) -> bool:
 
 
 def _state(operation: Operation, answer: Answer) -> str:
-    """A PUT without an answer is sent again as it is: nothing about it is in doubt."""
+    """A PUT without an answer is sent again as it is: nobody has to look at the service first."""
     if answer.verdict is Verdict.IN_DOUBT and operation.keyed:
         return Verdict.UNSENT.value
     return answer.verdict.value
+
+
+def _carried_out(answer: Answer) -> CarriedOut | None:
+    """What an answer says about the effect of its attempts; None: nothing that was not known."""
+    if answer.verdict in (Verdict.ACKNOWLEDGED, Verdict.DIFFERS):
+        return CarriedOut.YES
+    lost = answer.doubt or answer.verdict is Verdict.IN_DOUBT
+    return CarriedOut.MAYBE if lost else None
 
 
 def _error_text(answer: Answer) -> str | None:

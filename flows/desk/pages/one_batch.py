@@ -13,7 +13,7 @@ from connectors.postgres.jobs import jobs_of_batch
 from connectors.postgres.ledger import ENDED, RUN_BEGAN, TAKEN_BACK, Batch, State
 from connectors.postgres.overview import BatchSummary, list_overview
 from connectors.postgres.push.gate import held_text, why_held
-from connectors.postgres.push.send_page import UNSETTLED
+from connectors.postgres.push.send_page import count_unsettled
 from connectors.postgres.trail import said_by
 from connectors.postgres.trail_search import TrailSearch, search_trail
 from flows.desk.forms import FormIncomplete, reason_of, taken
@@ -87,6 +87,7 @@ def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) ->
         events = [*search_trail(connection, TrailSearch(batch=batch.id), EVENTS + 1)]
         jobs = jobs_of_batch(connection, batch.id, JOBS)
         held = held_event(connection, batch.id)
+        unsettled = count_unsettled(connection, batch.id)
     undecided = sum(line.at_service.get(state, 0) for state in SEND_ERRORS)
     return visit.page(
         "batch.html.jinja",
@@ -107,7 +108,7 @@ def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) ->
         words=next_in_words(line),
         command=next_step(line, held=why is not None),
         push_held=held_text(why) if why and line.at_service else "",
-        unsettled=UNSETTLED,
+        unsettled={state for _, state in unsettled},
         rejects=line.errors - undecided,
         chains=[_chain(report, one) for one in report.chains] if report else [],
         pushed=[(one, _chain(report, one.chain)) for one in report.pushed] if report else [],

@@ -8,8 +8,9 @@ from starlette.responses import Response
 
 from connectors.errors import AccountRefused
 from connectors.postgres.ledger import Batch
+from connectors.postgres.push.decisions import DECIDABLE
 from connectors.postgres.push.send_page import count_unsettled, list_unsettled
-from connectors.postgres.push.sends import DECIDABLE, SendDecision, SendState
+from connectors.postgres.push.sends import SendDecision, SendState
 from flows.desk.forms import (
     LARGEST_ROW,
     FormIncomplete,
@@ -37,6 +38,7 @@ LOOK: Mapping[str, str] = {
     SendState.DIFFERS: "The service says it stored something else than was sent.",
     SendState.REFUSED: "The service has refused them, for the reason beside each.",
     SendState.ABANDONED: "Somebody decided that they are not sent.",
+    SendState.ACKNOWLEDGED: "Somebody decided that the service has them. It has not said so.",
     SendState.UNSENT: "They wait for the next push.",
 }
 """What a state means for whoever decides."""

@@ -38,6 +38,8 @@ ANSWER: dict[str, Dtype] = {
     "state": WORD,
     "status": pl.Int32(),
     "echo": pl.String(),
+    "carried_out": WORD,
+    "decision": WORD,
 }
 """Columns of an A frame: one line per row that was to be sent, with the state of its send."""
 

@@ -24,13 +24,16 @@ ECHO_SCHEMA: dict[str, pl.DataType] = {
     "expected": pl.String(),
     "found": pl.String(),
 }
+TOLD = ("state", "status", "carried_out", "decision")
+"""What is known of a send: what its state is, what was answered, what its attempts came to, and
+whose word it is."""
 _ECHO_SHOWN = 200
 _EXPONENT_SHOWN = 400
 """No double has more digits before the point, or more zeros behind it."""
 
 
 def sends(extract: pl.DataFrame, last_writers: pl.DataFrame, answers: pl.DataFrame) -> pl.DataFrame:
-    """Per extract row the state and HTTP status of its send, and its number among the answers.
+    """Per extract row what is known of its send (`TOLD`), and its number among the answers.
 
     All null where there was none. A row that changed nothing was not sent, and one that was
     overtaken no longer is: the record was sent by the row that last wrote it (`last_writers`, the
@@ -42,7 +45,8 @@ def sends(extract: pl.DataFrame, last_writers: pl.DataFrame, answers: pl.DataFra
     unsent = (answer.is_null() | overtaken.gather(answer).fill_null(value=False)).arg_true()
     if unsent.len():
         answer = answer.scatter(unsent, _partner(last_writers[unsent], told))
-    return answers.select("state", "status")[answer].with_columns(answer.alias("answer"))
+    known = answers.select(*TOLD, pl.col("echo").is_not_null().alias("echoed"))
+    return known[answer].with_columns(answer.alias("answer"))
 
 
 def _partner(rows: pl.DataFrame, told: pl.DataFrame) -> pl.Series:
@@ -54,19 +58,27 @@ def _places(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def service_status(table: Table) -> pl.Expr:
-    """The status a send gives its record, from columns `state` and `status`; null: confirmed."""
+    """The status a send gives its record, from what `sends` gives; null: confirmed by an answer.
+
+    What somebody decided is no answer: it makes a break no smaller than one that is not confirmed,
+    and an echo that differs stays one.
+    """
     # A request that may be repeated was not sent as long as nothing says it was.
     sending = Status.NOT_SENT if PUSHES[table.name].keyed else Status.IN_DOUBT
-    state = pl.col("state")
-    answered = pl.col("status").is_between(200, 299).fill_null(value=False)
+    state, carried_out = pl.col("state"), pl.col("carried_out")
+    answered = pl.col("status").is_between(200, 299) & pl.col("decision").is_null()
+    set_aside = (state == "abandoned") & carried_out.is_not_null()
+    lost = (state == "unsent") & (carried_out == "maybe")
     return (
-        pl.when(state == "acknowledged")
-        .then(pl.when(~answered).then(pl.lit(Status.SENT_UNCONFIRMED.value)))
-        .when(state == "differs")
+        pl.when(
+            (state == "differs") | state.is_in(["acknowledged", "abandoned"]) & pl.col("echoed")
+        )
         .then(pl.lit(Status.MISMATCH.value))
+        .when(state == "acknowledged")
+        .then(pl.when(~answered.fill_null(value=False)).then(pl.lit(Status.SENT_UNCONFIRMED.value)))
         .when(state == "refused")
         .then(pl.lit(Status.REJECTED.value))
-        .when(state == "in_doubt")
+        .when((state == "in_doubt") | set_aside | lost)
         .then(pl.lit(Status.IN_DOUBT.value))
         .when(state == "sending")
         .then(pl.lit(sending.value))

@@ -15,6 +15,8 @@ CODES = {
     Status.SENT_UNCONFIRMED: "UNCONFIRMED",
 }
 """The status a send gave its record -> the break."""
+_DECIDED = pl.concat_str(pl.lit("decided: "), pl.col("decision").cast(pl.String))
+_ANSWERED = pl.concat_str(pl.lit("HTTP status "), pl.col("status").cast(pl.String))
 
 
 def service_breaks(table: Table, lines: Lines, sent: pl.DataFrame) -> list[pl.DataFrame]:
@@ -22,11 +24,8 @@ def service_breaks(table: Table, lines: Lines, sent: pl.DataFrame) -> list[pl.Da
     breaks = []
     for status, code in CODES.items():
         rows = (sent["service"] == status.value).fill_null(value=False).arg_true()
-        answers = sent.select("state", "status")[rows].select(
-            pl.when(pl.col("status").is_not_null())
-            .then(pl.concat_str(pl.lit("HTTP status "), pl.col("status").cast(pl.String)))
-            .otherwise(pl.lit(""))
-            .alias("note"),
+        answers = sent[rows].select(
+            pl.concat_str(_DECIDED, _ANSWERED, separator=", ", ignore_nulls=True).alias("note"),
             rows.alias("row"),
         )
         side = "R" if status is Status.NOT_SENT else "A"
@@ -38,7 +37,7 @@ def echoed(
     table: Table, extract: pl.DataFrame, sent: pl.DataFrame, answers: pl.DataFrame
 ) -> pl.DataFrame:
     """Where echoes differ from what was sent (`answers.ECHO_SCHEMA`)."""
-    differing = sent.with_row_index("row").filter("heard", pl.col("state") == "differs")
+    differing = sent.with_row_index("row").filter(pl.col("service") == Status.MISMATCH.value)
     return echo_differences(
         table,
         extract[differing["row"]],

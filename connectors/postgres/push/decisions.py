@@ -1,0 +1,113 @@
+"""What people decide about sends that are not settled; a decision is no answer of the service.
+
+It may be taken back by another one, until the row is sent by it. What was answered, and what is
+known of the attempts, stays beside it.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import psycopg
+
+from connectors.postgres.push.lane import lock_sends
+from connectors.postgres.push.plan import sent_by_another
+from connectors.postgres.push.sends import Selection, SendDecision, SendState, where_chosen
+from connectors.postgres.trail import committed, told_by_run
+from schemas.derived.sql_names import listed
+
+RESOLVED = "resolve"
+"""The event of a decision."""
+MOST_NAMED = 1_000
+"""Rows of one decision that the audit trail names one by one; more are counted."""
+
+_OPEN = (SendState.IN_DOUBT, SendState.DIFFERS)
+_SETTLES: dict[SendDecision, tuple[SendState, ...]] = {
+    SendDecision.CONFIRM: _OPEN,
+    SendDecision.RESEND: (*_OPEN, SendState.REFUSED, SendState.ABANDONED),
+    SendDecision.ABANDON: (*_OPEN, SendState.REFUSED, SendState.UNSENT),
+}
+_TAKES_BACK: dict[SendDecision, tuple[SendState, ...]] = {
+    SendDecision.CONFIRM: (SendState.ABANDONED, SendState.UNSENT),
+    SendDecision.RESEND: (SendState.ACKNOWLEDGED,),
+    SendDecision.ABANDON: (SendState.ACKNOWLEDGED,),
+}
+"""States of rows that have to be named, or their state: all of an operation are others."""
+DECIDABLE = {one: (*_SETTLES[one], *_TAKES_BACK[one]) for one in SendDecision}
+"""The states from which each decision leads on, of rows that are `UNANSWERED`."""
+UNANSWERED = f"(x.state <> 'acknowledged' OR x.decision = '{SendDecision.CONFIRM}')"
+"""SQL that leaves out what the service has answered: a decision may be taken back, that may not."""
+_MAY_BE_THERE = f"(x.state IN ({listed(_OPEN)}) OR x.carried_out IS NOT NULL)"
+"""SQL for what can be confirmed."""
+_LEADS_TO = {
+    SendDecision.CONFIRM: SendState.ACKNOWLEDGED,
+    SendDecision.RESEND: SendState.UNSENT,
+    SendDecision.ABANDON: SendState.ABANDONED,
+}
+
+
+def decide(
+    connection: psycopg.Connection, chosen: Selection, decision: SendDecision
+) -> dict[str, Any]:
+    """Settle the chosen sends, inside the open transaction; returns what the audit trail keeps.
+
+    Only rows in a state the decision is for are changed. What was answered stays beside it, as
+    evidence of what the service said; whose word the state is, `decision` tells. A POST that is
+    sent again keeps its push key, a PUT has another. A row that was decided upon follows no other
+    row any more, but for a POST whose content another row is to send too: one of them is enough.
+    """
+    lock_sends(connection)
+    leads_on = DECIDABLE if chosen.states or chosen.rows is not None else _SETTLES
+    where, values = where_chosen(chosen)
+    is_sent = f"(b.extract_id, b.record_number) IN ({sent_by_another(where)})"
+    rows = connection.execute(
+        f"""WITH before AS (
+            SELECT x.extract_id, x.record_number, x.operation, x.state FROM send x
+            WHERE {where} AND x.state = ANY(%(from)s) AND {UNANSWERED}
+                AND (%(to)s <> '{SendState.ACKNOWLEDGED}' OR {_MAY_BE_THERE})
+            FOR UPDATE
+        )
+        UPDATE send x SET state = %(to)s, decision = %(decision)s, changed_at = now(),
+            epoch = x.epoch + (%(to)s = 'unsent')::int,
+            twin = %(to)s = 'unsent' AND {is_sent},
+            carried_out = coalesce(x.carried_out, CASE x.state WHEN 'differs' THEN 'yes'
+                WHEN 'in_doubt' THEN 'maybe' END),
+            error_data = CASE WHEN %(to)s <> 'unsent' THEN x.error_data END
+        FROM before b WHERE b.extract_id = x.extract_id AND b.record_number = x.record_number
+        RETURNING b.operation, b.state, b.extract_id, b.record_number""",
+        values
+        | {
+            "from": [state.value for state in leads_on[decision]],
+            "to": _LEADS_TO[decision],
+            "decision": decision,
+        },
+    ).fetchall()
+    counts: dict[str, dict[str, int]] = {}
+    for operation, state, *_ in rows:
+        of_operation = counts.setdefault(operation, {})
+        of_operation[state] = of_operation.get(state, 0) + 1
+    named = sorted((extract_id, number) for *_, extract_id, number in rows)[:MOST_NAMED]
+    return {
+        "decision": decision.value,
+        "operation": chosen.operation,
+        "states": list(chosen.states),
+        "rows": len(rows),
+        "counts": counts,
+        "named": [f"{extract_id}:{number}" for extract_id, number in named],
+    }
+
+
+def decided_by(
+    connection: psycopg.Connection,
+    batch_id: int,
+    tried: Mapping[int, dict[str, Any]],
+    run: str | None,
+) -> dict[str, Any] | None:
+    """What was decided about a batch by what was tried, or by a run; None: nothing was committed.
+
+    What is tried is given by its event.
+    """
+    event = committed(connection, batch_id, RESOLVED, tried)
+    if event is not None:
+        return tried[event]
+    told = told_by_run(connection, RESOLVED, run) if run else []
+    return next((dict(said) for batch, said in told if batch == batch_id), None)

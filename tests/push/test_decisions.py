@@ -1,0 +1,209 @@
+"""What somebody decided is no answer of the service, and may be taken back until it is acted on."""
+
+import itertools
+from contextlib import suppress
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.errors import BatchStateError, ServiceUnusable
+from connectors.files.profile import DEFAULT
+from connectors.postgres.push.sends import SendDecision, left_at_service
+from flows.stages.chosen_sends import ChosenSends
+from flows.stages.reconcile.run import Asked, reconcile
+from flows.stages.reconcile.sources import Scope
+from flows.stages.resolve import resolve
+from flows.stages.sequence import import_delivery, push_batch
+from flows.stages.undo import undo_and_tell
+from flows.stages.workspace import Workspace
+from flows.steps.rules.rules import Rules
+from tests.push.conftest import deliver, towards
+from tests.push.deliveries import applied, payments, row_of, tones
+from tests.service.faulty_server import (
+    CUT,
+    DROPPED,
+    EVERY_LOSS,
+    LOST,
+    OK,
+    FaultyServer,
+    Reply,
+    Seen,
+    always,
+    at,
+    status,
+)
+from tests.stages.payments import line, write
+
+NOT_SAYING: dict[str, Reply] = {
+    "a page": Reply(200, (("Content-Type", "text/html"),), "<html>login</html>", applied=False),
+    "no content": Reply(204, body="", applied=False),
+    "two records": Reply(body='[{"Id": 1}, {"Id": 2}]', applied=False),
+    "another record": Reply(body={"Id": 9, "Name": "tone 99"}, applied=False),
+    "errors without a name": Reply(
+        body={"ResponseStatus": {"Errors": [{"Message": "no"}]}}, applied=False
+    ),
+    "half of it": CUT,
+    "a failure": status(502),
+    "nothing": DROPPED,
+}
+"""Answers to a POST that do not say that it was carried out as it was sent."""
+
+
+def breaks(place: Workspace, batch: int = 1) -> dict[int, set[str]]:
+    """Record number -> the codes of its breaks about what the service said."""
+    found: dict[int, set[str]] = {}
+    scope = Scope(batches=(batch,))
+    for one in reconcile(place, Asked(scope, date(2026, 11, 28), Rules())).report.breaks:
+        if one.code in ("ECHO", "IN_DOUBT", "NOT_SENT", "UNCONFIRMED"):
+            found.setdefault(one.line - 1, set()).add(one.code)
+    return found
+
+
+def settle(place: Workspace, decision: SendDecision, batch: int = 1, **chosen: Any) -> int:
+    chosen = chosen or {"states": ("in_doubt", "differs")}
+    settled = resolve(place, batch, ChosenSends(**chosen), decision, by=None, reason="looked at")
+    return settled.rows
+
+
+def test_what_is_confirmed_stays_a_break_whatever_was_answered(
+    workspace: Workspace, sent: Any, tmp_path: Path
+) -> None:
+    """Behind each of these answers comes a good one, so that the push goes on."""
+    faults = {2 * number: reply for number, reply in enumerate(NOT_SAYING.values(), start=1)}
+    with FaultyServer(lambda seen: faults.get(row_of(seen.body), OK)) as server:
+        place = towards(workspace, server.url, concurrency=1)
+        deliver(place, tones(tmp_path / "a.csv", 2 * len(faults) + 1))
+        assert {row for row, state in sent(1).items() if state != "acknowledged"} == set(faults)
+        assert settle(place, SendDecision.CONFIRM) == len(faults)
+        assert set(sent(1).values()) == {"acknowledged"}
+        # A row that says the same once more knows no better.
+        deliver(place, tones(tmp_path / "b.csv", 2 * len(faults) + 2))
+        assert set(sent(2).values()) == {"acknowledged"}
+        for batch in (1, 2):
+            found = breaks(place, batch)
+            assert set(found) == set(faults)
+            assert found[2] in ({"UNCONFIRMED"}, {"ECHO"})
+
+
+def test_an_echo_that_differs_stays_a_break_whoever_confirms_it(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """Until the row is sent once more and the answer shows what was sent."""
+    wrong = Reply(body={"Id": 2, "PaidAmount": 1000000.51})
+    with FaultyServer(at({2: wrong})) as server:
+        place = towards(workspace, server.url, concurrency=1)
+        deliver(place, payments(tmp_path / "a.csv", 3))
+        settle(place, SendDecision.CONFIRM)
+        assert breaks(place) == {2: {"ECHO"}}
+        settle(place, SendDecision.RESEND, rows=("a.csv:record:2",))
+        push_batch(place, 1)
+        assert breaks(place) == {}
+
+
+def test_every_decision_may_be_followed_by_every_other(
+    workspace: Workspace, sent: Any, tmp_path: Path
+) -> None:
+    ends = {
+        SendDecision.CONFIRM: ("acknowledged", {"UNCONFIRMED"}, 1),
+        SendDecision.RESEND: ("acknowledged", None, 2),
+        SendDecision.ABANDON: ("abandoned", {"IN_DOUBT"}, 1),
+    }
+    pairs = dict(zip(range(2, 14, 2), itertools.permutations(SendDecision, 2), strict=True))
+    with FaultyServer(
+        lambda seen: LOST if row_of(seen.body) in pairs and seen.attempt == 1 else OK
+    ) as server:
+        place = towards(workspace, server.url, concurrency=1)
+        deliver(place, tones(tmp_path / "a.csv", 13))
+        for which in (0, 1):
+            for row, decisions in pairs.items():
+                assert settle(place, decisions[which], rows=(f"a.csv:record:{row}",)) == 1
+        push_batch(place, 1)
+        found, effects = breaks(place), applied(server)
+        for row, (_, last) in pairs.items():
+            assert (sent(1)[row], found.get(row), len(effects[row])) == ends[last], pairs[row]
+        for decision in SendDecision:
+            with pytest.raises(BatchStateError, match="nothing was changed"):
+                settle(place, decision, rows=("a.csv:record:1",))
+
+
+def test_a_confirmation_is_taken_back_only_where_it_is_named(
+    workspace: Workspace, sent: Any, tmp_path: Path
+) -> None:
+    """And a row that says the same once more follows what then becomes of it."""
+    with FaultyServer(at({2: DROPPED, 4: DROPPED})) as server:
+        place = towards(workspace, server.url, concurrency=1)
+        deliver(place, tones(tmp_path / "a.csv", 5))
+        settle(place, SendDecision.CONFIRM, rows=("a.csv:record:2",))
+        deliver(place, tones(tmp_path / "b.csv", 6))
+        assert settle(place, SendDecision.ABANDON, operation="AddMessageTone") == 1
+        assert (sent(1)[2], sent(1)[4]) == ("acknowledged", "abandoned")
+        assert settle(place, SendDecision.RESEND, states=("acknowledged",)) == 1
+        push_batch(place, 1)
+        assert {row: len(bodies) for row, bodies in applied(server).items()} == dict.fromkeys(
+            (1, 2, 3, 5, 6), 1
+        )
+        assert 2 not in breaks(place, 2)
+
+
+def gateways(path: Path, url: str) -> Path:
+    """A gateway for each loss, and one that is answered behind each: each is a POST."""
+    head = "TenantsId,PaymentActionsId,Name,ServiceKey,NotifyUrl,RedirectUrl"
+    count = 2 * len(EVERY_LOSS) + 1
+    lines = [f"1,{number},gateway {number},key,{url},https://r" for number in range(1, count)]
+    path.write_text("\n".join([head, *lines]) + "\n")
+    return path
+
+
+def changed_payments(path: Path, url: str) -> Path:
+    """A payment for each loss, with an amount that changes with `url`: each is a PUT."""
+    amount = f"{len(url)}.25"
+    count = len(EVERY_LOSS) + 1
+    write(path, *(line(number, amount=amount) for number in range(1, count)))
+    return path
+
+
+@pytest.mark.parametrize("end", ["waits", "abandoned", "superseded"])
+@pytest.mark.parametrize("made", [changed_payments, gateways])
+def test_what_the_service_may_have_is_never_told_as_less(
+    workspace: Workspace, sent: Any, tmp_path: Path, made: Any, end: str
+) -> None:
+    """After every way to lose an answer, whatever becomes of the row that has none."""
+
+    def lossy(seen: Seen) -> Reply:
+        row = row_of(seen.body)
+        if made is gateways:
+            return OK if row % 2 else EVERY_LOSS[row // 2 - 1]
+        return EVERY_LOSS[row - 1]
+
+    with FaultyServer(lossy) as server:
+        place = towards(workspace, server.url, concurrency=1, attempts=2)
+        with suppress(ServiceUnusable):
+            deliver(place, made(tmp_path / "a.csv", "https://n"))
+        states = ("unsent", "in_doubt")
+        if end == "abandoned":
+            settle(place, SendDecision.ABANDON, states=states)
+        elif end == "superseded":
+            if made is gateways:
+                settle(place, SendDecision.RESEND, states=states)
+            newer = made(tmp_path / "b.csv", "https://newer")
+            import_delivery(place, [str(newer)], DEFAULT)
+            push_batch(place, 1)
+            assert "superseded" in sent(1).values()
+        with place.database.connect() as connection:
+            (left,) = left_at_service(connection, 1).values()
+    assert left >= len(applied(server)) > 0
+    if end != "superseded":
+        lost = {row for row, state in sent(1).items() if state != "acknowledged"}
+        assert breaks(place) == {row: {"IN_DOUBT"} for row in lost}
+        assert str(left) in undo_and_tell(place, 1, by=None, reason="wrong month").lines[1]
+
+
+def test_what_was_proved_unsent_is_not_told_as_more(workspace: Workspace, tmp_path: Path) -> None:
+    with FaultyServer(always(status(401))) as server:
+        place = towards(workspace, server.url, concurrency=1)
+        with suppress(ServiceUnusable):
+            deliver(place, payments(tmp_path / "a.csv", 2))
+    assert breaks(place) == {1: {"NOT_SENT"}, 2: {"NOT_SENT"}}
+    assert len(undo_and_tell(place, 1, by=None, reason="wrong month").lines) == 1
