@@ -31,6 +31,11 @@ from schemas.operations import PUSHES
 from schemas.tables import INSERT_BATCH_DATA
 
 Counts = dict[str, int]
+_KEYED = {one.name: one.keyed for one in PUSHES.values()}
+_POSTED_BEFORE = (
+    " A record of a POST that is imported again as it was is not posted again, and ends as it did "
+    "here; with another value in any field it is posted, beside what the service has."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,7 @@ class Undone:
             lines.append(
                 f"The service keeps what it was sent: {rows}. Rows of earlier batches that own "
                 "their records again are unsent; `recon push` sends them."
+                + (_POSTED_BEFORE if any(not _KEYED[one] for one in self.left) else "")
             )
         return [*lines, *map(str, self.faults)]
 

@@ -12,7 +12,7 @@ import psycopg
 
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import batch_span
-from connectors.postgres.push.lane import lock_sends, unanswered_error
+from connectors.postgres.push.lane import CarriedOut, lock_sends, unanswered_error
 from schemas.derived.sql_names import listed, staged_name
 from schemas.derived.views import STATE, WRITTEN, joined, of_batch, quoted, told_joins
 from schemas.field import Table
@@ -128,57 +128,69 @@ def _in_order(states: tuple[str, ...], name: str) -> str:
 def _mark_sent_before(
     connection: psycopg.Connection, table: Table, values: Mapping[str, object]
 ) -> None:
-    """Let POSTs end as those of the same rows that a batch sent which was undone.
+    """Let POSTs end as those of the same records that a batch sent which was undone.
 
-    The same row of the same file is another record where it was read by another profile.
+    The same record says the same in every column, whatever file and row it came in. So does the
+    same row of the same file that any batch sent, where it was read as the same record.
     """
-    earlier = connection.execute(
-        """SELECT min(earlier.id), max(earlier.id) FROM extract mine
-        JOIN extract earlier ON earlier.sha256 = mine.sha256 AND earlier.id <> mine.id
-        WHERE mine.batch_id = %(batch)s
-            AND EXISTS (SELECT FROM send o WHERE o.extract_id = earlier.id)""",
-        values,
-    ).fetchone()
-    if earlier is None or earlier[0] is None:
+    earlier = connection.execute(_EARLIER, values).fetchall()
+    if not earlier:
         return
-    same = same_stored(table, "p")
+    # No statistics know the rows that were planned just now; taken for one, each would be looked
+    # for in all rows of before.
+    connection.execute("SET LOCAL enable_nestloop = off")
     connection.execute(
         f"""UPDATE send x SET state = told.state, error_data = told.error_data,
-            service_id = told.service_id, status = told.status, echo = told.echo
+            service_id = told.service_id, status = told.status, echo = told.echo,
+            decision = told.decision, carried_out = told.carried_out
         FROM (
             SELECT DISTINCT ON (y.number) y.number,
                 CASE WHEN here AND o.state <> 'sending' THEN o.state ELSE 'in_doubt' END AS state,
                 CASE WHEN NOT here THEN {_elsewhere("ob.service")}
                     WHEN o.state = 'sending' THEN %(error)s ELSE o.error_data END AS error_data,
                 CASE WHEN here THEN o.service_id END AS service_id,
-                CASE WHEN here THEN o.status END AS status, CASE WHEN here THEN o.echo END AS echo
+                CASE WHEN here THEN o.status END AS status, CASE WHEN here THEN o.echo END AS echo,
+                CASE WHEN here THEN o.decision END AS decision,
+                CASE WHEN here AND (o.state = 'abandoned' OR o.carried_out IS NOT NULL)
+                    THEN o.carried_out ELSE '{CarriedOut.MAYBE}' END AS carried_out
             FROM send y
             JOIN batch b ON b.id = y.batch_id
             JOIN extract mine ON mine.id = y.extract_id
-            JOIN extract earlier ON earlier.sha256 = mine.sha256 AND earlier.id <> mine.id
-            JOIN send o ON o.extract_id = earlier.id AND o.record_number = y.record_number
-                AND o.operation = y.operation
-            JOIN batch ob ON ob.id = o.batch_id
-            CROSS JOIN LATERAL (SELECT ob.service IS NOT DISTINCT FROM b.service AS here) w
             JOIN {staged_name(table)} s
                 ON s.extract_id = y.extract_id AND s.record_number = y.record_number
-            JOIN {staged_name(table)} p
-                ON p.extract_id = o.extract_id AND p.record_number = o.record_number
+            JOIN {staged_name(table)} t ON {joined(table)} AND {same_stored(table, "t")}
+                AND t.extract_id = ANY(%(earlier)s)
+            JOIN send o ON o.extract_id = t.extract_id AND o.record_number = t.record_number
+                AND o.operation = y.operation AND o.batch_id = ANY(%(batches)s)
+            JOIN extract earlier ON earlier.id = o.extract_id
+            JOIN batch ob ON ob.id = o.batch_id AND (ob.state = 'undone'
+                OR earlier.sha256 = mine.sha256 AND o.record_number = y.record_number)
+            CROSS JOIN LATERAL (SELECT ob.service IS NOT DISTINCT FROM b.service AS here) w
             WHERE y.batch_id = %(batch)s AND y.operation = %(operation)s AND y.state = 'unsent'
                 AND o.state IN ({listed(_SENT_BEFORE)})
                 AND (here OR o.state IN ({listed(_AT_SERVICE)}))
-                AND {of_batch("s")} AND p.extract_id BETWEEN %(first)s AND %(last)s AND {same}
-            ORDER BY y.number, here DESC, {_in_order(_SENT_BEFORE, "o.state")}
+                AND {of_batch("s")}
+            ORDER BY y.number, here DESC, {_in_order(_SENT_BEFORE, "o.state")},
+                o.decision IS NOT NULL, o.extract_id, o.record_number
         ) told
         WHERE x.batch_id = %(batch)s AND x.operation = %(operation)s AND x.number = told.number""",
         {
             **values,
-            "first": earlier[0],
-            "last": earlier[1],
+            "earlier": [extract for extract, _ in earlier],
+            "batches": sorted({batch for _, batch in earlier}),
             "error": unanswered_error(PUSHES[table.name]),
         },
     )
+    connection.execute("SET LOCAL enable_nestloop TO DEFAULT")
 
+
+_EARLIER = f"""SELECT e.id, b.id FROM extract e JOIN batch b ON b.id = e.batch_id
+    WHERE e.batch_id <> %(batch)s AND (b.state = 'undone' OR e.sha256 IN
+            (SELECT sha256 FROM extract WHERE batch_id = %(batch)s))
+        AND EXISTS (SELECT FROM send o WHERE o.batch_id = b.id AND o.extract_id = e.id
+            AND o.operation = %(operation)s AND o.state IN ({listed(_SENT_BEFORE)}))
+    ORDER BY e.id"""
+"""Extracts of which a row may have been sent before."""
 
 _WAITING = """x.batch_id = %(batch)s AND x.operation = %(operation)s
     AND x.twin AND x.state NOT IN ('acknowledged', 'superseded')"""

@@ -1,0 +1,95 @@
+"""What a batch posted before it was undone is not posted again, in whatever file it comes back."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.postgres.push.sends import SendDecision
+from flows.stages.chosen_sends import ChosenSends
+from flows.stages.resolve import resolve
+from flows.stages.sequence import push_batch
+from flows.stages.undo import undo_and_tell
+from flows.stages.workspace import Workspace
+from tests.push.conftest import deliver, towards
+from tests.push.deliveries import row_of
+from tests.service.faulty_server import LOST, OK, FaultyServer, Reply, Seen, status
+
+HEAD = "TenantsId,PaymentActionsId,Name,ServiceKey,NotifyUrl,RedirectUrl"
+CHANGED, NEW = 7, 8
+ENDS = {
+    # What became of a gateway in the batch that is undone, and what becomes of it when it is back.
+    1: ("acknowledged", "acknowledged"),
+    2: ("in_doubt", "in_doubt"),
+    3: ("differs", "differs"),
+    4: ("abandoned", "abandoned"),
+    5: ("refused", "acknowledged"),
+    6: ("sending", "in_doubt"),
+    CHANGED: ("acknowledged", "acknowledged"),
+}
+POSTED_ANEW = (5, CHANGED, NEW)
+SHAPES: dict[str, Callable[[list[int]], list[list[int]]]] = {
+    "corrected": lambda rows: [rows],
+    "reordered": lambda rows: [rows[::-1]],
+    "split": lambda rows: [rows[:3], rows[3:]],
+}
+
+
+def gateways(path: Path, numbers: Sequence[int], *, changed: bool = False) -> Path:
+    """Payment gateways; each is a POST."""
+    lines = [
+        f"1,{one},gateway {one},key,https://{'m' if changed and one == CHANGED else 'n'},https://r"
+        for one in numbers
+    ]
+    path.write_text("\n".join([HEAD, *lines]) + "\n")
+    return path
+
+
+def answer(seen: Seen) -> Reply:
+    if seen.attempt > 1:
+        return OK
+    wrong = json.loads(seen.body) | {"NotifyUrl": "https://other"}
+    faults = {2: LOST, 3: Reply(body=wrong), 4: LOST, 5: status(400, error_code="NotEmpty")}
+    return OK if '"https://m"' in seen.body else faults.get(row_of(seen.body), OK)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_corrected_delivery_posts_only_what_the_undone_one_had_not(
+    workspace: Workspace, rows: Any, sent: Any, tmp_path: Path, shape: str
+) -> None:
+    with FaultyServer(answer) as server:
+        place = towards(workspace, server.url, concurrency=1)
+        deliver(place, gateways(tmp_path / "a.csv", [*ENDS]))
+        aside = ChosenSends(("a.csv:record:4",))
+        resolve(place, 1, aside, SendDecision.ABANDON, by=None, reason="typo")
+        # Its run died.
+        rows("UPDATE send SET state = 'sending' WHERE record_number = 6 RETURNING 1")
+        assert sent(1) == {row: before for row, (before, _) in ENDS.items()}
+        told = undo_and_tell(place, 1, by=None, reason="row 7 is wrong").lines
+        assert told[1].startswith("The service keeps what it was sent: 6 of AddPaymentGateway. ")
+        assert "is not posted again" in told[1]
+        begun = len(server.requests)
+        server.plan = lambda seen: OK
+        files = SHAPES[shape]([*ENDS, NEW])
+        for number, part in enumerate(files):
+            deliver(place, gateways(tmp_path / f"b{number}.csv", part, changed=True))
+        posted = [row_of(seen.body) for seen in server.requests[begun:]]
+        assert sorted(posted) == [*POSTED_ANEW]
+        ends = {
+            row: sent(2 + number)[place_of]
+            for number, part in enumerate(files)
+            for place_of, row in enumerate(part, start=1)
+        }
+        assert ends == {row: after for row, (_, after) in ENDS.items()} | {NEW: "acknowledged"}
+        # The doubt is there to be settled, in the batch that has the row now.
+        for batch in range(2, 2 + len(files)):
+            doubtful = [row for row, state in sent(batch).items() if state == "in_doubt"]
+            if doubtful:
+                chosen = ChosenSends(states=("in_doubt",))
+                resolve(place, batch, chosen, SendDecision.RESEND, by=None, reason="not there")
+                push_batch(place, batch)
+        counted = Counter(row_of(seen.body) for seen in server.requests[begun:])
+        assert counted == Counter([*POSTED_ANEW, 2, 6])
