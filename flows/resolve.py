@@ -12,6 +12,7 @@ from connectors.postgres.push.sends import SendDecision
 from flows.report.markdown import cell
 from flows.report.spelling import digits
 from flows.stages.chosen_sends import ChosenSends
+from flows.stages.resolve import next_text
 from flows.stages.resolve import resolve as settle
 from flows.tasks.artifacts import publish_table
 from flows.tasks.attempts import FROM_LEDGER, this_run
@@ -82,7 +83,8 @@ def resolve(
             for was, count in states.items()
         ],
         key="resolution",
-        about=f"Batch {batch_id}: {decision}, by {cell(by)}, because {cell(reason)}.",
+        about=f"Batch {batch_id}: {decision}, by {cell(by)}, because {cell(reason)}. "
+        + next_text(batch_id, detail),
         batches=[batch_id],
     )
     message = f"{quantity(detail['rows'], 'row')} of batch {batch_id}: {decision}"

@@ -160,7 +160,7 @@ def resolve_command(
     Exit code 0: nothing is left to decide; 1: something is, or rows are to be sent again.
     """
     from flows.stages.chosen_sends import ChosenSends
-    from flows.stages.resolve import resolve
+    from flows.stages.resolve import next_text, resolve
 
     if not rows and operation is None and not state:
         raise SettingsError("Say which rows: --row FILE:line:LINE, --operation or --state.")
@@ -173,7 +173,8 @@ def resolve_command(
         print_json(ended_json(resolved.ended, folder) | {"resolved": resolved.detail})
     else:
         told = quantity(resolved.rows, "row", grouped)
-        out().print(f"{told} of batch {batch}: {as_.value}. {_next(as_, batch)}")
+        then = next_text(batch, resolved.detail)
+        out().print(f"{told} of batch {batch}: {as_.value}. {then}")
         out().print(f"report: {folder / 'report.html'}")
     return resolved.ended.exit_code
 
@@ -278,10 +279,6 @@ def _compare(place: "Workspace", *, as_json: bool) -> int:
             f"({held}), {one.otherwise} with another HasError, {one.missing} only here: {told}"
         )
     return int(any(one.differs for one in compared))
-
-
-def _next(decision: SendDecision, batch: int) -> str:
-    return f"`recon push {batch}` sends them." if decision is SendDecision.RESEND else ""
 
 
 def _as_json(sent: "Sent") -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Resolve: what operators decide about sends that nobody else can settle, with who and why."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ from flows.stages.finish import finish
 from flows.stages.sequence import Ended, refuse_if_taken_back
 from flows.stages.workspace import Workspace
 from flows.steps.batch_report import BatchReport
-from schemas.counting import quantity
+from schemas.counting import grouped, quantity
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,20 @@ class Resolved:
     rows: int
     detail: dict[str, Any]
     """As the audit trail keeps it."""
+
+
+def next_text(batch_id: int, detail: Mapping[str, Any]) -> str:
+    """What the next push does with rows that were decided upon; empty: nothing."""
+    if detail["decision"] != SendDecision.RESEND:
+        return ""
+    rows, overwritten = detail["rows"], detail.get("overwritten", 0)
+    sends = f"`recon push {batch_id}` sends them"
+    if not overwritten:
+        return f"{sends}."
+    later = "a later batch has written the same record since"
+    if overwritten == rows:
+        return f"None is sent: {later}, and the next push makes them superseded."
+    return f"{sends}, but for {grouped(overwritten)}: {later}, and they end as superseded."
 
 
 def resolve(

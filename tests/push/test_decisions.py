@@ -14,7 +14,7 @@ from connectors.postgres.push.sends import SendDecision, left_at_service
 from flows.stages.chosen_sends import ChosenSends
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.sources import Scope
-from flows.stages.resolve import resolve
+from flows.stages.resolve import next_text, resolve
 from flows.stages.sequence import import_delivery, push_batch
 from flows.stages.undo import undo_and_tell
 from flows.stages.workspace import Workspace
@@ -207,3 +207,28 @@ def test_what_was_proved_unsent_is_not_told_as_more(workspace: Workspace, tmp_pa
             deliver(place, payments(tmp_path / "a.csv", 2))
     assert breaks(place) == {1: {"NOT_SENT"}, 2: {"NOT_SENT"}}
     assert len(undo_and_tell(place, 1, by=None, reason="wrong month").lines) == 1
+
+
+def test_a_newer_post_beside_one_in_doubt_is_noted_and_the_old_one_is_not_promised(
+    workspace: Workspace, sent: Any, tmp_path: Path
+) -> None:
+    with FaultyServer(at({2: LOST, 4: LOST})) as server:
+        place = towards(workspace, server.url, concurrency=1)
+        deliver(place, gateways(tmp_path / "a.csv", "https://n"))
+        newer = gateways(tmp_path / "b.csv", "https://newer")
+        newer.write_text("\n".join(newer.read_text().splitlines()[:3]) + "\n")
+        (note,) = deliver(place, newer).report.notes
+        assert (note.value, note.rows, note.line) == ("batch 1", 1, 3)
+        assert "posted by batch 1 and was in doubt there" in note.message
+        for rows, told in {
+            ("a.csv:record:2",): "None is sent: a later batch has written the same record since",
+            ("a.csv:record:2", "a.csv:record:4"): "sends them, but for 1: a later batch",
+            ("a.csv:record:4",): "`recon push 1` sends them.",
+        }.items():
+            chosen = ChosenSends(rows)
+            said = resolve(place, 1, chosen, SendDecision.RESEND, by=None, reason="not there")
+            assert told in next_text(1, said.detail)
+            settle(place, SendDecision.ABANDON, rows=rows)
+        settle(place, SendDecision.RESEND, states=("abandoned",))
+        push_batch(place, 1)
+        assert (sent(1)[2], sent(1)[4]) == ("superseded", "acknowledged")

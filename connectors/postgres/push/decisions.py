@@ -9,11 +9,15 @@ from typing import Any
 
 import psycopg
 
+from connectors.postgres.ledger import batch_span
 from connectors.postgres.push.lane import lock_sends
-from connectors.postgres.push.plan import sent_by_another
+from connectors.postgres.push.plan import CURRENT, sent_by_another
 from connectors.postgres.push.sends import Selection, SendDecision, SendState, where_chosen
 from connectors.postgres.trail import committed, told_by_run
-from schemas.derived.sql_names import listed
+from schemas.derived.sql_names import listed, staged_name
+from schemas.derived.views import joined, of_batch
+from schemas.operations import PUSHES
+from schemas.tables import EXTRACTS
 
 RESOLVED = "resolve"
 """The event of a decision."""
@@ -92,8 +96,30 @@ def decide(
         "states": list(chosen.states),
         "rows": len(rows),
         "counts": counts,
+        "overwritten": sum(
+            _overwritten(connection, chosen.batch_id, name)
+            for name in (counts if decision is SendDecision.RESEND else ())
+        ),
         "named": [f"{extract_id}:{number}" for extract_id, number in named],
     }
+
+
+def _overwritten(connection: psycopg.Connection, batch_id: int, operation: str) -> int:
+    """How many rows that are to be sent again a later batch has overwritten: no push sends them.
+
+    They are those of this transaction, whose time is `now()`.
+    """
+    table = next(EXTRACTS[name] for name, one in PUSHES.items() if one.name == operation)
+    row = connection.execute(
+        f"""SELECT count(*) FROM send x JOIN {staged_name(table)} s
+            ON s.extract_id = x.extract_id AND s.record_number = x.record_number
+        LEFT JOIN {table.name} t ON {joined(table)}
+        WHERE x.batch_id = %(batch)s AND x.operation = %(operation)s AND x.state = 'unsent'
+            AND x.changed_at = now() AND {of_batch("s")} AND NOT {CURRENT}""",
+        batch_span(connection, batch_id) | {"operation": operation},
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 def decided_by(

@@ -37,6 +37,7 @@ def plan_sends(lease: Lease, table: Table) -> int:
         lease.connection.execute(_MARK_SENT_BY_TWINS, values)
         if not operation.keyed:
             _mark_sent_before(lease.connection, table, values)
+            _note_doubts(lease.connection, table, values)
     return rows
 
 
@@ -95,6 +96,17 @@ def same_stored(table: Table, one: str) -> str:
 
 TWIN = "(o.writer_extract_id, o.writer_record_number) <> (o.extract_id, o.record_number)"
 """The condition of the index `send_twins`."""
+
+
+def written_before(image: str) -> str:
+    """SQL for extract and record number of the row that had written what a before-image shows."""
+    return f"""({image}.image::json ->> 'extract_id')::integer,
+        ({image}.image::json ->> 'record_number')::bigint"""
+
+
+CURRENT = """(t.extract_id, t.record_number) IS NOT DISTINCT FROM
+    (x.writer_extract_id, x.writer_record_number)"""
+"""SQL for whether the target's row `t` says what a row `x` is to send: no later batch wrote it."""
 
 OVERWRITTEN = """x.state = 'superseded' AND x.twin
     AND (x.writer_extract_id, x.writer_record_number) = (x.extract_id, x.record_number)"""
@@ -184,6 +196,35 @@ def _mark_sent_before(
     connection.execute("SET LOCAL enable_nestloop TO DEFAULT")
 
 
+def _note_doubts(
+    connection: psycopg.Connection, table: Table, values: Mapping[str, object]
+) -> None:
+    """Note POSTs of a record of which an earlier one is in doubt: the service may have both."""
+    connection.execute(
+        f"""INSERT INTO note (batch_id, extract_id, record_number, record, code, field, value, rows,
+            message)
+        SELECT %(batch)s, (min(place))[1], (min(place))[2], '{table.name}', 'InDoubt', '',
+            'batch ' || earlier, count(*), replace(%(message)s, '0', earlier::text)
+        FROM (
+            SELECT o.batch_id AS earlier, ARRAY[x.extract_id, x.record_number] AS place
+            FROM send x JOIN batch mine ON mine.id = x.batch_id
+            JOIN before_image i ON i.extract_id = x.extract_id
+                AND i.record_number = x.record_number AND i.record = '{table.name}'
+                AND {of_batch("i")}
+            JOIN send o ON (o.extract_id, o.record_number) = ({written_before("i")})
+                AND o.operation = x.operation AND o.state = 'in_doubt'
+            JOIN batch b ON b.id = o.batch_id AND b.service = mine.service
+            WHERE x.batch_id = %(batch)s AND x.operation = %(operation)s AND x.state = 'unsent'
+        ) beside GROUP BY earlier""",
+        {**values, "message": _BESIDE},
+    )
+
+
+_BESIDE = (
+    "An earlier version of the record was posted by batch 0 and was in doubt there when this one "
+    "was to be posted: the service may have both. `recon sends 0 --state in_doubt` lists those "
+    "that still are."
+)
 _EARLIER = f"""SELECT e.id, b.id FROM extract e JOIN batch b ON b.id = e.batch_id
     WHERE e.batch_id <> %(batch)s AND (b.state = 'undone' OR e.sha256 IN
             (SELECT sha256 FROM extract WHERE batch_id = %(batch)s))

@@ -10,7 +10,7 @@ import psycopg
 from connectors.postgres.ledger import batch_span
 from connectors.postgres.push.gate import IN_DOUBT
 from connectors.postgres.push.lane import lock_sends
-from connectors.postgres.push.plan import OVERWRITTEN, TWIN, same_stored
+from connectors.postgres.push.plan import OVERWRITTEN, TWIN, same_stored, written_before
 from connectors.postgres.push.restores import DOUBTFUL
 from schemas.derived.sql_names import staged_name
 from schemas.derived.views import joined, of_batch
@@ -80,11 +80,6 @@ def _ask(
     return found
 
 
-def _named(image: str) -> str:
-    return f"""({image}.image::json ->> 'extract_id')::integer,
-        ({image}.image::json ->> 'record_number')::bigint"""
-
-
 def _owners(table: Table) -> str:
     """SQL for `owner`: the sends that own their records again, and whether a newer body was sent.
 
@@ -97,7 +92,7 @@ def _owners(table: Table) -> str:
     unplanned = """AND NOT EXISTS (SELECT FROM send own
         WHERE (own.extract_id, own.record_number) = (w.extract_id, w.record_number))"""
     return f"""WITH RECURSIVE newer (extract_id, record_number, newer_extract, newer_record) AS (
-            SELECT {_named("i")}, i.extract_id, i.record_number
+            SELECT {written_before("i")}, i.extract_id, i.record_number
             FROM before_image i WHERE {of_batch("i")} AND i.record = '{table.name}'
                 -- Asked once, first: where nothing was ever planned no image is read.
                 AND EXISTS (SELECT FROM send)
@@ -107,7 +102,7 @@ def _owners(table: Table) -> str:
                 SELECT i.* FROM batch b JOIN extract e ON e.batch_id = b.id
                 JOIN before_image i ON i.extract_id = e.id AND i.record = '{table.name}'
                 WHERE b.state = 'undone'
-            ) i ON (n.newer_extract, n.newer_record) = ({_named("i")})
+            ) i ON (n.newer_extract, n.newer_record) = ({written_before("i")})
         ), doubtful AS ({DOUBTFUL}), sent AS (
             SELECT n.extract_id, n.record_number, b.service FROM newer n
             JOIN send o ON (o.extract_id, o.record_number) = (n.newer_extract, n.newer_record)

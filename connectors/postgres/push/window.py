@@ -13,6 +13,7 @@ from connectors.postgres.push.lane import (
     lock_sends,
     unanswered_error,
 )
+from connectors.postgres.push.plan import CURRENT
 from connectors.service.contract import Answer, Request, Verdict
 from schemas.derived.nested import sound_text
 from schemas.derived.push_keys import ASKING, AskingRow, push_key
@@ -86,9 +87,7 @@ def _read(lane: Lane, run: Sequence[_Place]) -> Iterator[OutgoingWindow]:
     rows = lane.lease.connection.execute(
         f"""SELECT x.number, {asking_columns(table)},
             {json_expression(table, "s")},
-            (t.extract_id, t.record_number) IS NOT DISTINCT FROM
-                (x.writer_extract_id, x.writer_record_number),
-            x.state = 'in_doubt', x.changed_at, {key}
+            {CURRENT}, x.state = 'in_doubt', x.changed_at, {key}
         FROM send x
         JOIN batch b ON b.id = x.batch_id
         JOIN extract e ON e.id = x.extract_id
