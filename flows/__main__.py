@@ -6,17 +6,17 @@ Exit codes are a contract: 0 reconciled, 1 breaks, rejects or a decision needed,
 
 import os
 import sys
-from contextlib import redirect_stdout, suppress
-from io import TextIOWrapper
-from typing import Any, NoReturn, TextIO, cast
+from typing import TYPE_CHECKING
 
-import cyclopts
+from flows.commands.stopping import note_stops, stop_when_told, stopping
+from flows.commands.streams import UTF8, standard_streams
 
-from flows.commands.stopping import stop_when_told, stopping
+if TYPE_CHECKING:
+    import cyclopts
 
 COULD_NOT_RUN = 2
 INTERRUPTED = 130
-UTF8, UTF8_MODE = "utf-8", "PYTHONUTF8"
+UTF8_MODE = "PYTHONUTF8"
 
 GROUPS = {
     "Deliveries": {
@@ -105,8 +105,10 @@ OF_BATCHES = ("import", "watch", "rerun", "release", "push", "resolve", "pull", 
 """Commands whose work a batch keeps."""
 
 
-def build_app(arguments: list[str]) -> cyclopts.App:
+def build_app(arguments: list[str]) -> "cyclopts.App":
     """The commands, imported only when called; the one that is called tells its own help."""
+    import cyclopts  # noqa: PLC0415 -- it takes a moment, in which Ctrl-C may come.
+
     app = cyclopts.App(
         name="recon",
         help="Import CSV extracts, account for every row, and prove that the totals agree.",
@@ -141,83 +143,64 @@ def _shown(default: object) -> object:
     return ", ".join(map(str, default)) if isinstance(default, tuple) else default
 
 
-class Output:
-    """Standard output whose reader may leave early: then nobody has to be told any more."""
-
-    def __init__(self, stream: TextIO | None) -> None:
-        self.stream = stream or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
-        if isinstance(stream, TextIOWrapper) and stream.encoding.lower() != UTF8:
-            # A sign that this terminal or file has not is shown by its number, as errors are.
-            stream.reconfigure(errors="backslashreplace")
-
-    def write(self, text: str) -> int:
-        """Write, unless the reader has left."""
-        try:
-            return self.stream.write(text)
-        except BrokenPipeError:
-            self._leave()
-            return len(text)
-
-    def flush(self) -> None:
-        """Hand over what was written, unless the reader has left."""
-        try:
-            self.stream.flush()
-        except BrokenPipeError:
-            self._leave()
-
-    def _leave(self) -> None:
-        # The exit code is that of the work: a reader that has seen enough changes nothing about it.
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, self.stream.fileno())
-        os.close(nowhere)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.stream, name)
-
-
 def main(arguments: list[str] | None = None) -> None:
     """Run one command and exit by the contract; what nobody foresaw is told as a fault of ours."""
-    from connectors.errors import ReconError  # noqa: PLC0415 -- keeps `recon --help` quick.
-
     given = sys.argv[1:] if arguments is None else arguments
     if arguments is None:
         _begin_again_in_utf8()
-        from connectors.files.atomic import keep_private  # noqa: PLC0415
+    with standard_streams():
+        try:
+            if arguments is None:
+                stop_when_told(INTERRUPTED)
+                from connectors.files.atomic import keep_private  # noqa: PLC0415
 
-        keep_private()
-        stop_when_told(INTERRUPTED)
-    told, command = cast("TextIO", Output(sys.stdout)), given[0] if given else ""
+                keep_private()
+            code = _run(given)
+            if arguments is None:
+                note_stops(code)
+        except KeyboardInterrupt:
+            _say_stopped(given[0] if given else "")
+            code = INTERRUPTED
+    sys.exit(code)
+
+
+def _run(given: list[str]) -> int:
+    """The exit code of a command, once what there is to say of it is said."""
+    import cyclopts  # noqa: PLC0415 -- as the next one, keeps Ctrl-C from meeting nobody.
+
+    from connectors.errors import ReconError  # noqa: PLC0415
+
     try:
-        with redirect_stdout(told):
-            app = build_app(given)
-            code = app(given, result_action="return_value", exit_on_error=False, print_error=False)
-            told.flush()
+        app = build_app(given)
+        code = app(given, result_action="return_value", exit_on_error=False, print_error=False)
+        sys.stdout.flush()
     except cyclopts.CycloptsError as error:
         from flows.commands.arguments import argument_error  # noqa: PLC0415 -- seldom needed.
 
         sys.stderr.write(f"recon: {argument_error(error)}")
-        sys.exit(COULD_NOT_RUN)
-    except KeyboardInterrupt:
-        _say_stopped(command)
+        return COULD_NOT_RUN
     except ReconError as error:
         if stopping.is_set():
-            _say_stopped(command)  # What was torn out of a statement failed a moment later.
+            raise KeyboardInterrupt from error  # What was torn fails a moment later.
         sys.stderr.write(f"recon: {error}\n")
-        sys.exit(error.exit_code)
+        return error.exit_code
     except (OSError, MemoryError) as error:
-        _tell_of_system(error)
-        sys.exit(COULD_NOT_RUN)
-    except (SystemExit, GeneratorExit):
+        # A full disk, a folder that is not ours, an output nobody takes: no fault of the program.
+        from flows.tasks.error_lines import error_line  # noqa: PLC0415 -- seldom needed.
+
+        sys.stderr.write(f"recon: {error_line(error)}\n")
+        return COULD_NOT_RUN
+    except (SystemExit, GeneratorExit, KeyboardInterrupt):
         raise
-    except BaseException as error:  # noqa: BLE001 -- the net below all others.
+    except BaseException as error:
         # Also what is no Exception: compiled libraries raise theirs past those who handle errors.
         if stopping.is_set():
-            _say_stopped(command)
+            raise KeyboardInterrupt from error
         from flows.commands.fault import tell_of_fault  # noqa: PLC0415 -- seldom needed.
 
-        tell_of_fault(error, command)
-        sys.exit(COULD_NOT_RUN)
-    sys.exit(code or 0)
+        tell_of_fault(error, given[0] if given else "")
+        return COULD_NOT_RUN
+    return code or 0
 
 
 def _begin_again_in_utf8() -> None:
@@ -231,27 +214,13 @@ def _begin_again_in_utf8() -> None:
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 -- what runs.
 
 
-def _say_stopped(command: str) -> NoReturn:
+def _say_stopped(command: str) -> None:
     told = "What was done before stands; run the same command again."
     if command in READING:
         told = "Nothing was kept and nothing changed; run the same command again."
     elif command in OF_BATCHES:
         told = "`recon rerun` goes on where it stopped; `recon status` names the batch."
     sys.stderr.write(f"recon: stopped. {told}\n")
-    sys.exit(INTERRUPTED)
-
-
-def _tell_of_system(error: OSError | MemoryError) -> None:
-    """A full disk, a folder that is not ours, an output nobody takes: no fault of the program."""
-    from flows.tasks.error_lines import error_line  # noqa: PLC0415 -- keeps `recon --help` quick.
-
-    sys.stderr.write(f"recon: {error_line(error)}\n")
-    try:
-        sys.stdout.flush()
-    except OSError:
-        # What could not be written would be tried again at the end, and change the exit code.
-        with suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from flows.__main__ import COMMANDS, main
 from flows.stages.workspace import Workspace
 from schemas.reasons import REASONS
 from tests import recon as processes
+from tests.examples import in_long
 from tests.stages.payments import line, write
 
 COMMANDS_PAGE = (Path(__file__).parents[1] / "docs" / "commands.md").read_text()
@@ -502,3 +503,51 @@ def test_a_process_that_outlives_its_command_does_so_without_a_word() -> None:
         assert (left.name(), run.stderr) == ("sleep", "")
     finally:
         left.kill()
+
+
+@pytest.mark.parametrize("name", ["SIGINT", in_long("SIGTERM")])
+@pytest.mark.parametrize(
+    ("times", "told"),
+    [(1, "tidied up\n"), (2, "")],
+    ids=["the end is not torn", "a second one ends it"],
+)
+def test_a_stop_after_the_work_changes_no_exit_code(name: str, times: int, told: str) -> None:
+    """What a command has open is put away when the interpreter ends, and that takes a moment."""
+    script = (
+        "import atexit, os, signal, sys, flows.commands.learn\n"
+        "from flows.__main__ import main\n"
+        "def tidy():\n"
+        f"    for _ in range({times}): os.kill(os.getpid(), signal.{name})\n"
+        "    sys.stderr.write('tidied up\\n')\n"
+        "def work(*_):\n"
+        "    atexit.register(tidy)\n"
+        "    return 1\n"
+        "flows.commands.learn.fields_command = work\n"
+        "sys.argv[1:] = ['fields']\n"
+        "main()\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (run.returncode, run.stderr) == (1, told)
+
+
+@pytest.mark.parametrize("name", ["SIGINT", in_long("SIGTERM")])
+def test_a_stop_before_the_command_is_known_is_told(name: str) -> None:
+    script = (
+        "import os, signal, sys, importlib.abc\n"
+        "class Stop(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, module, *_):\n"
+        "        if module == 'cyclopts':\n"
+        "            sys.meta_path.remove(self)\n"
+        f"            os.kill(os.getpid(), signal.{name})\n"
+        "sys.meta_path.insert(0, Stop())\n"
+        "from flows.__main__ import main\n"
+        "sys.argv[1:] = ['import', 'a.csv']\n"
+        "main()\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
+    told = "recon: stopped. What was done before stands; run the same command again.\n"
+    assert (run.returncode, run.stderr) == (130, told)

@@ -35,6 +35,21 @@ def stop_when_told(exit_code: int) -> None:
     _wake_when_told()
 
 
+def note_stops(exit_code: int) -> None:
+    """Let the end of a command, whose exit code is known, not be torn by a stop; a second one may.
+
+    Where the command was told to stop before, the next one ends it at once anyway.
+    """
+
+    def note(_number: int, _frame: FrameType | None) -> None:
+        for name in STOPS:
+            signal.signal(name, lambda *_: os._exit(exit_code))
+
+    if not stopping.is_set():
+        for name in STOPS:
+            signal.signal(name, note)
+
+
 def told_to_stop() -> threading.Event:
     """What is set once this process is told to stop, for servers that end by themselves then."""
     told = threading.Event()

@@ -1,0 +1,80 @@
+"""Standard streams of a command, which may be closed, full, or left by their reader."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from io import TextIOWrapper
+from typing import Any, TextIO, cast
+
+UTF8 = "utf-8"
+
+
+class Output:
+    """A standard stream that nobody may read any more: then nobody has to be told any more.
+
+    The exit code is that of the work: a reader that has seen enough changes nothing about it. What
+    `must` arrive is a result, and its loss on a full disk is an error; a message to a person is
+    not.
+    """
+
+    def __init__(self, stream: TextIO, *, must: bool) -> None:
+        self.stream = stream
+        self._lost = BrokenPipeError if must else OSError
+        if isinstance(stream, TextIOWrapper) and stream.encoding.lower() != UTF8:
+            # A sign that this terminal or file has not is shown by its number.
+            stream.reconfigure(errors="backslashreplace")
+
+    def write(self, text: str) -> int:
+        """Write, unless the reader has left."""
+        try:
+            return self.stream.write(text)
+        except self._lost:
+            self.leave()
+            return len(text)
+
+    def flush(self) -> None:
+        """Hand over what was written, unless the reader has left."""
+        try:
+            self.stream.flush()
+        except self._lost:
+            self.leave()
+
+    def leave(self) -> None:
+        """Send what is still to come, and what is kept to be tried again at the end, nowhere."""
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self.stream.fileno())
+        os.close(nowhere)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+@contextmanager
+def standard_streams() -> Iterator[None]:
+    """Within, standard output and error can be written to, whatever they are."""
+    _open_closed_ones()
+    out, told = Output(sys.stdout, must=True), Output(sys.stderr, must=False)
+    with redirect_stdout(cast("TextIO", out)), redirect_stderr(cast("TextIO", told)):
+        try:
+            yield
+        finally:
+            # The interpreter would try again when it ends, and change the exit code.
+            try:
+                out.flush()
+            except OSError:
+                out.leave()
+            told.flush()
+
+
+def _open_closed_ones() -> None:
+    """Open the standard streams that were closed when the program began, as ones with nothing.
+
+    The next file or connection would have their number otherwise, and what a library or another
+    process writes to standard error would go there.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)  # It takes the lowest number that is free.
+            os.set_inheritable(nowhere, True)
+            setattr(sys, name, open(nowhere, mode, encoding=UTF8, closefd=False))  # noqa: SIM115

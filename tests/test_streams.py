@@ -1,0 +1,67 @@
+"""Standard streams that are closed, full or left: the exit code is that of the work."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FAULT = """
+import flows.commands.learn
+def fail(*_): raise ValueError
+flows.commands.learn.fields_command = fail"""
+STOP = """
+import os, signal, flows.commands.learn
+def stop(*_): os.kill(os.getpid(), signal.SIGTERM)
+flows.commands.learn.fields_command = stop"""
+WAYS = {
+    "could not run": ("", "check nowhere.csv", 2),
+    "wrong arguments": ("", "check --nonsense", 2),
+    "no setting can be read": ("", "check a.csv", 2),
+    "a fault": (FAULT, "fields", 2),
+    "stopped": (STOP, "fields", 130),
+    "done": ("", "fields payment", 0),
+    "nobody types": ("", "login anna", 2),
+}
+"""Way to end -> what is done before, the command, its exit code."""
+BEGIN = "import sys{before}\nfrom flows.__main__ import main\nsys.argv[1:] = {command!r}\nmain()"
+AS = {
+    "closed": "2>&-",
+    "full": "2>/dev/full",
+    "left": "",  # A pipe that nobody reads is there already.
+    "all closed": "<&- >&- 2>&-",
+}
+SHORT = ("closed-could not run", "full-could not run", "left-stopped", "all closed-nobody types")
+
+
+@pytest.mark.long(but=tuple(f"{one}-buffered" for one in SHORT))
+@pytest.mark.parametrize("buffer", ["buffered", "unbuffered"])
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("error", AS)
+def test_the_exit_code_is_that_of_the_work_whoever_is_told(
+    tmp_path: Path, error: str, way: str, buffer: str
+) -> None:
+    before, command, code = WAYS[way]
+    reading, writing = os.pipe()
+    os.close(reading)
+    script = BEGIN.format(before=before, command=command.split())
+    environment = dict(os.environ) | {"RECON_HOME": str(tmp_path), "HOME": str(tmp_path)}
+    environment["RECON_LOGIN_FILE"] = str(tmp_path / "login")
+    # A database that nobody reaches: a login is refused before it would be asked.
+    environment["RECON_DATABASE_URL"] = "postgresql://127.0.0.1:1/x"
+    if way == "no setting can be read":
+        environment["RECON_LIMIT_COLUMNS"] = "many"
+    run = subprocess.run(
+        ["sh", "-c", f'exec "$0" -c "$1" {AS[error]}', sys.executable, script],
+        env=environment | ({"PYTHONUNBUFFERED": "1"} if buffer == "unbuffered" else {}),
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=writing,
+        timeout=60,
+        check=False,
+    )
+    os.close(writing)
+    assert run.returncode == code
