@@ -99,10 +99,17 @@ GROUPS = {
 """The overview in the order a delivery goes: command -> module in `flows.commands`, line."""
 COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 
-READING = ("check", "profile", "compare", "fields", "row", "status", "sends", "report")
+READING = (
+    ("check",),
+    ("profile", "draft"),
+    ("profile", "try"),
+    ("fields",),
+    ("row",),
+    ("status",),
+    ("sends",),
+    ("report",),
+)
 """Commands that leave nothing behind, ended or stopped."""
-OF_BATCHES = ("import", "watch", "rerun", "release", "push", "resolve", "pull", "demo", "job")
-"""Commands whose work a batch keeps."""
 
 
 def build_app(arguments: list[str]) -> "cyclopts.App":
@@ -158,8 +165,8 @@ def main(arguments: list[str] | None = None) -> None:
             code = _run(given)
             if arguments is None:
                 note_stops(code)
-        except KeyboardInterrupt:
-            _say_stopped(given[0] if given else "")
+        except KeyboardInterrupt as stopped:
+            _say_stopped(stopped, given)
             code = INTERRUPTED
     sys.exit(code)
 
@@ -214,12 +221,15 @@ def _begin_again_in_utf8() -> None:
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 -- what runs.
 
 
-def _say_stopped(command: str) -> None:
+def _say_stopped(stopped: KeyboardInterrupt, given: list[str]) -> None:
+    """Say what is left of a command that was stopped, and what goes on with it."""
+    from flows.stages.way_on import way_on  # noqa: PLC0415 -- seldom needed.
+
     told = "What was done before stands; run the same command again."
-    if command in READING:
+    if build_app(given).parse_commands(given)[0] in READING:
         told = "Nothing was kept and nothing changed; run the same command again."
-    elif command in OF_BATCHES:
-        told = "`recon rerun` goes on where it stopped; `recon status` names the batch."
+    elif command := way_on(stopped):
+        told = f"What was done before stands; `{command}` goes on."
     sys.stderr.write(f"recon: stopped. {told}\n")
 
 

@@ -27,6 +27,7 @@ from connectors.recovery import reach
 from connectors.service import Listing, Service, open_service, read_credentials
 from flows.stages.reconcile.sources import Scope
 from flows.stages.sequence import Ended, import_delivery
+from flows.stages.way_on import SAME_COMMAND, goes_on_by
 from flows.stages.workspace import Workspace, named_service
 from flows.steps.reconcile.listed import Compared, compare_rows, kinds_of
 from schemas.cells.reading import Moment, Number
@@ -125,7 +126,8 @@ def _pull(
                 reach("pulled")
         if not pulled:
             return None
-        ended = import_delivery(workspace, [str(folder)], PROFILE)
+        with goes_on_by(SAME_COMMAND):  # A batch that goes on by itself is not noted as pulled.
+            ended = import_delivery(workspace, [str(folder)], PROFILE)
     with workspace.database.connect() as connection:
         add_event(
             connection,

@@ -17,6 +17,7 @@ from connectors.recovery import reach
 from flows.stages.chosen_sends import ChosenSends, selection_of
 from flows.stages.finish import finish
 from flows.stages.sequence import Ended, refuse_if_taken_back
+from flows.stages.way_on import goes_on_by
 from flows.stages.workspace import Workspace
 from flows.steps.batch_report import BatchReport
 from schemas.counting import grouped, quantity
@@ -78,8 +79,9 @@ def resolve(
                 detail = _decide(
                     lease, selection, decision, expected, tried, run, by=by, reason=reason
                 )
-            reach("resolved")
-            report: BatchReport = finish(workspace, lease)
+            with goes_on_by(f"recon rerun {batch_id}"):
+                reach("resolved")
+                report: BatchReport = finish(workspace, lease)
             ended = Ended(ledger.find_batch(connection, batch_id), report, new=False)
             return Resolved(ended, detail["rows"], detail)
 

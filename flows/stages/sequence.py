@@ -22,6 +22,7 @@ from flows.stages.kept import prove_batch
 from flows.stages.push import ask_for_service, push
 from flows.stages.receive import Received, archived
 from flows.stages.stage import stage
+from flows.stages.way_on import goes_on_by
 from flows.stages.workspace import Workspace, named_service
 from flows.steps.batch_report import BatchReport
 
@@ -81,12 +82,13 @@ def _run_batch(workspace: Workspace, batch_id: int) -> Ended:
 
 def _go_on(workspace: Workspace, lease: Lease, received: Received | None = None) -> Ended:
     refuse_if_taken_back(lease.connection, lease.batch_id)
-    if received is None or not received.new:
-        prove_batch(workspace, lease.connection, lease.batch_id)
-    stage(workspace, lease)
-    check(workspace, lease)
-    apply(workspace, lease)
-    report = push_and_finish(workspace, lease)
+    with goes_on_by(f"recon rerun {lease.batch_id}"):
+        if received is None or not received.new:
+            prove_batch(workspace, lease.connection, lease.batch_id)
+        stage(workspace, lease)
+        check(workspace, lease)
+        apply(workspace, lease)
+        report = push_and_finish(workspace, lease)
     return Ended(
         ledger.find_batch(lease.connection, lease.batch_id),
         report,

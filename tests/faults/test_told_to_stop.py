@@ -110,3 +110,64 @@ def test_a_push_that_is_stopped_sends_no_post_twice(
     assert sum(states.values()) == count
     assert again == (1 if "in_doubt" in states else 0)
     assert len(server.effects) + states.get("in_doubt", 0) >= count
+
+
+SAME = "run the same command again."
+GOES_ON = "`recon rerun 1` goes on."
+
+
+@pytest.mark.long(but=("an import before its batch", "a release that is decided"))
+@pytest.mark.parametrize(
+    ("before", "asked", "place", "told"),
+    [
+        pytest.param(
+            [], "import {delivery}", "BEFORE INSERT ON recon.batch", SAME,
+            id="an import before its batch",
+        ),
+        pytest.param(
+            [], "import {delivery}", "BEFORE INSERT ON recon.staged_payment", GOES_ON,
+            id="an import of its batch",
+        ),
+        pytest.param(
+            [], "watch {inbox} --every 0 --settle 0 --once", "BEFORE INSERT ON recon.batch", SAME,
+            id="a watch before a batch",
+        ),
+        pytest.param(
+            [], "watch {inbox} --every 0 --settle 0 --once", "BEFORE INSERT ON recon.payment",
+            GOES_ON, id="a watch of a batch",
+        ),
+        pytest.param(
+            ["import {delivery} --max-errors 0"], "release 1 --reason known",
+            "BEFORE UPDATE ON recon.batch", SAME, id="a release before it is decided",
+        ),
+        pytest.param(
+            ["import {delivery} --max-errors 0"], "release 1 --reason known",
+            "BEFORE INSERT ON recon.payment", GOES_ON, id="a release that is decided",
+        ),
+    ],
+)  # fmt: skip
+def test_what_it_says_goes_on_goes_on(
+    database_url: str, tmp_path: Path, before: list[str], asked: str, place: str, told: str
+) -> None:
+    """`recon rerun` without a batch, or a release of one that is not held any more, does not."""
+    inbox = tmp_path / "inbox"
+    delivery = write(inbox / "payments.csv", line(1), line(2, amount="ten"))
+    home, fill = tmp_path / "home", {"delivery": delivery, "inbox": inbox}
+    for one in before:
+        command(database_url, home, *one.format(**fill).split())
+    words = asked.format(**fill).split()
+    with standing(database_url, place) as stand, ExitStack() as opened:
+        run = opened.enter_context(Run(database_url, home, *words))
+        opened.callback(run.kill)
+        until(lambda: run.poll() is not None or stand.reached())
+        run.send_signal(signal.SIGINT)
+        assert ended(run) == (STOPPED, f"recon: stopped. What was done before stands; {told}\n")
+        until(lambda: not stand.reached())
+        stand.let_go()
+    way_on = words if told == SAME else told.split("`")[1].split()[1:]
+    code, said = command(database_url, home, *way_on)
+    assert code == 1, said
+    with psycopg.connect(database_url) as connection:
+        states = connection.execute("SELECT state FROM recon.batch").fetchall()
+        assert states == [("complete_with_errors",)]
+        assert connection.execute('SELECT "Id" FROM recon.payment').fetchall() == [(1,)]

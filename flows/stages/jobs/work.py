@@ -57,6 +57,7 @@ from flows.stages.sequence import (
     run_batch,
 )
 from flows.stages.undo import undo_and_tell
+from flows.stages.way_on import goes_on_by
 from flows.stages.workspace import Workspace
 from flows.steps.rules.file import TAKEN
 from flows.steps.rules.rules import Rules
@@ -108,7 +109,8 @@ def do_job(
     """
     with workspace.database.connect() as connection:
         refuse_without_right(connection, command_of(find_job(connection, number).kind))
-        with hold_job(connection, number, flow_run) as job:
+        way_on = goes_on_by(f"recon job {number}")
+        with hold_job(connection, number, flow_run) as job, way_on:
             return _do_held(workspace, connection, job, work or do_as_asked)
 
 
