@@ -74,6 +74,7 @@ def try_command(
     Exit code 0: every row passes; 1: rows or the file would be rejected, or an import would be
     held; 2: could not run.
     """
+    from flows.stages.advised import advised
     from flows.stages.try_profile import try_profile
 
     tried = try_profile(
@@ -82,11 +83,14 @@ def try_command(
     if json:
         print_json(tried.as_json())
     else:
-        _show(tried)
+        given = {"json": True, "profile": profile, "record": record}
+        asked = {name: value for name, value in given.items() if value is not None}
+        _show(tried, advised("check", [file], asked))
     return int(bool(tried.verdict.refused or tried.verdict.rejects or tried.held_because))
 
 
-def _show(tried: "Tried") -> None:
+def _show(tried: "Tried", whole: str) -> None:
+    """What was tried, and the command that lists all rows with errors."""
     console, verdict, header = out(), tried.verdict, tried.header
     if header is None:
         console.print(f"{verdict.name}: refused ({verdict.refused}). {verdict.message}")
@@ -128,7 +132,7 @@ def _show(tried: "Tried") -> None:
             ("Field", "Reason", "Rows", "First on line"), reasons[:REASONS_SHOWN],
             right=("Rows", "First on line"),
         )  # fmt: skip
-        console.print(f"All of them: recon check {verdict.name} --json, with the same profile")
+        console.print(f"All of them: {whole}")
     tell_held(tried.held_because)
 
 

@@ -18,6 +18,7 @@ from connectors.files.scratch import scratch_folder
 from connectors.files.shape import Shape, shape_of
 from connectors.files.workbook import check_workbook
 from connectors.settings import Settings
+from flows.stages.advised import advised
 from flows.stages.draft_cells import DraftCells, quoted
 from flows.stages.draft_columns import (
     INTEGERS,
@@ -81,7 +82,7 @@ def draft_profile(
     cells = DraftCells.of(shape, table)
     separators = () if content.workbook else tuple(text_lines(begin, cells))
     drafted = _Draft(feed, cells, table, sheet, separators)
-    return "\n".join(drafted.lines(source.name, told.lines(cells))) + "\n"
+    return "\n".join(drafted.lines(source.name, path, told.lines(cells))) + "\n"
 
 
 def _text(part: bytes, encoding: str) -> str:
@@ -104,12 +105,14 @@ class _Draft:
     def shape(self) -> Shape:
         return self.cells.shape
 
-    def lines(self, name: str, encoding: Iterable[str]) -> Iterator[str]:
+    def lines(self, name: str, path: str, encoding: Iterable[str]) -> Iterator[str]:
         shape = self.shape
         looked_at = quantity(len(shape.rows), "row", grouped)
         yield f"# Drafted from {shown(name, 100)}, the first {looked_at} of it."
         yield "# Decide what begins with `# ?`, then see:"
-        yield f"# recon profile try {shown(name, 100)} --profile THIS_FILE"
+        # An address may hold what nobody else is to read.
+        given = shown(name if "://" in path else path, len(path))
+        yield f"# {advised('profile try', [given], {'profile': 'THIS_FILE'})}"
         yield f"feed = {quoted(self.feed)}"
         kinds = ", ".join(EXTRACTS)
         yield (

@@ -44,6 +44,7 @@ from connectors.service import (
     open_service,
     read_credentials,
 )
+from flows.stages.advised import advised
 from flows.stages.check import staged_tables, tables_of
 from flows.stages.workspace import Workspace, named_service
 from schemas.counting import agree, quantity
@@ -186,10 +187,10 @@ def _unsent_told(why: str, lease: Lease, left: int, failing: _SendNumber | None)
 
 def _set_aside(lease: Lease, failing: _SendNumber) -> str:
     row = row_name(lease.connection, lease.batch_id, *failing)
+    given = {"row": row, "as": "abandon", "reason": "..."}
     return (
         f"The last row that the service answered and failed at is {row}. Where it fails at this "
-        f'row every time: `recon resolve {lease.batch_id} --row "{row}" --as abandon --reason ...` '
-        "sets it aside."
+        f"row every time: `{advised('resolve', [lease.batch_id], given)}` sets it aside."
     )
 
 

@@ -30,7 +30,7 @@ def test_columns_rows_and_reasons_are_shown(recon: Any) -> None:
         "DateTime: 'PaymentDate' is not a date",
         "1 of 4 rows passes",
         "PaymentDate DateTime 2 6",
-        "recon check dirty.csv --json",
+        f"recon check {BANK}/dirty.csv --json --profile {BANK}/profile.toml",
     ):
         assert told in words, told
     assert "Line 7" not in out, "two rows were asked for"

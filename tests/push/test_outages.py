@@ -85,7 +85,7 @@ def test_a_row_that_is_always_answered_500_is_named_and_can_be_set_aside(
             with pytest.raises(ServiceUnusable) as stopped:
                 push_batch(place, 1)
         told = caplog.text if keyed else str(stopped.value)
-        named = r'recon resolve 1 --row "(a.csv:record:[234])" --as abandon'
+        named = r"recon resolve 1 --row (a.csv:record:[234]) --as abandon"
         (row,) = re.findall(named, told)
         assert "sets it aside" in told
         states = sent(1)
@@ -127,7 +127,7 @@ def test_the_row_that_fails_is_named_by_its_operation(
         else:
             push_batch(place, 1)
             told = caplog.text
-    assert f'--row "{"t" if posted else "p"}.csv:record:2" --as abandon' in told
+    assert f"--row {'t' if posted else 'p'}.csv:record:2 --as abandon" in told
 
 
 def test_a_row_that_went_through_at_last_is_not_named_to_be_set_aside(

@@ -4,7 +4,6 @@ Lines count from 1 at the first line of the file, records from 1 behind the head
 from the first row on, so nothing here takes one for the other.
 """
 
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -12,6 +11,7 @@ import psycopg
 
 from connectors.postgres.findings import find_row, records_of_line
 from connectors.postgres.ledger import Extract
+from flows.stages.advised import advised
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,8 @@ class Spot:
 
 def show_command(batch_id: int, file: str, spot: Spot) -> str:
     """The command that shows this row."""
-    asked = f"--line {spot.line}" if spot.line is not None else f"--record {spot.record}"
-    return f"recon row {batch_id} {shlex.quote(file)} {asked}"
+    asked = {"record": spot.record} if spot.line is None else {"line": spot.line}
+    return advised("row", (batch_id, file), asked)
 
 
 def places(
