@@ -176,14 +176,14 @@ def _run(given: list[str]) -> int:
     import cyclopts  # noqa: PLC0415 -- as the next one, keeps Ctrl-C from meeting nobody.
 
     from connectors.errors import ReconError  # noqa: PLC0415
+    from flows.commands.arguments import argument_error, with_values  # noqa: PLC0415
 
     try:
         app = build_app(given)
-        code = app(given, result_action="return_value", exit_on_error=False, print_error=False)
+        words = with_values(app, given)
+        code = app(words, result_action="return_value", exit_on_error=False, print_error=False)
         sys.stdout.flush()
     except cyclopts.CycloptsError as error:
-        from flows.commands.arguments import argument_error  # noqa: PLC0415 -- seldom needed.
-
         sys.stderr.write(f"recon: {argument_error(error)}")
         return COULD_NOT_RUN
     except ReconError as error:

@@ -1,8 +1,12 @@
 """Wrong arguments: one line that says what is wrong and where to read what a command takes."""
 
-import pytest
+from collections.abc import Iterator
 
-from flows.__main__ import main
+import pytest
+from cyclopts import App, CycloptsError, MissingArgumentError
+
+from flows.__main__ import COMMANDS, build_app, main
+from flows.commands.arguments import with_values
 
 WRONG = [
     (["undo"], "`recon undo` needs BATCH (Number of the batch"),
@@ -14,6 +18,10 @@ WRONG = [
     (["import", "a", "--max-error-rate", "few"], '--max-error-rate takes a number, not "few".'),
     (["acceptance", "approve", "9" * 20], "Must be from"),
     (["acceptance", "withdraw", "9" * 20, "--reason", "r"], "Must be from"),
+    (["undo", "1", "--reason"], "--reason (Why; kept in the audit trail) stands without a value."),
+    (["undo", "1", "--reason", "--by", "anna"], "is written --reason=VALUE."),
+    (["undo", "1", "--reason", "x", "-y"], "Unknown option: -y."),
+    (["check", "- a.csv"], "Unknown option: - a.csv."),
     (["staus"], 'Did you mean "status"?'),
     (["status", "--foo"], "Unknown option: --foo."),
     (["sandbox", "--style", "foo"], 'Choose from: "pascal-5", "camel-core".'),
@@ -55,3 +63,45 @@ def test_a_template_is_that_of_one_record(capsys: pytest.CaptureFixture[str]) ->
     told = capsys.readouterr()
     assert (ended.value.code, told.out) == (2, "")
     assert "Name it: action_document, avatar" in told.err
+
+
+def text_options() -> Iterator[tuple[tuple[str, ...], str]]:
+    """Every option of every command that takes a text, or a path."""
+    for name in COMMANDS:
+        command = build_app([])[name]
+        parts = [(name, part) for part in command if not part.startswith("-")] or [(name,)]
+        for chain in parts:
+            _, apps, _ = build_app([]).parse_commands(chain)
+            for argument in apps[-1].assemble_argument_collection():
+                if argument.field_info.is_keyword_only and argument.token_count()[0]:
+                    yield chain, argument.name
+
+
+def bound(app: App, words: list[str]) -> str | None:
+    """What keeps a command from being called, which is nothing that is wrong with an option."""
+    try:
+        app.parse_args(words, exit_on_error=False, print_error=False)
+    except MissingArgumentError as error:
+        return error.keyword
+    except CycloptsError as error:
+        return str(error)
+    return None
+
+
+def test_a_value_may_begin_with_a_dash() -> None:
+    """A reason that is a list, standard input, a column that is called so."""
+    texts = ("--reason", "--by", "--comment", "--key", "--ignore", "--users", "--feed", "--restate")
+    seen = set()
+    for chain, name in text_options():
+        app = build_app([])
+        for value in ("-", "- wrong month", "-5 EUR"):
+            assert with_values(app, [*chain, name, value]) == [*chain, f"{name}={value}"]
+            if name in texts:
+                assert bound(app, with_values(app, [*chain, name, value])) is None, (chain, name)
+                seen.add(name)
+    assert seen == {*texts}
+
+
+def test_behind_two_dashes_nothing_is_a_value() -> None:
+    given = ["import", "--record", "payment", "--", "--record", "- a.csv"]
+    assert with_values(build_app([]), given) == given
