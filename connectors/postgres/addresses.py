@@ -1,8 +1,10 @@
 """What is told of an address that leads to no database: why, and never a secret in it.
 
-libpq repeats the part of an address that it cannot read, which may be the password.
+libpq repeats the part of an address that it cannot read, which may be the password. Of one that it
+has read, it and the server tell names, not passwords.
 """
 
+import re
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import psycopg
@@ -25,7 +27,13 @@ def why_no_connection(error: BaseException, url: str) -> str:
         secrets = _secrets(url)
     except ValueError:
         return NOT_SHOWN
-    return NOT_SHOWN if any(one in first for one in secrets) else first.rstrip(".")
+    if isinstance(error, psycopg.OperationalError):
+        # A password may be a word of what is told, above all the name of its user.
+        for one in secrets - _names(url):
+            first = re.sub(rf"(?<!\w){re.escape(one)}(?!\w)", "***", first)
+    elif any(one in first for one in secrets):
+        return NOT_SHOWN
+    return first.rstrip(".")
 
 
 def no_connection(error: BaseException, url: str) -> str:
@@ -34,6 +42,14 @@ def no_connection(error: BaseException, url: str) -> str:
         f"The database cannot be used: {why_no_connection(error, url)}. "
         "Check RECON_DATABASE_URL, the server and the role's rights."
     )
+
+
+def _names(url: str) -> set[str]:
+    """What of an address is told to everybody."""
+    parts = urlsplit(url)
+    hosts = re.split(r"[:,]", parts.netloc.rpartition("@")[2])
+    given = [parts.username or "", *hosts, parts.path.removeprefix("/")]
+    return {unquote(one) for one in given}
 
 
 def _secrets(url: str) -> set[str]:

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
+from urllib.parse import unquote
 
 import polars as pl
 import psycopg
@@ -29,6 +30,7 @@ from connectors.errors import (
 )
 from connectors.files.profile import DEFAULT
 from connectors.postgres import database
+from connectors.postgres.addresses import why_no_connection
 from connectors.postgres.copy_out import copied
 from connectors.postgres.database import Database, analyse, libpq_address, open_database
 from connectors.postgres.migrations import DERIVED_HASH
@@ -354,6 +356,26 @@ ADDRESSES = {
     "postgresql://recon:cret-pw@localhost:-1/x": "HOST:PORT",
     "postgresql+nothing": "does not name a PostgreSQL",
 }
+
+
+REFUSED = 'connection failed: FATAL:  password authentication failed for user "recon".'
+
+
+@pytest.mark.parametrize("password", ["recon", "re", "e", "db.example", "5432", "x", "%72econ"])
+def test_what_the_server_says_is_told_where_the_password_is_a_word_of_it(password: str) -> None:
+    url = f"postgresql://recon:{password}@db.example:5432/x"
+    told = why_no_connection(psycopg.OperationalError(REFUSED), url)
+    assert told == REFUSED.rstrip(".")
+
+
+@pytest.mark.parametrize("password", ["canary-7", "canary%2D7", "a"])
+def test_a_password_that_a_server_repeats_is_not_told(password: str) -> None:
+    meant = unquote(password)
+    told = why_no_connection(
+        psycopg.OperationalError(f'the login "{meant}" of recon is no good'),
+        f"postgresql://recon:{password}@db.example:5432/x",
+    )
+    assert told == 'the login "***" of recon is no good'
 
 
 @pytest.mark.parametrize(
