@@ -8,7 +8,6 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unicodedata import category
 from urllib.parse import parse_qsl, urlsplit
@@ -21,6 +20,7 @@ from rich.table import Table
 from connectors.addresses import address_problem
 from connectors.errors import SettingsError
 from connectors.settings import read_settings
+from flows.commands.kept_login import kept_token
 
 if TYPE_CHECKING:
     import psycopg
@@ -227,7 +227,7 @@ def workspace(
     settings = read_settings()
     read_currencies(settings.currencies)  # Not after the work, when a report is written.
 
-    token = _token(settings.login_file)
+    token = kept_token(settings.login_file)
     acts = False
 
     def ask(connection: "psycopg.Connection") -> None:
@@ -252,21 +252,6 @@ def workspace(
 def say_next_look(trouble: Exception, seconds: float) -> None:
     """Say what kept a standing command from its work, and when it tries again."""
     sys.stderr.write(f"recon: {trouble} The next look is in {seconds:g} s.\n")
-
-
-def _token(path: Path | None) -> str | None:
-    """The login of whoever types here, as `recon login` has kept it."""
-    if path is None:
-        return None
-    try:
-        return path.read_text("ascii").strip() or None
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(
-            f"{path} cannot be read as a login: {type(error).__name__}. Remove it, then `recon "
-            "login` again; RECON_LOGIN_FILE names another place."
-        ) from None
 
 
 @contextmanager

@@ -4,16 +4,16 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from decimal import Decimal
-from getpass import getpass
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
 from connectors.errors import AccountUnknown, LoginRefused, SettingsError
-from connectors.files.atomic import write_file
 from connectors.settings import read_settings
 from flows.commands.console import ANY_ID, out, print_json, print_table, within, workspace
 from flows.commands.deliver import Json
+from flows.commands.kept_login import drop_token, keep_token
+from flows.commands.secrets import typed
 from schemas.accounts import HOURS, AccountRole
 from schemas.show_as import Dates, Negatives, Numbers, ShowAs
 
@@ -59,11 +59,11 @@ def login_command(
         raise SettingsError(
             "There is no home folder to keep the login in. Name a file: RECON_LOGIN_FILE."
         )
-    password = _typed(f"Password of {name}: ")
+    password = typed(f"Password of {name}: ", f"the password of {name}")
     with workspace(quiet=True, say_held=False) as place:
         with place.database.connect() as connection:
             token = log_in(connection, name, password, hours * 3600)
-        write_file(path, f"{token}\n".encode())
+        keep_token(path, token)
         with place.database.as_login(token).connect() as connection:
             person = acting(connection)
     assert person is not None, "whoever has just logged in is"
@@ -84,8 +84,7 @@ def logout_command() -> int:
     with workspace(quiet=True, say_held=False) as place, place.database.connect() as connection:
         person = acting(connection)
         log_out(connection)
-        if place.settings.login_file:
-            place.settings.login_file.unlink(missing_ok=True)
+        drop_token(place.settings.login_file)
     out().print(f"{person.name} is logged out." if person else "Nobody was logged in.")
     return 0
 
@@ -242,7 +241,7 @@ def password_command(name: Name) -> int:
     with workspace(quiet=True, say_held=False) as place, place.database.connect() as connection:
         person = acting(connection)
         own = person is not None and person.name == name
-        old = _typed(f"Password of {name} now: ") if own else None
+        old = typed(f"Password of {name} now: ", "the password as it is") if own else None
         new = _typed_twice(name)
         with witnessed_apart(place, connection):
             set_password(connection, name, new, old)
@@ -382,15 +381,8 @@ def _kept(name: str, changed: Callable[["Account"], "Account"]) -> "Account":
     return account
 
 
-def _typed(prompt: str) -> str:
-    """What is typed without being shown, or the next line of standard input."""
-    if sys.stdin.isatty():
-        return getpass(prompt)
-    return sys.stdin.readline().rstrip("\r\n")
-
-
 def _typed_twice(name: str) -> str:
-    password = _typed(f"New password of {name}: ")
-    if sys.stdin.isatty() and getpass("Once more: ") != password:
+    password = typed(f"New password of {name}: ", f"the new password of {name}")
+    if sys.stdin.isatty() and typed("Once more: ", "it once more") != password:
         raise LoginRefused("The two passwords are not the same. Nothing was changed.")
     return password

@@ -121,11 +121,14 @@ def test_accounts_are_changed_disabled_and_listed(
     [
         (("user", "add", "Anna", "--full-name", "A"), (PASSWORD,), "No account can be 'Anna'"),
         (("user", "add", "anna", "--full-name", "A"), ("short",), "12 to 1024 characters"),
-        (("user", "add", "anna", "--full-name", "A"), (), "this one has 0"),
+        (("user", "add", "anna", "--full-name", "A"), (), "has ended without the new"),
+        (("user", "add", "anna", "--full-name", "A"), ("",), "this one has 0"),
         (("user", "add", "anna", "--full-name", "A", "--role", "chief"), (), "--role"),
         (("user", "change", "eve"), (), "There is no account eve"),
         (("user", "disable", "eve"), (), "There is no account eve"),
         (("user", "password", "eve"), (PASSWORD,), "There is no account 'eve'"),
+        (("login", "eve"), (), "has ended without the password of eve"),
+        (("user", "password", "eve"), (), "Type it at a terminal"),
         (("login", "eve"), (PASSWORD,), "Name or password is wrong"),
         (("login", "eve", "--hours", "13"), (PASSWORD,), "from 1 to 12"),
     ],
@@ -151,8 +154,31 @@ def test_a_login_file_that_is_none_is_told(
     (tmp_path / "private" / "login").write_bytes(b"\xff\xfe")
     ran = typed("status")
     assert (ran.returncode, "cannot be read as a login" in ran.stderr) == (2, True)
+    (tmp_path / "private" / "login").unlink()
+    (tmp_path / "private" / "login").mkdir()
+    for command in ("status", "logout"):
+        ran = typed(command)
+        assert (ran.returncode, "Remove" in ran.stderr) == (2, False)
+        assert "RECON_LOGIN_FILE names another place" in ran.stderr
+    (tmp_path / "private" / "login").rmdir()
     (tmp_path / "private" / "login").write_text("no token\n")
     assert typed("status").returncode == 0
+
+
+@pytest.mark.parametrize("home", ["a file", "no folder"])
+def test_without_a_home_folder_nobody_is_logged_in(
+    typed: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, home: str
+) -> None:
+    """As in a container, and where a service runs; nothing but a login needs the folder."""
+    monkeypatch.delenv("RECON_LOGIN_FILE")
+    (tmp_path / "a file").write_text("")
+    monkeypatch.setenv("HOME", str(tmp_path / home / "anna"))
+    assert typed("status").returncode == 0
+    assert typed("logout").stdout == "Nobody was logged in.\n"
+    added(typed, "anna", "Anna Meyer", "preparer")
+    ran = typed("login", "anna", lines=(PASSWORD,))
+    none = home == "a file"
+    assert (ran.returncode, "RECON_LOGIN_FILE names" in ran.stderr) == (2 * none, none)
 
 
 def test_what_an_account_is_shown_is_chosen(typed: Callable[..., Any]) -> None:

@@ -1,0 +1,54 @@
+"""The login of whoever types here, in the file that `recon login` keeps it in."""
+
+from pathlib import Path
+
+from connectors.errors import ReconError, SettingsError
+from connectors.files.atomic import write_file
+
+NONE_THERE = (FileNotFoundError, NotADirectoryError)
+"""Where HOME is no folder, as in a container, nobody has logged in."""
+
+ELSEWHERE = "RECON_LOGIN_FILE names another place; by default it is in the home folder, HOME."
+
+
+def kept_token(path: Path | None) -> str | None:
+    """The token that is kept; None: nobody has logged in here."""
+    if path is None:
+        return None
+    try:
+        return path.read_text("ascii").strip() or None
+    except NONE_THERE:
+        return None
+    except UnicodeDecodeError:
+        raise SettingsError(
+            f"{path} cannot be read as a login. Remove it, then `recon login` again. {ELSEWHERE}"
+        ) from None
+    except OSError as error:
+        raise _unusable(path, "read", error) from None
+
+
+def keep_token(path: Path, token: str) -> None:
+    """Keep a login, for nobody else to read; raises SettingsError where that cannot be."""
+    try:
+        write_file(path, f"{token}\n".encode())
+    except ReconError as error:
+        raise SettingsError(f"The login cannot be kept. {error} {ELSEWHERE}") from None
+
+
+def drop_token(path: Path | None) -> None:
+    """Keep no login any more."""
+    if path is None:
+        return
+    try:
+        path.unlink(missing_ok=True)
+    except NONE_THERE:
+        return
+    except OSError as error:
+        raise _unusable(path, "removed", error) from None
+
+
+def _unusable(path: Path, what: str, error: OSError) -> SettingsError:
+    return SettingsError(
+        f"{path}: the login in it cannot be {what}: {error.strerror or type(error).__name__}. "
+        f"{ELSEWHERE}"
+    )
