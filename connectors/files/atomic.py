@@ -4,7 +4,6 @@ What the product writes may hold personal data: folders are made with mode 0700 
 from their first moment, whatever the umask. What is there already keeps the mode somebody gave it.
 """
 
-import errno
 import fcntl
 import hashlib
 import os
@@ -18,6 +17,7 @@ from typing import IO, BinaryIO
 
 from connectors.errors import ReconError, TurnNotGiven
 from connectors.files.locked import OF_MARK, locked_file, sweep_files
+from connectors.files.system_errors import NO_SPACE, cure
 from connectors.process import holding
 from connectors.recovery import reach
 from schemas.counting import grouped, quantity
@@ -108,7 +108,7 @@ def _who_locks(path: Path, wait_seconds: float, what: str) -> str:
 
 def room_left(path: Path, error: OSError) -> str:
     """Which disk is full, where that is what an error at this path says; empty otherwise."""
-    if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+    if error.errno not in NO_SPACE:
         return ""
     place = path.absolute()
     while not place.is_mount():
@@ -168,7 +168,7 @@ def write_files(
         except OSError as error:
             raise ReconError(
                 f"{path} could not be written: {error.strerror}.{room_left(path, error)} "
-                "Free space or choose another folder, then run the command again."
+                f"{cure(error)} or choose another folder, then run the command again."
             ) from error
     return hashes
 

@@ -17,6 +17,7 @@ from connectors.compare.table_side import table_side
 from connectors.errors import SidesRefused
 from connectors.files.atomic import private_folder, write_file
 from connectors.files.scratch import scratch_folder
+from connectors.files.system_errors import cure
 from connectors.settings import Limits, read_settings
 from flows.report.comparison import as_json, render_html
 from flows.stages.compare import Question, compare_sides, compared_columns
@@ -92,10 +93,10 @@ def _scratch(folder: Path | None) -> Iterator[Path]:
             yield scratch
     except OSError as error:
         where = folder or tempfile.gettempdir()
-        why = "No space is left" if no_room(error) else str(error)
-        raise SidesRefused(
-            f"{where}: {why}. Free space or name another folder with --out."
-        ) from error
+        full = no_room(error)
+        why = "No space is left" if full else error.strerror or str(error)
+        todo = "Free space" if full else cure(error)
+        raise SidesRefused(f"{where}: {why}. {todo} or name another folder with --out.") from error
 
 
 def _sides(

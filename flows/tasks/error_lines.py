@@ -9,6 +9,7 @@ import logging
 import httpx
 
 from connectors.errors import ReconError
+from connectors.files.system_errors import cure, where
 
 LOGGERS = ("prefect.flow_runs", "prefect.task_runs", "prefect.engine")
 """Where Prefect writes what ended a run; the run page, the worker and the terminal show it."""
@@ -30,9 +31,8 @@ def error_line(error: BaseException | None) -> str | None:
                 todo="Lower RECON_LIMIT_BLOCK_BYTES where it is set, or use a machine with more"
             )
         case OSError():
-            where = repr(error.filename) if error.filename else "standard output or a file"
-            told = f"{where}: {error.strerror or error}. "
-            return told + GOES_ON.format(todo="Make room, or give the rights")
+            told = f"{where(error)}: {error.strerror or error}. "
+            return told + GOES_ON.format(todo=cure(error))
     return prefect_line(error)
 
 
