@@ -124,9 +124,12 @@ def refuse_password(address: str, option: str, ways: str) -> None:
         )
 
 
-def print_json(value: Any) -> None:
-    """One JSON document on standard output, for scripts."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
+def print_json(value: Any, *, of_many: bool = False) -> None:
+    """One JSON document on standard output, for scripts; one of many is one line, told at once."""
+    indent = None if of_many else 2
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=indent, default=str) + "\n")
+    if of_many:
+        sys.stdout.flush()
 
 
 def answer(as_json: bool, facts: Any, said: str) -> int:

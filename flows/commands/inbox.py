@@ -1,5 +1,6 @@
 """The inbox and the archive: `recon watch`, `recon housekeeping` and `recon archive verify`."""
 
+import sys
 import time
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -44,6 +45,8 @@ def watch_command(
     A name that ends in .part or .tmp is left until it is renamed. What cannot be read goes to
     quarantine, with the reason beside it.
 
+    With --json and without --once, each look that found something prints a document on one line.
+
     Example: `recon watch /data/inbox --once`
 
     Exit code with --once: 0: everything is applied; 1: something was put aside or failed, rows were
@@ -81,7 +84,8 @@ def watch_command(
                 say_next_look(trouble, every)
             else:
                 was_there = True
-                _show(lines, as_json=json)
+                if once or lines:
+                    _show(lines, as_json=json, once=once)
                 if once:
                     return max((line.exit_code for line in lines), default=0)
             time.sleep(every)
@@ -175,12 +179,13 @@ def verify_command(*, json: Json = False) -> int:
     return int(bool(proof.mismatches))
 
 
-def _show(lines: "list[InboxLine]", *, as_json: bool) -> None:
+def _show(lines: "list[InboxLine]", *, as_json: bool, once: bool) -> None:
     if as_json:
-        print_json({"deliveries": [asdict(one) for one in lines]})
+        print_json({"deliveries": [asdict(one) for one in lines]}, of_many=not once)
         return
     for line in lines:
         out().print(f"{line.name}: {line.became}{f', {line.detail}' if line.detail else ''}")
+    sys.stdout.flush()
 
 
 def _show_proof(proof: "VerifiedArchive") -> None:

@@ -18,6 +18,7 @@ from flows.commands.console import (
     workspace,
 )
 from flows.commands.deliver import Json
+from schemas.jobs import COULD_NOT_RUN
 
 if TYPE_CHECKING:
     from connectors.postgres.jobs import Job
@@ -62,20 +63,29 @@ def jobs_command(
     A desk whose database account loads nothing only orders work: this does it, with an account of
     its own.
 
+    With --watch and --json, each look that did something prints a document on one line.
+
     Example: `recon jobs --watch`
+
+    Exit code with --once: the highest of the jobs that were done.
     """
-    from connectors.postgres.jobs import list_jobs
+    from connectors.postgres.jobs import find_job, list_jobs
 
     with workspace("jobs --watch" if watch else "jobs", quiet=True, say_held=False) as place:
         while watch:
+            done: list[tuple[int, int]] = []
             try:
-                do_ordered(place.as_login(None))
+                done = do_ordered(place.as_login(None), quiet=json)
             except DatabaseUnusable as trouble:
                 if once or isinstance(trouble, SchemaReplaced):
                     raise
                 say_next_look(trouble, every)
+            if json and (done or once):
+                with place.database.connect() as connection:
+                    jobs = [find_job(connection, number) for number, _ in done]
+                print_json({"jobs": [_as_json(one) for one in jobs]}, of_many=not once)
             if once:
-                return 0
+                return max((code for _, code in done), default=0)
             time.sleep(every)
         with place.database.connect() as connection:
             jobs = list_jobs(connection, most)
@@ -93,15 +103,17 @@ def jobs_command(
     return 0
 
 
-def do_ordered(place: "Workspace") -> None:
+def do_ordered(place: "Workspace", *, quiet: bool = False) -> list[tuple[int, int]]:
     """Do every job that nobody has taken; what goes wrong with one keeps none of the others.
 
-    Raises DatabaseUnusable; a job that it was away from has stopped, and can be started again.
+    Returns the number and the exit code of each, and says them unless it is to be quiet. Raises
+    DatabaseUnusable; a job that it was away from has stopped, and can be started again.
     """
     from connectors.postgres.jobs import ordered_jobs
     from flows.commands.fault import tell_of_fault
     from flows.stages.jobs.work import do_job
 
+    ended = []
     with place.database.connect() as connection:
         numbers = ordered_jobs(connection)
     for number in numbers:
@@ -113,11 +125,17 @@ def do_ordered(place: "Workspace") -> None:
             raise  # Nor are there any others.
         except ReconError as error:
             sys.stderr.write(f"recon: job {number}: {error}\n")
+            ended.append((number, error.exit_code))
             continue
         except Exception as error:  # noqa: BLE001 -- told, as for any other command.
             tell_of_fault(error, f"job {number}")
+            ended.append((number, COULD_NOT_RUN))
             continue
-        out().print(f"job {number}: exit code {done.exit_code}. {done.said}")
+        ended.append((number, done.exit_code))
+        if not quiet:
+            out().print(f"job {number}: exit code {done.exit_code}. {done.said}")
+            sys.stdout.flush()
+    return ended
 
 
 def _state(job: "Job") -> str:

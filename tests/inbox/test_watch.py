@@ -5,6 +5,8 @@ import hashlib
 import json
 import os
 import signal
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -407,6 +409,35 @@ def test_the_command_tells_what_became_of_each_file(
     assert watched.returncode == 1, watched.stderr
     told = {one["name"]: one["became"] for one in json.loads(watched.stdout)["deliveries"]}
     assert told == {"a.csv": "started", "b.csv.part": "unfinished", "c.csv": "quarantined"}
+
+
+def test_each_look_of_a_standing_watch_is_a_line(
+    workspace: Workspace, database_url: str, folder: Path
+) -> None:
+    """Who reads it as it comes reads line by line, and waits for none."""
+    asked = ("watch", str(folder), "--every", "0", "--settle", "0", "--json")
+    write(folder / "a.csv", line(1))
+    told = []
+    reading, writing = os.pipe()
+    environment = {"RECON_DATABASE_URL": database_url}
+    environment["RECON_HOME"] = str(workspace.settings.home)
+    with (
+        subprocess.Popen(
+            [sys.executable, "-m", "flows", *asked],
+            env=dict(os.environ) | environment,
+            stdout=writing,
+        ) as watch,
+        os.fdopen(reading) as lines,
+        ExitStack() as opened,
+    ):
+        opened.callback(watch.kill)
+        os.close(writing)
+        told.append(json.loads(lines.readline()))
+        Path(write(folder.parent / "b.csv", line(2))).rename(folder / "b.csv")
+        told.append(json.loads(lines.readline()))
+        watch.terminate()
+        assert lines.read() == ""
+    assert [[one["name"] for one in look["deliveries"]] for look in told] == [["a.csv"], ["b.csv"]]
 
 
 @pytest.mark.long

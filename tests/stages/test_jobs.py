@@ -518,3 +518,20 @@ def test_a_run_that_was_saved_when_its_process_was_gone_is_accepted_by_the_rules
     reconcile_scope(workspace, Asked(Scope(), resumed.as_of, Rules()))
     finish(workspace, resumed)
     assert rows("SELECT count(*) FROM decision") == [(1,)], "another run has followed it"
+
+
+def test_what_a_look_did_is_one_document_and_its_exit_code(
+    workspace: Workspace, otto: Workspace
+) -> None:
+    """Standard output held nothing, and a job that could not run was no failure of the look."""
+    url, home = str(workspace.settings.database_url), workspace.settings.home
+    good = ordered(otto, JobKind.IMPORT, upload=uploaded(otto, "a.csv", line(1)))
+    ended = run(url, home, "jobs", "--watch", "--once", "--json")
+    assert ended.returncode == 0, ended.stderr
+    (told,) = json.loads(ended.stdout)["jobs"]
+    assert (told["job"], told["state"], told["exit_code"]) == (good, "ended", 0)
+    bad = ordered(otto, JobKind.RERUN, batch=77)
+    ended = run(url, home, "jobs", "--watch", "--once")
+    assert (ended.returncode, f"job {bad}: exit code 2" in ended.stdout) == (2, True)
+    ended = run(url, home, "jobs", "--watch", "--once", "--json")
+    assert (ended.returncode, json.loads(ended.stdout)) == (0, {"jobs": []})
