@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from urllib.parse import SplitResult, urlsplit
 
+from connectors.environment import setting
 from connectors.errors import SettingsError
 from schemas.counting import first_of
 
@@ -35,7 +36,7 @@ def parts_of_pages(url: str) -> SplitResult | None:
 
 def desk_url(environment: Mapping[str, str] = os.environ) -> str | None:
     """What people open the desk by; None: none is set. Raises SettingsError."""
-    url = environment.get("RECON_DESK_URL")
+    url = setting("RECON_DESK_URL", environment)
     if not url:
         return None
     parts = parts_of_pages(url)

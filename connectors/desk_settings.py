@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from connectors.desk_links import desk_url, parts_of_pages
+from connectors.environment import setting
 from connectors.errors import SettingsError
 from connectors.oidc import ProviderSettings
 
@@ -42,26 +43,28 @@ def read_desk_settings(environment: Mapping[str, str] = os.environ) -> DeskSetti
 def _prefect(environment: Mapping[str, str]) -> str | None:
     """Where Prefect's own settings say that its pages are; an address that is none is no link."""
     api = environment.get("PREFECT_API_URL", "").rstrip("/")
-    pages = environment.get("PREFECT_UI_URL") or api.removesuffix("/api")
+    pages = setting("PREFECT_UI_URL", environment) or api.removesuffix("/api")
     return None if parts_of_pages(pages) is None else pages.rstrip("/")
 
 
 def _provider(environment: Mapping[str, str]) -> ProviderSettings | None:
-    issuer = environment.get("RECON_OIDC_ISSUER")
+    issuer = setting("RECON_OIDC_ISSUER", environment)
     if not issuer:
         return None
-    client = environment.get("RECON_OIDC_CLIENT_ID")
+    client = setting("RECON_OIDC_CLIENT_ID", environment)
     if not client:
         raise SettingsError(
             "RECON_OIDC_ISSUER is set, and RECON_OIDC_CLIENT_ID is not: name the client that the "
             "provider knows the desk by."
         )
-    secret = environment.get("RECON_OIDC_CLIENT_SECRET") or None
-    return ProviderSettings(issuer, client, secret, environment.get("RECON_OIDC_CLAIM") or "sub")
+    secret = setting("RECON_OIDC_CLIENT_SECRET", environment)
+    return ProviderSettings(
+        issuer, client, secret, setting("RECON_OIDC_CLAIM", environment) or "sub"
+    )
 
 
 def _proxy(environment: Mapping[str, str]) -> ProxySettings | None:
-    header = environment.get("RECON_PROXY_HEADER")
+    header = setting("RECON_PROXY_HEADER", environment)
     if not header:
         return None
     secret = environment.get("RECON_PROXY_SECRET", "")

@@ -14,6 +14,7 @@ from email.message import EmailMessage
 from enum import StrEnum
 
 from connectors.addresses import is_loopback
+from connectors.environment import setting
 from connectors.errors import MailRefused, MailTooLarge, MailUnusable, SettingsError
 from schemas.accounts import ADDRESS, LONGEST_ADDRESS
 
@@ -46,22 +47,22 @@ class MailSettings:
 
 def read_mail_settings(environment: Mapping[str, str] = os.environ) -> MailSettings | None:
     """The settings of this process; None: no server is set. Raises SettingsError."""
-    server = environment.get("RECON_MAIL_SERVER")
+    server = setting("RECON_MAIL_SERVER", environment)
     if not server:
         return None
     host, port = _place(server)
-    sender = environment.get("RECON_MAIL_FROM") or ""
+    sender = setting("RECON_MAIL_FROM", environment) or ""
     if len(sender) > LONGEST_ADDRESS or re.fullmatch(ADDRESS, sender) is None:
         raise SettingsError(
             "RECON_MAIL_FROM is no address to send from. Write recon@example.com, without a name."
         )
-    told = environment.get("RECON_MAIL_TLS") or (
+    told = setting("RECON_MAIL_TLS", environment) or (
         Tls.IMPLICIT if port == IMPLICIT_PORT else Tls.STARTTLS
     )
     if told not in [*Tls]:
         raise SettingsError(f"RECON_MAIL_TLS={told!r} is none of {', '.join(Tls)}.")
-    user = environment.get("RECON_MAIL_USER") or None
-    password = environment.get("RECON_MAIL_PASSWORD") or None
+    user = setting("RECON_MAIL_USER", environment)
+    password = setting("RECON_MAIL_PASSWORD", environment)
     if (user is None) != (password is None):
         raise SettingsError("RECON_MAIL_USER and RECON_MAIL_PASSWORD are set together, or neither.")
     if not f"{user}{password}".isascii():

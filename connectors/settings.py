@@ -16,6 +16,7 @@ from connectors.addresses import (
     witness_places,
 )
 from connectors.desk_links import desk_url
+from connectors.environment import setting
 from connectors.errors import SettingsError
 from schemas.operations import OPERATIONS
 from schemas.tables import OWN
@@ -232,11 +233,11 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
             f"Python takes names of files for {encoding} here, and they are kept as UTF-8. Unset "
             "PYTHONUTF8 or set it to 1, without -X utf8=0."
         )
-    home = environment.get("RECON_HOME") or ".recon"
-    url = environment.get("RECON_DATABASE_URL") or None
+    home = setting("RECON_HOME", environment) or ".recon"
+    url = setting("RECON_DATABASE_URL", environment)
     if url is not None:
         check_database_address("RECON_DATABASE_URL", url, "unset it for the embedded one")
-    currencies = environment.get("RECON_CURRENCIES") or None
+    currencies = setting("RECON_CURRENCIES", environment)
     folder = read_path("RECON_HOME", home).resolve()
     check_own_kinds()
     desk_url(environment)  # What ends by a link to a page is not begun where it could not say it.
@@ -246,7 +247,7 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         limits=_limits(environment),
         currencies=read_path("RECON_CURRENCIES", currencies) if currencies else None,
         service=read_service_settings(environment),
-        time_zone=read_zone("RECON_TIME_ZONE", environment.get("RECON_TIME_ZONE") or "UTC"),
+        time_zone=read_zone("RECON_TIME_ZONE", setting("RECON_TIME_ZONE", environment) or "UTC"),
         login_file=_login_file(environment),
         named_audit=_audit(folder, environment),
     )
@@ -260,9 +261,9 @@ def check_own_kinds() -> None:
 
 def _audit(home: Path, environment: Mapping[str, str]) -> AuditSettings:
     """By default the key is in the home: outside of the database, private, and on every worker."""
-    named = environment.get("RECON_AUDIT_KEY")
+    named = setting("RECON_AUDIT_KEY", environment)
     key = read_path("RECON_AUDIT_KEY", named).resolve() if named else home / "audit-key.pem"
-    public = environment.get("RECON_AUDIT_PUBLIC_KEY")
+    public = setting("RECON_AUDIT_PUBLIC_KEY", environment)
     return AuditSettings(
         key=key,
         public_key=read_path("RECON_AUDIT_PUBLIC_KEY", public).resolve()
@@ -270,13 +271,13 @@ def _audit(home: Path, environment: Mapping[str, str]) -> AuditSettings:
         else key.with_name(f"{key.stem}.pub.pem"),
         public_key_named=bool(public),
         witness=witness_places(
-            "RECON_AUDIT_WITNESS", (environment.get("RECON_AUDIT_WITNESS") or "").split(",")
+            "RECON_AUDIT_WITNESS", (setting("RECON_AUDIT_WITNESS", environment) or "").split(",")
         ),
     )
 
 
 def _login_file(environment: Mapping[str, str]) -> Path | None:
-    if named := environment.get("RECON_LOGIN_FILE"):
+    if named := setting("RECON_LOGIN_FILE", environment):
         return read_path("RECON_LOGIN_FILE", named)
     try:
         return Path("~/.config/recon/login").expanduser()
@@ -294,7 +295,7 @@ def _limits(environment: Mapping[str, str]) -> Limits:
     chosen: dict[str, int] = {}
     for limit in fields(Limits):
         name = f"RECON_LIMIT_{limit.name.upper()}"
-        text = environment.get(name)
+        text = setting(name, environment)
         if text is None:
             continue
         number = _digits(text)
@@ -313,11 +314,11 @@ def _digits(text: str) -> int | None:
 def read_service_settings(environment: Mapping[str, str] = os.environ) -> ServiceSettings:
     """The settings of the service; raises SettingsError for a value that cannot be used."""
     chosen: dict[str, object] = {}
-    for setting in fields(ServiceSettings):
-        name = f"RECON_SERVICE_{setting.name.upper()}"
-        text = environment.get(name)
+    for one in fields(ServiceSettings):
+        name = f"RECON_SERVICE_{one.name.upper()}"
+        text = setting(name, environment)
         if text:
-            chosen[setting.name] = _service_value(name, setting.name, setting.type, text)
+            chosen[one.name] = _service_value(name, one.name, one.type, text)
     return ServiceSettings(**chosen)  # type: ignore[arg-type]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from connectors.environment import setting
 from connectors.errors import SettingsError
 
 
@@ -77,12 +78,12 @@ def read_credentials(environment: Mapping[str, str] = os.environ) -> Credentials
     for: a token, an API key, or user and password, which are sent as Basic. Raises SettingsError.
     """
     given = {
-        "user": environment.get("RECON_SERVICE_USER") or None,
-        "password": environment.get("RECON_SERVICE_PASSWORD") or None,
-        "token": environment.get("RECON_SERVICE_TOKEN") or None,
-        "key": environment.get("RECON_SERVICE_API_KEY") or None,
+        "user": setting("RECON_SERVICE_USER", environment),
+        "password": setting("RECON_SERVICE_PASSWORD", environment),
+        "token": setting("RECON_SERVICE_TOKEN", environment),
+        "key": setting("RECON_SERVICE_API_KEY", environment),
     }
-    scheme = _scheme(environment.get("RECON_SERVICE_SCHEME") or None, given)
+    scheme = _scheme(setting("RECON_SERVICE_SCHEME", environment), given)
     match scheme:
         case Scheme.BASIC | Scheme.CREDENTIALS:
             return Credentials(scheme, given["user"], given["password"])

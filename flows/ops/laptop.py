@@ -22,6 +22,7 @@ import psutil  # type: ignore[import-untyped]
 import psycopg
 
 from connectors.desk_settings import read_desk_settings
+from connectors.environment import setting
 from connectors.errors import ReconError
 from connectors.files.atomic import open_private, private_folder, write_file
 from connectors.oidc import Provider
@@ -222,7 +223,7 @@ def prefect_environment(settings: Settings, choice: UpOptions, login: str | None
 def _work_environment(settings: Settings, target: str, sandbox: str) -> dict[str, str]:
     """What runs need; the service is the sandbox unless the user has named another."""
     ours = {"RECON_HOME": str(settings.home), "RECON_DATABASE_URL": target}
-    if "RECON_SERVICE_URL" in os.environ:
+    if setting("RECON_SERVICE_URL"):
         return ours
     return ours | {
         "RECON_SERVICE_URL": sandbox,

@@ -2,7 +2,6 @@
 
 import fcntl
 import json
-import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -12,6 +11,7 @@ from subprocess import Popen
 
 import psutil  # type: ignore[import-untyped]
 
+from connectors.environment import setting
 from connectors.files.atomic import open_private, private_folder, write_file
 
 LINES_SHOWN = 5
@@ -178,6 +178,6 @@ def describe(running: Running | None) -> str:
 
 
 def _about_sandbox() -> str:
-    if "RECON_SERVICE_URL" in os.environ:
+    if setting("RECON_SERVICE_URL"):
         return "the sandbox; runs push to RECON_SERVICE_URL instead"
     return "the sandbox, user demo, password demo"
