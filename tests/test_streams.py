@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from flows.__main__ import main
+
 ROOT = Path(__file__).parents[1]
 FAULT = """
 import flows.commands.learn
@@ -65,3 +67,17 @@ def test_the_exit_code_is_that_of_the_work_whoever_is_told(
     )
     os.close(writing)
     assert run.returncode == code
+
+
+@pytest.mark.parametrize("columns", ["²", "٣", "9" * 5000, "wide", "-1", "0"])
+@pytest.mark.parametrize("asked", [["--help"], ["status", "--help"], ["fields", "payment"]])
+def test_a_width_that_is_none_is_no_fault(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    columns: str,
+    asked: list[str],
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    with pytest.raises(SystemExit) as ended:
+        main(asked)
+    assert (ended.value.code, capsys.readouterr().err) == (0, "")

@@ -98,7 +98,7 @@ def _printable(value: Any) -> Any:
 def _width() -> int | None:
     """None: that of the terminal. Where COLUMNS says there is none, rich would write nothing."""
     told = os.environ.get("COLUMNS", "")
-    return WIDE if told.isdigit() and int(told[:9]) == 0 else None
+    return WIDE if told.isascii() and told.isdigit() and int(told[:9]) == 0 else None
 
 
 def out() -> Console:

@@ -8,6 +8,8 @@ from io import TextIOWrapper
 from typing import Any, TextIO, cast
 
 UTF8 = "utf-8"
+DIGITS = 10
+"""Of a number of columns that none has any more."""
 
 
 class Output:
@@ -54,6 +56,7 @@ class Output:
 def standard_streams() -> Iterator[None]:
     """Within, standard output and error can be written to, whatever they are."""
     _open_closed_ones()
+    _forget_no_width()
     out, told = Output(sys.stdout, must=True), Output(sys.stderr, must=False)
     with redirect_stdout(cast("TextIO", out)), redirect_stderr(cast("TextIO", told)):
         try:
@@ -65,6 +68,13 @@ def standard_streams() -> Iterator[None]:
             except OSError:
                 out.leave()
             told.flush()
+
+
+def _forget_no_width() -> None:
+    """Take a width that is no number for none: whoever prints a table would fail at it."""
+    told = os.environ.get("COLUMNS", "")
+    if not (told.isascii() and told.isdigit() and len(told) < DIGITS and int(told)):
+        os.environ.pop("COLUMNS", None)
 
 
 def _open_closed_ones() -> None:

@@ -135,7 +135,7 @@ async def receive_files(
     parser = MultipartParser(boundary, form.callbacks())
     seen = 0
     try:
-        _refuse_large(int(length) if (length := _length(request)).isdigit() else 0, most)
+        _refuse_large(int(length) if (length := _length(request)).isdecimal() else 0, most)
         async for block in _blocks(request):
             seen += len(block)
             _refuse_large(seen, most)

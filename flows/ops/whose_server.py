@@ -1,7 +1,6 @@
 """Whose Prefect server it is that answers at an address: asked before anything is given to it."""
 
 import base64
-import os
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -9,7 +8,8 @@ from urllib.parse import urlsplit, urlunsplit
 import httpx
 import psutil  # type: ignore[import-untyped]
 
-from connectors.errors import ReconError
+from connectors.environment import setting
+from connectors.errors import ReconError, SettingsError
 
 ASK_SECONDS = 5
 SHOWN = 80
@@ -36,7 +36,8 @@ def login_header(login: str | None) -> dict[str, str]:
     """The header of a login NAME:PASSWORD; none without one."""
     if not login:
         return {}
-    return {"Authorization": f"Basic {base64.b64encode(login.encode()).decode()}"}
+    given = base64.b64encode(login.encode(errors="surrogateescape")).decode()
+    return {"Authorization": f"Basic {given}"}
 
 
 def who_answers(address: str, login: str | None = None) -> Answering | None:
@@ -82,10 +83,20 @@ def holder_of(port: int) -> str:
 
 def refuse_unreachable(url: str) -> None:
     """Raise ReconError where no Prefect server of our kind can be used at PREFECT_API_URL."""
-    shown = _without_login(url)
-    key = os.environ.get("PREFECT_API_KEY")
+    try:
+        shown = _without_login(url)
+    except ValueError:
+        # It is not shown: it may hold a login.
+        raise SettingsError(
+            "PREFECT_API_URL is no address. Write it as http://127.0.0.1:4200/api."
+        ) from None
+    key = setting("PREFECT_API_KEY")
+    if key and not key.isascii():
+        raise SettingsError(
+            "PREFECT_API_KEY has a sign that no key has. Copy it anew from the server's pages."
+        )
     headers = {"Authorization": f"Bearer {key}"} if key else {}
-    headers |= login_header(os.environ.get("PREFECT_API_AUTH_STRING"))
+    headers |= login_header(setting("PREFECT_API_AUTH_STRING"))
     try:
         answer = httpx.get(f"{url.rstrip('/')}/admin/version", headers=headers, timeout=ASK_SECONDS)
     except (httpx.HTTPError, httpx.InvalidURL) as problem:
