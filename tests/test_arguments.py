@@ -1,6 +1,7 @@
 """Wrong arguments: one line that says what is wrong and where to read what a command takes."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from cyclopts import App, CycloptsError, MissingArgumentError
@@ -22,6 +23,10 @@ WRONG = [
     (["undo", "1", "--reason", "--by", "anna"], "is written --reason=VALUE."),
     (["undo", "1", "--reason", "x", "-y"], "Unknown option: -y."),
     (["check", "- a.csv"], "Unknown option: - a.csv."),
+    *(
+        (["user", "limit", f"--above={above}"], "Must be an amount from 0 on, with at most 20")
+        for above in ("-5", "NaN", "Infinity", "1e30", "1e-19")
+    ),
     (["staus"], 'Did you mean "status"?'),
     (["status", "--foo"], "Unknown option: --foo."),
     (["sandbox", "--style", "foo"], 'Choose from: "pascal-5", "camel-core".'),
@@ -55,6 +60,13 @@ def test_of_two_options_that_contradict_none_counts(
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert (ended.value.code, capsys.readouterr().err) == (2, f"recon: Give one of {options}.\n")
+
+
+def test_a_limit_of_a_currency_is_set_or_taken_away(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["user", "limit", "--currency", "978"])
+    told = "recon: Say what of --currency 978: --above AMOUNT or --none.\n"
+    assert (ended.value.code, capsys.readouterr().err) == (2, told)
 
 
 def test_a_template_is_that_of_one_record(capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,3 +117,24 @@ def test_a_value_may_begin_with_a_dash() -> None:
 def test_behind_two_dashes_nothing_is_a_value() -> None:
     given = ["import", "--record", "payment", "--", "--record", "- a.csv"]
     assert with_values(build_app([]), given) == given
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("ann:canary-7:Chief\n", "line 1 of --users"),
+        ("# nobody\n\nann:canary-7:Client,\nbo:canary-7:,\n", "line 4 of --users"),
+        ("# nobody yet\n", "no account is in it. Write NAME:PASSWORD:ROLE"),
+        ("", "no account is in it"),
+    ],
+)
+def test_accounts_of_the_sandbox_have_roles_that_it_knows(
+    tmp_path: Path, text: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It took any role, and the account that everybody knows where a file had none."""
+    (tmp_path / "users").write_text(text)
+    with pytest.raises(SystemExit) as ended:
+        # A database that would be asked next, if that were taken.
+        main(["sandbox", "--users", str(tmp_path / "users"), "--database", "mysql://h/d"])
+    err = capsys.readouterr().err
+    assert (ended.value.code, told in err, "canary" in err) == (2, True, False)

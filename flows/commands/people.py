@@ -36,6 +36,22 @@ Subject = Annotated[
     Parameter(help='How a provider or proxy knows them: "oidc ISSUER SUBJECT" or "proxy NAME".'),
 ]
 
+LIMIT_DIGITS, LIMIT_DECIMALS = 20, 18
+
+
+def may_limit(_type: object, above: Decimal | None) -> None:
+    """A validator of an amount above which two people decide: what the database keeps of one."""
+    if above is None:
+        return
+    text = format(above, "f") if above.is_finite() else ""
+    whole, _, decimals = text.partition(".")
+    if not (whole.isdecimal() and len(whole) <= LIMIT_DIGITS and len(decimals) <= LIMIT_DECIMALS):
+        raise ValueError(
+            f"Must be an amount from 0 on, with at most {LIMIT_DIGITS} digits before the point and "
+            f"{LIMIT_DECIMALS} behind it."
+        )
+
+
 Scope = Annotated[str, Parameter(help="A scope as its runs name it, as `recon report` shows it.")]
 
 
@@ -320,7 +336,8 @@ def limit_command(
         int | None, Parameter(help="CurrenciesId; default: all that have no limit of their own.")
     ] = None,
     above: Annotated[
-        Decimal | None, Parameter(help="An acceptance of more than this takes two people.")
+        Decimal | None,
+        Parameter(help="An acceptance of more than this takes two people.", validator=may_limit),
     ] = None,
     none: Annotated[bool, Parameter(negative="", help="Take the limit away.")] = False,
     json: Json = False,
@@ -334,6 +351,8 @@ def limit_command(
 
     if none and above is not None:
         raise SettingsError("Give one of --above and --none.")
+    if currency is not None and above is None and not none:
+        raise SettingsError(f"Say what of --currency {currency}: --above AMOUNT or --none.")
     with workspace(quiet=True, say_held=False) as place, place.database.connect() as connection:
         if none or above is not None:
             with witnessed(place, connection):

@@ -18,6 +18,7 @@ from schemas.operations import ANY_ROLE
 if TYPE_CHECKING:
     from connectors.sandbox import User
 
+LINE = "NAME:PASSWORD:ROLE[,ROLE]"
 DEFAULT_USER = "demo:demo:Client,Admin,Partner"
 PASSWORD = "RECON_SANDBOX_PASSWORD"  # noqa: S105 -- the name of a variable.
 
@@ -102,11 +103,14 @@ def _listed_users(path: Path) -> "list[User]":
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"--users {path}: cannot be read: {type(error).__name__}.") from None
     lines = [line.strip() for line in text.splitlines()]
-    return [
+    listed = [
         _user(line, f"line {number} of --users {path}")
         for number, line in enumerate(lines, 1)
         if line and not line.startswith("#")
     ]
+    if not listed:
+        raise SettingsError(f"--users {path}: no account is in it. Write {LINE}, one a line.")
+    return listed
 
 
 def _user(text: str, place: str) -> "User":
@@ -114,10 +118,11 @@ def _user(text: str, place: str) -> "User":
 
     name, _, rest = text.partition(":")
     password, colon, roles = rest.rpartition(":")
-    if not (name and password and colon):
+    named = tuple(role for role in roles.split(",") if role)
+    if not (name and password and colon and named) or not set(named) <= set(ANY_ROLE):
         # The text is not shown: it holds a password.
-        raise SettingsError(f"{place} must be NAME:PASSWORD:ROLE[,ROLE].")
-    return User(name, password, tuple(role for role in roles.split(",") if role))
+        raise SettingsError(f"{place} must be {LINE}, of the roles {', '.join(ANY_ROLE)}.")
+    return User(name, password, named)
 
 
 def _listing(text: str) -> tuple[str, Path]:

@@ -123,7 +123,18 @@ def asked(key: str, tolerances: Sequence[str], ignore: Sequence[str]) -> Questio
     names = tuple(dict.fromkeys(name.strip() for name in key.split(",") if name.strip()))
     if not names:
         raise SidesRefused("--key names no column. Name what tells rows apart: --key Id,TenantsId.")
-    told = dict(_split(tolerance) for tolerance in tolerances)
+    told: dict[str, str] = {}
+    for name, text in map(_split, tolerances):
+        if told.setdefault(name, text) != text:
+            raise SidesRefused(
+                f"--tolerance {name}={told[name]} and {name}={text} contradict each other. Give "
+                "one of them."
+            )
+    if both := [name for name in names if name in ignore]:
+        raise SidesRefused(
+            f"--ignore {both[0]}: it is a part of the key, which tells rows apart. Leave it out of "
+            "one of the two."
+        )
     leeways = {name: leeway(name, text) for name, text in told.items()}
     return Question(names, tuple(ignore), leeways, told)
 

@@ -122,6 +122,8 @@ REFUSED = [
     (["--key", "id", "--tolerance", "amount"], "COLUMN=VALUE"),
     (["--key", "id", "--tolerance", "amuont=1"], "Did you mean amount?"),
     (["--key", "id", "--tolerance", "id=1"], "part of the key"),
+    (["--key", "id", "--tolerance", "amount=1", "--tolerance", "amount=2"], "contradict each"),
+    (["--key", "id,name", "--ignore", "name"], "--ignore name: it is a part of the key"),
     (["--key", "id", "--ignore", "names"], "Did you mean name?"),
     (["--key", "id", "--delimiter", "::"], "not one ASCII sign"),
     (["--key", "id", "--delimiter", "\n"], "not one ASCII sign"),
