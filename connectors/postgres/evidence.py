@@ -153,8 +153,8 @@ def check_evidence(
     return LedgerProof(tuple(faults), tuple(_unchecked(known)))
 
 
-def altered_files(connection: psycopg.Connection, batches: Collection[int]) -> tuple[str, ...]:
-    """What of the files and terms of some batches is not what the trail says of them.
+def altered_ledger(connection: psycopg.Connection, batches: Collection[int]) -> tuple[str, ...]:
+    """What of the files, receipts, outcomes and terms of some batches is not what the trail says.
 
     No row of theirs is read for it.
     """
@@ -167,7 +167,7 @@ def altered_files(connection: psycopg.Connection, batches: Collection[int]) -> t
         [list(batches), [*_STATES, ASKED_FOR]],
     ).fetchall()
     events = ((position, Event(*said)) for position, *said in told)
-    return check_evidence(connection, events, (FILES,)).faults
+    return check_evidence(connection, events, LEDGER).faults
 
 
 def _faults_of_terms(
@@ -296,12 +296,16 @@ def _digest(connection: psycopg.Connection, batch_id: int, what: str) -> str:
 def _digests(
     connection: psycopg.Connection, asked: Collection[tuple[int, str]]
 ) -> dict[tuple[int, str], str]:
-    rows = connection.execute(
-        f"SELECT number, what, {SCHEMA}.ledger_digest(number, what) "
-        "FROM unnest(%s::int[], %s::text[]) AS a (number, what)",
-        [[number for number, _ in asked], [what for _, what in asked]],
-    ).fetchall()
-    return {(number, what): digest for number, what, digest in rows}
+    batches: dict[str, set[int]] = {}
+    for number, what in asked:
+        batches.setdefault(what, set()).add(number)
+    return {
+        (number, what): digest
+        for what, numbers in batches.items()
+        for number, digest in connection.execute(
+            f"SELECT * FROM {SCHEMA}.ledger_digests(%s, %s)", [sorted(numbers), what]
+        )
+    }
 
 
 _STATES = {PREFIX + state for state in State}

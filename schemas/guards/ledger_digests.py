@@ -23,8 +23,8 @@ TABLES: Mapping[str, str] = {
 }  # fmt: skip
 """Where it is kept."""
 _OF_EXTRACTS = (
-    "x JOIN e ON e.id = x.extract_id WHERE x.batch_id = $1 "
-    "AND x.extract_id BETWEEN (SELECT min(id) FROM e) AND (SELECT max(id) FROM e)"
+    "x JOIN e ON e.id = x.extract_id AND e.batch_id = x.batch_id "
+    "WHERE x.extract_id BETWEEN (SELECT min(id) FROM e) AND (SELECT max(id) FROM e)"
 )
 """The range of extracts says nothing new, but it is what the block range indexes know."""
 _LINES: Mapping[str, tuple[str, str, str]] = {
@@ -32,7 +32,8 @@ _LINES: Mapping[str, tuple[str, str, str]] = {
     FILES: (
         "e.place, x.name, x.sha256, x.bytes, x.record, x.header, x.manifest, x.refused, x.message, "
         "x.pieces, b.feed, b.profile, b.content_id, b.corrects",
-        f"{SCHEMA}.extract x JOIN e ON e.id = x.id JOIN {SCHEMA}.batch b ON b.id = x.batch_id",
+        f"{SCHEMA}.extract x JOIN e ON e.id = x.id JOIN {SCHEMA}.batch b ON b.id = x.batch_id "
+        "WHERE true",
         "e.place",
     ),
     RECEIPTS: (
@@ -68,19 +69,35 @@ def _hashed(what: str) -> str:
             f" || CASE WHEN num_nonnulls({added}) > 0 "
             f"THEN json_build_array({added})::text ELSE '' END"
         )
-    line = f"sha256(convert_to({text}, 'UTF8'))"
-    return (
-        f"WHEN '{what}' THEN (WITH e AS (SELECT id, row_number() OVER (ORDER BY id) AS place "
-        f"FROM {SCHEMA}.extract WHERE batch_id = $1) "
-        f"SELECT count(*) || ' ' || encode(sha256(coalesce(string_agg({line}, ''::bytea "
-        f"ORDER BY {order}), ''::bytea)), 'hex') FROM {rows})"
-    )
+    lines = _hex(f"string_agg(sha256(convert_to({text}, 'UTF8')), '' ORDER BY {order})")
+    return f"""SELECT e.batch_id, count(*) || ' ' || {lines}
+            FROM {rows} AND $2 = '{what}' GROUP BY 1"""
+
+
+def _hex(content: str) -> str:
+    return f"encode(sha256({content}), 'hex')"
 
 
 LEDGER_DIGESTS_OF: Mapping[str, str] = {
+    "ledger_digests(batches integer[], what text)": f"""
+    RETURNS TABLE (batch_id integer, digest text) LANGUAGE sql STABLE
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+        WITH e AS MATERIALIZED (
+            SELECT x.id, x.batch_id,
+                row_number() OVER (PARTITION BY x.batch_id ORDER BY x.id) AS place
+            FROM {SCHEMA}.extract x WHERE x.batch_id = ANY ($1)
+        ), d (batch_id, digest) AS (
+            {" UNION ALL ".join(map(_hashed, _LINES))}
+        )
+        SELECT b.id, coalesce(d.digest, '0 ' || {_hex("''")})
+        FROM unnest($1) b (id) LEFT JOIN d ON d.batch_id = b.id
+    $$""",
     "ledger_digest(number integer, what text)": f"""RETURNS text LANGUAGE sql STABLE
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-        SELECT CASE $2 {" ".join(_hashed(what) for what in _LINES)} END
+        SELECT d.digest FROM {SCHEMA}.ledger_digests(ARRAY[$1], $2) d
     $$""",
 }
-"""Head -> rest of the definition: rows, a blank, and the SHA-256 of the SHA-256 of each line."""
+"""Head -> rest of the definition: rows, a blank, and the SHA-256 of the SHA-256 of each line.
+
+Of many batches all rows are read once; of each batch as many hashes are in memory as it has rows.
+"""

@@ -52,7 +52,7 @@ MAY_CALL: Mapping[str, tuple[str, ...]] = {
     "add_event": (LOADER,),
     "chain_waiting": (LOADER, READER),
     # A hash tells nothing of what it is over.
-    "ledger_digest": (LOADER, READER),
+    "ledger_digests": (LOADER, READER),
     # A draft is nothing yet: what is refused is to keep it.
     "draft": (LOADER, READER),
     "took_over": (MERGER, CONTROLLER),

@@ -203,7 +203,9 @@ def test_a_reader_reads_results_and_no_secret(acting: As, tmp_path: Path) -> Non
 
 
 VALUES = {"text": "NULL::text", "integer": "NULL::integer", "bigint": "NULL::bigint"}
-VALUES |= {one: f"NULL::{one}" for one in ("timestamptz", "boolean", "text[]", "jsonb")}
+VALUES |= {
+    one: f"NULL::{one}" for one in ("timestamptz", "boolean", "text[]", "integer[]", "jsonb")
+}
 MEMBERS = {LOADER: {LOADER}, MERGER: {LOADER, MERGER}, READER: {READER}}
 MEMBERS |= {CONTROLLER: {READER, CONTROLLER}, DESK: {READER, CONTROLLER, DESK}}
 

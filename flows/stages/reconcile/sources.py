@@ -12,7 +12,7 @@ from connectors.errors import EvidenceBroken
 from connectors.postgres import ledger
 from connectors.postgres.attempts import delivered_again
 from connectors.postgres.corrections import unrepaired
-from connectors.postgres.evidence import altered_files
+from connectors.postgres.evidence import altered_ledger
 from connectors.postgres.ledger import TAKEN_BACK, Batch, Extract
 from connectors.postgres.listings import listing_batches
 from connectors.postgres.one_moment import aside, one_moment, others_at_it
@@ -219,7 +219,7 @@ def _gathered(
     around = frames.around()
     tied = {one: EXTRACTS[one] for one in records if one != INSERT_BATCH_DATA.name}
     untold = [
-        *altered_files(connection, numbers),
+        *altered_ledger(connection, numbers),
         *unrepaired(connection, numbers),
         *untied(connection, tied, delivered, files, frames.found),
         *altered(
