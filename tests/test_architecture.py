@@ -94,7 +94,7 @@ def test_the_command_line_and_prefect_take_a_batch_through_the_same_stages() -> 
     """The order is written twice, by hand: a stage in one of the two alone would be left out."""
     ours = (ROOT / "flows/stages/sequence.py").read_text().partition("def _go_on(")[2]
     theirs = (ROOT / "flows/import_batch.py").read_text().partition("def run_stages(")[2]
-    stages = re.findall(r"    (?:report = )?(\w+)\(workspace, lease\)", ours.partition("\ndef ")[0])
+    stages = re.findall(r"    (?:\w+ = )?(\w+)\(workspace, lease[,)]", ours.partition("\ndef ")[0])
     tasks = re.findall(r"tasks\.(\w+)_rows\(", theirs.partition("\ndef ")[0])
     assert [name.removesuffix("_and_finish") for name in stages] == tasks
     assert len(tasks) >= 4

@@ -1,4 +1,4 @@
-"""Digests of what the database keeps of a batch: its staged rows, and what became of them.
+"""Digests of the rows that are staged of a batch.
 
 Receipts say what an extract adds up to; a date, a reference or a text can change without changing
 that. So the database hashes every staged row once all of them are there, and again before they are
@@ -9,17 +9,16 @@ the same delivery has the same digests whatever went wrong meanwhile.
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 import psycopg
 from psycopg import sql
 
 from connectors.postgres.lease import Lease
-from connectors.postgres.ledger import ENDED, Receipt, State, batch_span
+from connectors.postgres.ledger import Receipt, State
 from connectors.postgres.trail import said_by
 from schemas.derived.sql_names import SCHEMA, staged_columns, staged_name
-from schemas.derived.views import CORRECTED, of_batch
 from schemas.field import Table
 from schemas.guards.batch_states import PREFIX
 from schemas.tables import EXTRACTS
@@ -27,12 +26,19 @@ from schemas.tables import EXTRACTS
 KEEP = "keep "
 """Of the stage whose receipts have the digests, before the name of the record kind."""
 NUMBERED = frozenset({"batch_id", "extract_id"})
-ROWS, ENDS = "rows", "ends"
-"""Of the detail of an event that ends a stage."""
+ROWS = "rows"
+"""Of the detail of the event that ends staging."""
 _RECEIVED = PREFIX + State.RECEIVED
 _STAGED = PREFIX + State.STAGED
-_ENDS = tuple(PREFIX + state for state in (*ENDED, State.FAILED))
 """Events that tell of the rows of a batch, and no others do, whoever wrote them."""
+BYTES, FIELDS = "bytes", ""
+_ROW_HASHES = {
+    BYTES: "hash_record_extended(ROW(record_send(ROW({}))), 0)",
+    # The hash of a record adds up those of its fields: of the sum of rows, values that two rows
+    # exchange are no change, half the time.
+    FIELDS: "hash_record_extended(ROW({}), 0)",
+}
+"""What is hashed of a row: all bytes of it at once; in an earlier version, each field."""
 
 
 class Digest(NamedTuple):
@@ -40,7 +46,7 @@ class Digest(NamedTuple):
 
     rows: int
     sum: str | None
-    """The sum of the 64-bit hashes of the rows: their order says nothing.
+    """The sum of the 64-bit hashes of the rows, each of which has the number of its record.
 
     None: other columns were hashed than there are now, as versions add some.
     """
@@ -50,17 +56,31 @@ Digests = dict[tuple[int, str], Digest]
 """By extract and record kind."""
 
 
-class Recorded(NamedTuple):
-    """What the audit trail says of a batch; None: an earlier version took it in."""
-
-    rows: str | None = None
-    ends: str | None = None
-
-
 def row_digests(connection: psycopg.Connection, table: Table, batches: Collection[int]) -> Digests:
-    """Every staged row of some batches hashed: place, text, reasons and all values."""
-    found = connection.execute(_digests_of(table), {"batches": list(batches)})
-    return {(one, table.name): Digest(rows, total) for one, rows, total, *_ in found}
+    """Every staged row of some batches hashed: place, text, reasons and all values.
+
+    A batch that an earlier version staged is hashed as that one did.
+    """
+    earlier = _hashed_as(FIELDS, connection, table, batches)
+    return {
+        (one, table.name): Digest(rows, total)
+        for how, of in ((BYTES, {*batches} - earlier), (FIELDS, earlier))
+        if of
+        for one, rows, total, *_ in connection.execute(
+            _digests_of(table, how), {"batches": sorted(of)}
+        )
+    }
+
+
+def _hashed_as(
+    how: str, connection: psycopg.Connection, table: Table, batches: Collection[int]
+) -> set[int]:
+    rows = connection.execute(
+        "SELECT DISTINCT batch_id FROM receipt WHERE stage = %s AND batch_id = ANY(%s) "
+        "AND starts_with(sha256, %s)",
+        [KEEP + table.name, list(batches), f"{_form(table, how)} "],
+    )
+    return {batch for (batch,) in rows}
 
 
 def keep_digests(lease: Lease, tables: Iterable[Table]) -> dict[str, object]:
@@ -70,7 +90,7 @@ def keep_digests(lease: Lease, tables: Iterable[Table]) -> dict[str, object]:
     """
     for table in tables:
         # Read first: of a statement that writes, the server reads with one process alone.
-        found = lease.connection.execute(_digests_of(table), {"batches": [lease.batch_id]})
+        found = lease.connection.execute(_digests_of(table, BYTES), {"batches": [lease.batch_id]})
         lease.add_receipts(
             Receipt(
                 batch_id=lease.batch_id,
@@ -81,7 +101,7 @@ def keep_digests(lease: Lease, tables: Iterable[Table]) -> dict[str, object]:
                 last_record=last,
                 counts={"rows": rows},
                 totals={},
-                sha256=f"{_form(table)} {total}",
+                sha256=f"{_form(table, BYTES)} {total}",
             )
             for extract, rows, total, first, last in found.fetchall()
         )
@@ -100,69 +120,47 @@ def kept_digests(connection: psycopg.Connection, batches: Collection[int]) -> Di
     for extract, stage, counts, text in rows:
         record = stage.removeprefix(KEEP)
         form, _, total = text.partition(" ")
-        known = record in EXTRACTS and form == _form(EXTRACTS[record])
+        known = record in EXTRACTS and form in {_form(EXTRACTS[record], how) for how in _ROW_HASHES}
         found[extract, record] = Digest(json.loads(counts)["rows"], total if known else None)
     return found
 
 
-def ends_detail(connection: psycopg.Connection, batch_id: int) -> dict[str, object] | None:
-    """What the event says that ends a batch; None: one before it has said it.
+def differing(
+    then: Digests, now: Digests
+) -> Iterator[tuple[tuple[int, str], tuple[Digest, Digest]]]:
+    """Extracts and record kinds whose rows are not those that were hashed: then and now.
 
-    It is said once. What was changed since then would be said as if it had always been so.
+    Rows that were hashed over other columns are counted.
     """
-    if recorded(connection, [batch_id])[batch_id].ends is not None:
-        return None
-    return {ENDS: ends_digest(connection, batch_id)}
+    for of in sorted({*then, *now}):
+        before, after = (one.get(of, Digest(0, "")) for one in (then, now))
+        if before.sum is None:
+            after = after._replace(sum=None)
+        if before != after:
+            yield of, (before, after)
 
 
-def ends_digest(connection: psycopg.Connection, batch_id: int) -> str:
-    """What became of the rows of a batch, by the receipts of applying and by outcomes of rows.
+def recorded(connection: psycopg.Connection, batches: Collection[int]) -> dict[int, str | None]:
+    """What the audit trail says of the rows of each batch since it was last read.
 
-    That a row was corrected is left out: the batches behind this one say so, and take it back.
+    The first word counts that was said since then. None: an earlier version took it in.
     """
-    row = connection.execute(
-        f"""WITH e AS (
-                SELECT id, row_number() OVER (ORDER BY id) AS place
-                FROM extract WHERE batch_id = %(batch)s)
-            SELECT
-            (SELECT count(*) || ' ' || coalesce(sum(hash_record_extended(
-                ROW(e.place, o.record_number, o.verdict, o.error_data), 0)), 0)
-            FROM outcome o JOIN e ON e.id = o.extract_id
-            WHERE {of_batch("o")} AND o.verdict <> '{CORRECTED}'),
-            (SELECT count(*) || ' ' || coalesce(sum(hash_record_extended(
-                ROW(e.place, r.stage, r.first_record, r.last_record, r.verdict), 0)), 0)
-            FROM receipt r JOIN e ON e.id = r.extract_id
-            WHERE r.batch_id = %(batch)s AND r.stage LIKE 'apply %%')""",
-        batch_span(connection, batch_id),
-    ).fetchone()
-    assert row is not None
-    return " ".join(row)
-
-
-def recorded(connection: psycopg.Connection, batches: Collection[int]) -> dict[int, Recorded]:
-    """What the audit trail says of each batch since it was last read.
-
-    Of its rows the first word counts that was said since then, and of its end the first one at all.
-    """
-    found = dict.fromkeys(batches, Recorded())
+    found: dict[int, str | None] = dict.fromkeys(batches)
     for batch, what, detail in connection.execute(
         "SELECT batch_id, what, detail FROM event WHERE batch_id = ANY(%s) AND what = ANY(%s) "
         "ORDER BY id",
-        [list(batches), [_RECEIVED, _STAGED, *_ENDS]],
+        [list(batches), [_RECEIVED, _STAGED]],
     ):
-        told, known = said_by(detail), found[batch]
         if what == _RECEIVED:
-            found[batch] = known._replace(rows=None)
-        elif what == _STAGED and known.rows is None:
-            found[batch] = known._replace(rows=told.get(ROWS))
-        elif what in _ENDS and known.ends is None:
-            found[batch] = known._replace(ends=told.get(ENDS))
+            found[batch] = None
+        elif found[batch] is None:
+            found[batch] = said_by(detail).get(ROWS)
     return found
 
 
-def changed_receipts(connection: psycopg.Connection, told: dict[int, Recorded]) -> list[int]:
+def changed_receipts(connection: psycopg.Connection, told: dict[int, str | None]) -> list[int]:
     """The batches whose receipts of staged rows are not those the audit trail tells of."""
-    said = {batch: one.rows for batch, one in told.items() if one.rows is not None}
+    said = {batch: rows for batch, rows in told.items() if rows is not None}
     there = _hash_of_receipts(connection, said)
     return sorted(batch for batch, rows in said.items() if there.get(batch, "") != rows)
 
@@ -182,23 +180,25 @@ def _hash_of_receipts(connection: psycopg.Connection, batches: Collection[int]) 
     }
 
 
-def _digests_of(table: Table) -> sql.Composed:
+def _digests_of(table: Table, how: str) -> sql.Composed:
     """SQL for the digests by extract; the range of extracts is what the range indexes know."""
+    columns = sql.SQL(", ").join(sql.Identifier("s", name) for name in _hashed(table))
     return sql.SQL(
-        "SELECT s.extract_id, count(*), sum(hash_record_extended(ROW({}), 0))::text, "
+        "SELECT s.extract_id, count(*), sum({})::text, "
         "min(s.record_number), max(s.record_number) FROM {} s "
         "WHERE s.batch_id = ANY(%(batches)s) AND s.extract_id "
         "BETWEEN (SELECT min(id) FROM extract WHERE batch_id = ANY(%(batches)s)) "
         "AND (SELECT max(id) FROM extract WHERE batch_id = ANY(%(batches)s)) GROUP BY 1"
     ).format(
-        sql.SQL(", ").join(sql.Identifier("s", name) for name in _hashed(table)),
+        sql.SQL(_ROW_HASHES[how]).format(columns),
         sql.Identifier(SCHEMA, staged_name(table)),
     )
 
 
-def _form(table: Table) -> str:
-    """Which columns are hashed."""
-    return hashlib.sha256("\n".join(_hashed(table)).encode()).hexdigest()[:16]
+def _form(table: Table, how: str) -> str:
+    """Which columns are hashed, and how."""
+    told = filter(None, [how, *_hashed(table)])
+    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:16]
 
 
 def _hashed(table: Table) -> list[str]:

@@ -27,6 +27,7 @@ from connectors.postgres.undo import refuse_if_corrected
 from connectors.recovery import reach
 from flows.stages.apply_ranges import ApplyGroup, ApplyRange, cut_ranges, in_groups
 from flows.stages.check import tables_of
+from flows.stages.kept import prove_staged
 from flows.stages.side_by_side import side_by_side
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
@@ -39,14 +40,17 @@ from schemas.tables import INSERT_BATCH_DATA
 log = logging.getLogger("recon.apply")
 
 
-def apply(workspace: Workspace, lease: Lease) -> None:
+def apply(workspace: Workspace, lease: Lease, *, staged_now: bool = False) -> None:
     """Apply what has no receipt yet; a run that died goes on with what is left.
 
-    Rows that were read from the service are told to be listed and change no target.
+    Rows that were read from the service are told to be listed and change no target. `staged_now`:
+    this run has just staged them all; what any other staged is hashed once more before.
     """
     batch = ledger.find_batch(lease.connection, lease.batch_id)
     if batch.state is not State.CHECKED:
         return
+    if not staged_now:
+        prove_staged(lease.connection, batch.id)
     # An earlier version let it be corrected before: its rows would go over their repairs. No other
     # correction comes meanwhile, of a batch that is not applied.
     refuse_if_corrected(lease.connection, batch.id, "applied")

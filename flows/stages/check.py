@@ -38,7 +38,7 @@ from connectors.postgres.trail import add_event, last_of_batch
 from connectors.postgres.undo import refuse_if_corrected
 from connectors.recovery import reach
 from flows.stages.held import because, beyond_budget, has_budget, not_proven
-from flows.stages.kept import prove_batch, prove_held
+from flows.stages.kept import prove_batch, prove_held, prove_staged
 from flows.stages.stated import tied_in_batch
 from flows.stages.terms import restored_profile
 from flows.stages.witness import witness_trail
@@ -270,6 +270,7 @@ def release(
     # Nothing is decided about content that is not what was delivered.
     prove_batch(workspace, lease.connection, lease.batch_id)
     prove_held(lease.connection, lease.batch_id)
+    prove_staged(lease.connection, lease.batch_id)
     with lease.transaction() as connection:
         _leave_hold(lease, State.CHECKED, by, reason, held)
         refuse_if_corrected(connection, lease.batch_id, "released")

@@ -17,7 +17,6 @@ from connectors.postgres import ledger
 from connectors.postgres.attempts import counted_elsewhere
 from connectors.postgres.batch_reports import MANIFEST, RENDERINGS, note_written
 from connectors.postgres.database import summarise
-from connectors.postgres.digests import ends_detail
 from connectors.postgres.evidence import answers_detail
 from connectors.postgres.findings import Finding, Note, count_notes, findings, notes
 from connectors.postgres.lease import Lease
@@ -85,10 +84,9 @@ def finish(workspace: Workspace, lease: Lease) -> BatchReport:
         clear_spool(workspace.settings, batch.id)
         reach("cleared")
         with lease.transaction() as connection:
-            ended = ends_detail(connection, batch.id) or {}
-            if batch.service is not None and report.verdict in ENDED:
-                ended |= answers_detail(connection, batch.id)
-            lease.set_state(State(report.verdict), detail=ended or None)
+            ends = batch.service is not None and report.verdict in ENDED
+            told = answers_detail(connection, batch.id) if ends else {}
+            lease.set_state(State(report.verdict), detail=told or None)
         witness_trail(workspace, lease.connection)
     reach("finish")
     return report

@@ -20,13 +20,22 @@ from connectors.files.header import Header
 from connectors.files.known_headers import KnownHeaders
 from connectors.files.profile import Profile
 from connectors.postgres import ledger
+from connectors.postgres.digests import (
+    changed_receipts,
+    differing,
+    kept_digests,
+    recorded,
+    row_digests,
+)
 from connectors.postgres.evidence import altered_since_held, is_profile_altered
 from connectors.postgres.ledger import Extract
 from connectors.postgres.removals import removed_contents
 from connectors.settings import Settings
+from flows.stages.chunk_ranges import STAGE
 from flows.stages.kept_settings import limits_of
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
+from schemas.derived.sql_names import staged_name
 from schemas.tables import EXTRACTS
 
 IMPORT_AGAIN = (
@@ -187,6 +196,38 @@ def prove_held(connection: psycopg.Connection, batch_id: int) -> None:
             f"database. Nothing was decided. `recon audit verify` tells more; put back what stood "
             f"there, or `recon discard {batch_id} --reason ...` and import its files again."
         )
+
+
+def prove_staged(connection: psycopg.Connection, batch_id: int) -> None:
+    """Raise EvidenceBroken where the rows to be applied are not those that were staged.
+
+    What an earlier version staged without hashing it is taken as it is.
+    """
+    told = recorded(connection, [batch_id])
+    if told[batch_id] is None:
+        return
+    then = kept_digests(connection, [batch_id])
+    records = {record for _, record in then}
+    for receipt in ledger.list_receipts(connection, batch_id, STAGE, with_clues=False):
+        records |= receipt.totals.keys()
+    now = {
+        of: digest
+        for record in records
+        for of, digest in row_digests(connection, EXTRACTS[record], [batch_id]).items()
+    }
+    altered = [record for (_, record), _ in differing(then, now)]
+    if changed_receipts(connection, told):
+        what = "the receipts that say what was staged (table receipt)"
+    elif altered:
+        what = f"rows that were staged (table {staged_name(EXTRACTS[altered[0]])})"
+    else:
+        return
+    raise EvidenceBroken(
+        f"Since batch {batch_id} was staged, somebody altered {what} in the database. Nothing more "
+        "was decided or applied. Put back what stood there, then run this again. Else, if nothing "
+        f"of it is applied yet, `recon rerun {batch_id} --from-start` reads its files again; if "
+        "something is, undo the batch and import them again."
+    )
 
 
 def prove_extracts(workspace: Workspace, extracts: Iterable[Extract]) -> None:

@@ -85,9 +85,9 @@ def _go_on(workspace: Workspace, lease: Lease, received: Received | None = None)
     with goes_on_by(f"recon rerun {lease.batch_id}"):
         if received is None or not received.new:
             prove_batch(workspace, lease.connection, lease.batch_id)
-        stage(workspace, lease)
+        staged_now = stage(workspace, lease)
         check(workspace, lease)
-        apply(workspace, lease)
+        apply(workspace, lease, staged_now=staged_now)
         report = push_and_finish(workspace, lease)
     return Ended(
         ledger.find_batch(lease.connection, lease.batch_id),

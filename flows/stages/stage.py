@@ -49,11 +49,14 @@ class Span(NamedTuple):
     total: int
 
 
-def stage(workspace: Workspace, lease: Lease) -> None:
-    """Stage all readable extracts of the batch; what is staged already is left as it is."""
+def stage(workspace: Workspace, lease: Lease) -> bool:
+    """Stage all readable extracts of the batch; what is staged already is left as it is.
+
+    Returns whether anything was left to do: only then has this run hashed what is staged.
+    """
     batch = ledger.find_batch(lease.connection, lease.batch_id)
     if batch.state is not State.RECEIVED:
-        return
+        return False
     profile = restored_profile(batch)
     extracts = [
         extract
@@ -82,6 +85,7 @@ def stage(workspace: Workspace, lease: Lease) -> None:
         kept = keep_digests(lease, staged_tables(lease))
         lease.set_state(State.STAGED, detail=kept)
     reach("stage")
+    return True
 
 
 def stage_extract(
