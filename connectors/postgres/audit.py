@@ -259,11 +259,15 @@ def _batches(connection: psycopg.Connection, told: Told) -> Iterator[str]:
         for position, event in told.get(what, []):
             if event.batch_id not in last or last[event.batch_id][1].id < event.id:
                 last[event.batch_id] = (position, event)
-    for number, state in connection.execute("SELECT id, state FROM batch ORDER BY id").fetchall():
+    for number, state, because in connection.execute(
+        "SELECT id, state, held_because FROM batch ORDER BY id"
+    ).fetchall():
         found = last.get(number)
         if found is None or found[1].what != PREFIX + state:
             said = f"{_link(found[0])} says {found[1].what!r}" if found else "no event says so"
             yield f"batch {number} is {state}, and {said}: it was changed outside of the program"
+        elif state == State.HELD and found[1].reason != because:
+            yield f"batch {number} is held for another reason than {_link(found[0])} says"
 
 
 def _accounts(connection: psycopg.Connection, told: Told) -> Iterator[str]:

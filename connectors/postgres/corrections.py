@@ -273,39 +273,64 @@ def _tell(connection: psycopg.Connection, table: Table, batch_id: int) -> None:
     connection.execute(
         f"""INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
         SELECT s.batch_id, s.extract_id, s.record_number, '{CORRECTED}', {_MATCHED}
-        FROM {staged_name(table)} s {told_joins(table)} JOIN repaired ON name = {_name("s")}
-        WHERE {of_batch("s")} AND {STATE} IN ({listed(ERRORS)})""",
+        {_in_error_and_repaired(table)}""",
         batch_span(connection, batch_id),
     )
+
+
+def _in_error_and_repaired(table: Table) -> str:
+    """SQL for the rows of a batch that are to end as corrected."""
+    return f"""FROM {staged_name(table)} s {told_joins(table)}
+        JOIN repaired ON name = {_name("s")}
+        WHERE {of_batch("s")} AND {STATE} IN ({listed(ERRORS)})"""
 
 
 def unrepaired(
     connection: psycopg.Connection, batches: Collection[int] | None = None
 ) -> Iterator[str]:
-    """Rows, of some batches or of all, that are corrected by nothing: somebody else said so.
+    """Rows, of some batches or of all, that are corrected by nothing, or repaired and in error.
 
-    Nothing is written for it.
+    Somebody else said the one, or took the other away. Nothing is written for it.
     """
-    corrected = connection.execute(
-        f"SELECT DISTINCT batch_id FROM outcome WHERE verdict = '{CORRECTED}' "
-        "AND (%(batches)s::int[] IS NULL OR batch_id = ANY(%(batches)s)) ORDER BY 1",
-        {"batches": None if batches is None else list(batches)},
+    looked_at = connection.execute(
+        f"""SELECT batch_id FROM outcome WHERE verdict = '{CORRECTED}'
+            AND (%(batches)s::int[] IS NULL OR batch_id = ANY(%(batches)s))
+        UNION SELECT b.id FROM batch b JOIN batch c ON c.corrects = b.id AND c.id > b.id
+            WHERE (%(batches)s::int[] IS NULL OR b.id = ANY(%(batches)s))
+            AND b.state = ANY(%(applied)s) AND c.state = ANY(%(applied)s) ORDER BY 1""",
+        {"batches": None if batches is None else list(batches), "applied": list(IN_DATABASE)},
     ).fetchall()
-    for (batch_id,) in corrected:
+    for (batch_id,) in looked_at:
         found = connection.execute(
-            f"""WITH repaired (name, by_key) AS MATERIALIZED ({_repairs_now(connection, batch_id)})
-            SELECT e.name, o.record_number, count(*) OVER () FROM outcome o
-            JOIN extract e ON e.id = o.extract_id WHERE o.batch_id = {batch_id}
-            AND o.verdict = '{CORRECTED}' AND NOT {_REPAIRED}
-            ORDER BY o.extract_id, o.record_number LIMIT {_TOLD}"""
+            f"""WITH repaired (name, by_key) AS MATERIALIZED ({_repairs_now(connection, batch_id)}),
+            wrong (extract_id, record_number, corrected) AS ({_wrongly_told(connection, batch_id)})
+            SELECT e.name, w.record_number, w.corrected, count(*) OVER () FROM wrong w
+            JOIN extract e ON e.id = w.extract_id
+            ORDER BY w.extract_id, w.record_number LIMIT {_TOLD}"""
         ).fetchall()
-        for name, number, _ in found:
-            yield (
-                f"record {number} of {name} of batch {batch_id} counts as corrected, and no row "
-                "that was applied repairs it"
+        for name, number, corrected, _ in found:
+            told = (
+                "counts as corrected, and no row that was applied repairs it"
+                if corrected
+                else "does not count as corrected, and a row that was applied repairs it"
             )
-        if found and found[0][2] > _TOLD:
-            yield f"so do {found[0][2] - _TOLD} more records of batch {batch_id}"
+            yield f"record {number} of {name} of batch {batch_id} {told}"
+        if found and found[0][-1] > _TOLD:
+            yield f"so it is with {found[0][-1] - _TOLD} more records of batch {batch_id}"
+
+
+def _wrongly_told(connection: psycopg.Connection, batch_id: int) -> str:
+    """SQL for the rows of a batch that count as corrected and are not `repaired`, or do not."""
+    span = batch_span(connection, batch_id)
+    parts = [
+        f"""SELECT o.extract_id, o.record_number, true FROM outcome o
+        WHERE {of_batch("o")} AND o.verdict = '{CORRECTED}' AND NOT {_REPAIRED}"""
+    ]
+    parts += [
+        f"SELECT s.extract_id, s.record_number, false {_in_error_and_repaired(table)}"
+        for table in staged_tables(connection, batch_id)
+    ]
+    return " UNION ALL ".join(parts) % span
 
 
 def _repairs_now(connection: psycopg.Connection, batch_id: int) -> str:

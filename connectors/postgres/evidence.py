@@ -21,7 +21,15 @@ from connectors.postgres.trail import said_by
 from schemas.counting import agree, first_of, quantity
 from schemas.derived.sql_names import SCHEMA
 from schemas.guards.batch_states import APPLIED_STATES, ASKED_FOR, PREFIX
-from schemas.guards.ledger_digests import ANSWERS, FILES, LEDGER, OUTCOMES, RECEIPTS, TABLES
+from schemas.guards.ledger_digests import (
+    ANSWERS,
+    FILES,
+    LEDGER,
+    NOTES,
+    OUTCOMES,
+    RECEIPTS,
+    TABLES,
+)
 from schemas.guards.trail_rules import Event
 
 PROFILE, SERVICE = "profile", "service"
@@ -191,6 +199,7 @@ _NAMES = {
     FILES: "the files that were delivered",
     RECEIPTS: "the receipts of its chunks",
     OUTCOMES: "the outcomes of its rows",
+    NOTES: "the findings that reject no row",
     ANSWERS: "the answers of the service",
 }
 

@@ -17,7 +17,7 @@ from psycopg.rows import class_row, dict_row
 
 from connectors.errors import BatchUnknown, ExtractRefused
 from connectors.forms import form_of_code
-from connectors.postgres.trail import add_event
+from connectors.postgres.trail import add_event, said_by
 
 RUN_BEGAN = "run began"
 """What a run of Prefect says in the trail of each batch that it works on."""
@@ -71,8 +71,8 @@ class Batch:
     @property
     def tenant(self) -> int | None:
         """The tenant that it is bound to; None: it may hold rows of any."""
-        bound: int | None = json.loads(self.profile).get("tenant")
-        return bound
+        bound = said_by(self.profile).get("tenant")
+        return bound if isinstance(bound, int) else None
 
 
 @dataclass(frozen=True, slots=True)

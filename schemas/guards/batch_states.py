@@ -6,7 +6,8 @@ and only those who may apply rows say that rows were applied or taken back, or t
 held once is checked.
 
 What a batch is of and is read by stays as it was received, and so does the service that it goes to,
-once it goes to one.
+once it goes to one. The database numbers it and says when it came. Why it is held, and when it
+ended, is said with the state and stays so.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -101,7 +102,20 @@ def _out_of_turn() -> str:
     )
 
 
+def not_numbered(table: str) -> str:
+    """SQL for whether a new row has another number than the database has just drawn for it."""
+    return f"NOT {SCHEMA}.is_drawn('{SCHEMA}.{table}', NEW.id)"
+
+
 STATES: tuple[str, ...] = (
+    f"""CREATE OR REPLACE FUNCTION {SCHEMA}.is_drawn(named text, number bigint) RETURNS boolean
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+    BEGIN
+        RETURN currval(pg_get_serial_sequence(named, 'id')) = number;
+    EXCEPTION WHEN object_not_in_prerequisite_state THEN
+        RETURN false;  -- This session has drawn none.
+    END $$""",
+    f"REVOKE ALL ON FUNCTION {SCHEMA}.is_drawn(text, bigint) FROM PUBLIC",
     f"""CREATE OR REPLACE FUNCTION {SCHEMA}.batch_state_checked() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     DECLARE
@@ -114,10 +128,37 @@ STATES: tuple[str, ...] = (
             IF NEW.state <> '{FIRST}' THEN
                 RAISE EXCEPTION 'a batch begins as {FIRST}, not as %', NEW.state;
             END IF;
+            IF {not_numbered("batch")} THEN
+                RAISE EXCEPTION 'a batch has the number that the database gives it, not %', NEW.id;
+            END IF;
+            -- Whose rows an account of some tenants sees is read from all profiles at once.
+            IF json_typeof(NEW.profile::json) <> 'object'
+                OR coalesce(json_typeof(NEW.profile::json -> 'tenant'), 'null')
+                    NOT IN ('null', 'number')
+                OR NEW.profile::json ->> 'tenant' !~ '^-?[0-9]{{1,10}}$'
+            THEN
+                RAISE EXCEPTION
+                    'the profile of a batch is a JSON object, and its tenant a whole number';
+            END IF;
+            NEW.opened_at := now();
+            NEW.held_because := NULL;
+            NEW.ended_at := NULL;
             RETURN NEW;
         END IF;
         IF ({_of("NEW", KEPT)}) IS DISTINCT FROM ({_of("OLD", KEPT)}) THEN
             RAISE EXCEPTION 'batch % of feed % stays as it was received', OLD.id, OLD.feed;
+        END IF;
+        IF NEW.held_because IS DISTINCT FROM OLD.held_because
+            AND (NEW.state = OLD.state OR NEW.state <> '{HELD}' AND NEW.held_because IS NOT NULL)
+        THEN
+            RAISE EXCEPTION 'batch % is %: why a batch is held is said when it becomes that',
+                OLD.id, OLD.state;
+        END IF;
+        IF NEW.ended_at IS DISTINCT FROM OLD.ended_at
+            AND (NEW.state = OLD.state OR NEW.ended_at IS NOT NULL AND NEW.ended_at <> now())
+        THEN
+            RAISE EXCEPTION 'batch % is %: when it ended is the time at which its state changed',
+                OLD.id, OLD.state;
         END IF;
         IF NEW.service IS DISTINCT FROM OLD.service AND (OLD.service IS NOT NULL OR NOT EXISTS (
             SELECT FROM {SCHEMA}.event e WHERE e.batch_id = OLD.id AND e.what = '{ASKED_FOR}'
@@ -160,7 +201,7 @@ STATES: tuple[str, ...] = (
     END $$""",
     f"REVOKE ALL ON FUNCTION {SCHEMA}.batch_state_checked() FROM PUBLIC",
     f"CREATE OR REPLACE TRIGGER batch_state_checked BEFORE INSERT OR UPDATE OF "
-    f"state, service, {', '.join(KEPT)} ON {SCHEMA}.batch FOR EACH ROW "
+    f"state, service, held_because, ended_at, {', '.join(KEPT)} ON {SCHEMA}.batch FOR EACH ROW "
     f"EXECUTE FUNCTION {SCHEMA}.batch_state_checked()",
 )
 """Statements that put the rule in place; repeating them changes nothing."""

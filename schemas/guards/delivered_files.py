@@ -7,7 +7,7 @@ mark of housekeeping, which counts only beside an event (`connectors.postgres.re
 """
 
 from schemas.derived.sql_names import SCHEMA
-from schemas.guards.batch_states import FIRST
+from schemas.guards.batch_states import FIRST, not_numbered
 
 _CHANGED = "to_jsonb({0}) - 'cleared_at'"
 _REFUSED = "- 'refused' - 'message'"
@@ -28,6 +28,9 @@ DELIVERED_FILES: tuple[str, ...] = (
             THEN
                 RAISE EXCEPTION 'file % of batch % stays as it was received', OLD.id, OLD.batch_id;
             END IF;
+        END IF;
+        IF TG_OP = 'INSERT' AND {not_numbered("extract")} THEN
+            RAISE EXCEPTION 'a file has the number that the database gives it, not %', NEW.id;
         END IF;
         IF NOT EXISTS (SELECT FROM {SCHEMA}.batch b
             WHERE b.id = NEW.batch_id AND b.state = '{FIRST}')

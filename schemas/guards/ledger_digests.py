@@ -13,13 +13,14 @@ from collections.abc import Mapping
 from schemas.derived.sql_names import SCHEMA
 from schemas.derived.views import CORRECTED
 
-FILES, RECEIPTS, OUTCOMES, ANSWERS = "files", "receipts", "outcomes", "answers"
-"""What is hashed: what was delivered, the chunks of each stage, what became of rows, and what the
-service said to each."""
-LEDGER = (FILES, RECEIPTS, OUTCOMES)
+FILES, RECEIPTS, OUTCOMES = "files", "receipts", "outcomes"
+NOTES, ANSWERS = "notes", "answers"
+"""What is hashed: what was delivered, the chunks of each stage, what became of rows, what was found
+that rejects none, and what the service said to each."""
+LEDGER = (FILES, RECEIPTS, OUTCOMES, NOTES)
 """What a batch has once its rows are judged."""
 TABLES: Mapping[str, str] = {
-    FILES: "extract", RECEIPTS: "receipt", OUTCOMES: "outcome", ANSWERS: "send"
+    FILES: "extract", RECEIPTS: "receipt", OUTCOMES: "outcome", NOTES: "note", ANSWERS: "send"
 }  # fmt: skip
 """Where it is kept."""
 _OF_EXTRACTS = (
@@ -47,6 +48,13 @@ _LINES: Mapping[str, tuple[str, str, str]] = {
         "e.place, x.record_number, x.verdict, x.error_data",
         f"{SCHEMA}.outcome {_OF_EXTRACTS} AND x.verdict <> '{CORRECTED}'",
         'e.place, x.record_number, x.verdict COLLATE "C", x.error_data COLLATE "C"',
+    ),
+    NOTES: (
+        "e.place, x.record_number, x.record, x.code, x.field, x.value, x.rows, x.message",
+        # They have an index of batches.
+        f"{SCHEMA}.note {_OF_EXTRACTS} AND x.batch_id = ANY ($1)",
+        'e.place, x.record_number, x.record COLLATE "C", x.code COLLATE "C", x.field COLLATE "C", '
+        'x.value COLLATE "C", x.rows, x.message COLLATE "C"',
     ),
     ANSWERS: (
         "e.place, x.record_number, x.operation, x.number, x.state, x.twin, x.attempts, x.status, "

@@ -17,6 +17,7 @@ from connectors.postgres.audit import verify
 from connectors.postgres.batch_reports import noted_reports
 from connectors.postgres.break_digests import breaks_hash, decisions_hash
 from connectors.postgres.breaks import Decision
+from connectors.postgres.corrections import unrepaired
 from connectors.postgres.digests import recorded
 from connectors.postgres.evidence import is_profile_altered, ledger_detail
 from connectors.postgres.heartbeat import in_turn
@@ -34,6 +35,7 @@ from flows.stages.sequence import (
     release_batch,
     run_batch,
 )
+from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from schemas.derived.views import LISTING_FEED
 from schemas.guards.leases import Held
@@ -429,6 +431,9 @@ STAYS = [
     "UPDATE extract SET name = 'x'",
     "UPDATE extract SET bytes = 7, cleared_at = now()",
     "INSERT INTO extract (batch_id, name) VALUES (1, 'x')",
+    "UPDATE batch SET held_because = 'x'",
+    "UPDATE batch SET ended_at = '2001-01-01'",
+    "UPDATE batch SET ended_at = now()",
 ]
 
 
@@ -443,7 +448,8 @@ def test_what_was_received_stays_what_it_is(
         deliver(place, write(tmp_path / "b.csv", line(2)))
         with acting(role).database.connect() as connection:
             for statement in STAYS:
-                with pytest.raises(psycopg.Error, match=r"as it was received|staged|no event"):
+                told = r"as it was received|staged|no event|is said when|when it ended"
+                with pytest.raises(psycopg.Error, match=told):
                     connection.execute(statement)  # type: ignore[call-overload]
             # The mark of housekeeping is believed with its event alone.
             connection.execute("UPDATE extract SET cleared_at = now()")
@@ -468,6 +474,105 @@ def test_a_loader_lets_no_row_end_as_corrected(
         ):
             with pytest.raises(psycopg.errors.InsufficientPrivilege, match="applies no rows"):
                 connection.execute(forged)
+
+
+def test_a_loader_lets_no_row_that_was_corrected_be_in_error_again(
+    acting: As, workspace: Workspace, tmp_path: Path
+) -> None:
+    merger = acting(MERGER)
+    import_delivery(merger, [write(tmp_path / "a.csv", line(1), line(2, amount="x"))], DEFAULT)
+    import_delivery(merger, [write(tmp_path / "b.csv", line(2))], DEFAULT, corrects=1)
+    with acting(LOADER).database.connect() as connection:
+        for forged in (
+            "DELETE FROM outcome",
+            "UPDATE outcome SET verdict = 'superseded'",
+            "UPDATE outcome SET error_data = '[]'",
+        ):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="applies no rows"):
+                connection.execute(forged)  # type: ignore[call-overload]
+    assert intact(workspace)
+    with workspace.database.connect() as connection, connection.transaction(force_rollback=True):
+        connection.execute("DELETE FROM outcome WHERE verdict = 'corrected'")
+        assert [*unrepaired(connection)] == [
+            "record 2 of a.csv of batch 1 does not count as corrected, and a row that was applied "
+            "repairs it"
+        ]
+    undo_batch(merger, 2, by="ann", reason="a test")
+    with workspace.database.connect() as connection:
+        assert connection.execute("SELECT count(*) FROM outcome").fetchone() == (0,)
+    assert intact(workspace)
+
+
+BATCH = "INSERT INTO batch (content_id, feed, profile, state, opened_at, lease_epoch"
+FORGED_BATCHES = [
+    (f"{BATCH}) VALUES ('x', 'x', {profile}, 'received', now(), 0)", "JSON object|type json")
+    for profile in ("'no json'", "'[]'", "'5'", "'{\"tenant\": \"7\"}'", "'{\"tenant\": 1.5}'",
+                    "'{\"tenant\": [7]}'", "'{\"tenant\": 1e99}'",
+                    "'{\"tenant\": ' || repeat('9', 5000) || '}'")
+] + [
+    (f"{BATCH}, id) VALUES ('x', 'x', '{{}}', 'received', now(), 0, 99)", "the number that"),
+    ("INSERT INTO extract (batch_id, name, id) VALUES (1, 'x', 99)", "the number that"),
+]  # fmt: skip
+
+
+def test_what_a_loader_enters_is_what_the_database_can_read(
+    acting: As, workspace: Workspace
+) -> None:
+    """Whose rows an account of some tenants sees is read from the profiles of all batches."""
+    with acting(LOADER).database.connect() as connection:
+        for statement, told in FORGED_BATCHES[:-1]:
+            with pytest.raises(psycopg.Error, match=told):
+                connection.execute(statement)  # type: ignore[call-overload]
+        for tenant in ('{"tenant": 7}', '{"tenant": null}'):
+            entered = connection.execute(
+                f"{BATCH}, held_because, ended_at) VALUES ('x', 'x', %s, 'received', '2001-01-01', "
+                "0, 'x', '2001-01-01') RETURNING opened_at > '2026-01-01', held_because, ended_at",
+                [tenant],
+            )
+            assert entered.fetchall() == [(True, None, None)]
+        (number,) = connection.execute("SELECT max(id) FROM batch").fetchone() or (0,)
+        with pytest.raises(psycopg.Error, match=FORGED_BATCHES[-1][1]):
+            connection.execute(FORGED_BATCHES[-1][0])  # type: ignore[call-overload]
+        connection.execute("INSERT INTO extract (batch_id, name) VALUES (%s, 'x')", [number])
+        assert connection.execute("SELECT seen_batches()").fetchall() == [([],)]
+
+
+def test_why_a_batch_is_held_and_what_was_found_stay_as_they_were_told(
+    acting: As, workspace: Workspace, tmp_path: Path
+) -> None:
+    """Whoever releases it goes by them."""
+    path = write(tmp_path / "a.csv", line(1), line(2, amount="x"))
+    import_delivery(acting(MERGER), [path], replace(DEFAULT, budget_errors=0))
+    with acting(LOADER).database.connect() as connection:
+        for change in (
+            "held_because = 'x'",
+            "held_because = NULL",
+            "state = state, ended_at = now()",
+        ):
+            with pytest.raises(psycopg.Error, match=r"is said when|when it ended"):
+                connection.execute(f"UPDATE batch SET {change}")  # type: ignore[call-overload]
+        with connection.transaction(force_rollback=True):
+            connection.execute("SELECT add_event(1, 'discarded', 'x', NULL, NULL)")
+            with pytest.raises(psycopg.Error, match="when it ended is the time"):
+                connection.execute("UPDATE batch SET state = 'discarded', ended_at = '2001-01-01'")
+    assert intact(workspace)
+    with acting(LOADER).database.connect() as connection:
+        connection.execute(
+            "INSERT INTO note SELECT 1, id, 1, 'payment', 'Odd', 'PaidAmount', 'x', 77, 'forged' "
+            "FROM extract"
+        )
+    with pytest.raises(EvidenceBroken, match="somebody altered the findings that reject no row"):
+        release_batch(acting(MERGER), 1, by="a", reason="b")
+    with workspace.database.connect() as connection:
+        told = verify(connection).broken
+        assert told is not None
+        assert "the findings that reject no row (table note) are not what link" in told
+        connection.execute("DELETE FROM note WHERE code = 'Odd'")
+        assert verify(connection).broken is None
+        connection.execute("UPDATE batch SET held_because = 'x'")
+        told = verify(connection).broken
+        assert told is not None
+        assert "batch 1 is held for another reason than link" in told
 
 
 @pytest.mark.parametrize("detail", ["no json", "[]", "5", "null", '{"a": "\\u0000"}'])

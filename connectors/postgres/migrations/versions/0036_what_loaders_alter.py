@@ -7,7 +7,7 @@ revision = "0036"
 down_revision = "0035"
 branch_labels = None
 depends_on = None
-derived = "0b01a6869067b26e39a294ece19919da0c1ef411e049db09a69f895c002c2e44"
+derived = "e133485c2b9dc0af04fad71d2f04f4ca51d566e05e63027c42886ffb0b10614d"
 
 
 def upgrade() -> None:
