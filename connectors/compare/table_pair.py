@@ -20,7 +20,9 @@ from schemas.counting import quantity
 
 SEGMENT_ROWS = 8
 MOST_SEGMENTS = 1 << 17
-_NUMERIC = frozenset({"int2", "int4", "int8", "numeric"})
+_INTEGERS = frozenset({"int2", "int4", "int8"})
+_NUMERIC = _INTEGERS | {"numeric"}
+_SENT = {"timestamp": "timestamp_send", "timestamptz": "timestamptz_send"}
 _TEXTS = frozenset({"text", "varchar"})
 _PLAIN = frozenset({"bool", "date", "timestamp", "timestamptz", "uuid", "bytea", "float8"})
 
@@ -160,12 +162,17 @@ def _sums(
     table: SqlTable, key: Sequence[str], columns: Sequence[str], segments: int
 ) -> pl.DataFrame:
     content = sql.SQL("hash_record_extended(ROW({}), 1)").format(
-        sql.SQL(", ").join(_exact(table, sql.Identifier(name), name) for name in columns)
+        sql.SQL(", ").join(_hashable(table, name) for name in columns)
     )
     statement = sql.SQL(
         # An aggregate of a plain integer costs a fifth of one that needs more than 64 bits.
-        "SELECT segment, count(*), sum((h >> 32)::int4), bit_xor(h) "
-        "FROM (SELECT {} AS segment, {} AS h FROM {}) hashed GROUP BY segment"
+        "SELECT segment, count(*), sum((h >> 32)::int4), bit_xor(h) FROM ("
+        # The hash of a record adds up those of its fields, and values that two rows exchange might
+        # leave both sums. Its halves hashed once more add nothing up.
+        "SELECT segment, hash_record_extended("
+        "ROW((fields >> 32)::int4, ((fields << 32) >> 32)::int4), 1) AS h "
+        "FROM (SELECT {} AS segment, {} AS fields FROM {} OFFSET 0) read OFFSET 0) hashed "
+        "GROUP BY segment"
     ).format(_segment(key, segments), content, table.identifier)
     types = {
         "segment": column("segment", pl.Int64()),
@@ -179,6 +186,14 @@ def _sums(
         if frames
         else pl.DataFrame(schema={name: one.dtype for name, one in types.items()})
     )
+
+
+def _hashable(table: SqlTable, name: str) -> sql.Composable:
+    """A column so that all of it is hashed: PostgreSQL folds halves of 64 bits over each other."""
+    column, kind = _exact(table, sql.Identifier(name), name), table.columns[name].type
+    if kind in _INTEGERS:
+        return sql.SQL("{0}, ({0}::int8 >> 32)::int4").format(column)
+    return sql.SQL("{}({})").format(sql.SQL(_SENT[kind]), column) if kind in _SENT else column
 
 
 def _segment(key: Sequence[str], segments: int) -> sql.Composable:

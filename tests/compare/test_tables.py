@@ -93,6 +93,28 @@ def test_across_databases_only_segments_that_differ_are_pulled(
     assert same.method.endswith("0 pulled")
 
 
+def test_every_bit_of_a_row_is_compared_across_databases(
+    database_url: str, second_url: str
+) -> None:
+    """PostgreSQL's hash of 64 bits is that of one half folded over the other."""
+    changes = (
+        # 7 + 2 ** 32, and 7 ^ 1: the halves of both fold to the same.
+        "ALTER TABLE {t} ADD wide bigint DEFAULT 7",
+        "ALTER TABLE {t} ADD plain timestamp DEFAULT '2000-01-01 00:00:00.000007'",
+        "UPDATE {t} SET paid = '2000-01-01 00:00:00.000007Z'",
+    )
+    folded = (
+        "UPDATE {t} SET wide = 4294967302 WHERE id = 5",
+        "UPDATE {t} SET plain = plain + interval '4294.967295 s' WHERE id = 6",
+        "UPDATE {t} SET paid = paid + interval '4294.967295 s' WHERE id = 7",
+    )
+    left, right = fill(database_url, "a", *changes), fill(second_url, "b", *changes, *folded)
+    result = compared(left, right, key="id,tenant")
+    assert "segments compared" in result.method
+    assert {name for name, *_ in values(result)} == {"wide", "plain", "paid"}
+    assert counts(result)["MISMATCH"] == 3
+
+
 def test_keys_the_database_does_not_guard_are_looked_at(database_url: str, second_url: str) -> None:
     twice = "INSERT INTO {t} SELECT * FROM {t} WHERE id IN (3, 4)"
     empty = "INSERT INTO {t} VALUES (NULL, 1, 5)"
