@@ -77,7 +77,7 @@ def list_command(
     ] = 50,
     json: Json = False,
 ) -> int:
-    """List the breaks of a reconciliation as they stand now, largest amounts first.
+    """List the breaks of a reconciliation as they stand now, the largest first.
 
     Example: `recon breaks list --code AMOUNT --state open`
     """

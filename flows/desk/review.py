@@ -20,9 +20,9 @@ from flows.stages.reconcile.breaks import STATES
 from flows.stages.reconcile.rules import TOTALS
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.carried_states import is_open
+from flows.steps.breaks.cause_groups import MOST_MONEY, cause_groups
 from flows.steps.breaks.money import Sums, currency_text, sums_by
 from flows.steps.frames.beyond import exact_sum
-from schemas.breaks import BREAKS
 from schemas.life import BreakState
 
 POOLS = {
@@ -34,8 +34,6 @@ POOLS = {
 """Words for states, as a filter has them; the money of one is never added to that of another."""
 REPORTS = ("report.html", "report.xlsx", "report.txt")
 """The report in the forms that people read."""
-TOP = 10
-"""Causes that the page of a run has; the list of breaks has all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +91,7 @@ class Review:
     proposals: Mapping[str, int]
     """Of how many open breaks each person proposed an acceptance that somebody else has to take."""
     causes: tuple[TopCause, ...]
+    """The first ones; the list of breaks has all."""
     more_causes: int
     oldest: date | None
     """When the open break was seen first that is there for longest."""
@@ -111,15 +110,15 @@ def review_of(
     """Review a run; `breaks` are those of it as they are now."""
     left = breaks.filter(is_open())
     facts = facts_of(place, run)
-    causes = _causes(left, facts)
+    causes = top_causes(left, facts)
     return Review(
         figures=figures_of(breaks),
         states=_counts(breaks, "state"),
         codes=_counts(left, "code"),
         owners=_counts(left, "owner"),
         proposals=_counts(left, "proposed_by"),
-        causes=tuple(causes[:TOP]),
-        more_causes=len(causes[TOP:]),
+        causes=tuple(causes[:MOST_MONEY]),
+        more_causes=len(causes[MOST_MONEY:]),
         oldest=left.select(pl.col("first_seen").min()).item(),
         waits=what_waits(connection, run, breaks),
         facts=facts,
@@ -143,42 +142,18 @@ def figures_of(breaks: pl.DataFrame) -> tuple[Figures, ...]:
     )
 
 
-def _causes(left: pl.DataFrame, facts: ReportFacts) -> list[TopCause]:
-    """The causes of open breaks, the largest first."""
-    cause = pl.col("cause").fill_null(NONE)
-    code = pl.when(pl.col("cause").is_null()).then("code").otherwise(pl.lit(""))
-    rows: dict[tuple[str, str], int] = {}
-    money: dict[tuple[str, str], dict[str, Sums]] = {}
-    for (group, of, currency), _, number, sums in sums_by(left, cause, code, currency_text()):
-        rows[group, of] = rows.get((group, of), 0) + number
-        held = money.setdefault((group, of), {})
-        key = currency or NONE
-        held[key] = held.get(key, Sums()).plus(sums)
-
-    def title(group: str, of: str) -> str:
-        if of:
-            told = BREAKS.get(of)
-            return f"{told.title[:1].upper()}{told.title[1:]}" if told else of
-        return facts.causes.get(group, group)
-
-    found = [
+def top_causes(left: pl.DataFrame, facts: ReportFacts) -> list[TopCause]:
+    """The causes of open breaks, those of most money first."""
+    return [
         TopCause(
-            group,
-            of,
-            title(group, of),
-            rows[group, of],
-            dict(sorted(held.items(), key=lambda one: (len(one[0]), one[0]))),
+            one.cause or NONE,
+            one.code,
+            one.title(facts.causes),
+            one.breaks,
+            {currency or NONE: share.sums for currency, share in one.shares.items()},
         )
-        for (group, of), held in money.items()
+        for one in cause_groups(left)
     ]
-    return sorted(found, key=_size, reverse=True)
-
-
-def _size(one: TopCause) -> tuple[Decimal, Decimal, int, str]:
-    # Two currencies are never added up: the largest sum in any of them counts.
-    held = one.money.values()
-    difference = max(of.difference.copy_abs() for of in held)
-    return difference, max(of.gross for of in held), one.breaks, one.cause + one.code
 
 
 def _counts(breaks: pl.DataFrame, name: str) -> dict[str, int]:

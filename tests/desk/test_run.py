@@ -66,6 +66,27 @@ def test_every_figure_leads_to_breaks_that_come_to_it(
             assert told in [of for _, of in figures(page)], f"{path}: above its breaks too"
 
 
+def test_what_is_not_readable_is_counted_beside_money_and_comes_first(
+    workspace: Workspace, browser: New
+) -> None:
+    note = 'PaidAmount is not readable: "12,50"'
+    unread = found("5", amount=None, code="REJECTED", field="", note=note)
+    breaks = pl.concat([found("1", amount="900"), found("2", code="INV_NONE"), unread])
+    run = reconcile(workspace, breaks, scope="everything")
+    path = f"/runs/{run.id}/breaks?state=open&currency=1&basis=not+readable"
+    page = browser().open("/")
+    assert dict(figures(page))[path] == "1"
+    text = page.open(f"/runs/{run.id}").text.split("Top causes")[1]
+    heads = "Open breaks Differences Gross money Not readable"
+    rejected, differ, without = (
+        "Rejected by the check", "Amounts differ", "Paid without an invoice file",
+    )  # fmt: skip
+    order = [text.index(told) for told in (heads, rejected, differ, without)]
+    assert order == sorted(order)
+    (link,) = [told for to, told in figures(page) if "basis=not" in to and "code=REJECTED" in to]
+    assert link == "1"
+
+
 def test_whether_it_can_be_signed_is_said_first(workspace: Workspace, browser: New) -> None:
     run = reconcile(workspace, found("1", "2"))
     page = browser().open(f"/runs/{run.id}")

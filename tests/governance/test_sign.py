@@ -150,8 +150,8 @@ def test_what_waits_is_told_gravest_first_with_the_command_that_goes_on(
     assert told.endswith(
         "Open breaks of reconciliation 1: 5 (Not reconciled), 1 high (TENANT_CROSS 1), 2 medium "
         "(AMOUNT 2), 2 low (AMOUNT 1, OFFSET 1). Gravest first: TENANT_CROSS payment 5; AMOUNT "
-        "payment 4 PaidAmount; AMOUNT payment 2 PaidAmount; OFFSET payment 1 PaymentDate; AMOUNT "
-        "payment 3 PaidAmount. See them: recon breaks list --run 1 --state open. Resolve them, or "
+        "payment 4 PaidAmount; AMOUNT payment 2 PaidAmount; AMOUNT payment 3 PaidAmount; OFFSET "
+        "payment 1 PaymentDate. See them: recon breaks list --run 1 --state open. Resolve them, or "
         "accept them: recon breaks accept --run 1 --state open --reason REASON --until YYYY-MM-DD. "
         "Then reconcile again: recon reconcile --tenant 7 --as-of 2026-01-31 --rules FILE"
     ), told

@@ -1,4 +1,4 @@
-"""In what order breaks are told: what is no number, then the largest, those without amount last."""
+"""In what order breaks are told: what is no number, differences, gross money, what has none."""
 
 from datetime import date
 from decimal import Decimal
@@ -23,16 +23,25 @@ BREAKS = [
     ("large", 7, "1000", None),
     ("not readable", 7, None, None),
     ("no number", 7, None, "NaN"),
+    ("gross", 7, "5000", None),
+    ("huge gross", 7, None, "1" + "0" * 30),
+    ("a rate", 7, "1000000", None),
 ]
-REJECTED = {"not readable": {"code": "REJECTED", "note": 'PaidAmount is not readable: "12,50"'}}
-ORDER = ["no number", "not readable", "huge", "large", "a", "b", "c", "small", "none"]
-"""Nobody knows how large what is no number is: it comes first."""
+OTHERS = {
+    "not readable": {"code": "REJECTED", "note": 'PaidAmount is not readable: "12,50"'},
+    "gross": {"code": "RATE_MISSING"},
+    "huge gross": {"code": "RATE_MISSING"},
+    "a rate": {"code": "RATE_TRIANGLE", "record": "currency_rate", "field": ""},
+}
+ORDER = ["no number", "not readable", "huge", "large", "a", "b", "c", "small",
+         "huge gross", "gross", "a rate", "none"]  # fmt: skip
+"""Nobody knows how large what is no number is: it comes first. Gross money may all be there."""
 
 
 def accepted() -> pl.DataFrame:
     """Breaks that were accepted as what they are, up to 1."""
     there = pl.concat(
-        found(key, tenant=tenant, amount=amount, amount_beyond=beyond, **REJECTED.get(key, {}))
+        found(key, tenant=tenant, amount=amount, amount_beyond=beyond, **OTHERS.get(key, {}))
         for key, tenant, amount, beyond in BREAKS
     )
     there = with_counted(there)

@@ -27,12 +27,12 @@ from schemas.show_as import Numbers
 from schemas.tables import EXTRACTS
 
 ON_A_PAGE = 50
-SORTS: Mapping[str, tuple[str, bool]] = {
-    "amount": ("largest amount first", True),
-    "age": ("oldest first", True),
-    "code": ("by code", False),
+SORTS: Mapping[str, tuple[str, *tuple[pl.Expr, ...]]] = {
+    "amount": ("largest first",),
+    "age": ("oldest first", -pl.col("age_days")),
+    "code": ("by code", pl.col("code")),
 }
-"""Name -> how people say it, and whether the largest comes first."""
+"""Name -> how people say it, and what comes before the largest first."""
 LISTED = ("code", "record", "currency", "cause", "owner", "proposed_by")
 """Fields whose values are there to choose from."""
 MOST_LISTED = 100
@@ -120,11 +120,9 @@ def download(visit: Visit) -> Response:
 
 
 def _sorted(breaks: pl.DataFrame, sort: str) -> pl.DataFrame:
-    first = {"amount": largest_first(), "age": pl.col("age_days"), "code": pl.col("code")}[sort]
-    order = (first, largest_first(), *map(pl.col, ("code", "record", "key", "id")))
-    return breaks.sort(
-        *order, descending=[SORTS[sort][1], True, False, False, False, False], nulls_last=True
-    )
+    _, *first = SORTS[sort]
+    by = (*first, *largest_first(), *map(pl.col, ("code", "record", "key", "id")))
+    return breaks.sort(*by, nulls_last=True)
 
 
 def _values(breaks: pl.DataFrame, name: str, chosen: str) -> list[tuple[str, int]]:

@@ -112,7 +112,7 @@ class _Selection:
 @dataclass(frozen=True, slots=True)
 class _Meant:
     breaks: pl.DataFrame
-    """The largest amounts first."""
+    """The largest first."""
     seen: Looked
     money: Mapping[str, Sums]
 
@@ -245,7 +245,7 @@ def _find(
             )  # fmt: skip
     through = last[0] if last else run.decided_through
     return _Meant(
-        meant.sort(largest_first(), "id", descending=[True, False], nulls_last=True),
+        meant.sort(*largest_first(), "id", nulls_last=True),
         Looked(digest_of(meant), through, about["id"].to_list()),
         sum_money(meant),
     )

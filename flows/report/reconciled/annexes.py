@@ -23,7 +23,7 @@ from flows.report.reconciled.table import (
 )
 from flows.report.reconciled.words import currency_label
 from flows.report.spelling import record_title
-from flows.steps.breaks.causes import MOST_MONEY
+from flows.steps.breaks.cause_groups import MOST_MONEY
 from flows.steps.reconcile.report import ReconciliationReport
 
 

@@ -8,10 +8,10 @@ and the signatures there are.
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
-from operator import attrgetter
+from itertools import islice
 
 from flows.report.reconciled.after import after_cut_off
-from flows.report.reconciled.pools import pooled_causes
+from flows.report.reconciled.pools import cause_titles, pooled_causes
 from flows.report.reconciled.table import (
     COUNT,
     CURRENCY,
@@ -25,7 +25,6 @@ from flows.report.reconciled.table import (
 from flows.report.reconciled.tables import idle, nothing_compared
 from flows.report.reconciled.words import ALWAYS, GLOSSARY, NOT_READABLE, amount_of, currency_label
 from flows.report.spelling import digits, record_title, ungrouped
-from flows.steps.breaks.causes import MOST_MONEY
 from flows.steps.frames.beyond import exact_sum
 from flows.steps.reconcile.changes import HASH, method_rows
 from flows.steps.reconcile.report import AsideLine, ReconciliationReport, SignOff
@@ -35,6 +34,8 @@ from flows.steps.reconcile.totals import Proof
 from schemas.amounts import BEYOND
 from schemas.counting import agree, quantity
 
+CAUSES = 5
+"""Causes on page one of open breaks, and of accepted ones."""
 OUTGROWN = 10
 """Breaks on page one that are not what was accepted."""
 NOTES = {
@@ -130,34 +131,37 @@ def _has_money(proof: Proof) -> bool:
 def top_causes(report: ReconciliationReport) -> ReportTable:
     """The causes of most money in any one currency: of open breaks first, of accepted ones apart.
 
-    They are never added across currencies.
+    They are never added across currencies. Breaks without a cause stand together by their code.
     """
     columns = (
         ReportColumn("Breaks that are", WORD, 14),
         ReportColumn("In common", TEXT, 60),
-        ReportColumn("Cause", WORD, 14),
+        ReportColumn("Cause or code", WORD, 14),
         ReportColumn("Breaks", COUNT, 10),
         CURRENCY,
         ReportColumn("Difference", MONEY, 18),
         ReportColumn("Gross", MONEY, 18),
+        ReportColumn("Not readable", COUNT, 12),
     )
+    titles = cause_titles(report)
     rows = [
         TableRow(
             (
                 pool,
-                one.cause.title,
-                one.cause.id,
+                one.title(titles),
+                one.name,
                 share.breaks,
                 currency_label(report, currency),
                 share.difference,
                 share.gross,
+                share.sums.unreadable or None,
             )
         )
         for pool, causes in pooled_causes(report).items()
-        for one in sorted(causes.values(), key=attrgetter("most"))[:MOST_MONEY]
-        for currency, share in sorted(one.shares.items(), key=lambda each: (len(each[0]), each[0]))
+        for one in islice(causes.values(), CAUSES)
+        for currency, share in one.shares.items()
     ]
-    none = "No two breaks read as one cause."
+    none = "No break is open or accepted."
     return ReportTable("top_causes", "Causes of most money", columns, rows, groups=1, none=none)
 
 

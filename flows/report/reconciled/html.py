@@ -6,12 +6,13 @@ The page lets nothing in: its policy names the one style and the one script by t
 import hashlib
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+import polars as pl
 from jinja2 import Template
 from markupsafe import Markup
 
@@ -34,9 +35,10 @@ from flows.report.reconciled.words import (
 from flows.report.spelling import apart, digits, record_title, visible
 from flows.report.template import template
 from flows.steps.breaks.ageing import BUCKETS
+from flows.steps.breaks.money import largest_first
 from flows.steps.frames.beyond import exact_sum
 from flows.steps.reconcile.report import VERDICTS, ReconciliationReport
-from flows.steps.reconcile.reported_breaks import BreakLine
+from flows.steps.reconcile.reported_breaks import BreakLine, Breaks
 from schemas.breaks import BREAKS, STATUSES
 from schemas.life import OPEN, BreakState
 
@@ -63,7 +65,7 @@ def render_html(report: ReconciliationReport) -> str:
     """The page as text; equal reports give equal bytes."""
     style, script = _style(report), _text("script.js")
     open_causes = pooled_causes(report)["open"]
-    shown_breaks, counts = tuple(report.breaks[:MOST]), report.breaks.counts("state")
+    shown_breaks, counts = report.breaks[:MOST], report.breaks.counts("state")
     return _template().render(
         report=report,
         cover=report.cover,
@@ -91,7 +93,7 @@ def render_html(report: ReconciliationReport) -> str:
         after_note=after.NOTE,
         breaks=_listed(report, shown_breaks),
         causes={one.id: one for one in report.causes[:TABLE_LINES]},
-        filters=_filters(report, shown_breaks),
+        filters=_filters(report, tuple(shown_breaks)),
         codes=_codes(report),
         states={state: told for state, told in STATES.items() if state in counts},
         counts=counts,
@@ -179,33 +181,30 @@ def _ageing(report: ReconciliationReport) -> dict[str, list[Age]]:
     return matrix
 
 
-_ORDERS: tuple[tuple[str, Callable[[BreakLine], Any]], ...] = (
-    ("largest amount", lambda one: (one.amount or Decimal(0)).copy_abs().copy_negate()),
-    ("oldest", lambda one: (-one.age_days, one.first_seen)),
-    ("code", lambda one: one.code),
-    ("record and key", lambda one: (one.record, one.key, one.field)),
-    ("file and line", lambda one: (one.file is None, one.file or "", one.line or 0)),
-)
+_ORDERS: Mapping[str, tuple[pl.Expr, ...]] = {
+    "largest first": largest_first(),
+    "oldest": (-pl.col("age_days"), pl.col("first_seen")),
+    "code": (pl.col("code").cast(pl.String),),
+    "record and key": tuple(pl.col(name).cast(pl.String) for name in ("record", "key", "field")),
+    "file and line": (pl.col("file").cast(pl.String), pl.col("line")),
+}
 """Orders of the list beside its own, most severe and largest first."""
 
 
-def _listed(report: ReconciliationReport, breaks: Sequence[BreakLine]) -> list[Listed]:
-    places = range(len(breaks))
-    ranks = [list(places)]
-    for _, key in _ORDERS:
-        order = sorted(places, key=lambda place, key=key: key(breaks[place]))  # type: ignore[misc]
-        rank = [0] * len(breaks)
-        for position, place in enumerate(order):
-            rank[place] = position
-        ranks.append(rank)
+def _listed(report: ReconciliationReport, breaks: Breaks) -> list[Listed]:
+    frame = breaks.frame.with_row_index("place")
+    orders = [
+        frame.sort(*by, nulls_last=True, maintain_order=True)["place"] for by in _ORDERS.values()
+    ]
+    ranks = zip(frame["place"], *(order.arg_sort() for order in orders), strict=True)
     return [
         Listed(
             one,
             currency_label(report, one.currency),
             *apart(one.expected, one.found, VALUE),
-            " ".join(str(r[place]) for r in ranks),
+            " ".join(map(str, of)),
         )
-        for place, one in enumerate(breaks)
+        for one, of in zip(breaks, ranks, strict=True)
     ]
 
 
@@ -241,7 +240,7 @@ def _filters(report: ReconciliationReport, breaks: Sequence[BreakLine]) -> dict[
         )
         for name, label in labels.items()
     ]
-    orders = ["most severe", *(name for name, _ in _ORDERS)]
+    orders = ["most severe", *_ORDERS]
     return {"choices": [one for one in chosen if len(one.choices) > 1], "orders": orders}
 
 

@@ -1,21 +1,24 @@
 """The reconciliation for the Prefect UI: a short Markdown page, and the breaks as table cells."""
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 from flows.report.markdown import SHOW_ROW, cell, escape, markdown_table, value_cell
 from flows.report.reconciled.chart import picture
 from flows.report.reconciled.first_page import changed, method, to_sign
-from flows.report.reconciled.pools import Pooled, pooled_causes
+from flows.report.reconciled.pools import cause_titles, pooled_causes
 from flows.report.reconciled.words import (
     NOT_READABLE,
     currency_label,
+    money_by_currency,
     money_of_break,
     side_told,
     verdict_of,
 )
 from flows.report.spelling import digits, neutral, neutral_apart, record_title
+from flows.steps.breaks.money import largest_first
 from flows.steps.reconcile.report import ReconciliationReport
-from flows.steps.reconcile.reported_breaks import BreakLine
+from flows.steps.reconcile.reported_breaks import BreakLine, Breaks
 from schemas.breaks import BREAKS
 from schemas.counting import agree, quantity
 from schemas.life import OPEN, BreakState
@@ -23,7 +26,8 @@ from schemas.life import OPEN, BreakState
 BYTES = 40_000
 """What an artifact may hold; the page leaves out whole blocks at its end rather than more."""
 ROWS = 200
-CAUSES = 20
+CAUSES = 10
+"""Of open breaks, and of accepted ones."""
 TOP = 50
 """Breaks."""
 SHOWN = 60
@@ -43,7 +47,7 @@ def reconciliation_markdown(report: ReconciliationReport) -> str:
 
 
 def breaks_table(report: ReconciliationReport) -> list[dict[str, str]]:
-    """The first breaks as cells that are safe where the UI reads them as Markdown.
+    """The largest breaks as cells that are safe where the UI reads them as Markdown.
 
     A page shows four or five columns at once: what it is, of what, how much, where.
     """
@@ -58,8 +62,14 @@ def breaks_table(report: ReconciliationReport) -> list[dict[str, str]]:
             "State": cell(f"{one.state}, {one.severity}"),
             "Break": cell(one.id),
         }
-        for one in report.breaks[:ROWS]
+        for one in _largest(report)
     ]
+
+
+def _largest(report: ReconciliationReport) -> Breaks:
+    """The first breaks whatever their severity: of equal ones as the report has them."""
+    frame = report.breaks.frame
+    return Breaks(frame.sort(*largest_first(), nulls_last=True, maintain_order=True).head(ROWS))
 
 
 def _of_what(one: BreakLine) -> str:
@@ -127,19 +137,9 @@ def _blocks(report: ReconciliationReport) -> Iterator[str]:
                 for one in report.statuses
             ],
         )
-    if report.causes:
-        yield "## Causes"
-        open_ones = pooled_causes(report)["open"]
-        yield markdown_table(
-            ("Cause", " Breaks", " Of these open"),
-            [
-                (cell(one.title, 160), digits(one.breaks), _still_open(open_ones, one.id))
-                for one in report.causes[:CAUSES]
-            ],
-        )
-        yield from _left(len(report.causes) + report.left_out.get("causes", 0), CAUSES)
+    yield from _causes(report)
     if report.breaks:
-        yield "## Breaks on top"
+        yield "## Largest breaks"
         yield SHOW_ROW
         lines = breaks_table(report)[:TOP]
         heads = tuple(f" {name}" if name == "Amount" else name for name in lines[0])
@@ -156,8 +156,22 @@ def _left(all_of: int, most: int) -> Iterator[str]:
         yield f"{digits(all_of - most)} more {agree(all_of - most, 'is', 'are')} in the report."
 
 
-def _still_open(open_ones: Mapping[str, Pooled], cause: str) -> str:
-    return digits(open_ones[cause].breaks if cause in open_ones else 0)
+def _causes(report: ReconciliationReport) -> Iterator[str]:
+    """As page one of the report names them, and more of them."""
+    titles = cause_titles(report)
+    for pool, causes in pooled_causes(report).items():
+        if causes:
+            yield f"## Causes of most money, of breaks that are {pool}"
+            told = [
+                (cell(one.title(titles), 160), digits(one.breaks), money_by_currency(report, one))
+                for one in islice(causes.values(), CAUSES)
+            ]
+            yield markdown_table(
+                ("Cause", " Breaks", "Money"),
+                [(title, breaks, escape(money)) for title, breaks, money in told],
+            )
+            left = report.left_out.get("causes", 0) if pool == "open" else 0
+            yield from _left(len(causes) + left, CAUSES)
 
 
 def _bars(report: ReconciliationReport) -> list[tuple[str, Mapping[str, int]]]:

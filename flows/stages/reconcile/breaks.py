@@ -42,7 +42,7 @@ from flows.steps.breaks.acceptance import (
 from flows.steps.breaks.carried_states import is_open
 from flows.steps.breaks.counted import counted_alone
 from flows.steps.breaks.lifecycle import nothing_before, standing_now
-from flows.steps.breaks.money import COUNTED, Sums, largest_first, sum_money
+from flows.steps.breaks.money import COUNTED, Sums, amount_size, largest_first, sum_money
 from flows.steps.breaks.saved import from_saved, with_causes, with_seen
 from schemas.breaks import Severity
 from schemas.counting import first_of
@@ -192,7 +192,7 @@ def taken_back(
 def list_breaks(
     workspace: Workspace, number: int | None, chosen: Chosen
 ) -> tuple[Reconciliation, pl.DataFrame]:
-    """The chosen breaks of a run (default: the latest), largest amounts first.
+    """The chosen breaks of a run (default: the latest), the largest first.
 
     With `outgrown`: accepted once, and other now; `accepted_as` and `is_now` tell both in a line.
     """
@@ -205,10 +205,8 @@ def list_breaks(
         outgrown(),
         *both_values(),
     )
-    return run, found.sort(
-        largest_first(), "code", "record", "key", "field", "id",
-        descending=[True, *[False] * 5], nulls_last=True,
-    )  # fmt: skip
+    by = (*largest_first(), *map(pl.col, ("code", "record", "key", "field", "id")))
+    return run, found.sort(*by, nulls_last=True)
 
 
 def what_is_open(breaks: pl.DataFrame, severity: pl.Series) -> str:
@@ -221,8 +219,7 @@ def what_is_open(breaks: pl.DataFrame, severity: pl.Series) -> str:
         pl.col("severity").replace_strict(GRAVEST, return_dtype=pl.Int8).alias("__rank"),
         name_of(), outgrown(), *both_values(),
     ).sort(
-        "__rank", largest_first(), "outgrown", "what", "id",
-        descending=[False, True, True, False, False], nulls_last=True,
+        "__rank", *largest_first(), pl.col("outgrown").not_(), "what", "id", nulls_last=True
     )  # fmt: skip
     counts = []
     for (of,), rows in ordered.group_by("severity", maintain_order=True):
@@ -272,7 +269,7 @@ def decide_breaks(
 
 def counted_elsewhere(breaks: pl.DataFrame) -> int:
     """How many breaks have their money counted with another one of the same record."""
-    return breaks.filter(largest_first() != 0, pl.col(COUNTED) == 0).height
+    return breaks.filter(amount_size() != 0, pl.col(COUNTED) == 0).height
 
 
 def meant_by(

@@ -69,7 +69,7 @@ def not_opened(
     large = breaks.filter(is_at_least(limit), ~pl.col("state").is_in(RESOLVED))
     unseen = large.filter(~pl.col("id").is_in(seen))
     others = (pl.col("state") == BreakState.ACCEPTED) & pl.col("accepted_by").ne_missing(account)
-    named = unseen.sort(largest_first(), "id", descending=[True, False], nulls_last=True)
+    named = unseen.sort(*largest_first(), "id", nulls_last=True)
     return NotOpened(
         at_least=limit,
         of=large.height,

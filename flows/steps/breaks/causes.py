@@ -7,9 +7,8 @@ are tried one by one, and of each break only the best one so far is kept.
 """
 
 import hashlib
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -17,6 +16,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from flows.steps.breaks.cause_groups import (
+    GROUPED_BY,
+    MOST_MONEY,
+    CauseGroup,
+    most_money,
+    pooled_groups,
+)
 from flows.steps.breaks.conversions import conversions
 from flows.steps.breaks.make import LINES, about_one_record, joined, money
 from flows.steps.breaks.match_breaks import line_key
@@ -42,7 +48,6 @@ from schemas.breaks import Money
 from schemas.field import Kind
 from schemas.frame_types import WORD
 from schemas.kinds import OFFSET
-from schemas.life import BreakState
 from schemas.own_checks import TIMES
 from schemas.tables import EXTRACTS
 
@@ -50,8 +55,6 @@ Moments = Callable[[pl.DataFrame], pl.DataFrame]
 """When the records of some breaks happened: record, key and at."""
 Numbers = NDArray[np.int64]
 NONE = -1
-MOST_MONEY = 5
-"""Causes that reports name first: of most money, of open and of accepted breaks."""
 _NAMED = ("code", "record", "field")
 _VALUES = (*_NAMED, "expected", "found")
 """What breaks are told by, and what their values are told by."""
@@ -280,7 +283,7 @@ def _lines(breaks: PartedRows, causes: pl.DataFrame) -> tuple[CauseLine, ...]:
     )
     if lines.height > LINES:
         kept = pl.int_range(pl.len()) < LINES
-        moneyed = _of_most_money(breaks.select("cause", "state", "currency", *of_money))
+        moneyed = _of_most_money(breaks.select(*GROUPED_BY))
         lines = lines.filter(kept | pl.col("cause").is_in(moneyed))
     return tuple(
         CauseLine(
@@ -296,30 +299,18 @@ def _lines(breaks: PartedRows, causes: pl.DataFrame) -> tuple[CauseLine, ...]:
     )
 
 
-def _of_most_money(breaks: pl.DataFrame) -> list[str]:
-    """The causes of most money in any currency, of open breaks and of accepted ones.
-
-    Of a cause that has differences these are looked at, of another one its gross money.
-    """
-    is_accepted = (pl.col("state") == BreakState.ACCEPTED).alias("accepted")
-    groups = (
-        breaks.drop_nulls("cause")
-        .group_by("cause", is_accepted, "currency", BASIS, maintain_order=True)
-        .agg(pl.len().alias("rows"), *counted(breaks))
-    )
-    rows: Counter[tuple[bool, str]] = Counter()
-    sizes: dict[tuple[bool, str], dict[str, dict[int | None, Decimal]]] = {}
-    for cause, accepted, currency, basis, count, amounts, beyond in groups.iter_rows():
-        rows[accepted, cause] += count
-        if beyond or any(amount is not None for amount in amounts):
-            size = exact_sum(amounts, beyond).copy_abs()
-            sizes.setdefault((accepted, cause), {}).setdefault(basis, {})[currency] = size
-    ranked: dict[tuple[bool, int | None], list[tuple[Decimal, int, str]]] = {}
-    for (accepted, cause), of in sizes.items():
-        for currency, size in (of.get(Money.DIFFERENCE) or of.get(Money.GROSS, {})).items():
-            rank = size.copy_negate(), -rows[accepted, cause], cause
-            ranked.setdefault((accepted, currency), []).append(rank)
-    return [cause for each in ranked.values() for *_, cause in sorted(each)[:MOST_MONEY]]
+def _of_most_money(breaks: pl.DataFrame) -> set[str]:
+    """The causes of most money of open breaks and of accepted ones, at all and in each currency."""
+    kept: set[str] = set()
+    for groups in pooled_groups(breaks.drop_nulls("cause")).values():
+        kept.update(one.cause for one in groups[:MOST_MONEY])
+        parts: dict[str, list[CauseGroup]] = {}
+        for one in groups:
+            for currency, share in one.shares.items():
+                parts.setdefault(currency, []).append(replace(one, shares={currency: share}))
+        for part in parts.values():
+            kept.update(one.cause for one in most_money(part)[:MOST_MONEY])
+    return kept
 
 
 def _counts(parts: list[dict[str, Any]]) -> dict[str, int]:

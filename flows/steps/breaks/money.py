@@ -159,17 +159,46 @@ def _absent() -> pl.Expr:
     return pl.all_horizontal(pl.col(name).is_null() for name in ("amount", _AMOUNT_BEYOND))
 
 
-def largest_first() -> pl.Expr:
-    """What to sort breaks by, descending and nulls last: the largest amounts first, near enough.
+def largest_first() -> tuple[pl.Expr, ...]:
+    """What to sort breaks by, ascending and nulls last: the largest first, near enough.
 
     Before all others comes what is no number, as delivered or as stored (`12,50`, NaN): nobody
-    knows how large it is, so it reaches every limit. What has no amount comes last. Those that are
-    alike stand as the next key says: an id is the last of all.
+    knows how large it is, so it reaches every limit. Then differences, as that money may be
+    missing, then gross money, each by its size; what has no amount comes last. Those that are alike
+    stand as the next key says: an id is the last of all. `largest_money` says the same of sums.
     """
+    size = amount_size()
+    unknown = ((pl.col(BASIS) == Money.UNREADABLE) | size.is_nan()).fill_null(value=False)
+    difference = pl.when(unknown).then(pl.lit(float("inf"))).otherwise(_size_of(Money.DIFFERENCE))
+    # Of equal keys -0.0 would be another one than 0.0.
+    return tuple(
+        pl.lit(0.0) - key for key in (difference, _size_of(Money.GROSS), size.fill_nan(None))
+    )
+
+
+def amount_size() -> pl.Expr:
+    """The amount of each break without its sign, near enough to sort by."""
     beyond = pl.col(_AMOUNT_BEYOND).cast(pl.Float64, strict=False)
-    size = pl.coalesce(beyond, pl.col("amount").cast(pl.Float64)).abs()
-    unknown = (pl.col(BASIS) == Money.UNREADABLE) | size.is_nan()
-    return pl.when(unknown.fill_null(value=False)).then(pl.lit(float("inf"))).otherwise(size)
+    return pl.coalesce(beyond, pl.col("amount").cast(pl.Float64)).abs()
+
+
+def _size_of(money: Money) -> pl.Expr:
+    """The size of amounts that are some money; 0 of others."""
+    is_it = pl.col(BASIS).cast(pl.String) == money.value
+    return pl.when(is_it).then(amount_size()).fill_nan(None).fill_null(0.0)
+
+
+def largest_money(of: Iterable[Sums]) -> tuple[bool, Decimal, Decimal]:
+    """What to sort groups of breaks by, ascending, from their sums: one for each currency.
+
+    As `largest_first` has single breaks: first those with what is no number, then by difference,
+    then by gross money. Two currencies are never added up: the largest sum in any of them counts.
+    """
+    sums = [*of]
+    difference = max((one.difference.copy_abs() for one in sums), default=Decimal(0))
+    gross = max((one.gross.copy_abs() for one in sums), default=Decimal(0))
+    readable = not any(one.unreadable for one in sums)
+    return readable, difference.copy_negate(), gross.copy_negate()
 
 
 def of_debts(breaks: pl.DataFrame, payments: Iterable[Load]) -> pl.DataFrame:

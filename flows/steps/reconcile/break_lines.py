@@ -45,8 +45,7 @@ def _order(carried: PartedRows) -> pl.Series:
     by = ("code", "record", "key", "field", "id")
     there = carried.select("state", "severity", "amount", "amount" + BEYOND, BASIS, *by)
     rank = pl.col("severity").replace_strict({key.value: rank for key, rank in RANK.items()})
-    descending = [False, True, *[False] * len(by)]
-    order = pl.arg_sort_by(rank, largest_first(), *by, descending=descending, nulls_last=True)
+    order = pl.arg_sort_by(rank, *largest_first(), *by, nulls_last=True)
     return without(there, _RESOLVED).select(order).to_series()
 
 
@@ -107,7 +106,7 @@ def aside_lines(there: pl.DataFrame) -> tuple[AsideLine, ...]:
 def outgrown_lines(there: pl.DataFrame) -> tuple[OutgrownLine, ...]:
     """Breaks that are not what was accepted any more, the largest first."""
     ordered = there.with_columns(name_of(), *both_values()).sort(
-        largest_first(), "what", "id", descending=[True, False, False], nulls_last=True
+        *largest_first(), "what", "id", nulls_last=True
     )
     told = ordered.select("id", "what", "accepted_as", "is_now").head(LINES)
     return tuple(OutgrownLine(*row) for row in told.iter_rows())
@@ -126,8 +125,6 @@ def again_lines(again: pl.DataFrame) -> tuple[AgainLine, ...]:
     """Breaks that `accepted_again` found, the largest first."""
     if again.is_empty():
         return ()
-    ordered = again.sort(
-        largest_first(), "what", "id", descending=[True, False, False], nulls_last=True
-    )
+    ordered = again.sort(*largest_first(), "what", "id", nulls_last=True)
     told = ordered.select("id", "what", "signed_as", "accepted_as").head(LINES)
     return tuple(AgainLine(*row) for row in told.iter_rows())
