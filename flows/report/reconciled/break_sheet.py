@@ -57,6 +57,9 @@ BREAK_COLUMNS: tuple[tuple[str, ReportColumn], ...] = (
     ("age_business_days", ReportColumn("Business days", COUNT, 9)),
     ("cause", ReportColumn("Cause", WORD, 18)),
     ("owner", ReportColumn("Owner", TEXT, 14)),
+    ("accepted_by", ReportColumn("Accepted by", TEXT, 16)),
+    ("accepted_until", ReportColumn("Until", DATE, 11)),
+    ("accepted_reason", ReportColumn("Reason", TEXT, 30)),
     ("action", ReportColumn("Next", WORD, 48)),
     ("note", ReportColumn("Note", TEXT, 48)),
 )

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import islice
 
+from flows.report.reconciled.accepted import accepted_by
 from flows.report.reconciled.after import after_cut_off
 from flows.report.reconciled.pools import cause_titles, pooled_causes
 from flows.report.reconciled.table import (
@@ -33,6 +34,7 @@ from flows.steps.reconcile.signed import LATE
 from flows.steps.reconcile.totals import Proof
 from schemas.amounts import BEYOND
 from schemas.counting import agree, quantity
+from schemas.life import BreakState
 
 CAUSES = 5
 """Causes on page one of open breaks, and of accepted ones."""
@@ -330,6 +332,7 @@ def parts(report: ReconciliationReport) -> tuple[ReportTable, ...]:
         money(report),
         *([after_cut_off(report)] if report.cover.after else []),
         top_causes(report),
+        *([accepted_by(report)] if report.breaks.counts("state")[BreakState.ACCEPTED] else []),
         method(report),
         changed(report),
         signatures(report),

@@ -6,7 +6,8 @@ from itertools import islice
 
 from flows.report.reconciled.verdicts import VERDICTS, VerdictWords, word_of
 from flows.report.spelling import digits, neutral, ungrouped, visible
-from flows.steps.breaks.cause_groups import CauseGroup, Share
+from flows.steps.breaks.cause_groups import CauseGroup
+from flows.steps.breaks.shares import Share
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.reported_breaks import BreakLine
 from flows.steps.reconcile.totals import ProofLine

@@ -57,7 +57,10 @@ def _lines(there: pl.DataFrame) -> pl.DataFrame:
         acceptance(there).alias("acceptance"),
         *(
             pl.col(name).cast(pl.String).fill_null("")
-            for name in ("field", "side", "currency", "cause", "owner")
+            for name in (
+                *("field", "side", "currency", "cause", "owner"),
+                *("accepted_by", "accepted_reason"),
+            )
         ),
         *(column for name in MONEY for column in _amounts(there, name)),
     ).select(

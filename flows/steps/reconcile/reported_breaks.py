@@ -52,6 +52,11 @@ class BreakLine:
     owner: str
     note: str
     """Acceptance (reason, by, until) and what the judgement says."""
+    accepted_by: str = ""
+    """The person or the rule that accepted it, or did before it ran out or the break changed."""
+    accepted_until: date | None = None
+    """The last day that holds."""
+    accepted_reason: str = ""
 
 
 MONEY = ("delta", "amount", "counted")
@@ -61,11 +66,13 @@ _TYPES: dict[str, Dtype] = {
     "line": pl.Int64(),
     "batch_id": pl.Int32(),
     "first_seen": pl.Date(),
+    "accepted_until": pl.Date(),
     "age_days": pl.Int32(),
     "age_business_days": pl.Int32(),
     **dict.fromkeys(MONEY, AMOUNT),
     **dict.fromkeys(("group", "code", "severity", "state", "basis", "action"), WORD),
     **dict.fromkeys(("record", "field", "side", "currency", "file", "owner"), WORD),
+    **dict.fromkeys(("accepted_by", "accepted_reason"), WORD),
 }
 """Columns that are no text of their own."""
 SCHEMA: dict[str, Dtype] = {

@@ -449,6 +449,9 @@ def breaks() -> tuple[BreakLine, ...]:
             action=BREAKS["RATE_TRIANGLE"].action,
             owner="treasury",
             note="accepted by Ada until 2026-04-01: agreed with the bank",
+            accepted_by="Ada",
+            accepted_until=date(2026, 4, 1),
+            accepted_reason="agreed with the bank",
         ),
     )
 

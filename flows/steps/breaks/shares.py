@@ -1,0 +1,92 @@
+"""What groups of breaks have in each currency: how many, and their money, each kind by itself."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import reduce
+
+import polars as pl
+
+from flows.steps.breaks.money import (
+    BASIS,
+    COUNTED,
+    COUNTED_BEYOND,
+    Sums,
+    currency_text,
+    largest_money,
+    sums_by,
+)
+from schemas.breaks import Money
+
+OF_MONEY = ("currency", BASIS, COUNTED, COUNTED_BEYOND)
+"""Columns of breaks that say what each adds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The breaks of a group in one currency."""
+
+    breaks: int
+    sums: Sums
+    kinds: frozenset[str]
+    """The kinds of money there are among them: what there is none of is not even zero."""
+
+    @property
+    def difference(self) -> Decimal | None:
+        """None where no break of it has any."""
+        return self.sums.difference if Money.DIFFERENCE in self.kinds else None
+
+    @property
+    def gross(self) -> Decimal | None:
+        """None where no break of it has any."""
+        return self.sums.gross if Money.GROSS in self.kinds else None
+
+    def plus(self, other: "Share") -> "Share":
+        """Both."""
+        sums, kinds = self.sums.plus(other.sums), self.kinds | other.kinds
+        return Share(self.breaks + other.breaks, sums, kinds)
+
+
+Shares = Mapping[str, Share]
+"""By currency as text, empty for those that have none."""
+
+
+def shares_by(breaks: pl.DataFrame, *by: pl.Expr) -> dict[tuple[str, ...], Shares]:
+    """The shares of each group of breaks with OF_MONEY; `by` are texts.
+
+    A break without an amount has no kind of money, whatever its amount would be.
+    """
+    of_money = pl.col(BASIS).cast(pl.String)
+    bare = pl.all_horizontal(pl.col(name).is_null() for name in (COUNTED, COUNTED_BEYOND))
+    bare &= of_money != Money.UNREADABLE.value
+    asked = breaks.with_columns(
+        pl.when(bare).then(pl.lit(Money.NONE.value)).otherwise(of_money).alias(BASIS)
+    )
+    found: dict[tuple[str, ...], dict[str, Share]] = {}
+    for (*group, currency), basis, rows, sums in sums_by(asked, *by, currency_text()):
+        shares, more = found.setdefault((*group,), {}), Share(rows, sums, frozenset({basis}))
+        shares[currency] = shares[currency].plus(more) if currency in shares else more
+    return {key: _sorted(shares) for key, shares in found.items()}
+
+
+def together(several: Iterable[Shares]) -> Shares:
+    """The shares of several groups as one."""
+    parts: dict[str, list[Share]] = {}
+    for shares in several:
+        for currency, share in shares.items():
+            parts.setdefault(currency, []).append(share)
+    return _sorted({currency: reduce(Share.plus, part) for currency, part in parts.items()})
+
+
+def count_of(shares: Shares) -> int:
+    """The breaks in all currencies."""
+    return sum(share.breaks for share in shares.values())
+
+
+def most_money_first(shares: Shares) -> tuple[tuple[bool, Decimal, Decimal], int]:
+    """What to sort groups by, ascending: by `largest_money`, and then those of most breaks."""
+    return largest_money(share.sums for share in shares.values()), -count_of(shares)
+
+
+def _sorted(shares: Mapping[str, Share]) -> dict[str, Share]:
+    return dict(sorted(shares.items(), key=lambda one: (len(one[0]), one[0])))
