@@ -19,7 +19,7 @@ from schemas.life import OPEN
 AGES = ("#cfe0ec", "#a9c8dc", "#7fabc8", "#5488ad", "#33678f", "#1f4a6e", "#122f49")
 """Young to old, apart in lightness."""
 TOTAL, UP, DOWN = "#1d3b57", "#b4553f", "#4f8a6b"
-EXPECTED, FOUND, LEFT_OUT = "#1f4a6e", "#7fabc8", "#d5dbe1"
+EXPECTED, FOUND, LEFT_OUT, ZERO = "#1f4a6e", "#7fabc8", "#d5dbe1", "#1b232e"
 STATUS_COLOURS: Mapping[str, str] = {
     Status.MATCHED_EXACT: "#1f4a6e",
     Status.MATCHED_TOLERANCE: "#5488ad",
@@ -111,17 +111,27 @@ def waterfall(forward: RollForward) -> list[Markup]:
 
 
 def both_sides(proof: Proof) -> tuple[Markup, Markup]:
-    """Total per extract, what is left out of it behind what counts, and total in the target."""
+    """Total per extract, what is left out of it behind what counts, and total in the target.
+
+    Both stand on one zero, which is drawn where a total is below it.
+    """
     if not proof.lines:
         return svg([]), svg([])
-    expected, found = (proof.lines[at].amount.copy_abs() for at in (0, -1))
-    high, ground = max(expected, found), Decimal(0)
+    expected, found = proof.lines[0].amount, proof.lines[-1].amount
+    ground = Decimal(0)
+    low, high = min(ground, expected, found), max(ground, expected, found)
     # What is left out and adds to the total, or is more than all of it, is no part of its bar.
-    is_part = (proof.left_out < 0) == (proof.lines[0].amount > 0)
-    kept = expected - min(proof.left_out.copy_abs(), expected) if is_part else expected
-    pieces = [(ground, kept, EXPECTED), (kept, expected, LEFT_OUT)]
-    delivered = svg(_between(first, last, ground, high, colour) for first, last, colour in pieces)
-    return delivered, svg([_between(ground, found, ground, high, FOUND)])
+    is_part = (proof.left_out < 0) == (expected > 0)
+    left = min(proof.left_out.copy_abs(), expected.copy_abs()).copy_sign(expected)
+    kept = expected - left if is_part else expected
+    delivered = [(ground, kept, EXPECTED), (kept, expected, LEFT_OUT)]
+    bars = (
+        [_between(first, last, low, high, colour) for first, last, colour in pieces]
+        for pieces in (delivered, [(ground, found, FOUND)])
+    )
+    zero = [_zero(low, high)] if low < ground else []
+    one, other = (svg([*bar, *zero]) for bar in bars)
+    return one, other
 
 
 def status_bar(counts: Mapping[str, int]) -> Markup:
@@ -156,6 +166,11 @@ def picture(bars: Sequence[tuple[str, Mapping[str, int]]], *, title: str) -> str
         'fill="#ffffff"/><g font-family="sans-serif" font-size="14" fill="#1b232e">{2}</g></svg>'
     ).format(height, title, Markup().join(shapes))
     return "data:image/svg+xml;base64," + b64encode(drawn.encode()).decode()
+
+
+def _zero(low: Decimal, high: Decimal) -> Piece:
+    """Where zero is between the ends of bars that reach below it."""
+    return Piece(min(int(-low * LENGTH / (high - low)), LENGTH - LEAST), LEAST, ZERO)
 
 
 def _between(first: Decimal, last: Decimal, low: Decimal, high: Decimal, colour: str) -> Piece:

@@ -72,7 +72,9 @@ def _sides(
     chart = book.add_chart({"type": "bar"})
     for place, colour in ((1, EXPECTED), (2, FOUND)):
         chart.add_series(_series(place, line, line + 1, colour))
-    chart.set_x_axis({"min": 0, "num_format": "#,##0", "major_gridlines": GRID})
+    totals = (proof.lines[0].amount, proof.lines[-1].amount)
+    ends = ({"min": 0} if min(totals) >= 0 else {}) | ({"max": 0} if max(totals) <= 0 else {})
+    chart.set_x_axis({**ends, "num_format": "#,##0", "major_gridlines": GRID})
     chart.set_y_axis({"major_gridlines": NO_GRID})
     _placed(sheet, chart, title, line + 3, height=180)
     return line + 4 + 10

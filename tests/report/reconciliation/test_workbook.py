@@ -425,6 +425,23 @@ def test_headers_stay_and_lists_can_be_narrowed() -> None:
     assert sum(name.startswith("xl/charts/chart") for name in book.zip.namelist()) == 4
 
 
+@pytest.mark.parametrize(
+    ("expected", "found", "ends"),
+    [("100", "50", {"min"}), ("100", "-100", set()), ("-100", "-50", {"max"})],
+)
+def test_the_bars_of_both_sides_have_zero_on_their_axis(
+    expected: str, found: str, ends: set[str]
+) -> None:
+    report = everything()
+    (proof,) = report.proofs[:1]
+    first, last = proof.lines[0], proof.lines[-1]
+    lines = (replace(first, amount=Decimal(expected)), replace(last, amount=Decimal(found)))
+    told = replace(report, proofs=(replace(proof, lines=lines),))
+    chart = Book(render_workbook(told)).zip.read("xl/charts/chart2.xml").decode()
+    assert "PaidAmount" in chart
+    assert {*re.findall(r'<c:(min|max) val="0"/>', chart)} == ends
+
+
 def test_rows_are_as_high_as_their_texts() -> None:
     """Not every spreadsheet makes them so: lines would cover each other in a printed report."""
     book = book_of("everything")
