@@ -111,7 +111,9 @@ def test_a_message_that_is_too_large_for_the_server_comes_without_the_workbook(
     assert len(post.to) == 4
     for one in post.messages[2:]:
         assert [*one.iter_attachments()] == []
-        assert "The workbook is not attached" in str(one)
+        plain = one.get_body(("plain",))
+        assert plain is not None
+        assert "The workbook is not attached" in plain.get_content()
     assert "refused" not in caplog.text
     post.most_bytes = 1_000
     done = run(place).run

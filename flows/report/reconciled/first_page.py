@@ -85,7 +85,7 @@ def money(report: ReconciliationReport) -> ReportTable:
     """
     columns = (
         CURRENCY,
-        ReportColumn("Money", WORD, 34),
+        ReportColumn("Money that is", WORD, 34),
         ReportColumn("Breaks", COUNT, 12),
         ReportColumn("Difference", MONEY, 24),
         ReportColumn("Gross", MONEY, 24),

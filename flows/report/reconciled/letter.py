@@ -1,4 +1,4 @@
-"""The report as a message by e-mail: what its first page says, where all of it is, the workbook."""
+"""The report as a message by e-mail: where all of it is, what its first page says, the workbook."""
 
 import hashlib
 from email.message import EmailMessage
@@ -12,7 +12,8 @@ from flows.report.spelling import shortened
 LONGEST_SCOPE = 150
 """Characters of a scope in a subject."""
 WORKBOOK_TYPE = ("application", "vnd.openxmlformats-officedocument.spreadsheetml.sheet")
-_AFTER_FIRST_PAGE = "\nSTATUSES\n"
+_AFTER_FIRST_PAGE = ("\nWORDS USED HERE\n", "\nSTATUSES\n")
+"""What the words mean is in the report, where they can be looked up."""
 
 
 def letter(
@@ -45,7 +46,10 @@ def letter(
     domain = sender.rpartition("@")[2]
     message["Message-ID"] = f"<recon.{number}.{report_hash[:16]}.{whose}@{domain}>"
     message["Auto-Submitted"] = "auto-generated"
-    page = report_text.partition(_AFTER_FIRST_PAGE)[0].rstrip()
+    page = report_text
+    for heading in _AFTER_FIRST_PAGE:
+        page = page.partition(heading)[0]
+    page = page.strip()
     where = [f"Reconciliation {number} at the desk: {link}"] if link else []
     where.append(
         "The workbook is attached."
@@ -53,11 +57,11 @@ def letter(
         else f"The workbook is not attached; `recon report {number}` says where it is."
     )
     why = "You are sent this because your account is subscribed to the reports of this scope."
-    message.set_content("\n\n".join((page, *where, why)) + "\n")
+    message.set_content("\n\n".join((*where, page, why)) + "\n")
     anchor = f'<p><a href="{escape(link)}">Open it at the desk</a></p>' if link else ""
     message.add_alternative(
         f'<!doctype html><html lang="en"><body><h1>{escape(told)}</h1>{anchor}'
-        f"<pre>{escape(page)}</pre><p>{escape(where[-1])}</p><p>{escape(why)}</p></body></html>\n",
+        f"<p>{escape(where[-1])}</p><pre>{escape(page)}</pre><p>{escape(why)}</p></body></html>\n",
         subtype="html",
     )
     if workbook is not None:

@@ -1,13 +1,22 @@
 """The reconciliation for a terminal: verdict, statuses, totals, the causes and breaks on top."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date
 
 from flows.report.reconciled.first_page import NOTES, parts, to_sign
 from flows.report.reconciled.pools import pooled_causes
-from flows.report.reconciled.table import Cell, ColumnKind, ReportTable, TableRow
+from flows.report.reconciled.table import (
+    CURRENCY,
+    NUMERIC,
+    Cell,
+    ColumnKind,
+    ReportColumn,
+    ReportTable,
+    TableRow,
+)
 from flows.report.reconciled.tables import facts, has_unreadable, idle, unexplained
 from flows.report.reconciled.words import (
+    CURRENCIES,
     NOT_READABLE,
     amount_told,
     code_title,
@@ -29,6 +38,7 @@ from flows.report.text import WIDTH, section, typewritten, wrapped
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.reported_breaks import BreakLine
 from flows.steps.reconcile.totals import ProofLine
+from schemas.counting import quantity
 from schemas.life import OPEN, BreakState
 
 CAUSES = 10
@@ -96,14 +106,72 @@ def _table(table: ReportTable) -> Iterator[str]:
         yield from _wrapped(visible(table.none), "  ")
     if table.rows and table.name in NOTES:
         yield from (*_wrapped(NOTES[table.name], "  "), "")
-    for row in table.rows:
-        first, *others = row_shown(table, row)
-        if len(others) == 1:
-            yield from _wrapped(f"{first}: {others[0]}", "  ")
+    if table.name == "money":
+        yield from _money(table)
+        return
+    # What is of several currencies is said once, with a line for each of the first of them.
+    for rows in _alike(table).values():
+        if len(rows) == 1:
+            yield from _wrapped("; ".join(_told_of(table, rows[0])), "  ")
             continue
-        names = [column.name.lower() for column in table.columns[1:]]
-        rest = [_named(name, cell) for name, cell in zip(names, others, strict=True) if cell]
-        yield from _wrapped("; ".join([first, *rest]), "  ")
+        about = [place for place, one in enumerate(table.columns) if _is_about(one)]
+        yield from _wrapped("; ".join(_told_of(table, rows[0], about)), "  ")
+        figures = [
+            place
+            for place, one in enumerate(table.columns)
+            if place not in about and one is not CURRENCY
+        ]
+        for row in rows[:CURRENCIES]:
+            of = row_shown(table, row)[table.columns.index(CURRENCY)]
+            yield from _wrapped("; ".join(_told_of(table, row, figures)), f"    {of}: ")
+        if len(rows) > CURRENCIES:
+            yield f"    {quantity(len(rows) - CURRENCIES, 'more currency')}"
+
+
+def _money(table: ReportTable) -> Iterator[str]:
+    """A line for each currency, and one for those of which there is nothing to say."""
+    currencies: dict[str, list[str]] = {}
+    for row in table.rows:
+        currency, pool, *_ = row_shown(table, row)
+        told = currencies.setdefault(currency, [])
+        if any(cell for cell in row.cells[2:]):
+            figures = _told_of(table, row, range(2, len(row.cells)))
+            told.append(" ".join((pool, ", ".join(figures))))
+    for currency, told in currencies.items():
+        if told:
+            yield from _wrapped("; ".join(told), f"  {currency}: ")
+    if nothing := [currency for currency, told in currencies.items() if not told]:
+        yield from _wrapped(", ".join(nothing), "  nothing unexplained, open or accepted: ")
+    if table.rows:
+        yield "  What is 0 is left out."
+
+
+def _alike(table: ReportTable) -> dict[tuple[Cell, ...] | int, list[TableRow]]:
+    """Rows that are about one thing in several currencies; else each row by itself."""
+    rows: dict[tuple[Cell, ...] | int, list[TableRow]] = {}
+    for number, row in enumerate(table.rows):
+        cells = zip(row.cells, table.columns, strict=True)
+        about = tuple(cell for cell, one in cells if _is_about(one))
+        key = about if CURRENCY in table.columns else number
+        rows.setdefault(key, []).append(row)
+    return rows
+
+
+def _is_about(column: ReportColumn) -> bool:
+    return column is not CURRENCY and column.kind not in NUMERIC
+
+
+def _told_of(
+    table: ReportTable, row: TableRow, places: Sequence[int] | None = None
+) -> Iterator[str]:
+    """The cells of a row with the names of their columns; the first one needs none."""
+    texts = row_shown(table, row)
+    if len(texts) == 2:
+        yield ": ".join(texts)
+        return
+    for place in range(len(texts)) if places is None else places:
+        if cell := texts[place]:
+            yield _named(table.columns[place].name.lower(), cell) if place else cell
 
 
 def _named(column: str, cell: str) -> str:

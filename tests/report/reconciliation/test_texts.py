@@ -11,6 +11,7 @@ from flows.report.reconciled.after import after, after_cut_off
 from flows.report.reconciled.annexes import causes
 from flows.report.reconciled.first_page import money, top_causes
 from flows.report.reconciled.html import render_html
+from flows.report.reconciled.letter import letter
 from flows.report.reconciled.markdown import BYTES, ROWS, breaks_table, reconciliation_markdown
 from flows.report.reconciled.table import TableRow
 from flows.report.reconciled.tables import FORWARDS, facts, forward
@@ -18,6 +19,8 @@ from flows.report.reconciled.text import render_text
 from flows.report.reconciled.verdicts import word_of
 from flows.report.reconciled.words import with_unreadable
 from flows.report.spelling import MINUS
+from flows.steps.breaks.causes import CauseLine
+from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.reported_breaks import Breaks
 from schemas.amounts import EXACT
 from schemas.breaks import BREAKS
@@ -103,6 +106,67 @@ def test_the_causes_on_page_one_tell_open_money_first_and_accepted_money_apart()
     assert "1 open" in render_html(mixed)
     page = render_html(mixed)
     assert page.index(">open<") < page.index(">accepted<")
+
+
+def in_currencies(count: int) -> ReconciliationReport:
+    """Two causes with breaks in as many currencies, open and accepted, that tie in all of them."""
+    base = breaks()[2]
+    every = (
+        replace(
+            base,
+            id=f"{of}{state}{currency}".ljust(16, "0"),
+            cause=of,
+            state=state,
+            currency=str(currency),
+            note="",
+            accepted_by="Ada" if state == "ACCEPTED" else "",
+        )
+        for of in ("one", "two")
+        for state in ("NEW", "ACCEPTED")
+        for currency in range(1, count + 1)
+    )
+    causes = tuple(CauseLine(of, f"of {of}", 1, {}, {}, "", {"1": 1}) for of in ("one", "two"))
+    (tied,) = everything().proofs[:1]
+    proofs = tuple(replace(tied, currency=str(one)) for one in range(1, count + 1))
+    return replace(
+        everything(),
+        breaks=Breaks.of(every),
+        causes=causes,
+        proofs=proofs,
+        roll_forward=(),
+        accepted_forward=(),
+        aside_forward=(),
+    )
+
+
+def test_a_message_is_short_whatever_the_currencies_and_begins_with_the_way_to_the_desk() -> None:
+    link = "https://desk.example.com/runs/7"
+    message = letter(
+        number=7,
+        scope="tenants 7",
+        day="2026-03-09",
+        verdict="NOT_RECONCILED",
+        report_hash="0" * 64,
+        report_text=render_text(in_currencies(25)),
+        account="anna",
+        sender="recon@example.com",
+        address="anna@example.com",
+        link=link,
+        workbook=None,
+    )
+    told = message.get_body(("plain",))
+    assert told is not None
+    page = told.get_content()
+    assert page.splitlines()[0].endswith(link)
+    assert len(page.splitlines()) < 120
+    named = page.split("CAUSES OF MOST MONEY")[1].split("HOW THE FIGURES")[0]
+    assert [named.count(f"of {one};") for one in ("one", "two")] == [2, 2], "open, and accepted"
+    assert named.count("20 more currencies") == 5, "of four causes and of who accepted them"
+    money_told = page.split("MONEY PER CURRENCY")[1].split("AFTER THE")[0]
+    assert "0.00" not in money_told
+    assert "nothing unexplained, open or accepted: currency 1, currency 2," in money_told
+    for word in ("WORDS USED HERE", "hash total", "STATUSES"):
+        assert word not in page
 
 
 def test_when_all_is_accepted_no_cause_is_open() -> None:
