@@ -32,6 +32,8 @@ FOUND: dict[str, pl.DataType] = {
     "delta": pl.String(),
 }
 """What is kept of a difference: rows by number, both values, right minus left."""
+UNIT = " s"
+"""What stands behind the delta of two times."""
 LAST = ("column", "left", "right", "delta", "left_at", "right_at")
 ROWS_AT_ONCE = 1 << 17
 """Differences that are in memory at once, and rows of which keys are."""
@@ -65,7 +67,7 @@ class Differences:
     key: Sequence[str]
     scratch: Path | None
     most: int
-    """How many of each status and column are kept at hand to be shown."""
+    """How many of each status and column are kept at hand to be shown: those that differ most."""
     texts: Callable[[pl.Series], pl.Series]
     """Values as they are shown."""
     count: int = 0
@@ -83,15 +85,14 @@ class Differences:
         )
         self.count += lines.height
         for (status,), some in lines.group_by("status", maintain_order=True):
-            self._show(group, str(status), some.head(self.most))
+            self._show(group, str(status), some)
         if self.scratch is not None:
             for begin in range(0, lines.height, ROWS_AT_ONCE):
                 self._keep(group, lines[begin : begin + ROWS_AT_ONCE], self.scratch)
 
     def _show(self, group: int, status: str, lines: pl.DataFrame) -> None:
         held = self._first.get((group, status))
-        if held is not None:
-            lines = pl.concat([held, lines]).sort(_ROW).head(self.most)
+        lines = _largest(lines if held is None else pl.concat([held, lines]), self.most)
         # Made anew, so that it keeps nothing of the columns it is from.
         self._first[group, status] = pl.DataFrame(lines.rows(), schema=FOUND, orient="row")
 
@@ -103,10 +104,10 @@ class Differences:
         self._runs[group].append(_Run(file, ends[0], ends[1], lines.height))
 
     def first(self) -> tuple[Mapping[str, object], ...]:
-        """The first differences, as lines of differences.csv."""
+        """Those that differ most of each group and status, as lines of differences.csv."""
         if not self._first:
             return ()
-        order = {place: lines.select(_ROW).item(0, 0) for place, lines in self._first.items()}
+        order = {place: lines.select(_ROW.min()).item() for place, lines in self._first.items()}
         places = sorted(order, key=lambda place: (place[0], order[place]))
         return tuple(self._named(pl.concat([self._first[place] for place in places])).to_dicts())
 
@@ -175,6 +176,14 @@ class Differences:
                 told = [self.texts(one).alias(name) for one, name in zip(keys, names, strict=True)]
                 parts.append(pl.DataFrame([*told, places.gather(here).alias("place")]))
         return pl.concat(parts).sort("place").select(names).get_columns()
+
+
+def _largest(lines: pl.DataFrame, most: int) -> pl.DataFrame:
+    """Those that differ most, near enough; without a size, or of one size, in the order of rows."""
+    size = pl.col("delta").str.strip_suffix(UNIT).cast(pl.Float64, strict=False).abs()
+    if lines["delta"].null_count() == lines.height:
+        return lines.sort(_ROW).head(most)
+    return lines.sort(-size, _ROW, nulls_last=True).head(most)
 
 
 def _picked(

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from decimal import Decimal, InvalidOperation
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from jinja2 import Template
 
-from flows.report.spelling import visible
+from flows.report.spelling import apart, digits, shortened, visible
 from flows.report.template import template
 from flows.steps.match.statuses import ColumnResult, Comparison, SideResult
 from schemas.breaks import Status
@@ -22,8 +24,20 @@ MEANINGS: Mapping[Status, str] = {
     Status.DUPLICATE: "the key is not one row's alone: compared with nothing",
     Status.UNKNOWN: "the key is empty: compared with nothing",
 }
+HEADS: Mapping[str, str] = {
+    "status": "Status",
+    "column": "Column",
+    "left": "Left",
+    "right": "Right",
+    "delta": "Right minus left",
+    "left_at": "Left line or row",
+    "right_at": "Right line or row",
+}
+"""What columns of differences.csv are called on the page; the others are the key's."""
 _VALUE = 60
 """Characters of a value that text shows."""
+_LONG = 200
+"""Characters of a value that the page shows."""
 
 
 def verdict(comparison: Comparison) -> str:
@@ -40,6 +54,7 @@ def render_text(comparison: Comparison) -> str:
     lines = [verdict(comparison), ""]
     for title, side in (("left", comparison.left), ("right", comparison.right)):
         lines.append(f"{title:6}{visible(side.name)} ({side.kind}): {quantity(side.rows, 'row')}")
+        lines += [f"      SHA-256 {side.sha256}"] if side.sha256 else []
         lines += [f"      {visible(one)}" for one in _told(side)]
     lines += [f"key   {', '.join(map(visible, comparison.key))}", ""]
     width = max(len(str(count)) for count in comparison.statuses.values())
@@ -53,7 +68,7 @@ def render_text(comparison: Comparison) -> str:
         lines += [
             "",
             f"{len(comparison.shown)} of {quantity(comparison.differences, 'difference')}, "
-            "first of each kind",
+            "the largest of each kind",
         ]
         lines += [f"  {_difference_text(line)}" for line in comparison.shown]
     if comparison.method:
@@ -82,22 +97,61 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
 
 def render_html(comparison: Comparison) -> str:
     """The comparison as one page: no script, no network, every value escaped."""
+    sides = (("Left", comparison.left), ("Right", comparison.right))
     return _template().render(
         comparison=comparison,
+        title=f"Comparison of {' and '.join(_called(side) for _, side in sides)}",
         verdict=verdict(comparison),
         meanings=MEANINGS,
-        sides=(("Left", comparison.left), ("Right", comparison.right)),
+        sides=sides,
         told=_told,
+        heads=HEADS,
+        lines=[_cells(line) for line in comparison.shown],
+        figure=_figure,
     )
 
 
 @cache
 def _template() -> Template:
     # Text from either side may be anything; `visible` shows what would not be seen.
-    return template(
-        "comparison.html.jinja",
-        visible=lambda value: "NULL" if value is None else visible(str(value)),
-    )
+    return template("comparison.html.jinja", visible=visible)
+
+
+def _called(side: SideResult) -> str:
+    """A file by its own name, anything else by its whole one."""
+    return shortened(Path(side.name).name if side.sha256 else side.name, _LONG)
+
+
+def _cells(line: Mapping[str, object]) -> dict[str, str]:
+    """A difference as the page has it; values that begin alike are told from where they differ."""
+    shown = {name: _short(value) for name, value in line.items()}
+    if line["column"] is None:
+        shown |= dict.fromkeys(("column", "left", "right"), "")
+    elif isinstance(line["left"], str) and isinstance(line["right"], str):
+        left, right = apart(line["left"], line["right"], _LONG)
+        shown |= {"left": left or "", "right": right or ""}
+    delta = line["delta"]
+    places = {
+        name: "" if line[name] is None else _figure(line[name]) for name in ("left_at", "right_at")
+    }
+    return shown | {"delta": "" if delta is None else _figure(delta)} | places
+
+
+def _short(value: object) -> str:
+    return "NULL" if value is None else shortened(str(value), _LONG)
+
+
+def _figure(value: object) -> str:
+    """A number in groups of three; the delta of two times has its unit behind it."""
+    if isinstance(value, int):
+        return digits(value)
+    text, unit, _ = str(value).partition(" ")
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return shortened(str(value), _LONG)
+    whole = number == number.to_integral_value() and "." not in text
+    return f"{digits(int(number) if whole else number)}{unit}{str(value)[len(text) + 1 :]}"
 
 
 def _told(side: SideResult) -> list[str]:
@@ -120,6 +174,7 @@ def _side_json(side: SideResult) -> dict[str, Any]:
         "unreadable": side.broken,
         "only_columns": list(side.only_columns),
         "notes": list(side.notes),
+        "sha256": side.sha256,
     }
 
 

@@ -1,13 +1,16 @@
 """A whole comparison: what the sides are, what is asked, and where the results go."""
 
+import hashlib
 import json
 import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from decimal import Decimal, localcontext
 from pathlib import Path
+from typing import NamedTuple
 
 from connectors.compare.csv_side import csv_side
 from connectors.compare.differences import Differences
@@ -55,6 +58,8 @@ def run_comparison(
     if folder is not None and folder.exists() and not folder.is_dir():
         raise SidesRefused(f"{folder} is not a folder. Name one for --out.")
     with _scratch(folder) as scratch:
+        with ThreadPoolExecutor(2) as threads:
+            files = tuple(threads.map(_hashed, (left, right)))
         pair = _sides((left, right), question, scratch, delimiter, limits)
         parts = None
         if folder is not None:
@@ -71,12 +76,51 @@ def run_comparison(
             equal=pair.equal,
             method=pair.method,
         )
+        comparison = _of_files(comparison, *files)
         if folder is not None:
             found.write(folder)
             summary = json.dumps(as_json(comparison), ensure_ascii=False, indent=2) + "\n"
             write_file(folder / "summary.json", summary.encode())
             write_file(folder / "report.html", render_html(comparison).encode())
     return comparison
+
+
+class _File(NamedTuple):
+    """A file that is compared, and its hash before it was."""
+
+    path: Path
+    sha256: str
+    stood: tuple[int, ...]
+
+
+def _hashed(address: str) -> _File | None:
+    """What an address names, where that is one file."""
+    path = Path(address)
+    if _TABLE.match(address) or not path.is_file():
+        return None
+    try:
+        stood = _stands(path)
+        with path.open("rb") as file:
+            return _File(path, hashlib.file_digest(file, "sha256").hexdigest(), stood)
+    except OSError as error:
+        raise SidesRefused(f"{path}: cannot be read: {error}") from error
+
+
+def _stands(path: Path) -> tuple[int, ...]:
+    status = path.stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _of_files(comparison: Comparison, *files: _File | None) -> Comparison:
+    """With the hashes of the files; raises SidesRefused where one was written to meanwhile."""
+    for file in files:
+        if file and (not file.path.is_file() or _stands(file.path) != file.stood):
+            raise SidesRefused(f"{file.path} changed while it was compared. Compare it again.")
+    left, right = (
+        replace(side, sha256=file.sha256 if file else "")
+        for side, file in zip((comparison.left, comparison.right), files, strict=True)
+    )
+    return replace(comparison, left=left, right=right)
 
 
 def _partitions(pair: TablePair, question: Question, limits: Limits) -> int:

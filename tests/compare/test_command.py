@@ -3,10 +3,13 @@
 import csv
 import errno
 import gzip
+import hashlib
 import json
 import os
+import re
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -16,7 +19,10 @@ from connectors.compare.sides import no_room, parquet_side
 from connectors.errors import SidesRefused
 from connectors.settings import Limits
 from flows.__main__ import main
+from flows.report.spelling import MINUS, NARROW
+from flows.stages import compare_run
 from flows.stages.compare_run import run_comparison
+from flows.steps.match.statuses import Comparison
 from tests.compare.tables import by_column, compared, counts, csv_file, parquet_file, values
 
 LEFT = 'id,amount,name\n1,10.00,Ann\n2,20.00,""\n3,30.00,Cy\n5,1,x\n5,2,y\n,9,z\n'
@@ -86,6 +92,51 @@ def test_results_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     shown = capsys.readouterr().out
     assert "The sides differ." in shown
     assert "1: amount 10.00 -> 10.01 (0.01)" in shown
+
+
+def test_the_page_names_the_files_by_their_hashes_and_the_largest_differences(
+    tmp_path: Path,
+) -> None:
+    """Of 1,500 that differ in a column by a cent it is the last one that matters."""
+    texts = ["id,amount,name\n" + "".join(f"{n},{n}.00,Ann\n" for n in range(1500)), ""]
+    texts[1] = texts[0].replace(".00,", ".01,").replace("1499.01", "-1234567.5")
+    texts[1] = texts[1].replace("7,7.01,Ann", f"7,7.01,{'x' * 2000}")
+    sides = [
+        csv_file(tmp_path / f"{name}.csv", text)
+        for name, text in zip(("old", "new"), texts, strict=True)
+    ]
+    out = tmp_path / "out"
+    assert run(*map(str, sides), "--key", "id", "--out", str(out)) == 1
+    page = (out / "report.html").read_text()
+    assert "<title>Comparison of old.csv and new.csv</title>" in page
+    hashes = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
+    assert [page.count(one) for one in hashes] == [1, 1]
+    summary = json.loads((out / "summary.json").read_text())
+    assert [summary[side]["sha256"] for side in ("left", "right")] == hashes
+    rows = re.findall(r"<tr>(<td.*?)</tr>", page.split("<h2>Differences</h2>")[1])
+    assert "<td>1499</td><td>amount</td>" in rows[0]
+    assert f'<td class="number">{MINUS}1{NARROW}236{NARROW}066.50</td>' in rows[0]
+    assert f'<td class="number">1{NARROW}501</td>' in rows[0], "its line"
+    assert "x" * 201 not in page
+    assert "(2000 characters)" in page
+    for raw in ("left_at", ">delta<", ">status<", ">1500<"):
+        assert raw not in page
+    assert page.count("<table>") == page.count("<thead>") == page.count("<tbody>") == 4
+
+
+def test_a_file_that_changes_meanwhile_is_not_told_by_its_hash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left, right = csv_file(tmp_path / "l.csv", LEFT), csv_file(tmp_path / "r.csv", RIGHT)
+    compare = compare_run.compare_sides
+
+    def written_to(*asked: Any, **how: Any) -> Comparison:
+        right.write_text(right.read_text() + "9;Eve;1;1\n")
+        return compare(*asked, **how)
+
+    monkeypatch.setattr(compare_run, "compare_sides", written_to)
+    with pytest.raises(SidesRefused, match=r"r\.csv changed while it was compared"):
+        run_comparison(str(left), str(right), key="id")
 
 
 AGREEING = [

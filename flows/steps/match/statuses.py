@@ -32,6 +32,8 @@ class SideResult:
     broken: int
     only_columns: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    sha256: str = ""
+    """Of the file; empty where it is none, or a folder of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ class Comparison:
     method: str = ""
     """How it was compared, where there is a choice."""
     shown: tuple[Mapping[str, object], ...] = field(default=())
-    """The first differences, as lines of differences.csv."""
+    """The largest differences of each kind, as lines of differences.csv."""
     differences: int = 0
 
     @property
