@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import IO
 
 from flows.report.reconciled.break_rows import cell_text
-from flows.report.reconciled.workbook_cells import new_book
+from flows.report.reconciled.workbook_cells import lay_out, make_formats, make_high, new_book
 
 COLUMNS = (
     ("File", 28),
@@ -20,30 +20,44 @@ COLUMNS = (
 MOST = 1_000_000
 """Lines of a sheet; a workbook has no room for many more."""
 
-RejectLine = tuple[str, int, str, int, str, str, str, str, int | None]
-"""A line by COLUMNS."""
+Texts = tuple[str, ...]
+RejectLine = tuple[str, int, str, int, str, str, Texts, Texts, int | None]
+"""A line by COLUMNS; a row may have several errors, each with what is wrong and what to do."""
 
 
 def write_reject_book(into: IO[bytes], title: str, lines: Iterable[RejectLine]) -> int:
     """Write the workbook; gives how many lines it has. Equal lines make equal bytes."""
     book = new_book(into, title)
-    bold, wrapped = book.add_format({"bold": True}), book.add_format({"text_wrap": True})
+    formats = make_formats(book)
     sheet = book.add_worksheet("Rejects")
-    for place, (name, width) in enumerate(COLUMNS):
+    for place, (_, width) in enumerate(COLUMNS):
         sheet.set_column(place, place, width)
-        sheet.write_string(0, place, name, bold)
+    make_high(sheet, 0, COLUMNS)
+    for place, (name, _) in enumerate(COLUMNS):
+        sheet.write_string(0, place, name, formats["head"])
+    lay_out(sheet)
     sheet.freeze_panes(1, 0)
     written = 0
     for line in lines:
         if written == MOST:
-            sheet.write_string(MOST + 1, 0, "There are more; the files to correct have all.", bold)
+            told = "There are more; the files to correct have all."
+            sheet.write_string(MOST + 1, 0, told, formats["note"])
             break
         written += 1
-        for place, value in enumerate(line):
+        cells = [_cell(one) for one in line]
+        widths = zip(cells, COLUMNS, strict=True)
+        make_high(sheet, written, [(c, width) for c, (_, width) in widths if isinstance(c, str)])
+        for place, value in enumerate(cells):
             if isinstance(value, str):
-                sheet.write_string(written, place, cell_text(value), wrapped)
+                sheet.write_string(written, place, value, formats["cell"])
             elif value is not None:
-                sheet.write_number(written, place, value)
+                sheet.write_number(written, place, value, formats["cell number"])
     sheet.autofilter(0, 0, max(1, written), len(COLUMNS) - 1)
     book.close()
     return written
+
+
+def _cell(value: str | Texts | int | None) -> str | int | None:
+    """Several texts are lines of one cell; what would break a line in one of them is spelled."""
+    texts = (value,) if isinstance(value, str) else value
+    return "\n".join(map(cell_text, texts)) if isinstance(texts, tuple) else texts

@@ -110,8 +110,8 @@ def _line(row: ShownReject) -> RejectLine:
         row.record_number,
         row.text,
         ", ".join(str(error["ErrorCode"]) for error in row.errors),
-        "\n".join(str(error["Message"]) for error in row.errors),
-        "\n".join(row.remedies),
+        tuple(str(error["Message"]) for error in row.errors),
+        tuple(row.remedies),
         row.later.batch_id if row.later else None,
     )
 

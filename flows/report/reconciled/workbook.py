@@ -54,7 +54,7 @@ def render_workbook(report: ReconciliationReport, frame: pl.DataFrame | None = N
         sheet = book.add_worksheet(SHEETS[table.name])
         _table(sheet, table, checked[table.name], formats)
         if table.name == "roll_forward":
-            add_charts(book, report)
+            add_charts(book, report, formats)
         if table.name == "proof":
             sheet = book.add_worksheet(BREAKS)
             _head(sheet, [one for _, one in BREAK_COLUMNS], formats, len(report.breaks))

@@ -4,6 +4,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
+from functools import lru_cache
 from itertools import zip_longest
 from typing import IO
 
@@ -87,13 +88,15 @@ def make_formats(book: xlsxwriter.Workbook) -> Formats:
             "align": "left",
             "indent": 1,
         },
+        "cell number": {"num_format": "0", "align": "left", "valign": "top", "indent": 1},
         "fact day": {"num_format": "yyyy-mm-dd", "align": "left"},
         "fact number": {"num_format": "0", "align": "left"},
         "good": {"bold": True, "font_size": 14, "font_color": "#1C6644"},
         "warn": {"bold": True, "font_size": 14, "font_color": "#7D5200"},
         "bad": {"bold": True, "font_size": 14, "font_color": "#9C2B1D"},
-        ColumnKind.WORD: {"indent": 1},
-        # The sign that what follows is text also when somebody edits the cell.
+        # The sign that what follows is text also when somebody edits the cell: our own words
+        # begin with + and = too, in a statement.
+        ColumnKind.WORD: {"quote_prefix": True, "indent": 1},
         ColumnKind.TEXT: {"quote_prefix": True, "indent": 1},
         ColumnKind.NUMBER: {"num_format": "0", "align": "left", "indent": 1},
         ColumnKind.COUNT: {"num_format": "#,##0"},
@@ -212,5 +215,9 @@ def _parts(text: str, width: float) -> list[str]:
     return textwrap.wrap(text, room, drop_whitespace=False, replace_whitespace=False)
 
 
+@lru_cache(maxsize=1024)
 def _lines(text: str, width: float) -> int:
+    # Most texts are short, and of a million lines each is asked about.
+    if len(text) <= width and text.isprintable():
+        return 1
     return sum(len(textwrap.wrap(one, int(width))) or 1 for one in text.splitlines())

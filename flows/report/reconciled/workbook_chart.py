@@ -8,8 +8,9 @@ from xlsxwriter.worksheet import Worksheet  # type: ignore[import-untyped]
 
 from flows.report.reconciled.chart import AGES, DOWN, EXPECTED, FOUND, TOTAL, UP, ages_by_class
 from flows.report.reconciled.checks import survives
+from flows.report.reconciled.table import ColumnKind
 from flows.report.reconciled.words import currency_label
-from flows.report.reconciled.workbook_cells import number_text
+from flows.report.reconciled.workbook_cells import Formats, lay_out, number_text
 from flows.report.spelling import record_title
 from flows.steps.breaks.ageing import BUCKETS
 from flows.steps.reconcile.report import ReconciliationReport
@@ -27,13 +28,12 @@ MOST = 12
 """Charts of one sort."""
 
 
-def add_charts(book: xlsxwriter.Workbook, report: ReconciliationReport) -> None:
+def add_charts(book: xlsxwriter.Workbook, report: ReconciliationReport, formats: Formats) -> None:
     """Breaks by class and age, both sides per currency, and a waterfall per currency."""
     sheet = book.add_worksheet(NAME)
-    sheet.set_column(0, 0, 34)
+    sheet.set_column(0, 0, 34, formats[ColumnKind.WORD])
     sheet.set_column(1, 8, 12)
-    sheet.set_paper(9)
-    sheet.fit_to_pages(1, 0)
+    lay_out(sheet, heads=False)
     line = _by_class(book, sheet, report)
     for proof in [one for one in report.proofs if one.lines and one.lines[0].amount][:MOST]:
         line = _sides(book, sheet, report, proof, line)
