@@ -26,6 +26,13 @@ FLAGS = (
 SECONDS = 30
 
 
+_LEFT = "navigated or closed"
+
+
+class PageLeft(Exception):
+    """What was asked of a page has no answer: another one is under way."""
+
+
 class Tab:
     """One page, asked by the protocol of the browser's own tools."""
 
@@ -40,6 +47,8 @@ class Tab:
         while True:
             answer: dict[str, Any] = json.loads(self.socket.recv(timeout=SECONDS))
             if answer.get("id") == self.number:
+                if _LEFT in str(answer.get("error")):
+                    raise PageLeft(answer)
                 assert "error" not in answer, answer
                 return dict(answer["result"])
             self.told.append(answer)
@@ -139,7 +148,13 @@ def asked(url: str, method: str = "GET") -> Any:
 
 
 def until(there: Callable[[], bool]) -> None:
+    def is_there() -> bool:
+        try:
+            return there()
+        except PageLeft:
+            return False
+
     end = time.monotonic() + SECONDS
-    while not there():
+    while not is_there():
         assert time.monotonic() < end, "the browser has not answered in time"
         time.sleep(0.05)

@@ -88,7 +88,7 @@ def test_what_a_browser_keeps_of_the_tools_holds_when_the_page_is_back(tab: Tab)
     there = tab.value("location.href")
     chosen = choose(tab, "[data-filter=code]", "AMOUNT")
     tab.value("window.before = true")
-    tab.open("about:blank").value("history.back()")
+    tab.open("about:blank").value("setTimeout(() => history.back())")
     loaded = f"location.href == {json.dumps(there)} && document.readyState == 'complete'"
     until(lambda: bool(tab.value(loaded)))
     assert tab.value("window.before") is None, "loaded anew"
