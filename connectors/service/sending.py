@@ -2,41 +2,22 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from connectors.service.classify import ClassifiedResponse, shows_every_row
 from connectors.service.connection import Failed, Reply
 from connectors.service.contract import Answer, Request, Verdict
-from connectors.service.encoding import Record, read_record
 from connectors.service.error_entries import IN_DOUBT, UNSENT, ErrorEntry, error_entry
 from connectors.service.host import Host
 from connectors.service.line import Line
 from connectors.service.outage import Outage, wait_until_back
 from connectors.service.pace import retry_after
 from connectors.service.turn import Turn
+from connectors.service.waiting_rows import SentRow, WaitingRows, sent_row
 
 END_SECONDS = 5
 """Work that is dropped ends at once; what an interrupt has torn out of the loop never does."""
-
-
-@dataclass(slots=True, eq=False)
-class SentRow:
-    """One request on its way."""
-
-    request: Request
-    record: Record
-    place: Hashable
-    """The record it writes; one request for it at a time, in the caller's order."""
-    attempts: int = 0
-    began: float = 0.0
-    deadline: float = float("inf")
-    status: int | None = None
-    doubt: bool = False
-    """An attempt may have been carried out."""
-    alone: bool = False
-    signed_out: bool = False
-    """It met a session that had ended; a second time it is the credentials."""
 
 
 class Sending:
@@ -52,10 +33,8 @@ class Sending:
         self.outage = Outage(self._enough, settings.concurrency)
         if ask_first:
             self.outage.hold()
-        self._ready: deque[SentRow] = deque()
-        self._blocked: dict[Hashable, deque[SentRow]] = {}
-        """By record, those that wait for the request for it that is under way."""
-        self._delayed: dict[SentRow, asyncio.TimerHandle] = {}
+        self._waiting = WaitingRows(self._loop, self._wake)
+        self._ready = self._waiting.ready
         self._idle: list[asyncio.Future[None]] = []
         self._gate: asyncio.TimerHandle | None = None
         self._turn = Turn(self._loop)
@@ -95,22 +74,19 @@ class Sending:
             if request is None:
                 self._exhausted = True
                 return
-            record = read_record(request.jsondata)
-            row = SentRow(request, record, _place(request, record), doubt=request.doubt)
+            row = sent_row(request)
             self._unanswered += 1
             if self._host.stopped:
                 self._halt(row)
-            elif row.place in self._blocked:
-                self._blocked[row.place].append(row)
             else:
-                self._blocked[row.place] = deque()
-                self._offer(row)
+                self._waiting.add(row)
 
     def end(self) -> None:
         """Drop what is under way."""
-        for timer in (self._gate, *self._turn.timers, *self._delayed.values()):
+        for timer in (self._gate, *self._turn.timers):
             if timer is not None:
                 timer.cancel()
+        self._waiting.take_all()
         workers, self._workers = self._workers, []
         for worker in workers:
             worker.cancel()
@@ -191,13 +167,6 @@ class Sending:
             if not waiting.done():
                 waiting.set_result(None)
                 return
-
-    def _offer(self, row: SentRow, *, first: bool = False) -> None:
-        if first:
-            self._ready.appendleft(row)
-        else:
-            self._ready.append(row)
-        self._wake()
 
     async def _attempt(self, rows: list[SentRow], line: Line) -> None:
         host, now, session = self._host, self._loop.time(), self._host.outgoing.cookie
@@ -319,7 +288,7 @@ class Sending:
             self._halt(row, judged.errors)
         elif judged.again:
             row.alone = row.alone or judged.alone
-            self._offer(row, first=True)
+            self._waiting.offer(row, first=True)
         else:
             self._later(row, judged, wait)
 
@@ -328,11 +297,7 @@ class Sending:
         if row.attempts >= self._host.settings.attempts or too_late:
             self._give_up(row, judged)
         else:
-            self._delayed[row] = self._loop.call_later(wait, self._due, row)
-
-    def _due(self, row: SentRow) -> None:
-        del self._delayed[row]
-        self._offer(row, first=True)
+            self._waiting.offer_in(row, wait)
 
     def _give_up(self, row: SentRow, judged: ClassifiedResponse) -> None:
         self._undecided(row, judged.errors)
@@ -346,12 +311,7 @@ class Sending:
         if self._host.stopped:
             return
         self._host.stopped = reason
-        waiting = [*self._ready, *self._delayed]
-        self._ready.clear()
-        for timer in self._delayed.values():
-            timer.cancel()
-        self._delayed.clear()
-        for row in waiting:
+        for row in self._waiting.take_all():
             self._halt(row)
 
     def _halt(self, row: SentRow, errors: Sequence[ErrorEntry] = ()) -> None:
@@ -387,25 +347,9 @@ class Sending:
             )
         )
         self._unanswered -= 1
-        self._free(row)
+        self._waiting.free(row)
         hungry = not self._ready and not self._exhausted
         if hungry or not self._unanswered or len(self._answers) >= self._enough:
             self._turn.end()
         else:
             self._turn.end_soon()
-
-    def _free(self, row: SentRow) -> None:
-        """Let the next request for the same record go."""
-        waiting = self._blocked.get(row.place)
-        if waiting and not self._host.stopped:
-            self._offer(waiting.popleft(), first=True)
-            return
-        self._blocked.pop(row.place, None)
-        for other in waiting or ():
-            self._halt(other)
-
-
-def _place(request: Request, record: Record) -> Hashable:
-    table = request.operation.table
-    key = ("Id",) if request.operation.keyed else table.key
-    return (request.operation.name, *(str(record.get(name)) for name in key))

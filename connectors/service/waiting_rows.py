@@ -1,0 +1,89 @@
+"""Rows that wait to be sent: in the caller's order, and one at a time for a record."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
+from connectors.service.contract import Request
+from connectors.service.encoding import Record, read_record
+
+
+@dataclass(slots=True, eq=False)
+class SentRow:
+    """One request on its way."""
+
+    request: Request
+    record: Record
+    place: Hashable
+    """The record it writes; one request for it at a time, in the caller's order."""
+    attempts: int = 0
+    began: float = 0.0
+    deadline: float = float("inf")
+    status: int | None = None
+    doubt: bool = False
+    """An attempt may have been carried out."""
+    alone: bool = False
+    signed_out: bool = False
+    """It met a session that had ended; a second time it is the credentials."""
+
+
+def sent_row(request: Request) -> SentRow:
+    """A row that was not tried yet."""
+    record = read_record(request.jsondata)
+    key = ("Id",) if request.operation.keyed else request.operation.table.key
+    place = (request.operation.name, *(str(record.get(name)) for name in key))
+    return SentRow(request, record, place, doubt=request.doubt)
+
+
+class WaitingRows:
+    """Who is next, who comes later, and who waits for another request for the same record."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, wake: Callable[[], None]) -> None:
+        self.ready: deque[SentRow] = deque()
+        self._loop = loop
+        self._wake = wake
+        self._blocked: dict[Hashable, deque[SentRow]] = {}
+        """By record, those that wait for the request for it that is under way."""
+        self._delayed: dict[SentRow, asyncio.TimerHandle] = {}
+
+    def add(self, row: SentRow) -> None:
+        """A new row, which waits for those of its record that came before it."""
+        if row.place in self._blocked:
+            self._blocked[row.place].append(row)
+        else:
+            self._blocked[row.place] = deque()
+            self.offer(row)
+
+    def offer(self, row: SentRow, *, first: bool = False) -> None:
+        """It may go now; `first`: before all others."""
+        if first:
+            self.ready.appendleft(row)
+        else:
+            self.ready.append(row)
+        self._wake()
+
+    def offer_in(self, row: SentRow, seconds: float) -> None:
+        """It may go then, before all others."""
+        self._delayed[row] = self._loop.call_later(seconds, self._due, row)
+
+    def free(self, row: SentRow) -> None:
+        """It is done with: the next request for the same record may go."""
+        if waiting := self._blocked.get(row.place):
+            self.offer(waiting.popleft(), first=True)
+        else:
+            self._blocked.pop(row.place, None)
+
+    def take_all(self) -> list[SentRow]:
+        """All of them; none waits any more."""
+        for timer in self._delayed.values():
+            timer.cancel()
+        blocked = [row for rows in self._blocked.values() for row in rows]
+        waiting = [*self.ready, *self._delayed, *blocked]
+        for rows in (self.ready, self._delayed, self._blocked):
+            rows.clear()
+        return waiting
+
+    def _due(self, row: SentRow) -> None:
+        del self._delayed[row]
+        self.offer(row, first=True)
