@@ -6,8 +6,11 @@ what was lost.
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import TypeVar
+
+import psycopg
 
 from connectors.errors import (
     BatchHeldElsewhere,
@@ -46,14 +49,26 @@ def resumed(database: Database, run: Callable[[], Result]) -> Result:
 
 
 def _await_server(database: Database, lost: DatabaseLost, deadline: float) -> None:
-    while True:
-        try:
-            with database.connect():
-                return
-        except DatabaseUnusable:
-            if time.monotonic() > deadline:
-                raise lost from None
-        time.sleep(PAUSE_SECONDS)
+    try:
+        with connected_again(database, deadline):
+            return
+    except DatabaseUnusable:
+        raise lost from None
+
+
+@contextmanager
+def connected_again(database: Database, deadline: float) -> Iterator[psycopg.Connection]:
+    """A connection once the server is back; raises DatabaseUnusable where it is not by then."""
+    with ExitStack() as opened:
+        while True:
+            try:
+                connection = opened.enter_context(database.connect())
+                break
+            except DatabaseUnusable:
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(PAUSE_SECONDS)
+        yield connection
 
 
 def when_let(run: Callable[[], Result], deadline: float) -> Result:

@@ -56,8 +56,8 @@ class Line:
     ) -> Reply | Failed:
         """The answer to a whole request, within the deadline of one attempt.
 
-        `may_not` is asked once more when there is a connection: a run may be frozen while it is
-        opened, and the row be another's when it goes on.
+        `may_not` is asked right before the first byte leaves: a run may be frozen while a
+        connection is opened, and the row be another's when it goes on.
         """
         deadline = self._loop.time() + self._settings.answer_seconds
         connection = self._kept()
@@ -66,8 +66,8 @@ class Line:
             if isinstance(opened, Failed):
                 return opened
             connection = self._connection = opened
-            if may_not is not None and (why := may_not()):
-                return Failed(sent=False, cause=why)
+        if may_not is not None and (why := may_not()):
+            return Failed(sent=False, cause=why)
         outcome = await connection.call(data, deadline, most_bytes)
         if isinstance(outcome, Reply):
             self._place.answered = True

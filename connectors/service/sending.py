@@ -17,7 +17,9 @@ from connectors.service.turn import Turn
 from connectors.service.waiting_rows import SentRow, WaitingRows, sent_row
 
 END_SECONDS = 5
-"""Work that is dropped ends at once; what an interrupt has torn out of the loop never does."""
+"""How long answers are waited for where the run ends early; what an interrupt has torn out of the
+loop never ends."""
+ENDED = "The run ended before there was an answer."
 
 
 class Sending:
@@ -29,7 +31,6 @@ class Sending:
         settings = host.settings
         self._batch = settings.rows_at_once
         self._enough = settings.concurrency * self._batch
-        self._window = 2 * self._enough
         self.outage = Outage(self._enough, settings.concurrency)
         if ask_first:
             self.outage.hold()
@@ -39,9 +40,14 @@ class Sending:
         self._gate: asyncio.TimerHandle | None = None
         self._turn = Turn(self._loop)
         self._answers: deque[Answer] = deque()
-        self._unanswered = 0
-        self._exhausted = False
-        self._workers: list[asyncio.Task[None]] = []
+        self._unanswered: dict[SentRow, None] = {}
+        """Every row that was taken and has no answer, in the order they were taken."""
+        self._carried: dict[Line, list[SentRow]] = {}
+        """Rows of a request whose first byte may have left, until it is known what became of it."""
+        self._exhausted = self._ending = False
+        self._grown = False
+        """The host has just shown that it counts: the next request waits for rows to fill it."""
+        self._workers: dict[Line, asyncio.Task[None]] = {}
 
     def answers(
         self, requests: Iterable[Request], quiet: Callable[[], None]
@@ -51,8 +57,10 @@ class Sending:
         `quiet` is called whenever none came for a while.
         """
         source = iter(requests)
-        self._workers = [self._loop.create_task(self._work(line)) for line in self._host.lines]
-        for worker in self._workers:
+        self._workers = {
+            line: self._loop.create_task(self._work(line)) for line in self._host.lines
+        }
+        for worker in self._workers.values():
             worker.add_done_callback(self._turn.worker_ended)
         try:
             while True:
@@ -68,42 +76,89 @@ class Sending:
         finally:
             self.end()
 
+    @property
+    def window(self) -> int:
+        """Rows that can be in flight as things are: one where POSTs are held, or are tried."""
+        if self._held:
+            return 1
+        counts = self._host.classifier.counts is True
+        return self._host.settings.concurrency * (self._batch if counts else 1)
+
+    @property
+    def _held(self) -> bool:
+        return self.outage.open and not self._host.settings.idempotent
+
+    def undelivered(self) -> list[Answer]:
+        """The answers that nobody has taken when it was ended."""
+        return [*self._answers]
+
     def _fill(self, source: Iterator[Request]) -> None:
-        while not self._exhausted and self._unanswered + len(self._answers) < self._window:
+        while not self._exhausted:
+            most = 1 if self._held else 2 * self.window
+            if len(self._unanswered) + len(self._answers) >= most:
+                break
             request = next(source, None)
             if request is None:
                 self._exhausted = True
-                return
+                break
             row = sent_row(request)
-            self._unanswered += 1
+            self._unanswered[row] = None
             if self._host.stopped:
                 self._halt(row)
             else:
                 self._waiting.add(row)
+        if self._grown:
+            self._grown = False
+            self._wake()
 
     def end(self) -> None:
-        """Drop what is under way."""
+        """Begin nothing more, wait a moment for what is under way, and drop it then.
+
+        After this every row that was taken has an answer.
+        """
+        self._ending = True
         for timer in (self._gate, *self._turn.timers):
             if timer is not None:
                 timer.cancel()
+        workers, self._workers = self._workers, {}
+        for line, worker in workers.items():
+            if line not in self._carried:
+                worker.cancel()
+        for _ in range(2):
+            if going := [worker for worker in workers.values() if not worker.done()]:
+                self._wait(going)
+            for worker in going:
+                worker.cancel()
+        for worker in workers.values():
+            if worker.done() and not worker.cancelled():
+                worker.exception()  # It was told already.
+        self._end_rows()
+
+    def _wait(self, workers: Sequence[asyncio.Task[None]]) -> None:
+        # A turn that was interrupted may have lost a worker's next step: it never ends. And it
+        # may have left its own end behind, which ends one turn more.
+        ended = self._loop.create_task(asyncio.wait(workers, timeout=END_SECONDS))
+        try:
+            self._loop.run_until_complete(ended)
+        except RuntimeError:
+            self._loop.run_until_complete(ended)
+
+    def _end_rows(self) -> None:
+        """Answer what has no answer: only of a row whose request may have left nothing is known."""
         self._waiting.take_all()
-        workers, self._workers = self._workers, []
-        for worker in workers:
-            worker.cancel()
-        if workers:
-            # A turn that was interrupted may have lost a worker's next step: it never ends. And it
-            # may have left its own end behind, which ends one turn more.
-            ended = self._loop.create_task(asyncio.wait(workers, timeout=END_SECONDS))
-            try:
-                self._loop.run_until_complete(ended)
-            except RuntimeError:
-                self._loop.run_until_complete(ended)
-            for worker in workers:
-                if worker.done() and not worker.cancelled():
-                    worker.exception()  # It was told already.
+        answered = {answer.number for answer in self._answers}
+        carried = {row for rows in self._carried.values() for row in rows}
+        for row in [*self._unanswered]:
+            if row.request.number in answered:
+                continue
+            if row in carried:
+                row.doubt = True
+                if not self._repeatable(row):
+                    self.outage.hold()
+            self._halt(row)
 
     async def _work(self, line: Line) -> None:
-        while True:
+        while not self._ending:
             if self._ready and self.outage.to_ask and not self._repeatable(self._ready[0]):
                 await self._ask(line)
                 continue
@@ -117,7 +172,7 @@ class Sending:
 
     def _next(self) -> list[SentRow]:
         """The rows of the next request; none where there is none, or it is not time yet."""
-        if not self._ready:
+        if not self._ready or self._grown:
             return []
         if why := self._host.may_not_send():
             self._stop(why)
@@ -178,11 +233,20 @@ class Sending:
         encoded = [(row.request, row.record) for row in rows]
         data = host.outgoing.write(encoded, batch=batch)
         most = host.settings.answer_bytes * len(rows)
-        reply = await line.call(data, most, host.may_not_send)
+
+        def may_not() -> str | None:
+            why = host.may_not_send()
+            if why is None:
+                self._carried[line] = rows
+            return why
+
+        reply = await line.call(data, most, may_not)
         if isinstance(reply, Failed):
             judged = [host.classifier.failed(reply)] * len(rows)
         elif batch:
+            counted = host.classifier.counts
             judged = host.classifier.batch(encoded, reply)
+            self._grown |= host.classifier.counts is True and counted is None
         else:
             judged = [host.classifier.single(rows[0].request, rows[0].record, reply)]
         status, asked = None, None
@@ -204,6 +268,7 @@ class Sending:
         for row, one in reversed(list(zip(rows, judged, strict=True))):
             row.status = status
             self._settle(row, one, wait)
+        self._carried.pop(line, None)
 
     async def _signed_in(
         self,
@@ -315,7 +380,7 @@ class Sending:
             self._halt(row)
 
     def _halt(self, row: SentRow, errors: Sequence[ErrorEntry] = ()) -> None:
-        self._undecided(row, (*errors, error_entry(UNSENT, self._host.stopped or "")))
+        self._undecided(row, (*errors, error_entry(UNSENT, self._host.stopped or ENDED)))
 
     def _undecided(self, row: SentRow, errors: tuple[ErrorEntry, ...]) -> None:
         if not row.doubt:
@@ -346,7 +411,7 @@ class Sending:
                 doubt=row.doubt,
             )
         )
-        self._unanswered -= 1
+        self._unanswered.pop(row, None)
         self._waiting.free(row)
         hungry = not self._ready and not self._exhausted
         if hungry or not self._unanswered or len(self._answers) >= self._enough:

@@ -62,6 +62,20 @@ class Service:
         self._signing = asyncio.Lock()
         self._sending: Sending | None = None
         self._held = False
+        self._undelivered: list[Answer] = []
+
+    @property
+    def window(self) -> int:
+        """Rows that can be in flight as things are; there is no use in taking more at once."""
+        return self._sending.window if self._sending else self.settings.concurrency
+
+    def undelivered(self) -> list[Answer]:
+        """The answers of the last `send` that were not given, because it was ended early.
+
+        With those that were given, every request that was taken has one: IN_DOUBT are only those
+        that may have reached the service, and those that were in doubt before.
+        """
+        return self._undelivered
 
     @property
     def held(self) -> bool:
@@ -78,8 +92,9 @@ class Service:
         """One answer for every request, in any order.
 
         Requests are taken from `requests` as there is room, so that it may record each before it
-        gives it away; at most twice `concurrency` are taken and not answered. Once `stopped` says
-        why, the rest is answered UNSENT. Ending the iteration early drops what is under way.
+        gives it away; at most twice the `window` are taken and not answered. Once `stopped` says
+        why, the rest is answered UNSENT. Where the iteration ends early, answers that are under
+        way are waited for a moment; `undelivered` has what was not given.
 
         POSTs are held behind one whose answer is lost, until the service says that it is back;
         with `ask_first` it is asked before the first of them too. `quiet` is called, between two
@@ -93,6 +108,7 @@ class Service:
             yield from sending.answers(requests, quiet)
         finally:
             self._held = sending.outage.open
+            self._undelivered = sending.undelivered()
             self._sending = None
 
     def listing(

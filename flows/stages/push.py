@@ -1,13 +1,14 @@
 """Push: what a batch applied goes to the service, operation by operation, in windows.
 
 A window of rows is written down as being sent before its first byte leaves, in one commit with the
-answers that came meanwhile. A run that dies leaves the last few windows without an answer: their
-PUTs are sent again, their POSTs are in doubt.
+answers that came meanwhile. A run that ends early writes down what is known of each of them. One
+that is killed leaves the last few windows without an answer: their PUTs are sent again, their POSTs
+are in doubt.
 """
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import NamedTuple
@@ -34,6 +35,7 @@ from connectors.postgres.push.window import (
     record_answers,
     supersede,
 )
+from connectors.postgres.resume import connected_again
 from connectors.postgres.trail import add_event
 from connectors.recovery import reach
 from connectors.service import (
@@ -248,8 +250,8 @@ class _Pass:
     push: _Run
     lane: Lane
     service: Service
-    unanswered: set[int] = field(default_factory=set)
-    """Numbers of the rows that are written down as being sent."""
+    kept: dict[int, Request] = field(default_factory=dict)
+    """By number, those that are written down as being sent and were not given away yet."""
     answers: list[Answer] = field(default_factory=list)
     """Not written down yet."""
     why_unsent: str | None = None
@@ -259,28 +261,25 @@ class _Pass:
 
     def run(self) -> None:
         """Send, and write down every answer, whatever ends it; raises ServiceUnusable."""
+        ask_first = self.lane.held and not self.lane.operation.keyed
+        sent = self.service.send(self._requests(), ask_first=ask_first, quiet=self._write)
         try:
-            ask_first = self.lane.held and not self.lane.operation.keyed
-            sent = self.service.send(self._requests(), ask_first=ask_first, quiet=self._write_all)
-            for answer in sent:
-                self.unanswered.discard(answer.number)
-                self.answers.append(answer)
-                self._note_failing(answer)
-                if answer.verdict is Verdict.UNSENT and answer.errors:
-                    self.why_unsent = str(answer.errors[0]["Message"])
-                reach("push-sent")
-                if monotonic() - self.written > WRITE_SECONDS:
-                    self._write()
+            with closing(sent):
+                for answer in sent:
+                    self.answers.append(answer)
+                    self._note_failing(answer)
+                    if answer.verdict is Verdict.UNSENT and answer.errors:
+                        self.why_unsent = str(answer.errors[0]["Message"])
+                    reach("push-sent")
+                    if monotonic() - self.written > WRITE_SECONDS:
+                        self._write()
+            self._write_end(self.lane)
         except BaseException:
-            # A row without an answer stays `sending`; whoever comes next settles it.
-            with suppress(ReconError, psycopg.Error):
-                self._write()
+            self.answers += self.service.undelivered()
+            with suppress(ReconError):
+                self._write_end_anyhow()
             raise
-        self.answers += [Answer(number, Verdict.IN_DOUBT, 1) for number in self.unanswered]
-        self._write()
-        if not self.lane.operation.keyed:
-            with self.lane.transaction():
-                keep_held(self.lane, self.service.held)
+        self.push.tell(len(self.answers))
         reach("push-recorded")
         if self.uncounted:
             raise self.uncounted
@@ -288,6 +287,27 @@ class _Pass:
             lease = self.push.lease
             told = _unsent_told(self.service.stopped, lease, _unsent(lease), self.push.failing)
             raise ServiceUnusable(told)
+
+    def _write_end_anyhow(self) -> None:
+        """Write down the end, over a new connection where that of the run is lost.
+
+        What cannot be written stays `sending`; whoever comes next settles it.
+        """
+        try:
+            self._write_end(self.lane)
+        except psycopg.Error:
+            database = self.push.workspace.database
+            with connected_again(database, monotonic() + database.wait_seconds) as connection:
+                self._write_end(self.lane.over(connection))
+
+    def _write_end(self, lane: Lane) -> None:
+        """One commit: the last answers, and that what was not given away is not being sent."""
+        with lane.transaction():
+            record_answers(lane, self.answers)
+            if self.kept:
+                give_back(lane, [*self.kept.values()])
+            if not lane.operation.keyed:
+                keep_held(lane, self.service.held)
 
     def _note_failing(self, answer: Answer) -> None:
         row = _SendNumber(self.lane.operation.name, answer.number)
@@ -303,7 +323,7 @@ class _Pass:
             if self.service.stopped or not window:
                 return
             written = len(self.answers)
-            window = self._write(window)
+            window = self._claim(window)
             if self.push.room is not None:
                 self.push.room -= len(window)
             if self.uncounted:
@@ -311,43 +331,48 @@ class _Pass:
             if written:
                 reach("push-recorded")
             reach("push-sending")
-            yield from window
+            for request in window:
+                del self.kept[request.number]
+                yield request
 
-    def _write(self, window: Sequence[Request] = ()) -> Sequence[Request]:
+    def _claim(self, window: Sequence[Request]) -> Sequence[Request]:
         """One commit: the answers so far, and the claim of the next window; gives what is claimed.
 
         What a window was read with may have changed since: such a row is not sent.
         """
-        if not (self.answers or window):
-            return window
         operation = self.lane.operation
+        # Before: the answer of the database may be lost, and the claim be made all the same.
+        self.kept = {request.number: request for request in window}
         with self.lane.transaction() as connection:
             record_answers(self.lane, self.answers)
-            if window:
-                window = claim(self.lane, window, own_key=self._at_once == 1)
+            window = claim(self.lane, window, own_key=self._at_once == 1)
             if window and not operation.keyed:
                 count = count_window(connection, operation.name)
-        self.written = monotonic()
-        self.push.tell(len(self.answers))
-        self.answers.clear()
+        self._written()
         if window and not operation.keyed:
             try:
                 note_window(self.push.workspace.settings.home, operation.name, count)
             except ReconError as error:
                 with self.lane.transaction():
                     give_back(self.lane, window)
-                self.uncounted = error
-                return window
-        self.unanswered.update(request.number for request in window)
+                self.uncounted, window = error, ()
+        self.kept = {request.number: request for request in window}
         return window
 
-    def _write_all(self) -> None:
-        self._write()
+    def _write(self) -> None:
+        if self.answers:
+            with self.lane.transaction():
+                record_answers(self.lane, self.answers)
+            self._written()
+
+    def _written(self) -> None:
+        self.written = monotonic()
+        self.push.tell(len(self.answers))
+        self.answers.clear()
 
     def _windows(self) -> Iterator[Sequence[Request]]:
         """What is current in windows; a row whose record has a newer body is left out."""
         lane, after = self.lane, 0
-        size = PUT_WINDOW if lane.operation.keyed else self._post_window
         while rows := next_rows(lane, after, BLOCK):
             after = rows[-1].request.number
             old = [row for row in rows if not row.current]
@@ -356,13 +381,12 @@ class _Pass:
                     supersede(lane, old)
                 self.push.tell(len(old))
             requests = [row.request for row in rows if row.current]
-            for start in range(0, len(requests), size):
+            start = 0
+            while start < len(requests):
+                # What is claimed is in doubt when this process is killed: no more than is of use.
+                size = PUT_WINDOW if lane.operation.keyed else self.service.window
                 yield requests[start : start + size]
-
-    @property
-    def _post_window(self) -> int:
-        """About what is in flight at once: it is in doubt when this process is killed."""
-        return self.push.workspace.settings.service.concurrency * self._at_once
+                start += size
 
     @property
     def _at_once(self) -> int:

@@ -60,6 +60,17 @@ class Lane:
                 )
             yield connection
 
+    def over(self, connection: psycopg.Connection) -> "Lane":
+        """The same turn over another connection: while nobody has taken it or the batch since."""
+        return Lane(
+            Lease(connection, self.lease.batch_id, self.lease.epoch),
+            self.operation,
+            self.table,
+            self.epoch,
+            held=self.held,
+            repeatable=self.repeatable,
+        )
+
 
 @contextmanager
 def hold_lane(
