@@ -51,6 +51,8 @@ class ClassifiedResponse:
     """The service did not do what a service does; too many of these and we stop."""
     stop: str | None = None
     """Why nothing more is to be sent."""
+    of_row: bool = False
+    """The stop may be about this row alone: what stands before the service may look at each."""
     signed_out: bool = False
     """The service does not know who we are; a session may have ended."""
     again: bool = False
@@ -62,8 +64,10 @@ class ClassifiedResponse:
 class Classifier:
     """Judges what one host answers."""
 
-    def __init__(self, zone: ZoneInfo, secrets: Sequence[str]) -> None:
+    def __init__(self, zone: ZoneInfo, secrets: Sequence[str], *, shows_key: bool = False) -> None:
         self._zone = zone
+        self._shows_key = shows_key
+        """Whether the requests carry an API key, which the host may not know."""
         self._secrets = tuple(secrets)
         self.counts: bool | None = None
         """Whether the host says of a batch how many rows it carried out; None: not known yet. No
@@ -139,22 +143,21 @@ class Classifier:
         if reply.status in REDIRECTS:
             # Hosts answer a form that they have taken by the first three; 307 and 308 say: there.
             stop = f"The service {redirect(reply, hide)}."
-            return ClassifiedResponse(None, errors, doubt=reply.status in SEE_OTHERS, stop=stop)
+            doubt = reply.status in SEE_OTHERS
+            return ClassifiedResponse(None, errors, doubt=doubt, stop=stop, of_row=True)
         if reply.status == 401:
             stop = "The service refuses the credentials (401)."
             return ClassifiedResponse(None, errors, stop=stop, signed_out=True)
         # A refusal that says why is about the record; the framework's own says nothing.
+        of_caller = None
         if reply.status == 403 and not (status or {}).get("errorcode"):
-            return ClassifiedResponse(
-                None, errors, stop="The service refuses the role of the caller (403)."
-            )
-        if reply.status == 400 and status is None and _CLEAR_TO_TLS.search(reply.body):
-            return ClassifiedResponse(None, errors, stop=f"The service {SPEAKS_TLS}.")
-        # A wrong API key is no record that is missing.
-        if reply.status == 404 and _NO_KEY in str((status or {}).get("message", "")):
-            return ClassifiedResponse(
-                None, errors, stop="The service does not know the API key (404)."
-            )
+            of_caller = "The service refuses the role of the caller (403)."
+        elif reply.status == 400 and status is None and _CLEAR_TO_TLS.search(reply.body):
+            of_caller = f"The service {SPEAKS_TLS}."
+        elif self._shows_key and _is_key_unknown(reply, status):
+            of_caller = "The service does not know the API key (404)."
+        if of_caller is not None:
+            return ClassifiedResponse(None, errors, stop=of_caller, of_row=True)
         if reply.status == 429:
             return ClassifiedResponse(None, errors, failure=True)
         if 400 <= reply.status < 500 and reply.status != 408:
@@ -317,6 +320,11 @@ def _named(reply: Reply, rows: int) -> int | None:
     index = {str(name).lower(): str(text) for name, text in told.items()}.get("autobatchindex", "")
     number = int(index) if index.isascii() and index.isdigit() and len(index) <= 9 else rows
     return number if number < rows else None
+
+
+def _is_key_unknown(reply: Reply, status: Mapping[str, Any] | None) -> bool:
+    """A wrong API key is no record that is missing."""
+    return reply.status == 404 and _NO_KEY in str((status or {}).get("message", ""))
 
 
 def _completed(reply: Reply, rows: int) -> int | None:

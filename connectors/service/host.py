@@ -8,7 +8,7 @@ from typing import Protocol
 from connectors.service.classify import Classifier
 from connectors.service.line import Line
 from connectors.service.outgoing import Outgoing
-from connectors.service.pace import Backoff, Breaker, Pace
+from connectors.service.pace import Backoff, Breaker, Objections, Pace
 from connectors.settings import ServiceSettings
 
 
@@ -25,6 +25,7 @@ class Host(Protocol):
     classifier: Classifier
     pace: Pace
     breaker: Breaker
+    objections: Objections
     backoff: Backoff
     stopped: str | None
     session_good: str | None

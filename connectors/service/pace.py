@@ -1,12 +1,15 @@
 """When to send next: the rate limit, pauses the service asks for, waits between attempts."""
 
 import random
+from collections import Counter
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from connectors.settings import ServiceSettings
 
 MOST_DIGITS = 9
+FIRST_OBJECTIONS, MOST_OBJECTIONS = 2, 5
+"""So many in a row are about the caller: before an operation has taken a row, and after."""
 
 
 def retry_after(text: str | None, now: datetime) -> float | None:
@@ -90,3 +93,26 @@ class Breaker:
     def answered(self) -> None:
         """The service is there."""
         self._failures = 0
+
+
+class Objections:
+    """Answers that speak against the caller and may be about one row alone: whom they are about.
+
+    Where the operation takes the row behind them, the caller is none of their matter.
+    """
+
+    def __init__(self) -> None:
+        self._in_a_row: Counter[str] = Counter()
+        self._taken: set[str] = set()
+        """Operations that took a row."""
+
+    def taken(self, operation: str) -> None:
+        """The operation took a row of this caller."""
+        self._taken.add(operation)
+        del self._in_a_row[operation]
+
+    def met(self, operation: str) -> bool:
+        """One more; whether it is about the caller."""
+        self._in_a_row[operation] += 1
+        most = MOST_OBJECTIONS if operation in self._taken else FIRST_OBJECTIONS
+        return self._in_a_row[operation] >= most

@@ -20,6 +20,7 @@ END_SECONDS = 5
 """How long answers are waited for where the run ends early; what an interrupt has torn out of the
 loop never ends."""
 ENDED = "The run ended before there was an answer."
+_SHOWN = (Verdict.ACKNOWLEDGED, Verdict.DIFFERS)
 
 
 class Sending:
@@ -336,7 +337,15 @@ class Sending:
     def _settle(self, row: SentRow, judged: ClassifiedResponse, wait: float) -> None:
         """Give the row its answer, or plan its next attempt in `wait` seconds."""
         row.doubt = row.doubt or judged.doubt
+        operation = row.request.operation.name
+        if judged.verdict in _SHOWN:
+            self._host.objections.taken(operation)
         if judged.stop:
+            risky = judged.doubt and not self._repeatable(row)
+            if judged.of_row and not risky and not self._host.objections.met(operation):
+                self._host.breaker.answered()
+                self._undecided(row, (error_entry(UNSENT, judged.stop), *judged.errors))
+                return
             self._stop(judged.stop)
         if judged.verdict is not None:
             self._host.breaker.answered()

@@ -17,7 +17,7 @@ from connectors.service.credentials import Credentials, Scheme
 from connectors.service.line import Line, LinePlace
 from connectors.service.listing import Listing, fetch
 from connectors.service.outgoing import Outgoing
-from connectors.service.pace import Backoff, Breaker, Pace
+from connectors.service.pace import Backoff, Breaker, Objections, Pace
 from connectors.service.sending import Sending
 from connectors.service.signing import sign_in
 from connectors.settings import ServiceSettings
@@ -49,9 +49,14 @@ class Service:
         self.now = now
         place = LinePlace(settings)
         self.outgoing = Outgoing(settings, place, credentials.header)
-        self.classifier = Classifier(self.outgoing.zone, credentials.secrets)
+        self.classifier = Classifier(
+            self.outgoing.zone,
+            credentials.secrets,
+            shows_key=credentials.scheme is Scheme.API_KEY,
+        )
         self.pace = Pace(settings.rate, settings.concurrency)
         self.breaker = Breaker(settings.breaker)
+        self.objections = Objections()
         self.backoff = Backoff(settings)
         self.loop = asyncio.new_event_loop()
         self.lines = [Line(self.loop, place, settings) for _ in range(settings.concurrency)]

@@ -64,8 +64,10 @@ PUT_WINDOW = 500
 WRITE_SECONDS = 1.5
 """Answers are written down at least so often, and where no other comes for a moment; a crash has
 the PUTs of this time sent again."""
-SERVER_ERROR = 500
-"""Statuses from here on: the service failed, at this row or altogether."""
+NO_SUCCESS = 300
+"""Statuses from here on: the service did not take the row, for its own sake or altogether."""
+WAIT, NOT_SIGNED_IN = 429, 401
+"""They say nothing of the row; the second does where the service had taken others."""
 _UNDECIDED = (Verdict.UNSENT, Verdict.IN_DOUBT)
 PASSES = 3
 """How often one run comes back to rows that were proved unsent."""
@@ -191,8 +193,8 @@ def _set_aside(lease: Lease, failing: _SendNumber) -> str:
     row = row_name(lease.connection, lease.batch_id, *failing)
     given = {"row": row, "as": "abandon", "reason": "..."}
     return (
-        f"The last row that the service answered and failed at is {row}. Where it fails at this "
-        f"row every time: `{advised('resolve', [lease.batch_id], given)}` sets it aside."
+        f"The last row that the service answered and did not take is {row}. Where it is this row "
+        f"every time: `{advised('resolve', [lease.batch_id], given)}` sets it aside."
     )
 
 
@@ -216,7 +218,9 @@ class _Run:
     why_unsent: str | None = None
     """What was in the way of a row that the last pass of its operation could not send."""
     failing: _SendNumber | None = None
-    """The last row that the service answered as it does when it fails, and not otherwise since."""
+    """The last row that was answered so that nothing is decided, and not otherwise since."""
+    taken: set[str] = field(default_factory=set)
+    """Operations that took a row."""
 
     def push_operation(self, lane: Lane) -> None:
         """Send the rows of one operation, coming back to those that could not be sent."""
@@ -310,8 +314,12 @@ class _Pass:
                 keep_held(lane, self.service.held)
 
     def _note_failing(self, answer: Answer) -> None:
-        row = _SendNumber(self.lane.operation.name, answer.number)
-        if answer.verdict in _UNDECIDED and (answer.status or 0) >= SERVER_ERROR:
+        operation, status = self.lane.operation.name, answer.status or 0
+        row = _SendNumber(operation, answer.number)
+        if answer.verdict is Verdict.ACKNOWLEDGED:
+            self.push.taken.add(operation)
+        of_row = status != NOT_SIGNED_IN or operation in self.push.taken
+        if answer.verdict in _UNDECIDED and status >= NO_SUCCESS and status != WAIT and of_row:
             self.push.failing = row
         elif self.push.failing == row:
             self.push.failing = None

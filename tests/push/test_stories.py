@@ -185,7 +185,8 @@ def test_a_service_that_refuses_us_stops_the_run_once(
         with pytest.raises(ServiceUnusable, match="200 rows of batch 1 are unsent") as stop:
             deliver(place, path)
         assert stop.value.exit_code == 2
-        assert len(server.requests) <= 4
+        # It may be about one row: another is tried.
+        assert len(server.requests) <= 4 + (code == 403)
         assert set(sent(1).values()) == {"unsent"}
     with FaultyServer() as server:
         with workspace.database.connect() as connection:

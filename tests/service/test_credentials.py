@@ -51,9 +51,9 @@ WRONG = [
     # credentials, part of why nothing is sent, most requests before that
     (Credentials(), "401", 1),
     (Credentials(BASIC, "client", "wrong"), "401", 1),
-    (Credentials(BASIC, "nobody", "p@ss"), "403", 1),
+    (Credentials(BASIC, "nobody", "p@ss"), "403", 2),
     (Credentials(SESSION, "client", "wrong"), "sign us in (401)", 0),
-    (Credentials(KEY, secret="wrong"), "API key", 1),
+    (Credentials(KEY, secret="wrong"), "API key", 2),
 ]
 
 

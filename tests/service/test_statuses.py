@@ -2,7 +2,8 @@
 
 import pytest
 
-from connectors.service import Verdict
+from connectors.service import Credentials, Scheme, Verdict
+from connectors.service.pace import FIRST_OBJECTIONS, MOST_OBJECTIONS
 from tests.service.faulty_server import OK, FaultyServer, Reply, at, status
 from tests.service.outbox import by_number, client, codes, requests
 
@@ -76,21 +77,64 @@ def test_one_bad_answer_costs_one_row(
         assert server.twice() == []
 
 
+def in_a_row(place: int) -> int:
+    """How many answers that may be about one row have to be about the caller."""
+    return FIRST_OBJECTIONS if place == 1 else MOST_OBJECTIONS
+
+
 @pytest.mark.long(but=("401-AddMessageTone-first", "403-EditPayment-middle"))
 @PLACES
 @pytest.mark.parametrize("operation", [PUT, POST])
 @pytest.mark.parametrize("code", [401, 403])
-def test_refused_credentials_stop_everything_once(operation: str, code: int, place: int) -> None:
+def test_refused_credentials_stop_everything(operation: str, code: int, place: int) -> None:
     def plan(seen: object) -> Reply:
         return status(code) if server.requests[-1].number >= place else OK
 
     with FaultyServer(plan) as server, client(server.url, concurrency=1) as service:
         answers = by_number(service.send(requests(operation, 2000)))
     assert [answer.verdict for answer in answers] == [A] * (place - 1) + [U] * (2001 - place)
-    assert len(server.requests) == place
+    assert len(server.requests) == place - 1 + (1 if code == 401 else in_a_row(place))
     assert service.stopped is not None
     assert str(code) in service.stopped
     assert len(server.effects) == place - 1
+
+
+PAGE = (("Content-Type", "text/html"),)
+CLEAR = Reply(400, PAGE, "The plain HTTP request was sent to HTTPS port", applied=False)
+NO_KEY = Reply(404, (), {"ResponseStatus": {"ErrorCode": "NotFound", "Message": "No ApiKey"}})
+OF_ONE_ROW: list[tuple[Reply, Scheme, Verdict]] = [
+    # what one row always gets, how the others are taken, verdict of the row
+    (Reply(403, PAGE, "<html>blocked</html>", applied=False), Scheme.BASIC, U),
+    (status(403), Scheme.BASIC, U),
+    (status(307), Scheme.BASIC, U),
+    (status(308), Scheme.BASIC, U),
+    (CLEAR, Scheme.BASIC, U),
+    (NO_KEY, Scheme.API_KEY, U),
+    (NO_KEY, Scheme.BASIC, R),
+]
+
+
+@pytest.mark.long(but=("0-PUT-first-1", "6-PUT-middle-8"))
+@pytest.mark.parametrize("concurrency", [1, 8])
+@PLACES
+@pytest.mark.parametrize("operation", [PUT, POST], ids=["PUT", "POST"])
+@pytest.mark.parametrize("case", range(len(OF_ONE_ROW)))
+def test_what_speaks_against_the_caller_and_is_said_of_one_row_costs_that_row(
+    case: int, operation: str, place: int, concurrency: int
+) -> None:
+    reply, scheme, verdict = OF_ONE_ROW[case]
+    user = "client" if scheme is Scheme.BASIC else None
+    with (
+        FaultyServer(lambda seen: reply if seen.push_key == f"key-{place}" else OK) as server,
+        client(server.url, Credentials(scheme, user, "p@ss"), concurrency=concurrency) as service,
+    ):
+        for run in range(2):
+            answers = by_number(service.send(requests(operation, ROWS)))
+            expected = [A] * ROWS
+            expected[place - 1] = verdict
+            assert [answer.verdict for answer in answers] == expected, run
+        assert service.stopped is None
+    assert len(server.requests) == 2 * ROWS
 
 
 TARGETS = [
@@ -115,9 +159,10 @@ def test_a_redirect_stops_and_names_its_target(operation: str, location: str, na
             answers = by_number(service.send(requests(operation, 9)))
         # These are said of what was done, too, so nobody knows of the row that they answer.
         met = D if code in (301, 302, 303) else U
-        expected = [A] * (place - 1) + [met] + [U] * (9 - place)
+        tried = 1 if met is D and operation == POST else in_a_row(place)
+        expected = [A] * (place - 1) + [met] * tried + [U] * (10 - place - tried)
         assert [answer.verdict for answer in answers] == expected
-        assert len(server.requests) == place
+        assert len(server.requests) == place - 1 + tried
         assert named in str(service.stopped)
         assert "secret-1" not in str(service.stopped) + str(answers)
 

@@ -1,0 +1,92 @@
+"""One row that is answered as if the caller were refused: the others go, and it is named."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.errors import ServiceUnusable
+from connectors.files.profile import DEFAULT
+from connectors.postgres.push.sends import SendDecision
+from flows.stages.chosen_sends import ChosenSends
+from flows.stages.resolve import resolve
+from flows.stages.sequence import import_delivery, push_batch
+from flows.stages.workspace import Workspace
+from tests.examples import in_long
+from tests.push.conftest import towards
+from tests.push.deliveries import payments, row_of, tones
+from tests.service.faulty_server import OK, FaultyServer, Reply, status
+
+ROWS = 20
+BLOCKED = Reply(403, (("Content-Type", "text/html"),), "<html>Request blocked</html>")
+MOVED = status(307, headers=(("Location", "/login"),))
+NO_KEY = {"ResponseStatus": {"ErrorCode": "NotFound", "Message": "No action with this ApiKey"}}
+UNKNOWN = Reply(404, (), NO_KEY)
+
+
+@pytest.mark.parametrize(
+    ("made", "answer", "place", "concurrency"),
+    [
+        (payments, BLOCKED, 1, 1),
+        in_long(payments, BLOCKED, 3, 1),
+        in_long(payments, BLOCKED, ROWS, 8),
+        in_long(payments, MOVED, 3, 8),
+        in_long(tones, BLOCKED, 1, 8),
+        (tones, BLOCKED, 3, 8),
+        in_long(tones, BLOCKED, ROWS, 1),
+        in_long(tones, MOVED, ROWS, 1),
+    ],
+)
+def test_the_others_go_and_it_is_named_until_it_is_set_aside(
+    workspace: Workspace,
+    sent: Any,
+    tmp_path: Path,
+    made: Any,
+    answer: Reply,
+    place: int,
+    concurrency: int,
+) -> None:
+    import_delivery(workspace, [made(tmp_path / "a.csv", ROWS)], DEFAULT)
+    others = dict.fromkeys(set(range(1, ROWS + 1)) - {place}, "acknowledged")
+    row = f"a.csv:record:{place}"
+    with FaultyServer(lambda seen: answer if row_of(seen.body) == place else OK) as server:
+        there = towards(workspace, server.url, concurrency=concurrency)
+        for _ in range(2):
+            with pytest.raises(ServiceUnusable) as stopped:
+                push_batch(there, 1)
+            assert sent(1) == others | {place: "unsent"}
+            assert f"({answer.status})" in str(stopped.value)
+            assert f"`recon resolve 1 --row {row} --as abandon" in str(stopped.value)
+        chosen = ChosenSends(rows=(row,))
+        resolve(there, 1, chosen, SendDecision.ABANDON, by="a", reason="always blocked")
+        requests = len(server.requests)
+        push_batch(there, 1)
+        assert len(server.requests) == requests
+        assert server.twice() == []
+    assert sent(1) == others | {place: "abandoned"}
+
+
+@pytest.mark.parametrize("place", [in_long(1), 3, in_long(ROWS)])
+def test_a_record_that_is_missing_is_refused_whatever_the_answer_calls_it(
+    workspace: Workspace, sent: Any, tmp_path: Path, place: int
+) -> None:
+    """Nobody has shown an API key."""
+    import_delivery(workspace, [payments(tmp_path / "a.csv", ROWS)], DEFAULT)
+    with FaultyServer(lambda seen: UNKNOWN if row_of(seen.body) == place else OK) as server:
+        push_batch(towards(workspace, server.url, concurrency=1), 1)
+    assert sent(1) == dict.fromkeys(range(1, ROWS + 1), "acknowledged") | {place: "refused"}
+
+
+@pytest.mark.parametrize(("code", "named"), [(403, True), (401, False)])
+def test_a_caller_who_is_refused_stops_the_run(
+    workspace: Workspace, sent: Any, tmp_path: Path, code: int, named: bool
+) -> None:
+    """Whoever is not known at all is told of no row: it would be the remedy of another fault."""
+    import_delivery(workspace, [payments(tmp_path / "a.csv", ROWS)], DEFAULT)
+    with FaultyServer(lambda _: status(code)) as server:
+        with pytest.raises(ServiceUnusable) as stopped:
+            push_batch(towards(workspace, server.url, concurrency=1), 1)
+        assert len(server.requests) <= 2
+    assert set(sent(1).values()) == {"unsent"}
+    assert f"{ROWS} rows of batch 1 are unsent" in str(stopped.value)
+    assert ("--as abandon" in str(stopped.value)) is named
