@@ -71,6 +71,37 @@ class Credentials:
         return tuple(text for text in (self.secret, spelled) if text)
 
 
+class ServiceSession:
+    """The session of a caller, where the scheme has one: its cookie, and whether it was good."""
+
+    def __init__(self, scheme: Scheme) -> None:
+        self.cookie: str | None = None
+        self._begun = scheme is Scheme.CREDENTIALS
+        self._good: str | None = None
+        """The last one that was known where it was shown."""
+
+    @property
+    def missing(self) -> bool:
+        """Whether one has to be begun before anything is sent."""
+        return self._begun and self.cookie is None
+
+    def was_known(self, cookie: str | None) -> None:
+        """A request with it was answered otherwise than by 401."""
+        if cookie == self.cookie:
+            self._good = cookie
+
+    def was_unknown(self, cookie: str | None) -> bool:
+        """A request with it was answered 401: whether it has ended, and another one will do.
+
+        One that was never good has not ended: then it is the credentials that are refused.
+        """
+        if cookie == self.cookie:
+            if not self._begun or cookie != self._good:
+                return False
+            self.cookie = None
+        return True
+
+
 def read_credentials(environment: Mapping[str, str] = os.environ) -> Credentials:
     """The credentials of this process.
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from connectors.service.classify import Classifier
+from connectors.service.credentials import Credentials, ServiceSession
 from connectors.service.line import Line
 from connectors.service.outgoing import Outgoing
 from connectors.service.pace import Backoff, Breaker, Objections, Pace
@@ -28,12 +29,12 @@ class Host(Protocol):
     objections: Objections
     backoff: Backoff
     stopped: str | None
-    session_good: str | None
+    credentials: Credentials
+    session: ServiceSession
+    signing: asyncio.Lock
+    """One at a time begins a session."""
     may_not_send: Callable[[], str | None]
     """Asked before each request: why the caller may send nothing any more."""
 
     def now(self) -> datetime:
         """The time of day, for a Retry-After that is a date."""
-
-    async def sign_in_again(self, line: Line, session: str | None) -> bool:
-        """Whether there is another session in place of one that has ended."""

@@ -15,6 +15,7 @@ from connectors.service.decoding import Said, Unreadable, read_reply
 from connectors.service.error_entries import redirect
 from connectors.service.host import Host
 from connectors.service.pace import retry_after
+from connectors.service.signing import sign_in
 from connectors.service.times import moment_of
 from schemas.cells.reading import Number, Unread, read, read_number
 from schemas.derived.nested import json_text, read_nested, sound_text
@@ -49,14 +50,16 @@ async def fetch(host: Host, operation: Operation, filters: Mapping[str, Any]) ->
     for attempt in count(1):
         if host.stopped:
             break
-        session = host.outgoing.cookie
+        session = host.session.cookie
         reply = await host.reader.call(data, host.settings.listing_bytes)
         host.reader.drop()
         if isinstance(reply, Reply) and reply.status != 401:
-            host.session_good = session
+            host.session.was_known(session)
         elif isinstance(reply, Reply) and not signed_in:
-            signed_in = await host.sign_in_again(host.reader, session)
+            signed_in = host.session.was_unknown(session)
             if signed_in:
+                if problem := await sign_in(host, host.reader):
+                    break
                 data = host.outgoing.read(operation.path, query)
                 reply = await host.reader.call(data, host.settings.listing_bytes)
                 host.reader.drop()

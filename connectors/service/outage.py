@@ -3,16 +3,13 @@
 Requests that may be repeated need none of this: they are tried again until one is answered.
 """
 
-import asyncio
 from enum import Enum
 
+from connectors.service.asking import Problem, ask_until
 from connectors.service.connection import Failed, Reply
 from connectors.service.error_entries import redirect
 from connectors.service.host import Host
 from connectors.service.line import Line
-from connectors.service.pace import retry_after
-
-ANSWER_BYTES = 1024 * 1024
 
 
 class _State(Enum):
@@ -109,49 +106,26 @@ class Outage:
 
 async def wait_until_back(host: Host, line: Line) -> str | None:
     """Ask until the service is back; gives why nothing more is to be sent where it is not."""
-    settings, loop = host.settings, host.loop
-    data = host.outgoing.read(settings.health_path, {})
-    problem = ""
-    for attempt in range(1, settings.health_attempts + 1):
-        await asyncio.sleep(host.pace.wait(loop.time()))
-        if host.stopped:
-            return host.stopped
-        host.pace.take(loop.time())
-        answer = await line.call(data, ANSWER_BYTES)
-        line.drop()
-        found = _not_back(answer)
-        if found is None:
-            return None
-        problem, wait = found, host.backoff.wait(attempt)
-        if isinstance(answer, Failed):
-            if answer.hopeless:
-                break
-        else:
-            asked = retry_after(answer.headers.get("retry-after"), host.now()) or 0.0
-            if asked > settings.retry_after_most_seconds:
-                problem += f" and asks for a pause of {asked:.0f} s"
-                break
-            wait = max(wait, asked)
-        if attempt < settings.health_attempts:
-            await asyncio.sleep(wait)
-    return (
-        f"A POST had no usable answer, and the service does not say at {settings.health_path} "
-        f"that it is back: {problem}."
+    path = host.settings.health_path
+    problem = await ask_until(host, line, host.outgoing.read(path, {}), _not_back)
+    return problem and (
+        f"A POST had no usable answer, and the service does not say at {path} that it is back: "
+        f"{problem}."
     )
 
 
-def _not_back(answer: Reply | Failed) -> str | None:
+def _not_back(answer: Reply | Failed) -> Problem | None:
     """What speaks against the service being back; None: it is.
 
     Any answer of the service itself will do, a refusal too. Gateways answer in its place with a
     server error or a page.
     """
     if isinstance(answer, Failed):
-        return answer.cause
+        return Problem(answer.cause, final=answer.hopeless)
     if 300 <= answer.status < 400:
-        return f"it {redirect(answer)}"
+        return Problem(f"it {redirect(answer)}")
     if answer.status >= 500 or answer.status in (408, 429):
-        return f"it answered {answer.status}"
+        return Problem(f"it answered {answer.status}")
     if "html" in answer.headers.get("content-type", "").lower():
-        return f"it answered {answer.status} with a page"
+        return Problem(f"it answered {answer.status} with a page")
     return None

@@ -7,6 +7,7 @@ from urllib.parse import quote, urlencode
 from zoneinfo import ZoneInfo
 
 from connectors.service.contract import Request
+from connectors.service.credentials import ServiceSession
 from connectors.service.encoding import CSV, JSON, Record, body, target
 from connectors.service.line import LinePlace
 from connectors.settings import ServiceSettings
@@ -20,15 +21,18 @@ class Outgoing:
     """Writes requests to one place."""
 
     def __init__(
-        self, settings: ServiceSettings, place: LinePlace, authorization: str | None
+        self,
+        settings: ServiceSettings,
+        place: LinePlace,
+        authorization: str | None,
+        session: ServiceSession,
     ) -> None:
         self.form = CSV if settings.format == "csv" else JSON
         self.zone = ZoneInfo(settings.zone)
         self._settings = settings
         self._place = place
         self._authorization = authorization
-        self.cookie: str | None = None
-        """The session, once signed in."""
+        self._session = session
         self._head = lru_cache(maxsize=256)(self._make_head)
 
     def write(self, rows: Sequence[Encoded], *, batch: bool) -> bytes:
@@ -48,13 +52,15 @@ class Outgoing:
                 raise ValueError(f"{told} is no header value")
         start = f"{operation.method} {self._place.prefix}{path} HTTP/1.1\r\n"
         tail = f"Idempotency-Key: {key}\r\nContent-Length: {len(content)}\r\n\r\n"
-        return (start + self._head(self.form, self.form, self.cookie) + tail).encode() + content
+        return (
+            start + self._head(self.form, self.form, self._session.cookie) + tail
+        ).encode() + content
 
     def read(self, path: str, query: Mapping[str, str]) -> bytes:
         """The request for a listing."""
         asked = f"?{urlencode(query, quote_via=quote)}" if query else ""
         start = f"GET {self._place.prefix}{path}{asked} HTTP/1.1\r\n"
-        return (start + self._head(self.form, None, self.cookie) + "\r\n").encode()
+        return (start + self._head(self.form, None, self._session.cookie) + "\r\n").encode()
 
     def sign_in(self, path: str, content: bytes) -> bytes:
         """The request that begins a session; always JSON."""

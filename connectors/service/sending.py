@@ -8,17 +8,20 @@ from dataclasses import replace
 from connectors.service.classify import ClassifiedResponse, shows_every_row
 from connectors.service.connection import Failed, Reply
 from connectors.service.contract import Answer, Request, Verdict
-from connectors.service.error_entries import IN_DOUBT, UNSENT, ErrorEntry, error_entry
+from connectors.service.error_entries import UNSENT, ErrorEntry, error_entry
 from connectors.service.host import Host
 from connectors.service.line import Line
 from connectors.service.outage import Outage, wait_until_back
 from connectors.service.pace import retry_after
+from connectors.service.signing import sign_in
 from connectors.service.turn import Turn
 from connectors.service.waiting_rows import SentRow, WaitingRows, sent_row
 
 END_SECONDS = 5
 """How long answers are waited for where the run ends early; what an interrupt has torn out of the
 loop never ends."""
+MOST_ENDED = 3
+"""A row that meets a session that has ended more often in a row is what ends it."""
 ENDED = "The run ended before there was an answer."
 _SHOWN = (Verdict.ACKNOWLEDGED, Verdict.DIFFERS)
 
@@ -160,6 +163,9 @@ class Sending:
 
     async def _work(self, line: Line) -> None:
         while not self._ending:
+            if self._ready and self._host.session.missing:
+                await self._sign_in(line)
+                continue
             if self._ready and self.outage.to_ask and not self._repeatable(self._ready[0]):
                 await self._ask(line)
                 continue
@@ -225,7 +231,7 @@ class Sending:
                 return
 
     async def _attempt(self, rows: list[SentRow], line: Line) -> None:
-        host, now, session = self._host, self._loop.time(), self._host.outgoing.cookie
+        host, now, session = self._host, self._loop.time(), self._host.session.cookie
         for row in rows:
             row.attempts += 1
             row.began = now
@@ -255,7 +261,7 @@ class Sending:
             status, asked = reply.status, self._heed(reply)
             if not shows_every_row(reply, judged):
                 line.drop()
-            judged = await self._signed_in(rows, judged, line, session)
+            judged = self._signed_in(rows, judged, session)
         if not self._repeatable(rows[0]):
             self._watch(now, reply, judged)
         if len(rows) > 1 and all(one.doubt for one in judged):
@@ -271,27 +277,26 @@ class Sending:
             self._settle(row, one, wait)
         self._carried.pop(line, None)
 
-    async def _signed_in(
-        self,
-        rows: Sequence[SentRow],
-        judged: list[ClassifiedResponse],
-        line: Line,
-        session: str | None,
+    def _signed_in(
+        self, rows: Sequence[SentRow], judged: list[ClassifiedResponse], session: str | None
     ) -> list[ClassifiedResponse]:
-        """The same, but where a session had ended and there is another one now, once more."""
-        if not any(one.signed_out for one in judged):
-            self._host.session_good = session
-            return judged
+        """The same, but where a session has ended, once more with the next one."""
         ended = [row for row, one in zip(rows, judged, strict=True) if one.signed_out]
-        repeated = any(row.signed_out for row in ended)
-        for row in ended:
-            row.signed_out = True
-        if repeated or not await self._host.sign_in_again(line, session):
+        if not ended:
+            self._host.session.was_known(session)
+        for row in rows:
+            row.signed_out = row.signed_out + 1 if row in ended else 0
+        often = any(row.signed_out > MOST_ENDED for row in ended)
+        if not ended or often or not self._host.session.was_unknown(session):
             return judged
         return [
             replace(one, stop=None, again=not one.doubt) if one.signed_out else one
             for one in judged
         ]
+
+    async def _sign_in(self, line: Line) -> None:
+        if problem := await sign_in(self._host, line):
+            self._stop(problem)
 
     def _watch(
         self, began: float, reply: Reply | Failed, judged: Sequence[ClassifiedResponse]
@@ -344,7 +349,8 @@ class Sending:
             risky = judged.doubt and not self._repeatable(row)
             if judged.of_row and not risky and not self._host.objections.met(operation):
                 self._host.breaker.answered()
-                self._undecided(row, (error_entry(UNSENT, judged.stop), *judged.errors))
+                told = (error_entry(UNSENT, judged.stop), *judged.errors)
+                self._answer(row, row.undecided(told))
                 return
             self._stop(judged.stop)
         if judged.verdict is not None:
@@ -352,9 +358,10 @@ class Sending:
             own = row.status == 409 or not row.request.operation.keyed
             if judged.verdict is Verdict.REFUSED and row.doubt and own:
                 # What is in its way may be what the attempt made whose answer was lost.
-                self._undecided(row, judged.errors)
+                self._answer(row, row.undecided(judged.errors))
             else:
-                self._answer(row, judged.verdict, judged.errors, judged.echo, judged.service_id)
+                seen = (judged.echo, judged.service_id)
+                self._answer(row, row.answer(judged.verdict, judged.errors, *seen))
             return
         if judged.doubt and not self._repeatable(row):
             self._give_up(row, judged)
@@ -374,7 +381,7 @@ class Sending:
             self._waiting.offer_in(row, wait)
 
     def _give_up(self, row: SentRow, judged: ClassifiedResponse) -> None:
-        self._undecided(row, judged.errors)
+        self._answer(row, row.undecided(judged.errors))
         if not judged.failure:
             self._host.breaker.answered()
         elif self._host.breaker.failed(row.began, self._loop.time()):
@@ -389,37 +396,12 @@ class Sending:
             self._halt(row)
 
     def _halt(self, row: SentRow, errors: Sequence[ErrorEntry] = ()) -> None:
-        self._undecided(row, (*errors, error_entry(UNSENT, self._host.stopped or ENDED)))
-
-    def _undecided(self, row: SentRow, errors: tuple[ErrorEntry, ...]) -> None:
-        if not row.doubt:
-            self._answer(row, Verdict.UNSENT, errors)
-            return
-        if not any(error["ErrorCode"] == IN_DOUBT for error in errors):
-            message = "An earlier attempt may have been carried out."
-            errors = (error_entry(IN_DOUBT, message), *errors)
-        self._answer(row, Verdict.IN_DOUBT, errors)
-
-    def _answer(
-        self,
-        row: SentRow,
-        verdict: Verdict,
-        errors: tuple[ErrorEntry, ...] = (),
-        echo: str | None = None,
-        service_id: str | None = None,
-    ) -> None:
-        self._answers.append(
-            Answer(
-                number=row.request.number,
-                verdict=verdict,
-                attempts=row.attempts,
-                status=row.status,
-                errors=errors,
-                echo=echo,
-                service_id=service_id,
-                doubt=row.doubt,
-            )
+        self._answer(
+            row, row.undecided((*errors, error_entry(UNSENT, self._host.stopped or ENDED)))
         )
+
+    def _answer(self, row: SentRow, answer: Answer) -> None:
+        self._answers.append(answer)
         self._unanswered.pop(row, None)
         self._waiting.free(row)
         hungry = not self._ready and not self._exhausted

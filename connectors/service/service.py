@@ -13,7 +13,7 @@ from connectors.addresses import is_loopback
 from connectors.errors import SettingsError
 from connectors.service.classify import Classifier
 from connectors.service.contract import Answer, Request
-from connectors.service.credentials import Credentials, Scheme
+from connectors.service.credentials import Credentials, Scheme, ServiceSession
 from connectors.service.line import Line, LinePlace
 from connectors.service.listing import Listing, fetch
 from connectors.service.outgoing import Outgoing
@@ -48,7 +48,10 @@ class Service:
         """Asked before each request: why the caller may send nothing any more."""
         self.now = now
         place = LinePlace(settings)
-        self.outgoing = Outgoing(settings, place, credentials.header)
+        self.credentials = credentials
+        self.session = ServiceSession(credentials.scheme)
+        self.signing = asyncio.Lock()
+        self.outgoing = Outgoing(settings, place, credentials.header, self.session)
         self.classifier = Classifier(
             self.outgoing.zone,
             credentials.secrets,
@@ -61,10 +64,6 @@ class Service:
         self.loop = asyncio.new_event_loop()
         self.lines = [Line(self.loop, place, settings) for _ in range(settings.concurrency)]
         self.reader = Line(self.loop, place, settings)
-        self.session_good: str | None = None
-        """The last session that was known where it was shown."""
-        self._credentials = credentials
-        self._signing = asyncio.Lock()
         self._sending: Sending | None = None
         self._held = False
         self._undelivered: list[Answer] = []
@@ -140,26 +139,8 @@ class Service:
         self.loop.close()
 
     def _sign_in(self) -> None:
-        signed = self._credentials.scheme is not Scheme.CREDENTIALS or self.outgoing.cookie
-        if signed or self.stopped:
-            return
-        began = sign_in(self.reader, self.outgoing, self._credentials)
-        self.stopped = self.loop.run_until_complete(began)
-
-    async def sign_in_again(self, line: Line, session: str | None) -> bool:
-        """Whether there is another session in place of one that has ended.
-
-        One that was never good has not ended: then it is the credentials that are refused.
-        """
-        async with self._signing:
-            if self.outgoing.cookie != session:
-                return True
-            if self._credentials.scheme is not Scheme.CREDENTIALS or session != self.session_good:
-                return False
-            problem = await sign_in(line, self.outgoing, self._credentials)
-            if problem:
-                log.warning("%s", problem)
-            return problem is None
+        if self.session.missing and not self.stopped:
+            self.stopped = self.loop.run_until_complete(sign_in(self, self.reader))
 
 
 def _warn_of_open_line(settings: ServiceSettings, credentials: Credentials | None) -> None:

@@ -2,45 +2,46 @@
 
 import json
 
+from connectors.service.asking import Problem, ask_until
 from connectors.service.connection import Failed, Reply
-from connectors.service.credentials import Credentials
+from connectors.service.credentials import ServiceSession
 from connectors.service.error_entries import redirect
+from connectors.service.host import Host
 from connectors.service.line import Line
-from connectors.service.outgoing import Outgoing
 
 PATH = "/auth/credentials"
-ATTEMPTS = 3
-_ANSWER_BYTES = 1024 * 1024
+_LATER = (408, 429)
+"""Beside the server's errors: what the service may answer otherwise the next time."""
 
 
-async def sign_in(line: Line, outgoing: Outgoing, credentials: Credentials) -> str | None:
-    """Begin a session and keep its cookies in `outgoing`; gives why that cannot be done."""
-    told = {"UserName": credentials.user, "Password": credentials.secret}
-    data = outgoing.sign_in(PATH, json.dumps(told).encode())
-    problem = ""
-    for _ in range(ATTEMPTS):
-        reply = await line.call(data, _ANSWER_BYTES)
-        line.drop()
-        if isinstance(reply, Failed):
-            problem = f"Signing in failed: {reply.cause}."
-        elif reply.status >= 500:
-            problem = f"Signing in failed: the service answered {reply.status}."
-        else:
-            return _begin(reply, outgoing)
-    return problem
+async def sign_in(host: Host, line: Line) -> str | None:
+    """Begin a session where one is missing; gives why that cannot be done."""
+    async with host.signing:
+        session = host.session
+        if not session.missing:
+            return None
+        told = {"UserName": host.credentials.user, "Password": host.credentials.secret}
+        data = host.outgoing.sign_in(PATH, json.dumps(told).encode())
+        problem = await ask_until(host, line, data, lambda answer: _begin(session, answer))
+        return problem and f"{problem.removesuffix('.')}."
 
 
-def _begin(reply: Reply, outgoing: Outgoing) -> str | None:
-    if 300 <= reply.status < 400:
-        return f"The service refuses to sign us in ({reply.status}): it {redirect(reply)}."
-    if reply.status != 200:
-        return f"The service refuses to sign us in ({reply.status})."
+def _begin(session: ServiceSession, answer: Reply | Failed) -> Problem | None:
+    if isinstance(answer, Failed):
+        return Problem(f"Signing in failed: {answer.cause}", final=answer.hopeless)
+    if answer.status >= 500 or answer.status in _LATER:
+        return Problem(f"Signing in failed: the service answered {answer.status}")
+    refused = f"The service refuses to sign us in ({answer.status})"
+    if 300 <= answer.status < 400:
+        return Problem(f"{refused}: it {redirect(answer)}", final=True)
+    if answer.status != 200:
+        return Problem(refused, final=True)
     cookies = dict(
         line.partition(";")[0].strip().split("=", 1)
-        for line in reply.headers.get("set-cookie", "").split("\n")
+        for line in answer.headers.get("set-cookie", "").split("\n")
         if "=" in line.partition(";")[0]
     )
     if not any(name in cookies for name in ("ss-id", "ss-tok")):
-        return "The service signed us in without giving a session."
-    outgoing.cookie = "; ".join(f"{name}={value}" for name, value in cookies.items())
+        return Problem("The service signed us in without giving a session", final=True)
+    session.cookie = "; ".join(f"{name}={value}" for name, value in cookies.items())
     return None

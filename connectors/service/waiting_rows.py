@@ -5,8 +5,9 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
-from connectors.service.contract import Request
+from connectors.service.contract import Answer, Request, Verdict
 from connectors.service.encoding import Record, read_record
+from connectors.service.error_entries import IN_DOUBT, ErrorEntry, error_entry
 
 
 @dataclass(slots=True, eq=False)
@@ -24,8 +25,36 @@ class SentRow:
     doubt: bool = False
     """An attempt may have been carried out."""
     alone: bool = False
-    signed_out: bool = False
-    """It met a session that had ended; a second time it is the credentials."""
+    signed_out: int = 0
+    """How often in a row it met a session that had ended."""
+
+    def answer(
+        self,
+        verdict: Verdict,
+        errors: tuple[ErrorEntry, ...] = (),
+        echo: str | None = None,
+        service_id: str | None = None,
+    ) -> Answer:
+        """What became of it."""
+        return Answer(
+            number=self.request.number,
+            verdict=verdict,
+            attempts=self.attempts,
+            status=self.status,
+            errors=errors,
+            echo=echo,
+            service_id=service_id,
+            doubt=self.doubt,
+        )
+
+    def undecided(self, errors: tuple[ErrorEntry, ...]) -> Answer:
+        """Nothing has become of it, unless an attempt was carried out."""
+        if not self.doubt:
+            return self.answer(Verdict.UNSENT, errors)
+        if not any(error["ErrorCode"] == IN_DOUBT for error in errors):
+            message = "An earlier attempt may have been carried out."
+            errors = (error_entry(IN_DOUBT, message), *errors)
+        return self.answer(Verdict.IN_DOUBT, errors)
 
 
 def sent_row(request: Request) -> SentRow:

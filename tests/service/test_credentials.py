@@ -1,14 +1,18 @@
 """Who we are: every scheme against the sandbox, and that no secret is shown."""
 
+import threading
+from time import time
 from typing import Any
 
 import pytest
 
 from connectors.errors import SettingsError
 from connectors.service import Credentials, Scheme, Verdict, open_service, read_credentials
+from connectors.service.sending import MOST_ENDED
 from connectors.settings import ServiceSettings
 from tests.sandbox.conftest import Host
 from tests.service.faulty_server import (
+    DROPPED,
     LOST,
     OK,
     FaultyServer,
@@ -16,10 +20,11 @@ from tests.service.faulty_server import (
     Reply,
     Seen,
     at,
+    retry_date,
     scripted,
     status,
 )
-from tests.service.outbox import BY_NAME, by_number, client, requests
+from tests.service.outbox import BY_NAME, QUICK, by_number, client, requests
 
 A, U = Verdict.ACKNOWLEDGED, Verdict.UNSENT
 BASIC, SESSION = Scheme.BASIC, Scheme.CREDENTIALS
@@ -97,8 +102,10 @@ def test_a_session_is_begun_once_and_kept() -> None:
 SIGNING: list[tuple[list[Reply], str | None]] = [
     ([LOST, SESSION_COOKIES], None),
     ([status(503), SESSION_COOKIES], None),
-    ([LOST, LOST, LOST], "Signing in failed"),
-    ([status(500)] * 3, "answered 500"),
+    ([status(429, retry_after=0)] * 4 + [SESSION_COOKIES], None),
+    ([LOST] * QUICK.health_attempts, "Signing in failed"),
+    ([status(500)] * QUICK.health_attempts, "answered 500"),
+    ([status(429, retry_after=3600)], "answered 429 and asks for a pause of 3600 s."),
     ([status(400, error_code="ValidationException")], "refuses to sign us in (400)"),
     ([OK], "without giving a session"),
     ([status(302)], "refuses to sign us in (302)"),
@@ -170,6 +177,95 @@ def test_a_service_that_refuses_the_new_session_too(operation: str) -> None:
     assert [answer.verdict for answer in answers] == [A] * 4 + [U] * 56
     assert "credentials" in str(service.stopped)
     assert sum("/auth" in seen.path for seen in server.requests) == 2
+
+
+HICCUPS: list[tuple[Reply, str]] = [
+    # the answer to who signs in again, part of why nothing more is sent where it never changes
+    (status(503), "Signing in failed: the service answered 503."),
+    (status(429, retry_after=0), "Signing in failed: the service answered 429."),
+    (status(429, retry_after="Fri, 02 Jan 2026 03:05:05 GMT"), "the service answered 429."),
+    (DROPPED, "Signing in failed: the connection was closed"),
+]
+
+
+@pytest.mark.parametrize("recovers", [True, False])
+@pytest.mark.parametrize(("hiccup", "reason"), HICCUPS, ids=range(len(HICCUPS)))
+@pytest.mark.parametrize("operation", ["EditPayment", "AddMessageTone"])
+def test_a_hiccup_while_a_session_is_begun_again(
+    operation: str, hiccup: Reply, reason: str, recovers: bool
+) -> None:
+    """It is waited for as an outage is, and is no refusal of the credentials."""
+    tries = QUICK.health_attempts
+
+    def plan(seen: Seen) -> Reply:
+        if seen.path.startswith("/auth"):
+            signed = sum("/auth" in one.path for one in server.requests)
+            if 1 < signed <= 1 + (tries - 1 if recovers else tries):
+                return hiccup
+            return Reply(headers=(("Set-Cookie", f"ss-id=s{signed}"),))
+        ended = seen.headers["cookie"] == "ss-id=s1" and seen.number > 4
+        return status(401) if ended else OK
+
+    with (
+        FaultyServer(plan) as server,
+        client(server.url, Credentials(SESSION, "u", "p"), concurrency=2) as service,
+    ):
+        answers = by_number(service.send(requests(operation, 20)))
+    assert sum("/auth" in seen.path for seen in server.requests) == 1 + tries
+    assert {answer.verdict for answer in answers} == ({A} if recovers else {A, U})
+    assert (service.stopped is None) == recovers
+    assert recovers or reason in str(service.stopped)
+
+
+@pytest.mark.parametrize("later", ["seconds", "date"])
+def test_a_pause_that_is_too_long_to_sign_in_again_is_the_reason(later: str) -> None:
+    told = {"seconds": "39999", "date": retry_date(39_999, time())}
+
+    def plan(seen: Seen) -> Reply:
+        if seen.path.startswith("/auth") and seen.number > 1:
+            return status(429, retry_after=told[later])
+        return SESSION_COOKIES if seen.number == 1 else OK if seen.number < 4 else status(401)
+
+    with (
+        FaultyServer(plan) as server,
+        client(server.url, Credentials(SESSION, "u", "p"), concurrency=1) as service,
+    ):
+        answers = by_number(service.send(requests("EditPayment", 6)))
+    assert [answer.verdict for answer in answers] == [A, A, U, U, U, U]
+    assert "answered 429 and asks for a pause of 3" in str(service.stopped)
+
+
+@pytest.mark.parametrize("always", [False, True])
+def test_a_row_may_meet_one_session_that_has_ended_after_another(always: bool) -> None:
+    """Where another row has shown the session between to be good; but not for ever."""
+    went_on = threading.Event()
+
+    def plan(seen: Seen) -> Reply:
+        if seen.path.startswith("/auth"):
+            signed = sum("/auth" in one.path for one in server.requests)
+            return Reply(headers=(("Set-Cookie", f"ss-id=s{signed}"),))
+        if seen.push_key == "key-6":
+            went_on.set()
+        if seen.push_key != "key-3" or (seen.attempt > 2 and not always):
+            return OK
+        # The answer to the row behind is read by then.
+        held = seen.attempt == 2
+        return status(401, hold=(lambda: went_on.wait(30)) if held else None)
+
+    with (
+        FaultyServer(plan) as server,
+        client(server.url, Credentials(SESSION, "u", "p"), concurrency=2) as service,
+    ):
+        answers = by_number(service.send(requests("EditPayment", 100)))
+    signed = sum("/auth" in seen.path for seen in server.requests)
+    assert went_on.is_set()
+    if always:
+        assert answers[2].verdict is U
+        assert "credentials" in str(service.stopped)
+        assert signed <= 1 + MOST_ENDED
+    else:
+        assert {answer.verdict for answer in answers} == {A}
+        assert signed == 3
 
 
 def test_a_listing_whose_session_has_ended() -> None:
