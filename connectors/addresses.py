@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from connectors.errors import SettingsError
 
+DEFAULT_PORTS = {"http": 80, "https": 443}
 WITNESS_STORES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "file", "memory")
 
 
@@ -76,6 +77,17 @@ def check_service_address(url: str) -> None:
         )
     if not url.isascii() or any(ord(mark) <= 32 for mark in url):
         raise SettingsError("RECON_SERVICE_URL has blanks or marks that a URL cannot hold.")
+
+
+def service_address(url: str) -> str:
+    """A base URL in one spelling: scheme and host in small letters, and no default port.
+
+    Two of one spelling name one place; two of different spellings may do so too.
+    """
+    parts = urlsplit(url)
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
+    port = "" if parts.port in (None, DEFAULT_PORTS.get(parts.scheme)) else f":{parts.port}"
+    return f"{parts.scheme}://{host}{port}{parts.path.rstrip('/')}"
 
 
 def witness_places(name: str, addresses: Iterable[str]) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import class_row, dict_row
 
+from connectors.addresses import service_address
 from connectors.errors import BatchUnknown, ExtractRefused
 from connectors.forms import form_of_code
 from connectors.postgres.trail import add_event, said_by
@@ -124,6 +125,20 @@ def find_batch(connection: psycopg.Connection, batch_id: int) -> Batch:
     if batch is None:
         raise BatchUnknown(f"There is no batch {batch_id}. `recon status` lists the batches.")
     return batch
+
+
+def known_service(connection: psycopg.Connection, service: str) -> str:
+    """How the batches before spell the address of a service, which is compared as it is spelled.
+
+    Earlier versions kept it as it was set.
+    """
+    # The last one is found by the key of the table, and is nearly always the one.
+    asked = "SELECT service FROM batch WHERE service IS NOT NULL "
+    for which in ("ORDER BY id DESC LIMIT 1", "GROUP BY service ORDER BY min(id)"):
+        for (known,) in connection.execute(asked + which).fetchall():
+            if service_address(known) == service:
+                return str(known)
+    return service
 
 
 REFUSED_AS_STATED = (

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import psycopg
 
+from connectors.addresses import service_address
 from connectors.errors import BatchStateError, ReconError, ServiceUnusable
 from connectors.postgres import ledger
 from connectors.postgres.database import analyse
@@ -151,6 +152,7 @@ def ask_for_service(workspace: Workspace, lease: Lease) -> None:
         )
     if batch.service is None:
         service = named_service(workspace.settings.service)
+        service = ledger.known_service(lease.connection, service)
         with lease.transaction() as connection:
             add_event(connection, ASKED_FOR, batch_id=batch.id, detail={SERVICE: service})
             connection.execute(
@@ -168,7 +170,7 @@ def ask_for_service(workspace: Workspace, lease: Lease) -> None:
 def _open(workspace: Workspace, lease: Lease, batch: Batch, opened: ExitStack) -> Service:
     settings = workspace.settings
     service = named_service(settings.service)
-    if service != batch.service:
+    if batch.service is None or service != service_address(batch.service):
         raise BatchStateError(
             f"Batch {batch.id} goes to {batch.service}, but RECON_SERVICE_URL names {service}. "
             "Its records belong to one service; set that one, or undo the batch."

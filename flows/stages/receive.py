@@ -282,18 +282,19 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
         # Not only when its files were read: it may have been taken back since.
         lock_corrections(connection, delivery.corrects)
         refuse_unapplied(ledger.find_batch(connection, delivery.corrects))
-    terms = stored_profile(profile)
+    terms, service = stored_profile(profile), delivery.service
+    service = service and ledger.known_service(connection, service)
     batch_id = ledger.add_batch(
         connection,
         content_id=content_id or "",
         feed=profile.feed,
         profile=terms,
         corrects=delivery.corrects,
-        service=delivery.service,
+        service=service,
     )
     ledger.add_secret_constants(connection, batch_id, secret_constants(profile))
     ledger.add_extracts(connection, [_extract(batch_id, one) for one in fresh])
-    detail = received_detail(terms, delivery.service)
+    detail = received_detail(terms, service)
     add_event(connection, f"batch {State.RECEIVED.value}", batch_id=batch_id, detail=detail)
     return Received(batch_id, True, False, tuple(messages))
 

@@ -107,8 +107,10 @@ def push_batch(workspace: Workspace, batch_id: int, *, most: int | None = None) 
 def waiting_to_push(workspace: Workspace) -> list[int]:
     """The batches that have something to push, those first that were not tried for longest."""
     settings = workspace.settings.service
-    service = named_service(settings) if settings.url else None
     with workspace.database.connect() as connection:
+        service = None
+        if settings.url:
+            service = ledger.known_service(connection, named_service(settings))
         return waiting_batches(connection, service, repeatable=settings.idempotent)
 
 

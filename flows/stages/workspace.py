@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from connectors.addresses import service_address
 from connectors.errors import SettingsError
 from connectors.postgres.database import Database
 from connectors.settings import ServiceSettings, Settings
@@ -61,4 +62,4 @@ def named_service(settings: ServiceSettings) -> str:
             "No service is set. Set RECON_SERVICE_URL and the credentials, "
             "or try one with `recon sandbox`."
         )
-    return settings.url.rstrip("/")
+    return service_address(settings.url)
