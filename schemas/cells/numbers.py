@@ -113,6 +113,8 @@ class NumberForm:
             said.append(f"groups are those of {self.groups}")
         if self.negative != NEGATIVE:
             said.append(f"minus one is {' or '.join(self.negative)}")
+        if self.positive != POSITIVE:
+            said.append(f"plus one is {' or '.join(self.positive)}")
         if self.currency:
             said.append(f"with a currency it is {' or '.join(self.currency)}")
         if self.percent:

@@ -1,5 +1,6 @@
 """Cells as feeds write them: read as the profile states, or rejected with the delivered text."""
 
+from dataclasses import fields
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -15,7 +16,7 @@ from connectors.settings import Settings
 from flows.stages.examine import examine
 from flows.stages.writing import writing_of
 from flows.steps.validate.normalise import normalise
-from schemas.cells.numbers import GROUPS
+from schemas.cells.numbers import GROUPS, NumberForm
 from schemas.tables import EXTRACTS
 
 PAYMENT = EXTRACTS["payment"]
@@ -116,6 +117,25 @@ def test_a_number_of_another_writing_is_not_guessed(stated: dict[str, str], cell
 def test_a_cell_that_is_none_is_told_how_it_is_written(stated: dict[str, Any], said: str) -> None:
     field = "PaymentDate" if "date_format" in stated else "PaidAmount"
     assert str(normal(field, "1,x", **stated)).endswith(said)
+
+
+OFF_DEFAULT: dict[str, tuple[Any, str]] = {
+    "decimal": (",", "','"),
+    "thousands": ("'", '"\'"'),
+    "negative": (("1 D",), "minus one is 1 D"),
+    "positive": (("1 C", "1"), "plus one is 1 C or 1"),
+    "currency": (("1 EUR",), "1 EUR"),
+    "percent": ("share", "percent"),
+    "implied": (2, "the last 2"),
+    "groups": ("lakh", "lakh"),
+}
+
+
+@pytest.mark.parametrize("key", [key.name for key in fields(NumberForm)])
+def test_whatever_a_form_states_is_told_with_it(key: str) -> None:
+    value, said = OFF_DEFAULT[key]
+    assert said not in NumberForm().said
+    assert said in NumberForm(**{key: value}).said
 
 
 SAP = COMMA | {"negative": ["1-"]}
