@@ -158,7 +158,7 @@ def _read_with_each(
         try:
             for _ in range(rows):
                 taken = _behind_comments(lines, taken, dialect)
-                row, count = _row(content, lines, taken, dialect)
+                row, count = _row(_decoded(content, lines, taken), lines, taken, dialect)
                 found += row
                 taken += count
         except csv.Error as error:
@@ -178,11 +178,14 @@ def _read_with_each(
 
 
 def _row(
-    content: Content, lines: list[bytes], at: int, dialect: Dialect
+    decoded: Iterator[str], lines: list[bytes], at: int, dialect: Dialect
 ) -> tuple[list[list[str]], int]:
-    """The row that begins with a line, or none, and how many lines it has."""
+    """The row that begins with a line, or none, and how many lines it has.
+
+    `decoded` are the texts of this line and those below.
+    """
     if is_csv(dialect):
-        reader = csv.reader(_decoded(content, lines, at), **dialect.signs, strict=True)
+        reader = csv.reader(decoded, **dialect.signs, strict=True)
         return [*islice(reader, 1)], reader.line_num
     text = b"".join(lines[at:])
     match = record_pattern(covered(dialect)).match(shadow(text, dialect))
@@ -190,7 +193,7 @@ def _row(
         raise csv.Error(NOT_DIVIDED)
     ends = accumulate(map(len, lines[at:]))
     count = next((number for number, end in enumerate(ends, 1) if end >= match.end()), 0)
-    whole = "".join(islice(_decoded(content, lines, at), count)).rstrip("\r\n")
+    whole = "".join(islice(decoded, count)).rstrip("\r\n")
     return [[cell or "" for cell in cells_of(whole, dialect)]], count
 
 
@@ -242,14 +245,23 @@ def clean(cell: str, quote: str) -> str:
     return name
 
 
-def cells(line: str, dialect: Dialect) -> tuple[str, ...]:
-    """The cells of one physical line by itself."""
+def cells(lines: list[bytes], at: int, dialect: Dialect) -> tuple[str, ...]:
+    """The cells of the record that begins with a line; of the line alone where none ends."""
     quote = dialect.quote.decode()
-    if is_plain_text(line, dialect):
-        found = next(csv.reader([line], **dialect.signs), [])
-    else:
-        found = [cell or "" for cell in cells_of(line, dialect)]
+    texts = (line.decode(dialect.encoding, "replace") for line in islice(lines, at, None))
+    try:
+        row, _ = _row(texts, lines, at, dialect)
+        found = row[0] if row else []
+    except csv.Error:
+        found = _cells_of_line(lines[at].decode(dialect.encoding, "replace"), dialect)
     return tuple(clean(cell, quote) for cell in found)
+
+
+def _cells_of_line(line: str, dialect: Dialect) -> list[str]:
+    line = line.rstrip("\r\n")
+    if is_plain_text(line, dialect):
+        return next(csv.reader([line], **dialect.signs), [])
+    return [cell or "" for cell in cells_of(line, dialect)]
 
 
 def folded(name: str) -> str:

@@ -42,9 +42,10 @@ class HeaderSearch:
         """Number of the line at which the header is looked for."""
         if self.profile.header_line != FOUND:
             return int(self.profile.header_line)
-        for number, line in self._but_comments():
+        lines = self._lines()
+        for number, _ in self._but_comments(lines):
             for dialect in self.dialects:
-                if self._names(number, line, dialect).whole(self.table):
+                if self._names(number, lines, dialect).whole(self.table):
                     return number
         return 1
 
@@ -58,20 +59,23 @@ class HeaderSearch:
 
     def _check_commented(self) -> None:
         """Raise `commented_header` where a header begins as a comment, in its name or before it."""
-        name = self.content.name
-        for number, line in self._numbered():
+        name, lines = self.content.name, self._lines()
+        for number, line in self._numbered(lines):
             for sign in filter(line.startswith, self.profile.comment):
-                for dialect, text in product(self.dialects, (line, line.removeprefix(sign))):
+                at, size = number - 1, len(sign.encode(self.content.encoding))
+                without = [*lines[:at], lines[at][size:], *lines[number:]]
+                for dialect, text in product(self.dialects, (lines, without)):
                     if self._names(number, text, dialect).whole(self.table):
                         raise refused("commented_header", name, line=number, comment=repr(sign))
 
     def _check_text_before(self, refusal: ExtractRefused) -> None:
         """Raise `text_before_header` where the first record is none, and one below is a header."""
-        numbered = self._but_comments((refusal.line or 1) - 1)
+        lines = self._lines()
+        numbered = self._but_comments(lines, (refusal.line or 1) - 1)
         first: list[HeaderNames] = []
-        for number, line in numbered:
+        for number, _ in numbered:
             for dialect in self.dialects:
-                names = self._names(number, line, dialect)
+                names = self._names(number, lines, dialect)
                 if number == numbered[0][0]:
                     first.append(names)
                     if 2 * names.known() >= len(names.names):
@@ -91,17 +95,23 @@ class HeaderSearch:
                         of=found.name,
                     ) from refusal
 
-    def _numbered(self, above: int = 0) -> list[tuple[int, str]]:
-        """The lines that are looked at behind so many others, as text, with their numbers."""
+    def _lines(self) -> list[bytes]:
+        """The lines of the beginning, with their ends."""
         head, _ = next(heads(self.content, self.limits))
-        lines = [line.decode(self.content.encoding, "replace") for line in head.splitlines()]
-        return [*enumerate(lines, 1)][above : above + LINES_LOOKED_AT]
+        return head.splitlines(keepends=True)
 
-    def _but_comments(self, above: int = 0) -> list[tuple[int, str]]:
-        return [one for one in self._numbered(above) if not one[1].startswith(self.profile.comment)]
+    def _numbered(self, lines: Sequence[bytes], above: int = 0) -> list[tuple[int, str]]:
+        """The lines that are looked at behind so many others, as text, with their numbers."""
+        some = lines[above : above + LINES_LOOKED_AT]
+        texts = (line.decode(self.content.encoding, "replace").rstrip("\r\n") for line in some)
+        return [*enumerate(texts, above + 1)]
 
-    def _names(self, number: int, line: str, dialect: Dialect) -> HeaderNames:
-        """The names of what may be a header."""
-        names = cells(line, dialect)
+    def _but_comments(self, lines: Sequence[bytes], above: int = 0) -> list[tuple[int, str]]:
+        comment = self.profile.comment
+        return [one for one in self._numbered(lines, above) if not one[1].startswith(comment)]
+
+    def _names(self, number: int, lines: list[bytes], dialect: Dialect) -> HeaderNames:
+        """The names of what may be a header and begins on the line of a number."""
+        names = cells(lines, number - 1, dialect)
         names = record_columns(names, unpivot_of(names, self.profile), self.profile)
         return HeaderNames(self.content.name, number, names, self.profile)

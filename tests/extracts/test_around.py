@@ -84,6 +84,34 @@ def test_the_header_is_where_the_profile_says(
     assert records == ROWS
 
 
+BROKEN = 'Zahlung;"Betrag\n(EUR)";Mandant\n'
+"""A header with a line break in a name, as spreadsheets write theirs."""
+OF_BROKEN = {"Zahlung": "Id", "Betrag\n(EUR)": "PaidAmount", "Mandant": "TenantsId"}
+
+
+@pytest.mark.parametrize(
+    ("header", "keys"),
+    [
+        (BROKEN, {}),
+        (BROKEN, {"delimiter": ";"}),
+        (BROKEN, {"comment": "#"}),
+        (BROKEN, {"escape": "\\", "delimiter": ";"}),
+        (BROKEN.replace(";", "||"), {"delimiter": "||"}),
+        (BROKEN.replace("\n", "\r\n"), {}),
+    ],
+)
+@pytest.mark.parametrize("above", ["", "Auszug;11/2026\n", '"Auszug\nKonto";x;y\n'])
+def test_a_header_of_several_lines_is_found(
+    tmp_path: Path, above: str, header: str, keys: dict[str, object]
+) -> None:
+    name = "Betrag\r\n(EUR)" if "\r" in header else "Betrag\n(EUR)"
+    mapped = {"Zahlung": "Id", name: "PaidAmount", "Mandant": "TenantsId"}
+    rows = ROWS.replace(";", str(keys.get("delimiter", ";")))
+    profile = bank(columns=mapped, header_line="found", **keys)
+    found, records = read(tmp_path, above + header + rows, profile)
+    assert (found.names, records) == (tuple(mapped), rows)
+
+
 def test_any_sign_may_be_stated_by_the_file(tmp_path: Path) -> None:
     text = "sep=^\n" + (HEADER + ROWS).replace(";", "^")
     header, records = read(tmp_path, text, bank())
@@ -142,6 +170,13 @@ def test_names_of_several_rows_are_joined(tmp_path: Path) -> None:
         ("sep=;\n" + HEADER, {"delimiter": ","}, "malformed_header", "says .* is ';', .* is ','"),
         ("x\ny\n", {"header_line": "found"}, "missing_column", "line 1: required columns"),
         ("x\n" + HEADER, {}, "text_before_header", "or say header_line in a feed profile"),
+        ("x\n" + BROKEN, {"columns": OF_BROKEN}, "text_before_header", "line 2 looks like one"),
+        (
+            "#" + BROKEN,
+            {**HASHES, "header_line": "found", "columns": OF_BROKEN},
+            "commented_header",
+            "line 1: this is the header",
+        ),
         ("Zahlung;Betrag\n", {"header_lines": 2}, "malformed_header", "never closed"),
         (f"#{HEADER}{ROWS}", HASHES, "commented_header", "line 1: .* begins with '#', as comments"),
         (f"# 1\n# {HEADER}{ROWS}", HASHES, "commented_header", "line 2: this is the header"),
