@@ -163,7 +163,7 @@ def _rows(
     validated = validate_chunk(chunk, header, outer, 0, 1, names=names)
     staged = validated.rows[header.table.name]
     numbers, excluded = staged.frame["record_number"], {*validated.excluded}
-    first = staged.only(numbers.is_in(numbers.bottom_k(most)))
+    first = staged.only(numbers.is_in(numbers.bottom_k(most).implode()))
     rows = [row for piece in first.pieces() for row in piece.iter_rows(named=True)]
     for row in sorted(rows, key=itemgetter("record_number")):
         cells = split_cells(row["data"] or "", header) if row["raw"] is None else []

@@ -36,6 +36,12 @@ def test_columns_rows_and_reasons_are_shown(recon: Any) -> None:
     assert "Line 7" not in out, "two rows were asked for"
 
 
+def test_no_library_warns_of_how_it_is_used(recon: Any, recwarn: pytest.WarningsRecorder) -> None:
+    """One that warns from compiled code is not stopped by an error."""
+    recon("profile", "try", str(BANK / "dirty.csv"), *ASKED, "--rows", "2")
+    assert [*recwarn] == []
+
+
 def test_all_rows_of_a_clean_file_pass(recon: Any) -> None:
     code, out, _ = recon("profile", "try", str(BANK / "clean.csv"), *ASKED, "--rows", "0")
     assert code == 0
