@@ -77,15 +77,23 @@ def check_made(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
 
 
 def _check_is_read(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
-    """Refuse a key that says how other values are written than those of the field."""
+    """Refuse a key about how values are written that those of the field are not."""
     kinds = _kinds(profile, name)
     counted = bool(kinds & TIMES) and date_forms(written_of(profile, name)).counted
-    for key in (key for key in told if key in _READ_BY):
-        if _READ_BY[key].isdisjoint(kinds) and not (key == "decimal" and counted):
-            raise ProfileError(
-                f"fields.{name}.{key} would change nothing: {name} is of kind "
-                f"{' or '.join(sorted(kinds))}. Take it out."
-            )
+    for key in (key for key in told if key in WRITTEN):
+        why = ""
+        if "key" in told:
+            why = f"no cell says {name}, which is made of the fields in key"
+        elif name in profile.constants:
+            why = f"no cell says {name}, which is constant"
+        elif "map" in told and key in _READ_BY:
+            why = "a cell that is mapped is looked up as it is"
+        elif key not in _READ_BY or (key == "decimal" and counted):
+            continue
+        elif _READ_BY[key].isdisjoint(kinds):
+            why = f"{name} is of kind {' or '.join(sorted(kinds))}"
+        if why:
+            raise ProfileError(f"fields.{name}.{key} would change nothing: {why}. Take it out.")
 
 
 def _check_sum(profile: Profile, name: str, told: Mapping[str, Any]) -> None:

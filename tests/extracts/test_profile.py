@@ -296,6 +296,12 @@ PAYMENT = 'record = "payment"\n'
                 ("PaymentDate", 'decimal = ","'),
                 ("Id", "implied_decimals = 2"),
                 ("LastName", "negative = ['1-']"),
+                ("CurrenciesId", "decimal = ','\nmap = {EUR = 1}"),
+                ("PaymentDate", "zone = 'UTC'\nmap = {a = '2026-01-01T00:00:00Z'}"),
+                ("HasError", "true = ['1']\nfalse = ['0']\nmap = {j = true}"),
+                ("DebtsId", "thousands = ' '\nkey = ['TenantsId', 'PaymentDate']"),
+                ("DebtsId", "null = ['-']\nkey = ['TenantsId', 'PaymentDate']"),
+                ("PaidAmount", "negative = ['1-']\n[constants]\nPaidAmount = 1"),
             )
         ),
         ("push = true\ncompare_only = true", "line 2: push and compare_only: what is only kept"),
