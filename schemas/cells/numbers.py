@@ -77,6 +77,8 @@ class NumberForm:
 
     def _signed(self, text: pl.Expr) -> pl.Expr:
         body = text.str.strip_chars(AROUND)
+        if not self.implied:
+            body = body.str.replace(rf"^([^{self.decimal}]*[0-9])[{self.decimal}]$", "$1")
         signs = _signs(self)
         # Of `Rs.500` nobody knows whether its point is the end of a word, unless that is stated.
         unknown = body.str.contains(rf"\p{{L}}{re.escape(self.decimal)}[0-9]")
@@ -222,7 +224,9 @@ def _core(form: NumberForm) -> str:
         return whole
     point = re.escape(form.decimal)
     exponent = "" if form.percent == "share" else "(?:[eE][+-]?[0-9]+)?"
-    return f"(?:{whole}(?:{point}[0-9]+)?|{point}[0-9]+){exponent}"
+    # Of `500. kr` nobody knows whose the point is. Where no currency is, nothing need be behind it.
+    some = "+" if form.currency else "*"
+    return f"(?:{whole}(?:{point}[0-9]{some})?|{point}[0-9]+){exponent}"
 
 
 @cache

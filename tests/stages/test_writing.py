@@ -16,7 +16,8 @@ from connectors.settings import Settings
 from flows.stages.examine import examine
 from flows.stages.writing import writing_of
 from flows.steps.validate.normalise import normalise
-from schemas.cells.numbers import GROUPS, NumberForm
+from schemas.cells.numbers import GROUPS, NumberForm, plain_number
+from schemas.cells.reading import Number, read_number
 from schemas.tables import EXTRACTS
 
 PAYMENT = EXTRACTS["payment"]
@@ -86,7 +87,8 @@ def test_number(stated: dict[str, str], cell: str, number: str) -> None:
         (COMMA, "1.23,4"),
         (COMMA, "1234.567"),
         (COMMA, "1,234,567"),
-        (COMMA, "1,"),
+        (COMMA, "1,."),
+        (COMMA, "1,5,"),
         (COMMA, "\N{NO-BREAK SPACE}1,5"),
         (COMMA, "1.2e4,5"),
         ({"decimal": ","}, "1.5"),
@@ -117,6 +119,49 @@ def test_a_number_of_another_writing_is_not_guessed(stated: dict[str, str], cell
 def test_a_cell_that_is_none_is_told_how_it_is_written(stated: dict[str, Any], said: str) -> None:
     field = "PaymentDate" if "date_format" in stated else "PaidAmount"
     assert str(normal(field, "1,x", **stated)).endswith(said)
+
+
+@pytest.mark.parametrize(
+    "text", ["1", "1.", "-1.", "+1.", "1.50", ".5", " 1. ", "1.e3", "1E-2", "007"]
+)
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {"thousands": ","},
+        LAKH,
+        {"thousands": "blank", "negative": ["-1", "1-"]},
+        {"decimal": ",", "thousands": "."},
+    ],
+)
+def test_what_says_a_number_without_a_form_says_it_in_one(
+    stated: dict[str, Any], text: str
+) -> None:
+    plain = read_number(text)
+    assert isinstance(plain, Number)
+    written = text.replace(".", stated.get("decimal", "."))
+    assert read_number(normal("PaidAmount", written, **stated)) == plain
+
+
+@pytest.mark.parametrize(
+    ("cell", "number"),
+    [
+        ("5.", "5"),
+        ("-5.", "-5"),
+        ("€5.", "5"),
+        ("5.Kr", "5"),
+        ("1.50.Kr", "1.50"),
+        ("5. EUR", None),
+        ("1.5.", None),
+    ],
+)
+def test_a_decimal_sign_beside_a_currency_is_that_of_a_number_or_stated(
+    cell: str, number: str | None
+) -> None:
+    read = normal("PaidAmount", cell, currency=["1.Kr", "€1", "1 EUR"])
+    if number is None:
+        assert read.startswith(f"{cell} (decimal sign is ")
+    else:
+        assert plain_number(read) == Decimal(number)
 
 
 OFF_DEFAULT: dict[str, tuple[Any, str]] = {
@@ -200,6 +245,7 @@ RUPEES = {"thousands": ",", "negative": ["(1)", "-1"], "currency": ["Rs.1", "Rs.
         ({"percent": "share"}, "12.5%", "12.5e-2"),
         ({"percent": "share"}, "-12.5 %", "-12.5e-2"),
         ({"percent": "share"}, "12.5", None),
+        ({"implied_decimals": 2, "currency": ["€1"]}, "1234.", None),
         ({"percent": "points"}, "12.5 %", "12.5"),
     ],
 )
