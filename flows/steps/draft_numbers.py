@@ -205,7 +205,8 @@ def _between(core: str) -> Between:
         return Between(last, _thousands(signs[0]), groups=only)
     if len(signs) > 1 or last not in ".,":
         return Between(thousands=_thousands(last), groups=only)
-    if behind == 3 and not core.startswith("0"):
+    before = len(core) - behind - 1
+    if behind == LAST_GROUP and before <= max(GROUPS.values()) and not core.startswith("0"):
         return Between(either=last)
     return Between(last)
 

@@ -345,6 +345,25 @@ def test_a_form_that_a_column_does_not_tell_no_other_column_decides(
     assert [line for line in told if "is in 20" not in line] == said
 
 
+@pytest.mark.parametrize("whole", ["0", "1", "12", "123", "999", "1234", "12345678", "012"])
+@pytest.mark.parametrize(("sign", "other"), [(".", ","), (",", ".")])
+@pytest.mark.parametrize("around", ["1", "-1", "(1)", "1-"])
+def test_a_sign_is_one_or_the_other_where_both_readings_are_numbers(
+    whole: str, sign: str, other: str, around: str
+) -> None:
+    cell = around.replace("1", f"{whole}{sign}567")
+    found = NumberSigns()
+    assert found.add([cell])
+    readings = []
+    for signs in ({"decimal": sign}, {"decimal": other, "thousands": sign}):
+        shape = {"feed": "x", "negative": ["-1", "(1)", "1-"], **signs}
+        form = number_form(written_of(read_profile(shape)))
+        readings.append(exact_number(pl.select(form.plain(pl.lit(cell))).item()) is not None)
+    assert readings[0]
+    assert found.either == ({sign} if all(readings) else set())
+    assert found.decimal == (set() if all(readings) else {sign})
+
+
 @given(
     st.sampled_from([(".", ""), (".", ","), (",", "."), (",", ""), (".", "'"), (",", " ")]),
     st.lists(st.integers(-(10**12), 10**12), min_size=1, max_size=5),
