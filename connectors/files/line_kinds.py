@@ -1,7 +1,7 @@
 """Lines between the records of a text that are none, and the patterns that tell them.
 
-A header that is printed anew, rules, and lines that begin alike as no record does: the heading of a
-page, of a group, a sum below it.
+A header that is printed anew, rules, rows without a cell, and lines that begin alike as no record
+does: the heading of a page, of a group, a sum below it.
 """
 
 import re
@@ -55,16 +55,17 @@ def line_kinds(
     `above` are the lines over the header, `lines` all below it, and `names` what no group can be
     called.
     """
-    rules, heads = list[str](), dict[str, list[int]]()
+    rules, blank, heads = list[str](), list[str](), dict[str, list[int]]()
     places = [at for at, line in enumerate(lines) if line in rows]
     others = [at for at, line in enumerate(lines) if line not in rows and not _END.search(line)]
     again = sum(lines[at] == header for at in others)
     for at in others:
-        if is_rule(lines[at]):
+        if lines[at].strip() and not lines[at].strip(f"{delimiter} \t"):
+            blank.append(lines[at])
+        elif is_rule(lines[at]):
             rules.append(lines[at])
         elif lines[at] != header and (head := _head(lines[at])):
             heads.setdefault(head, []).append(at)
-    signs = _MEANT_WITHIN.sub(r"\\\g<0>", "".join(sorted({*"".join(rules)})))
     taken, said = {*map(folded, (*OWN_COLUMNS, *names))}, dict[str, dict[str, str]]()
     kinds = [LineKind(literal(header), again)] * bool(again)
     for head, of in heads.items():
@@ -81,7 +82,7 @@ def line_kinds(
         taken.update(spelled)
         pattern, groups = says or Heading(_alike(head, found), ())
         kinds.append(LineKind(pattern, len(found), groups))
-    kinds += [LineKind(f"[{signs}]+", len(rules))] * bool(rules)
+    kinds += [LineKind(_of_signs(alike), len(alike)) for alike in (rules, blank) if alike]
     records = as_series([*rows])
     return tuple(
         one
@@ -90,6 +91,12 @@ def line_kinds(
         and "\0" not in one.pattern
         and not fitting(records, [one.pattern]).any()
     )
+
+
+def _of_signs(lines: Sequence[str]) -> str:
+    """A pattern of lines that have no other signs than these."""
+    signs = _MEANT_WITHIN.sub(r"\\\g<0>", "".join(sorted({*"".join(lines)})))
+    return f"[{signs}]+"
 
 
 def _head(line: str) -> str:

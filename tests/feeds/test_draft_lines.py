@@ -165,6 +165,10 @@ BETWEEN = [
     ("Account: 1\n", "Account: 2\n", ["'Account: *(?P<Account>.*)'", "1 line", ACCOUNT]),
     ("", "Account: 2\nAccount: A3\n", ["'Account: *(?P<Account>.*)'", "2 lines", ACCOUNT]),
     ("", "Text: 2\nText: 3\n", [r"'Text: \d+'", "2 lines"]),
+    # Rows of delimiters alone, as spreadsheets write those without a cell.
+    ("", ";;;\n", ["'[;]+'", "1 line"]),
+    ("", ";;;\n ; ;;\n;;\n", ["'[ ;]+'", "3 lines"]),
+    ("", ";;;\n----\n\n", ["'[\\-]+', '[;]+'", "2 lines"]),
     # Of two kinds with one name the first says it: what is below it is no other one.
     (
         "",
