@@ -371,7 +371,7 @@ REFUSALS = _by_code(
         "duplicate_column",
         "column named twice",
         "columns are named more than once: {columns}",
-        "Name every column once.",
+        "Name every column once, or say names and first_line in a feed profile.",
     ),
     Reason(
         "malformed_header",
@@ -404,7 +404,7 @@ REFUSALS = _by_code(
         "incomplete_file",
         "not what is stated of it",
         "not what is stated of it: {detail}",
-        "Deliver the whole file.",
+        "Deliver the whole file, or correct what is stated of it.",
     ),
     Reason(
         "inconsistent_columns",

@@ -70,7 +70,7 @@ def read_footer(
     for groups in found.values():
         for name, text in groups.items():
             if text is not None and said.setdefault(name, text) != text:
-                raise _refused(content, f"its footer states {name} twice: {said[name]!r}, {text!r}")
+                raise _refused(content, _told_twice(name, said[name], text))
     numbers = {name: _number(content, profile, name, text) for name, text in said.items()}
     rows = numbers.pop(ROWS, None)
     return ExtractFooter(start, None if rows is None else int(rows), numbers)
@@ -227,6 +227,16 @@ def _number(content: Content, profile: Profile, name: str, text: str) -> Decimal
         )
     # As the columns are that the field is the sum of.
     return EXACT.multiply(number, Decimal(written["scale"])) if "scale" in written else number
+
+
+def _told_twice(name: str, *texts: str) -> str:
+    said = f"its footer states {name} twice: {', '.join(map(repr, texts))}"
+    if name == ROWS:
+        return said
+    return (
+        f"{said}. A footer has one sum of a field, over all currencies and columns: leave the "
+        "group out of the other patterns, and have sums by currency stated in a control manifest"
+    )
 
 
 def _refused(content: Content, detail: str) -> ExtractRefused:

@@ -270,7 +270,7 @@ def test_a_line_is_left_to_the_pattern_that_no_other_fits(
 def test_a_footer_that_states_two_numbers(tmp_path: Path) -> None:
     twice = bank(footer=[SUM, r"Saldo;(?P<PaidAmount>[^;]*);"])
     error = refused(tmp_path, HEADER + "Summe;1,00;\nSaldo;2,00;\n", twice)
-    assert "states PaidAmount twice: '1,00', '2,00'" in str(error)
+    assert "states PaidAmount twice: '1,00', '2,00'. A footer has one sum of a field" in str(error)
 
 
 @pytest.mark.parametrize(

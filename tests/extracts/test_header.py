@@ -120,7 +120,11 @@ def _unknown(columns: int) -> str:
 @pytest.mark.parametrize(
     ("text", "code", "said"),
     [
-        (f"{PAYMENT},Id\n", "duplicate_column", "more than once: Id"),
+        (
+            f"{PAYMENT},Id\n",
+            "duplicate_column",
+            "more than once: Id. Name every .* once, or say names and first_line",
+        ),
         (f"{PAYMENT}, paidamount \n", "duplicate_column", "more than once: PaidAmount"),
         (f"{TONE},ReconRow,reconrow\n", "duplicate_column", "ReconRow"),
         (PAYMENT.replace(",DebtsId", ""), "missing_column", "missing: DebtsId.*Found: Id, Tena"),

@@ -91,12 +91,12 @@ def test_absent_and_unlisted_files_are_told(folder: Path) -> None:
         (
             "../c.csv",
             "../c.csv: not what is stated of it: listed in manifest.json, but not delivered. "
-            "Deliver the whole file.",
+            "Deliver the whole file, or correct what is stated of it.",
         ),
         (
             "b.csv",
             "b.csv: not what is stated of it: delivered, but not listed in manifest.json. "
-            "Deliver the whole file.",
+            "Deliver the whole file, or correct what is stated of it.",
         ),
     ]
 
@@ -319,5 +319,5 @@ def test_the_refusal_has_every_difference() -> None:
     assert str(error) == (
         "a.csv: not what is stated of it: rows: stated 100, the file has 99; "
         "hash total: stated 13, the file has 12 (manifest.json). "
-        "Deliver the whole file."
+        "Deliver the whole file, or correct what is stated of it."
     )

@@ -165,7 +165,8 @@ def test_a_total_that_does_not_tie_refuses_the_file_with_both_numbers(
     path = statement(tmp_path, "1.214,65")
     told = (
         "statement.csv: not what is stated of it: sum of PaidAmount: stated 1214.65, "
-        "the file has 1214.56 (its footer). Deliver the whole file."
+        "the file has 1214.56 (its footer). "
+        "Deliver the whole file, or correct what is stated of it."
     )
     (verdict,) = examine(workspace.settings, [path], PROFILE)
     assert verdict.message == told
