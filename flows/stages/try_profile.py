@@ -4,6 +4,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import takewhile
 from operator import itemgetter
 from typing import Any
 
@@ -43,6 +44,7 @@ class FieldSource:
 class TriedRow:
     """One row as it was delivered, and the record it becomes."""
 
+    record_number: int
     line: int
     text: str
     values: dict[str, tuple[str | None, str | None]]
@@ -116,7 +118,20 @@ def try_profile(
     verdicts = examine(settings, [path], profile, record=record, look=look)
     tried = looked[0]  # Others are named by a manifest in the same archive, and not there.
     verdict = next(one for one in verdicts if one.name == tried.verdict.name)
-    return replace(tried, verdict=verdict, held_because=would_be_held([verdict], profile))
+    return replace(
+        tried,
+        verdict=verdict,
+        rows=tuple(_with_reasons(tried.rows, verdict)),
+        held_because=would_be_held([verdict], profile),
+    )
+
+
+def _with_reasons(rows: Sequence[TriedRow], verdict: FileVerdict) -> Iterator[TriedRow]:
+    """The rows with the reasons that only the other rows of the delivery give as well."""
+    last = max((row.record_number for row in rows), default=-1)
+    shown = takewhile(lambda reject: reject.record_number <= last, verdict.rejects)
+    found = {reject.record_number: reject.errors for reject in shown}
+    return (replace(row, errors=found.get(row.record_number, row.errors)) for row in rows)
 
 
 def _tried(opened: Opened, profile: Profile, settings: Settings, rows: int) -> Tried:
@@ -172,6 +187,7 @@ def _rows(
             why, cells = _left_out(header, cells, profile), []
         plain = plain_cells(header, cells, profile) if cells else {}
         yield TriedRow(
+            row["record_number"],
             row["first_line"],
             NOT_SHOWN if hidden else row["data"],
             {

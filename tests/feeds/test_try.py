@@ -36,6 +36,21 @@ def test_columns_rows_and_reasons_are_shown(recon: Any) -> None:
     assert "Line 7" not in out, "two rows were asked for"
 
 
+def test_rows_that_contradict_each_other_have_their_reason(recon: Any, tmp_path: Path) -> None:
+    path, profile = tmp_path / "a.csv", tmp_path / "a.toml"
+    path.write_text("Id;PaidAmount\n1;1.00\n2;2.00\n1;3.00\n")
+    profile.write_text(
+        'feed = "x"\nrecord = "payment"\n[constants]\nTenantsId = 7\nActionsId = 1\nDebtsId = 1\n'
+        'PaymentDate = "2026-11-01T00:00:00Z"\nDiscountAmount = "0.00"\nCurrenciesId = 978\n'
+        "CurrencyRatesId = 1\n"
+    )
+    code, out, _ = recon("profile", "try", str(path), "--profile", str(profile), "--json")
+    rows = json.loads(out)["rows"]
+    assert code == 1
+    codes = [(one["line"], [why["ErrorCode"] for why in one["errors"]]) for one in rows]
+    assert codes == [(2, ["ConflictingKey"]), (3, []), (4, ["ConflictingKey"])]
+
+
 def test_no_library_warns_of_how_it_is_used(recon: Any, recwarn: pytest.WarningsRecorder) -> None:
     """One that warns from compiled code is not stopped by an error."""
     recon("profile", "try", str(BANK / "dirty.csv"), *ASKED, "--rows", "2")
