@@ -14,6 +14,7 @@ from itertools import product
 import polars as pl
 
 from schemas.amounts import MOST_SCALE
+from schemas.cells.reading import UNFIT
 
 BLANKS = " \N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{THIN SPACE}\N{FIGURE SPACE}"
 AROUND = " \t"
@@ -91,7 +92,7 @@ class NumberForm:
         sign = around.replace_strict(signs, default=None, return_dtype=pl.String)
         sign = pl.when(~unknown).then(sign)
         number = pl.concat_str(sign, self._digits(body.str.extract(_core(self), 0)))
-        told = pl.concat_str(text, pl.lit(f" ({self.said})"))
+        told = pl.concat_str(text, pl.lit(f"{UNFIT} ({self.said})"))
         marked = pl.when(text.str.contains(_DIGIT)).then(told)
         return pl.when(sign.is_not_null()).then(number).otherwise(marked.otherwise(text))
 

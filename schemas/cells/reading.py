@@ -17,7 +17,8 @@ SHOWN_CHARACTERS = 120
 """How much of a delivered value an error shows."""
 
 UNFIT = "\0"
-"""What a text begins with that is not what the feed says of it: no delivered text has it."""
+"""What stands behind a text that is not what the feed says of it, before what is said of it: no
+delivered text has it."""
 INTEGER_BITS = {Kind.INTEGER: 32, Kind.INTEGER64: 64}
 MAX_OFFSET_MINUTES = 14 * 60
 """Largest offset in use anywhere, and the service's own limit."""

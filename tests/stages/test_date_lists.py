@@ -19,6 +19,7 @@ from flows.stages.writing import writing_of
 from flows.steps.validate.normalise import normalise
 from schemas.cells.counted_times import EPOCHS
 from schemas.cells.date_forms import DateForms
+from schemas.cells.reading import UNFIT
 from schemas.tables import EXTRACTS
 from tests.examples import examples
 from tests.stages.payments import line, write
@@ -29,7 +30,7 @@ def read(cells: list[str], **stated: Any) -> list[str]:
     """What payment dates are by a profile with these keys."""
     writing = writing_of(read_profile({"feed": "x", **stated}))
     frame = normalise(EXTRACTS["payment"], pl.DataFrame({"0": cells}), ["PaymentDate"], writing, {})
-    return frame["PaymentDate"].to_list()
+    return frame["PaymentDate"].str.replace_all(UNFIT, "", literal=True).to_list()
 
 
 DAY_OR_TIME = {"date_format": ["%d.%m.%Y", "%d.%m.%Y %H:%M:%S"], "offset": "+01:00"}

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from flows.steps.validate.check import check
-from schemas.cells.reading import SHOWN_CHARACTERS, Unread, read
+from schemas.cells.reading import SHOWN_CHARACTERS, UNFIT, Unread, read
 from schemas.derived.nested import read_nested
 from schemas.field import Field, Kind, Rule, Table
 from schemas.reasons import NOT_SHOWN, REASONS
@@ -92,3 +92,19 @@ def test_reasons_by_column_are_those_of_each_row(name: str, rows: list[Row]) -> 
     told = dict(zip(*checked.errors.error_data(lines), strict=True))
     for number, row in enumerate(rows):
         assert told.get(number) == slowly(table, row, passed[number], number + 2)
+
+
+@pytest.mark.parametrize("size", [1, SHOWN_CHARACTERS, SHOWN_CHARACTERS + 1, 1000])
+@pytest.mark.parametrize(("kind", "column"), [("Number", "Amount"), ("Text", "Name")])
+def test_a_long_text_hides_nothing_of_what_is_said_of_it(size: int, kind: str, column: str) -> None:
+    text, said = "é" * size, f" (it is {'1 CR or ' * 40}1)"
+    row = ["7", "1", None, "a@b.cc", None]
+    row[[field.name for field in FIELDS].index(column)] = text + UNFIT + said
+    schema = dict.fromkeys([field.name for field in FIELDS], pl.String)
+    errors = check(TABLES["plain"], pl.DataFrame([row], schema, orient="row")).errors
+    (error,) = json.loads(errors.error_data(pl.Series([2]))[1][0])
+    assert error["ErrorCode"] == kind
+    shown = text if size <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "…"
+    assert f"{shown}{said}" in error["Message"]
+    assert error["Meta"]["value"] == shown + said
+    assert errors.found[0].first_value == shown + said

@@ -8,7 +8,7 @@ import polars as pl
 
 from schemas.amounts import EXACT, MILLIONTHS
 from schemas.cells.numbers import AROUND, exact_number
-from schemas.cells.reading import Number, read_number
+from schemas.cells.reading import UNFIT, Number, read_number
 from schemas.millionths import millionths_of, scale_of, written_out
 
 
@@ -65,7 +65,7 @@ class ColumnSum:
                 continue
             number = _number(text.strip(AROUND))
             if number is None:
-                return f"{self._written(given)} (one of them is no number: {said})"
+                return f"{self._written(given)}{UNFIT} (one of them is no number: {said})"
             add = EXACT.add if place < self.added else EXACT.subtract
             total, found = add(total, number), True
         if not found:

@@ -76,8 +76,7 @@ def check(
     """
     typed, unread = _read_strictly(table, cells, delivered or {}, type_cells(cells, table))
     for of, rows in _unfit(table, cells):
-        text = cells[of.name][rows].str.replace_all(UNFIT, "", literal=True)
-        unread[of.name] = [of_field(table, of, "Text", rows, text)]
+        unread[of.name] = [of_field(table, of, "Text", rows, cells[of.name][rows])]
         typed = typed.with_columns(typed[of.name].scatter(rows, None))
     broken = _broken_rules(table, typed)
     in_others = currency_errors(table, typed, cells, named)

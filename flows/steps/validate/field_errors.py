@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from schemas.cells.reading import SHOWN_CHARACTERS
+from schemas.cells.reading import SHOWN_CHARACTERS, UNFIT
 from schemas.field import Field, Table
 from schemas.reasons import NOT_SHOWN, REASONS
 
@@ -58,7 +58,8 @@ class OfField(NamedTuple):
         value: str | None = self.facts[_VALUE][0] if self.wording.shows else None
         if value is None:
             return ""
-        return value if len(value) <= SHOWN_CHARACTERS else value[:SHOWN_CHARACTERS] + _MORE
+        shown: str = _shown(pl.Series([value]))[0]
+        return shown
 
     def only(self, chosen: NDArray[np.bool_]) -> "OfField":
         """Of some of the rows."""
@@ -301,10 +302,14 @@ def _hidden(texts: pl.Series) -> pl.Series:
 
 
 def _shown(texts: pl.Series) -> pl.Series:
+    """The beginning of each delivered text, with all that is said of it."""
     if not (texts.str.len_bytes() > SHOWN_CHARACTERS).any():
-        return texts
-    long = texts.str.len_chars() > SHOWN_CHARACTERS
-    return (texts.str.slice(0, SHOWN_CHARACTERS) + _MORE).zip_with(long, texts)
+        return texts.str.replace_all(UNFIT, "", literal=True)
+    said = texts.str.splitn(UNFIT, 2).struct.unnest().rename({"field_0": "text", "field_1": "said"})
+    cut = pl.col("text").str.slice(0, SHOWN_CHARACTERS) + _MORE
+    long = pl.col("text").str.len_chars() > SHOWN_CHARACTERS
+    shown = pl.when(long).then(cut).otherwise("text")
+    return said.select(shown + pl.col("said").fill_null("")).to_series()
 
 
 def json_escaped(texts: pl.Series) -> pl.Series:

@@ -81,7 +81,7 @@ class CellForm:
         found = self._found(of, text)
         if len(given) > 1 and self.is_one_number(of):
             digits = (one.str.contains("[0-9]").fill_null(value=False) for one in given)
-            remark = pl.lit(" (more than one of its columns has a number)")
+            remark = pl.lit(f"{UNFIT} (more than one of its columns has a number)")
             several = pl.sum_horizontal(one.cast(pl.Int8) for one in digits) > 1
             found = pl.when(several).then(text + remark).otherwise(found)
         return self._or_default(text, found)
@@ -109,19 +109,20 @@ class CellForm:
             whole = pl.lit(self.prefix) + part + pl.lit(self.suffix)
             # Around nothing there is nothing to complete: it would be a value that nobody wrote.
             cell = pl.when(part.str.strip_chars(AROUND) != "").then(whole).otherwise(part)
-        # A number says itself that it is none; a text is told by a sign that no text has.
-        text = pl.lit(UNFIT) + text if of.kind is Kind.STRING else text
         if self.map is not None:
             found = cell.replace_strict(self.map, default=None, return_dtype=pl.String)
             listed = ", ".join(self.map)
             more = "…" if len(listed) > SHOWN else ""
-            remark = pl.lit(f" (none of those that are mapped: {listed[:SHOWN]}{more})")
+            remark = pl.lit(f"{UNFIT} (none of those that are mapped: {listed[:SHOWN]}{more})")
             return pl.coalesce(found, text + remark)
         found = self.plain(of, cell)
         if is_whole:
             return found
-        remark = pl.lit("" if self.part is None else f" (no part of it fits {self.part})")
-        return pl.when(part.is_not_null()).then(found).otherwise(text + remark)
+        # A number says itself that it is none; a text is told by a sign that no text has.
+        said = UNFIT if of.kind is Kind.STRING else ""
+        if self.part is not None:
+            said = f"{UNFIT} (no part of it fits {self.part})"
+        return pl.when(part.is_not_null()).then(found).otherwise(text + pl.lit(said))
 
     def plain(self, of: Field, text: pl.Expr) -> pl.Expr:
         """A text of a field as the service document writes it."""
@@ -137,7 +138,7 @@ class CellForm:
     def _word(self, text: pl.Expr) -> pl.Expr:
         words = {word.lower(): "true" for word in self.true}
         words |= {word.lower(): "false" for word in self.false}
-        said = f" (true is {' or '.join(self.true)}, false is {' or '.join(self.false)})"
+        said = f"{UNFIT} (true is {' or '.join(self.true)}, false is {' or '.join(self.false)})"
         read = text.str.strip_chars(" \t").str.to_lowercase()
         read = read.replace_strict(words, default=None, return_dtype=pl.String)
         return pl.when(text.is_not_null()).then(pl.coalesce(read, text + pl.lit(said)))

@@ -9,7 +9,7 @@ import polars as pl
 from flows.steps.validate.quick_times import quick_counts, quick_texts
 from schemas.cells.counted_times import EPOCHS
 from schemas.cells.date_forms import DateForms
-from schemas.cells.reading import Moment, read_moment
+from schemas.cells.reading import UNFIT, Moment, read_moment
 from schemas.derived.json_text import datetime_text
 
 _ISO = DateForms()
@@ -83,7 +83,9 @@ class TimeForm:
             offset = _minutes(wall, zone)
         else:
             offset = self._offset(wall, zone)
-        return f"{cell} ({offset})" if isinstance(offset, str) else datetime_text(wall, offset)
+        return (
+            f"{cell}{UNFIT} ({offset})" if isinstance(offset, str) else datetime_text(wall, offset)
+        )
 
     def _says_a_day(self, cell: str) -> bool:
         text = cell.strip(" \t")
@@ -96,7 +98,7 @@ class TimeForm:
             return moment.wall if isinstance(moment, Moment) and moment.offset is None else cell
         wall = self.dates.wall(cell.strip(" \t"))
         if isinstance(wall, str):
-            return f"{cell} ({wall})"
+            return f"{cell}{UNFIT} ({wall})"
         by_rules = wall.tzinfo is None or isinstance(wall.tzinfo, ZoneInfo)
         return wall if by_rules else wall.isoformat()
 
