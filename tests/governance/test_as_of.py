@@ -79,6 +79,15 @@ def test_a_day_ends_what_the_report_is_about(two_months: Workspace, rows: Any) -
     assert told(later) == [("MISSING_IN_TARGET", "2/7", "NEW")]
 
 
+def test_a_day_before_all_there_is_reconciles_nothing(two_months: Workspace) -> None:
+    """As of a year that was mistyped, no report is to be signed."""
+    done = run(two_months, date(1026, 1, 31))
+    assert (done.report.cover.verdict, done.exit_code) == ("INCOMPLETE", 1)
+    assert done.report.cover.because == (
+        "no record is dated by 1026-01-31, and the first on 2026-01-10: nothing was compared",
+    )
+
+
 def test_a_refusal_names_what_whoever_asked_can_set(two_months: Workspace) -> None:
     """A run of a deployment has parameters and no options."""
     run(two_months, FEBRUARY)

@@ -1,6 +1,6 @@
 """The report value from what was judged: totals, breaks as finance reads them, the verdict."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
@@ -97,7 +97,7 @@ def conclude(
     )
     proven = tuple(proof for one in sides if one.table.amounts for proof in proofs(one))
     opinion = reached(
-        incomplete=facts.incomplete,
+        incomplete=(*facts.incomplete, *_nothing_by_then(of_kinds, facts.after, as_of)),
         unexplained=untied(proven, controls, chain, breaks, self_test),
         breaks=breaks,
         proven=proven,
@@ -127,6 +127,15 @@ def conclude(
         changes=facts.changes and _changes(facts.changes, breaks, other, again, rules),
         left_out=judgement.left_out | _left_out(causes, other, again),
     )
+
+
+def _nothing_by_then(
+    of_kinds: Sequence[KindFigures], after: Sequence[AfterLine], as_of: date
+) -> Iterator[str]:
+    """A day before all there is, as of a year that was mistyped, is told and not reconciled."""
+    if after and not any(line.rows for kind in of_kinds for line in kind.statuses):
+        first = min(line.first for line in after)
+        yield f"no record is dated by {as_of}, and the first on {first}: nothing was compared"
 
 
 def _changes(
