@@ -18,7 +18,7 @@ def test_percents_of_one_column_are_asked_of_its_field_alone(tmp_path: Path) -> 
     text, _ = drafted(str(path))
     asked = '"Rate", such as 5 %: 5 % is 0.05, or it is 5; in [fields.NAME], as others have none\n'
     assert f"{PERCENT}{asked}" in text
-    assert text.count("percent") == 1
+    assert text.replace(str(path), "").count("percent") == 1
 
 
 MONEY = [

@@ -81,4 +81,4 @@ def test_nothing_is_said_of_months_where_cells_are_other_texts(
 ) -> None:
     path = tmp_path / "a.csv"
     path.write_text("Name|Value\n" + "".join(f"x|{cell}\n" for cell in cells))
-    assert "months" not in drafted(str(path))[0]
+    assert "months" not in drafted(str(path))[0].replace(str(path), "")
