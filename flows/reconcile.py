@@ -19,7 +19,7 @@ from flows.stages.reconcile.as_of import PARAMETERS, later_run, today
 from flows.stages.reconcile.rules import read_rules
 from flows.stages.reconcile.run import Asked, Reconciled
 from flows.stages.reconcile.run import reconcile as reconcile_scope
-from flows.stages.reconcile.sources import Scope
+from flows.stages.reconcile.sources import Scope, as_kept
 from flows.tasks.artifacts import publish_markdown, publish_table
 from flows.tasks.attempts import FROM_LEDGER
 from flows.tasks.blocks import run_settings
@@ -109,7 +109,7 @@ def reconcile(
 def told_by_later(scope: Scope, day: date) -> int | None:
     """The run of a scope that tells of a later day."""
     with open_workspace().database.connect() as connection:
-        return later_run(connection, scope.text, day)
+        return later_run(connection, as_kept(connection, scope).text, day)
 
 
 @task(name="reconcile", task_run_name="reconcile as of {as_of}", **FROM_LEDGER)

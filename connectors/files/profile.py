@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta, timezone, tzinfo
@@ -15,6 +16,7 @@ from schemas.cells.date_forms import DateForms
 from schemas.cells.numbers import NEGATIVE, POSITIVE, NumberForm
 from schemas.cells.reading import offset_minutes
 
+FEED_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 ROWS = "rows"
 """In the pattern of a footer: how many records there are."""
 

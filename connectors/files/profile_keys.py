@@ -3,7 +3,6 @@
 Whatever cannot be meant is refused with a ProfileError that names the key and what is allowed.
 """
 
-import re
 from typing import Any
 
 import polars as pl
@@ -14,6 +13,7 @@ from connectors.files.dialect import NO_QUOTE, may_separate
 from connectors.files.encodings import can_be_divided
 from connectors.files.linear_patterns import check_pattern, fitting
 from connectors.files.positions import range_of
+from connectors.files.profile import FEED_NAME
 from connectors.files.profile_values import (
     Reader,
     as_section,
@@ -41,7 +41,7 @@ UTF16 = ("utf-16", "utf-16-le", "utf-16-be")
 
 def _feed(key: str, value: object) -> str:
     text = text_of(key, value)
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", text):
+    if not FEED_NAME.fullmatch(text):
         raise ProfileError(
             f"{key} = {shown(text)!r} is not a name. Use up to 64 letters, digits, dots, dashes "
             "and underscores, a letter or digit first."

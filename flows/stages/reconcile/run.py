@@ -8,7 +8,7 @@ run, and the next one starts anew.
 import logging
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial
@@ -47,7 +47,7 @@ from flows.stages.reconcile.put_aside import keeper, kept_parts
 from flows.stages.reconcile.rules import rules_of
 from flows.stages.reconcile.shown import run_as_json, where_told
 from flows.stages.reconcile.sign import signed_sources
-from flows.stages.reconcile.sources import Gathered, Scope, gather_sources
+from flows.stages.reconcile.sources import Gathered, Scope, as_kept, gather_sources
 from flows.stages.reconcile.why_gone import changed_sides, taken_back
 from flows.stages.reconcile.write import Written, render_text, write_reconciliation
 from flows.stages.witness import witness_trail
@@ -197,9 +197,17 @@ def _saved(workspace: Workspace, written: Mapping[int, _Unsaved]) -> Reconciled 
     return None
 
 
-def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved]) -> Reconciled:
-    scope = asked.scope_text
-    with workspace.database.connect() as connection, hold_scope(connection, scope):
+@contextmanager
+def _held(connection: psycopg.Connection, named: Asked) -> Iterator[Asked]:
+    """What is asked for, with its scope as it is kept, which is held meanwhile."""
+    kept = replace(named, scope=as_kept(connection, named.scope))
+    with hold_scope(connection, kept.scope_text):
+        yield kept
+
+
+def _reconcile(workspace: Workspace, named: Asked, unsaved: dict[int, _Unsaved]) -> Reconciled:
+    with workspace.database.connect() as connection, _held(connection, named) as asked:
+        scope = asked.scope_text
         zone = workspace.settings.time_zone
         restates = refuse_day(
             connection, asked.scope.text, asked.as_of, asked.restate, zone, asked.names

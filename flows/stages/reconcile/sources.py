@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 
 import polars as pl
 import psycopg
 
-from connectors.errors import EvidenceBroken
+from connectors.errors import EvidenceBroken, SettingsError
+from connectors.files.content import shown
+from connectors.files.profile import FEED_NAME
 from connectors.postgres import ledger
 from connectors.postgres.attempts import delivered_again
 from connectors.postgres.corrections import unrepaired
@@ -17,6 +19,7 @@ from connectors.postgres.ledger import TAKEN_BACK, Batch, Extract
 from connectors.postgres.listings import listing_batches
 from connectors.postgres.one_moment import aside, one_moment, others_at_it
 from connectors.postgres.push.sends import any_sends
+from connectors.postgres.reconciliations import latest_runs
 from flows.stages.kept import unproven
 from flows.stages.reconcile.around import rows_of
 from flows.stages.reconcile.listings import PULLED, counting_listings
@@ -31,15 +34,20 @@ from schemas.derived.views import LISTING_FEED
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
 EVERYTHING = "everything"
+_FEED = FEED_NAME.pattern
 SCOPE = re.compile(
-    r"(?:batches (\d+(?:, \d+)*))?(?:(?:^|; )feeds ([\w.-]+(?:, [\w.-]+)*))?"
+    rf"(?:batches (\d+(?:, \d+)*))?(?:(?:^|; )feeds ({_FEED}(?:, {_FEED})*))?"
     r"(?:(?:^|; )tenants (-?\d+(?:, -?\d+)*))?"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a reconciliation is about; runs of one scope follow each other."""
+    """What a reconciliation is about; runs of one scope follow each other.
+
+    In whatever order and however often a batch, feed or tenant is named, it is one scope with one
+    text. Raises SettingsError for a feed that no profile could name.
+    """
 
     batches: tuple[int, ...] = ()
     """Empty: every batch that was not taken back."""
@@ -47,10 +55,24 @@ class Scope:
     """Empty: every feed."""
     tenants: tuple[int, ...] = ()
     """Empty: every tenant."""
+    kept: str = field(default="", compare=False)
+    """What its runs are kept as where that is another text, of an earlier version: `as_kept`."""
+
+    def __post_init__(self) -> None:
+        for feed in self.feeds:
+            if not FEED_NAME.fullmatch(feed):
+                raise SettingsError(
+                    f"{shown(feed)!r} is not the name of a feed. Name each feed by itself, as its "
+                    "profile does and `recon status` shows it."
+                )
+        for name in ("batches", "feeds", "tenants"):
+            object.__setattr__(self, name, tuple(sorted({*getattr(self, name)})))
 
     @property
     def text(self) -> str:
         """The scope as reports and the ledger name it."""
+        if self.kept:
+            return self.kept
         parts = [
             f"{name} {', '.join(map(str, values))}"
             for name, values in (
@@ -112,6 +134,17 @@ class Scope:
             (self.tenants, other.tenants),
         )
         return all(not mine or not theirs or {*mine} & {*theirs} for mine, theirs in pairs)
+
+
+def as_kept(connection: psycopg.Connection, scope: Scope) -> Scope:
+    """A scope with the text that its runs are kept under, so that the next one follows them.
+
+    An earlier version kept what was named in the order in which it was named, as scopes of their
+    own. The one of the latest day goes on.
+    """
+    kept = [run for run in latest_runs(connection) if Scope.read(run.scope) == scope]
+    last = max(kept, key=lambda run: (run.as_of, run.id), default=None)
+    return replace(scope, kept=last.scope) if last else scope
 
 
 @dataclass(frozen=True)
@@ -310,7 +343,7 @@ def _batches(
     A batch that is bound to a tenant has no row of another.
     """
     if scope.batches:
-        named = [ledger.find_batch(connection, number) for number in sorted(scope.batches)]
+        named = [ledger.find_batch(connection, number) for number in scope.batches]
         return [one for one in named if one.feed != LISTING_FEED and scope.may_have(one)]
     return [
         batch

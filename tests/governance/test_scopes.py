@@ -1,0 +1,80 @@
+"""One scope has one text, however it is typed, and its runs follow each other."""
+
+from datetime import date
+from itertools import permutations, product
+from pathlib import Path
+
+import pytest
+
+from connectors.errors import DayRefused, SettingsError
+from connectors.files.profile import DEFAULT
+from flows.stages.reconcile.run import Asked, reconcile
+from flows.stages.reconcile.sources import EVERYTHING, Scope
+from flows.stages.sequence import import_delivery
+from flows.stages.workspace import Workspace
+from flows.steps.breaks.frame import gather
+from flows.steps.rules.rules import Rules
+from tests.governance.runs import reconcile as saved
+from tests.stages.payments import line, write
+
+FIRST, LAST = date(2026, 1, 2), date(2026, 1, 31)
+
+SCOPES = [
+    Scope(batches, feeds, tenants)
+    for batches, feeds, tenants in product(
+        [(), (7,), (12, 2)],
+        [(), ("a",), ("pay", "0-x.CSV_2"), ("f" * 64,)],
+        [(), (7,), (8, -7)],
+    )
+]
+
+
+def test_a_scope_is_read_back_from_its_text() -> None:
+    assert [Scope.read(scope.text) for scope in SCOPES] == SCOPES
+    assert len({scope.text for scope in SCOPES}) == len(SCOPES)
+    assert Scope.read(EVERYTHING) == Scope()
+
+
+def test_a_scope_has_one_text_in_whatever_order_it_is_named() -> None:
+    texts = {
+        Scope(batches, feeds, tenants).text
+        for batches, feeds, tenants in product(
+            permutations([10, 9, 9]), permutations(["pay", "file", "pay"]), permutations([8, 7, 8])
+        )
+    }
+    assert texts == {"batches 9, 10; feeds file, pay; tenants 7, 8"}
+    # As an earlier version kept them.
+    assert Scope.read("batches 10, 9, 9; feeds pay, file; tenants 8, 7") == Scope(
+        (9, 10), ("file", "pay"), (7, 8)
+    )
+
+
+@pytest.mark.parametrize(
+    "feed", ["pay, file", "a; tenants 7", "", "-a", "a b", "über", "a\n", "f" * 65]
+)
+def test_what_is_not_the_name_of_a_feed_is_refused(feed: str) -> None:
+    with pytest.raises(SettingsError, match="is not the name of a feed"):
+        Scope(feeds=("pay", feed))
+
+
+def test_runs_follow_those_that_an_earlier_version_kept_in_another_order(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """Of several, those of the latest day, before which a run is a restatement."""
+    import_delivery(workspace, [write(tmp_path / "p.csv", line(1))], DEFAULT)
+    kept, older = "feeds other, default", "feeds default, other, default"
+    before = saved(workspace, gather([]), scope=kept, as_of=LAST)
+    for text in (older, "everything", "feeds default"):
+        saved(workspace, gather([]), scope=text, as_of=FIRST)
+    default_and_other = Scope(feeds=("default", "other"))
+    rules = Rules(references=frozenset())
+    with pytest.raises(DayRefused, match=f"reconciliation {before.id} is as of {LAST}"):
+        reconcile(workspace, Asked(default_and_other, FIRST, rules))
+    for scope in (default_and_other, Scope(feeds=("other", "default", "other"))):
+        after = reconcile(workspace, Asked(scope, LAST, rules)).run
+        assert (after.scope, after.previous_id) == (kept, before.id)
+        before = after
+    restated = reconcile(workspace, Asked(default_and_other, FIRST, rules, restate="late")).run
+    assert restated.scope == f"{kept}; restated as of {FIRST}"
+    new = reconcile(workspace, Asked(Scope(feeds=("other", "more")), FIRST, rules)).run
+    assert (new.scope, new.previous_id) == ("feeds more, other", None)
