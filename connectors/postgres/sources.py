@@ -15,8 +15,17 @@ from connectors.postgres.copy_out import copied, in_pieces
 from connectors.postgres.page_columns import WantedRows, paged
 from connectors.postgres.push.plan import TWIN
 from schemas.amounts import BEYOND, UNREADABLE, spelled
-from schemas.derived.sql_names import SCHEMA, staged_name
-from schemas.derived.views import BY_KEY, STATE, apply_stage, position, quoted, told_joins
+from schemas.derived.sql_names import SCHEMA, listed, staged_name
+from schemas.derived.views import (
+    BY_KEY,
+    ENDS,
+    STATE,
+    apply_stage,
+    position,
+    quoted,
+    row_state,
+    told_joins,
+)
 from schemas.field import Field, Kind, Table
 from schemas.frame_types import AMOUNT, WORD, Dtype
 from schemas.kinds import OFFSET
@@ -45,8 +54,9 @@ def extract_rows(
     `places` names the files: columns `extract_id` and `file`. `others` see what the connection
     sees (`one_moment.others_at_it`), and read some of the rows.
     """
+    by_key = "c.error_data IS NOT NULL"
     place: dict[str, tuple[str, Dtype]] = {
-        "state": (f"CASE WHEN c.error_data IS NOT NULL THEN '{BY_KEY}' ELSE {STATE} END", WORD),
+        "state": (row_state(f"CASE WHEN {by_key} THEN '{BY_KEY}' ELSE {STATE} END"), WORD),
         "line": (position("first_line"), pl.Int64()),
         "row": ("s.record_number", pl.Int64()),
         "extract_id": ("s.extract_id", pl.Int32()),
@@ -118,23 +128,31 @@ def _staged(
     state = _one_state(connection, table, among, low, first, last) if low == high else None
     if state is not None and not errors:
         return WantedRows(f"{staged} WHERE {wanted}", known | {"state": pl.lit(state, WORD)})
-    joins = told_joins(table, batch=False, among=among)
+    of_batch = f"JOIN {SCHEMA}.batch b ON b.id = s.batch_id"
+    joins = f"{of_batch} {told_joins(table, batch=False, among=among)}"
     return WantedRows(f"{staged} {joins} WHERE {wanted}", known)
 
 
 def _one_state(
     connection: psycopg.Connection, table: Table, among: str, extract: int, first: int, last: int
 ) -> str | None:
-    """The end state of all rows of a range that are not in error; None where they may differ."""
+    """The end state of all rows of a range that are not in error; None where they may differ.
+
+    Where the batch was undone or discarded it is that of all its rows.
+    """
     found = connection.execute(
-        f"SELECT EXISTS (SELECT FROM {SCHEMA}.outcome o WHERE {among.format('o')}), count(*), "
+        f"SELECT (SELECT b.state FROM {SCHEMA}.extract e JOIN {SCHEMA}.batch b "
+        f"ON b.id = e.batch_id WHERE e.id = %(extract)s AND b.state IN ({listed(ENDS)})), "
+        f"EXISTS (SELECT FROM {SCHEMA}.outcome o WHERE {among.format('o')}), count(*), "
         "bool_and(first_record <= %(first)s AND last_record >= %(last)s), min(verdict) "
         f"FROM {SCHEMA}.receipt WHERE extract_id = %(extract)s AND stage = %(stage)s "
         "AND first_record <= %(last)s AND last_record >= %(first)s",
         {"extract": extract, "stage": apply_stage(table), "first": first, "last": last},
     ).fetchone()
     assert found is not None
-    outcomes, receipts, all_of_it, verdict = found
+    ended, outcomes, receipts, all_of_it, verdict = found
+    if ended:
+        return str(ended)
     if outcomes or receipts > 1 or all_of_it is False:
         return None
     return verdict or "pending"

@@ -161,7 +161,12 @@ def position(name: str, alias: str = "s") -> str:
 STATE = f"""CASE WHEN c.verdict IS NOT NULL THEN c.verdict
     WHEN s.error_data IS NOT NULL THEN 'rejected'
     ELSE coalesce(o.verdict, r.verdict, '{PENDING}') END"""
-"""SQL for the state of a staged row, behind `told_joins`."""
+"""SQL for what became of a staged row, behind `told_joins`."""
+
+
+def row_state(told: str = STATE) -> str:
+    """SQL for the state of a staged row of a batch `b`, of which something is told."""
+    return f"CASE WHEN b.state IN ({listed(ENDS)}) THEN b.state ELSE {told} END"
 
 
 MOST_MEMBERS = 90
@@ -235,7 +240,7 @@ def _staged_selects(tables: Iterable[Table]) -> Iterator[str]:
         yield f"""
             SELECT '{table.name}' AS record, {columns},
                 {_ERROR_DATA} AS error_data,
-                CASE WHEN b.state IN ({listed(ENDS)}) THEN b.state ELSE {STATE} END AS state,
+                {row_state()} AS state,
                 CASE WHEN s.error_data IS NULL THEN {json_expression(table, "s")} END AS jsondata,
                 {"b.service IS NOT NULL" if table.name in PUSHES else "FALSE"} AS to_push,
                 b.feed, x.state AS sent, x.status AS http_status, x.service_id

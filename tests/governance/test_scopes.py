@@ -1,5 +1,6 @@
 """One scope has one text, however it is typed, and its runs follow each other."""
 
+from dataclasses import replace
 from datetime import date
 from itertools import permutations, product
 from pathlib import Path
@@ -11,8 +12,10 @@ from connectors.files.profile import DEFAULT
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.sources import EVERYTHING, Scope
 from flows.stages.sequence import import_delivery
+from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.frame import gather
+from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.rules.rules import Rules
 from tests.governance.runs import reconcile as saved
 from tests.stages.payments import line, write
@@ -78,3 +81,37 @@ def test_runs_follow_those_that_an_earlier_version_kept_in_another_order(
     assert restated.scope == f"{kept}; restated as of {FIRST}"
     new = reconcile(workspace, Asked(Scope(feeds=("other", "more")), FIRST, rules)).run
     assert (new.scope, new.previous_id) == ("feeds more, other", None)
+
+
+def test_a_named_batch_that_was_taken_back_is_left_out(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """One of which a receipt speaks, one of which rows have outcomes of their own, one held."""
+
+    def run() -> ReconciliationReport:
+        asked = Asked(Scope(batches=(1, 2, 3)), LAST, Rules(references=frozenset()))
+        return reconcile(workspace, asked).report
+
+    def rows(report: ReconciliationReport) -> dict[str, int]:
+        return {one.status: one.rows for one in report.statuses if one.rows}
+
+    for number, day in enumerate((1, 98, 98)):
+        lines = [line(9 * number + of) for of in range(1, 9)]
+        lines.append(line(9 * number + 9, day=day))
+        profile = replace(DEFAULT, budget_errors=0) if number == 2 else DEFAULT
+        import_delivery(workspace, [write(tmp_path / f"{number}.csv", *lines)], profile)
+    with workspace.database.connect() as connection:
+        connection.execute('UPDATE payment SET "PaidAmount" = 1 WHERE "Id" = 1')
+    statuses = {"MATCHED_EXACT": 16, "MISMATCH": 1, "MISSING_IN_TARGET": 8, "REJECTED": 2}
+    assert rows(run()) == statuses
+    with workspace.database.connect() as connection:
+        connection.execute('UPDATE payment SET "PaidAmount" = 10.5 WHERE "Id" = 1')
+    for batch in (1, 2, 3):
+        undo_batch(workspace, batch, by="ann", reason="the wrong file")
+    after = run()
+    assert rows(after) == {"EXCLUDED": 27}
+    # As in the reports of a feed, or of everything, which do not have these batches any more.
+    assert {one.state for one in after.breaks} == {"NOT_LOOKED_AT"}
+    assert len(after.breaks) == 11
+    told = "; ".join(after.cover.because)
+    assert [number for number in (1, 2, 3) if f"batch {number} was undone" in told] == [1, 2, 3]

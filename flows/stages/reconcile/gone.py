@@ -9,6 +9,7 @@ from flows.steps.breaks.aside import NEWEST, with_own
 from flows.steps.breaks.match_breaks import line_key
 from flows.steps.frames.parts import changed, parts_of
 from schemas.breaks import BREAKS, BreakClass
+from schemas.derived.views import ENDS
 from schemas.tables import EXTRACTS
 
 _BETWEEN_CLASSES = (
@@ -49,7 +50,10 @@ def doubted(gathered: Gathered, gone: pl.DataFrame) -> pl.Series:
 
 
 def newest_batches(frames: Mapping[str, pl.DataFrame], records: pl.Series) -> pl.DataFrame:
-    """The youngest batch that brought each record of some kinds, by the key breaks name it by."""
+    """The youngest batch that brought each record of some kinds, by the key breaks name it by.
+
+    Of those that were not taken back.
+    """
     asked = set(records)
     parts = [
         frame.select(
@@ -60,6 +64,6 @@ def newest_batches(frames: Mapping[str, pl.DataFrame], records: pl.Series) -> pl
         for record in frames
         if record in asked
         for load in parts_of(frames, record)
-        if (frame := load()).height
+        if (frame := load().filter(~pl.col("state").is_in(ENDS))).height
     ]
     return pl.concat([pl.DataFrame(schema=NEWEST), *parts])

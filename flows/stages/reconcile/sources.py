@@ -161,7 +161,7 @@ class Gathered:
     waiting: tuple[Batch, ...]
     """Batches that have not come to an end: what they bring is not all there."""
     batches: frozenset[int] = frozenset()
-    """Batches the run is about, listings included."""
+    """Batches the run is about, listings included; of those that are named, none taken back."""
     unfit: dict[str, int] = field(default_factory=dict)
     """Record kind -> amounts that are not judged, and of which no break tells."""
     older: frozenset[str] = frozenset()
@@ -280,7 +280,12 @@ def _gathered(
         listings=listings,
         service=service,
         waiting=tuple(one for one in delivered if one.state not in ledger.ENDED),
-        batches=frozenset([*(one.id for one in delivered), *listing_batches(connection)]),
+        batches=frozenset(
+            [
+                *(one.id for one in delivered if one.state not in TAKEN_BACK),
+                *listing_batches(connection),
+            ]
+        ),
         unfit=frames.unfit,
         older=counting.older,
         untied=tuple(untold),
