@@ -217,6 +217,11 @@ def batches_of(connection: psycopg.Connection, numbers: Iterable[int]) -> list[B
         ).fetchall()
 
 
+def feeds_with_batches(connection: psycopg.Connection) -> set[str]:
+    """Every feed of which something was delivered, whatever became of it."""
+    return {feed for (feed,) in connection.execute("SELECT DISTINCT feed FROM batch").fetchall()}
+
+
 def add_batch(
     connection: psycopg.Connection,
     *,

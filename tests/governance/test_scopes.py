@@ -115,3 +115,62 @@ def test_a_named_batch_that_was_taken_back_is_left_out(
     assert len(after.breaks) == 11
     told = "; ".join(after.cover.because)
     assert [number for number in (1, 2, 3) if f"batch {number} was undone" in told] == [1, 2, 3]
+
+
+OTHER = "and other feeds or tenants are named beside it"
+NAMED = [
+    # scope, how many records it has, and what its first page says that it does not have
+    (Scope(batches=(1,), feeds=("pay",)), 1, []),
+    (
+        Scope(batches=(1, 2), feeds=("pay",)),
+        1,
+        [f"batch 2 is not looked at: it is of feed file, bound to tenant 8, {OTHER}"],
+    ),
+    (
+        Scope(batches=(1,), feeds=("file",)),
+        0,
+        [
+            f"batch 1 is not looked at: it is of feed pay, {OTHER}",
+            "there is no extract in this scope: nothing to hold the target against",
+        ],
+    ),
+    (
+        Scope(batches=(1, 2), tenants=(7,)),
+        1,
+        [f"batch 2 is not looked at: it is of feed file, bound to tenant 8, {OTHER}"],
+    ),
+    (
+        Scope(feeds=("pay", "fiel")),
+        1,
+        [
+            "nothing was ever delivered of feed fiel: import its delivery, or name the feed as "
+            "recon status does"
+        ],
+    ),
+    # All that it brought was undone.
+    (Scope(feeds=("pay", "gone")), 1, []),
+    (Scope(tenants=(7, 8)), 2, []),
+    (Scope(tenants=(8, 99)), 1, []),
+]
+
+
+def test_what_a_scope_names_and_does_not_have_is_on_its_first_page(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """A batch of another feed than those that are named is no part of the scope."""
+    for feed, tenant, bound in (("pay", 7, None), ("file", 8, 8), ("gone", 7, None)):
+        profile = replace(DEFAULT, feed=feed, tenant=bound)
+        file = write(tmp_path / f"{feed}.csv", line(tenant, tenant=tenant))
+        import_delivery(workspace, [file], profile)
+    undo_batch(workspace, 3, by="ann", reason="the wrong file")
+    for scope, rows, lacking in NAMED:
+        asked = Asked(scope, LAST, Rules(references=frozenset()))
+        report = reconcile(workspace, asked).report
+        told = sum(one.rows for one in report.statuses), [*report.cover.because]
+        assert told == (rows, lacking), scope.text
+        assert report.cover.verdict == ("INCOMPLETE" if lacking else "RECONCILED")
+        # Nothing need be missing of a tenant, and nobody is kept from approving that.
+        assert report.changes is not None
+        notes = [one for one in report.changes.notes if one.startswith("No record names")]
+        nobodys = ["No record names tenant 99, and no delivery is bound to it"]
+        assert notes == (nobodys if 99 in scope.tenants else []), scope.text

@@ -8,6 +8,7 @@ from datetime import date
 import polars as pl
 import psycopg
 
+from connectors.postgres.ledger import batches_of, feeds_with_batches
 from connectors.postgres.reconciliations import Reconciliation
 from flows.stages.reconcile.as_of import scope_as_of
 from flows.stages.reconcile.listings import LISTED, PULLED
@@ -24,6 +25,7 @@ from flows.steps.reconcile.report import InputLine, PreviousLine, RunLine, SignO
 from flows.steps.rules.rules import Rules
 from schemas.amounts import spelled
 from schemas.counting import agree, quantity
+from schemas.field import TENANT
 from schemas.operations import PUSHES
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
@@ -49,14 +51,19 @@ def gather_facts(
     `unread` the record kinds whose listings could not be pulled for this run, and why.
     """
     signed = last_sign_off(connection, scope.text, until)
+    own = scope_as_of(scope.text, until, restates or None)
     method = method_now(workspace, rules, gathered)
+    changes = changes_since(workspace, connection, scope, own, method)
     return Facts(
         title=f"Reconciliation of {scope.text}",
         zone=method.zone,
         version=method.version,
         inputs=_inputs(gathered),
         truths=_truths(gathered),
-        incomplete=_incomplete(gathered, rules, unread),
+        incomplete=(
+            *_not_there(connection, scope),
+            *_incomplete(gathered, rules, unread),
+        ),
         previous=PreviousLine(previous.as_of, previous.report_hash, previous.verdict)
         if previous
         else None,
@@ -71,13 +78,7 @@ def gather_facts(
         after=cut.lines,
         restates=restates,
         run=run,
-        changes=changes_since(
-            workspace,
-            connection,
-            scope,
-            scope_as_of(scope.text, until, restates or None),
-            method,
-        ),
+        changes=replace(changes, notes=(*_of_nobody(connection, scope, gathered), *changes.notes)),
         signed_acceptances=signed_acceptances(connection, scope.text),
     )
 
@@ -150,6 +151,42 @@ def _truths(gathered: Gathered) -> tuple[SourceLine, ...]:
         note = "" if record in LISTED else "the service has no listing of these records"
         lines.append(SourceLine(record, brought, tuple(found), tuple(missing), note))
     return tuple(lines)
+
+
+def _not_there(connection: psycopg.Connection, scope: Scope) -> Iterator[str]:
+    """What the scope names and does not have: feeds, and batches of other feeds."""
+    feeds = feeds_with_batches(connection)
+    for feed in scope.feeds:
+        if feed not in feeds:
+            yield (
+                f"nothing was ever delivered of feed {feed}: import its delivery, or name the feed "
+                "as recon status does"
+            )
+    for batch in batches_of(connection, scope.batches):
+        if not scope.may_have(batch):
+            bound = f", bound to tenant {batch.tenant}" if batch.tenant is not None else ""
+            yield (
+                f"batch {batch.id} is not looked at: it is of feed {batch.feed}{bound}, and other "
+                "feeds or tenants are named beside it"
+            )
+
+
+def _of_nobody(connection: psycopg.Connection, scope: Scope, gathered: Gathered) -> Iterator[str]:
+    """Tenants of the scope that nothing is of: nothing need be missing, and a name may be wrong."""
+    if not scope.tenants or scope.narrow:
+        return
+    bound_to = {batch.tenant for batch in batches_of(connection, gathered.batches)}
+    for tenant in sorted(_unnamed({*scope.tenants}.difference(bound_to), gathered)):
+        yield f"No record names tenant {tenant}, and no delivery is bound to it"
+
+
+def _unnamed(tenants: set[int], gathered: Gathered) -> set[int]:
+    """Those of some tenants that no row and no record of the target names."""
+    for side in (gathered.sources.extract, gathered.sources.database):
+        for record in side:
+            for load in parts_of(side, record) if tenants else ():
+                tenants = tenants.difference(*columns_of(load, [TENANT]))
+    return tenants
 
 
 def _incomplete(gathered: Gathered, rules: Rules, unread: Mapping[str, str]) -> tuple[str, ...]:

@@ -103,8 +103,10 @@ class Scope:
         return bool(self.batches or self.feeds)
 
     def may_have(self, batch: Batch) -> bool:
-        """Whether a batch may have rows of its tenants."""
-        return not self.tenants or batch.tenant is None or batch.tenant in self.tenants
+        """Whether a batch may have rows of the scope, by its feed and the tenant it is bound to."""
+        return (not self.feeds or batch.feed in self.feeds) and (
+            not self.tenants or batch.tenant is None or batch.tenant in self.tenants
+        )
 
     @classmethod
     def read(cls, text: str) -> "Scope | None":
@@ -349,12 +351,8 @@ def _batches(
     """
     if scope.batches:
         named = [ledger.find_batch(connection, number) for number in scope.batches]
-        return [one for one in named if one.feed != LISTING_FEED and scope.may_have(one)]
-    return [
-        batch
-        for batch in standing
-        if (not scope.feeds or batch.feed in scope.feeds) and scope.may_have(batch)
-    ]
+        standing = (one for one in named if one.feed != LISTING_FEED)
+    return [batch for batch in standing if scope.may_have(batch)]
 
 
 def _extracts(connection: psycopg.Connection, batches: Iterable[Batch]) -> tuple[Extract, ...]:
