@@ -222,6 +222,20 @@ def test_an_acceptance_that_is_other_than_its_report_was_signed_with(
     )
 
 
+def test_a_restatement_is_held_against_acceptances_of_its_day(signed_twice: Workspace) -> None:
+    """What a report of a later day was signed with is not said to have been signed before."""
+    third = run(signed_twice, THIRD)
+    every = Chosen(ids=list_breaks(signed_twice, third.run.id, Chosen())[1]["id"].to_list())
+    wider = Decision(Choice.ACCEPT, "bank charges", "ann", until=UNTIL, up_to=Decimal(2))
+    decide_breaks(signed_twice, third.run.id, every, wider)
+    sign(signed_twice, run(signed_twice, THIRD))
+    accept_open(signed_twice, run(signed_twice, SECOND, why="the bank asked"))
+    back = run(signed_twice, SECOND, why="the bank asked")
+    assert back.report.sign_off is not None
+    assert back.report.changes is not None
+    assert (back.report.sign_off.run, back.report.changes.again) == (3, ())
+
+
 @pytest.mark.long
 def test_what_was_signed_and_not_compared_is_not_said_to_be_as_it_was(
     workspace: Workspace, tmp_path: Path

@@ -79,7 +79,7 @@ def gather_facts(
         restates=restates,
         run=run,
         changes=replace(changes, notes=(*_of_nobody(connection, scope, gathered), *changes.notes)),
-        signed_acceptances=signed_acceptances(connection, scope.text),
+        signed_acceptances=signed_acceptances(connection, scope.text, until),
     )
 
 

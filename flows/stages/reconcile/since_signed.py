@@ -6,6 +6,7 @@ the report of another scope shows.
 
 import json
 from collections.abc import Iterator
+from datetime import date
 
 import polars as pl
 import psycopg
@@ -98,12 +99,13 @@ def changes_on_page(workspace: Workspace, run: Reconciliation) -> Changes:
     )
 
 
-def signed_acceptances(connection: psycopg.Connection, scope: str) -> pl.DataFrame:
+def signed_acceptances(connection: psycopg.Connection, scope: str, until: date) -> pl.DataFrame:
     """The breaks that the last approved report of a scope shows as accepted, and as what.
 
-    As its run left them: what was decided on it since nobody has signed for.
+    Only runs as of `until` or before it are meant, as where the report says who stood for the last
+    one. As its run left them: what was decided on it since nobody has signed for.
     """
-    base = last_approved(connection, scope_hash(scope))
+    base = last_approved(connection, scope_hash(scope), until)
     if base is None:
         return pl.DataFrame(schema={"id": pl.String(), "signed_as": pl.String()})
     accepted = breaks_left_by(connection, base).filter(pl.col("state") == BreakState.ACCEPTED)
