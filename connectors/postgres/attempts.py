@@ -82,19 +82,21 @@ def later_attempts(connection: psycopg.Connection, batch_id: int) -> dict[Attemp
 
 def counted_elsewhere(connection: psycopg.Connection, batch_id: int) -> int:
     """How many rows in error of a batch count with another attempt of theirs: see below."""
-    again = delivered_again(connection, standing_batches(connection, batch_id))
+    again = delivered_again(connection, [batch_id])
     return sum(row.batch_id == batch_id for row in again)
 
 
 def standing_batches(connection: psycopg.Connection, batch_id: int) -> list[int]:
     """The batches of the delivery that a batch belongs to, as far as there is a correction."""
-    family = {one for pair in _corrections(connection, batch_id) for one in pair}
-    if not family:
-        return []
+    return _standing(connection, _corrections(connection, [batch_id]))
+
+
+def _standing(connection: psycopg.Connection, corrections: Iterable[tuple[int, int]]) -> list[int]:
+    """The batches of some corrections that were not taken back."""
     standing = connection.execute(
         "SELECT id FROM batch WHERE id = ANY(%s) AND state NOT IN ('undone', 'discarded') "
         "ORDER BY id",
-        [sorted(family)],
+        [sorted({one for pair in corrections for one in pair})],
     ).fetchall()
     return [one for (one,) in standing]
 
@@ -110,30 +112,30 @@ def checked_of(connection: psycopg.Connection, batches: Collection[int]) -> list
 
 def first_batch(connection: psycopg.Connection, batch_id: int) -> int:
     """The batch that a delivery began with."""
-    known = _corrections(connection, batch_id, taken_back=True)
+    known = _corrections(connection, [batch_id], taken_back=True)
     return min((corrected for _, corrected in known), default=batch_id)
 
 
 def _corrections(
-    connection: psycopg.Connection, batch_id: int, *, taken_back: bool = False
+    connection: psycopg.Connection, batches: Collection[int], *, taken_back: bool = False
 ) -> list[tuple[int, int]]:
-    """The corrections of the delivery a batch belongs to, and the batch each corrects.
+    """The corrections of the deliveries some batches belong to, and the batch each corrects.
 
     Those that were undone or discarded are not among them, unless asked for.
     """
     return connection.execute(
         """WITH RECURSIVE above AS (
-            SELECT id, corrects FROM batch WHERE id = %s
+            SELECT id, corrects FROM batch WHERE id = ANY(%s)
             UNION SELECT b.id, b.corrects FROM batch b JOIN above a ON b.id = a.corrects
                 AND b.id < a.id
         ), family AS (
-            SELECT min(id) AS id FROM above
+            SELECT id FROM above
             UNION SELECT b.id FROM batch b JOIN family f ON b.corrects = f.id AND b.id > f.id
         )
         SELECT b.id, b.corrects FROM batch b JOIN family USING (id)
         WHERE b.corrects < b.id AND (%s OR b.state NOT IN ('undone', 'discarded'))
         ORDER BY b.id""",
-        [batch_id, taken_back],
+        [list(batches), taken_back],
     ).fetchall()
 
 
@@ -141,7 +143,7 @@ def _repairs(
     connection: psycopg.Connection, batch_id: int, *, taken_back: bool = False
 ) -> tuple[dict[AttemptRow, AttemptRow], dict[AttemptRow, str]]:
     """The rows that repair one of the same delivery, what each repairs, and their states."""
-    return _repairs_in(connection, _corrections(connection, batch_id, taken_back=taken_back))
+    return _repairs_in(connection, _corrections(connection, [batch_id], taken_back=taken_back))
 
 
 def _repairs_in(
@@ -205,13 +207,16 @@ def _matched_by_key(connection: psycopg.Connection, batch_id: int) -> dict[Attem
 def delivered_again(
     connection: psycopg.Connection, batches: Collection[int]
 ) -> frozenset[AttemptRow]:
-    """Rows in error of these batches that count with another attempt of theirs, or with none."""
-    corrections = connection.execute(
-        "SELECT id, corrects FROM batch WHERE id = ANY(%s) AND corrects = ANY(%s) "
-        "AND corrects < id ORDER BY id",
-        [list(batches), list(batches)],
-    ).fetchall()
-    repairs, states = _repairs_in(connection, corrections)
+    """Rows in error that count with another attempt of theirs, or with none.
+
+    They are all of the deliveries that some batches belong to: whether a row was delivered again
+    does not depend on which batches are asked about.
+    """
+    corrections = _corrections(connection, batches)
+    standing = {*_standing(connection, corrections)}
+    repairs, states = _repairs_in(
+        connection, [one for one in corrections if standing.issuperset(one)]
+    )
     in_error = {row: of for row, of in repairs.items() if states[row] in ERRORS}
     every, attempts = _attempts(repairs), _attempts(in_error)
     repaired = _rows_repaired(connection, attempts)

@@ -1,5 +1,6 @@
 """A row in error that is delivered again, in error too, is one reject, in rows and in money."""
 
+from collections import Counter
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -175,3 +176,19 @@ def test_a_scope_without_the_first_delivery_counts_the_attempt_it_has(
     deliver(1, r1_2=line(2, day=98))
     done = reconcile(workspace, Asked(Scope(batches=(2,)), date(2026, 2, 1), RULES))
     assert {one.status: one.rows for one in done.report.statuses}["REJECTED"] == 1
+
+
+def test_scopes_of_some_attempts_come_to_what_everything_comes_to(
+    workspace: Workspace, deliver: Any
+) -> None:
+    """An attempt is none any more once it was delivered again, whichever batches are named."""
+
+    def rows(*batches: int) -> Counter[str]:
+        done = reconcile(workspace, Asked(Scope(batches=batches), date(2026, 2, 1), RULES))
+        return Counter({one.status: one.rows for one in done.report.statuses if one.rows})
+
+    deliver(1, r1_2=line(2, day=98), r1_3=line(3, amount="y"))
+    deliver(2, r2_1=line(2), r2_2=line(3, amount="z"))
+    parts = [rows(1), rows(2), rows(3)]
+    assert [part["REJECTED"] for part in parts] == [0, 0, 1]
+    assert sum(parts, Counter()) == rows()

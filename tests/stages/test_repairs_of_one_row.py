@@ -188,7 +188,7 @@ def test_one_of_the_records_of_a_broken_line_may_be_left(
 
     def counted() -> list[int]:
         with workspace.database.connect() as connection:
-            again = delivered_again(connection, standing_batches(connection, 1))
+            again = delivered_again(connection, [1])
             left = connection.execute(
                 "SELECT batch_id, extract_id, record_number FROM staged_row "
                 "WHERE state = 'rejected' AND batch_id = ANY(%s)",
