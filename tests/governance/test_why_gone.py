@@ -1,6 +1,7 @@
 """Why a break is gone: what was delivered, what it is compared with, or neither of them."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -98,6 +99,19 @@ def test_a_break_held_against_other_records_is_gone_for_what_happened(
     second = run(workspace, as_of)
     assert "INV_UNPAID" not in [one.code for one in second.report.breaks]
     assert gone(second) == told, why
+
+
+def test_what_another_feed_delivered_is_resolved_at_source(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """A scope of feeds holds its records against those of others, which are around them."""
+    (tmp_path / "invoice_files.csv").write_text(INVOICE)
+    files = replace(DEFAULT, feed="files")
+    import_delivery(workspace, [str(tmp_path / "invoice_files.csv")], files)
+    asked = Asked(Scope(feeds=("files",)), EARLY, RULES, by="ann")
+    assert [one.code for one in reconcile(workspace, asked).report.breaks] == ["INV_UNPAID"]
+    deliver(workspace, tmp_path, 1)
+    assert gone(reconcile(workspace, asked)) == {SOURCE: 1}
 
 
 def sign(place: Workspace, done: Reconciled) -> None:

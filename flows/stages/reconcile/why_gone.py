@@ -93,11 +93,9 @@ def _tried(
     as_of: date,
 ) -> dict[str, str]:
     found: dict[str, str] = {}
-    new = {
-        one.id
-        for one in batches_of(connection, gathered.batches)
-        if one.opened_at > previous.opened_at
-    }
+    around = gathered.sources.around.values()
+    wrote = gathered.batches.union(*(rows["batch_id"].drop_nulls().unique() for rows in around))
+    new = {one.id for one in batches_of(connection, wrote) if one.opened_at > previous.opened_at}
     if new:
         found |= dict.fromkeys(_still(_without(gathered.sources, new), unsure, rules, as_of), "E")
     rest = unsure.filter(~pl.col("id").is_in(list(found)), pl.col("looked_as_of") < as_of)
@@ -124,4 +122,6 @@ def _without(sources: Sources, batches: set[int]) -> Sources:
         sources,
         extract=changed(sources.extract, others),
         database=changed(sources.database, others),
+        around={record: others(rows) for record, rows in sources.around.items()},
+        around_extract={record: others(rows) for record, rows in sources.around_extract.items()},
     )
