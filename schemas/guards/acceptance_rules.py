@@ -16,6 +16,7 @@ from schemas.amounts import BEYOND
 from schemas.derived.sql_names import SAFE, SCHEMA, listed
 from schemas.guards.accounts import NOT_ALLOWED, NOT_YOURS, array, refuse, require
 from schemas.guards.decisions import BY_RULE, DECIDED, RULE_APPROVED, RULE_PROPOSED, plain_name
+from schemas.guards.readable import is_day, is_money
 from schemas.life import BESIDE, BreakState, Choice, Role
 
 RULE_WITHDRAWN = "acceptance rule withdrawn"
@@ -26,7 +27,6 @@ COVERED = (BreakState.NEW, BreakState.OPEN)
 
 TERMS = ("scope", "code", "currency", "each", "total", "until", "record", "tenant")
 """What a rule says, beside its reason."""
-_MONEY = "^[0-9]{1,20}([.][0-9]{1,18})?$"
 _NUMBER = "^-?[0-9]{1,19}$"
 
 _COVERS = f"""b.state IN ({listed(COVERED)}) AND b.code = terms ->> 'code'
@@ -90,9 +90,9 @@ ACCEPTANCE_RULES_OF: Mapping[str, str] = {
             AND terms ->> 'scope' <> '' AND terms ->> 'code' ~ '^[A-Z_]{{1,60}}$'
             AND terms ->> 'currency' ~ '{_NUMBER}'
             AND coalesce(terms ->> 'tenant', '0') ~ '{_NUMBER}'
-            AND terms ->> 'each' ~ '{_MONEY}' AND terms ->> 'total' ~ '{_MONEY}'
+            AND {is_money("(terms ->> 'each')")} AND {is_money("(terms ->> 'total')")}
             AND (terms ->> 'each')::numeric <= (terms ->> 'total')::numeric
-            AND terms ->> 'until' = to_char((terms ->> 'until')::date, 'YYYY-MM-DD')
+            AND {is_day("(terms ->> 'until')")}
             AND btrim($2) <> '', FALSE)
         THEN
             RAISE EXCEPTION 'these are no terms of a rule of acceptance';

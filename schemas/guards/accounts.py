@@ -18,6 +18,7 @@ from schemas.accounts import (
     How,
 )
 from schemas.derived.sql_names import SAFE, SCHEMA, listed
+from schemas.guards.readable import is_money, or_none
 from schemas.show_as import PATTERN
 
 REFUSED = "RC"
@@ -233,7 +234,7 @@ ACCOUNTS_OF: Mapping[str, str] = {
         PERFORM {SCHEMA}.require_administrator('keeping accounts');
         IF $1 !~ '^{NAME}$' OR length(btrim($2)) NOT BETWEEN 1 AND {FULL_NAME}
             OR $3 = '' OR NOT string_to_array($3, ' ') <@ {array(AccountRole)}
-            OR $4 !~ '^-?[0-9]+( -?[0-9]+)*$'
+            OR $4 !~ '^-?[0-9]{{1,10}}( -?[0-9]{{1,10}})*$'
         THEN
             {_NO_ACCOUNT};
         END IF;
@@ -355,8 +356,8 @@ ACCOUNTS_OF: Mapping[str, str] = {
         ELSE
             PERFORM {SCHEMA}.require_administrator('setting the password of another');
         END IF;
-        IF $2 !~ '^argon2id[$]v=19[$]m=[0-9]+,t=[0-9]+,p=[0-9]+[$][0-9a-f]{{32}}$'
-            OR $3 !~ '^[0-9a-f]{{64}}$'
+        IF NOT coalesce($2 ~ '^argon2id[$]v=19[$]m=[0-9]+,t=[0-9]+,p=[0-9]+[$][0-9a-f]{{32}}$'
+            AND $3 ~ '^[0-9a-f]{{64}}$', false)
         THEN
             {refuse(NOT_ALLOWED, "this is no key of a password")};
         END IF;
@@ -386,7 +387,9 @@ ACCOUNTS_OF: Mapping[str, str] = {
         event bigint;
     BEGIN
         PERFORM {SCHEMA}.require_administrator('setting a limit');
-        IF $1 !~ '^([*]|-?[0-9]{{1,10}})$' OR $2 !~ '^[0-9]{{1,20}}([.][0-9]{{1,18}})?$' THEN
+        IF NOT coalesce($1 ~ '^([*]|-?[0-9]{{1,10}})$', false)
+            OR NOT {or_none("$2", is_money("$2"))}
+        THEN
             {refuse(NOT_ALLOWED, "%L is no limit of the currency %L", "$2, $1")};
         END IF;
         event := {SCHEMA}.new_event(NULL, '{LIMIT}', $3, NULL,

@@ -12,6 +12,7 @@ from schemas.accounts import ACTS, MAY_DECIDE, MAY_SIGN
 from schemas.amounts import BEYOND
 from schemas.derived.sql_names import SAFE, SCHEMA, listed
 from schemas.guards.accounts import NOT_ALLOWED, NOT_YOURS, array, refuse, require, tenants_of
+from schemas.guards.readable import is_day, is_money, or_none
 from schemas.life import BESIDE, RECONCILED, SIDES, UNSEEN, BreakState, Choice, Look, Role
 
 DECIDED: Mapping[str, str] = {
@@ -48,6 +49,15 @@ def _fits(column: str, pairs: Mapping[str, str]) -> str:
     )
 
 
+_TERMS = f"""btrim(d.reason) <> '' AND CASE
+        WHEN d.what IN ('{Choice.ACCEPT}', '{Choice.PROPOSE}') THEN {is_day("d.until")}
+        WHEN d.what = '{Choice.RESOLVE}' THEN d.side IS NOT NULL
+        WHEN d.what = '{Choice.ASSIGN}' THEN btrim(d.owner) <> ''
+        ELSE true END
+    AND {or_none("d.until", is_day("d.until"))}
+    AND {or_none("d.side", f"d.side IN ({listed([*SIDES])})")}
+    AND {or_none("d.up_to", is_money("d.up_to"))}"""
+"""SQL: whether a draft `d` has the terms that its kind of decision takes, and they can be read."""
 _LINE = "d.reconciliation_id, d.break_id, d.what, d.by, d.reason, d.until, d.side, d.owner"
 
 
@@ -280,8 +290,7 @@ DECISIONS_OF: Mapping[str, str] = {
             SELECT FROM pg_temp.draft_decision d WHERE
             ({_fits("d.what", DECIDED)}, d.by, d.reason, to_jsonb(d.reconciliation_id))
                 IS DISTINCT FROM ($1, $2, $3, told -> 'reconciliation')
-            OR d.until <> to_char(d.until::date, 'YYYY-MM-DD')
-            OR d.side NOT IN ({listed([*SIDES])}) OR d.up_to !~ '^[0-9]+([.][0-9]+)?$')
+            OR NOT coalesce({_TERMS}, false))
         OR EXISTS (
             SELECT FROM pg_temp.draft_decision d GROUP BY d.break_id HAVING count(*) > 1)
         OR EXISTS (

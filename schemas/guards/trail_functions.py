@@ -31,6 +31,7 @@ from schemas.guards.decisions import DECIDED, DECISIONS_OF, SIGNED
 from schemas.guards.jobs import JOB_EVENTS, JOBS_OF
 from schemas.guards.ledger_digests import LEDGER, LEDGER_DIGESTS_OF
 from schemas.guards.logins import LOGINS_OF
+from schemas.guards.readable import is_amount, is_day, or_none
 from schemas.guards.tenants import TENANTS_OF
 from schemas.life import BESIDE, OPEN, RECONCILED, BreakState, Choice
 
@@ -65,6 +66,11 @@ _SAID = (
     "to_char(one.at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"'), "
     'one.what, one."by", one.reason, one.detail'
 )
+_READ_AGAIN = f"""{is_day("b.first_seen")}
+    AND {or_none("b.accepted_until", is_day("b.accepted_until"))}
+    AND {or_none("b.amount", is_amount("b.amount"))}
+    AND json_typeof(b.facts::json) = 'object'"""
+"""SQL: whether what a break `b` says can be read."""
 _TOLD = "batch_id integer, what text, said_by text, reason text, detail text"
 _WITH_ROWS = (
     *DECIDED.values(), *SIGNED.values(), SAVED, TAKEN, *ACCOUNT_EVENTS, *RULE_EVENTS, *JOB_EVENTS
@@ -236,13 +242,15 @@ FUNCTIONS_OF: Mapping[str, str] = {
             OR run.decided_through NOT BETWEEN coalesce(before.decided_through, 0)
                 AND greatest(before.decided_through,
                     (SELECT max(d.id) FROM {SCHEMA}.decision d), 0)
-            OR run.as_of <> to_char(run.as_of::date, 'YYYY-MM-DD')
+            OR NOT {is_day("run.as_of")}
         THEN
             RAISE EXCEPTION 'reconciliation % does not follow the last one of its scope', run.id;
         END IF;
         IF (told @> jsonb_build_object({_FACTS})) IS NOT TRUE
             OR told ->> 'version' IS DISTINCT FROM run.version
             OR run.scope_hash <> encode(sha256(convert_to(run.scope, 'UTF8')), 'hex')
+            -- A run of an earlier version alone has neither.
+            OR run.rules_text IS NULL AND run.version IS NOT NULL
             OR run.rules_hash <> encode(sha256(convert_to(run.rules_text, 'UTF8')), 'hex')
             OR run.chain_hash <> encode(sha256(convert_to(
                 coalesce(before.chain_hash, '{GENESIS}') || run.report_hash, 'UTF8')), 'hex')
@@ -251,6 +259,10 @@ FUNCTIONS_OF: Mapping[str, str] = {
         THEN
             RAISE EXCEPTION 'reconciliation % is not what event % says of it', run.id,
                 quote_literal('{SAVED}');
+        END IF;
+        -- The next run reads them, and so does every one after it.
+        IF EXISTS (SELECT FROM pg_temp.draft_break_state b WHERE NOT ({_READ_AGAIN})) THEN
+            RAISE EXCEPTION 'reconciliation % has breaks that no run can read', run.id;
         END IF;
         -- An acceptance is somebody's decision, and a verdict what the breaks make of it.
         IF EXISTS (

@@ -16,7 +16,7 @@ from connectors.files.profile import DEFAULT
 from connectors.postgres.audit import verify
 from connectors.postgres.batch_reports import noted_reports
 from connectors.postgres.break_digests import breaks_hash, decisions_hash
-from connectors.postgres.breaks import Decision
+from connectors.postgres.breaks import Decision, decisions_since
 from connectors.postgres.corrections import unrepaired
 from connectors.postgres.digests import recorded
 from connectors.postgres.evidence import is_profile_altered, ledger_detail
@@ -38,6 +38,7 @@ from flows.stages.sequence import (
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from schemas.derived.views import LISTING_FEED
+from schemas.guards.decisions import DECIDED
 from schemas.guards.leases import Held
 from schemas.guards.roles import CONTROLLER, LOADER, MERGER
 from schemas.guards.trail_functions import RUN_FACTS
@@ -136,7 +137,7 @@ def test_only_what_reconciles_is_approved_and_by_another_name(
         sign(second, run.id, "approved", " ann lee")
 
 
-DECIDED = {"what": "reopen", "by": "ann", "reason": "wrong", "until": None, "side": None}
+REOPENED = {"what": "reopen", "by": "ann", "reason": "wrong", "until": None, "side": None}
 
 
 FORGED_DECISIONS: list[dict[str, object]] = [
@@ -156,14 +157,21 @@ FORGED_DECISIONS: list[dict[str, object]] = [
 ]
 
 
-def decide(user: Workspace, run: int, one_break: str, forged: Mapping[str, object]) -> None:
+def decide(
+    user: Workspace,
+    run: int,
+    one_break: str,
+    forged: Mapping[str, object],
+    event: str = "breaks reopened",
+) -> None:
     row: dict[str, object] = {
         "reconciliation_id": run,
         "break_id": one_break,
-        **DECIDED,
+        **REOPENED,
         "owner": None,
     }
-    row = row | {"up_to": None} | {name: one for name, one in forged.items() if name in TERMS}
+    row |= {"up_to": None}
+    row |= {name: one for name, one in forged.items() if name in TERMS}
     rows = [row] * int(str(forged.get("rows", 1)))
     sha256 = decisions_hash(tuple(one.values()) for one in rows)
     detail = {"reconciliation": run, "sha256": sha256} | dict(forged)
@@ -174,7 +182,8 @@ def decide(user: Workspace, run: int, one_break: str, forged: Mapping[str, objec
         for one in rows:
             connection.execute(f"INSERT INTO draft_decision ({names}) VALUES ({marks})", one)
         told = forged.get("detail", json.dumps(detail))
-        connection.execute("SELECT decide('breaks reopened', 'ann', 'wrong', %s)", [told])
+        reason = forged.get("reasoned", "wrong")
+        connection.execute("SELECT decide(%s, 'ann', %s, %s)", [event, reason, told])
 
 
 @pytest.mark.long
@@ -188,7 +197,64 @@ def test_a_decision_is_what_its_event_says(acting: As, workspace: Workspace) -> 
     assert intact(workspace)
 
 
-TERMS = ("reconciliation_id", "break_id", *DECIDED, "up_to")
+ODD_DAYS = ["infinity", "-infinity", "10000-01-01", "2026-02-30", "0000-01-01", "today"]
+ODD_DAYS += ["2026-1-1", "2026-01-31 BC", "20260131", "2026-01-31\n", ""]
+ODD_MONEY = ["NaN", "Infinity", "-1", "1e5", "1" * 21, "1." + "1" * 19, ".5", "1.", "", "1" * 5000]
+OF_A_KIND: list[dict[str, object]] = [
+    {"what": "accept", "until": "2026-12-31"},
+    {"what": "propose", "until": "2026-12-31"},
+    {"what": "resolve", "side": "source"},
+    {"what": "assign", "owner": "bo"},
+    {"what": "comment"},
+    {"what": "reopen"},
+]
+"""The terms that each kind of decision is not without."""
+
+
+def test_what_is_decided_can_be_read(acting: As, workspace: Workspace) -> None:
+    """PostgreSQL has days that no program reads: one of them would end every later run."""
+    breaks, user = found("1"), acting(CONTROLLER)
+    run = reconcile(workspace, breaks)
+    for terms in OF_A_KIND:
+        event = DECIDED[Choice(str(terms["what"]))]
+        odd = [{name: None} for name in terms if name != "what"]
+        odd += [{name: " "} for name in terms if name == "owner"]
+        odd += [{"until": day} for day in ODD_DAYS] + [{"up_to": money} for money in ODD_MONEY]
+        odd += [{"side": "nowhere"}, {"reason": " ", "reasoned": " "}]
+        for one in odd:
+            with pytest.raises(StatementRefused):
+                decide(user, run.id, ids(breaks)[0], terms | one, event)
+        most = {"up_to": "9" * 20 + "." + "9" * 18, "until": "9999-12-31"}
+        decide(user, run.id, ids(breaks)[0], terms | most, event)
+    with workspace.database.connect() as connection:
+        assert decisions_since(connection, run.scope_hash, 0).height == len(OF_A_KIND)
+    reconcile(workspace, breaks)
+    assert intact(workspace)
+
+
+ODD_ACCOUNTS = [
+    "keep_limit(NULL, NULL, 'x')",
+    "keep_limit('1', 'NaN', 'x')",
+    f"keep_account('bo', 'Bo', 'approver', '{'7' * 11}', NULL, false, 'x', NULL)",
+    "set_password('ann', NULL, NULL, NULL, 'x')",
+]
+
+
+def test_what_accounts_may_do_can_be_read(workspace: Workspace) -> None:
+    terms = {"scope": "s", "code": "A", "currency": "1", "each": "1", "total": "1"}
+    with workspace.database.connect() as connection:
+        for day in ODD_DAYS:
+            rule = json.dumps(terms | {"until": day})
+            with pytest.raises(psycopg.Error, match=r"no terms|out of range"):
+                connection.execute("SELECT propose_rule('ann', 'x', %s)", [rule])
+        keep = "SELECT keep_account('ann', 'Ann', 'approver', %s, NULL, false, 'x', NULL)"
+        connection.execute(keep, ["7 -2147483648"])
+        for odd in ODD_ACCOUNTS:
+            with pytest.raises(psycopg.Error, match=r"no account|no limit|no key"):
+                connection.execute(f"SELECT {odd}")  # type: ignore[arg-type]
+
+
+TERMS = ("reconciliation_id", "break_id", *REOPENED, "owner", "up_to")
 
 
 FORGED_RUNS: list[tuple[str, object]] = [
@@ -199,8 +265,15 @@ FORGED_RUNS: list[tuple[str, object]] = [
     ("chain_hash", "0" * 64),
     ("scope_hash", "0" * 64),
     ("rules_text", "other"),
-    ("as_of", "never"),
+    ("version", "1"),
+    *(("as_of", day) for day in ("never", *ODD_DAYS)),
     ("verdict", "RECONCILED"),
+]
+ODD_BREAKS = [
+    *(("first_seen", f"'{day}'") for day in ODD_DAYS),
+    *(("accepted_until", f"'{day}'") for day in ODD_DAYS),
+    *(("amount", f"'{number}'") for number in ("NaN", "-Infinity", "1e20", "1e-19")),
+    *(("facts", f"'{facts}'") for facts in ("", "[]", "5", "null", "{")),
 ]
 
 
@@ -212,6 +285,9 @@ def test_a_run_is_what_its_event_says(acting: As, workspace: Workspace) -> None:
     for column, value in FORGED_RUNS:
         with pytest.raises(StatementRefused):
             conclude(merger, last, {column: value})
+    for column, odd in ODD_BREAKS:
+        with pytest.raises(StatementRefused):
+            conclude(merger, last, {}, {column: odd})
     conclude(merger, last, {})
     assert intact(workspace)
 
@@ -234,7 +310,8 @@ def conclude(
         row = said | {"scope": last.scope} | dict(forged)
         # Whoever forges a run tells the same in its event, but for one.
         said |= {name: row[name] for name in RUN_FACTS if told_verdict or name != "verdict"}
-        names = [name for name in (*RUN_FACTS, "scope", "rules_text") if name in row]
+        said["version"] = row["version"]
+        names = [name for name in (*RUN_FACTS, "scope", "rules_text", "version") if name in row]
         connection.execute("SELECT draft('reconciliation'), draft('break_state')")
         connection.execute(
             f"INSERT INTO draft_reconciliation ({', '.join(names)}) "
