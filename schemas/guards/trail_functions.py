@@ -98,6 +98,12 @@ FUNCTIONS_OF: Mapping[str, str] = {
         work {SCHEMA}.job := {SCHEMA}.job_at_work();
         event bigint;
     BEGIN
+        -- An older snapshot does not see which logins, roles and rules were taken away meanwhile.
+        IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted')
+        THEN
+            RAISE EXCEPTION 'the audit trail is written in READ COMMITTED transactions, and this '
+                'one is %', upper(current_setting('transaction_isolation'));
+        END IF;
         -- It is read for ever, and could never be taken from the trail again.
         IF jsonb_typeof($5::jsonb) <> 'object' THEN
             RAISE EXCEPTION 'the detail of an event is a JSON object';

@@ -7,12 +7,13 @@ from random import Random
 from typing import Any
 
 import polars as pl
+import psycopg
 import pytest
 
 from connectors.errors import AccountRefused
-from connectors.postgres.accounts import Account, keep_limit, list_limits
+from connectors.postgres.accounts import Account, keep_account, keep_limit, list_limits
 from connectors.postgres.audit import verify
-from connectors.postgres.breaks import Decision, proposals_on
+from connectors.postgres.breaks import Decision, add_decisions, proposals_on
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.reconcile.sign import approve, prepare
 from flows.stages.workspace import Workspace
@@ -43,6 +44,29 @@ def place(workspace: Workspace, once: Once) -> Workspace:
             keep_limit(connection, "*", Decimal(50))
 
     return once(build)
+
+
+@pytest.mark.parametrize("isolation", ["REPEATABLE READ", "SERIALIZABLE"])
+def test_nobody_decides_by_what_was_so_when_a_transaction_began(
+    place: Workspace, isolation: str
+) -> None:
+    """It would see the account and the limit as they were, for as long as it is open."""
+    breaks = found("1", amount="100")
+    run = reconcile(place, breaks)
+    anna = logged_in(place, ANNA)
+    with (
+        anna.database.connect() as connection,
+        connection.transaction(force_rollback=True),
+    ):
+        connection.execute(f"SET TRANSACTION ISOLATION LEVEL {isolation}")  # type: ignore[call-overload]
+        connection.execute("SELECT acting_as()")
+        with place.database.connect() as others:
+            keep_account(others, replace(ANNA, disabled=True))
+            keep_limit(others, "1", Decimal(1))
+        with pytest.raises(psycopg.Error, match=f"this one is {isolation}"):
+            add_decisions(connection, run.id, ids(breaks), ACCEPT)
+    with place.database.connect() as others:
+        assert others.execute("SELECT count(*) FROM decision").fetchone() == (0,)
 
 
 def decide(place: Workspace, decision: Decision, *breaks: str) -> None:

@@ -206,7 +206,11 @@ def test_a_snapshot_that_is_too_old_forks_no_chain(database: Database) -> None:
     with database.connect() as old, database.connect() as connection:
         old.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         old.autocommit = False
-        add_event(old, "old")
+        with pytest.raises(psycopg.Error, match="this one is REPEATABLE READ"):
+            add_event(old, "old")
+        old.rollback()
+        # As its owner alone can.
+        old.execute("INSERT INTO event (at, what, by) VALUES (now(), 'old', 'ann')")
         add_event(connection, "new")
         with pytest.raises(psycopg.errors.UniqueViolation):
             old.commit()

@@ -7,7 +7,7 @@ revision = "0037"
 down_revision = "0036"
 branch_labels = None
 depends_on = None
-derived = "82612d667c9d1dd614c34fb300f1153394e817499e1ed552a9a7978d367b95a1"
+derived = "615f22a97b2ee39daee2f53ec146fcf774df58140bc75d6e55121a3432bb2c0c"
 
 
 def upgrade() -> None:
