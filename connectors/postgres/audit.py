@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby
+from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any
 
@@ -24,7 +24,6 @@ from connectors.postgres.evidence import check_evidence
 from connectors.postgres.ledger import State
 from connectors.postgres.reconciliations import scope_hash
 from connectors.postgres.trail import said_by
-from schemas.counting import first_of
 from schemas.guards.accounts import (
     ACCOUNT_FACTS,
     ACCOUNT_KEPT,
@@ -55,7 +54,7 @@ class VerifiedTrail:
     head: str
     """Hash of the last of them; whoever notes it down can ask for it later."""
     broken: str | None = None
-    """The first thing that does not hold, in words; of the ledger all."""
+    """What does not hold, in words: of the chain the first link, of what it tells of all."""
     unchecked: tuple[str, ...] = ()
     """What nothing is said of."""
 
@@ -103,16 +102,24 @@ def verify(connection: psycopg.Connection, noted: str | None = None) -> Verified
             event = _event(row)
             if event.what in _KEPT:
                 told.setdefault(event.what, []).append((position, event))
+        faults = []
         if noted is not None and noted not in seen:
-            fault = f"no link has the hash {noted}: events after it were cut off, or all were"
-            return VerifiedTrail(position, head, fault)
+            faults.append(
+                f"no link has the hash {noted}: events after it were cut off, or all were"
+            )
+        # One thing that does not hold must not hide what another check finds.
         for check in _CHECKS:
-            for fault in check(connection, told):
-                return VerifiedTrail(position, head, fault)
+            faults += _first(check(connection, told))
         evidence = check_evidence(connection, _in_order(told, EVIDENCE))
-        faults = [*evidence.faults, *unrepaired(connection)]
-        fault = first_of(faults, FAULTS_TOLD, by="; ", end="; and") or None
-        return VerifiedTrail(position, head, fault, evidence.unchecked)
+        faults += _first(iter((*evidence.faults, *unrepaired(connection))))
+        return VerifiedTrail(position, head, "; ".join(faults) or None, evidence.unchecked)
+
+
+def _first(faults: Iterator[str]) -> Iterator[str]:
+    """The first faults of a check, and how many more there are."""
+    yield from islice(faults, FAULTS_TOLD)
+    if more := sum(1 for _ in faults):
+        yield f"and {more} more"
 
 
 def last_link(connection: psycopg.Connection) -> int:
@@ -205,8 +212,9 @@ def _decisions(connection: psycopg.Connection, told: Told) -> Iterator[str]:
             if content != detail.get("sha256"):
                 yield f"decisions of event {number} are not what {_link(position)} says of them"
     yield from _missing(events, "decisions")
+    events = _by_id(told, DECIDED)
     for (number,) in connection.execute(_OUT_OF_ORDER).fetchall():
-        position, _ = _by_id(told, DECIDED)[number]
+        position, _ = events.get(number, (None, {}))
         yield (
             f"decisions of event {number} ({_link(position)}) have numbers of another time: those "
             "taken before it, or the runs that acted on it, are not as the trail has them"
@@ -230,6 +238,7 @@ def _signatures(connection: psycopg.Connection, told: Told) -> Iterator[str]:
 def _runs(connection: psycopg.Connection, told: Told) -> Iterator[str]:
     events = _by_id(told, {SAVED: SAVED})
     chains: dict[int | None, str | None] = {None: None}
+    followed: dict[tuple[str, int | None], int] = {}
     for row in _rows(connection, "reconciliation"):
         position, detail = events.pop(row["event_id"], (None, {}))
         number = row["id"]
@@ -249,6 +258,11 @@ def _runs(connection: psycopg.Connection, told: Told) -> Iterator[str]:
         chains[number] = row["chain_hash"]
         if row["chain_hash"] != chain_hash(chains.get(row["previous_id"]), row["report_hash"]):
             yield f"reconciliation {number} does not follow reconciliation {row['previous_id']}"
+        place = row["scope_hash"], row["previous_id"]
+        if other := followed.get(place):
+            behind = f"behind reconciliation {place[1]}" if place[1] else "the first of its scope"
+            yield f"reconciliation {number} is {behind}, and so is reconciliation {other}"
+        followed[place] = number
     yield from _missing(events, "reconciliation")
 
 

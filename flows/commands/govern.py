@@ -101,7 +101,8 @@ def verify_command(
     Example: `recon audit verify --noted 5f0e...`
 
     Exit code 0: the chain holds, and so does every witness that is set; 1: the first broken link,
-    each witness that does not fit, and what could not be given or checked are named.
+    or all that events do not say so, each witness that does not fit, and what could not be given
+    or checked are named.
     """
     from connectors.addresses import witness_places
     from connectors.postgres.audit import verify

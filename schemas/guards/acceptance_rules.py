@@ -162,17 +162,13 @@ ACCEPTANCE_RULES_OF: Mapping[str, str] = {
     END $$""",
     "accept_by_rules(number integer)": f"""RETURNS json LANGUAGE plpgsql {SAFE} AS $$
     DECLARE
-        run {SCHEMA}.reconciliation;
+        run {SCHEMA}.reconciliation := {SCHEMA}.lock_last_run(number);
         rule bigint;
         terms jsonb;
         held numeric;
         meant bigint;
         told json[] := ARRAY[]::json[];
     BEGIN
-        SELECT * INTO STRICT run FROM {SCHEMA}.reconciliation r WHERE r.id = number;
-        IF EXISTS (SELECT FROM {SCHEMA}.reconciliation r WHERE r.previous_id = number) THEN
-            RAISE EXCEPTION 'another reconciliation has followed reconciliation %', number;
-        END IF;
         FOR rule IN SELECT e.id FROM {SCHEMA}.event e
             WHERE e.what = '{RULE_PROPOSED}' AND e.detail::jsonb ->> 'scope' = run.scope
             ORDER BY e.id

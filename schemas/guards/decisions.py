@@ -253,6 +253,7 @@ DECISIONS_OF: Mapping[str, str] = {
         tenants text := ({SCHEMA}.acting()).tenants;
     BEGIN
         {as_the_person("said_by")}
+        PERFORM {SCHEMA}.lock_last_run((detail::jsonb ->> 'reconciliation')::integer);
         IF tenants <> '' AND EXISTS (SELECT FROM pg_temp.draft_decision d
             JOIN {SCHEMA}.break_state b USING (reconciliation_id, break_id)
             WHERE b.tenant IS NULL OR b.tenant::text <> ALL (string_to_array(tenants, ' ')))
@@ -266,6 +267,21 @@ DECISIONS_OF: Mapping[str, str] = {
             PERFORM {SCHEMA}.refuse_alone(person);
         END IF;
         RETURN {SCHEMA}.write_decisions(what, said_by, reason, detail);
+    END $$""",
+    "lock_last_run(number integer)": f"""RETURNS {SCHEMA}.reconciliation
+    LANGUAGE plpgsql {SAFE} AS $$
+    DECLARE
+        run {SCHEMA}.reconciliation;
+    BEGIN
+        -- Until the transaction ends nobody else decides about its breaks or follows it.
+        SELECT * INTO STRICT run FROM {SCHEMA}.reconciliation r WHERE r.id = number;
+        PERFORM {SCHEMA}.lock_scope(run.scope_hash);
+        IF EXISTS (SELECT FROM {SCHEMA}.reconciliation r
+            WHERE r.scope_hash = run.scope_hash AND r.id > run.id)
+        THEN
+            RAISE EXCEPTION 'another reconciliation has followed reconciliation %', number;
+        END IF;
+        RETURN run;
     END $$""",
     "drafted_digest()": f"""RETURNS text LANGUAGE plpgsql STABLE {SAFE} AS $$
     DECLARE

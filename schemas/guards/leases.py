@@ -20,6 +20,8 @@ WAIT_SECONDS = 5
 """How long a lease is waited for that somebody else takes or leaves in an open transaction."""
 CORRECTIONS_SECONDS = 600
 """How long the corrections of a batch are waited for; those of a large one take a minute."""
+DECIDED_SECONDS = 60
+"""How long a decision or a run of a scope waits for another to be saved."""
 
 
 class Held(StrEnum):
@@ -91,6 +93,22 @@ _KEPT = {
     EXCEPTION WHEN lock_not_available THEN
         PERFORM pg_advisory_unlock(mark);
     END $$""",
+    # A name that is added and taken away again is locked until the transaction ends, and nobody
+    # else can take it.
+    "lock_name(name text)": f"""RETURNS void LANGUAGE plpgsql {SAFE} AS $$
+    BEGIN
+        INSERT INTO {SCHEMA}.lease (name, owner, account, pid, started, expires_at)
+        VALUES ($1, '', session_user, pg_backend_pid(), now(), now());
+        DELETE FROM {SCHEMA}.lease l WHERE l.name = $1;
+    END $$""",
+    "lock_scope(hashed text)": f"""RETURNS void LANGUAGE plpgsql {SAFE}
+    SET lock_timeout = '{DECIDED_SECONDS}s' AS $$
+    BEGIN
+        PERFORM {SCHEMA}.lock_name('decided ' || $1);
+    EXCEPTION WHEN lock_not_available THEN
+        RAISE EXCEPTION 'another session has decided about breaks of this scope, or saved a run of '
+            'it, and has not ended its transaction for {DECIDED_SECONDS} seconds';
+    END $$""",
 }
 """What nobody calls but the functions of the owner."""
 
@@ -121,14 +139,10 @@ LEASES_OF: Mapping[str, str] = _KEPT | {
     "end_holder(name text)": f"""RETURNS text LANGUAGE sql {SAFE} AS $$
         {ENDED_SESSION.format(name="$1")}
     $$""",
-    # A name that is added and taken away again is locked until the transaction ends.
-    "lock_corrections(batch_id integer)": f"""RETURNS void LANGUAGE plpgsql {SAFE}
+    "lock_corrections(batch_id integer)": f"""RETURNS void LANGUAGE sql {SAFE}
     SET lock_timeout = '{CORRECTIONS_SECONDS}s' AS $$
-    BEGIN
-        INSERT INTO {SCHEMA}.lease (name, owner, account, pid, started, expires_at)
-        VALUES ('corrections ' || $1, '', session_user, pg_backend_pid(), now(), now());
-        DELETE FROM {SCHEMA}.lease l WHERE l.name = 'corrections ' || $1;
-    END $$""",
+        SELECT {SCHEMA}.lock_name('corrections ' || $1)
+    $$""",
 }  # fmt: skip
 """Head -> rest of the definition."""
 

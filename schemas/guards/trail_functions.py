@@ -239,6 +239,7 @@ FUNCTIONS_OF: Mapping[str, str] = {
         IF EXISTS (SELECT FROM pg_temp.draft_break_state b WHERE b.reconciliation_id <> run.id) THEN
             RAISE EXCEPTION 'a break is of another reconciliation';
         END IF;
+        PERFORM {SCHEMA}.lock_scope(run.scope_hash);
         SELECT * INTO before FROM {SCHEMA}.reconciliation r WHERE r.scope_hash = run.scope_hash
             ORDER BY r.id DESC LIMIT 1;
         -- Numbers are handed out, and a run acts on decisions that there are.
@@ -251,6 +252,13 @@ FUNCTIONS_OF: Mapping[str, str] = {
             OR NOT {is_day("run.as_of")}
         THEN
             RAISE EXCEPTION 'reconciliation % does not follow the last one of its scope', run.id;
+        END IF;
+        IF EXISTS (SELECT FROM {SCHEMA}.decision d
+            JOIN {SCHEMA}.reconciliation r ON r.id = d.reconciliation_id
+            WHERE r.scope_hash = run.scope_hash AND d.id > run.decided_through)
+        THEN
+            RAISE EXCEPTION 'reconciliation % has not heard what was decided in its scope '
+                'meanwhile: reconcile again', run.id;
         END IF;
         IF (told @> jsonb_build_object({_FACTS})) IS NOT TRUE
             OR told ->> 'version' IS DISTINCT FROM run.version

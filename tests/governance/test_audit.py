@@ -7,12 +7,14 @@ import psycopg
 import pytest
 
 from connectors.errors import ReconError
+from connectors.postgres.accounts import Account, keep_account
 from connectors.postgres.audit import list_events, verify
 from connectors.postgres.database import Database
 from connectors.postgres.lease import hold_batch
 from connectors.postgres.ledger import State, add_batch
 from connectors.postgres.trail import add_event
 from flows.stages.workspace import Workspace
+from schemas.accounts import AccountRole
 from schemas.guards.trail_rules import APPEND_ONLY, GENESIS, TRIGGERS
 from schemas.ledger import LEDGER
 from tests.governance.runs import found, reconcile, tamper
@@ -256,6 +258,31 @@ def test_the_list_is_the_latest_first_and_can_be_searched(database: Database) ->
             "batch looked at",
             "batch noted",
         ]
+
+
+def test_all_that_does_not_hold_is_told(workspace: Workspace) -> None:
+    """Whatever one check finds, the others look."""
+    write(workspace.database, "first")
+    with workspace.database.connect() as connection:
+        keep_account(connection, Account("ann", "Ann", (AccountRole.VIEWER,)))
+        for number in (1, 2):
+            add_batch(connection, content_id=str(number), feed="f", profile="{}", corrects=None)
+    for _ in range(3):
+        reconcile(workspace, found("1"))
+    tamper(workspace, "reconciliation", "UPDATE reconciliation SET previous_id = 1 WHERE id = 3")
+    tamper(workspace, "batch", "UPDATE batch SET state = 'merged'")
+    tamper(workspace, "account", "UPDATE account SET roles = 'administrator'")
+    with workspace.database.connect() as connection:
+        told = str(verify(connection, "0" * 63 + "1").broken)
+    for fault in (
+        "no link has the hash",
+        "reconciliation 3 is behind reconciliation 1, and so is reconciliation 2",
+        "reconciliation 3 is not what",
+        "batch 1 is merged",
+        "batch 2 is merged",
+        "the account 'ann' is not what",
+    ):
+        assert fault in told
 
 
 def test_a_run_that_was_made_one_of_other_tenants_is_told(workspace: Workspace) -> None:

@@ -1,6 +1,7 @@
 """What the functions of the trail let in, `recon audit verify` holds: forged rows are refused."""
 
 import json
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -301,7 +302,20 @@ def conclude(
     told_verdict: bool = False,
 ) -> None:
     """Save a run behind the last one by hand, with the breaks of that one."""
-    with user.database.connect() as connection, connection.transaction():
+    with user.database.connect() as connection:
+        follow(connection, last, forged, bend, told_verdict=told_verdict)
+
+
+def follow(
+    connection: psycopg.Connection,
+    last: Reconciliation,
+    forged: Mapping[str, object],
+    bend: Mapping[str, str] = {},
+    *,
+    told_verdict: bool = False,
+) -> None:
+    """The same on a connection, in a transaction of its own unless there is one."""
+    with connection.transaction():
         (detail, number) = connection.execute(
             "SELECT detail, next_reconciliation() FROM event WHERE id = %s", [last.event_id]
         ).fetchone() or ("", 0)
@@ -350,12 +364,79 @@ def test_nobody_is_said_to_have_accepted_what_nobody_accepted(
         forged = accepted | {f"accepted_{name}": f"'{other}'"}
         with pytest.raises(StatementRefused, match="that nobody accepted so"):
             conclude(merger, last, {"decided_through": 2}, forged)
-    with pytest.raises(StatementRefused, match="that nobody accepted so"):
-        conclude(merger, last, {}, accepted)  # It was not heard yet.
     forged_verdict = {"decided_through": 2, "verdict": "RECONCILED"}
     with pytest.raises(StatementRefused, match="and its breaks do not"):
         conclude(merger, last, forged_verdict, accepted, told_verdict=True)
     conclude(merger, last, {"decided_through": 2}, accepted)
+    assert intact(workspace)
+
+
+def test_no_run_follows_that_has_not_heard_what_was_decided(
+    acting: As, workspace: Workspace
+) -> None:
+    """Decided behind the back of a run, it would be heard by none, and have numbers of before."""
+    merger, controller, breaks = acting(MERGER), acting(CONTROLLER), found("1")
+    last = reconcile(merger, breaks)
+    decide(controller, last.id, ids(breaks)[0], {})
+    with pytest.raises(
+        StatementRefused, match=r"has not heard what was decided .* reconcile again"
+    ):
+        conclude(merger, last, {})
+    next_one = reconcile(merger, breaks)
+    with pytest.raises(StatementRefused, match=f"has followed reconciliation {last.id}"):
+        decide(controller, last.id, ids(breaks)[0], {})
+    decide(controller, next_one.id, ids(breaks)[0], {})
+    assert intact(workspace)
+
+
+FIRST = {"scope": "tenants 8", "scope_hash": scope_hash("tenants 8"), "previous_id": None}
+
+
+@pytest.mark.parametrize("forged", [{}, FIRST])
+def test_one_run_follows_another_whoever_saves_one_at_the_same_time(
+    acting: As, workspace: Workspace, forged: dict[str, object]
+) -> None:
+    merger = acting(MERGER)
+    last = reconcile(merger, found("1"))
+    if forged:
+        forged = forged | {"chain_hash": chain_hash(None, last.report_hash)}
+    said: list[psycopg.Error] = []
+    with merger.database.connect() as one, merger.database.connect() as other:
+
+        def second() -> None:
+            try:
+                follow(other, last, forged)
+            except psycopg.Error as error:
+                said.append(error)
+
+        thread = threading.Thread(target=second)
+        with one.transaction():
+            follow(one, last, forged)
+            thread.start()
+            # Until it waits, or has not waited.
+            waits = "SELECT cardinality(pg_blocking_pids(%s)) > 0"
+            while thread.is_alive() and one.execute(waits, [other.info.backend_pid]).fetchone() == (
+                False,
+            ):
+                pass
+        thread.join()
+    assert [*map(str, said)]
+    assert "does not follow the last one of its scope" in str(said[0])
+    assert intact(workspace)
+
+
+def test_decisions_and_runs_of_a_scope_take_turns(acting: As, workspace: Workspace) -> None:
+    """What one has not committed, the other does not see."""
+    merger, controller, breaks = acting(MERGER), acting(CONTROLLER), found("1")
+    last = reconcile(merger, breaks)
+    with workspace.database.connect() as connection:
+        connection.execute(  # As others wait for a minute.
+            "ALTER FUNCTION lock_scope(text) SET lock_timeout = '1ms'"
+        )
+    with merger.database.connect() as connection, connection.transaction():
+        follow(connection, last, {})
+        with pytest.raises(StatementRefused, match="saved a run of it"):
+            decide(controller, last.id, ids(breaks)[0], {})
     assert intact(workspace)
 
 

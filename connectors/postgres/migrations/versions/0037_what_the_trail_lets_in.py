@@ -7,7 +7,7 @@ revision = "0037"
 down_revision = "0036"
 branch_labels = None
 depends_on = None
-derived = "615f22a97b2ee39daee2f53ec146fcf774df58140bc75d6e55121a3432bb2c0c"
+derived = "d3db4dd88f4517c3c69ca436bb2f3090ef582e227c9e4d0d3ff1d2bc61eef4d8"
 
 
 def upgrade() -> None:
