@@ -20,9 +20,9 @@ from connectors.errors import TurnNotGiven
 from connectors.postgres.session import TRANSACTIONS
 from connectors.process import whoami
 from schemas.derived.sql_names import SCHEMA
-from schemas.guards.leases import ENDED_SESSION, MINE, Held
+from schemas.guards.leases import ENDED_SESSION, MINE, MOST_SECONDS, Held
 
-DEFAULT_SECONDS, MOST_SECONDS = 120, 10**9
+DEFAULT_SECONDS = 120
 MOST_MILLISECONDS = 2**31 - 1
 FREE_SECONDS = 10
 """How long a session that was ended may take to let go."""

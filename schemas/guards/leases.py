@@ -7,8 +7,8 @@ one under a number that it drew by chance. Nobody ever waits for that: it only s
 session is still there, and whose lease it was is free once it is not.
 
 A lease that ran out belongs to a process that is frozen, or to a machine that is gone: its session
-may be ended, so that what it holds is free. Whose session is ended is never for the caller to say.
-When a session began it has to say itself: an owner who is no superuser is not shown that of others.
+may be ended, so that what it holds is free. Whose session is ended is never for the caller to say,
+nor for the one who holds: it is the session that has the lock by the number of the lease.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,6 +16,8 @@ from enum import StrEnum
 
 from schemas.derived.sql_names import SAFE, SCHEMA
 
+MOST_SECONDS = 86_400
+"""The longest that a lease lasts without being renewed, whatever its taker asks for."""
 WAIT_SECONDS = 5
 """How long a lease is waited for that somebody else takes or leaves in an open transaction."""
 CORRECTIONS_SECONDS = 600
@@ -41,29 +43,35 @@ class Held(StrEnum):
     """Work that somebody asked for."""
 
 
+_HAS_MARK = """EXISTS (
+            SELECT FROM pg_locks k JOIN pg_database d ON d.oid = k.database
+            WHERE k.locktype = 'advisory' AND k.granted AND k.objsubid = 1 AND k.pid = {session}
+            AND d.datname = current_database()
+            AND ((k.classid::bigint << 32) | k.objid::bigint) = {mark})"""
+"""SQL for whether a session is the one that has a lease: nobody else knew the number it drew."""
 # Found first and ended then: a planner is free to call a function before it looks at the rest.
+# A lease of an earlier version has no number, and says when its session began.
 ENDED_SESSION = f"""
     WITH due AS MATERIALIZED (
         SELECT l.owner, a.pid FROM {SCHEMA}.lease l
-        JOIN pg_stat_activity a ON a.pid = l.pid AND a.backend_start = l.started
+        JOIN pg_stat_activity a ON a.pid = l.pid AND CASE WHEN l.mark IS NULL
+            THEN a.backend_start = l.started
+            ELSE {_HAS_MARK.format(session="l.pid", mark="l.mark")} END
         WHERE l.name = {{name}} AND l.expires_at < clock_timestamp() AND a.pid <> pg_backend_pid()
     )
     SELECT due.owner FROM due WHERE pg_terminate_backend(due.pid)"""
 """Ends the session of a lease that ran out, and names its owner."""
 
 MINE = "SELECT backend_start FROM pg_stat_get_activity(pg_backend_pid())"
-"""When the session that asks began. One that says another time only keeps itself from being ended:
-no session of its number began then."""
+"""When the session that asks began: it has to say it, since an owner who is no superuser is not
+shown that of others. It only tells the leases apart that a session renews."""
 
+_LASTS = f"least({{}}, {MOST_SECONDS}) * interval '1s'"
 _COLUMNS = ("owner", "account", "pid", "started", "since", "expires_at", "mark")
 
 _KEPT = {
     "lease_lives(session integer, mark bigint)": f"""RETURNS boolean LANGUAGE sql {SAFE} AS $$
-        SELECT EXISTS (
-            SELECT FROM pg_locks k JOIN pg_database d ON d.oid = k.database
-            WHERE k.locktype = 'advisory' AND k.granted AND k.objsubid = 1 AND k.pid = $1
-            AND d.datname = current_database()
-            AND ((k.classid::bigint << 32) | k.objid::bigint) = $2)
+        SELECT {_HAS_MARK.format(session="$1", mark="$2")}
     $$""",
     "keep_lease(name text, owner text, seconds integer, began timestamptz)": f"""
     RETURNS TABLE (pid integer, started timestamptz) LANGUAGE plpgsql {SAFE}
@@ -80,7 +88,7 @@ _KEPT = {
         PERFORM pg_advisory_lock(mark);
         RETURN QUERY INSERT INTO {SCHEMA}.lease AS l (name, {", ".join(_COLUMNS)})
         VALUES ($1, $2, session_user, pg_backend_pid(), $4, clock_timestamp(),
-            clock_timestamp() + $3 * interval '1s', mark)
+            clock_timestamp() + {_LASTS.format("$3")}, mark)
         ON CONFLICT (name) DO UPDATE SET ({", ".join(_COLUMNS)}) =
             ({", ".join(f"EXCLUDED.{name}" for name in _COLUMNS)})
         WHERE NOT CASE WHEN l.mark IS NOT NULL THEN {SCHEMA}.lease_lives(l.pid, l.mark)
@@ -123,7 +131,7 @@ LEASES_OF: Mapping[str, str] = _KEPT | {
     "renew_lease(name text, session integer, began timestamptz, seconds integer)": f"""
     RETURNS boolean LANGUAGE sql {SAFE} AS $$
         WITH renewed AS (
-            UPDATE {SCHEMA}.lease l SET expires_at = clock_timestamp() + $4 * interval '1s'
+            UPDATE {SCHEMA}.lease l SET expires_at = clock_timestamp() + {_LASTS.format("$4")}
             WHERE l.pid = $2 AND l.started = $3 AND l.account = session_user
             AND {SCHEMA}.lease_lives(l.pid, l.mark) RETURNING l.name
         )

@@ -174,11 +174,7 @@ LOGINS = {
     # What the owner of the schema may, and whether another login takes a frozen batch over.
     "nothing": ((), False),
     "a member of the account": (("GRANT {worker} TO {owner}",), True),
-    "signals alone": (("GRANT pg_signal_backend TO {owner}",), False),
-    "signals, and who they are for": (
-        ("GRANT pg_signal_backend, pg_read_all_stats TO {owner}",),
-        True,
-    ),
+    "signals": (("GRANT pg_signal_backend TO {owner}",), True),
 }
 
 

@@ -849,6 +849,24 @@ def test_no_event_looks_like_one_that_tells_of_more(acting: As) -> None:
                 connection.execute("SELECT add_event(NULL, %s, 'the chief', '', '{}')", [what])
 
 
+def test_a_lease_ends_whatever_its_taker_says(acting: As, workspace: Workspace, rows: Any) -> None:
+    """Neither for how long it asks nor when it says that its session began keeps others away."""
+    loader, other = acting(LOADER), acting(MERGER)
+    with loader.database.connect() as connection, other.database.connect() as waiting:
+        keep = "SELECT pid, started FROM keep_batch('1', 'me', 2000000000, '2001-01-01')"
+        (session,) = connection.execute(keep).fetchall()
+        within = "SELECT expires_at < now() + interval '1 day 1 minute' FROM lease"
+        assert rows(within) == [(True,)]
+        renew = "SELECT renew_lease('batch 1', %s, %s, 2000000000)"
+        assert connection.execute(renew, session).fetchall() == [(True,)]
+        assert rows(within) == [(True,)]
+        assert waiting.execute("SELECT end_holder('batch 1')").fetchall() == [(None,)]
+        tamper(workspace, "lease", "UPDATE lease SET expires_at = now() - interval '1 s'")
+        assert waiting.execute("SELECT end_holder('batch 1')").fetchall() == [("me",)]
+        with pytest.raises(psycopg.OperationalError):
+            connection.execute("SELECT 1")
+
+
 def test_a_lease_is_kept_by_one_session(acting: As) -> None:
     """Another one's lease would tell the run that it was taken over, and keep it for ever."""
     merger, other_merger = acting(MERGER), acting(MERGER)

@@ -7,7 +7,7 @@ revision = "0037"
 down_revision = "0036"
 branch_labels = None
 depends_on = None
-derived = "d3db4dd88f4517c3c69ca436bb2f3090ef582e227c9e4d0d3ff1d2bc61eef4d8"
+derived = "1e6777f2a62fcd5407fa659e45655219709597d8dbda82e5cdc6b3b12f398faf"
 
 
 def upgrade() -> None:
