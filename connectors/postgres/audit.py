@@ -35,6 +35,7 @@ from schemas.guards.accounts import (
 from schemas.guards.batch_states import PREFIX
 from schemas.guards.decisions import DECIDED, SIGNED
 from schemas.guards.jobs import JOB_ORDERED, job_told
+from schemas.guards.push_gate import LOST_HASH, RESTORED
 from schemas.guards.trail_functions import GENESIS, RUN_FACTS, SAVED, TURN
 from schemas.guards.trail_rules import Event, chain_hash, link_hash
 
@@ -344,6 +345,20 @@ def _jobs(connection: psycopg.Connection, told: Told) -> Iterator[str]:
     yield from _missing(events, "job")
 
 
+def _restores(connection: psycopg.Connection, told: Told) -> Iterator[str]:
+    """From where pushes went on after a restore, is what the event says that declared it."""
+    events = _by_id(told, {RESTORED: RESTORED})
+    for row in _rows(connection, "push_restore"):
+        position, detail = events.pop(row["event_id"], (None, {}))
+        lost = hashlib.sha256(row["lost"].encode()).hexdigest()
+        said = [detail.get(name) for name in ("unsent", "last_batch")]
+        # Events of an earlier version do not say which contents were lost.
+        if [row["unsent"], row["last_batch"]] != said or detail.get(LOST_HASH, lost) != lost:
+            yield f"the restore of event {row['event_id']} is not what {_link(position)} says of it"
+    hashed = {number: one for number, one in events.items() if LOST_HASH in one[1]}
+    yield from _missing(hashed, "restore")
+
+
 def _in_order(told: Told, kinds: Collection[str]) -> list[tuple[int, Event]]:
     return sorted((one for what in kinds for one in told.get(what, [])), key=itemgetter(0))
 
@@ -374,7 +389,7 @@ def _link(position: int | None) -> str:
 
 
 _CHECKS = (
-    _decisions, _signatures, _runs, _batches, _accounts, _limits, _subscriptions, _jobs
+    _decisions, _signatures, _runs, _batches, _accounts, _limits, _subscriptions, _jobs, _restores
 )  # fmt: skip
 # The numbers of decisions choose the last one of a break, and which of them a run has acted on.
 # Whoever decides or reconciles holds the scope, so that they ascend as the events do.
@@ -401,5 +416,6 @@ _KEPT = {
     SUBSCRIBED,
     UNSUBSCRIBED,
     JOB_ORDERED,
+    RESTORED,
 }
 """Events that tell of rows kept in other tables."""

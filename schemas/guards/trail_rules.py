@@ -15,6 +15,7 @@ from schemas.guards.batch_states import STATES
 from schemas.guards.corrected_rows import CORRECTED_ROWS
 from schemas.guards.delivered_files import DELIVERED_FILES
 from schemas.guards.leases import LEASES
+from schemas.guards.push_gate import PUSH_GATE
 from schemas.guards.trail_functions import FUNCTIONS, GENESIS
 
 APPEND_ONLY = (
@@ -89,6 +90,7 @@ TRIGGERS: tuple[str, ...] = (
     *STATES,
     *CORRECTED_ROWS,
     *DELIVERED_FILES,
+    *PUSH_GATE,
     _REFUSE_CHANGE,
     f"REVOKE ALL ON FUNCTION {SCHEMA}.refuse_change() FROM PUBLIC",
     f"DROP TRIGGER IF EXISTS event_chained ON {SCHEMA}.event",

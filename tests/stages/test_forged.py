@@ -1,5 +1,6 @@
 """What the functions of the trail let in, `recon audit verify` holds: forged rows are refused."""
 
+import hashlib
 import json
 import threading
 from collections.abc import Callable, Mapping
@@ -27,7 +28,7 @@ from connectors.postgres.listings import newest_listings
 from connectors.postgres.reconciliations import Reconciliation, hold_scope, scope_hash
 from connectors.postgres.removals import KEPT_AGAIN, REMOVED, removed_contents, take_over
 from connectors.postgres.save_run import DRAFTED_BREAKS
-from connectors.postgres.trail import told_by_run
+from connectors.postgres.trail import add_event, told_by_run
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.sequence import (
     discard_batch,
@@ -847,6 +848,55 @@ def test_no_event_looks_like_one_that_tells_of_more(acting: As) -> None:
         ):
             with pytest.raises(psycopg.Error):
                 connection.execute("SELECT add_event(NULL, %s, 'the chief', '', '{}')", [what])
+
+
+EPOCH = """INSERT INTO push_epoch (number, token, home, system, timeline, database_oid, xid, at)
+    SELECT {number}, 'x', {home}, system, {timeline}, database_oid, 7, '2001-01-01'
+    FROM push_epoch ORDER BY number DESC LIMIT 1"""
+FORGED_EPOCHS = [
+    {"number": str(2**63 - 1)},
+    {"number": "number + 2"},
+    {"number": "-1"},
+    {"timeline": "'x'"},
+]
+SAID_LOST = {"unsent": "unsent", "last_batch": 1, "lost_sha256": hashlib.sha256(b"[]").hexdigest()}
+RESTORE = "INSERT INTO push_restore VALUES (%s, 'unsent', 1, %s, '2001-01-01')"
+
+
+def test_nobody_holds_pushes_or_says_what_was_restored_by_hand(
+    acting: As, workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    """An epoch of another number or time is one of a copy, and nothing is ever sent again."""
+    with FaultyServer() as server:
+        merger, loader = towards(acting(MERGER), server.url), acting(LOADER)
+        deliver(merger, write(tmp_path / "a.csv", line(1)))
+        own = {"number": "number + 1", "home": "'held'", "timeline": "timeline"}
+        with loader.database.connect() as connection:
+            for forged in (own, own | {"number": str(2**63 - 1)}):
+                with pytest.raises(psycopg.errors.InsufficientPrivilege, match="applies no rows"):
+                    connection.execute(EPOCH.format(**forged))
+        with merger.database.connect() as connection:
+            for forged in FORGED_EPOCHS:
+                with pytest.raises(psycopg.Error, match="epoch"):
+                    connection.execute(EPOCH.format(**own | forged))
+            for number in (0, 2**62):
+                with pytest.raises(psycopg.Error, match="no epoch"):
+                    connection.execute("INSERT INTO push_seal VALUES (%s, 'x', 7)", [number])
+            said = add_event(connection, "restored", detail=SAID_LOST)
+            for event, lost in ((999, "[]"), (1, "[]"), (said, '["x"]')):
+                with pytest.raises(psycopg.Error, match="not what an event restored says"):
+                    connection.execute(RESTORE, [event, lost])
+            connection.execute(RESTORE, [said, "[]"])
+        deliver(merger, write(tmp_path / "b.csv", line(2)))
+        assert rows("SELECT DISTINCT state FROM send") == [("acknowledged",)]
+    made = "SELECT min(at) > '2020-01-01' FROM "
+    assert rows(f"{made}push_epoch") == rows(f"{made}push_restore") == [(True,)]
+    assert intact(workspace)
+    tamper(workspace, "push_restore", "UPDATE push_restore SET last_batch = 2, lost = '[1]'")
+    with workspace.database.connect() as connection:
+        assert f"the restore of event {said} is not" in str(verify(connection).broken)
+        again = add_event(connection, "restored", detail=SAID_LOST)
+        assert f"the restore that event {again} " in str(verify(connection).broken)
 
 
 def test_a_lease_ends_whatever_its_taker_says(acting: As, workspace: Workspace, rows: Any) -> None:

@@ -30,13 +30,12 @@ from connectors.postgres.heartbeat import in_turn
 from connectors.postgres.push.count import forget_windows, knows_windows, windows_at_home
 from connectors.recovery import reach
 from schemas.guards.leases import Held
+from schemas.guards.push_gate import BIRTH
 
 MARKER = "push-marker.json"
 LOCK = ".push-marker.lock"
 LOOKS = 5
 """A run writes its marker once: more than one between two looks is a home that is very busy."""
-BIRTH = 0
-"""Number of the epoch that the first batch of a database writes; nothing is sent under it."""
 HELD = "held"
 """Home of an epoch that holds every home: one of them has found that the database is older."""
 _EPOCHS = "Writing down that rows are sent from here"

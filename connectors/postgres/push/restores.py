@@ -4,6 +4,7 @@ A POST that is unsent in a restored database may have been sent after the backup
 the rows of a delivery that the restored database does not know: its content lies in the archive.
 """
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -15,6 +16,7 @@ from connectors.postgres.push.gate import IN_DOUBT
 from connectors.postgres.push.lane import CarriedOut, unanswered_error
 from connectors.postgres.push.plan import ALONE
 from connectors.postgres.trail import add_event
+from schemas.guards.push_gate import LOST_HASH, RESTORED
 from schemas.operations import PUSHES
 
 _POSTS = tuple(one for one in PUSHES.values() if not one.keyed)
@@ -36,12 +38,18 @@ def declare(connection: psycopg.Connection, restore: Restore) -> Mapping[str, in
     """Write it down, inside the open transaction; gives rows put in doubt by operation."""
     row = connection.execute("SELECT coalesce(max(id), 0) FROM batch").fetchone()
     assert row is not None
-    detail = {"unsent": restore.unsent, "last_batch": row[0], "lost_contents": len(restore.lost)}
-    event = add_event(connection, "restored", by=restore.by, reason=restore.reason, detail=detail)
+    lost = json.dumps(sorted(restore.lost))
+    detail = {
+        "unsent": restore.unsent,
+        "last_batch": row[0],
+        "lost_contents": len(restore.lost),
+        LOST_HASH: hashlib.sha256(lost.encode()).hexdigest(),
+    }
+    event = add_event(connection, RESTORED, by=restore.by, reason=restore.reason, detail=detail)
     connection.execute(
         "INSERT INTO push_restore (event_id, unsent, last_batch, lost, at) "
         "VALUES (%s, %s, %s, %s, now())",
-        [event, restore.unsent, row[0], json.dumps(sorted(restore.lost))],
+        [event, restore.unsent, row[0], lost],
     )
     return put_in_doubt(connection)
 

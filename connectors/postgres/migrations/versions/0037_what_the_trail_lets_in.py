@@ -7,7 +7,7 @@ revision = "0037"
 down_revision = "0036"
 branch_labels = None
 depends_on = None
-derived = "1e6777f2a62fcd5407fa659e45655219709597d8dbda82e5cdc6b3b12f398faf"
+derived = "31bfe2367b147b60040dfce6969fb15371d1704b7e32701f6f1a3f16f88378bc"
 
 
 def upgrade() -> None:

@@ -1,0 +1,79 @@
+"""What tells a restored copy from the database itself is written as it happens, and no other way.
+
+Roles that load and apply add to these tables, and nobody takes anything from them: one epoch with
+a number or a home of its own choice would hold all pushes for good, and a restore that nobody
+declared would put rows in doubt. `connectors.postgres.push.gate` reads them.
+"""
+
+from schemas.derived.sql_names import SCHEMA
+from schemas.guards.batch_states import lacks_merger
+
+BIRTH = 0
+"""Number of the epoch that the first batch of a database writes; nothing is sent under it."""
+RESTORED = "restored"
+"""The event of a restore that was declared."""
+LOST_HASH = "lost_sha256"
+"""What that event says of the contents that the database did not know."""
+
+_LOST = f"encode(sha256(convert_to(NEW.lost, 'UTF8')), 'hex') = e.detail::jsonb ->> '{LOST_HASH}'"
+
+
+def _guard(table: str, body: str) -> tuple[str, ...]:
+    name = f"{SCHEMA}.{table}_checked"
+    return (
+        f"""CREATE OR REPLACE FUNCTION {name}() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    DECLARE
+        newest bigint := (SELECT max(p.number) FROM {SCHEMA}.push_epoch p);
+    BEGIN
+        {body}
+        RETURN NEW;
+    END $$""",
+        f"REVOKE ALL ON FUNCTION {name}() FROM PUBLIC",
+        f"CREATE OR REPLACE TRIGGER {table}_checked BEFORE INSERT ON {SCHEMA}.{table} "
+        f"FOR EACH ROW EXECUTE FUNCTION {name}()",
+    )
+
+
+PUSH_GATE: tuple[str, ...] = (
+    *_guard(
+        "push_epoch",
+        f"""IF (NEW.number <> {BIRTH} OR newest IS NOT NULL OR NEW.home <> '') AND {lacks_merger()}
+        THEN
+            RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE =
+                'permission denied for an epoch of pushes: the account ' || session_user
+                || ' applies no rows';
+        END IF;
+        IF NEW.number <> coalesce(newest, {BIRTH}) + 1
+            AND NOT (NEW.number = {BIRTH} AND newest IS NULL)
+        THEN
+            RAISE EXCEPTION 'the epoch of pushes after % is not %', newest, NEW.number;
+        END IF;
+        IF NEW.timeline <> substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)
+            OR NEW.database_oid <> (SELECT d.oid FROM pg_database d
+                WHERE d.datname = current_database())
+        THEN
+            RAISE EXCEPTION 'epoch % of pushes is not of this database', NEW.number;
+        END IF;
+        NEW.xid := pg_current_xact_id()::text::bigint;
+        NEW.at := now();""",
+    ),
+    *_guard(
+        "push_seal",
+        f"""IF NEW.number NOT BETWEEN {BIRTH} + 1 AND coalesce(newest, {BIRTH}) THEN
+            RAISE EXCEPTION 'there is no epoch % of pushes to seal', NEW.number;
+        END IF;""",
+    ),
+    *_guard(
+        "push_restore",
+        f"""IF NOT EXISTS (SELECT FROM {SCHEMA}.event e
+            WHERE e.id = NEW.event_id AND e.what = '{RESTORED}'
+            AND e.detail::jsonb ->> 'unsent' = NEW.unsent
+            AND e.detail::jsonb -> 'last_batch' = to_jsonb(NEW.last_batch) AND {_LOST})
+        THEN
+            RAISE EXCEPTION 'the restore is not what an event {RESTORED} says of it';
+        END IF;
+        NEW.at := now();""",
+    ),
+)
+"""Statements that put the rules in place; repeating them changes nothing."""
