@@ -31,6 +31,14 @@ class JobState(StrEnum):
     ENDED = "ended"
 
 
+OF_MERGER_JOBS = (
+    JobKind.RELEASE,
+    JobKind.UNDO,
+    JobKind.RESOLVE,
+    JobKind.PUSH,
+    JobKind.RECONCILE,
+)
+"""Jobs that only a process which may apply rows does."""
 MAY_ORDER = (AccountRole.OPERATOR,)
 ORDERING = "ordering work"
 """What is done, as a refusal names it."""

@@ -10,11 +10,13 @@ from collections.abc import Mapping
 
 from schemas.derived.sql_names import SAFE, SCHEMA, listed
 from schemas.guards.accounts import BATCH_SCOPE, IS_FOR_ALL, NOT_ALLOWED, NOT_YOURS, refuse, require
+from schemas.guards.batch_states import lacks_merger
 from schemas.guards.decisions import as_the_person
 from schemas.jobs import (
     ARGUMENTS_LENGTH,
     COULD_NOT_RUN,
     MAY_ORDER,
+    OF_MERGER_JOBS,
     ORDERING,
     SAID_LENGTH,
     JobKind,
@@ -168,6 +170,13 @@ JOBS_OF: Mapping[str, str] = {
         THEN
             RAISE EXCEPTION 'job % is not held by this session', number;
         END IF;
+        IF {lacks_merger()} AND EXISTS (SELECT FROM {SCHEMA}.job j WHERE j.id = number
+            AND j.kind IN ({listed(OF_MERGER_JOBS)}))
+        THEN
+            RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE =
+                'permission denied for job ' || number || ': the account ' || session_user
+                || ' applies no rows';
+        END IF;
         UPDATE {SCHEMA}.job j SET state = '{JobState.RUNNING}', started_at = clock_timestamp(),
             account = session_user, flow_run = $2
             WHERE j.id = number AND j.state <> '{JobState.ENDED}' RETURNING * INTO one;
@@ -185,6 +194,12 @@ JOBS_OF: Mapping[str, str] = {
     "reconciliation integer)": f"""
     RETURNS boolean LANGUAGE plpgsql {SAFE} AS $$
     BEGIN
+        IF $5 IS NOT NULL AND NOT EXISTS (SELECT FROM {SCHEMA}.reconciliation r
+            JOIN {SCHEMA}.event e ON e.id = r.event_id
+            WHERE r.id = $5 AND e.detail::jsonb -> 'job' = to_jsonb(number))
+        THEN
+            RAISE EXCEPTION 'reconciliation % was not made for job %', $5, number;
+        END IF;
         -- Batches that it names and did not work on: what it brought was there.
         UPDATE {SCHEMA}.job j SET state = '{JobState.ENDED}', ended_at = clock_timestamp(),
             exit_code = $2, said = left($3, {SAID_LENGTH}), reconciliation_id = $5,

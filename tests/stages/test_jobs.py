@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import psycopg
 import pytest
 
 from connectors.errors import (
@@ -53,8 +54,9 @@ from flows.stages.stage import stage
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Exclusion, Rules
 from schemas.accounts import AccountRole
+from schemas.guards.commands import BEGUN, ROLE_OF, command_of
 from schemas.guards.roles import LOADER, MERGER
-from schemas.jobs import COULD_NOT_RUN, JobKind, JobState
+from schemas.jobs import COULD_NOT_RUN, OF_MERGER_JOBS, JobKind, JobState
 from tests.accounts.people import ADA, ANNA, BO, CLEO, OTTO, add, logged_in
 from tests.governance.runs import found, reconcile
 from tests.recon import run
@@ -459,6 +461,24 @@ def test_a_job_waits_for_whose_account_may_do_it(
     assert seen(workspace, number).state is JobState.ORDERED
     do_job(merger, number)
     assert seen(workspace, number).state is JobState.ENDED
+
+
+TAKEN_AND_ENDED = "SELECT take_job({0}, NULL); SELECT end_job({0}, 0, 'Reconciled', '', 1)"
+
+
+def test_a_job_is_taken_and_ended_as_what_it_is(workspace: Workspace, acting: As) -> None:
+    """Who calls the functions by hand does not say of others' work that it reconciles."""
+    for kind in JobKind:
+        least = ROLE_OF[command_of(kind)], BEGUN.get(command_of(kind))
+        assert (kind in OF_MERGER_JOBS) == (least == (MERGER, None)), kind
+    reconcile(workspace, found())
+    number = ordered(workspace, JobKind.RECONCILE)
+    for role, told in ((LOADER, "applies no rows"), (MERGER, "was not made for job")):
+        with acting(role).database.connect() as connection:
+            connection.execute("SELECT keep_job(%s, 'x', 60, now())", [str(number)])
+            with pytest.raises(psycopg.Error, match=told):
+                connection.execute(TAKEN_AND_ENDED.format(number))  # type: ignore[call-overload]
+    assert seen(workspace, number).reconciliation_id is None
 
 
 def test_arguments_that_cannot_be_read_end_one_job_and_no_list(workspace: Workspace) -> None:

@@ -7,7 +7,7 @@ revision = "0037"
 down_revision = "0036"
 branch_labels = None
 depends_on = None
-derived = "31bfe2367b147b60040dfce6969fb15371d1704b7e32701f6f1a3f16f88378bc"
+derived = "57e9cf638f2da58b8fbe81bbaaf268aa5b9f5907f027d231cc71bd56333be98e"
 
 
 def upgrade() -> None:
