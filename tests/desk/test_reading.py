@@ -94,20 +94,28 @@ def tab(chromium: str) -> Iterator[Tab]:  # noqa: F811
         yield tab
 
 
-@pytest.mark.long
+@pytest.mark.parametrize("paths", [["/runs/1/breaks"], pytest.param(WIDE, marks=LONG)])
 @needed
-def test_pages_fit_a_telephone_and_paper_has_no_buttons(
-    place: Workspace, desk: str, tab: Tab
+def test_pages_fit_a_telephone_and_paper_has_their_rows_and_no_buttons(
+    place: Workspace, desk: str, tab: Tab, paths: list[str]
 ) -> None:
     log_in(tab, desk, "anna")
-    for path in WIDE:
+
+    def seen(selector: str) -> int:
+        every = f"[...document.querySelectorAll({selector!r})]"
+        return int(tab.value(f"{every}.filter(one => one.checkVisibility()).length"))
+
+    for path in paths:
         tab.ask("Emulation.setEmulatedMedia", media="screen")
         tab.size(420)
         tab.open(desk + path)
         assert tab.value("document.documentElement.scrollWidth") <= 420, path
+        rows = seen("tbody tr")
         tab.ask("Emulation.setEmulatedMedia", media="print")
         tab.size(700)
         assert tab.value("document.documentElement.scrollWidth") <= 700, path
-        seen = "[...document.querySelectorAll('form, nav, button, .button')]"
-        assert tab.value(f"{seen}.filter(one => one.checkVisibility()).length") == 0, path
+        assert seen("tbody tr") == rows, path
+        assert seen("nav, button, .button, input, select, textarea, form label") == 0, path
         assert "Shown to Anna Meyer on" in tab.text
+    tab.open(f"{desk}/runs/1/breaks")
+    assert "Breaks 1 to 1 of 1" in tab.text, "whoever reads it knows whether it is all"
