@@ -6,7 +6,6 @@ Every figure is of breaks that `filters.BreakSearch` finds again, so that a page
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import date
 from decimal import Decimal
 from typing import Any
 
@@ -93,8 +92,8 @@ class Review:
     causes: tuple[TopCause, ...]
     """The first ones; the list of breaks has all."""
     more_causes: int
-    oldest: date | None
-    """When the open break was seen first that is there for longest."""
+    oldest: int | None
+    """The age in days of the oldest open break, as lists have it; None: none is open."""
     waits: str | None
     """What keeps it from being approved; None: nothing."""
     facts: ReportFacts
@@ -119,7 +118,7 @@ def review_of(
         proposals=_counts(left, "proposed_by"),
         causes=tuple(causes[:MOST_MONEY]),
         more_causes=len(causes[MOST_MONEY:]),
-        oldest=left.select(pl.col("first_seen").min()).item(),
+        oldest=left.select(pl.col("age_days").max()).item(),
         waits=what_waits(connection, run, breaks),
         facts=facts,
     )

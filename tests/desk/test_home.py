@@ -24,7 +24,7 @@ MINE = "everything; tenants 7"
 def test_open_money_leads_to_its_breaks(workspace: Workspace, browser: New) -> None:
     run = reconcile(workspace, found("1", "2", amount="10.25"), scope=MINE)
     page = browser().open("/")
-    assert f"{DAY} nobody nobody" in page.text, "seen first that day, signed by nobody"
+    assert "2 0 days nobody nobody" in page.text, "seen first that day, signed by nobody"
     there = dict(figures(page))
     path = f"/runs/{run.id}/breaks?state=open&currency=1&basis=difference"
     assert number(there[path]) == number("20.50")

@@ -5,7 +5,7 @@ import io
 import re
 import shutil
 from collections.abc import Callable
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 from html import unescape
 
@@ -20,7 +20,7 @@ from flows.stages.workspace import Workspace
 from schemas.life import Choice
 from tests.desk.browser import Browser
 from tests.desk.many import many_breaks
-from tests.governance.runs import found, reconcile
+from tests.governance.runs import DAY, found, reconcile
 
 New = Callable[[], Browser]
 FIGURE = re.compile(r'<a class="figure" href="([^"]+)">([^<]+)</a>')
@@ -100,6 +100,23 @@ def test_whether_it_can_be_signed_is_said_first(workspace: Workspace, browser: N
         page.open(f"/runs/{run.id}").text
     )
     assert "This run was followed by run" in page.open(f"/runs/{run.previous_id}").text
+
+
+OLDEST = re.compile(r'<a href="([^"]+sort=age)">(\d+) days?</a>')
+AGE = re.compile(r'data-of="Days">(\d+)<')
+
+
+def test_the_oldest_open_break_is_the_first_of_its_list(workspace: Workspace, browser: New) -> None:
+    """A break ages from its business date, and from its first sighting where it has none."""
+    dates = {"1": 3, "2": 17, "3": 90, "4": None}
+    breaks = [found(key, date=ago and DAY - timedelta(days=ago)) for key, ago in dates.items()]
+    run = reconcile(workspace, pl.concat(breaks), scope="everything")
+    accept = Decision(Choice.ACCEPT, "bank charges", until=date(2026, 12, 31))
+    decide_breaks(workspace, run.id, Chosen(ids=(breaks[2]["id"].item(),)), accept)
+    page = browser()
+    for path in (f"/runs/{run.id}", "/"):
+        ((to, age),) = OLDEST.findall(page.open(path).answer.text)
+        assert AGE.findall(page.open(unescape(to)).answer.text)[0] == age == "17", path
 
 
 @pytest.mark.long
