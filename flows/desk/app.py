@@ -174,7 +174,7 @@ ADDRESSES = (
     Address("/login", entry.login, ("GET", "POST"), open_to_all=True),
     Address("/login/provider", entry.to_provider, open_to_all=True),
     Address("/login/back", entry.from_provider, open_to_all=True),
-    Address("/logout", entry.logout, ("POST",), open_to_all=True),
+    Address("/logout", entry.logout, ("POST",)),
 )
 
 
@@ -304,12 +304,13 @@ def _page(
         visit = visit_of(request, desk.workspace, form, desk)
         if desk.settings.proxy:
             visit = shown_by_proxy(visit, desk.settings.proxy)
-        if request.method == "POST" and not _is_ours(visit, marked=marked):
-            return visit.page(
-                "refused.html.jinja", HTTPStatus.FORBIDDEN, title="Not sent", said=NOT_OURS
-            )
+        sent = request.method == "POST"
+        if sent and _is_of_another_site(visit):
+            return _not_sent(visit)
         if visit.accounts and visit.person is None and not place.open_to_all:
             return _to_login(visit)
+        if sent and marked and not visit.is_marked:
+            return _not_sent(visit)
         response = place.page(visit)
         visit.keep_login(response)
         return response
@@ -334,15 +335,17 @@ def _to_login(visit: Visit) -> Response:
     address = f"/login?next={quote(there)}"
     if visit.from_htmx:  # A part of a page would show the login inside it.
         return Response(status_code=HTTPStatus.UNAUTHORIZED, headers={"HX-Redirect": address})
-    return visit.go(address if visit.request.method == "GET" else "/login")
+    # A form that is sent after its login ended has the mark of that login: its mark says nothing.
+    return visit.go(address) if visit.request.method == "GET" else entry.ended(visit)
 
 
-def _is_ours(visit: Visit, *, marked: bool) -> bool:
-    """Whether a form was sent by one of our own pages."""
-    origin = visit.request.headers.get("origin")
-    if origin and origin.partition("://")[2] != visit.request.headers.get("host"):
-        return False
-    return visit.is_marked if marked else True
+def _is_of_another_site(visit: Visit) -> bool:
+    """Whether the browser says that a form was sent by a page of somebody else's."""
+    return bool(visit.request.headers.get("origin")) and not visit.is_from_here
+
+
+def _not_sent(visit: Visit) -> Response:
+    return visit.page("refused.html.jinja", HTTPStatus.FORBIDDEN, title="Not sent", said=NOT_OURS)
 
 
 async def _missing(desk: Desk, request: Request, _error: Exception) -> Response:

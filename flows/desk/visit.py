@@ -70,6 +70,12 @@ class Visit:
         return hmac.compare_digest(sent.encode(), self.csrf.encode())
 
     @property
+    def is_from_here(self) -> bool:
+        """Whether the browser says that a page of this desk sent it."""
+        origin = self.request.headers.get("origin", "")
+        return bool(origin) and origin.partition("://")[2] == self.request.headers.get("host")
+
+    @property
     def show(self) -> ShowAs:
         """How dates and numbers are written for whoever asks, and by them."""
         return self.person.show_as if self.person else AS_EVER

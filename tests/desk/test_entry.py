@@ -1,18 +1,22 @@
 """Who may open the desk: logins, their end, and forms of other sites."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.resources import files
+from typing import Any
 
 import pytest
 
-from connectors.postgres.accounts import keep_account
-from flows.desk.pages.entry import _ours
+from connectors.postgres.accounts import keep_account, log_out
+from flows.desk.pages.entry import SECRETS, _ours
 from flows.stages.workspace import Workspace
 from tests.accounts.people import ANNA, PASSWORD, add
 from tests.desk.browser import Browser
-from tests.governance.runs import found, reconcile
+from tests.governance.runs import found, ids, reconcile
 
 New = Callable[[], Browser]
+Rows = Callable[..., list[tuple[Any, ...]]]
 
 
 @pytest.mark.long
@@ -88,6 +92,56 @@ def test_a_form_of_another_site_is_refused(workspace: Workspace, browser: New) -
     mark = other.answer.text.partition('name="csrf" value="')[2][:64]
     assert anna.client.post("/logout", data={"csrf": mark}).status_code == 403
     assert "Anna Meyer" in anna.open("/").text
+
+
+def its_login_ends(workspace: Workspace, page: Browser) -> None:
+    token = page.client.cookies["recon_login"]
+    with workspace.as_login(token).database.connect() as connection:
+        log_out(connection)
+
+
+def test_a_login_that_ends_while_somebody_types_costs_them_nothing(
+    workspace: Workspace, browser: New, desk: str, rows: Rows
+) -> None:
+    add(workspace, ANNA)
+    breaks = found("1")
+    run = reconcile(workspace, breaks)
+    path, why = f"/runs/{run.id}/decide", 'Bank "charges" of <January>'
+    anna = browser().log_in("anna")
+    anna.client.headers["Origin"] = desk
+    anna.open(path, **{"break": ids(breaks), "what": "accept"})
+    its_login_ends(workspace, anna)
+    anna.send(path, reason=why, until="2026-12-31")
+    assert (anna.status, "Your login has ended, so nothing was changed" in anna.text) == (401, True)
+    assert why in anna.text
+    anna.send("/login", name="anna", password="guess")
+    assert (anna.status, why in anna.text) == (401, True)
+    anna.send("/login", password=PASSWORD)
+    assert (anna.status, "Not sent yet" in anna.text, why in anna.text) == (200, True, True)
+    assert rows("SELECT * FROM decision") == [], "nothing is sent before they say so"
+    anna.send(path)
+    told = rows('SELECT what, "by", reason FROM decision')
+    assert told == [("accept", "anna", why)]
+
+
+def test_only_what_a_page_of_the_desk_sent_is_kept_and_no_secret(
+    workspace: Workspace, browser: New, desk: str
+) -> None:
+    add(workspace, ANNA)
+    typed = {"reason": "typed", "password": "secret-1", "old": "secret-2", "csrf": "0" * 64}
+    for headers, kept in (({}, False), ({"Origin": desk}, True)):
+        told = browser().client.post("/runs/1/decide", data=typed, headers=headers)
+        assert (told.status_code, "typed" in told.text) == (401, kept)
+        assert "secret" not in told.text
+    assert browser().client.post("/logout", data={"csrf": "0"}).status_code == 401
+
+
+def test_a_field_for_a_password_is_never_kept() -> None:
+    html = "".join(one.read_text() for one in (files("flows.desk") / "templates").iterdir())
+    fields = re.findall(r'<input[^>]*type="password"[^>]*>', html)
+    names = {re.search(r' name="(\w+)"', one)[1] for one in fields}
+    assert "password" in names
+    assert names <= {*SECRETS}
 
 
 @pytest.mark.long

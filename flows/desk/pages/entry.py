@@ -1,15 +1,97 @@
 """Logging in and out."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from http import HTTPStatus
+from urllib.parse import urlsplit
 
 from starlette.responses import Response
 
 from connectors.desk_settings import DeskSettings
 from connectors.errors import LoginRefused
 from connectors.oidc import Provider
-from connectors.postgres.accounts import LONGEST_LOGIN, log_in, log_out, vouch
+from connectors.postgres.accounts import LONGEST_LOGIN, acting, log_in, log_out, vouch
 from flows.desk.visit import LOGIN_COOKIE, VISIT_COOKIE, Visit
 from schemas.accounts import How
+
+ENDED = (
+    "Your login has ended, so nothing was changed. Log in again: what you typed is kept, and sent "
+    "when you say so."
+)
+ENDED_EMPTY = "Your login has ended, so nothing was changed. Log in, and do it again."
+SECRETS = ("password", "old", "new", "again", "csrf")
+"""Fields whose texts are on no page."""
+MOST_FIELDS, MOST_SIGNS = 500, 200_000
+"""Of a form that is kept: a login has to be able to carry it."""
+PREFIX = "unsent."
+
+
+@dataclass(frozen=True, slots=True)
+class UnsentForm:
+    """A form that somebody filled in and whose login ended before it was sent."""
+
+    action: str
+    fields: Sequence[tuple[str, str]]
+
+    @property
+    def carried(self) -> list[tuple[str, str]]:
+        """The same as fields of the login."""
+        named = [(PREFIX + name, text) for name, text in self.fields]
+        return [("unsent", self.action), *named]
+
+    @property
+    def read(self) -> list[tuple[str, str]]:
+        """What it has, each field once, for people to read."""
+        texts: dict[str, list[str]] = {}
+        for name, text in self.fields:
+            if text:
+                texts.setdefault(name, []).append(text)
+        return [(name, ", ".join(of)) for name, of in texts.items()]
+
+
+def ended(visit: Visit) -> Response:
+    """Answer a form whose login has ended: ask for a login, and keep what was typed.
+
+    It is kept where the browser says that a page of ours sent it: nobody else fills in a form that
+    somebody who has just logged in would send.
+    """
+    fields = _texts(visit)
+    kept = visit.is_from_here and 0 < len(fields) <= MOST_FIELDS
+    if sum(len(name) + len(text) for name, text in fields) > MOST_SIGNS:
+        kept = False
+    unsent = UnsentForm(visit.request.url.path, fields) if kept else None
+    return _ask(visit, ENDED if kept else ENDED_EMPTY, there=_page_before(visit), unsent=unsent)
+
+
+def _texts(visit: Visit, prefix: str = "") -> list[tuple[str, str]]:
+    """The fields of a form whose names begin so, without what no page shows."""
+    return [
+        (name.removeprefix(prefix), text)
+        for name, text in visit.form.multi_items()
+        if name.startswith(prefix)
+        and name.removeprefix(prefix) not in SECRETS
+        and isinstance(text, str)
+    ]
+
+
+def _page_before(visit: Visit) -> str:
+    """The page of this desk that a form was on."""
+    try:
+        there = urlsplit(visit.request.headers.get("referer", ""))
+    except ValueError:
+        return "/"
+    if there.netloc != visit.request.headers.get("host"):
+        return "/"
+    return _ours(f"{there.path}?{there.query}" if there.query else there.path)
+
+
+def _ask(
+    visit: Visit, said: str, *, name: str = "", there: str = "/", unsent: UnsentForm | None = None
+) -> Response:
+    """The login, with why it is asked for."""
+    status = HTTPStatus.UNAUTHORIZED if said else HTTPStatus.OK
+    values = {"said": said, "name": name, "there": there, "unsent": unsent}
+    return visit.page("login.html.jinja", status, **values)
 
 
 def login(visit: Visit) -> Response:
@@ -18,17 +100,27 @@ def login(visit: Visit) -> Response:
     if visit.request.method == "GET":
         if visit.person or not visit.accounts:
             return visit.go("/")
-        return visit.page("login.html.jinja", said="", name="", there=there)
+        return _ask(visit, "", there=there)
     name = visit.typed("name")
+    action = visit.typed("unsent")
+    unsent = UnsentForm(_ours(action), _texts(visit, PREFIX)) if action else None
     try:
         with visit.place.database.connect() as connection:
             token = log_in(connection, name, str(visit.form.get("password", "")))
     except LoginRefused as error:
-        status = HTTPStatus.UNAUTHORIZED
-        return visit.page("login.html.jinja", status, said=str(error), name=name, there=there)
-    response = visit.go(_ours(there))
+        return _ask(visit, str(error), name=name, there=there, unsent=unsent)
+    response = _offer(visit, token, unsent, _ours(there)) if unsent else visit.go(_ours(there))
     visit.keep(response, LOGIN_COOKIE, token, LONGEST_LOGIN)
     return response
+
+
+def _offer(visit: Visit, token: str, unsent: UnsentForm, there: str) -> Response:
+    """Show whoever has logged in what they have not sent yet: they send it, or leave it."""
+    place = visit.place.as_login(token)
+    with place.database.connect() as connection:
+        person = acting(connection)
+    then = replace(visit, place=place, person=person, key=token, new=False)
+    return then.page("unsent.html.jinja", unsent=unsent, there=there)
 
 
 def to_provider(visit: Visit) -> Response:
@@ -59,8 +151,7 @@ def from_provider(visit: Visit) -> Response:
                 f'administrator adds one with the subject "{How.OIDC} {shown.known_as}".'
             )
     except LoginRefused as error:
-        status = HTTPStatus.UNAUTHORIZED
-        return visit.page("login.html.jinja", status, said=str(error), name="", there="/")
+        return _ask(visit, str(error))
     response = visit.go(shown.there)
     visit.keep(response, LOGIN_COOKIE, token, LONGEST_LOGIN)
     return response
