@@ -187,7 +187,7 @@ def accepted_on(
 def add_decisions(
     connection: psycopg.Connection, number: int, breaks: Sequence[str], decision: Decision
 ) -> int:
-    """Keep one decision for each of these breaks of a run, and one event for all of them."""
+    """Keep one decision for each of these breaks of a run; gives the one event for all of them."""
     by = who(connection, decision.by)
     until = decision.until.isoformat() if decision.until else None
     up_to = format(decision.up_to, "f") if decision.up_to is not None else None
@@ -214,10 +214,9 @@ def add_decisions(
         "owner, up_to) SELECT %s, id, %s, %s, %s, %s, %s, %s, %s FROM unnest(%s::text[]) id",
         [number, *terms, up_to, ids],
     )
-    write_trail(
+    return write_trail(
         connection, "decide", DECIDED[decision.what], by, decision.reason, detail_text(detail)
     )
-    return len(ids)
 
 
 def _only(ids: Sequence[str] | None) -> str:

@@ -138,6 +138,7 @@ ADDRESSES = (
     Address("/runs/{number:int}/breaks.csv", breaks.download),
     Address("/runs/{number:int}/breaks/{id}", one_break.show),
     Address("/runs/{number:int}/decide", decide.decide, ("GET", "POST")),
+    Address("/runs/{number:int}/decided", decide.show_decided),
     Address("/runs/{number:int}/sign", sign.show),
     Address("/runs/{number:int}/sign", sign.send, ("POST",)),
     Address("/runs/{number:int}/files/{name:path}", files.give),

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from connectors.errors import DecisionRefused, ReconError
 from connectors.files.currencies import read_currencies
-from connectors.postgres.breaks import Decision, newest_decision
+from connectors.postgres.breaks import Decision, decisions_since, newest_decision
 from connectors.postgres.reconciliations import Reconciliation
 from flows.desk.filters import BreakSearch
 from flows.desk.forms import LARGEST_ROW, read_whole, said_by, status_of
@@ -108,6 +108,26 @@ class _Selection:
             return [("break", one) for one in self.ids]
         return [("all", "1"), *self.all_of.typed.items()]
 
+    def about(self, breaks: pl.DataFrame) -> Sequence[str]:
+        """Ids of the breaks it is about, whatever state they are in."""
+        if self.all_of is None:
+            return self.ids
+        stateless = {name: one for name, one in self.all_of.typed.items() if name != "state"}
+        ids: list[str] = BreakSearch(stateless).fitting(breaks)["id"].to_list()
+        return ids
+
+    def meant(self, breaks: pl.DataFrame, run: Reconciliation, what: Choice) -> pl.DataFrame:
+        """Those of them that one can decide so about; raises DecisionRefused for none."""
+        if self.all_of is None:
+            return meant_by(breaks, run, Chosen(self.ids), what)
+        meant = self.all_of.fitting(breaks).filter(can_be_decided(what, by_id=False))
+        if meant.is_empty():
+            raise DecisionRefused(
+                "No break of run {this} fits that one can {do}. {the_list} shows what there is.",
+                this=run.id, do=what.value,
+            )  # fmt: skip
+        return meant
+
 
 @dataclass(frozen=True, slots=True)
 class _Meant:
@@ -127,9 +147,7 @@ def decide(visit: Visit) -> Response:
         try:
             meant = _find(visit, connection, run, selection, what)
         except DecisionRefused as refused:
-            said, meant = said_by(refused), None
-    if meant is None:
-        return _nothing(visit, run, said, selection, what, offered)
+            return _nothing(visit, run, refused, selection, what, offered)
     page = _Form(visit, run, selection, what, offered, meant)
     step = visit.typed("step")
     if visit.request.method == "GET" or not step:
@@ -167,8 +185,7 @@ class _Form:
     @property
     def seen(self) -> Looked:
         """What the page showed that the form came from."""
-        through = read_whole(self.visit.typed("through"), LARGEST_ROW) or 0
-        return Looked(self.visit.typed("digest"), through, self.meant.seen.about)
+        return _looked(self.visit, self.meant.seen.about)
 
     def refuse_if_moved(self) -> None:
         """Say what changed since the form was shown; raises DecisionsMoved."""
@@ -180,9 +197,10 @@ class _Form:
         """Take the decision, as long as everything is as it was seen."""
         ids = Chosen(tuple(self.meant.breaks["id"]))
         decided = decide_breaks(self.visit.place, self.run.id, ids, decision, self.seen)
+        own = f"/runs/{self.run.id}"
         if len(decided.ids) == 1:
-            return self.visit.go(f"/runs/{self.run.id}/breaks/{decided.ids[0]}")
-        return self._page("decided.html.jinja", HTTPStatus.OK, decided=decided, decision=decision)
+            return self.visit.go(f"{own}/breaks/{decided.ids[0]}")
+        return self.visit.go(f"{own}/decided?event={decided.event_id}")
 
     def _page(self, template: str, status: HTTPStatus, **values: object) -> Response:
         first = self.meant.breaks.head(SHOWN)
@@ -199,7 +217,6 @@ class _Form:
             means=MEANS[self.what],
             usual=USUAL[self.what],
             sides=[*SIDES],
-            past=DONE[self.what],
             count=self.meant.breaks.height,
             many=self.meant.breaks.height > SHOWN,
             rows=[row | {"money": amount_of(row, "amount")} for row in first.iter_rows(named=True)],
@@ -210,6 +227,38 @@ class _Form:
             self_declared=not self.visit.accounts,
             **values,
         )
+
+
+def show_decided(visit: Visit) -> Response:
+    """What was decided about many breaks at once, by its event in the trail."""
+    event = read_whole(visit.asked.get("event", ""), LARGEST_ROW)
+    with visit.place.database.connect() as connection:
+        run = run_of(visit, connection)
+        of_scope = decisions_since(connection, run.scope_hash, run.decided_through)
+        breaks = visit.desk.kept.breaks(visit.place, connection, run)
+    taken = of_scope.filter(pl.col("event_id") == event, pl.col("reconciliation_id") == run.id)
+    if taken.is_empty():
+        return visit.go(f"/runs/{run.id}/breaks")
+    first = taken.row(0, named=True)
+    decided = breaks.filter(pl.col("id").is_in(taken["break_id"].to_list()))
+    return visit.page(
+        "decided.html.jinja",
+        run=run,
+        what=first["what"],
+        past=DONE[first["what"]],
+        count=taken.height,
+        reason=first["reason"],
+        until=first["until"] and date.fromisoformat(first["until"]),
+        money=sum_money(decided),
+        elsewhere=counted_elsewhere(decided),
+        names=read_currencies(visit.place.settings.currencies),
+    )
+
+
+def _looked(visit: Visit, about: Sequence[str]) -> Looked:
+    """What the page showed that a form came from."""
+    through = read_whole(visit.typed("through"), LARGEST_ROW) or 0
+    return Looked(visit.typed("digest"), through, about)
 
 
 def _what(visit: Visit, offered: Sequence[Choice]) -> Choice:
@@ -231,22 +280,18 @@ def _find(
     # Asked for first: what is decided in between is refused, and never overlooked.
     last = newest_decision(connection, run.id, run.decided_through)
     breaks = visit.desk.kept.breaks(visit.place, connection, run)
-    if selection.all_of is None:
-        meant = meant_by(breaks, run, Chosen(selection.ids), what)
-        about = meant
-    else:
-        meant = selection.all_of.fitting(breaks).filter(can_be_decided(what, by_id=False))
-        stateless = {name: one for name, one in selection.all_of.typed.items() if name != "state"}
-        about = BreakSearch(stateless).fitting(breaks)
-        if meant.is_empty():
-            raise DecisionRefused(
-                "No break of run {this} fits that one can {do}. {the_list} shows what there is.",
-                this=run.id, do=what.value,
-            )  # fmt: skip
+    about = selection.about(breaks)
+    try:
+        meant = selection.meant(breaks, run, what)
+    except DecisionRefused:
+        # What somebody has decided since is why, where a form was shown before.
+        if visit.typed("digest"):
+            refuse_if_decided(connection, run, _looked(visit, about))
+        raise
     through = last[0] if last else run.decided_through
     return _Meant(
         meant.sort(*largest_first(), "id", nulls_last=True),
-        Looked(digest_of(meant), through, about["id"].to_list()),
+        Looked(digest_of(meant), through, about),
         sum_money(meant),
     )
 
@@ -254,14 +299,15 @@ def _find(
 def _nothing(
     visit: Visit,
     run: Reconciliation,
-    said: str,
+    refused: DecisionRefused,
     selection: _Selection,
     what: Choice,
     offered: Sequence[Choice],
 ) -> Response:
     return visit.page(
-        "decide_nothing.html.jinja", HTTPStatus.BAD_REQUEST,
-        run=run, said=said, query=urlencode(selection.fields), what=what, offered=offered,
+        "decide_nothing.html.jinja", status_of(refused),
+        run=run, said=said_by(refused), typed=visit.typed("reason"),
+        query=urlencode(selection.fields), what=what, offered=offered,
     )  # fmt: skip
 
 

@@ -89,6 +89,8 @@ class Decided:
     """CurrenciesId as text -> what the breaks are in totals, differences and gross apart."""
     elsewhere: int
     """Breaks whose money is counted with another break of the same record."""
+    event_id: int
+    """What the trail has of it."""
 
     @property
     def amounts(self) -> dict[str, Decimal]:
@@ -262,9 +264,10 @@ def decide_breaks(
                 refuse_ceiling(meant, decision)
                 if number is None:
                     refuse_unseen(connection, run, meant, by_id=bool(chosen.ids))
-            add_decisions(connection, run.id, meant["id"].to_list(), decision)
+            event = add_decisions(connection, run.id, meant["id"].to_list(), decision)
         witness_trail(workspace, connection)
-    return Decided(run, decision, tuple(meant["id"]), sum_money(meant), counted_elsewhere(meant))
+    ids = tuple(meant["id"])
+    return Decided(run, decision, ids, sum_money(meant), counted_elsewhere(meant), event)
 
 
 def counted_elsewhere(breaks: pl.DataFrame) -> int:
