@@ -8,12 +8,12 @@ from itertools import takewhile
 
 from flows.steps.totals import plain
 from schemas.amounts import EXACT, MOST_CHARACTERS, spelled
+from schemas.cells.formulas import is_formula
 from schemas.counting import quantity
 from schemas.tables import title_of
 
 NARROW = "\N{NARROW NO-BREAK SPACE}"
 MINUS = "\N{MINUS SIGN}"
-_FORMULA = tuple("=+-@|%\uff1d\uff0b\uff0d\uff20")
 _SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t", "\0": r"\0", "\x1b": r"\e"}
 
 
@@ -92,7 +92,7 @@ def apart(one: str | None, other: str | None, most: int) -> tuple[str | None, st
 
 
 def _as_text(text: str, shown: str) -> str:
-    return "'" + shown if text.lstrip().startswith(_FORMULA) else shown
+    return "'" + shown if is_formula(text) else shown
 
 
 def _short(text: str | None, most: int) -> str | None:

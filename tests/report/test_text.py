@@ -2,10 +2,12 @@ import re
 from dataclasses import replace
 from decimal import Decimal
 
+import polars as pl
 import pytest
 
 from flows.report.spelling import digits, neutral, shortened, visible
 from flows.report.text import WIDTH, render_text
+from schemas.cells.formulas import formulas
 from tests.report.sample_reports import HOSTILE, REPORTS, hostile, with_errors
 
 NARROW, MINUS = "\u202f", "\u2212"
@@ -71,10 +73,19 @@ def test_what_cannot_be_seen_is_spelled_out(delivered: str, shown: str) -> None:
         ("-2.csv", "'-2.csv"),
         ("\uff1d1", "'\uff1d1"),
         ("\t=1", r"'\t=1"),
+        ("-0.25", "-0.25"),
+        ("+30", "+30"),
+        ("-0.25+1", "'-0.25+1"),
+        ("-1\n", r"'-1\n"),
+        ("-1,5", "'-1,5"),
+        ("-", "'-"),
+        ("", ""),
     ],
 )
-def test_names_that_begin_like_a_formula_are_marked(delivered: str, shown: str) -> None:
+def test_what_begins_like_a_formula_is_marked_as_in_data_files(delivered: str, shown: str) -> None:
+    """A number is no formula, whatever its sign."""
     assert neutral(delivered) == shown
+    assert pl.select(formulas(pl.lit(delivered))).item() == shown.startswith("'")
 
 
 def test_what_is_cut_is_counted() -> None:
