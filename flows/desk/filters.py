@@ -13,6 +13,7 @@ from flows.stages.reconcile.breaks import in_state
 from flows.steps.breaks.frame import BREAK_SCHEMA
 from flows.steps.breaks.money import BASIS
 from flows.steps.breaks.severity import is_at_least
+from flows.steps.frames.beyond import fits
 from schemas.breaks import Money, Severity
 from schemas.show_as import AS_EVER, Numbers, ShowAs
 
@@ -21,8 +22,12 @@ NONE = "-"
 TEXTS = ("code", "cause", "record", "owner", "proposed_by")
 NUMBERS = ("tenant", "currency")
 WORDS = {BASIS: [*Money], "severity": [*Severity]}
-SEARCHED = ("id", "key", "field", "note", "file")
-"""Where free text is looked for, in either case of its letters."""
+SEARCHED = ("id", "key", "field", "expected", "found", "note", "file")
+"""Where each word of free text is looked for, in either case of its letters."""
+AMOUNTS = ("amount", "delta")
+"""Where free text that is a number is looked for, whatever its sign."""
+LONGEST_NUMBER = 50
+"""Digits, and places of a power of ten, of a number that is looked for."""
 FIELDS = (*TEXTS, *NUMBERS, *WORDS, "state", "age", "amount", "text")
 """Names of the fields, as addresses and forms have them.
 
@@ -83,20 +88,38 @@ class BreakSearch:
         if name == "state":
             return in_state(value)
         if name == "text":
-            small = value.lower()
-            return pl.any_horizontal(
-                pl.col(one)
-                .str.to_lowercase()
-                .str.contains(small, literal=True)
-                .fill_null(value=False)
-                for one in SEARCHED
-            )
+            said = pl.all_horizontal(_is_said(word) for word in value.lower().split())
+            return pl.any_horizontal(said, *map(_is_amount, _numbers(value)))
         number = _number(name, value)
         if name == "amount":
             return is_at_least(number)
         if name == "age":
             return pl.col("age_days") >= int(number)
         return pl.col(name) == pl.lit(int(number)).cast(BREAK_SCHEMA[name])
+
+
+def _is_said(word: str) -> pl.Expr:
+    return pl.any_horizontal(
+        pl.col(one).str.to_lowercase().str.contains(word, literal=True).fill_null(value=False)
+        for one in SEARCHED
+    )
+
+
+def _is_amount(size: Decimal) -> pl.Expr:
+    return pl.any_horizontal((pl.col(one).abs() == size).fill_null(value=False) for one in AMOUNTS)
+
+
+def _numbers(text: str) -> set[Decimal]:
+    """What a text may be as a number, in any form that pages write numbers in, without its sign."""
+    found = set()
+    for numbers in Numbers:
+        try:
+            number = read_number(ShowAs(numbers=numbers), text)
+        except DecisionRefused:  # It is two numbers by this form, and each of them by another.
+            continue
+        if number is not None and abs(number.adjusted()) < LONGEST_NUMBER and fits(number):
+            found.add(number.copy_abs())
+    return found
 
 
 def _one_of(name: str, value: str) -> str:

@@ -44,7 +44,7 @@ ONE = standing(
             found("3", amount=None, amount_beyond="1e308"),
             found("Straße/4", amount="0.01", code="LATE_ARRIVAL", file="April.csv"),
             found("5", amount=None, code="REJECTED", note='PaidAmount is not readable: "12,50"'),
-            found("6", amount=None, code="REJECTED"),
+            found("6", amount=None, code="REJECTED", expected="Booked", found="-"),
         ]
     )
 )
@@ -69,6 +69,17 @@ ONE = standing(
         ({"text": "APRIL.csv"}, ["Straße/4"]),
         ({"text": "PaidAm"}, ["1", "2", "3", "5", "6", "Straße/4"]),
         ({"text": ".*"}, []),
+        ({"text": "straße april"}, ["Straße/4"]),
+        ({"text": "straße may"}, []),
+        ({"text": "booked"}, ["6"]),
+        ({"text": "10.00"}, ["1"]),
+        ({"text": "\u221210,00"}, ["1"]),
+        ({"text": "99\u202f999\u202f999\u202f999\u202f999\u202f999\u202f999.50"}, ["2"]),
+        ({"text": "99.999.999.999.999.999.999,5"}, ["2"]),
+        ({"text": "1e400"}, []),
+        ({"text": "1e999999999999999999"}, []),
+        ({"text": "9" * 60}, []),
+        ({"text": "0." + "1" * 60}, []),
         ({"state": "open", "basis": "gross"}, ["Straße/4"]),
         ({"state": "aside"}, []),
         ({"owner": "-"}, ["1", "2", "3", "5", "6", "Straße/4"]),
