@@ -42,6 +42,18 @@ def downloaded(page: Browser, path: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
+def in_totals(page: Browser, path: str) -> Decimal:
+    """What a list has as added to totals, on all of its pages."""
+    summed, more = Decimal(0), path
+    while more:
+        text = page.open(more).answer.text
+        cells = re.findall(r'data-of="In totals">([^<]+)<', text)
+        summed += sum((number(unescape(cell)) for cell in cells), Decimal(0))
+        following = re.search(r'rel="next" href="([^"]+)"', text)
+        more = unescape(following[1]) if following else ""
+    return summed
+
+
 @pytest.mark.parametrize("step", [13, pytest.param(1, marks=pytest.mark.long)])
 def test_every_figure_leads_to_breaks_that_come_to_it(
     workspace: Workspace, browser: New, step: int
@@ -58,6 +70,7 @@ def test_every_figure_leads_to_breaks_that_come_to_it(
         if "basis=" in path and "basis=not" not in path:
             summed = sum((Decimal(one["counted"] or 0) for one in lines), Decimal(0))
             assert summed == number(told), path
+            assert in_totals(page, path) == number(told), f"{path}: as its pages have them"
         else:
             assert len(lines) == number(told), path
         page.open(path)
@@ -85,6 +98,18 @@ def test_what_is_not_readable_is_counted_beside_money_and_comes_first(
     assert order == sorted(order)
     (link,) = [told for to, told in figures(page) if "basis=not" in to and "code=REJECTED" in to]
     assert link == "1"
+
+
+def test_money_that_another_break_has_is_nothing_in_totals(
+    workspace: Workspace, browser: New
+) -> None:
+    late = found("1", code="LATE_ARRIVAL", field="", amount="50")
+    rate = found("1", code="RATE_MISSING", field="CurrencyRatesId", amount="50")
+    run = reconcile(workspace, pl.concat([late, rate]), scope="everything")
+    page = browser().open(f"/runs/{run.id}")
+    path, told = next(one for one in figures(page) if one[0].endswith("basis=gross"))
+    assert page.open(path).text.count("gross 50.00") == 2
+    assert in_totals(page, path) == number(told) == 50
 
 
 def test_whether_it_can_be_signed_is_said_first(workspace: Workspace, browser: New) -> None:

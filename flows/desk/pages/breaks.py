@@ -141,10 +141,12 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
     amount = from_both(row["amount"], row["amount_beyond"])
     gross = row["basis"] == Money.GROSS
     code = BREAKS.get(row["code"])
+    added = row["basis"] in (Money.DIFFERENCE, Money.GROSS)
     return row | {
         "title": code.title if code else "",
         "gross": gross,
         "signed": delta is not None and not gross,
+        "in_totals": from_both(row["counted"], row["counted_beyond"]) if added else None,
         "money": amount if gross or delta is None else delta,
         "unreadable": row["basis"] == Money.UNREADABLE,
         "moneyless": row["basis"] == Money.NONE,

@@ -7,6 +7,7 @@ from jinja2 import Environment, Template
 
 from flows.desk.filters import NONE
 from flows.desk.shown import day, moment, money, number
+from flows.report.reconciled.first_page import NOTES
 from flows.report.reconciled.verdicts import word_of
 from flows.report.spelling import neutral, record_title
 from flows.report.template import environment
@@ -40,6 +41,7 @@ def _environment(show: ShowAs) -> Environment:
         digits=spell,
         moment=partial(moment, show),
         money=partial(money, show),
+        noted=NOTES.__getitem__,
         quantity=partial(quantity, spell=spell),
         record=record_title,
         verdict=word_of,
