@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date, timedelta
 
 import pytest
@@ -80,6 +81,26 @@ def test_what_waits_is_told_to_whom_it_waits_for(workspace: Workspace, browser: 
     assert waiting() == ["cleo"]
     assert "1 open break is assigned to you." in visits["cleo"].text
     assert f"/runs/{other.id}/breaks?owner=cleo&amp;state=open" in visits["cleo"].answer.text
+
+
+def test_an_approval_waits_for_nobody_who_accepted_what_it_shows(
+    workspace: Workspace, browser: New
+) -> None:
+    dan = replace(BO, name="dan", full_name="Dan Gray")
+    add(workspace, ANNA, BO, dan)
+    first = reconcile(workspace, found("1"), scope=MINE)
+    anna = browser().log_in("anna")
+    told = "1 break is open. Resolve or accept each; then an operator reconciles the scope again."
+    assert told in anna.open(f"/runs/{first.id}").text
+    accept = Decision(Choice.ACCEPT, "bank charges", until=date(2026, 12, 31))
+    decide_breaks(logged_in(workspace, BO), first.id, Chosen(code="AMOUNT"), accept)
+    told = "Where its breaks are accepted since, an operator reconciles the scope again"
+    assert told in anna.open(f"/runs/{first.id}").text
+    run = reconcile(workspace, found("1"), scope=MINE)
+    prepare(logged_in(workspace, ANNA), run.id, by=None, comment="")
+    told = "Prepared by anna: to be approved."
+    waits = {one: told in browser().log_in(one).open("/").text for one in ("bo", "dan")}
+    assert waits == {"bo": False, "dan": True}
 
 
 def test_an_acceptance_that_was_proposed_waits_for_somebody_else(

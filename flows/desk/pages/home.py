@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 
+import psycopg
 from markupsafe import Markup
 from starlette.responses import Response
 
@@ -34,6 +35,8 @@ class _Scope:
     run: Reconciliation
     signatures: dict[Role, Signature]
     review: Review
+    may_approve: bool
+    """Whether it is prepared and whoever visits can be the one who approves it."""
 
     @property
     def approval(self) -> str | None:
@@ -62,7 +65,7 @@ def show(visit: Visit) -> Response:
     trends: dict[int, list[Markup]] = {}
     with place.database.connect() as connection:
         scopes = [
-            _Scope(run, signatures_of(connection, run.id), kept.review(place, connection, run))
+            _scope(visit, connection, run)
             for run in reversed(only_seen(connection, latest_runs(connection)))
         ]
         for one in scopes[:DRAWN]:
@@ -81,6 +84,19 @@ def show(visit: Visit) -> Response:
         ],
         names=names,
     )
+
+
+def _scope(visit: Visit, connection: psycopg.Connection, run: Reconciliation) -> _Scope:
+    kept, person = visit.desk.kept, visit.person
+    signatures = signatures_of(connection, run.id)
+    review = kept.review(visit.place, connection, run)
+    may = (
+        [*signatures] == [Role.PREPARED]
+        and not review.waits
+        and visit.may(*MAY_SIGN[Role.APPROVED])
+        and not (person and kept.why_interested(connection, run, person.name))
+    )
+    return _Scope(run, signatures, review, may)
 
 
 def _pictures(
@@ -111,15 +127,10 @@ def _waiting(visit: Visit, one: _Scope) -> list[_Waiting]:
     named = f"Run {number}"
     prepared, person = one.signatures.get(Role.PREPARED), visit.person
     sign = f"/runs/{number}/sign"
-    if Role.APPROVED not in one.signatures and not one.review.waits:
-        if prepared is None and visit.may(*MAY_SIGN[Role.PREPARED]):
-            found.append(_Waiting(named, sign, "Nothing is open: it can be prepared."))
-        elif (
-            prepared
-            and (person is None or prepared.by != person.name)
-            and visit.may(*MAY_SIGN[Role.APPROVED])
-        ):
-            found.append(_Waiting(named, sign, f"Prepared by {prepared.by}: to be approved."))
+    if not one.signatures and not one.review.waits and visit.may(*MAY_SIGN[Role.PREPARED]):
+        found.append(_Waiting(named, sign, "Nothing is open: it can be prepared."))
+    elif prepared and one.may_approve:
+        found.append(_Waiting(named, sign, f"Prepared by {prepared.by}: to be approved."))
     if person:
         breaks = one.review.owners.get(person.name, 0)
         if breaks:

@@ -17,7 +17,10 @@ from flows.steps.breaks.severity import severities
 from flows.steps.rules.canonical import rules_hash
 from flows.steps.rules.rules import Rules
 from schemas.counting import agree, first_of, quantity
+from schemas.jobs import MAY_ORDER
 from schemas.life import RECONCILED
+
+_WHO = f"an {' or '.join(MAY_ORDER)}"
 
 
 def what_waits(
@@ -30,20 +33,22 @@ def what_waits(
     left = breaks.filter(is_open()).height
     if left:
         return (
-            f"{quantity(left, 'break')} {agree(left, 'is', 'are')} open. Resolve or accept each, "
-            "then reconcile the scope again."
+            f"{quantity(left, 'break')} {agree(left, 'is', 'are')} open. Resolve or accept each; "
+            f"then {_WHO} reconciles the scope again."
         )
     if run.verdict not in RECONCILED:
         return (
-            "Nobody approves a report that says so. Where its breaks are accepted since, reconcile "
-            "the scope again for a report that says it; else its cover says what is missing."
+            f"The report says “{word_of(run.verdict)}”, and nobody approves that. Where its breaks "
+            f"are accepted since, {_WHO} reconciles the scope again for a report that says it; "
+            "else its cover says what is missing."
         )
     back = taken_back(connection, run, breaks).height
     if back:
         return (
             f"{quantity(back, 'break')} {agree(back, 'is', 'are')} accepted here, and "
             f"{agree(back, 'was', 'were')} reopened since. Nobody approves a report by an "
-            "acceptance that was taken back: reconcile the scope again, and have that one signed."
+            f"acceptance that was taken back: {_WHO} reconciles the scope again, and that one is "
+            "signed."
         )
     return None
 
