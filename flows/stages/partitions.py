@@ -118,8 +118,10 @@ def stage_in_partitions(
     at_once: int = MOST_PARTITIONS,
     chunks: int = CHUNKS_AT_LEAST,
     give_up: GiveUp = _nothing,
-) -> None:
+) -> bool:
     """Stage the batch, at most so many partitions at once; raises what a partition raised.
+
+    Returns as `stage` does whether anything was left to do.
 
     A partition has about so many chunks or more, or what is left. `give_up` is called
     where this process is told to end.
@@ -140,7 +142,7 @@ def stage_in_partitions(
                     give_up()
                 raise
     # Whatever was left out is staged here; then the files are closed as they always are.
-    stage(workspace, lease)
+    return stage(workspace, lease)
 
 
 def _wait(workspace: Workspace, running: Mapping[Future[int], int]) -> None:

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import psycopg
 from prefect import get_run_logger, task
 from prefect.context import TaskRunContext
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from connectors.errors import STOPS_PUSH, ConservationError
 from connectors.files.profile import DEFAULT, Profile
@@ -91,6 +91,8 @@ class BatchStatus(BaseModel):
     """Whether another run has it since it was applied, sends what is unsent and reports it."""
     next: str = ""
     """The commands that settle what is left; empty: nothing is, or the batch has not ended."""
+    staged_now: bool = Field(default=False, exclude=True, repr=False)
+    """Whether this very process has staged, and hashed, all of it; what is kept never says so."""
 
 
 Manifest = BatchStatus
@@ -186,8 +188,9 @@ def stage_rows(batch: BatchStatus) -> BatchStatus:
         now = ledger.find_batch(lease.connection, lease.batch_id).state
         if begun_again() and now not in (*ledger.ENDED, State.HELD):
             prove_batch(workspace, lease.connection, lease.batch_id)
-        stage_delivery(workspace, lease)
-        return _told(lease, batch, _receipts(lease, "stage"))
+        staged_now = stage_delivery(workspace, lease)
+        told = _told(lease, batch, _receipts(lease, "stage"))
+        return told.model_copy(update={"staged_now": staged_now})
 
 
 @task(name="check rows", task_run_name="check rows of batch {batch.batch_id}", **FROM_LEDGER)
@@ -239,7 +242,7 @@ def settle_hold(
 def apply_rows(batch: BatchStatus) -> BatchStatus:
     """Bring the clean rows into the database, each once; a held batch is left alone."""
     with held(batch.batch_id, batch.state) as (workspace, lease):
-        apply(workspace, lease)
+        apply(workspace, lease, staged_now=batch.staged_now)
         applied = [apply_stage(table) for table in staged_tables(lease)]
         return _told(lease, batch, _receipts(lease, *applied))
 

@@ -48,20 +48,25 @@ LOOK_SECONDS = 60
 """How often it is asked whether it has one, while a partition has not come back."""
 
 
-def stage_delivery(workspace: Workspace, lease: Lease) -> None:
-    """Stage the batch of this lease: on the cluster where there is one and it is worth it."""
+def stage_delivery(workspace: Workspace, lease: Lease) -> bool:
+    """Stage the batch of this lease: on the cluster where there is one and it is worth it.
+
+    Returns as `stage` does whether anything was left to do.
+    """
     cluster = os.environ.get(CLUSTER)
     if not cluster or not is_large(workspace, lease):
-        stage(workspace, lease)
-        return
+        return stage(workspace, lease)
     feed = ledger.find_batch(lease.connection, lease.batch_id).feed
     most = at_once(os.environ.get(AT_ONCE, ""), feed)
     with dask_runner(cluster) as runner:
         connect(runner, cluster)
         handed = _HandedOut(runner, cluster)
-        stage_in_partitions(workspace, lease, handed.run, at_once=most, give_up=handed.give_up)
+        left = stage_in_partitions(
+            workspace, lease, handed.run, at_once=most, give_up=handed.give_up
+        )
         if cluster.startswith("local:"):
             quieten(runner)
+    return left
 
 
 def quieten(runner: "DaskTaskRunner") -> None:

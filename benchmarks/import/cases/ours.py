@@ -43,9 +43,12 @@ def main() -> None:
         workspace.database.connect() as connection,
         hold_batch(connection, received.batch_id) as lease,
     ):
-        for name, take in (("stage", stage), ("check", check), ("apply", apply)):
-            take(workspace, lease)
-            clock.lap(name)
+        staged_now = stage(workspace, lease)
+        clock.lap("stage")
+        check(workspace, lease)
+        clock.lap("check")
+        apply(workspace, lease, staged_now=staged_now)
+        clock.lap("apply")
         report = finish(workspace, lease)
         clock.lap("finish")
         state = ledger.find_batch(connection, lease.batch_id).state
