@@ -69,7 +69,7 @@ def test_it_is_told_and_never_a_zero(
     assert closing.unreadable == 1
     page = "".join((folder / "report.html").read_text(encoding="utf-8").split())
     text = (folder / "report.txt").read_text(encoding="utf-8")
-    assert "amount not readable; breaks 1" in text
+    assert "amount not readable breaks 1" in text
     assert "- rejected (1 not readable)" in text
     assert "".join(told.split()) in "".join(text.split())
     rejected = next(part for part in text.splitlines() if "- rejected (1" in part)
