@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby, islice
+from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
@@ -24,6 +24,7 @@ from connectors.postgres.evidence import check_evidence
 from connectors.postgres.ledger import State
 from connectors.postgres.reconciliations import scope_hash
 from connectors.postgres.trail import said_by
+from schemas.counting import first_of
 from schemas.guards.accounts import (
     ACCOUNT_FACTS,
     ACCOUNT_KEPT,
@@ -109,18 +110,11 @@ def verify(connection: psycopg.Connection, noted: str | None = None) -> Verified
                 f"no link has the hash {noted}: events after it were cut off, or all were"
             )
         # One thing that does not hold must not hide what another check finds.
-        for check in _CHECKS:
-            faults += _first(check(connection, told))
+        found = [[*check(connection, told)] for check in _CHECKS]
         evidence = check_evidence(connection, _in_order(told, EVIDENCE))
-        faults += _first(iter((*evidence.faults, *unrepaired(connection))))
+        found.append([*evidence.faults, *unrepaired(connection)])
+        faults += [first_of(one, FAULTS_TOLD, by="; ", end="; and") for one in found if one]
         return VerifiedTrail(position, head, "; ".join(faults) or None, evidence.unchecked)
-
-
-def _first(faults: Iterator[str]) -> Iterator[str]:
-    """The first faults of a check, and how many more there are."""
-    yield from islice(faults, FAULTS_TOLD)
-    if more := sum(1 for _ in faults):
-        yield f"and {more} more"
 
 
 def last_link(connection: psycopg.Connection) -> int:
