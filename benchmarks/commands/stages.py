@@ -103,9 +103,9 @@ def measured(delivery: Path) -> dict[str, Sequence[float]]:
     with place.database.connect() as connection:
         received = cost("register", lambda: archived.register(connection))
         with hold_batch(connection, received.batch_id) as lease:
-            staged_now = cost("stage", lambda: sequence.stage(place, lease))
+            proven = cost("stage", lambda: sequence.stage(place, lease))
             cost("check", lambda: sequence.check(place, lease))
-            cost("apply", lambda: sequence.apply(place, lease, staged_now=staged_now))
+            cost("apply", lambda: sequence.apply(place, lease, proven=proven))
             report = cost("finish", lambda: sequence.push_and_finish(place, lease))
     assert report.verdict == "complete", report.verdict
     status = Path("/proc/self/status").read_text()

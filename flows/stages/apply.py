@@ -40,16 +40,16 @@ from schemas.tables import INSERT_BATCH_DATA
 log = logging.getLogger("recon.apply")
 
 
-def apply(workspace: Workspace, lease: Lease, *, staged_now: bool = False) -> None:
+def apply(workspace: Workspace, lease: Lease, *, proven: bool = False) -> None:
     """Apply what has no receipt yet; a run that died goes on with what is left.
 
-    Rows that were read from the service are told to be listed and change no target. `staged_now`:
-    this run has just staged them all; what any other staged is hashed once more before.
+    Rows that were read from the service are told to be listed and change no target. `proven`: this
+    process has just staged them all, or held them against their hashes; else that is done before.
     """
     batch = ledger.find_batch(lease.connection, lease.batch_id)
     if batch.state is not State.CHECKED:
         return
-    if not staged_now:
+    if not proven:
         prove_staged(lease.connection, batch.id)
     # An earlier version let it be corrected before: its rows would go over their repairs. No other
     # correction comes meanwhile, of a batch that is not applied.

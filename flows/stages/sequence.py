@@ -80,14 +80,21 @@ def _run_batch(workspace: Workspace, batch_id: int) -> Ended:
         return _go_on(workspace, lease)
 
 
-def _go_on(workspace: Workspace, lease: Lease, received: Received | None = None) -> Ended:
+def _go_on(
+    workspace: Workspace,
+    lease: Lease,
+    received: Received | None = None,
+    *,
+    proven: bool = False,
+) -> Ended:
+    """`proven`: its content and its staged rows were, a moment ago and by this process."""
     refuse_if_taken_back(lease.connection, lease.batch_id)
     with goes_on_by(f"recon rerun {lease.batch_id}"):
-        if received is None or not received.new:
+        if not proven and (received is None or not received.new):
             prove_batch(workspace, lease.connection, lease.batch_id)
-        staged_now = stage(workspace, lease)
+        proven = stage(workspace, lease) or proven
         check(workspace, lease)
-        apply(workspace, lease, staged_now=staged_now)
+        apply(workspace, lease, proven=proven)
         report = push_and_finish(workspace, lease)
     return Ended(
         ledger.find_batch(lease.connection, lease.batch_id),
@@ -170,11 +177,12 @@ def release_batch(workspace: Workspace, batch_id: int, *, by: str | None, reason
         nonlocal released
         refuse_unless_held(workspace, batch_id, released=released)
         with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
-            if not released or ledger.find_batch(connection, batch_id).state is State.HELD:
+            now = not released or ledger.find_batch(connection, batch_id).state is State.HELD
+            if now:
                 # Before: where the answer of the database is lost, it may have been done.
                 released = True
                 release(workspace, lease, by=by, reason=reason)
-            return _go_on(workspace, lease)
+            return _go_on(workspace, lease, proven=now)
 
     return resumed(workspace.database, go)
 

@@ -91,8 +91,8 @@ class BatchStatus(BaseModel):
     """Whether another run has it since it was applied, sends what is unsent and reports it."""
     next: str = ""
     """The commands that settle what is left; empty: nothing is, or the batch has not ended."""
-    staged_now: bool = Field(default=False, exclude=True, repr=False)
-    """Whether this very process has staged, and hashed, all of it; what is kept never says so."""
+    proven: bool = Field(default=False, exclude=True, repr=False)
+    """Whether this process has just hashed all that is staged of it; what is kept never says so."""
 
 
 Manifest = BatchStatus
@@ -188,9 +188,9 @@ def stage_rows(batch: BatchStatus) -> BatchStatus:
         now = ledger.find_batch(lease.connection, lease.batch_id).state
         if begun_again() and now not in (*ledger.ENDED, State.HELD):
             prove_batch(workspace, lease.connection, lease.batch_id)
-        staged_now = stage_delivery(workspace, lease)
+        proven = stage_delivery(workspace, lease)
         told = _told(lease, batch, _receipts(lease, "stage"))
-        return told.model_copy(update={"staged_now": staged_now})
+        return told.model_copy(update={"proven": proven})
 
 
 @task(name="check rows", task_run_name="check rows of batch {batch.batch_id}", **FROM_LEDGER)
@@ -229,20 +229,22 @@ def settle_hold(
     `seen` is the event of the hold that whoever decides was shown.
     """
     with held(batch.batch_id, batch.state) as (workspace, lease):
-        if ledger.find_batch(lease.connection, lease.batch_id).state is State.HELD:
+        now = ledger.find_batch(lease.connection, lease.batch_id).state is State.HELD
+        if now:
             if decision == "release":
                 release(workspace, lease, by=by, reason=reason, held=seen)
             else:
                 discard(workspace, lease, by=by, reason=reason, held=seen)
             get_run_logger().info("%s decided: %s, because %s", by, decision, reason)
-        return _told(lease, batch, batch.rows)
+        told = _told(lease, batch, batch.rows)
+        return told.model_copy(update={"proven": now and decision == "release"})
 
 
 @task(name="apply rows", task_run_name="apply rows of batch {batch.batch_id}", **FROM_LEDGER)
 def apply_rows(batch: BatchStatus) -> BatchStatus:
     """Bring the clean rows into the database, each once; a held batch is left alone."""
     with held(batch.batch_id, batch.state) as (workspace, lease):
-        apply(workspace, lease, staged_now=batch.staged_now)
+        apply(workspace, lease, proven=batch.proven)
         applied = [apply_stage(table) for table in staged_tables(lease)]
         return _told(lease, batch, _receipts(lease, *applied))
 
@@ -324,6 +326,8 @@ def _told(lease: Lease, batch: BatchStatus, rows: Mapping[str, int]) -> BatchSta
         "rows": dict(rows),
         "refused": _refused(lease.connection, now.id),
         "held_because": now.held_because,
+        # It waits for somebody: what was proven is long ago when it goes on.
+        "proven": batch.proven and now.state is not State.HELD,
     }
     return batch.model_copy(update=changes)
 

@@ -219,8 +219,8 @@ def test_what_is_kept_of_a_run_does_not_say_that_its_rows_need_no_proof() -> Non
 
     from flows.tasks.batch import BatchStatus
 
-    now = BatchStatus(batch_id=3, state="staged", staged_now=True)
+    now = BatchStatus(batch_id=3, state="staged", proven=True)
     kept = JSONSerializer().loads(JSONSerializer().dumps(now))
-    assert (now.model_copy().staged_now, kept.staged_now) == (True, False)
+    assert (now.model_copy().proven, kept.proven) == (True, False)
     # Nor is the same work done anew because it does.
     assert str(now) == str(kept)

@@ -43,11 +43,11 @@ def main() -> None:
         workspace.database.connect() as connection,
         hold_batch(connection, received.batch_id) as lease,
     ):
-        staged_now = stage(workspace, lease)
+        proven = stage(workspace, lease)
         clock.lap("stage")
         check(workspace, lease)
         clock.lap("check")
-        apply(workspace, lease, staged_now=staged_now)
+        apply(workspace, lease, proven=proven)
         clock.lap("apply")
         report = finish(workspace, lease)
         clock.lap("finish")
