@@ -77,6 +77,12 @@ def wrong(page: Browser, form: dict[str, Any], sent: dict[str, str], value: str)
     return f"it lost what was typed as {lost}" if lost else None
 
 
+def test_every_page_is_there_without_what_a_link_would_ask(place: Workspace, browser: New) -> None:
+    page = browser().log_in("max")
+    for path in map(path_of, PAGES):
+        assert page.client.get(path).status_code < 500, path
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("value", [*NONSENSE.values()], ids=[*NONSENSE])
 def test_no_form_breaks_a_page_or_loses_what_was_typed(

@@ -231,7 +231,7 @@ class _Form:
 
 def show_decided(visit: Visit) -> Response:
     """What was decided about many breaks at once, by its event in the trail."""
-    event = read_whole(visit.asked.get("event", ""), LARGEST_ROW)
+    event = read_whole(visit.asked.get("event", ""), LARGEST_ROW) or 0
     with visit.place.database.connect() as connection:
         run = run_of(visit, connection)
         of_scope = decisions_since(connection, run.scope_hash, run.decided_through)
