@@ -180,6 +180,7 @@ def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
         assert not heading or target.suffix != ".md" or heading in headings(target), link
 
 
+@pytest.mark.long
 def test_a_backup_of_the_embedded_database_is_restored_and_lets_nobody_in(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "upgrade.md").read_text()
     of_page = re.findall(r"^ *(python -m .+tools \w+ .*|python -m .+ psql)$", page, re.MULTILINE)

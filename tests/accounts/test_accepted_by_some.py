@@ -60,7 +60,7 @@ SIGNED_SINCE = [
 ]
 
 
-@pytest.mark.long(but=("scope0-None-True", "scope4-late-False"))
+@pytest.mark.long(but=("scope0-None-True",))
 @pytest.mark.parametrize(("scope", "restate", "refused"), SIGNED_SINCE)
 def test_what_was_signed_since_page_one_was_written_is_held_against_first(
     workspace: Workspace,

@@ -105,6 +105,7 @@ def test_an_account_of_some_tenants_reads_theirs_alone(
         assert count(user, statement) == 0, statement
 
 
+@pytest.mark.long
 def test_the_first_account_of_some_tenants_shuts_the_targets(
     workspace: Workspace, tmp_path: Path, acting: As
 ) -> None:

@@ -86,9 +86,7 @@ def test_nobody_sees_anything_without_a_login(place: Workspace, browser: New, ro
     assert count(rows) == before
 
 
-@pytest.mark.long(
-    but=("/runs/{number:int}/sign", "/batches/upload", "/people", "/account/password")
-)
+@pytest.mark.long(but=("/runs/{number:int}/sign", "/batches/upload"))
 @pytest.mark.parametrize("address", POSTS, ids=name)
 def test_a_form_without_the_mark_changes_nothing(
     place: Workspace, browser: New, rows: Any, address: Address
@@ -150,15 +148,17 @@ def test_a_run_of_another_tenant_is_answered_like_one_that_is_not_there(
     assert other.text.replace(" 2 ", " N ") == nothing.text.replace(" 999 ", " N ")
 
 
-@pytest.mark.parametrize(
-    "token", ["", "x", "' OR '1'='1", "0" * 64, "../../etc/passwd", "a" * 4000, "%00"]
-)
-def test_a_forged_cookie_is_nobody(place: Workspace, desk: str, token: str) -> None:
+FORGED = ["", "x", "' OR '1'='1", "0" * 64, "../../etc/passwd", "a" * 4000, "%00"]
+
+
+def test_a_forged_cookie_is_nobody(place: Workspace, desk: str) -> None:
     forged = Browser(desk)
-    forged.client.headers["Cookie"] = f"recon_login={token}"
-    forged.open("/")
-    assert "Password" in forged.text
-    assert forged.client.post("/people", data={"what": "add"}).status_code == 401
+    for token in FORGED:
+        forged.client.headers["Cookie"] = f"recon_login={token}"
+        forged.open("/")
+        assert "Password" in forged.text, token
+        told = forged.client.post("/people", data={"what": "add"})
+        assert told.status_code == 401, token
     forged.client.close()
 
 

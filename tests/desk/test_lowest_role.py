@@ -19,6 +19,7 @@ from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules
 from schemas.accounts import AccountRole
 from schemas.guards.roles import DESK
+from tests import examples
 from tests.accounts.people import Account, add
 from tests.desk.browser import Browser, desk_of
 from tests.desk.test_batches import TIGHT, bring
@@ -91,8 +92,10 @@ def test_no_page_takes_a_right_that_the_desk_does_not_need(world: Workspace, act
         otto.send("/jobs")
         assert "/runs/1" in otto.answer.text
         otto.client.close()
-    lowest, owner = pages(acting(DESK)), pages(world)
-    assert by_page(lowest) == by_page(owner)
+    lowest = pages(acting(DESK))
+    assert {*lowest.values()} == {200}
+    if examples.ALL:
+        assert by_page(lowest) == by_page(pages(world))
     assert {"/batches/1/rejects", "/batches/3/rejects.zip", "/runs/1"} <= lowest.keys()
     assert any(path.startswith("/batches/4/sends") for path in lowest)
 
@@ -125,7 +128,7 @@ def hers(workspace: Workspace, tmp_path: Path) -> Workspace:
     return workspace
 
 
-@pytest.mark.long(but=("owner",))
+@pytest.mark.long
 @pytest.mark.parametrize("lowest", [True, False], ids=["lowest", "owner"])
 def test_no_page_shows_delivered_text_to_an_account_of_some_tenants(
     hers: Workspace, acting: As, lowest: bool

@@ -159,6 +159,7 @@ def test_a_decision_is_in_the_figures_with_the_next_click(
     assert "where its breaks are accepted since" in page.text.lower()
 
 
+@pytest.mark.long
 def test_pages_stay_small_whatever_was_delivered(workspace: Workspace, browser: New) -> None:
     long = "<é\u202e" * 3_000
     told = [

@@ -44,6 +44,7 @@ def test_a_file_where_a_folder_is_needed_asks_for_no_space(tmp_path: Path) -> No
         write_file(tmp_path / "p.csv" / "a.csv", b"")
 
 
+@pytest.mark.long
 def test_a_folder_that_was_removed_under_a_command_is_told(tmp_path: Path) -> None:
     (tmp_path / "gone").mkdir()
     script = (

@@ -331,6 +331,7 @@ def test_insert_batch_data_that_cannot_be_read_again_is_not_looked_at(
     assert "insert_batch_data.csv of batch 1" in after.stdout
 
 
+@pytest.mark.long
 def test_insert_batch_data_is_reconciled_after_housekeeping_as_before(
     workspace: Workspace, recon: Recon, tmp_path: Path
 ) -> None:
@@ -395,7 +396,7 @@ def test_the_report_of_a_batch_that_was_changed_is_found(
     assert rows("SELECT batch_id FROM event WHERE what = 'report removed'") == [(2,)]
 
 
-@pytest.mark.long(but=("written",))
+@pytest.mark.long
 @pytest.mark.parametrize("when", ["noted", "written", "written first"])
 def test_a_report_that_is_written_again_meanwhile_is_not_said_to_be_altered(
     workspace: Workspace, rows: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
@@ -532,6 +533,7 @@ def removed_by_hand(workspace: Workspace) -> None:
         connection.execute("UPDATE extract SET cleared_at = now() WHERE cleared_at IS NULL")
 
 
+@pytest.mark.long(but=("never removed",))
 @pytest.mark.parametrize("swept", [False, True], ids=["never removed", "removed and kept again"])
 def test_the_mark_of_housekeeping_alone_hides_no_loss(
     workspace: Workspace, recon: Recon, tmp_path: Path, swept: bool

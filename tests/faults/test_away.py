@@ -58,6 +58,7 @@ def pauses(*steps: Callable[[], object]) -> SimpleNamespace:
     return SimpleNamespace(sleep=sleep)
 
 
+@pytest.mark.long
 def test_the_inbox_and_jobs_wait_for_a_database_that_is_away(
     server: Server,
     tmp_path: Path,

@@ -104,7 +104,7 @@ def quiet(case: Case, fresh: Fresh, server: str, folder: Path) -> Iterator[Quiet
         yield Quiet(template, home, truth(named(server, copy), mine), wire.seen)
 
 
-@pytest.mark.long(but=("import", "undo", "release"))
+@pytest.mark.long(but=("import",))
 @pytest.mark.parametrize("name", CASES)
 def test_cut_at_any_message_it_ends_the_same(
     fresh: Fresh, server: str, tmp_path: Path, name: str

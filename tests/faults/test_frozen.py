@@ -124,6 +124,7 @@ def test_another_batch_does_not_wait_for_a_frozen_one(url: str, tmp_path: Path) 
     assert ask(url, "SELECT count(*) FROM recon.payment") == [(3,)]
 
 
+@pytest.mark.long
 def test_a_frozen_push_sends_nothing_when_it_thaws(url: str, tmp_path: Path) -> None:
     with FaultyServer() as server:
         ours = place(url, tmp_path / "home")

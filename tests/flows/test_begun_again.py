@@ -55,7 +55,7 @@ def rerun(batch_id: int, **terms: Any) -> DeployedRun:
     return DeployedRun(rerun_batch, batch_id=batch_id, **terms)
 
 
-@pytest.mark.long(but=("1",))
+@pytest.mark.long
 @pytest.mark.parametrize("others", [0, 1])
 def test_a_run_of_before_a_restore_receives_its_own_delivery_anew_and_asks_about_that(
     path: str, rows: Any, restored: Callable[..., None], others: int
@@ -110,7 +110,7 @@ def numbered(flow: str) -> DeployedRun:
             return imported("/nowhere.csv", corrects=1)
 
 
-@pytest.mark.long(but=("rerun",))
+@pytest.mark.long
 @pytest.mark.parametrize("flow", ["rerun", "push", "resolve", "correct"])
 def test_a_number_that_a_run_was_asked_for_is_no_other_batch_after_a_restore(
     path: str, workspace: Workspace, restored: Callable[..., None], flow: str

@@ -206,6 +206,7 @@ def test_something_else_answers_where_the_cluster_should_be() -> None:
         assert "what answers there is no Dask scheduler" in refused(address)
 
 
+@pytest.mark.long
 def test_nothing_answers_where_the_cluster_should_be() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
@@ -229,6 +230,7 @@ BatchedSend.send = more
 """What a scheduler does that has more to say by the time its first word leaves."""
 
 
+@pytest.mark.long
 def test_a_busy_scheduler_is_one() -> None:
     """Dask asserts that the first word of a scheduler comes alone."""
     with scheduler(0, before=SAYS_MORE) as process:

@@ -109,6 +109,7 @@ def test_a_batch_is_read_from_the_start_once_for_a_job(
     assert rows("SELECT count(*) FROM event WHERE what = 'rewound'") == [(1,)]
 
 
+@pytest.mark.long
 def test_a_job_that_wants_somebody_ends_as_its_flow_does(
     workspace: Workspace, rows: Callable[..., list[tuple[Any, ...]]], tmp_path: Path
 ) -> None:

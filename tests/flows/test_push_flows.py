@@ -114,6 +114,7 @@ def test_batches_above_those_of_one_run_are_told_and_are_the_next_run_s(
         assert second.message == "1 batch: everything is at the service"
 
 
+@pytest.mark.long
 def test_of_each_batch_of_a_push_its_own_end_is_told(
     workspace: Workspace, rows: Any, towards: Any, tmp_path: Path
 ) -> None:

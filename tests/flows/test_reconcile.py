@@ -64,6 +64,7 @@ def test_an_incomplete_run_names_the_listing_to_pull(delivered: None, workspace:
     assert "recon pull insert_batch_data, or a run of pull-listings/pull" in state.message
 
 
+@pytest.mark.long
 def test_a_run_of_a_day_that_has_passed_pulls_nothing_and_is_told_how_to_ask_for_its_day(
     delivered: None, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

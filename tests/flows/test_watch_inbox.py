@@ -82,7 +82,7 @@ def test_a_deployment_gets_one_run_for_each_content(inbox: Path, rows: Any, tmp_
     assert rows("SELECT content_id, feed FROM batch") == [(run.idempotency_key, "bank")]
 
 
-@pytest.mark.long(but=("Completed", "Cancelled"))
+@pytest.mark.long(but=("Completed",))
 @pytest.mark.parametrize("ended", ["Completed", "Failed", "Crashed", "Cancelling", "Cancelled"])
 def test_a_delivery_whose_run_has_ended_without_a_batch_has_another_one(
     inbox: Path, rows: Any, ended: str

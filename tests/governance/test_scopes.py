@@ -60,6 +60,7 @@ def test_what_is_not_the_name_of_a_feed_is_refused(feed: str) -> None:
         Scope(feeds=("pay", feed))
 
 
+@pytest.mark.long
 def test_runs_follow_those_that_an_earlier_version_kept_in_another_order(
     workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -83,6 +84,7 @@ def test_runs_follow_those_that_an_earlier_version_kept_in_another_order(
     assert (new.scope, new.previous_id) == ("feeds more, other", None)
 
 
+@pytest.mark.long
 def test_a_named_batch_that_was_taken_back_is_left_out(
     workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -154,6 +156,7 @@ NAMED = [
 ]
 
 
+@pytest.mark.long
 def test_what_a_scope_names_and_does_not_have_is_on_its_first_page(
     workspace: Workspace, tmp_path: Path
 ) -> None:

@@ -222,6 +222,7 @@ def test_an_acceptance_that_is_other_than_its_report_was_signed_with(
     )
 
 
+@pytest.mark.long
 def test_a_restatement_is_held_against_acceptances_of_its_day(signed_twice: Workspace) -> None:
     """What a report of a later day was signed with is not said to have been signed before."""
     third = run(signed_twice, THIRD)

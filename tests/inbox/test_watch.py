@@ -411,6 +411,7 @@ def test_the_command_tells_what_became_of_each_file(
     assert told == {"a.csv": "started", "b.csv.part": "unfinished", "c.csv": "quarantined"}
 
 
+@pytest.mark.long
 def test_each_look_of_a_standing_watch_is_a_line(
     workspace: Workspace, database_url: str, folder: Path
 ) -> None:

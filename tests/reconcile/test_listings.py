@@ -199,6 +199,7 @@ def test_a_scope_of_batches_counts_a_listing_pulled_outside_of_it(
     assert because(home.run(one, three)) == []
 
 
+@pytest.mark.long
 def test_a_scope_of_batches_is_held_against_its_own_records_in_ranges_too(home: Home) -> None:
     """Where sides are large, what is listed is looked at in ranges as they are."""
     top = "PaymentPlansId,PlannedDate,PlannedAmount,PlannedCurrenciesId,PaymentsId,StatusCodesId"
@@ -218,6 +219,7 @@ def test_a_scope_of_batches_is_held_against_its_own_records_in_ranges_too(home: 
         assert found == [0, 0]
 
 
+@pytest.mark.long
 def test_a_scope_of_tenants_is_held_against_what_its_batches_brought_of_kinds_without_a_tenant(
     home: Home,
 ) -> None:

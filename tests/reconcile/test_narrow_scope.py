@@ -82,6 +82,7 @@ def told(place: Workspace) -> Callable[..., set[tuple[str, str, str]]]:
     return breaks
 
 
+@pytest.mark.long
 def test_what_others_brought_is_there(
     told: Callable[..., set[tuple[str, str, str]]], place: Workspace
 ) -> None:

@@ -163,7 +163,7 @@ BENT = """
 """
 
 
-@pytest.mark.long(but=("unproven",))
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("sums", "lost"),
     [

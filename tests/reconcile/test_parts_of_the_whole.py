@@ -135,6 +135,7 @@ def lines_are_of(whole: JoinResult, scope: Scope, some: JoinResult) -> None:
     assert {one.plan for one in some.plans} == PLANS.get(scope.text, set())
 
 
+@pytest.mark.long(but=("plain",))
 @pytest.mark.parametrize("rules", [Rules(), LEFT_OUT], ids=["plain", "left out"])
 def test_what_all_feeds_say_is_the_whole(place: Workspace, rules: Rules) -> None:
     whole = joined(place, Scope(), rules)

@@ -212,6 +212,7 @@ CLERK = '\n[fields.Clerk]\ntype = "string"\n'
 TIGHTER = f'{CLERK}rules = ["NotNull"]\n'
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("before", "top", "more", "after"),
     [
@@ -242,6 +243,7 @@ def test_files_of_before_are_read_by_another_definition(
         assert (done.returncode, said in done.stderr) == (2, True), done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["point", pytest.param("money", marks=pytest.mark.long)])
 def test_a_kind_that_is_called_like_a_type_is_undone(
     run: Run, rows: Any, tmp_path: Path, name: str
@@ -499,6 +501,7 @@ type = "string"
 """
 
 
+@pytest.mark.long
 def test_breaks_of_records_with_a_key_of_very_many_characters(
     run: Run, rows: Any, workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -547,6 +550,7 @@ def test_an_amount_that_cannot_be_held_hides_nothing_of_its_record(
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "stricter",
     [

@@ -507,6 +507,7 @@ def test_so_many_files_are_taken_at_once_and_no_more(workspace: Workspace) -> No
     upload.drop()
 
 
+@pytest.mark.long
 def test_a_run_that_was_saved_when_its_process_was_gone_is_accepted_by_the_rules(
     workspace: Workspace, rows: Rows, tmp_path: Path
 ) -> None:

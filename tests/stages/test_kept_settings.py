@@ -98,6 +98,7 @@ def test_a_rerun_goes_by_the_table_of_its_batch(
     assert rows('SELECT count(*) FROM payment WHERE "CurrenciesId" = 978') == [(120,)]
 
 
+@pytest.mark.long
 def test_workers_of_a_cluster_need_no_table(
     workspace: Workspace, rows: Rows, tmp_path: Path
 ) -> None:

@@ -99,6 +99,7 @@ def in_english(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]
     Postmaster(folder).stop()
 
 
+@pytest.mark.long
 def test_reports_are_those_of_any_other_locale(
     server_url: str, in_english: str, tmp_path: Path
 ) -> None:

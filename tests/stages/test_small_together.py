@@ -132,7 +132,7 @@ class Ended(Exception):
     """A run that ends in the middle."""
 
 
-@pytest.mark.long(but=("2",))
+@pytest.mark.long
 @pytest.mark.parametrize("groups", [1, 2, 4])
 def test_a_run_goes_on_behind_the_groups_that_are_there(
     databases: Databases,
@@ -176,7 +176,7 @@ POINTS = ["archived:9", "open:20", "copy", "receipt", "chunk", "stage", "check",
 POINTS += ["apply-chunk", "apply-chunk:2", "applied"]
 
 
-@pytest.mark.long(but=("receipt", "apply-chunk"))
+@pytest.mark.long(but=("receipt",))
 @pytest.mark.parametrize("point", POINTS)
 def test_killed_between_the_steps_and_run_again(
     databases: Databases,
