@@ -16,28 +16,28 @@ from connectors.files.linear_patterns import as_series, fitting
 from connectors.files.record_cells import cells_of
 from connectors.files.records import split
 
-BAR = "|"
-"""A sign that some write twice between cells."""
 COMMENT = "#"
 """What lines may begin with that are no records."""
-LINES = 1000
-"""Lines that tell what divides a text, from the first."""
-BEHIND = 10
+_BAR = "|"
+"""A delimiter that some write twice between cells."""
+_SAMPLE_LINES = 1000
+"""Lines from the first that show the delimiter and the width of a text."""
+_FOOTER_LINES = 10
 """Records at the end that may be a footer."""
-HEADERS = 5
+_HEADER_ROWS = 5
 """Rows of names that a header may have."""
-SEVERAL = 3
+_COMPARABLE_ROWS = 3
 """Rows from which on what all cells of a column have in common is a sign."""
-FOOT = re.compile(
+_TOTAL_WORD = re.compile(
     r"\*|\W*((grand|sub)\W*)?(total|sum|suma|somm|gesamt|saldo|solde|anzahl|count|rows|records|"
     r"trailer|balance|razem|celkem|итого|всего|合計|合计)",
     re.IGNORECASE,
 )
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_LONE_BAR = re.compile(r"(?<!\|)\|(?:\|\|)*(?!\|)")
+_SINGLE_BAR = re.compile(r"(?<!\|)\|(?:\|\|)*(?!\|)")
 _SIGNS = re.escape("".join(DELIMITERS))
 _PLAIN = re.compile(rf"[^{_SIGNS}]*|[^\d{_SIGNS}]{{0,5}}\d[\d.,'\s]*[^\d{_SIGNS}]{{0,5}}")
-"""A cell that is not likely to be several: a number, or a text without signs that divide others."""
+"""A cell that is not likely to be several: a number, or a text without other delimiters."""
 _DIVIDED = (RecordFault.NONE, RecordFault.TOO_FEW_FIELDS, RecordFault.TOO_MANY_FIELDS)
 
 
@@ -49,10 +49,10 @@ class TextRecord(NamedTuple):
     text: str
     cells: tuple[str, ...]
     sound: bool
-    """Whether its cells can be told apart."""
+    """Whether its quotes leave no doubt about its cells."""
 
     @property
-    def begin(self) -> str:
+    def first_filled(self) -> str:
         """The first of its cells that holds anything."""
         return next(filter(str.strip, self.cells), "")
 
@@ -101,56 +101,43 @@ class Shape:
 def shape_of(text: str, end: str | None = None, *, of_workbook: bool = False) -> Shape:
     """The shape of a text, or of its beginning where `end` is the end of it.
 
-    In one that was made of a workbook each line is a row.
+    In one that was made of a workbook each line is a row. Each step needs what the steps before it
+    found. The footer comes before the kinds of lines between records, or it would be one of them;
+    where there is none, once more without those lines, which may have hidden the last record.
     """
-    said = SEPARATOR.fullmatch(_LINE_END.split(text, maxsplit=1)[0].encode())
-    said = said if said and may_state(said[1]) else None
-    first = _first_lines(text)
-    delimiter = said[1].decode() if said else max(DELIMITERS, key=lambda sign: _fit(first, sign))
-    if delimiter == BAR and BAR in first and not said and not _LONE_BAR.search(first):
-        delimiter = BAR * 2
-    width = _usual(_records(first, delimiter)).width
-    records = _records(text, delimiter)[1 if said else 0 : -1 if end is not None else None]
-    header = _header(records[:LINES], width)
-    body = records[header.below :]
-    last = body if end is None else _records(end, delimiter)[1:]
-    foot = _behind(last, width, [] if end is None else _rows(body, width))
-    body = _but(foot, body, width)
-    above = records[: header.below]
-    kinds = () if of_workbook else _kinds(above, body, width, delimiter)
-    body = _without(kinds, body)
-    # What is no row hides where the last one is.
-    sound = [] if end is None else _rows(body, width)
-    foot = foot or _behind(_without(kinds, last), width, sound)
-    body = _but(foot, body, width)
-    behind = {record.text for record in foot}
+    stated = _stated_delimiter(text)
+    delimiter = stated or _likely_delimiter(_first_lines(text))
+    width = _usual(_records(_first_lines(text), delimiter)).width
+    # Where a text is cut, so are the last record of its beginning and the first of its end.
+    records = _records(text, delimiter)[1 if stated else 0 : None if end is None else -1]
+    header = _header(records[:_SAMPLE_LINES], width)
+    above, below = records[: header.below], records[header.below :]
+    head, tail = ([], below) if end is None else (below, _records(end, delimiter)[1:])
+
+    footer = _footer(tail, head, width)
+    above_footer = _remaining(below, width, footer=footer)
+    between = () if of_workbook else _between(above, above_footer, width, delimiter)
+    footer = footer or _footer(tail, head, width, between)
+    body = _remaining(below, width, between, footer)
     rows = _rows(body, width)
-    if end is not None:
-        ending = [one._replace(line=0) for one in last[-BEHIND:] if one.text not in behind]
-        body += _without(kinds, ending)
-    odd = {
-        one.text: one
-        for one in reversed(body)
-        if (len(one.cells) != width or not one.sound) and not _is_comment(one, width)
-    }
+    last = [] if end is None else _remaining(tail[-_FOOTER_LINES:], width, between, footer)
     unnamed = width - len(header.names)
-    names = header.names + ("",) * unnamed
     return Shape(
-        delimiter,
-        width > 1,
-        said is not None,
-        header.line,
-        header.headed,
-        header.more,
-        rows[0].line if rows else header.line,
-        names,
-        tuple(row.cells + ("",) * -unnamed for row in rows),
-        tuple(reversed(odd.values())),
-        tuple(record.text for record in foot),
-        kinds,
-        unnamed * header.headed,
-        sum(_is_comment(one, width) for one in records if one.line != header.line),
-        sum(one.text.startswith(COMMENT) for one in rows),
+        delimiter=delimiter,
+        divided=width > 1,
+        stated=stated is not None,
+        header_line=header.line,
+        headed=header.headed,
+        more_headers=header.more,
+        first_line=rows[0].line if rows else header.line,
+        names=header.names + ("",) * unnamed,
+        rows=tuple(row.cells + ("",) * -unnamed for row in rows),
+        odd=_odd([*body, *(one._replace(line=0) for one in last)], width),
+        behind=tuple(record.text for record in footer),
+        kinds=between,
+        unnamed=unnamed * header.headed,
+        comments=sum(_is_comment(one, width) for one in records if one.line != header.line),
+        may_be_comments=sum(one.text.startswith(COMMENT) for one in rows),
     )
 
 
@@ -161,25 +148,47 @@ def numbered(width: int) -> tuple[str, ...]:
 
 def _first_lines(text: str) -> str:
     ends = (end.end() for end in _LINE_END.finditer(text))
-    return text[: next((at for number, at in enumerate(ends, 1) if number == LINES), None)]
+    return text[: next((at for number, at in enumerate(ends, 1) if number == _SAMPLE_LINES), None)]
+
+
+def _stated_delimiter(text: str) -> str | None:
+    """The delimiter that the first line says, as spreadsheets write it."""
+    stated = SEPARATOR.fullmatch(_LINE_END.split(text, maxsplit=1)[0].encode())
+    return stated[1].decode() if stated and may_state(stated[1]) else None
+
+
+def _likely_delimiter(sample: str) -> str:
+    best = max(DELIMITERS, key=lambda delimiter: _fit(sample, delimiter))
+    is_double = best == _BAR and _BAR in sample and not _SINGLE_BAR.search(sample)
+    return _BAR * 2 if is_double else best
+
+
+def _fit(sample: str, delimiter: str) -> float:
+    """How well a delimiter divides: most records alike, and into cells that need no other one."""
+    records = _records(sample, delimiter)
+    width, count = _usual(records)
+    cells = [cell for one in records if len(one.cells) == width for cell in one.cells]
+    plain = sum(_PLAIN.fullmatch(cell.strip()) is not None for cell in cells)
+    headed = any(_may_be_header(one, width) for one in records)
+    return count * (width - 1) / width * (plain + 1) / (len(cells) + 1) * (1 + headed)
 
 
 def _records(text: str, delimiter: str) -> list[TextRecord]:
     """What the reader of extracts makes of a text, whose width nobody has stated."""
     lines = _LINE_END.split(_first_lines(text))
-    width = _usual([_record(number, line, delimiter) for number, line in enumerate(lines)]).width
-    found = _split(text, delimiter, width)
-    usual = _usual(found).width
-    return found if usual == width else _split(text, delimiter, usual)
+    of_lines = _usual([_record(number, line, delimiter) for number, line in enumerate(lines)]).width
+    records = _split(text, delimiter, of_lines)
+    of_records = _usual(records).width
+    return records if of_records == of_lines else _split(text, delimiter, of_records)
 
 
 def _split(text: str, delimiter: str, width: int) -> list[TextRecord]:
     data = text.encode("utf-8", "replace")
     found = split(data, width, Dialect(delimiter.encode()), line=1, final=True)
-    places = zip(found.start, found.end, found.first_line, found.fault, strict=True)
+    spans = zip(found.start, found.end, found.first_line, found.fault, strict=True)
     return [
         _record(int(line), data[start:end].decode(), delimiter, sound=fault in _DIVIDED)
-        for start, end, line, fault in places
+        for start, end, line, fault in spans
     ]
 
 
@@ -203,16 +212,6 @@ def _usual(records: Sequence[TextRecord]) -> _Usual:
     return _Usual(*(several or widths or Counter({1: 0})).most_common(1)[0])
 
 
-def _fit(text: str, delimiter: str) -> float:
-    """How well a sign divides a text: most records alike, and into cells that need no other one."""
-    records = _records(text, delimiter)
-    width, several = _usual(records)
-    alike = [cell for one in records if len(one.cells) == width for cell in one.cells]
-    plain = sum(_PLAIN.fullmatch(cell.strip()) is not None for cell in alike)
-    headed = any(_may_be_header(one, width) for one in records)
-    return several * (width - 1) / width * (plain + 1) / (len(alike) + 1) * (1 + headed)
-
-
 class _Header(NamedTuple):
     line: int
     headed: bool
@@ -225,57 +224,60 @@ class _Header(NamedTuple):
 def _header(records: Sequence[TextRecord], width: int) -> _Header:
     """The first record as wide as the others that is a header, or another one above most of them.
 
-    Where there is none, it is the first of them, as far as that does not begin as a record does.
+    Where there is none, it is the first as wide, as far as that does not begin as a record does.
     """
-    found = _first_header(records, width)
-    if found is None:
-        found = _other_header(records, width)
-    if found is not None:
-        names = tuple(name.strip() for name in records[found].cells)
-        end = found + 1
-        while end < len(records) and _may_be_header(records[end], width):
-            end += 1
-        has_rows = end < len(records) and end - found <= HEADERS
-        more = records[found + 1 : end if has_rows else found + 1]
-        return _Header(records[found].line, True, names, found + 1, tuple(one.line for one in more))
-    at = next((at for at, one in enumerate(records) if len(one.cells) == width), None)
+    at = _header_of_width(records, width)
     if at is None:
-        return _Header(1, False, (), 0)
-    told = [cell.strip() for cell in records[at].cells]
-    is_record = DATA_CELL.match(next(filter(None, told), "0")) is not None
-    line = records[at].line
-    names = numbered(width) if is_record else tuple(told)
-    return _Header(line, False, names, at + (not is_record))
+        at = _widest_header(records, width)
+    if at is None:
+        return _first_as_header(records, width)
+    end = at + 1
+    while end < len(records) and _may_be_header(records[end], width):
+        end += 1
+    has_rows = end < len(records) and end - at <= _HEADER_ROWS
+    more = tuple(one.line for one in records[at + 1 : end]) if has_rows else ()
+    names = tuple(name.strip() for name in records[at].cells)
+    return _Header(records[at].line, True, names, at + 1, more)
 
 
-def _first_header(records: Sequence[TextRecord], width: int) -> int | None:
-    """Where the first header is; of several one that is printed anew, and so is no heading."""
-    places = [at for at, one in enumerate(records) if _is_header(one, width)]
-    times = Counter(records[at].text for at in places)
-    again = [at for at in places if times[records[at].text] > 1]
-    few = len(places) * 2 <= sum(len(one.cells) == width for one in records)
-    return next(iter(again if again and few else places), None)
+def _header_of_width(records: Sequence[TextRecord], width: int) -> int | None:
+    """Where the first header is; of several one that is printed again, and so is no heading."""
+    headers = [at for at, one in enumerate(records) if _is_header(one, width)]
+    times = Counter(records[at].text for at in headers)
+    repeated = [at for at in headers if times[records[at].text] > 1]
+    few = len(headers) * 2 <= sum(len(one.cells) == width for one in records)
+    return next(iter(repeated if repeated and few else headers), None)
 
 
-def _other_header(records: Sequence[TextRecord], width: int) -> int | None:
+def _widest_header(records: Sequence[TextRecord], width: int) -> int | None:
     """Where a header is that has more or fewer cells than its records: the widest of several."""
-    rows, above, places = sum(len(one.cells) == width for one in records), 0, []
+    rows, above, headers = sum(len(one.cells) == width for one in records), 0, []
     for at, one in enumerate(records):
         if above * 2 >= rows:
             break
         if len(one.cells) > 1 and _is_header(one):
-            places.append(at)
+            headers.append(at)
         above += len(one.cells) == width
-    return max(places, key=lambda at: len(records[at].cells), default=None)
+    return max(headers, key=lambda at: len(records[at].cells), default=None)
+
+
+def _first_as_header(records: Sequence[TextRecord], width: int) -> _Header:
+    at = next((at for at, one in enumerate(records) if len(one.cells) == width), None)
+    if at is None:
+        return _Header(1, False, (), 0)
+    cells = tuple(cell.strip() for cell in records[at].cells)
+    if DATA_CELL.match(next(filter(None, cells), "0")):
+        return _Header(records[at].line, False, numbered(width), at)
+    return _Header(records[at].line, False, cells, at + 1)
 
 
 def _is_header(record: TextRecord, width: int | None = None) -> bool:
-    told = [cell.strip() for cell in record.cells if cell.strip()]
+    filled = [cell.strip() for cell in record.cells if cell.strip()]
     return (
         record.sound
         and len(record.cells) == (width or len(record.cells))
-        and len(told) * 2 > len(record.cells)
-        and not any(map(DATA_CELL.match, told))
+        and len(filled) * 2 > len(record.cells)
+        and not any(map(DATA_CELL.match, filled))
         and not is_rule(record.text)
     )
 
@@ -288,25 +290,10 @@ def _rows(records: Sequence[TextRecord], width: int) -> list[TextRecord]:
     return [one for one in records if one.sound and len(one.cells) == width and one.filled]
 
 
-def _kinds(
-    above: Sequence[TextRecord], body: Sequence[TextRecord], width: int, delimiter: str
-) -> tuple[LineKind, ...]:
-    """The kinds of lines below a header that are no records; it is the last of those above."""
-    *over, header = above or [TextRecord(0, "", (), sound=False)]
-    plain = [one for one in _rows(body, width) if one.text != header.text and not is_rule(one.text)]
-    # Where most records begin with a number, a word is no beginning of one.
-    numbered = [one for one in plain if not any(map(str.isalpha, one.begin))]
-    usual = numbered if len(numbered) * 2 > len(plain) else plain
-    doubt = [] if usual is plain else [one for one in plain if _is_no_row(one, usual)]
-    rows = {one.text for one in plain} - {one.text for one in doubt}
-    lines = [one.text for one in body]
-    return line_kinds(header.text, [one.text for one in over], lines, rows, header.cells, delimiter)
-
-
-def _but(foot: Sequence[TextRecord], records: Sequence[TextRecord], width: int) -> list[TextRecord]:
-    """The records that are neither a footer nor a comment."""
-    behind = {one.text for one in foot}
-    return [one for one in records if one.text not in behind and not _is_comment(one, width)]
+def _odd(records: Sequence[TextRecord], width: int) -> tuple[TextRecord, ...]:
+    """Records without the cells of a row: of equal ones the first, in the place of the last."""
+    odd = {one.text: one for one in reversed(records) if len(one.cells) != width or not one.sound}
+    return tuple(reversed(odd.values()))
 
 
 def _is_comment(record: TextRecord, width: int) -> bool:
@@ -314,53 +301,85 @@ def _is_comment(record: TextRecord, width: int) -> bool:
     return record.text.startswith(COMMENT) and len(record.cells) != width
 
 
-def _is_no_row(record: TextRecord, rows: Sequence[TextRecord]) -> bool:
-    """Whether two signs say so, or two cells of another sort than those of all rows."""
-    return len([*_signs(record, rows)]) > 1 or len([*_of_another_sort(record, rows)]) > 1
-
-
-def _without(kinds: Sequence[LineKind], records: Sequence[TextRecord]) -> list[TextRecord]:
-    """The records that are of none of these kinds."""
-    texts = as_series([one.text for one in records])
-    none = fitting(texts, [kind.pattern for kind in kinds])
-    return [one for one, is_none in zip(records, none, strict=True) if not is_none]
-
-
-def _behind(
-    records: Sequence[TextRecord], width: int, above: Sequence[TextRecord]
+def _remaining(
+    records: Sequence[TextRecord],
+    width: int,
+    between: Sequence[LineKind] = (),
+    footer: Sequence[TextRecord] = (),
 ) -> list[TextRecord]:
-    """The records at the end that are none; `above`: those by which they are told, if not these."""
-    told = [
-        at
-        for at in range(len(records))
-        if records[at].filled and not _is_comment(records[at], width)
+    """The records that are no comments, of none of these kinds and none of this footer."""
+    footer_texts = {one.text for one in footer}
+    skipped = fitting(as_series([one.text for one in records]), [one.pattern for one in between])
+    return [
+        one
+        for one, is_skipped in zip(records, skipped, strict=True)
+        if not (is_skipped or one.text in footer_texts or _is_comment(one, width))
     ]
-    for place in range(max(0, len(told) - BEHIND), len(told)):
-        first, *others = [records[at] for at in told[place:]]
-        rows = (above or _rows(records[: told[place]], width))[:LINES]
-        if not rows or len([*_signs(first, rows)]) < 2:
+
+
+def _between(
+    above: Sequence[TextRecord], body: Sequence[TextRecord], width: int, delimiter: str
+) -> tuple[LineKind, ...]:
+    """The kinds of lines below a header that are no records; it is the last of those above."""
+    *over, header = above or [TextRecord(0, "", (), sound=False)]
+    rows = [one for one in _rows(body, width) if one.text != header.text and not is_rule(one.text)]
+    # Where most records begin with a number, a word is no beginning of one.
+    numeric = [one for one in rows if not any(map(str.isalpha, one.first_filled))]
+    are_numeric = len(numeric) * 2 > len(rows)
+    outliers = {one.text for one in rows if are_numeric and _is_outlier(one, numeric)}
+    return line_kinds(
+        header=header.text,
+        above=[one.text for one in over],
+        lines=[one.text for one in body],
+        rows={one.text for one in rows} - outliers,
+        names=header.cells,
+        delimiter=delimiter,
+    )
+
+
+def _footer(
+    tail: Sequence[TextRecord],
+    head: Sequence[TextRecord],
+    width: int,
+    between: Sequence[LineKind] = (),
+) -> list[TextRecord]:
+    """The records at the end of `tail` that are none, compared with the rows of `head`.
+
+    Where `head` has none, they are compared with the rows above them.
+    """
+    tail = [one for one in _remaining(tail, width, between) if one.filled]
+    head_rows = _rows(_remaining(head, width, between), width)
+    for at in range(max(0, len(tail) - _FOOTER_LINES), len(tail)):
+        rows = (head_rows or _rows(tail[:at], width))[:_SAMPLE_LINES]
+        first, *others = tail[at:]
+        if not rows or len([*_differences(first, rows)]) < 2:
             continue
-        # Behind a footer there are no records.
-        if all(len(one.cells) != width or any(_signs(one, rows)) for one in others):
+        # Below a footer there are no records.
+        if all(len(one.cells) != width or any(_differences(one, rows)) for one in others):
             return [first, *others]
     return []
 
 
-def _signs(record: TextRecord, rows: Sequence[TextRecord]) -> Iterator[str]:
-    """What says that it is none of these rows; one that is cut or broken may have one sign."""
+def _is_outlier(record: TextRecord, rows: Sequence[TextRecord]) -> bool:
+    """Whether two differences say that it is no record, or two cells that differ in their sort."""
+    return len([*_differences(record, rows)]) > 1 or len([*_other_cells(record, rows)]) > 1
+
+
+def _differences(record: TextRecord, rows: Sequence[TextRecord]) -> Iterator[str]:
+    """How it differs from all these rows; a record that is cut or broken may differ in one way."""
     if _LINE_END.search(record.text) or not record.sound:
         return
-    if any(map(FOOT.match, record.cells)):
+    if any(map(_TOTAL_WORD.match, record.cells)):
         yield "a word"
     if record.filled < min(row.filled for row in rows):
         yield "empty cells"
-    if any(_of_another_sort(record, rows)):
+    if any(_other_cells(record, rows)):
         yield "another sort"
 
 
-def _of_another_sort(record: TextRecord, rows: Sequence[TextRecord]) -> Iterator[str]:
+def _other_cells(record: TextRecord, rows: Sequence[TextRecord]) -> Iterator[str]:
     """Its cells that are of another sort than those of all rows in their columns."""
-    if len(rows) >= SEVERAL:
+    if len(rows) >= _COMPARABLE_ROWS:
         columns = zip(*(row.cells for row in rows), strict=True)
         for cell, column in zip(record.cells, columns, strict=False):
             if _is_of_another_sort(cell, column):
@@ -369,9 +388,9 @@ def _of_another_sort(record: TextRecord, rows: Sequence[TextRecord]) -> Iterator
 
 def _is_of_another_sort(cell: str, column: Sequence[str]) -> bool:
     """Whether it has letters where no cell has any, or no digit where all cells have one."""
-    told = [one for one in column if one.strip()]
-    if not told or not cell.strip():
+    filled = [one for one in column if one.strip()]
+    if not filled or not cell.strip():
         return False
-    lettered = any(map(str.isalpha, cell)) and not any(any(map(str.isalpha, one)) for one in told)
-    digits = any(map(str.isdigit, cell)) or not all(any(map(str.isdigit, one)) for one in told)
-    return lettered or not digits
+    new_letters = any(map(str.isalpha, cell)) and not any(map(str.isalpha, "".join(filled)))
+    digits = any(map(str.isdigit, cell)) or not all(any(map(str.isdigit, one)) for one in filled)
+    return new_letters or not digits
