@@ -14,12 +14,12 @@ import json
 import os
 import secrets
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import psycopg
 from psycopg.rows import namedtuple_row
@@ -63,9 +63,14 @@ class _Epoch(NamedTuple):
     """Of the marker, as it was sealed; None: the run died before it sent anything."""
     changed_ns: int | None
 
+    @property
+    def sealed(self) -> bool:
+        """Whether rows may have been sent in it."""
+        return self.inode is not None
+
 
 class _Identity(NamedTuple):
-    """Which database this is, in words that a restored one does not share."""
+    """Which database this is, in values that a restored one does not share."""
 
     system: str
     timeline: str
@@ -94,64 +99,78 @@ def why_held(connection: psycopg.Connection, home: Path) -> str | None:
         hold = _find_hold(connection, home, marker)
         before, marker = marker, _try_marker(home)
         if hold is None or marker == before:
-            return None if hold is None else hold.why
+            return hold.why if hold else None
     return None
 
 
 def _find_hold(
     connection: psycopg.Connection, home: Path, marker: Marker | _Unreadable | None
 ) -> _Hold | None:
-    try:
-        counted = windows_at_home(home)
-    except (OSError, ValueError):
-        marker = _Unreadable.MARKER
-    if isinstance(marker, _Unreadable):
+    """The first reason to hold: of this home, or else of another one."""
+    windows = _try_windows(home)
+    if windows is None or isinstance(marker, _Unreadable):
         return _Hold(
             f"{home / MARKER} cannot be read, so nobody can tell which database it has seen"
         )
     epochs = _epochs(connection, marker)
-    sent = [one for one in epochs if one.inode is not None]
-    held = None
-    if epochs and epochs[-1].home == HELD:
-        held = _Hold(
+    if marker is None:
+        hold = _hold_of_new_home(home, epochs)
+    else:
+        hold = _hold_of_known_home(connection, home, marker, windows, epochs)
+    if hold is None and epochs and epochs[-1].home == HELD:
+        hold = _Hold(
             "the database is older than another RECON_HOME that sends: it was restored, and does "
             "not know of the last rows that were sent from there"
         )
-    if marker is None:
-        if sent:
-            return _Hold(
-                f"this RECON_HOME ({home}) has no marker, and rows were sent from another one: it "
-                "is new, was lost, or its database was restored"
-            )
-        if not all(one.native for one in epochs if one.number == BIRTH):
-            return _Hold("the database is a copy: it was restored or moved since its first batch")
-        return held
-    known = {one.number: one for one in epochs}.get(marker.number)
+    return hold
+
+
+def _hold_of_new_home(home: Path, epochs: Sequence[_Epoch]) -> _Hold | None:
+    """Why nothing may be sent from a home without a marker."""
+    if any(one.sealed for one in epochs):
+        return _Hold(
+            f"this RECON_HOME ({home}) has no marker, and rows were sent from another one: it "
+            "is new, was lost, or its database was restored"
+        )
+    if not all(one.native for one in epochs if one.number == BIRTH):
+        return _Hold("the database is a copy: it was restored or moved since its first batch")
+    return None
+
+
+def _hold_of_known_home(
+    connection: psycopg.Connection,
+    home: Path,
+    marker: Marker,
+    windows: Mapping[str, int],
+    epochs: Sequence[_Epoch],
+) -> _Hold | None:
+    """Why nothing may be sent from a home with a marker; each check relies on those above it."""
     older = f"the database is older than this RECON_HOME ({home})"
-    if known is None or known.token != marker.token:
+    epoch = next((one for one in epochs if one.number == marker.number), None)
+    if epoch is None or epoch.token != marker.token:
         return _Hold(
             f"{older}: it does not know of the last run that sent rows from here. It was "
             "restored, or is another one",
             database_is_older=True,
         )
-    if not known.native:
+    if not epoch.native:
         return _Hold(
             "the database is a copy: it was restored, moved, or failed over since rows were sent "
             "the last time"
         )
-    if any(one.home == marker.home and one.number > marker.number for one in sent):
+    if any(one.sealed and one.home == marker.home and one.number > marker.number for one in epochs):
         return _Hold(f"this RECON_HOME ({home}) is older than the database: it was restored")
-    if not knows_windows(connection, counted):
+    if not knows_windows(connection, windows):
         return _Hold(
             f"{older}: it does not know of the last rows that were sent from here. It was "
             "restored from a copy made while a run was sending",
             database_is_older=True,
         )
-    if not _is_original(home / MARKER, marker, known):
+    if not _is_original(home / MARKER, marker, epoch):
         return _Hold(
             f"this RECON_HOME ({home}) is a copy: its marker was restored, copied or touched"
         )
-    return held
+    return None
 
 
 def held_text(why: str) -> str:
@@ -206,7 +225,8 @@ def _begin(connection: psycopg.Connection, home: Path) -> None:
     before = _try_marker(home)
     owner = before.home if isinstance(before, Marker) else secrets.token_hex(16)
     with in_turn(connection, Held.EPOCH, _EPOCHS), connection.transaction():
-        number = 1 + _newest(connection)[0]
+        newest, _ = _newest(connection)
+        number = newest + 1
         token = _insert(connection, number, owner)
     reach("push-epoch")
     inode, changed = _write_marker(home, number, token, owner)
@@ -220,9 +240,9 @@ def _begin(connection: psycopg.Connection, home: Path) -> None:
 def _hold_all(connection: psycopg.Connection) -> None:
     """Hold the other homes too: what was sent from here may be unsent for them."""
     with in_turn(connection, Held.EPOCH, _EPOCHS), connection.transaction():
-        number, newest = _newest(connection)
-        if newest != HELD:
-            _insert(connection, number + 1, HELD)
+        newest, home = _newest(connection)
+        if home != HELD:
+            _insert(connection, newest + 1, HELD)
 
 
 def _newest(connection: psycopg.Connection) -> tuple[int, str]:
@@ -267,21 +287,28 @@ def _identity(connection: psycopg.Connection) -> _Identity:
         "FROM pg_database WHERE datname = current_database()"
     ).fetchone()
     assert row is not None
+    database_oid, timeline, may_read_system = row
     system = ""
-    if row[2]:
-        told = connection.execute("SELECT system_identifier FROM pg_control_system()").fetchone()
-        system = str(told[0]) if told else ""
-    return _Identity(system, row[1], row[0])
+    if may_read_system:
+        control = connection.execute("SELECT system_identifier FROM pg_control_system()").fetchone()
+        system = str(control[0]) if control else ""
+    return _Identity(system, timeline, database_oid)
 
 
 def _try_marker(home: Path) -> Marker | _Unreadable | None:
     try:
-        shape: dict[str, Any] = json.loads((home / MARKER).read_bytes())
-        return Marker(**shape)
+        return Marker(**json.loads((home / MARKER).read_bytes()))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError):
         return _Unreadable.MARKER
+
+
+def _try_windows(home: Path) -> Mapping[str, int] | None:
+    try:
+        return windows_at_home(home)
+    except (OSError, ValueError):
+        return None
 
 
 def _write_marker(home: Path, number: int, token: str, owner: str) -> tuple[str, int]:
@@ -311,18 +338,16 @@ def _write_marker(home: Path, number: int, token: str, owner: str) -> tuple[str,
 
 
 def _is_original(path: Path, marker: Marker, epoch: _Epoch) -> bool:
-    there = path.lstat()
-    if str(there.st_ino) != marker.inode:
-        return False
-    return epoch.inode is None or (str(there.st_ino), there.st_ctime_ns) == (
-        epoch.inode,
-        epoch.changed_ns,
-    )
+    """Whether the marker is the file that was written, and unchanged since it was sealed."""
+    file = path.lstat()
+    inode = str(file.st_ino)
+    unchanged = (inode, file.st_ctime_ns) == (epoch.inode, epoch.changed_ns)
+    return inode == marker.inode and (unchanged or not epoch.sealed)
 
 
 @contextmanager
 def _alone(home: Path, wait_seconds: float) -> Iterator[None]:
-    """One run of a home at a time looks and writes."""
+    """One run of a home at a time looks at its marker and writes it."""
     private_folder(home)
     with file_alone(home / LOCK, wait_seconds, "Beginning to send from here"):
         yield
