@@ -1,18 +1,20 @@
 """What the audit trail holds of the ledger: a hash of it in the event that ends a stage.
 
-The feed profile of a batch, and the service it goes to, are said when it is received, before a row
-is read by them; one that goes to none may be asked to later. Files, receipts
-and outcomes of a batch are complete when its rows are applied, and stay so. What the service
-answered is complete when the batch ends; whoever changes it later (a push, a decision about rows in
-doubt, the undo of a later batch) says the hash as it was before, so that nothing can be altered in
-between.
+The event that receives a batch has its feed profile and the service it goes to, before a row is
+read by them; one that goes to none may be sent to a service later. Files, receipts and outcomes of
+a batch are complete when its rows are applied, and stay so. What the service answered is complete
+when the batch ends; the event of whatever changes it later (a push, a decision about rows in doubt,
+the undo of a later batch) has the hash from before, so that nothing can be altered in between.
+
+`check_evidence` reads the events in their order, keeps of each batch the last hashes that have to
+be true still, and compares them with the ledger.
 """
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import psycopg
 
@@ -43,26 +45,36 @@ UNDO, RESTORED = "undo", "restored"
 WHOLE = (*LEDGER, ANSWERS)
 _ENDS = {PREFIX + state for state in ENDED}
 _BEGUN = {PREFIX + state for state in (State.RECEIVED, State.STAGED, State.CHECKED)}
-_RECEIVED = PREFIX + State.RECEIVED
-_HELD = PREFIX + State.HELD
+_RECEIVED, _HELD, _MERGED = PREFIX + State.RECEIVED, PREFIX + State.HELD, PREFIX + State.MERGED
 _FINAL = {PREFIX + state for state in (*APPLIED_STATES, State.FAILED)}
-MOST_TOLD = 20
+_STATES = {PREFIX + state for state in State}
+EVENTS = {*_STATES, UNDO, RESTORED, "resolve", ASKED_FOR}
+"""Events that change what the ledger has to be."""
+_TERMS = {PROFILE: "its feed profile", SERVICE: "the service it goes to"}
+_NAMES = {
+    FILES: "the files that were delivered",
+    RECEIPTS: "the receipts of its chunks",
+    OUTCOMES: "the outcomes of its rows",
+    NOTES: "the findings that reject no row",
+    ANSWERS: "the answers of the service",
+}
+_MOST_LISTED = 20
 
 
 def ledger_detail(connection: psycopg.Connection, batch_id: int) -> dict[str, object]:
-    """What the event says that ends a stage; call it inside the transaction that ends it."""
-    return {what: _digest(connection, batch_id, what) for what in LEDGER}
+    """The detail of the event that ends a stage; call it inside the transaction that ends it."""
+    return {part: _digest(connection, batch_id, part) for part in LEDGER}
 
 
 def received_detail(profile: str, service: str | None) -> dict[str, object]:
-    """What the event says by which a batch is received."""
+    """The detail of the event that receives a batch."""
     return {PROFILE: hashlib.sha256(profile.encode()).hexdigest(), SERVICE: service}
 
 
 def is_profile_altered(connection: psycopg.Connection, batch_id: int) -> bool:
     """Whether the feed profile of a batch is another than it was received with.
 
-    What an earlier version received says nothing of it.
+    The event of an earlier version has no hash of it.
     """
     row = connection.execute(
         f"SELECT e.detail, {_PROFILE_HASH} FROM event e JOIN batch ON batch.id = e.batch_id "
@@ -82,14 +94,14 @@ def altered_since_held(connection: psycopg.Connection, batch_id: int) -> list[st
     ).fetchone()
     if row is None:
         return ["the event by which it was held"]
-    said, there = said_by(row[0]), ledger_detail(connection, batch_id)
-    return [_NAMES[what] for what in LEDGER if said.get(what, there[what]) != there[what]]
+    recorded, present = said_by(row[0]), ledger_detail(connection, batch_id)
+    return [_NAMES[part] for part in LEDGER if recorded.get(part, present[part]) != present[part]]
 
 
 def answers_detail(
     connection: psycopg.Connection, batch_id: int, name: str = ANSWERS
 ) -> dict[str, object]:
-    """What an event says of the answers of the service; nothing of a batch that sends nothing."""
+    """The hash of the service's answers for an event; nothing of a batch that sends nothing."""
     digest = _digest(connection, batch_id, ANSWERS)
     return {} if digest.startswith("0 ") else {name: digest}
 
@@ -100,28 +112,60 @@ def answers_digests(connection: psycopg.Connection, batches: Collection[int]) ->
     return {number: digest for (number, _), digest in found.items()}
 
 
-@dataclass
-class _BatchSaid:
-    """What the trail says of one batch, as far as it was read."""
+_Value = TypeVar("_Value")
 
-    ledger: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """What -> link that says so, and the hash."""
-    profile: tuple[int, str] | None = None
-    service: tuple[int, str | None] | None = None
-    answers: tuple[int, str] | None = None
-    came_to: str = ""
+
+class _Link(NamedTuple, Generic[_Value]):
+    """A value that the trail has, and the position of the link that it is in."""
+
+    position: int
+    value: _Value
+
+
+@dataclass
+class _Record:
+    """What the trail has of one batch, up to the event that was read last."""
+
+    ledger: dict[str, _Link[str]] = field(default_factory=dict)
+    """Part of the ledger -> its hash."""
+    terms: dict[str, _Link[str | None]] = field(default_factory=dict)
+    """PROFILE and SERVICE, as far as the trail has them; None: it goes to no service."""
+    answers: _Link[str] | None = None
+    state: str = ""
     reopened: bool = False
     """Rows of it are to be sent again since a later batch was undone."""
 
-    @property
-    def goes_nowhere(self) -> bool:
-        """Whether nothing says yet that it goes to a service; it stays with the first."""
-        return self.service is None or self.service[1] is None
+    def hashes(self) -> dict[str, _Link[str]]:
+        return self.ledger | ({ANSWERS: self.answers} if self.answers else {})
+
+    def enter(self, state: str, position: int, detail: Mapping[str, Any]) -> None:
+        """A stage of the batch has ended, or begins again."""
+        if not self.state and PROFILE in detail:
+            self.terms[PROFILE] = _Link(position, str(detail[PROFILE]))
+            if SERVICE in detail:
+                self.terms[SERVICE] = _Link(position, detail[SERVICE])
+        if state in _BEGUN and self.state not in _FINAL:
+            self.ledger = {}
+        for part in LEDGER:
+            if part in detail:
+                # The first hash counts: a later one would hide what was changed in between.
+                self.ledger.setdefault(part, _Link(position, str(detail[part])))
+        if state == _MERGED:
+            self.answers = None
+        elif state in _ENDS and ANSWERS in detail:
+            self.answers, self.reopened = _Link(position, str(detail[ANSWERS])), False
+        self.state = state
+
+    def send_to(self, service: object, position: int) -> None:
+        """Have it go to a service, if it goes to none; it stays with the first."""
+        known = self.terms.get(SERVICE)
+        if (known is None or known.value is None) and isinstance(service, str):
+            self.terms[SERVICE] = _Link(position, service)
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerProof:
-    """What the ledger came to, held against the trail."""
+    """The ledger compared with the trail."""
 
     faults: tuple[str, ...]
     unchecked: tuple[str, ...]
@@ -132,41 +176,20 @@ def check_evidence(
     events: Iterable[tuple[int, Event]],
     parts: Collection[str] = WHOLE,
 ) -> LedgerProof:
-    """Hold the ledger against what the trail says of it; `events` are links in their order.
-
-    `parts` are those that are hashed for it.
-    """
-    known: dict[int, _BatchSaid] = {}
-    faults: list[str] = []
-    for position, event in events:
-        faults += _follow(known, position, event)
-    expected = [
-        (number, what, *said)
-        for number, one in sorted(known.items())
-        for what, said in (
-            *one.ledger.items(),
-            *([(ANSWERS, one.answers)] if one.answers is not None else ()),
-        )
-        if what in parts
-    ]
-    found = _digests(connection, [(number, what) for number, what, *_ in expected])
-    for number, of_batch in groupby(expected, key=lambda one: one[0]):
-        faults += [
-            f"batch {number}: {_NAMES[what]} (table {TABLES[what]}) "
-            f"are not what link {position} says of them: {_counted(said, found[number, what])}"
-            for _, what, position, said in of_batch
-            if found[number, what] != said
-        ]
-    faults += _faults_of_terms(connection, known)
-    return LedgerProof(tuple(faults), tuple(_unchecked(known)))
+    """Compare these parts of the ledger with what the trail has; `events` are links in order."""
+    records: defaultdict[int, _Record] = defaultdict(_Record)
+    faults = [one for position, event in events for one in _read(records, position, event)]
+    faults += _altered_parts(connection, records, parts)
+    faults += _altered_terms(connection, records)
+    return LedgerProof(tuple(faults), tuple(_unchecked(records)))
 
 
 def altered_ledger(connection: psycopg.Connection, batches: Collection[int]) -> tuple[str, ...]:
-    """What of the files, receipts, outcomes and terms of some batches is not what the trail says.
+    """Files, receipts, outcomes and terms of some batches that are not what the trail has of them.
 
     No row of theirs is read for it.
     """
-    told = connection.execute(
+    rows = connection.execute(
         # What waits for its link is behind all that have one.
         "SELECT coalesce(c.position, (SELECT max(position) + 1 FROM event_chain), 1), e.id, "
         "e.batch_id, e.at, e.what, e.by, e.reason, e.detail, e.account, e.person FROM event e "
@@ -174,98 +197,93 @@ def altered_ledger(connection: psycopg.Connection, batches: Collection[int]) -> 
         "WHERE e.batch_id = ANY(%s) AND e.what = ANY(%s) ORDER BY e.id",
         [list(batches), [*_STATES, ASKED_FOR]],
     ).fetchall()
-    events = ((position, Event(*said)) for position, *said in told)
+    events = ((position, Event(*columns)) for position, *columns in rows)
     return check_evidence(connection, events, LEDGER).faults
 
 
-def _faults_of_terms(
-    connection: psycopg.Connection, known: Mapping[int, _BatchSaid]
-) -> Iterator[str]:
-    """Batches that are read by another feed profile, or go to another service, than was said."""
-    rows = connection.execute(
-        f"SELECT id, {_PROFILE_HASH}, service FROM batch WHERE id = ANY(%s)", [[*known]]
-    ).fetchall()
-    found = {number: {PROFILE: profile, SERVICE: service} for number, profile, service in rows}
-    for number, one in sorted(known.items()):
-        said = {PROFILE: one.profile, SERVICE: one.service}
-        for what, name in _TERMS.items():
-            link = said[what]
-            if link is not None and found.get(number, {}).get(what) != link[1]:
-                yield f"batch {number}: {name} (table batch) is not what link {link[0]} says"
+def _read(records: defaultdict[int, _Record], position: int, event: Event) -> Iterator[str]:
+    """Take one event into the records; what it contradicts of those before it.
 
-
-_TERMS = {PROFILE: "its feed profile", SERVICE: "the service it goes to"}
-_NAMES = {
-    FILES: "the files that were delivered",
-    RECEIPTS: "the receipts of its chunks",
-    OUTCOMES: "the outcomes of its rows",
-    NOTES: "the findings that reject no row",
-    ANSWERS: "the answers of the service",
-}
-
-
-def _follow(known: dict[int, _BatchSaid], position: int, event: Event) -> Iterator[str]:
-    """Read one event; what it contradicts of those before it."""
-    said = said_by(event.detail)
+    Of the answers an event may have a hash from before it, one from after it, or both.
+    """
+    detail = said_by(event.detail)
     if event.what == RESTORED:
-        for one in known.values():
-            one.answers = None if one.reopened else one.answers
+        for record in records.values():
+            record.answers = None if record.reopened else record.answers
     if event.batch_id is None:
         return
     if event.what == UNDO:
-        for number, (before, after) in _reopened(said):
-            other = known.setdefault(number, _BatchSaid())
-            yield from _differs(number, other, position, before)
-            if other.answers is not None:
-                other.answers, other.reopened = (position, after), True
-    one = known.setdefault(event.batch_id, _BatchSaid())
-    if BEFORE in said:
-        yield from _differs(event.batch_id, one, position, str(said[BEFORE]))
-        one.answers = None
-    if event.what == ASKED_FOR and one.goes_nowhere and isinstance(said.get(SERVICE), str):
-        one.service = (position, said[SERVICE])
+        for number, before, after in _reopened(detail):
+            reopened = records[number]
+            yield from _changed_answers(number, reopened, position, before)
+            if reopened.answers is not None:
+                reopened.answers, reopened.reopened = _Link(position, after), True
+    record = records[event.batch_id]
+    if BEFORE in detail:
+        yield from _changed_answers(event.batch_id, record, position, str(detail[BEFORE]))
+        record.answers = None
+    if event.what == ASKED_FOR:
+        record.send_to(detail.get(SERVICE), position)
     if event.what in _STATES:
-        _came_to(one, position, event.what, said)
+        record.enter(event.what, position, detail)
 
 
-def _came_to(one: _BatchSaid, position: int, what: str, said: Mapping[str, Any]) -> None:
-    """A stage of the batch has ended, or begins again."""
-    if not one.came_to and PROFILE in said:
-        one.profile = (position, str(said[PROFILE]))
-        if SERVICE in said:
-            one.service = (position, said[SERVICE])
-    if what in _BEGUN and one.came_to not in _FINAL:
-        one.ledger = {}
-    for part in LEDGER:
-        if part in said:
-            # The first time counts: what was changed since would be said as if it had been so.
-            one.ledger.setdefault(part, (position, str(said[part])))
-    if what == PREFIX + State.MERGED:
-        one.answers = None
-    elif what in _ENDS and ANSWERS in said:
-        one.answers, one.reopened = (position, str(said[ANSWERS])), False
-    one.came_to = what
-
-
-def _reopened(said: Mapping[str, Any]) -> Iterator[tuple[int, tuple[str, str]]]:
-    told = said.get(REOPENED)
-    for number, pair in (told if isinstance(told, dict) else {}).items():
+def _reopened(detail: Mapping[str, Any]) -> Iterator[tuple[int, str, str]]:
+    """Batches whose rows an undo sends again, with the hash of their answers before and after."""
+    batches = detail.get(REOPENED)
+    for number, pair in (batches if isinstance(batches, dict) else {}).items():
         if number.isdecimal() and isinstance(pair, list) and len(pair) == 2:
-            yield int(number), (str(pair[0]), str(pair[1]))
+            yield int(number), str(pair[0]), str(pair[1])
 
 
-def _differs(number: int, one: _BatchSaid, position: int, before: str) -> Iterator[str]:
-    if one.answers is not None and one.answers[1] != before:
+def _changed_answers(number: int, record: _Record, position: int, before: str) -> Iterator[str]:
+    """Whether answers were changed since the trail had them last: an event has another hash."""
+    known = record.answers
+    if known is not None and known.value != before:
         yield (
             f"batch {number}: {_NAMES[ANSWERS]} (table {TABLES[ANSWERS]}) were changed between "
-            f"link {one.answers[0]} and link {position}: {_counted(one.answers[1], before)}"
+            f"link {known.position} and link {position}: {_difference(known.value, before)}"
         )
 
 
-def _unchecked(known: Mapping[int, _BatchSaid]) -> Iterator[str]:
-    under_way = [n for n, one in known.items() if one.came_to in _BEGUN]
-    older = [n for n, one in known.items() if one.came_to in (*_FINAL, _HELD) and not one.ledger]
-    sending = [n for n, one in known.items() if one.came_to == PREFIX + State.MERGED]
+def _altered_parts(
+    connection: psycopg.Connection, records: Mapping[int, _Record], parts: Collection[str]
+) -> Iterator[str]:
+    """Parts of the ledger whose hash is another than the trail has."""
+    expected = {
+        (number, part): link
+        for number, record in sorted(records.items())
+        for part, link in record.hashes().items()
+        if part in parts
+    }
+    found = _digests(connection, expected)
+    for (number, part), link in expected.items():
+        if found[number, part] != link.value:
+            yield (
+                f"batch {number}: {_NAMES[part]} (table {TABLES[part]}) are not what link "
+                f"{link.position} says of them: {_difference(link.value, found[number, part])}"
+            )
+
+
+def _altered_terms(connection: psycopg.Connection, records: Mapping[int, _Record]) -> Iterator[str]:
+    """Batches whose feed profile or service is another than the trail has."""
+    rows = connection.execute(
+        f"SELECT id, {_PROFILE_HASH}, service FROM batch WHERE id = ANY(%s)", [[*records]]
+    ).fetchall()
+    found = {number: {PROFILE: profile, SERVICE: service} for number, profile, service in rows}
+    for number, record in sorted(records.items()):
+        for term, name in _TERMS.items():
+            link = record.terms.get(term)
+            if link is not None and found.get(number, {}).get(term) != link.value:
+                yield f"batch {number}: {name} (table batch) is not what link {link.position} says"
+
+
+def _unchecked(records: Mapping[int, _Record]) -> Iterator[str]:
+    batches = records.items()
+    under_way = [number for number, one in batches if one.state in _BEGUN]
+    older = [number for number, one in batches if one.state in (*_FINAL, _HELD) and not one.ledger]
+    sending = [number for number, one in batches if one.state == _MERGED]
+    in_doubt = [number for number, one in batches if one.reopened and one.answers is None]
     if under_way:
         yield (
             f"the ledger of {_batches(under_way)}, which {agree(len(under_way), 'is', 'are')} "
@@ -278,45 +296,41 @@ def _unchecked(known: Mapping[int, _BatchSaid]) -> Iterator[str]:
         )
     if sending:
         yield f"what the service answered to {_batches(sending)}, whose pushes are not at their end"
-    reopened = [n for n, one in known.items() if one.reopened and one.answers is None]
-    if reopened:
+    if in_doubt:
         yield (
-            f"what the service answered to {_batches(reopened)}: rows of them were put in doubt "
+            f"what the service answered to {_batches(in_doubt)}: rows of them were put in doubt "
             "by a restore"
         )
 
 
 def _batches(numbers: Collection[int]) -> str:
     word = agree(len(numbers), "batch", "batches")
-    return f"{word} {first_of(sorted(numbers), MOST_TOLD)}"
+    return f"{word} {first_of(sorted(numbers), _MOST_LISTED)}"
 
 
-def _counted(said: str, found: str) -> str:
-    before, after = said.partition(" ")[0], found.partition(" ")[0]
+def _difference(recorded: str, found: str) -> str:
+    """How two hashes differ, in words: each begins with the number of rows that it is over."""
+    before, after = recorded.partition(" ")[0], found.partition(" ")[0]
     if before == after:
         return f"{quantity(int(after), 'row')} as before, and not the same"
     return f"there were {before}, and there are {after}"
 
 
-def _digest(connection: psycopg.Connection, batch_id: int, what: str) -> str:
-    return _digests(connection, [(batch_id, what)])[batch_id, what]
+def _digest(connection: psycopg.Connection, batch_id: int, part: str) -> str:
+    return _digests(connection, [(batch_id, part)])[batch_id, part]
 
 
 def _digests(
-    connection: psycopg.Connection, asked: Collection[tuple[int, str]]
+    connection: psycopg.Connection, wanted: Iterable[tuple[int, str]]
 ) -> dict[tuple[int, str], str]:
-    batches: dict[str, set[int]] = {}
-    for number, what in asked:
-        batches.setdefault(what, set()).add(number)
+    """The present hash of each part of the ledger of a batch, by number and part."""
+    batches: defaultdict[str, set[int]] = defaultdict(set)
+    for number, part in wanted:
+        batches[part].add(number)
     return {
-        (number, what): digest
-        for what, numbers in batches.items()
+        (number, part): digest
+        for part, numbers in batches.items()
         for number, digest in connection.execute(
-            f"SELECT * FROM {SCHEMA}.ledger_digests(%s, %s)", [sorted(numbers), what]
+            f"SELECT * FROM {SCHEMA}.ledger_digests(%s, %s)", [sorted(numbers), part]
         )
     }
-
-
-_STATES = {PREFIX + state for state in State}
-EVENTS = {*_STATES, UNDO, RESTORED, "resolve", ASKED_FOR}
-"""Events that say something of the ledger."""
