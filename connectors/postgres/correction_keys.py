@@ -1,11 +1,16 @@
 """Corrections: rows that say which row they repair, and cannot be what they say.
 
-Like `batch_keys`, outcomes are only added here. A row repairs a row of the batch that its batch
-corrects, and it does not become another one: a key typed wrong must not write over a good record.
-Nor do several make several records of one.
+Like `batch_keys`, outcomes are only added here. A *repair* is a row whose column `parent` names a
+row of the batch that its batch corrects; its *origin* is the row that was delivered first, over the
+repairs between. A repair does not become another row: a key typed wrong must not write over a good
+record. Nor do several make several records of one.
+
+Each function writes one reason. They find repairs in temporary tables: `_gather_claims` makes
+`repair_claims` with their origins, `_gather_repairs` makes `named_repairs` with their content.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
 
 import psycopg
 
@@ -41,22 +46,28 @@ from schemas.field import Table
 from schemas.own_columns import PARENT_COLUMN
 from schemas.tables import INSERT_BATCH_DATA
 
+_IS_REPAIR = f"{ready()} AND {untold()} AND btrim(s.parent) <> ''"
+"""SQL: whether a staged row `s` of a batch is a repair that may still be taken in."""
+_NAME = "s.extract_id || ':' || s.record_number"
+"""SQL for what the column `parent` of its repairs says of a staged row `s`."""
+_LINE_OF_BATCH = (
+    f"'Line ' || {position('first_line')} || ' of ' || e.name || ' in batch ' || s.batch_id"
+)
+"""SQL: where people find a staged row `s` of an extract `e`."""
+
 
 def mark_strays(connection: psycopg.Connection, table: Table, batch_id: int, corrects: int) -> int:
     """Reject rows that name no row of their kind in the corrected batch; returns how many."""
-    statement = f"""
-        INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
-        SELECT %(batch)s, extract_id, record_number, 'rejected',
-            {error_data("RepairsNothing", PARENT_COLUMN)}
-        FROM (SELECT s.extract_id, s.record_number, s.parent AS key_value,
-                  {position("first_line")} AS line
-              FROM {staged_name(table)} s
-              WHERE {ready()} AND {untold()} AND btrim(s.parent) <> '' AND NOT EXISTS (
-                  SELECT 1 FROM staged_row r WHERE r.batch_id = %(corrects)s
-                  AND r.record IN ('{table.name}', '{INSERT_BATCH_DATA.name}')
-                  AND r.extract_id || ':' || r.record_number = s.parent)) s"""
+    rows = f"""
+        SELECT s.extract_id, s.record_number, s.parent AS key_value,
+            {position("first_line")} AS line
+        FROM {staged_name(table)} s
+        WHERE {_IS_REPAIR} AND NOT EXISTS (
+            SELECT 1 FROM staged_row r WHERE r.batch_id = %(corrects)s
+            AND r.record IN ('{table.name}', '{INSERT_BATCH_DATA.name}')
+            AND r.extract_id || ':' || r.record_number = s.parent)"""
     span = {**batch_span(connection, batch_id), "corrects": corrects}
-    return connection.execute(statement, span).rowcount
+    return _reject(connection, batch_id, "RepairsNothing", PARENT_COLUMN, rows, span)
 
 
 def mark_repaired_twice(
@@ -68,69 +79,23 @@ def mark_repaired_twice(
     to `mark_duplicates`. Of a line that could not be divided into cells nobody knows how many
     records it was, so that any number may repair it.
     """
-    _offer_claims(connection, tables, batch_id)
-    _lead_back(connection, corrects)
-    statement = f"""
+    _gather_claims(connection, tables, batch_id, corrects)
+    rows = """
         WITH claimed AS (
-            SELECT *, first_value(key) OVER (PARTITION BY repaired ORDER BY place) AS first_key
-            FROM repair_claims WHERE repaired IS NOT NULL
+            SELECT *, first_value(key) OVER (PARTITION BY origin ORDER BY place) AS first_key
+            FROM repair_claims WHERE origin IS NOT NULL
         ), twice AS (
-            SELECT repaired, min(place) AS one,
-                min(place) FILTER (WHERE key <> first_key) AS other
-            FROM claimed GROUP BY repaired HAVING min(key) <> max(key)
+            SELECT origin, min(place) AS first_place,
+                min(place) FILTER (WHERE key <> first_key) AS other_place
+            FROM claimed GROUP BY origin HAVING min(key) <> max(key)
         )
-        INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
-        SELECT %(batch)s, extract_id, record_number, 'rejected',
-            {error_data("RepairedTwice", PARENT_COLUMN)}
-        FROM (SELECT c.extract_id, c.record_number, c.key_value, c.line,
-                  'Line ' || o.line || ' of ' || e.name AS of_row
-              FROM claimed c JOIN twice t USING (repaired)
-              JOIN repair_claims o
-                ON o.place = CASE WHEN c.key = c.first_key THEN t.other ELSE t.one END
-              JOIN extract e ON e.id = o.extract_id) s"""
-    return connection.execute(statement, {"batch": batch_id}).rowcount
-
-
-def _offer_claims(connection: psycopg.Connection, tables: Iterable[Table], batch_id: int) -> None:
-    """The temporary table `repair_claims`: rows that name the one they repair, each with its key.
-
-    `named` is that name, and `repaired` the row that `_lead_back` finds.
-    """
-    connection.execute(
-        """DROP TABLE IF EXISTS pg_temp.repair_claims;
-        CREATE TEMP TABLE repair_claims (extract_id int, record_number bigint, place bigint,
-            line bigint, key_value text, key text, named text, repaired text) ON COMMIT DROP"""
-    )
-    for table in tables:
-        keys = ", ".join(f"s.{quoted(name)}" for name in key_columns(table))
-        connection.execute(
-            f"""INSERT INTO repair_claims
-            SELECT s.extract_id, s.record_number, (s.extract_id::bigint << 40) + s.record_number,
-                {position("first_line")}, s.parent, '{table.name} ' || ROW({keys})::text, s.parent
-            FROM {staged_name(table)} s
-            WHERE {ready()} AND {untold()} AND btrim(s.parent) <> ''""",
-            batch_span(connection, batch_id),
-        )
-    connection.execute("ANALYZE repair_claims")
-
-
-def _lead_back(connection: psycopg.Connection, corrects: int) -> None:
-    """Find the row that each of `repair_claims` goes back to, over the corrections between.
-
-    The way ends below a line that had no cells: each repair of it is a row in its own right.
-    """
-    current: int | None = corrects
-    while current is not None:
-        for table in staged_tables(connection, current):
-            connection.execute(
-                f"""UPDATE repair_claims SET repaired = named, named = s.parent
-                FROM {staged_name(table)} s
-                WHERE {of_batch("s")} AND named = s.extract_id || ':' || s.record_number
-                    AND NOT {is_undivided("s")}""",
-                batch_span(connection, current),
-            )
-        above = find_batch(connection, current).corrects
-        current = above if above is not None and above < current else None
+        SELECT c.extract_id, c.record_number, c.key_value, c.line,
+            'Line ' || o.line || ' of ' || e.name AS of_row
+        FROM claimed c JOIN twice t USING (origin)
+        JOIN repair_claims o
+            ON o.place = CASE WHEN c.key = c.first_key THEN t.other_place ELSE t.first_place END
+        JOIN extract e ON e.id = o.extract_id"""
+    return _reject(connection, batch_id, "RepairedTwice", PARENT_COLUMN, rows)
 
 
 def mark_applied_otherwise(
@@ -141,25 +106,19 @@ def mark_applied_otherwise(
     Nothing takes back what such a row became, so that there would be two records of one row. A
     record without a key is its whole content.
     """
-    if table.name not in TARGET_NAMES or not _offer_repairs(connection, table, batch_id):
+    if table.name not in TARGET_NAMES or not _gather_repairs(connection, table, batch_id):
         return 0
-    same = " AND ".join(f"n.{quoted(name)} = s.{quoted(name)}" for name in key_columns(table))
-    statement = f"""
-        INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
-        SELECT %(of)s, m.extract_id, m.record_number, 'rejected',
-            {error_data("AppliedOtherwise", PARENT_COLUMN)}
-        FROM (SELECT m.extract_id, m.record_number, m.repaired AS key_value,
-                  {position("first_line", "n")} AS line,
-                  'Line ' || {position("first_line")} || ' of ' || e.name || ' in batch '
-                      || s.batch_id AS of_row
-              FROM named_repairs m
-              JOIN {staged_name(table)} n USING (extract_id, record_number)
-              JOIN {staged_name(table)} s ON m.repaired = s.extract_id || ':' || s.record_number
-              JOIN extract e ON e.id = s.extract_id {told_joins(table)}
-              WHERE {of_batch("s")} AND n.batch_id = %(of)s
-                  AND {STATE} IN ({listed(APPLIED)}) AND NOT ({same})) m"""
-    span = batch_span(connection, corrects) | {"of": batch_id}
-    return connection.execute(statement, span).rowcount
+    rows = f"""
+        SELECT m.extract_id, m.record_number, m.parent AS key_value,
+            {position("first_line", "n")} AS line, {_LINE_OF_BATCH} AS of_row
+        FROM named_repairs m
+        JOIN {staged_name(table)} n USING (extract_id, record_number)
+        JOIN {staged_name(table)} s ON m.parent = {_NAME}
+        JOIN extract e ON e.id = s.extract_id {told_joins(table)}
+        WHERE {of_batch("s")} AND n.batch_id = %(repairing)s
+            AND {STATE} IN ({listed(APPLIED)}) AND NOT ({_same_key(table, "n")})"""
+    span = {**batch_span(connection, corrects), "repairing": batch_id}
+    return _reject(connection, batch_id, "AppliedOtherwise", PARENT_COLUMN, rows, span)
 
 
 def mark_taken_keys(connection: psycopg.Connection, table: Table, batch_id: int) -> int:
@@ -171,41 +130,43 @@ def mark_taken_keys(connection: psycopg.Connection, table: Table, batch_id: int)
     correction after the other looks: a repair that is not checked yet will look at this batch, and
     the two do not both give way. Rows that repair none by name never look, so they are met at once.
     """
-    if not table.key or not _offer_repairs(connection, table, batch_id):
+    if not table.key or not _gather_repairs(connection, table, batch_id):
         return 0
     lock_corrections(connection, first_batch(connection, batch_id))
     others = set(standing_batches(connection, batch_id)) - {batch_id}
     checked = set(checked_of(connection, others))
-    met = [
-        one
+    matches = [
+        match
         for other in sorted(others)
         if table in staged_tables(connection, other)
-        for one in _rows_with_their_key(connection, table, other, repairs=other in checked)
+        for match in _rows_with_key(connection, table, other, repairs=other in checked)
     ]
-    if not met:
+    if not matches:
         return 0
-    first, states = attempts_at(connection, batch_id)
-    latest: dict[AttemptRow, AttemptRow] = {}
-    for row, of in first.items():
-        if row.batch_id in {*checked, batch_id} and states[row] not in ERRORS:
-            latest[of] = max(row, latest.get(of, row))
-    known = _repaired_by_key(connection, table, {row for _, row, _ in met} - first.keys(), others)
+    origins, states = attempts_at(connection, batch_id)
+    deciding = {*checked, batch_id}
+    last_repairs: dict[AttemptRow, AttemptRow] = {}
+    for repair, origin in origins.items():
+        if repair.batch_id in deciding and states[repair] not in ERRORS:
+            last_repairs[origin] = max(repair, last_repairs.get(origin, repair))
+    unnamed = {match.row for match in matches} - origins.keys()
+    by_key = _repaired_by_key(connection, table, unnamed, others)
     taken: dict[tuple[int, int], str] = {}
-    for repair, row, said in met:
-        mine = first[AttemptRow(batch_id, *repair)]
-        repaired = {first.get(one, one) for one in known.get(row, [row])}
-        stands = any(latest.get(of, row) <= row for of in repaired)
-        if mine not in repaired and stands:
-            taken.setdefault(repair, said)
-    statement = f"""
-        INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
-        SELECT %(batch)s, extract_id, record_number, 'rejected',
-            {error_data("KeyOfAnother", table.identity[0])}
-        FROM (SELECT s.extract_id, s.record_number, {key_value(table)} AS key_value,
-                  {position("first_line")} AS line, (%(said)s::text[])[w.at] AS of_row
-              FROM {staged_name(table)} s {AT_PLACES} WHERE {of_batch("s")}) s"""
-    places = at_places(taken) | {"said": list(taken.values())}
-    return connection.execute(statement, batch_span(connection, batch_id) | places).rowcount
+    for repair_place, row, location in matches:
+        row_origins = {origins.get(one, one) for one in by_key.get(row, [row])}
+        is_last = any(last_repairs.get(origin, row) <= row for origin in row_origins)
+        if is_last and origins[AttemptRow(batch_id, *repair_place)] not in row_origins:
+            taken.setdefault(repair_place, location)
+    rows = f"""
+        SELECT s.extract_id, s.record_number, {key_value(table)} AS key_value,
+            {position("first_line")} AS line, (%(locations)s::text[])[w.at] AS of_row
+        FROM {staged_name(table)} s {AT_PLACES} WHERE {of_batch("s")}"""
+    parameters = {
+        **batch_span(connection, batch_id),
+        **at_places(taken),
+        "locations": [*taken.values()],
+    }
+    return _reject(connection, batch_id, "KeyOfAnother", table.identity[0], rows, parameters)
 
 
 def mark_taken_records(
@@ -216,97 +177,159 @@ def mark_taken_records(
     Asked as the batch is checked, so that it counts for its budget, and again once the target is
     locked, of the range that is applied `only`: between the two, which may be days of a batch that
     is held, others bring records.
-    Not those with the key of the row that was delivered first of all that they repair: it is that
-    record then that was delivered with an error. Of one whose key cannot be read nobody knows it.
+    Not those with the key of their origin: it is that record then that was delivered with an error.
+    Of an origin whose key cannot be read nobody knows it.
     """
     is_target = table.key and table.name in TARGET_NAMES
-    if not is_target or not _offer_repairs(connection, table, batch_id, only):
+    if not is_target or not _gather_repairs(connection, table, batch_id, only):
         return 0
     span = batch_span(connection, batch_id)
-    own = sorted({*standing_batches(connection, batch_id), batch_id})
-    found = connection.execute(
+    delivery = sorted({*standing_batches(connection, batch_id), batch_id})
+    matches = connection.execute(
         f"""SELECT s.extract_id, s.record_number,
             'Record ' || t.record_number || ' of ' || e.name || ' in batch ' || t.batch_id
         FROM named_repairs m JOIN {staged_name(table)} s USING (extract_id, record_number)
         JOIN {table.name} t ON {joined(table)} JOIN extract e ON e.id = t.extract_id
-        WHERE {of_batch("s")} AND t.batch_id <> ALL(%(own)s) AND NOT {same_content(table)}
+        WHERE {of_batch("s")} AND t.batch_id <> ALL(%(delivery)s) AND NOT {same_content(table)}
         ORDER BY 1, 2""",
-        {**span, "own": own},
+        {**span, "delivery": delivery},
     ).fetchall()
-    if not found:
+    if not matches:
         return 0
-    first, _ = attempts_at(connection, batch_id)
-    firsts = [first[AttemptRow(batch_id, *place)] for *place, _ in found]
-    same = " AND ".join(f"f.{quoted(name)} = s.{quoted(name)}" for name in key_columns(table))
+    origin_of, _ = attempts_at(connection, batch_id)
+    origins = [origin_of[AttemptRow(batch_id, *place)] for *place, _ in matches]
+    rows = f"""
+        SELECT s.extract_id, s.record_number, {key_value(table)} AS key_value,
+            {position("first_line")} AS line, (%(locations)s::text[])[w.at] AS of_row,
+            'record ' || o.number || ' of ' || e.name || ' in batch ' || e.batch_id AS repaired
+        FROM {staged_name(table)} s {AT_PLACES}
+        JOIN unnest(%(origin_extracts)s::int[], %(origin_numbers)s::bigint[])
+            WITH ORDINALITY AS o (extract_id, number, at) ON o.at = w.at
+        JOIN extract e ON e.id = o.extract_id
+        WHERE {of_batch("s")} AND NOT EXISTS (SELECT 1 FROM {staged_name(table)} f
+            WHERE f.extract_id = o.extract_id AND f.record_number = o.number
+            AND {_same_key(table, "f")})"""
+    parameters = {
+        **span,
+        **at_places((extract, number) for extract, number, _ in matches),
+        "locations": [location for *_, location in matches],
+        "origin_extracts": [origin.extract_id for origin in origins],
+        "origin_numbers": [origin.record_number for origin in origins],
+    }
+    return _reject(connection, batch_id, "RecordOfAnother", table.identity[0], rows, parameters)
+
+
+def _reject(
+    connection: psycopg.Connection,
+    batch_id: int,
+    code: str,
+    field: str,
+    rows: str,
+    parameters: Mapping[str, object] | None = None,
+) -> int:
+    """Add an outcome for each of some rows of a batch; returns how many.
+
+    `rows` is SQL for their `extract_id` and `record_number`, and for what `error_data` needs.
+    """
     statement = f"""
         INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
-        SELECT %(batch)s, extract_id, record_number, 'rejected',
-            {error_data("RecordOfAnother", table.identity[0])}
-        FROM (SELECT s.extract_id, s.record_number, {key_value(table)} AS key_value,
-                  {position("first_line")} AS line, (%(said)s::text[])[w.at] AS of_row,
-                  'record ' || o.number || ' of ' || e.name || ' in batch ' || e.batch_id
-                      AS repaired
-              FROM {staged_name(table)} s {AT_PLACES}
-              JOIN unnest(%(of_extracts)s::int[], %(of_numbers)s::bigint[])
-                  WITH ORDINALITY AS o (extract_id, number, at) ON o.at = w.at
-              JOIN extract e ON e.id = o.extract_id
-              WHERE {of_batch("s")} AND NOT EXISTS (SELECT 1 FROM {staged_name(table)} f
-                  WHERE f.extract_id = o.extract_id AND f.record_number = o.number AND {same})) s"""
-    places = at_places((extract, number) for extract, number, _ in found)
-    facts = {
-        "said": [said for *_, said in found],
-        "of_extracts": [row.extract_id for row in firsts],
-        "of_numbers": [row.record_number for row in firsts],
-    }
-    return connection.execute(statement, span | places | facts).rowcount
+        SELECT %(rejecting)s, extract_id, record_number, 'rejected', {error_data(code, field)}
+        FROM ({rows}) s"""
+    return connection.execute(statement, {**(parameters or {}), "rejecting": batch_id}).rowcount
 
 
-def _offer_repairs(
+def _same_key(table: Table, alias: str) -> str:
+    """SQL: whether a row of this alias has the key of a staged row `s`."""
+    names = map(quoted, key_columns(table))
+    return " AND ".join(f"{alias}.{name} = s.{name}" for name in names)
+
+
+def _gather_claims(
+    connection: psycopg.Connection, tables: Iterable[Table], batch_id: int, corrects: int
+) -> None:
+    """The temporary table `repair_claims`: the repairs of a batch, each with its key and origin.
+
+    From `parent` the way leads back over the corrections between, one batch at a time: each row it
+    comes to is the origin so far, and that one's `parent` the next. It ends below a line that had
+    no cells: each repair of it is a row in its own right, and has no origin.
+    """
+    connection.execute(
+        """DROP TABLE IF EXISTS pg_temp.repair_claims;
+        CREATE TEMP TABLE repair_claims (extract_id int, record_number bigint, place bigint,
+            line bigint, key_value text, key text, parent text, origin text) ON COMMIT DROP"""
+    )
+    for table in tables:
+        keys = ", ".join(f"s.{quoted(name)}" for name in key_columns(table))
+        connection.execute(
+            f"""INSERT INTO repair_claims
+            SELECT s.extract_id, s.record_number, (s.extract_id::bigint << 40) + s.record_number,
+                {position("first_line")}, s.parent, '{table.name} ' || ROW({keys})::text, s.parent
+            FROM {staged_name(table)} s WHERE {_IS_REPAIR}""",
+            batch_span(connection, batch_id),
+        )
+    connection.execute("ANALYZE repair_claims")
+    current: int | None = corrects
+    while current is not None:
+        for table in staged_tables(connection, current):
+            connection.execute(
+                f"""UPDATE repair_claims c SET origin = c.parent, parent = s.parent
+                FROM {staged_name(table)} s
+                WHERE {of_batch("s")} AND c.parent = {_NAME} AND NOT {is_undivided("s")}""",
+                batch_span(connection, current),
+            )
+        above = find_batch(connection, current).corrects
+        current = above if above is not None and above < current else None
+
+
+def _gather_repairs(
     connection: psycopg.Connection, table: Table, batch_id: int, only: Range | None = None
 ) -> int:
-    """The temporary table `named_repairs`: rows that name the one they repair. Returns how many.
+    """The temporary table `named_repairs`: the repairs of a batch, or `only` of a range of it.
 
-    Of a batch, or `only` of a range of it.
+    Returns how many.
     """
     keys = ", ".join(f"s.{quoted(name)}" for name in key_columns(table))
     connection.execute("DROP TABLE IF EXISTS pg_temp.named_repairs")
     found = connection.execute(
         f"""CREATE TEMP TABLE named_repairs ON COMMIT DROP AS
-        SELECT s.extract_id, s.record_number, {keys}, s.parent AS repaired,
+        SELECT s.extract_id, s.record_number, {keys}, s.parent,
             md5({json_expression(table, "s")}) AS content
         FROM {staged_name(table)} s
-        WHERE {ready()} AND {untold()} AND btrim(s.parent) <> ''
-            AND {only.within("s") if only else "TRUE"}""",
+        WHERE {_IS_REPAIR} AND {only.within("s") if only else "TRUE"}""",
         {**batch_span(connection, batch_id), **(only.parameters() if only else {})},
     ).rowcount
     connection.execute("ANALYZE named_repairs")
     return found
 
 
-def _rows_with_their_key(
+class _KeyMatch(NamedTuple):
+    """A repair, and a row of another batch that has its key."""
+
+    repair_place: tuple[int, int]
+    row: AttemptRow
+    location: str
+    """Where people find that row."""
+
+
+def _rows_with_key(
     connection: psycopg.Connection, table: Table, batch_id: int, *, repairs: bool
-) -> list[tuple[tuple[int, int], AttemptRow, str]]:
+) -> list[_KeyMatch]:
     """Rows of a batch that count, with the key of a repair of another row and other content.
 
-    Each with the place of the repair, and how people find it; `repairs`: also those that name the
-    row that they repair.
+    `repairs`: also those that are repairs themselves.
     """
-    same = " AND ".join(f"m.{quoted(name)} = s.{quoted(name)}" for name in key_columns(table))
     statement = f"""
-        SELECT m.extract_id, m.record_number, s.extract_id, s.record_number,
-            'Line ' || {position("first_line")} || ' of ' || e.name || ' in batch ' || s.batch_id
-        FROM named_repairs m JOIN {staged_name(table)} s ON {same}
+        SELECT m.extract_id, m.record_number, s.extract_id, s.record_number, {_LINE_OF_BATCH}
+        FROM named_repairs m JOIN {staged_name(table)} s ON {_same_key(table, "m")}
         JOIN extract e ON e.id = s.extract_id {told_joins(table)}
         WHERE {of_batch("s")} AND {STATE} NOT IN ({listed(COUNTS_NOT)})
-            AND m.repaired <> s.extract_id || ':' || s.record_number
-            AND m.content <> md5({json_expression(table, "s")})
+            AND m.parent <> {_NAME} AND m.content <> md5({json_expression(table, "s")})
             AND (%(repairs)s OR coalesce(btrim(s.parent), '') = '')
         ORDER BY 1, 2, 3, 4"""
+    span = batch_span(connection, batch_id) | {"repairs": repairs}
     return [
-        ((extract, number), AttemptRow(batch_id, *place), said)
-        for extract, number, *place, said in connection.execute(
-            statement, batch_span(connection, batch_id) | {"repairs": repairs}
-        )
+        _KeyMatch((extract, number), AttemptRow(batch_id, *place), location)
+        for extract, number, *place, location in connection.execute(statement, span)
     ]
 
 
@@ -317,20 +340,20 @@ def _repaired_by_key(
     batches: Collection[int],
 ) -> dict[AttemptRow, list[AttemptRow]]:
     """Of rows that name none: those with their key in batches of the delivery before theirs."""
-    same = " AND ".join(f"r.{quoted(name)} = s.{quoted(name)}" for name in key_columns(table))
     found: dict[AttemptRow, list[AttemptRow]] = {}
     for batch_id in sorted({row.batch_id for row in rows}):
-        mine = [row for row in rows if row.batch_id == batch_id]
         statement = f"""
             SELECT s.extract_id, s.record_number, r.batch_id, r.extract_id, r.record_number
             FROM {staged_name(table)} s {AT_PLACES}
-            JOIN {staged_name(table)} r ON r.batch_id = ANY(%(before)s) AND {same}
+            JOIN {staged_name(table)} r
+                ON r.batch_id = ANY(%(before)s) AND {_same_key(table, "r")}
             WHERE {of_batch("s")}"""
-        given = at_places(row[1:] for row in mine) | {
-            "before": [one for one in batches if one < batch_id]
+        parameters = {
+            **batch_span(connection, batch_id),
+            **at_places(row[1:] for row in rows if row.batch_id == batch_id),
+            "before": [one for one in batches if one < batch_id],
         }
-        for extract, number, *known in connection.execute(
-            statement, batch_span(connection, batch_id) | given
-        ):
-            found.setdefault(AttemptRow(batch_id, extract, number), []).append(AttemptRow(*known))
+        for extract, number, *repaired in connection.execute(statement, parameters):
+            row = AttemptRow(batch_id, extract, number)
+            found.setdefault(row, []).append(AttemptRow(*repaired))
     return found
