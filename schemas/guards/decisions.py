@@ -2,7 +2,12 @@
 
 They hold whoever acts to their roles and tenants, and to what they did before: nobody approves what
 they prepared or accepted, and a large acceptance takes two people. Where there are no accounts the
-names are those that are said. See `schemas.guards.trail_functions` for drafts and events.
+names are those that are stated. See `schemas.guards.trail_functions` for drafts and events.
+
+Databases have the text of these functions: a change of it is a migration. In their bodies `person`
+is the account that acts, null where there are no accounts; `told` is the detail of the event as
+JSON; `drafted` is declared only to refuse where there is no draft; `$1`, `$2` are the arguments in
+their order, where a column could have the name of one.
 """
 
 from collections.abc import Mapping
@@ -42,8 +47,8 @@ def plain_name(name: str) -> str:
     return f"lower(btrim(regexp_replace({seen}, '\\s+', ' ', 'g')))"
 
 
-def _fits(column: str, pairs: Mapping[str, str]) -> str:
-    """SQL for the event that fits what a drafted row says."""
+def _event(column: str, pairs: Mapping[str, str]) -> str:
+    """SQL for the event of a drafted row, by the column that says what it is."""
     return " ".join(
         [f"CASE {column}", *(f"WHEN '{one}' THEN '{event}'" for one, event in pairs.items()), "END"]
     )
@@ -58,50 +63,22 @@ _TERMS = f"""btrim(d.reason) <> '' AND CASE
     AND {or_none("d.side", f"d.side IN ({listed([*SIDES])})")}
     AND {or_none("d.up_to", is_money("d.up_to"))}"""
 """SQL: whether a draft `d` has the terms that its kind of decision takes, and they can be read."""
-_LINE = "d.reconciliation_id, d.break_id, d.what, d.by, d.reason, d.until, d.side, d.owner"
+_COLUMNS = "d.reconciliation_id, d.break_id, d.what, d.by, d.reason, d.until, d.side, d.owner"
+"""Of a draft `d`: what the hash of decisions is over, before a ceiling."""
 
 
-def _roles_asked(events: Mapping[Any, str], may: Mapping[Any, Any]) -> str:
-    """SQL branches: of an event, the account that acts, refused where its roles do not do."""
-    asked = {event: require(may[one], f"'{ACTS[one]}'") for one, event in events.items()}
-    return " ".join(f"WHEN '{event}' THEN {person}" for event, person in asked.items())
+def _account_by_event(events: Mapping[Any, str], may: Mapping[Any, Any]) -> str:
+    """SQL branches of a CASE by event: the account that acts, refused where its roles do not do."""
+    accounts = {event: require(may[one], f"'{ACTS[one]}'") for one, event in events.items()}
+    return " ".join(f"WHEN '{event}' THEN {account}" for event, account in accounts.items())
 
 
-def as_the_person(said: str) -> str:
-    """SQL that refuses a name which is not that of the account that acts."""
+def as_the_person(name: str) -> str:
+    """SQL that refuses a name which is not that of `person`, a variable: the account that acts."""
     message = "%s is logged in, and cannot act as %L"
-    return f"IF person <> {said} THEN {refuse(NOT_ALLOWED, message, f'person, {said}')}; END IF;"
+    return f"IF person <> {name} THEN {refuse(NOT_ALLOWED, message, f'person, {name}')}; END IF;"
 
 
-_PREPARED_IT = refuse(
-    NOT_ALLOWED,
-    "nobody approves what they prepared: %s prepared the report of reconciliation %s",
-    "whose, number",
-)
-_ACCEPTED_IN_IT = refuse(
-    NOT_ALLOWED,
-    "nobody approves a run in which they accepted a break: %s accepted %s of reconciliation %s",
-    "whose, accepted, number",
-)
-_PROPOSED_IT = refuse(
-    NOT_ALLOWED,
-    "nobody approves a run in which breaks were accepted by a rule they proposed: %s proposed %s, "
-    "which accepted breaks of reconciliation %s",
-    "whose, by_rule, number",
-)
-_APPROVED_IT = refuse(
-    NOT_ALLOWED,
-    "nobody approves a run in which a rule they approved accepted more than takes two people: "
-    "%s approved %s, which accepted such breaks of reconciliation %s",
-    "whose, by_rule, number",
-)
-_ONE_ALONE = refuse(
-    NOT_ALLOWED,
-    "an acceptance of more than %s takes two people, and %s of these are larger, or their money "
-    "cannot be read, the first %s: "
-    "propose it, and somebody else accepts it with the same last day and ceiling",
-    "least, larger, first",
-)
 NO_AMOUNT = (
     f"b.facts::json ->> 'amount{BEYOND}' IS NOT NULL "
     "OR (b.amount IS NULL AND b.code = 'REJECTED' AND b.facts::json ->> 'note' <> '')"
@@ -115,25 +92,43 @@ _LIMIT = f"""(SELECT a.above::numeric FROM {SCHEMA}.acceptance_limit a
     WHERE b.currency IS NULL OR a.currency IN (b.currency::text, '*')
     ORDER BY b.currency IS NOT NULL AND a.currency = '*', a.above::numeric LIMIT 1)"""
 """SQL: above which amount an acceptance of the break `b` takes two people; null: never."""
-_CHANGED_RULES = refuse(
-    NOT_ALLOWED,
-    "nobody approves a run whose rules they changed: %s made reconciliation %s by other rules "
-    "than the one before",
-    "whose, changed",
-)
-
-_SIGNED_SINCE = refuse(
-    NOT_ALLOWED,
-    "a report that shows other tenants as well was approved after page one of reconciliation %s "
-    "was written, which was not held against it: reconcile the scope again, and approve that run",
-    "$1",
-)
 _SIGNED_THROUGH = (
     "coalesce(substring(saved.detail FROM '\"signed_through\": ([0-9]+)')::bigint, saved.id)"
 )
-"""SQL: the event up to which page one knows what is signed; an earlier version does not say."""
+"""SQL: the event up to which page one knows what is signed, by the event `saved` of its run.
+
+Events of an earlier version do not say.
+"""
+
+_PREPARED_IT = "nobody approves what they prepared: %s prepared the report of reconciliation %s"
+_ACCEPTED_IN_IT = (
+    "nobody approves a run in which they accepted a break: %s accepted %s of reconciliation %s"
+)
+_PROPOSED_IT = (
+    "nobody approves a run in which breaks were accepted by a rule they proposed: %s proposed %s, "
+    "which accepted breaks of reconciliation %s"
+)
+_APPROVED_IT = (
+    "nobody approves a run in which a rule they approved accepted more than takes two people: "
+    "%s approved %s, which accepted such breaks of reconciliation %s"
+)
+_ONE_ALONE = (
+    "an acceptance of more than %s takes two people, and %s of these are larger, or their money "
+    "cannot be read, the first %s: "
+    "propose it, and somebody else accepts it with the same last day and ceiling"
+)
+_CHANGED_RULES = (
+    "nobody approves a run whose rules they changed: %s made reconciliation %s by other rules "
+    "than the one before"
+)
+_SIGNED_SINCE = (
+    "a report that shows other tenants as well was approved after page one of reconciliation %s "
+    "was written, which was not held against it: reconcile the scope again, and approve that run"
+)
+"""What is refused, with %s for the values."""
 
 DECISIONS_OF: Mapping[str, str] = {
+    # `whose` approves no run that they prepared, accepted breaks of, or changed the rules of.
     "refuse_interested(whose text, number integer)": f"""
     RETURNS void LANGUAGE plpgsql STABLE {SAFE} AS $$
     DECLARE
@@ -148,14 +143,14 @@ DECISIONS_OF: Mapping[str, str] = {
             WHERE s.reconciliation_id = number AND s.role = '{Role.PREPARED}'
             AND whose IN (s."by", e.person))
         THEN
-            {_PREPARED_IT};
+            {refuse(NOT_ALLOWED, _PREPARED_IT, "whose, number")};
         END IF;
         SELECT min(b.accepted_by) INTO by_rule FROM {SCHEMA}.break_state b
             JOIN {SCHEMA}.event p ON p.what = '{RULE_PROPOSED}' AND b.accepted_by = 'rule ' || p.id
             WHERE b.reconciliation_id = number AND b.state = '{BreakState.ACCEPTED}'
             AND whose IN (p."by", p.person);
         IF by_rule IS NOT NULL THEN
-            {_PROPOSED_IT};
+            {refuse(NOT_ALLOWED, _PROPOSED_IT, "whose, by_rule, number")};
         END IF;
         -- Of two people one approved the rule: it is they who accepted by it.
         SELECT min(b.accepted_by) INTO by_rule FROM {SCHEMA}.break_state b
@@ -164,7 +159,7 @@ DECISIONS_OF: Mapping[str, str] = {
             WHERE b.reconciliation_id = number AND b.state = '{BreakState.ACCEPTED}'
             AND whose IN (a."by", a.person) AND abs(b.amount) > {_LIMIT};
         IF by_rule IS NOT NULL THEN
-            {_APPROVED_IT};
+            {refuse(NOT_ALLOWED, _APPROVED_IT, "whose, by_rule, number")};
         END IF;
         SELECT count(*) INTO accepted FROM {SCHEMA}.break_state b
             WHERE b.reconciliation_id = number AND b.state = '{BreakState.ACCEPTED}'
@@ -174,7 +169,7 @@ DECISIONS_OF: Mapping[str, str] = {
                 WHERE d.break_id = b.break_id AND d.what = '{Choice.PROPOSE}' AND e.person = whose
                 AND d.id <= run.decided_through AND r.scope_hash = run.scope_hash));
         IF accepted > 0 THEN
-            {_ACCEPTED_IN_IT};
+            {refuse(NOT_ALLOWED, _ACCEPTED_IN_IT, "whose, accepted, number")};
         END IF;
         SELECT max(s.reconciliation_id) INTO approved FROM {SCHEMA}.signature s
             JOIN {SCHEMA}.reconciliation r ON r.id = s.reconciliation_id
@@ -189,9 +184,10 @@ DECISIONS_OF: Mapping[str, str] = {
                 = $1
             AND r.rules_hash IS DISTINCT FROM b.rules_hash;
         IF changed IS NOT NULL THEN
-            {_CHANGED_RULES};
+            {refuse(NOT_ALLOWED, _CHANGED_RULES, "whose, changed")};
         END IF;
     END $$""",
+    # Nobody approves a run if a report of its tenants and others was approved after its page one.
     "refuse_signed_since(number integer)": f"""
     RETURNS void LANGUAGE plpgsql STABLE {SAFE} AS $$
     BEGIN
@@ -208,9 +204,10 @@ DECISIONS_OF: Mapping[str, str] = {
                     AND p.role = '{Role.APPROVED}'
                 WHERE o.scope_hash = run.scope_hash AND o.id < run.id))
         THEN
-            {_SIGNED_SINCE};
+            {refuse(NOT_ALLOWED, _SIGNED_SINCE, "$1")};
         END IF;
     END $$""",
+    # Whoever is logged in has looked at a page or a break of a run.
     "look_at(number integer, what text)": f"""RETURNS void LANGUAGE sql {SAFE} AS $$
         INSERT INTO {SCHEMA}.look (account, reconciliation_id, what, at)
         SELECT a.name, r.id, $2, clock_timestamp()
@@ -220,6 +217,7 @@ DECISIONS_OF: Mapping[str, str] = {
             WHERE b.reconciliation_id = $1 AND b.break_id = $2))
         ON CONFLICT DO NOTHING
     $$""",
+    # Nobody accepts alone what takes two people: somebody else has proposed it in the same terms.
     "refuse_alone(person text)": f"""RETURNS void LANGUAGE plpgsql STABLE {SAFE} AS $$
     DECLARE
         least text;
@@ -242,14 +240,15 @@ DECISIONS_OF: Mapping[str, str] = {
             AND e.person <> $1 AND {SCHEMA}.account_may(
                 e.person, {array(MAY_DECIDE[Choice.PROPOSE])}, b.tenant::text));
         IF larger > 0 THEN
-            {_ONE_ALONE};
+            {refuse(NOT_ALLOWED, _ONE_ALONE, "least, larger, first")};
         END IF;
     END $$""",
+    # The drafted decisions of whoever acts, once they may decide so.
     "decide(what text, said_by text, reason text, detail text)": f"""
     RETURNS bigint LANGUAGE plpgsql {SAFE} AS $$
     DECLARE
         drafted regclass := {SCHEMA}.drafted('decision');
-        person text := CASE what {_roles_asked(DECIDED, MAY_DECIDE)} END;
+        person text := CASE what {_account_by_event(DECIDED, MAY_DECIDE)} END;
         tenants text := ({SCHEMA}.acting()).tenants;
     BEGIN
         {as_the_person("said_by")}
@@ -268,6 +267,7 @@ DECISIONS_OF: Mapping[str, str] = {
         END IF;
         RETURN {SCHEMA}.write_decisions(what, said_by, reason, detail);
     END $$""",
+    # The run, locked with its scope; none may have followed it.
     "lock_last_run(number integer)": f"""RETURNS {SCHEMA}.reconciliation
     LANGUAGE plpgsql {SAFE} AS $$
     DECLARE
@@ -283,15 +283,17 @@ DECISIONS_OF: Mapping[str, str] = {
         END IF;
         RETURN run;
     END $$""",
+    # The hash of the drafted decisions that the detail of their event has.
     "drafted_digest()": f"""RETURNS text LANGUAGE plpgsql STABLE {SAFE} AS $$
     DECLARE
         drafted regclass := {SCHEMA}.drafted('decision');
     BEGIN
         RETURN (SELECT encode(sha256(convert_to(string_agg(
-            CASE WHEN d.up_to IS NULL THEN json_build_array({_LINE})
-            ELSE json_build_array({_LINE}, d.up_to) END::text || chr(10), ''
+            CASE WHEN d.up_to IS NULL THEN json_build_array({_COLUMNS})
+            ELSE json_build_array({_COLUMNS}, d.up_to) END::text || chr(10), ''
             ORDER BY d.break_id COLLATE "C"), 'UTF8')), 'hex') FROM pg_temp.draft_decision d);
     END $$""",
+    # The drafted decisions, if they are what their event says, whoever decides: people or a rule.
     "write_decisions(what text, said_by text, reason text, detail text)": f"""
     RETURNS bigint LANGUAGE plpgsql {SAFE} AS $$
     DECLARE
@@ -304,7 +306,7 @@ DECISIONS_OF: Mapping[str, str] = {
         END IF;
         IF NOT EXISTS (SELECT FROM pg_temp.draft_decision) OR EXISTS (
             SELECT FROM pg_temp.draft_decision d WHERE
-            ({_fits("d.what", DECIDED)}, d.by, d.reason, to_jsonb(d.reconciliation_id))
+            ({_event("d.what", DECIDED)}, d.by, d.reason, to_jsonb(d.reconciliation_id))
                 IS DISTINCT FROM ($1, $2, $3, told -> 'reconciliation')
             OR NOT coalesce({_TERMS}, false))
         OR EXISTS (
@@ -321,6 +323,7 @@ DECISIONS_OF: Mapping[str, str] = {
         PERFORM {SCHEMA}.take_draft('decision', event);
         RETURN event;
     END $$""",
+    # The drafted signature, if it is what its event says and may be given.
     "sign(what text, said_by text, reason text, detail text)": f"""
     RETURNS bigint LANGUAGE plpgsql {SAFE} AS $$
     DECLARE
@@ -330,14 +333,14 @@ DECISIONS_OF: Mapping[str, str] = {
         one {SCHEMA}.signature;
         run {SCHEMA}.reconciliation;
         prepared {SCHEMA}.signature;
-        person text := CASE what {_roles_asked(SIGNED, MAY_SIGN)} END;
+        person text := CASE what {_account_by_event(SIGNED, MAY_SIGN)} END;
     BEGIN
         IF what NOT IN ({listed([*SIGNED.values()])}) THEN
             RAISE EXCEPTION '% is no signature', quote_literal(what);
         END IF;
         SELECT * INTO one FROM pg_temp.draft_signature;
         SELECT * INTO run FROM {SCHEMA}.reconciliation r WHERE r.id = one.reconciliation_id;
-        IF run.id IS NULL OR ({_fits("one.role", SIGNED)}, one."by", one.comment, one.report_hash,
+        IF run.id IS NULL OR ({_event("one.role", SIGNED)}, one."by", one.comment, one.report_hash,
             told -> 'reconciliation', told ->> 'role', told ->> 'report_hash') IS DISTINCT FROM
             ($1, $2, $3, run.report_hash, to_jsonb(run.id), one.role, run.report_hash)
         THEN
