@@ -1,8 +1,12 @@
-"""The names of a header, judged: which record they are of, which column is which field."""
+"""The names of a header: which record kind they are of, which column is which field.
+
+What a name means depends on the kind, so each kind is matched with the names, and that of the best
+match is taken; then every name is checked by what it means for this kind.
+"""
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
@@ -31,7 +35,7 @@ MOST_KEPT = 1_000
 
 
 class Recognised(NamedTuple):
-    """What the names of a header say."""
+    """What the names of a header mean."""
 
     table: Table
     fields: tuple[str | None, ...]
@@ -40,36 +44,113 @@ class Recognised(NamedTuple):
     """Places of the columns that a field is made of."""
 
 
+class _Match(NamedTuple):
+    """How many fields of a record kind a header has."""
+
+    table: Table
+    present: set[str]
+    """Fields with a column, made of columns, or keys by the profile."""
+    missing: list[str]
+    """Fields that need a value and have none."""
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        return len(self.present), len(self.present) / len(self.table.columns)
+
+
 @dataclass(frozen=True, slots=True)
 class HeaderNames:
-    """The names of a header, judged."""
+    """The names of a header."""
 
     extract: str
     line: int | None
     names: tuple[str, ...]
     profile: Profile
     taken: bool = False
-    """Whether they were judged when the file was taken in: its record kind may be defined otherwise
-    by now, and they are mapped as far as it knows them."""
+    """Whether the file was imported with them: its record kind may be defined otherwise by now, and
+    they are mapped as far as it knows them, unchecked."""
+
+    @property
+    def _folded(self) -> tuple[str, ...]:
+        return tuple(map(folded, self.names))
 
     def known(self) -> int:
         """How many names are fields of any record."""
         ours = known_names(self.profile)
-        return sum(1 for name in self.names if folded(name) in ours)
+        return sum(1 for name in self._folded if name in ours)
 
     def whole(self, table: Table | None) -> Table | None:
         """The record whose whole header this is; None: it is none."""
         if self.known() < 2:
             return None
         try:
-            self.check_is_header(table)
-            table = table or self.recognise()
+            self._check_is_header(table)
+            table = table or self._recognise()
             self.fields_of(table)
         except ExtractRefused:
             return None
         return table
 
-    def check_is_header(self, table: Table | None) -> None:
+    def recognised(self, table: Table | None) -> Recognised:
+        """The record and the fields of a header, after every check that concerns its names.
+
+        `table` is the one that it has to be; None: the names tell.
+        """
+        key = (table and table.name, self.names, self.taken)
+        found: Recognised | None = self.profile.recognised.get(key)
+        if found is None:
+            if not (self.profile.names or self.taken):
+                self._check_is_header(table)
+            kind = table or self._recognise()
+            if kind is INSERT_BATCH_DATA and (self.profile.leave_out or self.profile.keep_only):
+                detail = (
+                    "insert-batch data says itself what was merged, and the profile leaves rows out"
+                )
+                raise refused("unsupported_format", self.extract, detail=detail)
+            found = Recognised(kind, self.fields_of(kind), self.sources_of(kind))
+            if len(self.profile.recognised) < MOST_KEPT:
+                self.profile.recognised[key] = found
+        return found
+
+    def fields_of(self, table: Table) -> tuple[str | None, ...]:
+        """Per column the field it delivers, after every check that concerns names."""
+        by_name = self._fields_by_name(table)
+        fields = tuple(map(by_name.get, self._folded))
+        if not self.taken:
+            self._check_duplicates(fields)
+            self._check_constants(fields)
+            self._check_profile_columns(table, fields)
+            if (match := self._match(table)).missing:
+                raise self._missing_column(match, recognised=False)
+            self._check_filter_columns()
+            self._check_unknown(table, fields)
+        return fields
+
+    def sources_of(self, table: Table) -> dict[str, tuple[int, ...]]:
+        """Places of the columns that a field is made of."""
+        places = {name: place for place, name in enumerate(self._folded)}
+        return {
+            name: tuple(places[folded(one)] for one in columns)
+            for name, columns in self.profile.sources.items()
+            if name in table.columns and all(folded(one) in places for one in columns)
+        }
+
+    def place_of(self, own: str) -> int | None:
+        """Where a column of our own is."""
+        names = enumerate(self.names)
+        return next((place for place, name in names if name.casefold() == own.casefold()), None)
+
+    def is_no_text(self, table: Table, fields: Sequence[str | None], place: int) -> bool:
+        """Whether the value of a column is its whole text: a number, a time, a code."""
+        name = folded(self.names[place])
+        made = [of for of, columns in self.profile.sources.items() if name in map(folded, columns)]
+        return name in map(folded, self._filter_columns()) or any(
+            table.by_name[of].kind is not Kind.STRING or "map" in self.profile.fields.get(of, {})
+            for of in (fields[place], *made)
+            if of in table.by_name
+        )
+
+    def _check_is_header(self, table: Table | None) -> None:
         # What lines above say is in the profile, and makes no line a header.
         above = len(group_names(self.profile.skip_lines))
         own = replace(self, names=self.names[: len(self.names) - above])
@@ -79,233 +160,165 @@ class HeaderNames:
             raise self._refused("missing_header")
         if known == 0:
             # What is no header may be a record with secrets: only near misses are shown.
-            columns = ", ".join(self._missing(table)) if table else "all"
+            columns = ", ".join(self._match(table).missing) if table else "all"
             raise self._refused("missing_column", columns=columns, found=own._near_misses())
 
-    def recognised(self, table: Table | None) -> Recognised:
-        """The record and the fields of a header, after every check that concerns its names.
-
-        `table` is the one that it has to be; None: the names tell.
-        """
-        asked = (table and table.name, self.names, self.taken)
-        found: Recognised | None = self.profile.recognised.get(asked)
-        if found is None:
-            if not (self.profile.names or self.taken):
-                self.check_is_header(table)
-            of = table or self.recognise()
-            if of is INSERT_BATCH_DATA and (self.profile.leave_out or self.profile.keep_only):
-                detail = (
-                    "insert-batch data says itself what was merged, and the profile leaves rows out"
-                )
-                raise refused("unsupported_format", self.extract, detail=detail)
-            found = Recognised(of, self.fields_of(of), self.sources_of(of))
-            if len(self.profile.recognised) < MOST_KEPT:
-                self.profile.recognised[asked] = found
-        return found
-
-    def recognise(self) -> Table:
+    def _recognise(self) -> Table:
         """The record most of whose fields are here; of several, the one they cover best.
 
         One of our own kinds only where it is no documented record, and has all its columns: what a
         file is must not change because somebody defines a kind.
         """
         try:
-            table = self._documented()
+            table = self._documented_kind()
             if OWN.tables:
                 self.fields_of(table)
         except ExtractRefused as refusal:
-            return self._own(refusal)
+            return self._own_kind(refusal)
         return table
 
-    def _own(self, refusal: ExtractRefused) -> Table:
+    def _documented_kind(self) -> Table:
+        best = self._best_match(table for name, table in EXTRACTS.items() if name in DOCUMENTED)
+        known = len(best.present)
+        certain = any(field.needs_value for field in best.table.delivered)
+        if best.missing or (len(self.names) > 2 * known and not certain):
+            raise self._missing_column(best, recognised=True)
+        return best.table
+
+    def _own_kind(self, refusal: ExtractRefused) -> Table:
         """The one of our own kinds whose header this is; else `refusal`, or what names a nearer."""
-        fitting = [one for one in OWN.tables.values() if self._is_all_of(one)]
-        if len(fitting) == 1:
-            return fitting[0]
-        if fitting:
-            kinds = listed([one.name for one in fitting])
-            raise self._refused("ambiguous_record", kinds=kinds)
-        near = max(EXTRACTS.values(), key=self._rank)
-        missing = self._missing(near)
-        if near.name in DOCUMENTED:
-            raise refusal
-        if missing:
-            raise self._missing_column(near, missing, recognised=True)
-        self.fields_of(near)
+        whole = [table for table in OWN.tables.values() if self._is_all_of(table)]
+        if len(whole) == 1:
+            return whole[0]
+        if whole:
+            raise self._refused("ambiguous_record", kinds=listed([one.name for one in whole]))
+        nearest = self._best_match(EXTRACTS.values())
+        if nearest.table.name not in DOCUMENTED:
+            if nearest.missing:
+                raise self._missing_column(nearest, recognised=True)
+            self.fields_of(nearest.table)
         raise refusal
 
     def _is_all_of(self, table: Table) -> bool:
-        known = {*self._by_name(table), *self._beside()}
-        return not self._missing(table) and {folded(name) for name in self.names} <= known
+        known = {*self._fields_by_name(table), *self._other_names()}
+        return not self._match(table).missing and known.issuperset(self._folded)
 
-    def _documented(self) -> Table:
-        ranks = {name: self._rank(table) for name, table in EXTRACTS.items() if name in DOCUMENTED}
-        best = max(ranks, key=lambda name: ranks[name])
-        table = EXTRACTS[best]
-        missing = self._missing(table)
-        unknown = len(self.names) - ranks[best][0]
-        certain = any(field.needs_value for field in table.delivered)
-        if missing or (unknown > ranks[best][0] and not certain):
-            raise self._missing_column(table, missing, recognised=True)
-        return table
+    def _best_match(self, tables: Iterable[Table]) -> _Match:
+        return max(map(self._match, tables), key=lambda match: match.rank)
 
-    def fields_of(self, table: Table) -> tuple[str | None, ...]:
-        """Per column the field it delivers, after every check that concerns names."""
-        by_name = self._by_name(table)
-        fields = tuple(by_name.get(folded(name)) for name in self.names)
-        if self.taken:
-            return fields
-        known = self._beside()
-        if twice := self._twice(fields, known):
-            found = self._also_above(fields, twice)
-            raise self._refused("duplicate_column", columns=", ".join(twice), found=found)
-        constant = [name for name in fields if name in self.profile.constants]
-        if constant:
+    def _match(self, table: Table) -> _Match:
+        by_name = self._fields_by_name(table)
+        columns = {by_name[name] for name in self._folded if name in by_name}
+        keys = self.profile.keys.keys() & set(table.columns)
+        present = (columns - self.profile.sources.keys()) | self.sources_of(table).keys() | keys
+        given = present | self.profile.constants.keys()
+        missing = [f.name for f in table.delivered if f.needs_value and f.name not in given]
+        return _Match(table, present, missing)
+
+    def _fields_by_name(self, table: Table) -> dict[str, str]:
+        """The field of each folded name.
+
+        Where other columns are ignored, a field's own name is one of them if another column that is
+        mapped to the field is there.
+        """
+        by_name = _fields_by_name(table, self.profile)
+        if self.profile.unknown_columns != "ignore":
+            return by_name
+        mapped = {folded(name) for name in self.profile.columns}
+        delivered = {by_name[name] for name in self._folded if name in mapped & by_name.keys()}
+        return {name: of for name, of in by_name.items() if name in mapped or of not in delivered}
+
+    def _other_names(self) -> set[str]:
+        """Folded names of columns that are known, and no field of their own."""
+        parts = chain.from_iterable(self.profile.sources.values())
+        return {*_OWN_NAMES, *map(folded, parts), *map(folded, self._filter_columns())}
+
+    def _filter_columns(self) -> list[str]:
+        """Columns by which the profile leaves rows out."""
+        return list(dict.fromkeys([*self.profile.leave_out, *self.profile.keep_only]))
+
+    def _check_duplicates(self, fields: Sequence[str | None]) -> None:
+        """Refuse what is in several columns: fields, and other names that are known."""
+        known = self._other_names()
+        first = {folded(name): name for name in reversed(self.names)}
+        of_fields = Counter(filter(None, fields))
+        of_names = Counter(self._folded)
+        duplicates = [
+            *(name for name, count in of_fields.items() if count > 1),
+            *(first[name] for name, count in of_names.items() if count > 1 and name in known),
+        ]
+        if not duplicates:
+            return
+        groups = {folded(name): name for name in group_names(self.profile.skip_lines)}
+        both = {
+            groups[name]
+            for name, of in zip(self._folded, fields, strict=True)
+            if name in groups and {name, of} & {*duplicates, *map(folded, duplicates)}
+        }
+        found = ""
+        if both:
+            found = (
+                f"The file has such a column, and skip_lines of the feed profile names a group so: "
+                f"{listed(sorted(both))}. Call the group otherwise."
+            )
+        raise self._refused("duplicate_column", columns=", ".join(duplicates), found=found)
+
+    def _check_constants(self, fields: Sequence[str | None]) -> None:
+        if both := [name for name in fields if name and name in self.profile.constants]:
             found = "They are columns here and constants of the feed profile as well."
-            columns = ", ".join(filter(None, constant))
-            raise self._refused("duplicate_column", columns=columns, found=found)
-        if absent := self._absent(table, fields):
+            raise self._refused("duplicate_column", columns=", ".join(both), found=found)
+
+    def _check_profile_columns(self, table: Table, fields: Sequence[str | None]) -> None:
+        """Refuse a file without columns that the profile maps, fills, or makes fields of."""
+        profile, names = self.profile, set(self._folded)
+        mapped = {theirs: ours for theirs, ours in profile.columns.items() if ours in table.columns}
+        found_fields = {ours for theirs, ours in mapped.items() if folded(theirs) in names}
+        delivered = {*fields, *profile.sources, *profile.columns.values()}
+        filled = [
+            name
+            for name, keys in profile.fields.items()
+            if "default" in keys and name in table.columns and name not in delivered
+        ]
+        parts = chain(*(of for name, of in profile.sources.items() if name in table.columns))
+        absent = [
+            *(theirs for theirs, ours in mapped.items() if ours not in found_fields),
+            *filled,
+            *(part for part in dict.fromkeys(parts) if folded(part) not in names),
+        ]
+        if absent:
             found = (
                 f"The feed profile names them, and there are {listed(self.names)}. Take out of it "
                 "what the files do not have."
             )
             raise self._refused("missing_column", columns=listed(absent), found=found)
-        if missing := self._missing(table):
-            raise self._missing_column(table, missing, recognised=False)
-        told = self._told_by()
-        if absent := [name for name in told if folded(name) not in map(folded, self.names)]:
+
+    def _check_filter_columns(self) -> None:
+        if absent := [one for one in self._filter_columns() if folded(one) not in self._folded]:
             found = "The feed profile leaves rows out by it (leave_out, keep_only)."
             raise self._refused("missing_column", columns=listed(absent), found=found)
+
+    def _check_unknown(self, table: Table, fields: Sequence[str | None]) -> None:
+        if self.profile.unknown_columns != "refuse":
+            return
+        known = self._other_names()
         unknown = [
             name or f"column {place} without a name"
             for place, (name, of) in enumerate(zip(self.names, fields, strict=True), 1)
             if of is None and folded(name) not in known
         ]
-        if unknown and self.profile.unknown_columns == "refuse":
+        if unknown:
             found = f"The record is {table.name}, its fields are {', '.join(table.columns)}."
-            groups = [one for one in unknown if one in group_names(self.profile.skip_lines)]
+            groups = [name for name in unknown if name in group_names(self.profile.skip_lines)]
             if groups:
                 found += f" Groups of skip_lines are columns: {listed(groups)}."
             raise self._refused("inconsistent_columns", columns=listed(unknown), found=found)
-        return fields
 
-    def _absent(self, table: Table, fields: Sequence[str | None]) -> list[str]:
-        """Columns that the profile takes to be there, and that the file lacks."""
-        there = {folded(name) for name in self.names}
-        columns = {
-            theirs: ours for theirs, ours in self.profile.columns.items() if ours in table.columns
-        }
-        found = {ours for theirs, ours in columns.items() if folded(theirs) in there}
-        mapped = [theirs for theirs, ours in columns.items() if ours not in found]
-        parts = chain(*(of for name, of in self.profile.sources.items() if name in table.columns))
-        filled = [
-            name
-            for name, told in self.profile.fields.items()
-            if "default" in told
-            and name in table.columns
-            and name not in (*fields, *self.profile.sources, *self.profile.columns.values())
-        ]
-        return [
-            *mapped,
-            *filled,
-            *(one for one in dict.fromkeys(parts) if folded(one) not in there),
-        ]
-
-    def _twice(self, fields: Sequence[str | None], known: set[str]) -> list[str]:
-        """What is in several columns: fields, and other names that are known."""
-        names = {folded(name): name for name in reversed(self.names)}
-        counts = Counter(map(folded, self.names))
-        of_fields = Counter(filter(None, fields)).items()
-        return [
-            *(name for name, count in of_fields if count > 1),
-            *(names[name] for name, count in counts.items() if count > 1 and name in known),
-        ]
-
-    def _also_above(self, fields: Sequence[str | None], twice: Sequence[str]) -> str:
-        """What of this stands in lines above the records too."""
-        groups = {folded(name): name for name in group_names(self.profile.skip_lines)}
-        named = zip(map(folded, self.names), fields, strict=True)
-        both = {
-            groups[one]
-            for one, of in named
-            if one in groups and {one, of} & {*twice, *map(folded, twice)}
-        }
-        if not both:
-            return ""
-        return (
-            f"The file has such a column, and skip_lines of the feed profile names a group so: "
-            f"{listed(sorted(both))}. Call the group otherwise."
-        )
-
-    def place_of(self, own: str) -> int | None:
-        """Where a column of our own is."""
-        names = enumerate(self.names)
-        return next((place for place, name in names if name.casefold() == own.casefold()), None)
-
-    def _by_name(self, table: Table) -> dict[str, str]:
-        """The field of each name.
-
-        Where other columns are ignored, that is one of a field's own name beside one mapped to it.
-        """
-        named = _fields_by_name(table, self.profile)
-        if self.profile.unknown_columns != "ignore":
-            return named
-        mapped = {folded(name) for name in self.profile.columns}
-        taken = {named[name] for name in map(folded, self.names) if name in mapped & named.keys()}
-        return {name: of for name, of in named.items() if name in mapped or of not in taken}
-
-    def sources_of(self, table: Table) -> dict[str, tuple[int, ...]]:
-        """Places of the columns that a field is made of."""
-        places = {folded(name): place for place, name in enumerate(self.names)}
-        return {
-            name: tuple(places[folded(one)] for one in columns)
-            for name, columns in self.profile.sources.items()
-            if name in table.columns and all(folded(one) in places for one in columns)
-        }
-
-    def is_no_text(self, table: Table, fields: Sequence[str | None], place: int) -> bool:
-        """Whether what a column says is known by its whole text alone: a number, a time, a code."""
-        name = folded(self.names[place])
-        made = [of for of, columns in self.profile.sources.items() if name in map(folded, columns)]
-        return name in map(folded, self._told_by()) or any(
-            table.by_name[of].kind is not Kind.STRING or "map" in self.profile.fields.get(of, {})
-            for of in (fields[place], *made)
-            if of in table.by_name
-        )
-
-    def _beside(self) -> set[str]:
-        """Folded names of columns that are known, and no field of their own."""
-        return {*_OWN_NAMES, *self._parts(), *map(folded, self._told_by())}
-
-    def _told_by(self) -> list[str]:
-        """Columns that say whether a row is left out."""
-        return list(dict.fromkeys([*self.profile.leave_out, *self.profile.keep_only]))
-
-    def _parts(self) -> set[str]:
-        return {folded(one) for columns in self.profile.sources.values() for one in columns}
-
-    def _rank(self, table: Table) -> tuple[int, float]:
-        present = self._present(table)
-        return len(present), len(present) / len(table.columns)
-
-    def _present(self, table: Table) -> set[str]:
-        by_name = self._by_name(table)
-        own = {by_name[name] for name in map(folded, self.names) if name in by_name}
-        keys = self.profile.keys.keys() & set(table.columns)
-        return (own - self.profile.sources.keys()) | self.sources_of(table).keys() | keys
-
-    def _missing(self, table: Table) -> list[str]:
-        present = self._present(table) | set(self.profile.constants)
-        return [f.name for f in table.delivered if f.needs_value and f.name not in present]
-
-    def _missing_column(
-        self, table: Table, missing: Sequence[str], *, recognised: bool
-    ) -> ExtractRefused:
+    def _missing_column(self, match: _Match, *, recognised: bool) -> ExtractRefused:
         by = "the nearest record is" if recognised else "the record is"
-        found = f"Found: {listed(self.names)}; {by} {table.name}."
+        found = f"Found: {listed(self.names)}; {by} {match.table.name}."
         if recognised:
             found += " Name the record kind if it is another."
-        columns = ", ".join(missing) or f"most of {table.name}"
+        columns = ", ".join(match.missing) or f"most of {match.table.name}"
         return self._refused("missing_column", columns=columns, found=found)
 
     def _near_misses(self) -> str:
@@ -339,7 +352,7 @@ def _fields_by_name(table: Table, profile: Profile) -> dict[str, str]:
         if name not in mapped and field not in profile.sources and field not in profile.keys
     }
     named = own | {theirs: ours for theirs, ours in mapped.items() if ours in table.columns}
-    # The first column a field is made of is where it stands, unless that is a field of its own.
+    # A field that is made of columns is in the first of them, unless that is a field of its own.
     first = {
         folded(columns[0]): name
         for name, columns in reversed([*profile.sources.items()])
@@ -376,7 +389,7 @@ def last_named(names: Sequence[str]) -> int:
 def remarks_on_unnamed(
     names: Sequence[str], fields: Sequence[str | None], profile: Profile
 ) -> tuple[str, ...]:
-    """What is said of columns without a name that no field is made of, and that nobody stated."""
+    """The remark on columns without a name that no field is made of, and that nobody stated."""
     named = last_named(names)
     stated = range(named, named + profile.unnamed_columns)
     places = [
