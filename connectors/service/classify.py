@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from connectors.service.connection import SPEAKS_TLS, Failed, Reply
 from connectors.service.contract import Request, Verdict
-from connectors.service.decoding import Said, Unreadable, read_reply, status_in
+from connectors.service.decoding import STATUS, Said, Unreadable, read_reply, read_status
 from connectors.service.echo import differing, echo_text, service_id, shown_record, shows_nothing
 from connectors.service.encoding import Record
 from connectors.service.error_entries import (
@@ -183,16 +183,16 @@ class Classifier:
         answered: Mapping[str, Any],
     ) -> ClassifiedResponse:
         operation = request.operation
-        echoed = shown_record(operation, answered)
         try:
-            inner = Said(status=status_in(echoed))
+            echoed = shown_record(operation, answered)
+            inner = Said(status=read_status(echoed.get(STATUS.lower())))
+            if (failed := self._failed(request, record, reply, inner)) is not None:
+                return failed
+            if shows_nothing(operation, echoed):
+                raise Unreadable(f"no field of a {operation.response} record")
+            fields = differing(operation, record, echoed, self._zone)
         except Unreadable as problem:
             return _unreadable(reply, str(problem))
-        if (failed := self._failed(request, record, reply, inner)) is not None:
-            return failed
-        if shows_nothing(operation, echoed):
-            return _unreadable(reply, f"no field of a {operation.response} record")
-        fields = differing(operation, record, echoed, self._zone)
         key = service_id(operation, echoed)
         if reply.repeated and (_shows_another(fields, echoed) or key not in (None, "0")):
             return _unreadable(reply, "the very answer that it gave to the request before")
@@ -317,7 +317,8 @@ def _named(reply: Reply, rows: int) -> int | None:
     """Which row of a batch a 400 is about, where newer hosts say it."""
     meta = (_status(reply) or {}).get("meta") if reply.status == 400 else None
     told = meta if isinstance(meta, Mapping) else {}
-    index = {str(name).lower(): str(text) for name, text in told.items()}.get("autobatchindex", "")
+    found = [str(text) for name, text in told.items() if str(name).lower() == "autobatchindex"]
+    index = found[0] if len(found) == 1 else ""
     number = int(index) if index.isascii() and index.isdigit() and len(index) <= 9 else rows
     return number if number < rows else None
 

@@ -12,11 +12,20 @@ from schemas.derived import jsv
 
 STATUS = "ResponseStatus"
 _CELL = re.compile(r'(?:"([^"]*+(?:""[^"]*+)*+)"|([^",\r\n]*+))(,|\r\n|\n)')
-_decoder = json.JSONDecoder(parse_float=str)
 
 
 class Unreadable(Exception):
     """The body is not what its Content-Type says, or is of another type than was asked for."""
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise Unreadable("JSON that names a member twice")
+    return members
+
+
+_decoder = json.JSONDecoder(parse_float=str, object_pairs_hook=_unique)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,24 +37,23 @@ class Said:
     many: bool = False
     """The body is a list."""
     status: Mapping[str, Any] | None = None
-    """The ResponseStatus by lower-case name; None where there is none."""
+    """The ResponseStatus as `read_status` gives it; None where there is none."""
     csv: bool = False
     header: Sequence[str] = ()
-    """The names over the rows of CSV, in lower case and as often as they are there."""
+    """The names over the rows of CSV, in lower case."""
 
     @property
     def errors(self) -> Sequence[Any]:
         """The field errors of the status: whoever tells of some has not done what was asked."""
-        found = (self.status or {}).get("errors")
-        return found if isinstance(found, list) else []
+        return () if self.status is None else self.status["errors"]
 
     @property
     def refusal(self) -> str | None:
         """What makes an answer of any HTTP status a refusal: a code, or a field that is wrong."""
-        told = [self.status or {}, *map(lowered, self.errors)]
-        codes = [one.get("errorcode") for one in told]
-        fields = [one.get("fieldname") for one in told[1:]]
-        named = (*codes, *(f"an error of {name}" for name in fields if name))
+        fields = [error for error in self.errors if isinstance(error, Mapping)]
+        codes = [one.get("errorcode") for one in (self.status or {}, *fields)]
+        names = [error.get("fieldname") for error in fields]
+        named = (*codes, *(f"an error of {name}" for name in names if name))
         return next((str(one) for one in named if one), None)
 
 
@@ -66,16 +74,32 @@ def read_reply(reply: Reply) -> Said:
     return _read_csv(text) if kind == CSV else _read_json(text)
 
 
-def status_in(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The ResponseStatus inside of a record, by lower-case name; raises Unreadable."""
-    return _object(record.get(STATUS.lower()))
+def read_status(told: Any) -> Mapping[str, Any] | None:
+    """A ResponseStatus by lower-case name, and so each of its errors; None where nothing is told.
+
+    Raises Unreadable for what is no ResponseStatus: it may be an error as well as none.
+    """
+    if told is None or told == "":
+        return None
+    if not isinstance(told, Mapping):
+        raise Unreadable("a ResponseStatus that is no object")
+    status = lowered(told)
+    listed = status.get("errors")
+    if not isinstance(listed, list | None):
+        raise Unreadable("a ResponseStatus whose Errors are no list")
+    errors = [lowered(one) if isinstance(one, Mapping) else one for one in listed or ()]
+    codes = (one.get("errorcode") for one in (status, *errors) if isinstance(one, Mapping))
+    if not all(isinstance(code, str | None) for code in codes):
+        raise Unreadable("an ErrorCode that is no text")
+    return {**status, "errors": errors}
 
 
-def lowered(tree: Any) -> Mapping[str, Any]:
-    """The members of an object by lower-case name; none for anything else."""
-    if not isinstance(tree, Mapping):
-        return {}
-    return {name.lower(): member for name, member in tree.items()}
+def lowered(members: Mapping[str, Any]) -> dict[str, Any]:
+    """The members of an object by lower-case name; raises Unreadable where two are one."""
+    found = {name.lower(): member for name, member in members.items()}
+    if len(found) < len(members):
+        raise Unreadable("an object that names a member twice")
+    return found
 
 
 def read_cells(text: str) -> list[list[str]]:
@@ -103,19 +127,19 @@ def _read_json(text: str) -> Said:
         tree = _decoder.decode(text)
     except (ValueError, RecursionError):
         raise Unreadable("a body that is no JSON") from None
-    if _is_deeper(tree, jsv.DEEPEST):
+    if text.count("[") + text.count("{") > jsv.DEEPEST and _is_deeper(tree, jsv.DEEPEST):
         # As in CSV. What is deeper would end a walk over it, and so the run, in a fault.
         raise Unreadable(f"JSON nested deeper than {jsv.DEEPEST} levels")
     if isinstance(tree, list):
         if not all(isinstance(element, dict) for element in tree):
             raise Unreadable("a JSON list of other things than objects")
-        elements = [dict(lowered(element)) for element in tree]
-        told = [_object(element.pop("responsestatus", None)) for element in elements]
+        elements = [lowered(element) for element in tree]
+        told = [read_status(element.pop("responsestatus", None)) for element in elements]
         return Said([*elements], many=True, status=_first(told))
     if not isinstance(tree, dict):
         raise Unreadable("JSON that is no object")
-    members = {name.lower(): member for name, member in tree.items()}
-    return Said([members], status=_object(members.pop("responsestatus", None)))
+    members = lowered(tree)
+    return Said([members], status=read_status(members.pop("responsestatus", None)))
 
 
 def _is_deeper(tree: Any, most: int) -> bool:
@@ -139,11 +163,13 @@ def _nested_in(members: Iterable[Any]) -> list[Any]:
 def _read_csv(text: str) -> Said:
     header, *rows = read_cells(text)
     names = [name.lower() for name in header]
+    if len(set(names)) < len(names):
+        raise Unreadable("CSV whose header names a column twice")
     if any(len(row) != len(names) for row in rows):
         raise Unreadable("CSV whose rows and header differ in length")
     records = [dict(zip(names, row, strict=True)) for row in rows]
     told = [record.pop("responsestatus", "") for record in records]
-    status = _first([_status(text) for text in told if text])
+    status = _first([read_status(_jsv(text)) for text in told if text])
     return Said([*records], many=len(records) != 1, status=status, csv=True, header=names)
 
 
@@ -155,16 +181,8 @@ def _first(told: Sequence[Mapping[str, Any] | None]) -> Mapping[str, Any] | None
     return next(wrong, there[0] if there else None)
 
 
-def _object(status: Any) -> Mapping[str, Any] | None:
-    if status is None or status == "":
-        return None
-    if not isinstance(status, dict):
-        raise Unreadable("a ResponseStatus that is no object")
-    return lowered(status)
-
-
-def _status(text: str) -> Mapping[str, Any]:
+def _jsv(text: str) -> jsv.Value:
     try:
-        return lowered(jsv.read(text))
+        return jsv.read(text)
     except ValueError:
         raise Unreadable("a ResponseStatus that is no JSV") from None

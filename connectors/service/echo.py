@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from connectors.service.decoding import lowered
 from connectors.service.encoding import Member, Record
 from connectors.service.times import moment_of, same_datetime, same_datetime_offset
 from schemas.cells.reading import Number, read_boolean, read_number
@@ -30,10 +31,10 @@ _BESIDE = {"comments": "formmetacomments", "campaignactionfiles": "formmetafiles
 
 
 def shown_record(operation: Operation, record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The record of an answer, taken out of its wrapper where it has one."""
+    """The record of an answer, taken out of its wrapper where it has one; raises Unreadable."""
     if operation.response_name is None or _WRAPPED not in record:
         return record
-    return {name.lower(): member for name, member in _tree(record[_WRAPPED]).items()}
+    return lowered(_tree(record[_WRAPPED]))
 
 
 def differing(
@@ -105,7 +106,7 @@ def _places(operation: Operation, name: str, echoed: Mapping[str, Any]) -> list[
     """Where another record shows a field; a form's response has two places, and may use one."""
     if operation.response != FORM_RESPONSE.name:
         return [echoed.get(name)]
-    results = {key.lower(): value for key, value in _tree(echoed.get(_RESULTS)).items()}
+    results = lowered(_tree(echoed.get(_RESULTS)))
     both = [results.get(name), echoed.get(_BESIDE[name])]
     return [place for place in both if place not in (None, "")] or [None]
 
@@ -164,7 +165,7 @@ def _members(field: Field, value: Any) -> Any:
     if field.of in (None, "string") or not isinstance(value, Mapping):
         return "" if value is None else value
     table = TABLES[str(field.of)]
-    given = {name.lower(): member for name, member in value.items()}
+    given = lowered(value)
     return {
         inner.name: _normal(inner, given[inner.name.lower()])
         if inner.kind in NESTED

@@ -123,9 +123,8 @@ def service_errors(
     status: Mapping[str, Any] | None, http_status: int, hide: Redaction
 ) -> tuple[ErrorEntry, ...]:
     """The field errors of a ResponseStatus, or one that says what there is; no StackTrace."""
-    told = status or {}
-    found = told.get("errors")
-    listed = found[:MOST_ERRORS] if isinstance(found, list) else []
+    told = status or {"errors": ()}
+    listed = told["errors"][:MOST_ERRORS]
     errors = [
         _field_error(error, http_status, hide) for error in listed if isinstance(error, Mapping)
     ]
@@ -157,12 +156,11 @@ def redirect(reply: Reply, hide: Redaction | None = None) -> str:
 
 
 def _field_error(error: Mapping[str, Any], http_status: int, hide: Redaction) -> ErrorEntry:
-    members = {name.lower(): member for name, member in error.items()}
-    field = hide.text(members.get("fieldname") or "")
-    code = hide.text(members.get("errorcode") or _code_of(http_status))
-    message = hide.text(members.get("message") or code)
+    field = hide.text(error.get("fieldname") or "")
+    code = hide.text(error.get("errorcode") or _code_of(http_status))
+    message = hide.text(error.get("message") or code)
     told = error_entry(code, message, field, status=http_status)
-    meta = members.get("meta")
+    meta = error.get("meta")
     if isinstance(meta, Mapping):
         secret = hide.names_secret(field)
         for name, value in list(meta.items())[:MOST_META]:

@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
@@ -99,12 +98,11 @@ def _check_names(operation: Operation, said: Said, where: str) -> None:
     """
     columns = operation.table.columns
     if said.csv:
-        told = Counter(said.header)
-        wrong = [name for name in columns if told[name.lower()] != 1]
-        if wrong:
+        missing = [name for name in columns if name.lower() not in said.header]
+        if missing:
             raise ServiceUnusable(
-                f"{where}: the service answered with CSV whose header does not name each of "
-                f"{', '.join(wrong)} once"
+                f"{where}: the service answered with CSV whose header does not name "
+                f"{', '.join(missing)}"
             )
         return
     known = {name.lower() for name in columns}

@@ -43,10 +43,23 @@ def echo(operation: Operation, kind: str) -> bytes:
     sent = body(
         kind, operation.table, [(read_record(made.jsondata), made.jsondata)], UTC, many=False
     )
+    if operation.name == "ClientRegister":
+        return _with_key(sent, kind)
     if operation.response_name is None:
         return sent
-    results = {"FormMetaResponses": json.loads(made.jsondata)}
+    told = json.loads(made.jsondata)
+    shown = {name: told[name] for name in ("Comments", "CampaignActionFiles")}
+    results = {"Id": 7, "CampaignActionsId": 3, "ActionTimestamp": "2026-01-02"}
+    results |= {"FormMetaResponses": shown}
     return json.dumps({"CampaignActionsFormResponses": results}).encode()
+
+
+def _with_key(sent: bytes, kind: str) -> bytes:
+    """The record of an answer that has a key, which was not sent."""
+    if kind == JSON:
+        return b'{"Id":7,' + sent[1:]
+    header, row, end = sent.split(b"\r\n")
+    return b"\r\n".join((b"Id," + header, b"7," + row, end))
 
 
 UTC = ZoneInfo("UTC")

@@ -55,7 +55,6 @@ TABLE: list[tuple[str, Reply, Verdict, list[tuple[str, str]]]] = [
     ("small letters", Reply(body={k[0].lower() + k[1:]: v for k, v in PAYMENT.items()}), A, []),
     ("an empty status", Reply(body=payment(ResponseStatus={})), A, []),
     ("a status without errors", Reply(body=payment(ResponseStatus={"Errors": []})), A, []),
-    ("errors that are no list", Reply(body=payment(ResponseStatus={"Errors": {"0": 1}})), A, []),
     ("a null status", Reply(body=payment(ResponseStatus=None)), A, []),
     ("a timestamp", Reply(body=payment(PaymentDate="/Date(1767323045000+0200)/")), A, []),
     ("seven digits", Reply(body=payment(PaymentDate="2026-01-02T03:04:05.0000000+02:00")), A, []),
@@ -127,6 +126,8 @@ TABLE: list[tuple[str, Reply, Verdict, list[tuple[str, str]]]] = [
     ("an error that names nothing", Reply(body=payment(ResponseStatus={"Errors": [
         {"Message": "bad"}]})), D, [("InDoubt", "")]),
     ("errors that are texts", Reply(body=payment(ResponseStatus={"Errors": ["bad"]})), D, [
+        ("InDoubt", "")]),
+    ("errors that are no list", Reply(body=payment(ResponseStatus={"Errors": {"0": 1}})), D, [
         ("InDoubt", "")]),
     ("a status that is a text", Reply(body=payment(ResponseStatus="failed")), D, [("InDoubt", "")]),
     ("an ErrorCode in small letters", Reply(body={"responseStatus": {"errorCode": "X"}}), R, [
