@@ -202,7 +202,7 @@ class Classifier:
             return _unreadable(reply, "an answer that was cut off by the connection's end")
         hide = self._redaction(request, record)
         errors = differences(fields, record, echoed, hide)
-        echo = echo_text(operation, hide.tree(echoed), self._zone)
+        echo = echo_text(operation, echoed, hide, self._zone)
         return ClassifiedResponse(Verdict.DIFFERS, errors, echo, key)
 
     def _batch_done(
@@ -335,5 +335,5 @@ def _completed(reply: Reply, rows: int) -> int | None:
         return None
     text = told.strip()
     if not text.isascii() or not text.isdigit() or len(text) > 9 or int(text) > rows:
-        raise Unreadable(f"{text[:40]!r} for the number of rows done of {rows}")
+        raise Unreadable(f"something else than 0 to {rows} for the number of rows done")
     return int(text)

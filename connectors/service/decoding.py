@@ -11,6 +11,7 @@ from connectors.service.encoding import CSV, JSON
 from schemas.derived import jsv
 
 STATUS = "ResponseStatus"
+_TYPE = re.compile(r"[a-z]+/[a-z0-9.+-]{1,60}")
 _CELL = re.compile(r'(?:"([^"]*+(?:""[^"]*+)*+)"|([^",\r\n]*+))(,|\r\n|\n)')
 
 
@@ -63,7 +64,8 @@ def read_reply(reply: Reply) -> Said:
     if not reply.body:
         raise Unreadable("an empty body")
     if kind not in (CSV, JSON):
-        raise Unreadable(f"a body of type {kind or 'unknown'}")
+        known = kind if _TYPE.fullmatch(kind) else "unknown"
+        raise Unreadable(f"a body of type {known}")
     if "content-encoding" in reply.headers:
         raise Unreadable("a compressed body, which was not asked for")
     try:

@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 from connectors.service.decoding import lowered
 from connectors.service.encoding import Member, Record
+from connectors.service.error_entries import Redaction
 from connectors.service.times import moment_of, same_datetime, same_datetime_offset
 from schemas.cells.reading import Number, read_boolean, read_number
 from schemas.derived import jsv
@@ -80,11 +81,13 @@ def service_id(operation: Operation, echoed: Mapping[str, Any]) -> str | None:
     return None if value in (None, "") else str(value)
 
 
-def echo_text(operation: Operation, echoed: Mapping[str, Any], zone: ZoneInfo) -> str:
+def echo_text(
+    operation: Operation, echoed: Mapping[str, Any], hide: Redaction, zone: ZoneInfo
+) -> str:
     """Canonical JSON of an answer's record; secrets are left out, an unreadable value is a text."""
     table = TABLES[operation.response]
     return json_object(
-        (field.name, _canonical(field, echoed[field.name.lower()], zone))
+        (field.name, _canonical(field, hide.value(field, echoed[field.name.lower()]), zone))
         for field in table.delivered
         if not field.secret and echoed.get(field.name.lower()) not in (None, "")
     )

@@ -2,12 +2,15 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from html.entities import codepoint2name
+from itertools import groupby
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from connectors.service.connection import Reply
 from connectors.service.encoding import Record
-from schemas.field import Field, Table
+from schemas.field import Field, Kind, Rule, Table
 from schemas.reasons import REASONS
 
 STAGE = "push"
@@ -28,18 +31,38 @@ MOST_TARGET = 200
 SHORT_SECRET = 4
 """A secret this short is hidden where it stands as a word of its own."""
 
+_VALIDATIONS = frozenset(Rule)
+"""The codes of the document's own validations, whose messages say nothing of the value."""
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.\[\]]{0,99}")
+_NUMBERS = re.compile(r"[-+0-9.:TZEe]+|/Date\([-+0-9]+\)/|[Tt]rue|[Ff]alse")
+"""Numbers, times and flags as the service writes them."""
+_HOST = re.compile(r"[A-Za-z0-9.-]{1,253}(?::[0-9]{1,5})?")
+
+_ESCAPING = '"\\'
+"""What is doubled, or stands before what is escaped."""
+_ESCAPED = r"\\*+"
+_OTHERWISE = {" ": (r"\+",), "\n": ("n",), "\r": ("r",), "\t": ("t",)}
+"""What else a mark is written as, behind a backslash or without."""
+
 ErrorEntry = dict[str, Any]
 
 
 class Redaction:
-    """Hides the secrets of a record and of ourselves in whatever the service says."""
+    """Hides the secrets of a record and of ourselves in whatever the service says.
+
+    Of a kind of record that has secrets no free text of the service is shown at all: what it
+    repeats may be cut, escaped or encoded in any way, and a secret cannot be found in it then.
+    """
 
     def __init__(self, table: Table, record: Record, secrets: Iterable[str] = ()) -> None:
         self.unquotable = table.unquotable
-        self._fields = {field.name.lower() for field in table if self.unquotable}
-        texts = {*unquoted_texts(table, record), *secrets} - {""}
-        patterns = [_pattern(text) for text in sorted(texts, key=len, reverse=True)]
-        self._secret = re.compile("|".join(patterns)) if patterns else None
+        self._fields = {field.name.lower() for field in table}
+        own = {*secrets} - {""}
+        texts = {*unquoted_texts(table, record)} - own - {""}
+        patterns = [(len(text), every_spelling(text)) for text in own]
+        patterns += [(len(text), _whole_word(text, re.escape(text))) for text in texts]
+        longest_first = [pattern for _, pattern in sorted(patterns, reverse=True)]
+        self._secret = re.compile("|".join(longest_first)) if patterns else None
 
     def text(self, value: object) -> str:
         """The first line of a text, without secrets, cut to `MOST_CHARACTERS`.
@@ -52,21 +75,82 @@ class Redaction:
         text = (text.strip().splitlines() or [""])[0]
         return text if len(text) <= MOST_CHARACTERS else text[: MOST_CHARACTERS - 1] + "…"
 
+    def name(self, value: object) -> str:
+        """An error code or a field's name; of an unquotable record only what can be no text."""
+        text = str(value)
+        if not self.unquotable:
+            return self.text(text)
+        known = text in _VALIDATIONS or text.lower() in self._fields
+        return text if known or (_NAME.fullmatch(text) and not self._holds_secret(text)) else ""
+
+    def message(self, value: object, code: str, field: str) -> str:
+        """What the service says, or of an unquotable record the same in words of ours."""
+        if not self.unquotable:
+            return self.text(value)
+        if code in _VALIDATIONS and field:
+            return REASONS[code].message(field=field)
+        return "What the service says is not shown: a record of this kind may hold a secret."
+
+    def value(self, field: Field, value: Any) -> Any:
+        """The value of an answer's field, without what could be a secret in it."""
+        if self.unquotable and isinstance(value, str | list | dict):
+            number = field.kind is not Kind.STRING and _NUMBERS.fullmatch(str(value))
+            return self.tree(value) if number else HIDDEN
+        return self.tree(value)
+
     def tree(self, value: Any) -> Any:
         """A value of an answer with every text that holds a secret blotted out."""
         match value:
             case str():
-                held = self._secret is not None and self._secret.search(value)
-                return HIDDEN if held else value
+                return HIDDEN if self._holds_secret(value) else value
             case Mapping():
                 return {self.tree(name): self.tree(member) for name, member in value.items()}
             case list():
                 return [self.tree(element) for element in value]
         return value
 
-    def names_secret(self, field: str) -> bool:
-        """Whether it is the name of a field whose value is not shown, however it is written."""
-        return field.replace(" ", "").lower() in self._fields
+    def _holds_secret(self, text: str) -> bool:
+        return self._secret is not None and self._secret.search(text) is not None
+
+
+@lru_cache(maxsize=16)
+def every_spelling(secret: str) -> str:
+    """A pattern of a text as JSON, CSV, JSV, HTML and URLs write it, also one in another."""
+    parts = []
+    for escapes, marks in groupby(secret, lambda mark: mark in _ESCAPING):
+        if escapes:
+            # Doubled or escaped, in any number; nothing of it is left to what follows. Of the
+            # first ones the last will do, so that no text is searched from each of its quotes.
+            parts.append(f"(?:{'|'.join(map(_spellings, _ESCAPING))}){'++' if parts else ''}")
+        else:
+            parts += [_mark_pattern(mark) for mark in marks]
+    return _whole_word(secret, "".join(parts).removeprefix(_ESCAPED))
+
+
+def _mark_pattern(mark: str) -> str:
+    plain = mark.isascii() and (mark.isalnum() or mark == "_")
+    return mark if plain else f"{_ESCAPED}{_spellings(mark)}"
+
+
+def _spellings(mark: str) -> str:
+    number = ord(mark)
+    units = mark.encode("utf-16-be", "surrogatepass").hex()
+    names = [f"{codepoint2name[number]};"] if number in codepoint2name else []
+    references = "|".join([*names, f"#0*{number};", f"#x0*{number:x};"])
+    octets = mark.encode("utf-8", "surrogatepass")
+    found = [
+        "".join(rf"\\?u{units[at : at + 4]}" for at in range(0, len(units), 4)),
+        rf"\\?x{number:02x}",
+        f"&(?:amp;)*(?:{references})",
+        "".join(f"%(?:25)*{octet:02x}" for octet in octets),
+        re.escape(mark),
+        *_OTHERWISE.get(mark, ()),
+    ]
+    return f"(?i:{'|'.join(found)})"
+
+
+def _whole_word(secret: str, pattern: str) -> str:
+    return pattern if len(secret) >= SHORT_SECRET else rf"(?<!\w){pattern}(?!\w)"
 
 
 def unquoted_texts(table: Table, record: Record) -> Iterator[str]:
@@ -130,10 +214,10 @@ def service_errors(
     ]
     if errors:
         return tuple(errors)
-    code = told.get("errorcode")
-    if code:
-        message = hide.text(told.get("message") or code)
-        return (error_entry(hide.text(code), message, status=http_status),)
+    if told.get("errorcode"):
+        code = hide.name(told["errorcode"]) or _code_of(http_status)
+        message = hide.message(told.get("message") or code, code, "")
+        return (error_entry(code, message, status=http_status),)
     message = f"The service answered {http_status} without saying why."
     return (error_entry(_code_of(http_status), message, status=http_status),)
 
@@ -141,31 +225,31 @@ def service_errors(
 def redirect(reply: Reply, hide: Redaction | None = None) -> str:
     """Where an answer sends us, without what could be a secret in it."""
     given = reply.headers.get("location", "").strip()
+    if hide is not None:
+        # Before anything is cut: what is left of a secret is not known for one.
+        given = hide.text(given)
     try:
         parts = urlsplit(given)
-        place = urlunsplit(
-            parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="")
-        )
+        host = parts.netloc.rpartition("@")[2]
+        place = urlunsplit(parts._replace(netloc=host, query="", fragment=""))
+        if hide is not None and hide.unquotable:
+            place = f"{parts.scheme}://{host}" if _HOST.fullmatch(host) else ""
     except ValueError:
         place = ""
     shown = "".join(mark for mark in place if mark.isprintable())[:MOST_TARGET]
-    if hide is not None:
-        shown = hide.text(shown)
     told = f"redirects to {shown}" if shown else "redirects without naming a target"
     return f"{told} ({reply.status}); nothing is sent there. Check RECON_SERVICE_URL"
 
 
 def _field_error(error: Mapping[str, Any], http_status: int, hide: Redaction) -> ErrorEntry:
-    field = hide.text(error.get("fieldname") or "")
-    code = hide.text(error.get("errorcode") or _code_of(http_status))
-    message = hide.text(error.get("message") or code)
+    field = hide.name(error.get("fieldname") or "")
+    code = hide.name(error.get("errorcode") or "") or _code_of(http_status)
+    message = hide.message(error.get("message") or code, code, field)
     told = error_entry(code, message, field, status=http_status)
     meta = error.get("meta")
-    if isinstance(meta, Mapping):
-        secret = hide.names_secret(field)
+    if isinstance(meta, Mapping) and not hide.unquotable:
         for name, value in list(meta.items())[:MOST_META]:
-            hidden = secret and str(name).lower() == "propertyvalue"
-            told["Meta"].setdefault(hide.text(name), HIDDEN if hidden else hide.text(value))
+            told["Meta"].setdefault(hide.text(name), hide.text(value))
     return told
 
 
@@ -185,8 +269,3 @@ def _shown(value: object) -> str:
         return "nothing"
     text = str(value)
     return text if len(text) <= 120 else text[:119] + "…"
-
-
-def _pattern(secret: str) -> str:
-    escaped = re.escape(secret)
-    return escaped if len(secret) >= SHORT_SECRET else rf"(?<!\w){escaped}(?!\w)"
