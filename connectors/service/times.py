@@ -6,7 +6,8 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from connectors.service.encoding import offset_minutes, sent_moment
-from schemas.cells.reading import Moment, Unread, read_moment
+from schemas.cells.reading import Moment, Unread, instant_exists, read_moment
+from schemas.cells.reading import offset_minutes as written_offset
 from schemas.field import Kind
 
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 -- subtracted from wall clocks.
@@ -47,18 +48,21 @@ def read_written(text: object) -> WrittenTime | None:
     if iso:
         day, time, fraction, zone = iso.groups()
         digits = (fraction or "").ljust(7, "0")
-        if digits[6] != "0":
+        offset = written_offset(zone)
+        if digits[6] != "0" or isinstance(offset, Unread):
             return None
         try:
             wall = datetime.fromisoformat(f"{day}T{time or '00:00:00'}")
         except ValueError:
             return None
-        return WrittenTime(_clock(wall) + int(digits[:6]), _offset(zone))
+        if offset is not None and not instant_exists(wall, offset):
+            return None
+        return WrittenTime(_clock(wall) + int(digits[:6]), offset)
     stamp = _STAMP.fullmatch(text)
-    if stamp and _FIRST <= int(stamp[1]) <= _LAST:
-        offset = None if stamp[2] == NO_ZONE else _offset(stamp[2]) or 0
-        return WrittenTime(int(stamp[1]) * MILLISECOND, offset, stamp=True)
-    return None
+    offset = None if stamp is None or stamp[2] == NO_ZONE else written_offset(stamp[2] or "Z")
+    if stamp is None or isinstance(offset, Unread) or not _FIRST <= int(stamp[1]) <= _LAST:
+        return None
+    return WrittenTime(int(stamp[1]) * MILLISECOND, offset, stamp=True)
 
 
 def same_datetime_offset(sent: str, echoed: object) -> bool:
@@ -107,7 +111,8 @@ def moment_of(kind: Kind, text: object, zone: ZoneInfo) -> Moment | None:
         return None
     clock, offset = EPOCH + timedelta(microseconds=written.clock), written.offset
     if kind is not Kind.DATETIME or not written.stamp:
-        return Moment(clock, offset)
+        exists = offset is None or instant_exists(clock, offset)
+        return Moment(clock, offset) if exists else None
     if clock == datetime.min:  # noqa: DTZ901 -- the framework's first, the same in every zone.
         return Moment(clock, None)
     # Of a DateTime the stamp counts in UTC, and the zone behind it only says how it is shown.
@@ -145,13 +150,3 @@ def _in_milliseconds(clocks: set[int]) -> set[int]:
 
 def _clock(wall: datetime) -> int:
     return (wall - EPOCH) // timedelta(microseconds=1)
-
-
-def _offset(zone: str | None) -> int | None:
-    if zone is None:
-        return None
-    if zone == "Z":
-        return 0
-    digits = zone[1:].replace(":", "")
-    minutes = int(digits[:2]) * 60 + int(digits[2:])
-    return -minutes if zone[0] == "-" else minutes

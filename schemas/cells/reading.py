@@ -133,7 +133,7 @@ def read_moment(text: str, *, offset_required: bool) -> Moment | Unread:
         return Unread("Precision", {"kept": "microseconds"})
     if offset is None and offset_required:
         return Unread("OffsetMissing")
-    if offset is not None and not _instant_exists(wall, offset):
+    if offset is not None and not instant_exists(wall, offset):
         return Unread("DateTime", {"detail": NO_SUCH_TIME})
     return Moment(wall, offset)
 
@@ -152,7 +152,8 @@ def offset_minutes(zone: str | None) -> int | Unread | None:
     return -total if zone[0] == "-" else total
 
 
-def _instant_exists(wall: datetime, offset: int) -> bool:
+def instant_exists(wall: datetime, offset: int) -> bool:
+    """Whether there is such a moment in UTC: the first and the last day have hours that are not."""
     try:
         wall - timedelta(minutes=offset)
     except OverflowError:

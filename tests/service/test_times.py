@@ -1,12 +1,18 @@
 """Times and doubles as the service writes them, against what was sent."""
 
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from connectors.service.echo import same_double
 from connectors.service.encoding import sent_moment
-from connectors.service.times import same_datetime, same_datetime_offset
+from connectors.service.times import EPOCH, moment_of, same_datetime, same_datetime_offset
+from schemas.cells.reading import Unread, read_moment
+from schemas.field import Kind
+from tests.examples import examples
 
 NEW_YORK, UTC, HAVANA = ZoneInfo("America/New_York"), ZoneInfo("UTC"), ZoneInfo("America/Havana")
 
@@ -94,6 +100,56 @@ def test_datetime_with_offset(sent: str, echoed: object, same: bool) -> None:
 )
 def test_a_datetime_is_never_sent_naive(canonical: str, sent: str) -> None:
     assert sent_moment(canonical, NEW_YORK)[1] == sent
+
+
+NO_TIMES = [
+    "2026-01-06T05:43:05+99:99",
+    "2026-01-02T17:05:05+14:01",
+    "2026-01-02T04:04:05+02:60",
+    "2026-01-01T22:04:05-02:60",
+    "/Date(1767315845000+9999)/",
+    "/Date(1767315845000+0260)/",
+    "/Date(1767315845000-1401)/",
+]
+
+
+@pytest.mark.parametrize("echoed", NO_TIMES)
+def test_an_offset_that_no_clock_has(echoed: str) -> None:
+    """Each is the instant that was sent, if its offset were one."""
+    assert not same_datetime("2026-01-02T03:04:05+02:00", echoed, NEW_YORK)
+    assert moment_of(Kind.DATETIME, echoed, NEW_YORK) is None
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "0001-01-01T00:00:00+02:00",
+        "9999-12-31T23:00:00-02:00",
+        "/Date(-62135596800000+0200)/",
+        "/Date(253402297200000-0200)/",
+    ],
+)
+def test_a_wall_clock_whose_instant_is_outside_of_time(told: str) -> None:
+    assert moment_of(Kind.DATETIME_OFFSET, told, NEW_YORK) is None
+
+
+@settings(max_examples=examples(300), deadline=None, derandomize=True)
+@given(
+    wall=st.datetimes() | st.sampled_from([datetime.min, datetime.max.replace(microsecond=0)]),  # noqa: DTZ901
+    sign=st.sampled_from("+-"),
+    hours=st.integers(0, 99),
+    minutes=st.integers(0, 99),
+)
+def test_no_offset_is_read_that_a_delivery_may_not_have(
+    wall: datetime, sign: str, hours: int, minutes: int
+) -> None:
+    text = f"{wall.isoformat()}{sign}{hours:02}:{minutes:02}"
+    read = read_moment(text, offset_required=True)
+    moment = moment_of(Kind.DATETIME_OFFSET, text, NEW_YORK)
+    assert moment == (None if isinstance(read, Unread) else read)
+    stamp = f"/Date({(wall - EPOCH) // timedelta(milliseconds=1)}{sign}{hours:02}{minutes:02})/"
+    stamped = moment_of(Kind.DATETIME_OFFSET, stamp, NEW_YORK)
+    assert f"{sign}{hours:02}{minutes:02}" == "-0000" or (stamped is None) == (moment is None)
 
 
 DOUBLES = [
