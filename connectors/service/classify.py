@@ -9,7 +9,14 @@ from zoneinfo import ZoneInfo
 from connectors.service.connection import SPEAKS_TLS, Failed, Reply
 from connectors.service.contract import Request, Verdict
 from connectors.service.decoding import STATUS, Said, Unreadable, read_reply, read_status
-from connectors.service.echo import differing, echo_text, service_id, shown_record, shows_nothing
+from connectors.service.echo import (
+    Difference,
+    check_record,
+    differing,
+    echo_text,
+    service_id,
+    shown_record,
+)
 from connectors.service.encoding import Record
 from connectors.service.error_entries import (
     IN_DOUBT,
@@ -18,14 +25,13 @@ from connectors.service.error_entries import (
     UNSENT,
     ErrorEntry,
     Redaction,
-    differences,
+    difference_errors,
     error_entry,
     redirect,
     service_errors,
     unquoted_texts,
 )
 from schemas.counting import agree, quantity
-from schemas.field import Field
 
 COMPLETED = "x-autobatch-completed"
 _NO_KEY = "ApiKey"
@@ -188,20 +194,19 @@ class Classifier:
             inner = Said(status=read_status(echoed.get(STATUS.lower())))
             if (failed := self._failed(request, record, reply, inner)) is not None:
                 return failed
-            if shows_nothing(operation, echoed):
-                raise Unreadable(f"no field of a {operation.response} record")
-            fields = differing(operation, record, echoed, self._zone)
+            found = differing(operation, record, echoed, self._zone)
+            check_record(operation, record, echoed, found)
         except Unreadable as problem:
             return _unreadable(reply, str(problem))
         key = service_id(operation, echoed)
-        if reply.repeated and (_shows_another(fields, echoed) or key not in (None, "0")):
+        if reply.repeated and (_shows_another(found) or key not in (None, "0")):
             return _unreadable(reply, "the very answer that it gave to the request before")
-        if not fields:
+        if not found:
             return ClassifiedResponse(Verdict.ACKNOWLEDGED, service_id=key)
         if not reply.proof:
             return _unreadable(reply, "an answer that was cut off by the connection's end")
         hide = self._redaction(request, record)
-        errors = differences(fields, record, echoed, hide)
+        errors = difference_errors(found, record, hide)
         echo = echo_text(operation, echoed, hide, self._zone)
         return ClassifiedResponse(Verdict.DIFFERS, errors, echo, key)
 
@@ -290,9 +295,9 @@ def shows_every_row(reply: Reply, judged: Sequence[ClassifiedResponse]) -> bool:
     return 200 <= reply.status < 300 and all(one.verdict in shown for one in judged)
 
 
-def _shows_another(fields: Sequence[Field], echoed: Mapping[str, Any]) -> bool:
+def _shows_another(found: Sequence[Difference]) -> bool:
     """Whether an answer has other values than were sent, and does not only leave some out."""
-    return any(echoed.get(field.name.lower()) not in (None, "") for field in fields)
+    return any(difference.shown not in (None, "") for difference in found)
 
 
 def _unreadable(reply: Reply, problem: str) -> ClassifiedResponse:

@@ -6,15 +6,16 @@ fields that both have.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
-from connectors.service.decoding import lowered
+from connectors.service.decoding import Unreadable, lowered
 from connectors.service.encoding import Member, Record
 from connectors.service.error_entries import Redaction
 from connectors.service.times import moment_of, same_datetime, same_datetime_offset
+from connectors.service.value_kinds import NUMERAL, is_of_kind, nested
 from schemas.cells.reading import Number, read_boolean, read_number
 from schemas.derived import jsv
 from schemas.derived.json_text import datetime_text, number_text
@@ -23,7 +24,6 @@ from schemas.field import NESTED, Field, Kind
 from schemas.operations import Operation
 from schemas.tables import FORM_RESPONSE, TABLES
 
-_NUMERAL = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:E[+-]?[0-9]{1,3})?", re.ASCII | re.IGNORECASE)
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,18})", re.ASCII)
 _WRAPPED = "campaignactionsformresponses"
 _RESULTS = "formmetaresponses"
@@ -38,38 +38,70 @@ def shown_record(operation: Operation, record: Mapping[str, Any]) -> Mapping[str
     return lowered(_tree(record[_WRAPPED]))
 
 
+class Difference(NamedTuple):
+    """A field that was sent and did not come back the same."""
+
+    field: Field
+    shown: Any
+    """What came back; of several places the first that is not the same."""
+
+
 def differing(
     operation: Operation, sent: Record, echoed: Mapping[str, Any], zone: ZoneInfo
-) -> list[Field]:
-    """The fields that were sent and did not come back the same; `echoed` is a `shown_record`."""
-    compared = _compared(operation.request, operation.response)
-    if operation.request == operation.response:
-        return [
-            field
-            for field, name in compared
-            if not _same(field, sent.get(field.name), echoed.get(name), zone)
-        ]
-    # What was not sent, another record may hold for reasons of its own.
+) -> list[Difference]:
+    """What did not come back as it was sent; `echoed` is a `shown_record`. Raises Unreadable."""
+    same_record = operation.request == operation.response
     return [
-        field
-        for field, name in compared
-        if sent.get(field.name) is not None
-        and not all(
-            _same(field, sent.get(field.name), place, zone)
-            for place in _places(operation, name, echoed)
+        Difference(field, place)
+        for field, name in _compared(operation.request, operation.response)
+        # What was not sent, another record may hold for reasons of its own.
+        if same_record or sent.get(field.name) is not None
+        for place in _other_places(
+            field,
+            sent,
+            [echoed.get(name)] if same_record else _places(operation, name, echoed),
+            zone,
         )
     ]
 
 
-def shows_nothing(operation: Operation, echoed: Mapping[str, Any]) -> bool:
-    """Whether the answer has not one field of the record it should hold.
+def check_record(
+    operation: Operation,
+    sent: Record,
+    echoed: Mapping[str, Any],
+    differences: Sequence[Difference],
+) -> None:
+    """Raises Unreadable for an answer that need not be the record that it should hold.
 
-    What comes back as another record shows something by a value alone: an Id of 0 is none.
+    What came back as it was sent is. Of all else each field is of its kind and each required one
+    there: what stands before a service answers with a name or an Id, too. Another record than was
+    sent has its key, and where it requires no field a value that was sent.
     """
-    names = [field.name.lower() for field in TABLES[operation.response]]
-    if operation.request == operation.response:
-        return not any(name in echoed for name in names)
-    return all(echoed.get(name) in (None, "", 0, "0") for name in names)
+    same_record = operation.request == operation.response
+    if same_record and echoed and not differences:
+        return
+    table = TABLES[operation.response]
+    for field in table.delivered:
+        if not is_of_kind(field, echoed.get(field.name.lower())):
+            raise Unreadable(f"a {field.name} that is no {field.kind}")
+    required = [field.name for field in table if field.required]
+    if same_record:
+        # The service's JSON leaves out what is null.
+        sure = [name for name in required if sent.get(name) not in (None, "")]
+        missing = [name for name in sure if name.lower() not in echoed]
+    else:
+        sure = required or [*table.key]
+        missing = [name for name in sure if echoed.get(name.lower()) in (None, "")]
+    if missing or not echoed:
+        raise Unreadable(f"no {', '.join(missing) or 'field'} of a {operation.response} record")
+    if same_record:
+        return
+    if any(int(echoed[name.lower()]) <= 0 for name in table.key):
+        raise Unreadable(f"no key of a {operation.response} record")
+    unlike = {difference.field.name for difference in differences}
+    names = [field.name for field, _ in _compared(operation.request, operation.response)]
+    if not required and not any(sent.get(name) and name not in unlike for name in names):
+        raise Unreadable("no value of the record that was sent")
 
 
 def service_id(operation: Operation, echoed: Mapping[str, Any]) -> str | None:
@@ -114,6 +146,12 @@ def _places(operation: Operation, name: str, echoed: Mapping[str, Any]) -> list[
     return [place for place in both if place not in (None, "")] or [None]
 
 
+def _other_places(field: Field, sent: Record, places: list[Any], zone: ZoneInfo) -> list[Any]:
+    """The first place that does not show what was sent, if there is one."""
+    given = sent.get(field.name)
+    return [place for place in places if not _same(field, given, place, zone)][:1]
+
+
 def _same(field: Field, sent: Member, echoed: Any, zone: ZoneInfo) -> bool:
     # Most values come back as they are; a datetime may be the same text and another instant.
     if sent == echoed and type(sent) is type(echoed) and field.kind is not Kind.DATETIME:
@@ -145,7 +183,7 @@ def same_double(sent: str, echoed: Any) -> bool:
     text = str(echoed)
     if text == sent:
         return True
-    if _NUMERAL.fullmatch(text) is None:
+    if NUMERAL.fullmatch(text) is None:
         return False
     value = float(sent)
     return float(text) in (value, float(f"{value:.15g}"))
@@ -179,22 +217,13 @@ def _members(field: Field, value: Any) -> Any:
 
 
 def _list(value: Any) -> list[Any] | None:
-    tree = _nested(value) if value not in (None, "") else []
+    tree = nested(value) if value not in (None, "") else []
     return tree if isinstance(tree, list) else None
 
 
 def _tree(value: Any) -> Mapping[str, Any]:
-    tree = _nested(value)
+    tree = nested(value)
     return tree if isinstance(tree, Mapping) else {}
-
-
-def _nested(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    try:
-        return jsv.read(value) if value else None
-    except ValueError:
-        return value
 
 
 def _canonical(field: Field, value: Any, zone: ZoneInfo) -> str:
@@ -211,7 +240,7 @@ def _canonical(field: Field, value: Any, zone: ZoneInfo) -> str:
             if _INTEGER.fullmatch(str(value)):
                 return str(value)
         case Kind.MAP | Kind.LIST | Kind.RECORD:
-            return json_text(_texts(_nested(value)))
+            return json_text(_texts(nested(value)))
     return json_text(_texts(value))
 
 

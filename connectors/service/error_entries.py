@@ -1,7 +1,7 @@
 """What went wrong with a row, in the shape of ErrorData, with every secret left out."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from html.entities import codepoint2name
 from itertools import groupby
@@ -186,18 +186,21 @@ def error_entry(code: str, message: str, field: str = "", **meta: object) -> Err
     }
 
 
-def differences(
-    fields: Sequence[Field], sent: Record, echoed: Mapping[str, Any], hide: Redaction
+def difference_errors(
+    found: Iterable[tuple[Field, Any]], sent: Record, hide: Redaction
 ) -> tuple[ErrorEntry, ...]:
-    """One for every field that came back as another; none where the record has secrets."""
+    """One for every field that came back as another, given with what came back.
+
+    No value is shown where the record has secrets.
+    """
     told = []
-    for field in fields:
+    for field, answered in found:
         if hide.unquotable:
             message = f"'{field.name}' came back as another value than was sent."
             told.append(error_entry(ECHO_DIFFERS, message, field.name))
             continue
         given = _shown(hide.tree(sent.get(field.name)))
-        shown = _shown(hide.tree(echoed.get(field.name.lower())))
+        shown = _shown(hide.tree(answered))
         message = f"'{field.name}' was sent as {given}, answered as {shown}."
         told.append(error_entry(ECHO_DIFFERS, message, field.name, value=shown))
     return tuple(told)

@@ -442,7 +442,8 @@ def _answered(path: str, row: dict[str, Any], number: int) -> dict[str, Any]:
     lowered = path.lower()
     if "form" in lowered:
         results = {name: row[name] for name in ("Comments", "CampaignActionFiles") if row.get(name)}
-        return {"CampaignActionsFormResponses": {"Id": number, "FormMetaResponses": results}}
+        made = {"Id": number, "CampaignActionsId": 3, "ActionTimestamp": "2026-01-02T03:04:05Z"}
+        return {"CampaignActionsFormResponses": {**made, "FormMetaResponses": results}}
     if "clientregister" in lowered:
         shown = {name: row.get(name) for name in ("FirstName", "LastName", "Company", "Roles")}
         return {"Id": number, "Email": row.get("EMail"), **shown}

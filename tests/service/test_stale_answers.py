@@ -97,6 +97,6 @@ def test_equal_answers_that_are_true_are_believed() -> None:
     twice = [request("EditPayment", number, {"Id": 7}) for number in (1, 2, 3)]
     with FaultyServer() as server, client(server.url, concurrency=1) as service:
         assert {one.verdict for one in service.send(twice)} == {Verdict.ACKNOWLEDGED}
-    shared = at({}, Reply(body={"TenantsId": 1}))
+    shared = at({}, Reply(body={"TenantsId": 1, "AvatarsId": 2, "Name": None}))
     with FaultyServer(shared) as server, client(server.url, concurrency=1) as service:
         assert {one.verdict for one in service.send(requests(TONE, 4))} == {Verdict.DIFFERS}

@@ -2,12 +2,15 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from connectors.service import Verdict
+from connectors.service.classify import Classifier
+from connectors.service.connection import Reply as Answered
 from connectors.service.decoding import lowered
 from connectors.service.echo import differing, shown_record
 from connectors.service.encoding import read_record
@@ -136,16 +139,20 @@ TABLE: list[tuple[str, Reply, Verdict, list[tuple[str, str]]]] = [
         ("X", "")]),
     ("another amount", Reply(body=payment(PaidAmount=10.51)), DIFFERS, [
         ("EchoDiffers", "PaidAmount")]),
-    ("an amount as text", Reply(body=payment(PaidAmount="10,5")), DIFFERS, [
-        ("EchoDiffers", "PaidAmount")]),
-    ("an amount as boolean", Reply(body=payment(DiscountAmount=False)), DIFFERS, [
-        ("EchoDiffers", "DiscountAmount")]),
+    ("an amount as text", Reply(body=payment(PaidAmount="10,5")), D, [
+        ("InDoubt", "")]),
+    ("an amount as boolean", Reply(body=payment(DiscountAmount=False)), D, [
+        ("InDoubt", "")]),
     ("a zero as null", Reply(body=payment(DiscountAmount=None)), DIFFERS, [
         ("EchoDiffers", "DiscountAmount")]),
+    ("a gateway's", Reply(body={"id": "req-7f", "message": "queued for later"}), D, [
+        ("InDoubt", "")]),
+    ("a name of it alone", Reply(body={"Id": 1, "message": "queued for later"}), D, [
+        ("InDoubt", "")]),
     ("another Id", Reply(body=payment(Id=2)), DIFFERS, [("EchoDiffers", "Id")]),
-    ("an Id with a fraction", Reply(body=payment(Id=1.0)), DIFFERS, [("EchoDiffers", "Id")]),
-    ("a field less", Reply(body=without("CurrencyRatesId")), DIFFERS, [
-        ("EchoDiffers", "CurrencyRatesId")]),
+    ("an Id with a fraction", Reply(body=payment(Id=1.0)), D, [("InDoubt", "")]),
+    ("a field less", Reply(body=without("CurrencyRatesId")), D, [
+        ("InDoubt", "")]),
     ("the instant in another zone", Reply(body=payment(PaymentDate="2026-01-02T01:04:05Z")),
      DIFFERS, [("EchoDiffers", "PaymentDate")]),
     ("the time without offset", Reply(body=payment(PaymentDate="2026-01-02T03:04:05")), DIFFERS, [
@@ -226,7 +233,7 @@ def test_a_list_comes_back_as_it_was_sent(sent: list[str], echoed: Any, same: bo
     made = request("ClientRegister", 1, {"Roles": json.dumps(sent)})
     values = read_record(made.jsondata)
     shown = shown_record(made.operation, {**lowered(json.loads(made.jsondata)), "roles": echoed})
-    found = [field.name for field in differing(made.operation, values, shown, ZoneInfo("UTC"))]
+    found = [one.field.name for one in differing(made.operation, values, shown, ZoneInfo("UTC"))]
     assert found == ([] if same else ["Roles"])
 
 
@@ -254,7 +261,7 @@ def test_a_map_comes_back_as_it_was_sent(sent: dict[str, Any], echoed: Any, same
     operation = replace(REPLY.operation, request=REPLY.operation.response)
     name = "FormMetaCustomResponses"
     found = differing(operation, {name: sent}, {name.lower(): echoed}, ZoneInfo("UTC"))
-    assert [field.name for field in found] == ([] if same else [name])
+    assert [one.field.name for one in found] == ([] if same else [name])
 
 
 FLAG = replace(REPLY.operation, request=INSERT_BATCH_DATA.name, response=INSERT_BATCH_DATA.name)
@@ -279,20 +286,22 @@ FLAGS: list[tuple[bool, Any, bool]] = [
 def test_a_flag_comes_back_as_it_was_sent(sent: bool, echoed: Any, same: bool) -> None:
     """Only what is listed has one today: it is sent here as what is listed."""
     found = differing(FLAG, {"HasError": sent}, {"haserror": echoed}, ZoneInfo("UTC"))
-    assert [field.name for field in found] == ([] if same else ["HasError"])
+    assert [one.field.name for one in found] == ([] if same else ["HasError"])
 
 
 FORM = "CampaignActionsFormResponses"
 RESULTS = {"Comments": 'He said "no", {then} left', "CampaignActionFiles": [
     {"Name": "a,b.pdf", "FileSize": "12"}]}  # fmt: skip
+MADE = {"Id": 7, "CampaignActionsId": 3, "ActionTimestamp": "/Date(1767323045000)/"}
+NOTHING = {"Id": 0, "CampaignActionsId": 0, "ActionTimestamp": "/Date(-62135596800000-0000)/"}
 RESPONSES: list[tuple[str, Reply, Verdict]] = [
-    ("the results", Reply(body={FORM: {"Id": 7, "FormMetaResponses": RESULTS}}), A),
+    ("the results", Reply(body={FORM: {**MADE, "FormMetaResponses": RESULTS}}), A),
     (
         "beside the results",
         Reply(
             body={
                 FORM: {
-                    "Id": 7,
+                    **MADE,
                     "FormMetaComments": RESULTS["Comments"],
                     "FormMetaFilesResponses": RESULTS["CampaignActionFiles"],
                 }
@@ -306,6 +315,8 @@ RESPONSES: list[tuple[str, Reply, Verdict]] = [
             body={
                 "campaignActionsFormResponses": {
                     "id": 7,
+                    "campaignActionsId": 3,
+                    "actionTimestamp": "2026-01-02T03:04:05.1234567Z",
                     "formMetaResponses": {
                         "comments": RESULTS["Comments"],
                         "campaignActionFiles": [{"name": "a,b.pdf", "fileSize": "12"}],
@@ -319,28 +330,33 @@ RESPONSES: list[tuple[str, Reply, Verdict]] = [
         "the record without wrapper",
         Reply(
             headers=CSV,
-            body="Id,FormMetaResponses\r\n7,"
+            body="Id,CampaignActionsId,ActionTimestamp,FormMetaResponses\r\n7,3,2026-01-02,"
             '"{Comments:""He said """"no"""", {then} left"",'
             'CampaignActionFiles:[{Name:""a,b.pdf"",FileSize:12}]}"\r\n',
         ),
         A,
     ),
-    ("the Id alone", Reply(body={FORM: {"Id": 7}}), DIFFERS),
+    ("the record without results", Reply(body={FORM: MADE}), DIFFERS),
     (
         "two places that differ",
-        Reply(body={FORM: {"Id": 7, "FormMetaResponses": RESULTS, "FormMetaComments": "other"}}),
+        Reply(body={FORM: {**MADE, "FormMetaResponses": RESULTS, "FormMetaComments": "other"}}),
         DIFFERS,
     ),
     ("an ErrorCode inside", Reply(body={FORM: {
-        "Id": 7, "FormMetaResponses": RESULTS, "ResponseStatus": {"ErrorCode": "Conflict"}}}), R),
+        **MADE, "FormMetaResponses": RESULTS, "ResponseStatus": {"ErrorCode": "Conflict"}}}), R),
     ("errors inside that name nothing", Reply(body={FORM: {
-        "Id": 7, "FormMetaResponses": RESULTS, "ResponseStatus": {"Errors": ["bad"]}}}), D),
+        **MADE, "FormMetaResponses": RESULTS, "ResponseStatus": {"Errors": ["bad"]}}}), D),
     ("a text for the status inside", Reply(body={FORM: {
-        "Id": 7, "FormMetaResponses": RESULTS, "ResponseStatus": "failed"}}), D),
+        **MADE, "FormMetaResponses": RESULTS, "ResponseStatus": "failed"}}), D),
     ("an empty status inside", Reply(body={FORM: {
-        "Id": 7, "FormMetaResponses": RESULTS, "ResponseStatus": {}}}), A),
+        **MADE, "FormMetaResponses": RESULTS, "ResponseStatus": {}}}), A),
     ("an empty wrapper", Reply(body={FORM: {}}), D),
-    ("no Id", Reply(body={FORM: {"Id": 0}}), D),
+    ("the Id alone", Reply(body={FORM: {"Id": 7}}), D),
+    ("a gateway's", Reply(body={"id": 7, "message": "queued"}), D),
+    ("what the framework makes of nothing", Reply(body={FORM: NOTHING}), D),
+    ("the same in CSV", Reply(headers=CSV, body=f"{FORM},ResponseStatus\r\n"
+        '"{Id:0,CampaignActionsId:0,ActionTimestamp:0001-01-01}",\r\n'), D),
+    ("nothing and files", Reply(body={FORM: {**NOTHING, "FormMetaFilesResponses": []}}), D),
     ("no wrapper", Reply(body={"ResponseStatus": {}}), D),
 ]  # fmt: skip
 
@@ -360,3 +376,30 @@ def test_the_answer_to_a_form_reply(reply: Reply, verdict: Verdict) -> None:
     assert bare.verdict is (A if verdict is DIFFERS else verdict)
     assert answer.verdict is verdict
     assert answer.service_id == (None if verdict in (D, R) else "7")
+
+
+TRANSCRIPTS = Path(__file__).parent / "transcripts.jsonl"
+FILES = '[{"Name":"f,1","FileSize":"3"}]'
+SAID: list[tuple[dict[str, Any], list[str]]] = [
+    # a form reply, what is said of the recorded answer to it: it has other comments in one place
+    ({"Comments": 'a, "b"'}, ["""'Comments' was sent as a, "b", answered as he said "hi"."""]),
+    ({"Comments": 'he said "hi"'}, [
+        """'Comments' was sent as he said "hi", answered as a, "b"."""]),
+    ({"Comments": None, "CampaignActionFiles": '[{"Name":"g"}]'}, [
+        "'CampaignActionFiles' was sent as [{'Name': 'g'}], "
+        "answered as [{'Name': 'f,1', 'FileSize': '3'}]."]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("exchange", ["form-json", "form-csv"])
+@pytest.mark.parametrize(("changed", "said"), SAID)
+def test_what_is_said_of_a_form_reply_that_differs(
+    exchange: str, changed: dict[str, Any], said: list[str]
+) -> None:
+    recorded = map(json.loads, TRANSCRIPTS.read_text(encoding="utf-8").splitlines())
+    (told,) = (one["response"] for one in recorded if one["name"] == exchange)
+    made = request(REPLY.operation, 1, {"CampaignActionFiles": FILES, **changed})
+    answer = Answered(told["status"], told["headers"], told["body"].encode(), "said")
+    found = Classifier(ZoneInfo("UTC"), ()).single(made, read_record(made.jsondata), answer)
+    assert (found.verdict, found.service_id) == (DIFFERS, "1")
+    assert [error["Message"] for error in found.errors] == said
