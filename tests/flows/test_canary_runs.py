@@ -1,5 +1,6 @@
 """A canary in secrets of runs that import and push is in nothing that Prefect or a push keeps."""
 
+import json
 import logging
 from pathlib import Path
 from typing import Any
@@ -27,10 +28,15 @@ def quoting(seen: Seen) -> Reply:
     error = {"ErrorCode": "Refused", "FieldName": "Name", "Message": f"no: {seen.body}"}
     answers = {
         1: status(400, errors=[error | {"Meta": {"PropertyValue": CANARY}}]),
-        2: Reply(200, body={"Id": 1, "ServiceKey": CANARY, "Name": CANARY}),
+        2: Reply(200, body={**_sent(seen), "Id": 1, "ServiceKey": CANARY, "Name": CANARY}),
         3: status(409, body={"ResponseStatus": {"ErrorCode": CANARY, "Message": seen.body}}),
     }
     return answers.get(seen.number, Reply(400, body=seen.body))
+
+
+def _sent(seen: Seen) -> dict[str, Any]:
+    tree = json.loads(seen.body) if seen.method == "POST" else {}
+    return tree if isinstance(tree, dict) else tree[0]
 
 
 def test_neither_prefect_nor_a_push_keeps_a_secret(

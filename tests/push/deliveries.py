@@ -15,7 +15,7 @@ from flows.stages.workspace import Workspace
 from schemas.field import Table
 from schemas.operations import PUSHES
 from tests.service.faulty_server import OK, FaultyServer, Reply, Seen
-from tests.stages.payments import line, write
+from tests.stages.payments import HEADER, line, write
 
 
 def tones(path: Path, count: int) -> str:
@@ -28,6 +28,14 @@ def tones(path: Path, count: int) -> str:
 def payments(path: Path, count: int) -> str:
     """Payments 1 to `count`, each with an amount of its own; each is a PUT."""
     return write(path, *(line(number, amount=f"{number}.25") for number in range(1, count + 1)))
+
+
+def stored(number: int, amount: float) -> Reply:
+    """The answer of a service that has another amount in a payment."""
+    told = dict(zip(HEADER.split(","), line(number).split(","), strict=True))
+    date = told.pop("PaymentDate")
+    numbers = {name: json.loads(text) for name, text in told.items()}
+    return Reply(body={**numbers, "PaymentDate": date, "PaidAmount": amount})
 
 
 def row_of(body: str) -> int:

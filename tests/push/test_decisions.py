@@ -20,7 +20,7 @@ from flows.stages.undo import undo_and_tell
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules
 from tests.push.conftest import deliver, towards
-from tests.push.deliveries import applied, payments, row_of, tones
+from tests.push.deliveries import applied, payments, row_of, stored, tones
 from tests.service.faulty_server import (
     CUT,
     DROPPED,
@@ -91,8 +91,7 @@ def test_an_echo_that_differs_stays_a_break_whoever_confirms_it(
     workspace: Workspace, tmp_path: Path
 ) -> None:
     """Until the row is sent once more and the answer shows what was sent."""
-    wrong = Reply(body={"Id": 2, "PaidAmount": 1000000.51})
-    with FaultyServer(at({2: wrong})) as server:
+    with FaultyServer(at({2: stored(2, 1000000.51)})) as server:
         place = towards(workspace, server.url, concurrency=1)
         deliver(place, payments(tmp_path / "a.csv", 3))
         settle(place, SendDecision.CONFIRM)

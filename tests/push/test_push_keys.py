@@ -19,8 +19,8 @@ from flows.stages.workspace import Workspace
 from schemas.derived.push_keys import AskingRow, push_key
 from schemas.operations import PUSHES
 from tests.push.conftest import PUSHED, deliver, towards
-from tests.push.deliveries import row_of, tones
-from tests.service.faulty_server import OK, FaultyServer, Reply, always, status
+from tests.push.deliveries import row_of, stored, tones
+from tests.service.faulty_server import OK, FaultyServer, always, status
 from tests.stages.payments import line, write
 
 
@@ -54,7 +54,7 @@ def test_a_put_keeps_its_key_until_its_row_is_sent_anew(
     workspace: Workspace, sent: Any, tmp_path: Path
 ) -> None:
     """Attempts and runs do not change it; who says `resend` asks for it anew."""
-    wrong = Reply(body={"Id": 1, "PaidAmount": 99.0})
+    wrong = stored(1, 99.0)
     with FaultyServer(lambda seen: status(503) if seen.number <= 7 else wrong) as server:
         place = towards(workspace, server.url, attempts=2)
         deliver(place, write(tmp_path / "a.csv", line(1)))

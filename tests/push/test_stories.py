@@ -21,17 +21,17 @@ from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules
 from tests.push.conftest import PUSHED, deliver, towards
+from tests.push.deliveries import stored
 from tests.service.faulty_server import (
     DROPPED,
     LOST,
     OK,
     FaultyServer,
-    Reply,
     always,
     at,
     status,
 )
-from tests.stages.payments import HEADER, line, write
+from tests.stages.payments import line, write
 
 SAMPLES = Path(__file__).parents[2] / "data_samples"
 GATEWAYS = "TenantsId,PaymentActionsId,Name,ServiceKey,NotifyUrl,RedirectUrl"
@@ -384,8 +384,7 @@ def test_an_amount_that_the_service_names_was_read(workspace: Workspace, tmp_pat
 def test_an_echo_that_differs_is_a_break_and_not_a_success(
     workspace: Workspace, rows: Any, sent: Any, tmp_path: Path
 ) -> None:
-    wrong = json.loads(_payment_body(2)) | {"PaidAmount": 10.51}
-    with FaultyServer(_refusing("/payments/2", Reply(body=wrong))) as server:
+    with FaultyServer(_refusing("/payments/2", stored(2, 10.51))) as server:
         place = towards(workspace, server.url)
         ended = deliver(place, write(tmp_path / "a.csv", line(1), line(2)))
         assert sent(1) == {1: "acknowledged", 2: "differs"}
@@ -407,17 +406,6 @@ def test_an_echo_that_differs_is_a_break_and_not_a_success(
         assert resolved.detail["counts"] == {"EditPayment": {"differs": 1}}
         server.plan = always(OK)
         assert push_batch(place, 1).batch.state is State.COMPLETE
-
-
-def _payment_body(number: int) -> str:
-    names = HEADER.split(",")
-    values = line(number).split(",")
-    numbers = {
-        name: float(value)
-        for name, value in zip(names, values, strict=True)
-        if name != "PaymentDate"
-    }
-    return json.dumps(numbers | {"PaymentDate": "2026-01-01T10:00:00+01:00"})
 
 
 @pytest.mark.long

@@ -31,6 +31,7 @@ from schemas.field import Table
 from schemas.operations import PUSHES
 from schemas.tables import PAYMENT, PAYMENT_GATEWAY
 from tests.push.conftest import PUSHED, Copy, deliver, towards
+from tests.push.deliveries import stored
 from tests.service.faulty_server import LOST, FaultyServer, Plan, Reply, at, status
 from tests.stages.payments import line, write
 
@@ -49,7 +50,7 @@ STORIES: dict[str, tuple[str, Plan]] = {
     "the first was refused": ("deliver 1, deliver 2, undo 2", at({1: status(400)})),
     "the first was stored otherwise": (
         "deliver 1, deliver 2, undo 2",
-        at({1: Reply(body={"Id": 1, "PaidAmount": 9.0})}),
+        at({1: stored(1, 9.0)}),
     ),
     "the writer sent it elsewhere": (
         "elsewhere, deliver 1, here, deliver 1, deliver 2, undo 3",
@@ -232,7 +233,7 @@ def test_what_was_overwritten_while_it_is_in_doubt_waits_for_no_push(
 def test_a_carried_out_row_that_was_set_aside_is_left_at_the_service(
     workspace: Workspace, tmp_path: Path
 ) -> None:
-    plan = at({1: Reply(body={"Id": 1, "PaidAmount": 9.0}), 2: status(400)})
+    plan = at({1: stored(1, 9.0), 2: status(400)})
     with FaultyServer(plan) as server:
         place = towards(workspace, server.url, concurrency=1)
         deliver(place, write(tmp_path / "a.csv", line(1), line(2)))
