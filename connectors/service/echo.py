@@ -20,7 +20,7 @@ from schemas.cells.reading import Number, read_boolean, read_number
 from schemas.derived import jsv
 from schemas.derived.json_text import datetime_text, number_text
 from schemas.derived.nested import json_object, json_text
-from schemas.field import NESTED, Field, Kind
+from schemas.field import NESTED, Field, Kind, Table
 from schemas.operations import Operation
 from schemas.tables import FORM_RESPONSE, TABLES
 
@@ -51,18 +51,16 @@ def differing(
 ) -> list[Difference]:
     """What did not come back as it was sent; `echoed` is a `shown_record`. Raises Unreadable."""
     same_record = operation.request == operation.response
-    return [
-        Difference(field, place)
-        for field, name in _compared(operation.request, operation.response)
+    found: list[Difference] = []
+    for field, name in _compared(operation.request, operation.response):
+        given = sent.get(field.name)
         # What was not sent, another record may hold for reasons of its own.
-        if same_record or sent.get(field.name) is not None
-        for place in _other_places(
-            field,
-            sent,
-            [echoed.get(name)] if same_record else _places(operation, name, echoed),
-            zone,
-        )
-    ]
+        if given is None and not same_record:
+            continue
+        places = [echoed.get(name)] if same_record else _places(operation, name, echoed)
+        others = [place for place in places if not _same(field, given, place, zone)]
+        found += [Difference(field, place) for place in others[:1]]
+    return found
 
 
 def check_record(
@@ -73,9 +71,8 @@ def check_record(
 ) -> None:
     """Raises Unreadable for an answer that need not be the record that it should hold.
 
-    What came back as it was sent is. Of all else each field is of its kind and each required one
-    there: what stands before a service answers with a name or an Id, too. Another record than was
-    sent has its key, and where it requires no field a value that was sent.
+    What came back as it was sent is. What stands before a service may answer with a name or an Id:
+    of all else every value is of its field's kind, and what is required is there.
     """
     same_record = operation.request == operation.response
     if same_record and echoed and not differences:
@@ -83,23 +80,37 @@ def check_record(
     table = TABLES[operation.response]
     for field in table.delivered:
         if not is_of_kind(field, echoed.get(field.name.lower())):
-            raise Unreadable(f"a {field.name} that is no {field.kind}")
+            raise Unreadable(f"a value of {field.name} that is no {field.kind}")
     required = [field.name for field in table if field.required]
     if same_record:
         # The service's JSON leaves out what is null.
         sure = [name for name in required if sent.get(name) not in (None, "")]
-        missing = [name for name in sure if name.lower() not in echoed]
+        _check_names(table, [name for name in sure if name.lower() not in echoed])
     else:
         sure = required or [*table.key]
-        missing = [name for name in sure if echoed.get(name.lower()) in (None, "")]
-    if missing or not echoed:
-        raise Unreadable(f"no {', '.join(missing) or 'field'} of a {operation.response} record")
-    if same_record:
-        return
-    if any(int(echoed[name.lower()]) <= 0 for name in table.key):
-        raise Unreadable(f"no key of a {operation.response} record")
+        _check_names(table, [name for name in sure if echoed.get(name.lower()) in (None, "")])
+        _check_made(operation, sent, echoed, differences)
+
+
+def _check_names(table: Table, missing: Sequence[str]) -> None:
+    if missing:
+        raise Unreadable(f"no {', '.join(missing)} of a {table.name} record")
+
+
+def _check_made(
+    operation: Operation,
+    sent: Record,
+    echoed: Mapping[str, Any],
+    differences: Sequence[Difference],
+) -> None:
+    """What was made has a key, and where nothing else is required a value that was sent."""
+    table = TABLES[operation.response]
+    for name in table.key:
+        if int(echoed[name.lower()]) <= 0:
+            raise Unreadable(f"no positive {name} of a {table.name} record")
     unlike = {difference.field.name for difference in differences}
     names = [field.name for field, _ in _compared(operation.request, operation.response)]
+    required = any(field.required for field in table)
     if not required and not any(sent.get(name) and name not in unlike for name in names):
         raise Unreadable("no value of the record that was sent")
 
@@ -144,12 +155,6 @@ def _places(operation: Operation, name: str, echoed: Mapping[str, Any]) -> list[
     results = lowered(_tree(echoed.get(_RESULTS)))
     both = [results.get(name), echoed.get(_BESIDE[name])]
     return [place for place in both if place not in (None, "")] or [None]
-
-
-def _other_places(field: Field, sent: Record, places: list[Any], zone: ZoneInfo) -> list[Any]:
-    """The first place that does not show what was sent, if there is one."""
-    given = sent.get(field.name)
-    return [place for place in places if not _same(field, given, place, zone)][:1]
 
 
 def _same(field: Field, sent: Member, echoed: Any, zone: ZoneInfo) -> bool:
