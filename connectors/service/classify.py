@@ -29,7 +29,6 @@ from connectors.service.error_entries import (
     error_entry,
     redirect,
     service_errors,
-    unquoted_texts,
 )
 from schemas.counting import agree, quantity
 
@@ -106,7 +105,8 @@ class Classifier:
         self, rows: Sequence[tuple[Request, Record]], reply: Reply
     ) -> list[ClassifiedResponse]:
         """The answer to a request for several records, one judgement for each of them."""
-        hide = Redaction(rows[0][0].operation.table, {}, self._batch_secrets(rows))
+        table, records = rows[0][0].operation.table, [record for _, record in rows]
+        hide = Redaction(table, records, self._secrets)
         try:
             # Before anything else: no status says more about the rows that were carried out.
             completed = _completed(reply, len(rows))
@@ -281,12 +281,7 @@ class Classifier:
         return judged
 
     def _redaction(self, request: Request, record: Record) -> Redaction:
-        return Redaction(request.operation.table, record, self._secrets)
-
-    def _batch_secrets(self, rows: Sequence[tuple[Request, Record]]) -> list[str]:
-        table = rows[0][0].operation.table
-        own = (text for _, record in rows for text in unquoted_texts(table, record))
-        return [*self._secrets, *(text for text in own if text)]
+        return Redaction(request.operation.table, [record], self._secrets)
 
 
 def shows_every_row(reply: Reply, judged: Sequence[ClassifiedResponse]) -> bool:

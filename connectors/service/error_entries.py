@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from html.entities import codepoint2name
 from itertools import groupby
 from typing import Any
@@ -54,15 +54,23 @@ class Redaction:
     repeats may be cut, escaped or encoded in any way, and a secret cannot be found in it then.
     """
 
-    def __init__(self, table: Table, record: Record, secrets: Iterable[str] = ()) -> None:
+    def __init__(
+        self, table: Table, records: Iterable[Record], secrets: Iterable[str] = ()
+    ) -> None:
         self.unquotable = table.unquotable
+        self._table, self._records, self._secrets = table, records, secrets
         self._fields = {field.name.lower() for field in table}
-        own = {*secrets} - {""}
-        texts = {*unquoted_texts(table, record)} - own - {""}
+
+    @cached_property
+    def _secret(self) -> re.Pattern[str] | None:
+        """Made when something is to be shown: most answers say nothing."""
+        own = {*self._secrets} - {""}
+        texts = {text for record in self._records for text in _unquoted_texts(self._table, record)}
         patterns = [(len(text), every_spelling(text)) for text in own]
-        patterns += [(len(text), _whole_word(text, re.escape(text))) for text in texts]
+        # Of a record names and numbers alone are looked through, which have one spelling.
+        patterns += [(len(text), _whole_word(text, re.escape(text))) for text in texts - {"", *own}]
         longest_first = [pattern for _, pattern in sorted(patterns, reverse=True)]
-        self._secret = re.compile("|".join(longest_first)) if patterns else None
+        return re.compile("|".join(longest_first)) if patterns else None
 
     def text(self, value: object) -> str:
         """The first line of a text, without secrets, cut to `MOST_CHARACTERS`.
@@ -153,7 +161,7 @@ def _whole_word(secret: str, pattern: str) -> str:
     return pattern if len(secret) >= SHORT_SECRET else rf"(?<!\w){pattern}(?!\w)"
 
 
-def unquoted_texts(table: Table, record: Record) -> Iterator[str]:
+def _unquoted_texts(table: Table, record: Record) -> Iterator[str]:
     """The texts of a record that are never shown: all, where its kind has secrets.
 
     A cell that was lost moves a secret into the column of another field.

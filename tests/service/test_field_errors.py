@@ -214,7 +214,7 @@ HIDING = [
 
 @pytest.mark.parametrize(("secrets", "told", "shown"), HIDING)
 def test_how_much_is_hidden(secrets: tuple[str, ...], told: str, shown: str) -> None:
-    assert Redaction(PAYMENT, {}, secrets).text(told) == shown
+    assert Redaction(PAYMENT, [], secrets).text(told) == shown
 
 
 def test_what_is_said_at_length_is_cut() -> None:
