@@ -8,7 +8,14 @@ from zoneinfo import ZoneInfo
 
 from connectors.service.connection import SPEAKS_TLS, Failed, Reply
 from connectors.service.contract import Request, Verdict
-from connectors.service.decoding import STATUS, Said, Unreadable, read_reply, read_status
+from connectors.service.decoding import (
+    STATUS,
+    Ambiguous,
+    Said,
+    Unreadable,
+    read_reply,
+    read_status,
+)
 from connectors.service.echo import (
     Difference,
     check_record,
@@ -245,7 +252,10 @@ class Classifier:
         """The service ran so many rows, failed at the next and did not look at the rest."""
         # Done, and nothing shows the record: the status of the answer says that it is no echo.
         done = ClassifiedResponse(Verdict.ACKNOWLEDGED)
-        said = _said(reply)
+        try:
+            said = _said(reply, ambiguous=True)
+        except Ambiguous as problem:
+            return [_unreadable(reply, str(problem))] * len(rows)
         if said.many and (said.refusal or said.errors):
             # Whose error it is the number may not say: it may be that of a row it counts.
             return [_unreadable(reply, "an error beside one of several records")] * len(rows)
@@ -301,11 +311,16 @@ def _unreadable(reply: Reply, problem: str) -> ClassifiedResponse:
     return ClassifiedResponse(None, (told,), doubt=True, failure=True)
 
 
-def _said(reply: Reply) -> Said:
-    """What a body says that may be of any kind; nothing where it cannot be read."""
+def _said(reply: Reply, *, ambiguous: bool = False) -> Said:
+    """What a body says that may be of any kind; nothing where it cannot be read.
+
+    Raises Ambiguous where that is asked for.
+    """
     try:
         return read_reply(reply)
-    except Unreadable:
+    except Unreadable as problem:
+        if ambiguous and isinstance(problem, Ambiguous):
+            raise
         return Said()
 
 

@@ -19,10 +19,14 @@ class Unreadable(Exception):
     """The body is not what its Content-Type says, or is of another type than was asked for."""
 
 
+class Ambiguous(Unreadable):
+    """The body may be an error as well as none: it says a thing twice, or in no known form."""
+
+
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
-        raise Unreadable("JSON that names a member twice")
+        raise Ambiguous("JSON that names a member twice")
     return members
 
 
@@ -79,28 +83,28 @@ def read_reply(reply: Reply) -> Said:
 def read_status(told: Any) -> Mapping[str, Any] | None:
     """A ResponseStatus by lower-case name, and so each of its errors; None where nothing is told.
 
-    Raises Unreadable for what is no ResponseStatus: it may be an error as well as none.
+    Raises Ambiguous for what is no ResponseStatus: it may be an error as well as none.
     """
     if told is None or told == "":
         return None
     if not isinstance(told, Mapping):
-        raise Unreadable("a ResponseStatus that is no object")
+        raise Ambiguous("a ResponseStatus that is no object")
     status = lowered(told)
     listed = status.get("errors")
     if not isinstance(listed, list | None):
-        raise Unreadable("a ResponseStatus whose Errors are no list")
+        raise Ambiguous("a ResponseStatus whose Errors are no list")
     errors = [lowered(one) if isinstance(one, Mapping) else one for one in listed or ()]
     codes = (one.get("errorcode") for one in (status, *errors) if isinstance(one, Mapping))
     if not all(isinstance(code, str | None) for code in codes):
-        raise Unreadable("an ErrorCode that is no text")
+        raise Ambiguous("an ErrorCode that is no text")
     return {**status, "errors": errors}
 
 
 def lowered(members: Mapping[str, Any]) -> dict[str, Any]:
-    """The members of an object by lower-case name; raises Unreadable where two are one."""
+    """The members of an object by lower-case name; raises Ambiguous where two are one."""
     found = {name.lower(): member for name, member in members.items()}
     if len(found) < len(members):
-        raise Unreadable("an object that names a member twice")
+        raise Ambiguous("an object that names a member twice")
     return found
 
 
@@ -166,7 +170,7 @@ def _read_csv(text: str) -> Said:
     header, *rows = read_cells(text)
     names = [name.lower() for name in header]
     if len(set(names)) < len(names):
-        raise Unreadable("CSV whose header names a column twice")
+        raise Ambiguous("CSV whose header names a column twice")
     if any(len(row) != len(names) for row in rows):
         raise Unreadable("CSV whose rows and header differ in length")
     records = [dict(zip(names, row, strict=True)) for row in rows]
@@ -187,4 +191,4 @@ def _jsv(text: str) -> jsv.Value:
     try:
         return jsv.read(text)
     except ValueError:
-        raise Unreadable("a ResponseStatus that is no JSV") from None
+        raise Ambiguous("a ResponseStatus that is no JSV") from None

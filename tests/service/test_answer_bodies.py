@@ -8,7 +8,8 @@ import pytest
 
 from connectors.errors import ServiceUnusable
 from connectors.service import Verdict
-from connectors.service.classify import ClassifiedResponse, Classifier
+from connectors.service.classify import COMPLETED, ClassifiedResponse, Classifier
+from connectors.service.connection import Reply
 from connectors.service.encoding import CSV, JSON, read_record
 from schemas.operations import Operation
 from schemas.tables import AVATAR
@@ -183,3 +184,16 @@ def test_the_row_of_a_batch_that_is_named_twice_is_none() -> None:
     answer = reply(json.dumps(told).encode(), JSON, 400)
     found = JUDGE.batch([(made, read_record(made.jsondata)) for made in rows], answer)
     assert [one.verdict for one in found] == [None, None]
+
+
+@pytest.mark.parametrize(("told", "jsv"), STATUSES)
+def test_a_batch_that_stopped_with_a_status_that_is_none(told: str, jsv: str) -> None:
+    """It may be that of a row which the number counts."""
+    rows = [request(TONE, number) for number in (1, 2)]
+    for content, kind in (
+        (f"[{tone(told)},{tone('null')}]", JSON),
+        (f"{TONES.format(cell(jsv))}1,2,tone 2,\r\n", CSV),
+    ):
+        answer = Reply(409, {"content-type": kind, COMPLETED: "1"}, content.encode(), "said")
+        found = JUDGE.batch([(made, read_record(made.jsondata)) for made in rows], answer)
+        assert [(one.verdict, one.doubt) for one in found] == [(None, True)] * 2
