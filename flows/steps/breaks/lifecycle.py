@@ -1,5 +1,14 @@
-"""The life of breaks from run to run: state, acceptance, owner, and what became of those gone."""
+"""The lifecycle of breaks from run to run: state, acceptance, owner, and what became of those gone.
 
+A run takes every break through the same steps, each of them a function below:
+
+    _decided            the last decision gives a break its terms, and an `effect`: a Standing
+    _found              breaks of this run: (state before, effect) -> state, by `STILL_THERE`
+    _gone               the others of the run before: (effect, changed side) -> state, by `_GONE`
+    _keep_acceptances   an acceptance stays with a break while it covers it, and where it stopped to
+"""
+
+from collections.abc import Mapping
 from datetime import date
 
 import polars as pl
@@ -11,16 +20,7 @@ from flows.steps.breaks.money import COUNTED_BY
 from flows.steps.frames.light import light, looked_up
 from schemas.frame_types import Dtype, frame_schema
 from schemas.ledger import DECISION
-from schemas.life import (
-    ASIDE,
-    BESIDE,
-    RESOLVED,
-    SIDES,
-    STILL_THERE,
-    BreakState,
-    Choice,
-    Standing,
-)
+from schemas.life import BESIDE, RESOLVED, STILL_THERE, BreakState, Choice, Standing
 
 LOOKED: dict[str, Dtype] = {
     "looked_rules": pl.String(),
@@ -44,12 +44,12 @@ CARRIED: dict[str, Dtype] = {
     "id": pl.String(),
     "state": pl.String(),
     "first_seen": pl.Date(),
+    **SEEN,
     "accepted_until": pl.Date(),
     "accepted_by": pl.String(),
     "accepted_reason": pl.String(),
     "owner": pl.String(),
     "due": pl.Date(),
-    **SEEN,
     **LOOKED,
     **BREAK_SCHEMA,
 }
@@ -63,8 +63,24 @@ REMEMBERED: dict[str, Dtype] = {
 }
 """What the run before left of a break: its state, and what it added to totals by."""
 
-_TERMS = {f"seen_{name}": f"was_{name}" for name in BOUND} | {"up_to": "limit"}
-"""The terms of an acceptance, and how they are called until it is known whether it holds."""
+_ACCEPTANCE = [*SEEN, "accepted_until", "accepted_by", "accepted_reason"]
+_DECIDED, _OF_RUN = "_decided", "_of_run"
+"""Suffixes: as the last decision has it, and as this run says of a break that is gone."""
+_CLAIMS = {"source": Standing.RESOLVED_SOURCE, "service": Standing.RESOLVED_SERVICE}
+"""What it amounts to that a break is said to be resolved on a side."""
+_GONE: tuple[tuple[str, Mapping[str, BreakState]], ...] = (
+    (f"side{_OF_RUN}", {NEITHER: BreakState.RESOLVED_NEITHER}),  # Whatever was claimed.
+    ("effect", {_CLAIMS["source"]: BreakState.RESOLVED_SOURCE}),
+    ("effect", {_CLAIMS["service"]: BreakState.RESOLVED_SERVICE}),
+    (f"side{_OF_RUN}", {"E": BreakState.RESOLVED_SOURCE}),
+)
+"""Where a break that is gone was resolved, by the first that applies; else in the service."""
+_LISTED: Mapping[str, BreakState] = {
+    Standing.ACCEPTED: BreakState.ACCEPTED,
+    Standing.LAPSED: BreakState.EXPIRED,
+    Standing.REOPENED: BreakState.REOPENED,
+}
+"""The state that a break is listed with once it is decided about, until the next run looks."""
 
 
 def carry(
@@ -84,80 +100,31 @@ def carry(
     schema are kept. One line per id, in the order of `breaks`, then those gone. Each break is
     carried by itself: some at a time are carried as all of them are.
     """
-    assert breaks["id"].is_unique().all(), "breaks come from `gather`, each told once"
-    standings = _standings(before, decisions, as_of)
-    remembered = [name.removesuffix(BEFORE) for name in REMEMBERED]
-    past = looked_up(before.select("id", *remembered, "first_seen"), standings)
-    past = past.select(*_remembered(), *_terms())
-    found = looked_up(breaks, past).with_columns(_standing_now_seen())
-    gone = before.filter(~pl.col("state").is_in(RESOLVED)).join(
-        breaks.select("id"), on="id", how="anti", maintain_order="left"
+    assert breaks["id"].is_unique().all(), "breaks come from `gather`, each id once"
+    past = _decided(before, decisions, as_of).with_columns(
+        pl.col(name.removesuffix(BEFORE)).alias(name) for name in REMEMBERED
     )
-    gone = gone.join(standings, on="id", how="left", maintain_order="left")
-    sides = (
-        pl.concat([pl.DataFrame(schema=CHANGED), changed], how="diagonal")
-        .unique("id", keep="first")
-        .select(
-            "id",
-            pl.col("side").alias("changed_side"),
-            pl.when(pl.col("side").is_null())
-            .then(pl.col("state").fill_null(BreakState.NOT_LOOKED_AT.value))
-            .alias("aside"),
-            pl.col("aside_by").alias("now_by"),
-            pl.col("aside_because").alias("now_because"),
-        )
-    )
-    found = found.with_columns(
-        pl.lit(rules, pl.String).alias("looked_rules"),
-        pl.lit(as_of, pl.Date).alias("looked_as_of"),
-    )
-    gone = (
-        gone.join(sides, on="id", how="left", maintain_order="left")
-        .with_columns(_remembered()[1:])
-        .with_columns(_gone_state())
-    )
-    together = found.with_columns(_found_state())
-    if gone.height:
-        together = pl.concat([together, gone], how="diagonal")
-    else:
-        there = together.schema
-        together = together.with_columns(
-            pl.lit(None, dtype).alias(name)
-            for name, dtype in gone.schema.items()
-            if name not in there
-        )
-    return light(together.select(_life(as_of) + _extra(breaks)))
+    found, gone = _found(breaks, past, as_of, rules), _gone(past, breaks, changed)
+    carried = pl.concat([found, gone], how="diagonal") if gone.height else found
+    known = [*CARRIED, *REMEMBERED]
+    further = [name for name in breaks.columns if name not in known]
+    return light(carried.with_columns(_keep_acceptances()).select(*known, *further))
 
 
 def standing_now(before: pl.DataFrame, decisions: pl.DataFrame, as_of: date) -> pl.DataFrame:
-    """Breaks as a run left them, with what was decided since taken in: CARRIED and `claimed`.
+    """Breaks as a run left them, with what was decided since: CARRIED and `claimed`.
 
     `claimed` is the side on which a break is said to be resolved; the next run looks whether it is.
-    Each break is judged by itself. Columns of `before` beyond CARRIED are kept.
+    Each break is decided about by itself. Columns of `before` beyond CARRIED are kept.
     """
-    after = {
-        Standing.ACCEPTED: BreakState.ACCEPTED,
-        Standing.LAPSED: BreakState.EXPIRED,
-        Standing.REOPENED: BreakState.REOPENED,
-    }
-    state = pl.col("standing").replace_strict(after, default=None, return_dtype=pl.String)
+    # What a run did not look at it did not look at, whatever is decided about it.
+    listed = pl.when(~is_aside()).then(_mapped("effect", _LISTED))
+    claimed = _mapped("effect", {effect: side for side, effect in _CLAIMS.items()})
     return (
-        before.join(
-            _standings(before, decisions, as_of), on="id", how="left", maintain_order="left"
-        )
-        # What a run did not look at it did not look at, whatever is decided about it.
-        .with_columns(
-            pl.when(is_aside()).then("state").otherwise(pl.coalesce(state, "state")).alias("state")
-        )
-        .with_columns(_terms_kept())
-        .select(
-            *CARRIED,
-            pl.col("standing").str.strip_prefix("resolved_").alias("claimed"),
-            *(name for name in before.columns if name not in CARRIED),
-        )
-        .with_columns(
-            pl.when(pl.col("claimed").is_in(list(SIDES))).then("claimed").alias("claimed")
-        )
+        _decided(before, decisions, as_of)
+        .with_columns(pl.coalesce(listed, "state").alias("state"), claimed.alias("claimed"))
+        .with_columns(_keep_acceptances())
+        .select(*CARRIED, "claimed", *(name for name in before.columns if name not in CARRIED))
     )
 
 
@@ -166,173 +133,139 @@ def nothing_before() -> pl.DataFrame:
     return pl.DataFrame(schema=CARRIED)
 
 
-def _standings(before: pl.DataFrame, decisions: pl.DataFrame, as_of: date) -> pl.DataFrame:
-    """By id: `standing`, the terms of an acceptance, the owner and when, decisions taken in."""
-    latest = decisions.sort("id").with_columns(pl.col("until").str.to_date())
-    last = _last(
-        latest.filter(~pl.col("what").is_in(BESIDE)).rename({"up_to": "ceiling"}),
-        "what", "by", "reason", "until", "ceiling",
-    )  # fmt: skip
-    sides = _last(latest.filter(~pl.col("what").is_in(BESIDE)), "side")
-    assigned = latest.filter(pl.col("what") == Choice.ASSIGN)
-    owners = _last(assigned.rename({"until": "due"}), "owner", "due")
-    told = (
-        before.select(
-            "id",
-            "state",
-            "accepted_until",
-            "accepted_by",
-            "accepted_reason",
-            "owner",
-            "due",
-            *SEEN,
-            *BOUND,
-        )
-        .pipe(looked_up, last)
-        .pipe(looked_up, sides)
-        .pipe(looked_up, owners, suffix="_decided")
-    )
+def _decided(before: pl.DataFrame, decisions: pl.DataFrame, as_of: date) -> pl.DataFrame:
+    """Breaks with acceptance, owner and due day as decided since, and the `effect` of it."""
+    in_order = decisions.sort("id").with_columns(pl.col("until").str.to_date())
+    about_state = in_order.filter(~pl.col("what").is_in(BESIDE))
+    assigned = in_order.filter(pl.col("what") == Choice.ASSIGN).rename({"until": "due"})
+    last = _last(about_state, "what", "by", "reason", "until", "up_to", "side")
+    given = looked_up(looked_up(before, last), _last(assigned, "owner", "due"))
     # The comparison alone can bring back what is resolved, so nothing decided about it counts.
-    heard = pl.col("what").is_not_null() & ~pl.col("state").is_in(RESOLVED)
-    accepts = heard & (pl.col("what") == Choice.ACCEPT)
-    until = pl.when(accepts).then("until").otherwise("accepted_until")
+    new = pl.when(~pl.col("state").is_in(RESOLVED)).then(f"what{_DECIDED}")
     # What is set aside keeps its acceptance, for the day it is looked at again.
-    keeps = (pl.col("state") == BreakState.ACCEPTED) | (
-        pl.col("state").is_in(ASIDE) & pl.col("accepted_by").is_not_null()
+    accepted = (pl.col("state") == BreakState.ACCEPTED) | (
+        is_aside() & pl.col("accepted_by").is_not_null()
     )
-    accepted = accepts | (~heard & keeps)
-    claimed = pl.concat_str(pl.lit("resolved_"), pl.col("side").fill_null("source"))
-    # Decided on the run before, so what it left is what was seen; likewise where an acceptance of
-    # an earlier version does not say.
-    kept = pl.col("seen").fill_null(value=False) & ~accepts
-    was = [
-        pl.when(kept).then(f"seen_{name}").otherwise(name).alias(_TERMS[f"seen_{name}"])
-        for name in BOUND
-    ]
-    # One that was found to be other than accepted stays so until somebody decides.
-    still_other = ~heard & (pl.col("state") == BreakState.REOPENED) & kept
-    standings = told.select(
-        "id",
-        pl.when(accepted & (until >= as_of))
-        .then(pl.lit(Standing.ACCEPTED.value))
-        .when(accepted)
-        .then(pl.lit(Standing.LAPSED.value))
-        .when(heard & (pl.col("what") == Choice.REOPEN))
-        .then(pl.lit(Standing.REOPENED.value))
-        .when(heard)
-        .then(claimed)
-        .when(still_other)
-        .then(pl.lit(Standing.CHANGED.value))
-        .alias("standing"),
-        *was,
-        pl.when(accepts)
-        .then(pl.col("ceiling").cast(SEEN["up_to"]))
-        .otherwise("up_to")
-        .alias("limit"),
-        until.alias("until"),
-        pl.when(accepts).then("by").otherwise("accepted_by").alias("by"),
-        pl.when(accepts).then("reason").otherwise("accepted_reason").alias("reason"),
-        pl.coalesce("owner_decided", "owner").alias("owned"),
-        # A new owner brings a day of their own, or none.
-        pl.when(pl.col("owner_decided").is_null())
-        .then("due")
-        .otherwise("due_decided")
-        .alias("due_then"),
+    kept = pl.when(accepted).then(pl.lit(Choice.ACCEPT.value))
+    given = given.with_columns(
+        (new == Choice.ACCEPT).fill_null(value=False).alias("newly_accepted"),
+        pl.coalesce(new, kept).alias("choice"),
+        # One that was found to be other than accepted stays so until somebody decides.
+        (new.is_null() & (pl.col("state") == BreakState.REOPENED) & pl.col("seen")).alias(
+            "differed"
+        ),
     )
-    return light(standings)
+    return light(given.with_columns(_decided_terms()).with_columns(_effect(as_of).alias("effect")))
 
 
 def _last(decisions: pl.DataFrame, *names: str) -> pl.DataFrame:
-    return decisions.group_by(pl.col("break_id").alias("id")).agg(pl.col(names).last())
+    """The last decision about each break."""
+    by_break = decisions.group_by(pl.col("break_id").alias("id"))
+    return by_break.agg(pl.col(names).last().name.suffix(_DECIDED))
 
 
-def _remembered() -> list[pl.Expr]:
-    return [pl.col("id")] + [pl.col(name.removesuffix(BEFORE)).alias(name) for name in REMEMBERED]
-
-
-def _terms() -> list[str]:
+def _decided_terms() -> list[pl.Expr]:
+    """The terms of a new acceptance, or those there were; an owner comes with a day, or none."""
+    new = pl.when("newly_accepted")
+    # Decided on the run before, so what it left is what was seen; likewise where an acceptance of
+    # an earlier version does not say.
+    bound_before = pl.col("seen").fill_null(value=False) & ~pl.col("newly_accepted")
+    ceiling = pl.col(f"up_to{_DECIDED}").cast(SEEN["up_to"])
     return [
-        "first_seen",
-        "standing",
-        "until",
-        "by",
-        "reason",
-        "owned",
-        "due_then",
-        *_TERMS.values(),
-    ]
+        *(pl.when(bound_before).then(f"seen_{name}").otherwise(name).alias(f"seen_{name}")
+          for name in BOUND),
+        new.then(ceiling).otherwise("up_to").alias("up_to"),
+        *(new.then(f"{name}{_DECIDED}").otherwise(f"accepted_{name}").alias(f"accepted_{name}")
+          for name in ("until", "by", "reason")),
+        pl.coalesce(f"owner{_DECIDED}", "owner").alias("owner"),
+        pl.when(pl.col(f"owner{_DECIDED}").is_null()).then("due").otherwise(f"due{_DECIDED}")
+        .alias("due"),
+    ]  # fmt: skip
 
 
-def _standing_now_seen() -> pl.Expr:
-    """An acceptance that a break has outgrown does not cover it."""
-    other = (pl.col("standing") == Standing.ACCEPTED) & ~holds("was_", "limit")
+def _effect(as_of: date) -> pl.Expr:
+    """What decisions amount to on the day of a run; null: nothing is decided."""
+    choice = pl.col("choice")
+    side = pl.col(f"side{_DECIDED}").fill_null("source")
     return (
-        pl.when(other).then(pl.lit(Standing.CHANGED.value)).otherwise("standing").alias("standing")
+        pl.when((choice == Choice.ACCEPT) & (pl.col("accepted_until") >= as_of))
+        .then(pl.lit(Standing.ACCEPTED.value))
+        .when(choice == Choice.ACCEPT)
+        .then(pl.lit(Standing.LAPSED.value))
+        .when(choice == Choice.REOPEN)
+        .then(pl.lit(Standing.REOPENED.value))
+        .when(choice == Choice.RESOLVE)
+        .then(side.replace_strict(_CLAIMS, default=None, return_dtype=pl.String))
+        .when("differed")
+        .then(pl.lit(Standing.CHANGED.value))
     )
 
 
-def _found_state() -> pl.Expr:
+def _found(
+    breaks: pl.DataFrame, past: pl.DataFrame, as_of: date, rules: str | None
+) -> pl.DataFrame:
+    """Breaks of this run with their past and their state."""
+    terms = ("first_seen", "effect", *_ACCEPTANCE, "owner", "due")
+    found = looked_up(breaks, past.select("id", *REMEMBERED, *terms))
+    # An acceptance that a break has outgrown does not cover it.
+    outgrown = (pl.col("effect") == Standing.ACCEPTED) & ~holds("seen_", "up_to")
+    effect = pl.when(outgrown).then(pl.lit(Standing.CHANGED.value)).otherwise("effect")
     # Null is a value here: a break without a past, or one nobody has decided about.
-    key = pl.concat_str(pl.col(f"state{BEFORE}", "standing").fill_null("-"), separator=" ")
-    known = {
-        f"{state.value if state else '-'} {standing.value if standing else '-'}": after.value
-        for (state, standing), after in STILL_THERE.items()
+    key = pl.concat_str(pl.col(f"state{BEFORE}", "effect").fill_null("-"), separator=" ")
+    transitions = {
+        f"{state or '-'} {effect or '-'}": after.value
+        for (state, effect), after in STILL_THERE.items()
     }
-    return key.replace_strict(known, return_dtype=pl.String).alias("state")
-
-
-def _gone_state() -> pl.Expr:
-    claimed = pl.col("standing").str.strip_prefix("resolved_")
-    side = (
-        pl.when(claimed.is_in(list(SIDES)))
-        .then(claimed)
-        .when(pl.col("changed_side") == "E")
-        .then(pl.lit("source"))
-        .otherwise(pl.lit("service"))
-    )
-    resolved = side.replace_strict(SIDES, return_dtype=pl.String)
-    # Nobody resolved it, whatever was claimed.
-    neither = pl.when(pl.col("changed_side") == NEITHER).then(
-        pl.lit(BreakState.RESOLVED_NEITHER.value)
-    )
-    return pl.coalesce("aside", neither, resolved).alias("state")
-
-
-def _life(as_of: date) -> list[pl.Expr]:
-    return [
-        pl.col("id", "state"),
+    return found.with_columns(effect.alias("effect")).with_columns(
+        key.replace_strict(transitions, return_dtype=pl.String).alias("state"),
         pl.col("first_seen").fill_null(as_of),
-        *_terms_kept(),
-        pl.col("looked_rules", "looked_as_of"),
-        *(
-            pl.when(pl.col("state").is_in(ASIDE)).then(now).alias(name)
-            for name, now in (("aside_by", "now_by"), ("aside_because", "now_because"))
-        ),
-        pl.col(list(BREAK_SCHEMA)),
-        pl.col(list(REMEMBERED)),
-    ]
+        pl.lit(rules, pl.String).alias("looked_rules"),
+        pl.lit(as_of, pl.Date).alias("looked_as_of"),
+        pl.lit(None, pl.String).alias("aside_by"),
+        pl.lit(None, pl.String).alias("aside_because"),
+    )
 
 
-def _terms_kept() -> list[pl.Expr]:
+def _gone(past: pl.DataFrame, breaks: pl.DataFrame, changed: pl.DataFrame) -> pl.DataFrame:
+    """Breaks that were there and are not found again: resolved, or set aside and why."""
+    outcome = pl.concat([pl.DataFrame(schema=CHANGED), changed], how="diagonal").unique(
+        "id", keep="first"
+    )
+    unseen = pl.when(pl.col("side").is_null())
+    outcome = outcome.with_columns(
+        unseen.then(pl.col("state").fill_null(BreakState.NOT_LOOKED_AT.value)).alias("state")
+    )
+    resolved = (_mapped(column, states) for column, states in _GONE)
+    in_service = pl.lit(BreakState.RESOLVED_SERVICE.value)
+    return (
+        past.filter(~pl.col("state").is_in(RESOLVED))
+        .join(breaks.select("id"), on="id", how="anti", maintain_order="left")
+        .join(
+            outcome.select("id", pl.exclude("id").name.suffix(_OF_RUN)),
+            on="id",
+            how="left",
+            maintain_order="left",
+        )
+        .with_columns(pl.coalesce(f"state{_OF_RUN}", *resolved, in_service).alias("state"))
+        .with_columns(
+            pl.when(is_aside()).then(f"{name}{_OF_RUN}").alias(name)
+            for name in ("aside_by", "aside_because")
+        )
+    )
+
+
+def _keep_acceptances() -> list[pl.Expr]:
     """The terms of an acceptance stay with a break while it holds, and where it stopped to."""
-    kept = pl.col("state").is_in([BreakState.ACCEPTED, BreakState.EXPIRED]) | (
-        (pl.col("state") == BreakState.REOPENED)
-        & (pl.col("standing") == Standing.CHANGED).fill_null(value=False)
+    state, effect = pl.col("state"), pl.col("effect")
+    kept = (
+        state.is_in([BreakState.ACCEPTED, BreakState.EXPIRED])
+        | ((state == BreakState.REOPENED) & (effect == Standing.CHANGED))
+        | (is_aside() & (effect == Standing.ACCEPTED))
     )
-    kept |= pl.col("state").is_in(ASIDE) & (pl.col("standing") == Standing.ACCEPTED).fill_null(
-        value=False
-    )
-    return [
-        pl.when(kept).then(kept).alias("seen"),
-        *(pl.when(kept).then(was).alias(seen) for seen, was in _TERMS.items()),
-        pl.when(kept).then("until").alias("accepted_until"),
-        pl.when(kept).then("by").alias("accepted_by"),
-        pl.when(kept).then("reason").alias("accepted_reason"),
-        pl.col("owned").alias("owner"),
-        pl.col("due_then").alias("due"),
-    ]
+    terms = pl.col([name for name in _ACCEPTANCE if name != "seen"])
+    return [pl.when(kept).then(pl.lit(value=True)).alias("seen"), pl.when(kept).then(terms)]
 
 
-def _extra(breaks: pl.DataFrame) -> list[pl.Expr]:
-    known = {*CARRIED, *REMEMBERED}
-    return [pl.col(name) for name in breaks.columns if name not in known]
+def _mapped(column: str, states: Mapping[str, str]) -> pl.Expr:
+    """The state that a table has for a value of a column; null: none."""
+    return pl.col(column).replace_strict(dict(states), default=None, return_dtype=pl.String)
