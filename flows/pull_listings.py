@@ -12,7 +12,7 @@ from connectors.postgres.ledger import State
 from flows.report.markdown import cell
 from flows.report.spelling import digits
 from flows.stages.pull import Pulled, pull, pull_compared
-from flows.stages.reconcile.sources import Scope
+from flows.stages.reconcile.scope import Scope
 from flows.stages.workspace import Workspace
 from flows.tasks.artifacts import publish_table
 from flows.tasks.attempts import FROM_LEDGER

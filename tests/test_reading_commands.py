@@ -17,7 +17,7 @@ from connectors.files.profile import DEFAULT
 from flows.__main__ import COMMANDS
 from flows.stages.reconcile.as_of import today
 from flows.stages.reconcile.run import Asked, reconcile
-from flows.stages.reconcile.sources import Scope
+from flows.stages.reconcile.scope import Scope
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules

@@ -19,7 +19,7 @@ from connectors.settings import Settings
 from data_samples.generate import write_currency_rates, write_payments
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.reconcile.run import Asked, reconcile
-from flows.stages.reconcile.sources import Scope
+from flows.stages.reconcile.scope import Scope
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules

@@ -10,7 +10,7 @@ from four_records_truths import AS_OF
 from connectors.postgres.database import open_database
 from connectors.settings import Settings
 from flows.stages.reconcile.run import Asked, reconcile
-from flows.stages.reconcile.sources import Scope
+from flows.stages.reconcile.scope import Scope
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules
 

@@ -25,7 +25,7 @@ from connectors.postgres.listings import ASKED, KEPT, PULLED, ZONE, clock
 from connectors.postgres.trail import add_event
 from connectors.recovery import reach
 from connectors.service import Listing, Service, open_service, read_credentials
-from flows.stages.reconcile.sources import Scope
+from flows.stages.reconcile.scope import Scope
 from flows.stages.sequence import Ended, import_delivery
 from flows.stages.way_on import SAME_COMMAND, goes_on_by
 from flows.stages.workspace import Workspace, named_service

@@ -10,9 +10,9 @@ from connectors.files.profile import DEFAULT
 from connectors.postgres.database import Database
 from flows.stages.reconcile import run as run_module
 from flows.stages.reconcile.run import Asked, reconcile
+from flows.stages.reconcile.scope import Scope
 from flows.stages.reconcile.sign import approve, prepare
 from flows.stages.reconcile.since_signed import to_accept
-from flows.stages.reconcile.sources import Scope
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.steps.rules.file import read_rules_text

@@ -13,7 +13,7 @@ import pytest
 
 from connectors.files.profile import DEFAULT
 from flows.stages.reconcile.run import Asked, reconcile
-from flows.stages.reconcile.sources import Scope
+from flows.stages.reconcile.scope import Scope
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules

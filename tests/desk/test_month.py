@@ -16,7 +16,7 @@ import pytest
 from connectors.postgres.accounts import keep_limit
 from flows.stages.reconcile.as_of import today
 from flows.stages.reconcile.run import Asked, reconcile
-from flows.stages.reconcile.sources import Scope
+from flows.stages.reconcile.scope import Scope
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules, Tolerance
 from schemas.accounts import AccountRole

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from connectors.files.profile import DEFAULT
 from flows.stages.reconcile.run import Asked, reconcile
-from flows.stages.reconcile.sources import Scope
+from flows.stages.reconcile.scope import Scope
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules

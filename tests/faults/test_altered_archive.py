@@ -22,7 +22,7 @@ from flows.stages import archive as stages_archive
 from flows.stages import finish, opened, retention
 from flows.stages.archive import VerifiedArchive, remedy, verify_archive
 from flows.stages.reconcile.run import Asked, reconcile
-from flows.stages.reconcile.sources import Scope
+from flows.stages.reconcile.scope import Scope
 from flows.stages.retention import Retention, sweep
 from flows.stages.rows.texts import RowTexts
 from flows.stages.sequence import import_delivery, run_batch

@@ -19,7 +19,7 @@ import pytest
 from connectors.errors import BatchStateError, DatabaseUnusable
 from connectors.files.profile import DEFAULT
 from flows.stages.reconcile.run import Asked, reconcile
-from flows.stages.reconcile.sources import Scope
+from flows.stages.reconcile.scope import Scope
 from flows.stages.sequence import import_delivery, release_batch, run_batch
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace

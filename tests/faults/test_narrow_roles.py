@@ -14,7 +14,7 @@ from connectors.errors import StatementRefused
 from connectors.files.profile import DEFAULT
 from connectors.postgres.database import Database, open_database
 from flows.stages.reconcile.run import Asked, reconcile
-from flows.stages.reconcile.sources import Scope
+from flows.stages.reconcile.scope import Scope
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules

@@ -9,7 +9,7 @@ import pytest
 
 from connectors.files.profile import DEFAULT
 from flows.stages.pull import wanted
-from flows.stages.reconcile.sources import Scope
+from flows.stages.reconcile.scope import Scope
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from tests.flows.runs import artifact, flow_run

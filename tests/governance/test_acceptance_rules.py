@@ -90,8 +90,9 @@ def test_a_run_accepts_by_its_rules_itself(
     workspace: Workspace, rows: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The stage does it under the lease of the scope; see `flows.stages.reconcile.run`."""
-    from flows.stages.reconcile.run import Asked, Scope
+    from flows.stages.reconcile.run import Asked
     from flows.stages.reconcile.run import reconcile as run_scope
+    from flows.stages.reconcile.scope import Scope
     from flows.steps.rules.rules import Rules
 
     done = run_scope(workspace, Asked(Scope(), DAY, Rules()))

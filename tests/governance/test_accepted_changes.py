@@ -26,9 +26,9 @@ from flows.stages.reconcile.held_against import Base, of_same_records
 from flows.stages.reconcile.method import Method, method_of
 from flows.stages.reconcile.profile_changes import profile_changes
 from flows.stages.reconcile.run import Asked, Reconciled, reconcile
+from flows.stages.reconcile.scope import Scope
 from flows.stages.reconcile.setting_changes import setting_changes
 from flows.stages.reconcile.sign import approve, prepare
-from flows.stages.reconcile.sources import Scope
 from flows.stages.sequence import import_delivery
 from flows.stages.terms import stored_profile
 from flows.stages.workspace import Workspace

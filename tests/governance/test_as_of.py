@@ -16,8 +16,8 @@ from flows.report.reconciled.markdown import reconciliation_markdown
 from flows.report.spelling import digits
 from flows.stages.reconcile.as_of import PARAMETERS, later_run, today
 from flows.stages.reconcile.run import Asked, Reconciled, reconcile
+from flows.stages.reconcile.scope import Scope
 from flows.stages.reconcile.sign import approve, prepare
-from flows.stages.reconcile.sources import Scope
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules

@@ -13,8 +13,8 @@ from connectors.postgres.audit import verify
 from connectors.postgres.breaks import Decision
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.reconcile.run import Asked, Reconciled, reconcile
+from flows.stages.reconcile.scope import Scope
 from flows.stages.reconcile.sign import approve, prepare
-from flows.stages.reconcile.sources import Scope
 from flows.stages.sequence import import_delivery
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace

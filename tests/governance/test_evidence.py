@@ -14,7 +14,7 @@ from connectors.postgres.audit import VerifiedTrail, verify
 from connectors.postgres.push.sends import SendDecision
 from flows.stages.chosen_sends import ChosenSends
 from flows.stages.reconcile.run import Asked, reconcile
-from flows.stages.reconcile.sources import Scope
+from flows.stages.reconcile.scope import Scope
 from flows.stages.resolve import resolve
 from flows.stages.restored import go_on_after_restore
 from flows.stages.retention import Retention, sweep

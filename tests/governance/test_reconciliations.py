@@ -23,8 +23,8 @@ from connectors.postgres.reconciliations import (
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.reconcile.run import Asked
 from flows.stages.reconcile.run import reconcile as reconcile_scope
+from flows.stages.reconcile.scope import Scope
 from flows.stages.reconcile.shown import Shown
-from flows.stages.reconcile.sources import Scope
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.saved import from_saved
 from flows.steps.rules.rules import Rules

@@ -10,7 +10,7 @@ import pytest
 from connectors.errors import DayRefused, SettingsError
 from connectors.files.profile import DEFAULT
 from flows.stages.reconcile.run import Asked, reconcile
-from flows.stages.reconcile.sources import EVERYTHING, Scope
+from flows.stages.reconcile.scope import EVERYTHING, Scope
 from flows.stages.sequence import import_delivery
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace

@@ -15,7 +15,7 @@ from connectors.settings import read_settings
 from flows.report.board import board_table
 from flows.stages.reconcile.as_of import day_at, first_moment, today
 from flows.stages.reconcile.run import Asked, Reconciled, reconcile
-from flows.stages.reconcile.sources import Scope
+from flows.stages.reconcile.scope import Scope
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules
 

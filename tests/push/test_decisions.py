@@ -13,7 +13,7 @@ from connectors.files.profile import DEFAULT
 from connectors.postgres.push.sends import SendDecision, left_at_service
 from flows.stages.chosen_sends import ChosenSends
 from flows.stages.reconcile.run import Asked, reconcile
-from flows.stages.reconcile.sources import Scope
+from flows.stages.reconcile.scope import Scope
 from flows.stages.resolve import next_text, resolve
 from flows.stages.sequence import import_delivery, push_batch
 from flows.stages.undo import undo_and_tell

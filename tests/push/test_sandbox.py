@@ -15,7 +15,7 @@ from connectors.postgres.ledger import State
 from connectors.sandbox import Fault, FaultKind, Faults, Sandbox
 from flows.stages.pull import compare, our_rows, pull
 from flows.stages.reconcile.run import Asked, reconcile
-from flows.stages.reconcile.sources import Scope
+from flows.stages.reconcile.scope import Scope
 from flows.stages.sequence import import_delivery, push_batch
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules

@@ -14,7 +14,7 @@ from connectors.postgres.ledger import State
 from connectors.postgres.push.sends import SendDecision, waiting_batches
 from flows.stages.chosen_sends import ChosenSends, sends_of
 from flows.stages.reconcile.run import Asked, reconcile
-from flows.stages.reconcile.sources import Scope
+from flows.stages.reconcile.scope import Scope
 from flows.stages.resolve import resolve
 from flows.stages.sequence import import_delivery, look, push_batch, run_batch
 from flows.stages.undo import undo_batch

@@ -12,7 +12,7 @@ from connectors.sandbox import Sandbox
 from flows.stages.pull import pull
 from flows.stages.reconcile.rules import read_rules
 from flows.stages.reconcile.run import Asked, Reconciled, reconcile
-from flows.stages.reconcile.sources import Scope
+from flows.stages.reconcile.scope import Scope
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules

@@ -13,7 +13,7 @@ from connectors.postgres.breaks import Decision
 from flows.report.spelling import digits
 from flows.stages.reconcile.breaks import Chosen, decide_breaks, list_breaks
 from flows.stages.reconcile.run import Asked, reconcile
-from flows.stages.reconcile.sources import Scope
+from flows.stages.reconcile.scope import Scope
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.make import make_breaks

@@ -17,7 +17,7 @@ from connectors.sandbox.faults import Fault, FaultKind, Faults
 from flows.__main__ import main
 from flows.stages.pull import pull, pull_compared, wanted
 from flows.stages.reconcile.run import Asked, Reconciled, reconcile
-from flows.stages.reconcile.sources import Scope
+from flows.stages.reconcile.scope import Scope
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules

@@ -22,7 +22,7 @@ from flows.report.reconciled.letter import letter
 from flows.stages.reconcile import mail
 from flows.stages.reconcile.mail import mail_report
 from flows.stages.reconcile.run import Asked, Reconciled, reconcile
-from flows.stages.reconcile.sources import Scope
+from flows.stages.reconcile.scope import Scope
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules
 from schemas.guards.roles import LOADER, MERGER

@@ -9,7 +9,8 @@ import pytest
 
 from connectors.files.profile import DEFAULT
 from flows.stages.reconcile.run import Asked, reconcile
-from flows.stages.reconcile.sources import Scope, gather_sources
+from flows.stages.reconcile.scope import Scope
+from flows.stages.reconcile.sources import gather_sources
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.cut_off import cut_off

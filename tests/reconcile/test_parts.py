@@ -22,7 +22,8 @@ from connectors.postgres.database import open_database
 from flows.stages.reconcile.put_aside import has_ranges, keeper, put_aside, ranges
 from flows.stages.reconcile.rules import read_rules
 from flows.stages.reconcile.run import Asked, reconcile
-from flows.stages.reconcile.sources import Scope, gather_sources
+from flows.stages.reconcile.scope import Scope
+from flows.stages.reconcile.sources import gather_sources
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.steps.frames.parts import (

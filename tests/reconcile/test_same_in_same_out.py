@@ -12,7 +12,8 @@ import pytest
 
 from connectors.files.profile import DEFAULT
 from flows.stages.reconcile.rules import read_rules
-from flows.stages.reconcile.sources import Scope, gather_sources
+from flows.stages.reconcile.scope import Scope
+from flows.stages.reconcile.sources import gather_sources
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.steps.frames.sources import Sources

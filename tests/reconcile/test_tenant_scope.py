@@ -7,7 +7,8 @@ import pytest
 
 from connectors.files.profile import DEFAULT
 from connectors.postgres.ledger import find_batch
-from flows.stages.reconcile.sources import Gathered, Scope, gather_sources
+from flows.stages.reconcile.scope import Scope
+from flows.stages.reconcile.sources import Gathered, gather_sources
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from tests.conftest import Once

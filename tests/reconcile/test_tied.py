@@ -20,7 +20,7 @@ from connectors.postgres.digests import (
 from connectors.postgres.ledger import list_extracts
 from flows.stages.pull import PROFILE
 from flows.stages.reconcile.run import Asked, Reconciled, reconcile
-from flows.stages.reconcile.sources import Scope
+from flows.stages.reconcile.scope import Scope
 from flows.stages.reconcile.tied import altered, staged_digests
 from flows.stages.sequence import import_delivery
 from flows.stages.undo import undo_batch

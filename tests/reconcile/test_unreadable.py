@@ -17,7 +17,7 @@ from flows.report.reconciled.words import amount_of
 from flows.report.text import render_text
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.reconcile.run import Asked, Reconciled, reconcile
-from flows.stages.reconcile.sources import Scope
+from flows.stages.reconcile.scope import Scope
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.totals import ProofLine

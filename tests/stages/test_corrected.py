@@ -19,7 +19,7 @@ from connectors.postgres.corrections import (
 from connectors.postgres.ledger import Batch, State, find_batch
 from connectors.postgres.overview import list_overview
 from flows.stages.reconcile.run import Asked, reconcile
-from flows.stages.reconcile.sources import Scope
+from flows.stages.reconcile.scope import Scope
 from flows.stages.rows.rejects import attempts_after, repaired_elsewhere, write_rejects
 from flows.stages.sequence import (
     discard_batch,

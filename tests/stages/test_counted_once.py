@@ -14,7 +14,7 @@ from connectors.postgres.overview import list_overview
 from flows.commands.deliver import show_ended
 from flows.report.next_step import told_repaired
 from flows.stages.reconcile.run import Asked, reconcile
-from flows.stages.reconcile.sources import Scope
+from flows.stages.reconcile.scope import Scope
 from flows.stages.sequence import import_delivery
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace

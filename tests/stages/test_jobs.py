@@ -47,7 +47,7 @@ from flows.stages.receive import receive
 from flows.stages.reconcile.acceptance_rules import approve_rule, propose_rule
 from flows.stages.reconcile.run import Asked, finish
 from flows.stages.reconcile.run import reconcile as reconcile_scope
-from flows.stages.reconcile.sources import Scope
+from flows.stages.reconcile.scope import Scope
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import import_delivery
 from flows.stages.stage import stage

@@ -22,7 +22,7 @@ from flows.stages.check import MOST_NAMED, OTHERS
 from flows.stages.examine import examine
 from flows.stages.reconcile.rules import read_rules
 from flows.stages.reconcile.run import Asked, reconcile
-from flows.stages.reconcile.sources import Scope
+from flows.stages.reconcile.scope import Scope
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import Ended, import_delivery
 from flows.stages.undo import undo_batch

@@ -18,8 +18,8 @@ from connectors.postgres.push.gate import pass_gate, why_held
 from connectors.postgres.trail import add_event
 from connectors.settings import Settings
 from flows.stages.reconcile.run import Asked, reconcile
+from flows.stages.reconcile.scope import Scope
 from flows.stages.reconcile.sign import prepare
-from flows.stages.reconcile.sources import Scope
 from flows.stages.sequence import import_delivery, run_batch
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace

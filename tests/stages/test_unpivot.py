@@ -27,7 +27,7 @@ from flows.stages.examine import examine
 from flows.stages.reconcile.behind_break import look_behind
 from flows.stages.reconcile.rules import read_rules
 from flows.stages.reconcile.run import Asked, reconcile
-from flows.stages.reconcile.sources import Scope
+from flows.stages.reconcile.scope import Scope
 from flows.stages.rows.locate import locate
 from flows.stages.rows.made_of import made_fields
 from flows.stages.rows.rejects import write_rejects

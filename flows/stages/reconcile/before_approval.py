@@ -10,7 +10,7 @@ from flows.stages.reconcile.as_of import RESTATED
 from flows.stages.reconcile.breaks import taken_back, what_is_open
 from flows.stages.reconcile.decision_rules import NAMED
 from flows.stages.reconcile.rules import rules_of
-from flows.stages.reconcile.sources import Scope
+from flows.stages.reconcile.scope import Scope
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.carried_states import is_open
 from flows.steps.breaks.severity import severities

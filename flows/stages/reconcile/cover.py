@@ -13,9 +13,10 @@ from connectors.postgres.reconciliations import Reconciliation
 from flows.stages.reconcile.as_of import scope_as_of
 from flows.stages.reconcile.listings import LISTED, PULLED
 from flows.stages.reconcile.method import method_now
+from flows.stages.reconcile.scope import Scope
 from flows.stages.reconcile.sign import last_sign_off
 from flows.stages.reconcile.since_signed import changes_since, signed_acceptances
-from flows.stages.reconcile.sources import Gathered, Scope
+from flows.stages.reconcile.sources import Gathered
 from flows.stages.workspace import Workspace
 from flows.steps.frames.parts import columns_of, parts_of
 from flows.steps.reconcile.conclusion import Facts

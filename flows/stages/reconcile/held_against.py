@@ -9,7 +9,7 @@ from connectors.postgres import ledger
 from connectors.postgres.reconciliations import Reconciliation, first_run, latest_runs, scope_hash
 from connectors.postgres.signatures import last_approved, last_approved_runs
 from flows.stages.reconcile.as_of import RESTATED
-from flows.stages.reconcile.sources import Scope
+from flows.stages.reconcile.scope import Scope
 
 
 @dataclass(frozen=True, slots=True)

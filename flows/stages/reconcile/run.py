@@ -45,9 +45,10 @@ from flows.stages.reconcile.kept_signatures import folder_of, is_taken
 from flows.stages.reconcile.mail import mail_reports
 from flows.stages.reconcile.put_aside import keeper, kept_parts
 from flows.stages.reconcile.rules import rules_of
+from flows.stages.reconcile.scope import Scope, as_kept
 from flows.stages.reconcile.shown import run_as_json, where_told
 from flows.stages.reconcile.sign import signed_sources
-from flows.stages.reconcile.sources import Gathered, Scope, as_kept, gather_sources
+from flows.stages.reconcile.sources import Gathered, gather_sources
 from flows.stages.reconcile.why_gone import changed_sides, taken_back
 from flows.stages.reconcile.write import Written, render_text, write_reconciliation
 from flows.stages.witness import witness_trail

@@ -20,8 +20,8 @@ from flows.stages.reconcile.kept_signatures import lost_signatures
 from flows.stages.reconcile.method import Method, method_of
 from flows.stages.reconcile.profile_changes import profile_changes
 from flows.stages.reconcile.rules import TOTALS
+from flows.stages.reconcile.scope import Scope
 from flows.stages.reconcile.setting_changes import setting_changes
-from flows.stages.reconcile.sources import Scope
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.acceptance import accepted_terms
 from flows.steps.breaks.carried_states import RULES, is_aside, is_open

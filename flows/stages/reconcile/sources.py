@@ -1,16 +1,13 @@
 """Gather the truth sources of a reconciliation: which batches count, and their rows as frames."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
 
 import polars as pl
 import psycopg
 
-from connectors.errors import EvidenceBroken, SettingsError
-from connectors.files.content import shown
-from connectors.files.profile import FEED_NAME
+from connectors.errors import EvidenceBroken
 from connectors.postgres import ledger
 from connectors.postgres.attempts import delivered_again
 from connectors.postgres.corrections import unrepaired
@@ -19,10 +16,10 @@ from connectors.postgres.ledger import TAKEN_BACK, Batch, Extract
 from connectors.postgres.listings import listing_batches
 from connectors.postgres.one_moment import aside, one_moment, others_at_it
 from connectors.postgres.push.sends import any_sends
-from connectors.postgres.reconciliations import latest_runs
 from flows.stages.kept import unproven
 from flows.stages.reconcile.around import rows_of
 from flows.stages.reconcile.listings import PULLED, counting_listings
+from flows.stages.reconcile.scope import Scope
 from flows.stages.reconcile.side_frames import SideFrames
 from flows.stages.reconcile.tied import Found, altered, staged_digests, untied
 from flows.stages.rows.batch_rows import delivered_batch_rows
@@ -32,121 +29,6 @@ from flows.steps.frames.sources import Sources
 from flows.steps.reconcile.countable import counted_once
 from schemas.derived.views import LISTING_FEED
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
-
-EVERYTHING = "everything"
-_FEED = FEED_NAME.pattern
-SCOPE = re.compile(
-    rf"(?:batches (\d+(?:, \d+)*))?(?:(?:^|; )feeds ({_FEED}(?:, {_FEED})*))?"
-    r"(?:(?:^|; )tenants (-?\d+(?:, -?\d+)*))?"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """What a reconciliation is about; runs of one scope follow each other.
-
-    In whatever order and however often a batch, feed or tenant is named, it is one scope with one
-    text. Raises SettingsError for a feed that no profile could name.
-    """
-
-    batches: tuple[int, ...] = ()
-    """Empty: every batch that was not taken back."""
-    feeds: tuple[str, ...] = ()
-    """Empty: every feed."""
-    tenants: tuple[int, ...] = ()
-    """Empty: every tenant."""
-    kept: str = field(default="", compare=False)
-    """What its runs are kept as where that is another text, of an earlier version: `as_kept`."""
-
-    def __post_init__(self) -> None:
-        for feed in self.feeds:
-            if not FEED_NAME.fullmatch(feed):
-                raise SettingsError(
-                    f"{shown(feed)!r} is not the name of a feed. Name each feed by itself, as its "
-                    "profile does and `recon status` shows it."
-                )
-        for name in ("batches", "feeds", "tenants"):
-            object.__setattr__(self, name, tuple(sorted({*getattr(self, name)})))
-
-    @property
-    def text(self) -> str:
-        """The scope as reports and the ledger name it."""
-        if self.kept:
-            return self.kept
-        parts = [
-            f"{name} {', '.join(map(str, values))}"
-            for name, values in (
-                ("batches", self.batches),
-                ("feeds", self.feeds),
-                ("tenants", self.tenants),
-            )
-            if values
-        ]
-        return "; ".join(parts) or EVERYTHING
-
-    @property
-    def options(self) -> list[str]:
-        """The scope as options of `recon reconcile`."""
-        return [
-            f"--{name} {value}"
-            for name, values in (
-                ("batch", self.batches),
-                ("feed", self.feeds),
-                ("tenant", self.tenants),
-            )
-            for value in values
-        ]
-
-    @property
-    def narrow(self) -> bool:
-        """Whether it is about some batches alone, and not about all that the service has."""
-        return bool(self.batches or self.feeds)
-
-    def may_have(self, batch: Batch) -> bool:
-        """Whether a batch may have rows of the scope, by its feed and the tenant it is bound to."""
-        return (not self.feeds or batch.feed in self.feeds) and (
-            not self.tenants or batch.tenant is None or batch.tenant in self.tenants
-        )
-
-    @classmethod
-    def read(cls, text: str) -> "Scope | None":
-        """The scope that `text` names; None: it names none, as that of a restatement."""
-        if text == EVERYTHING:
-            return cls()
-        found = SCOPE.fullmatch(text)
-        if found is None:
-            return None
-        batches, feeds, tenants = (part.split(", ") if part else [] for part in found.groups())
-        return cls(tuple(map(int, batches)), tuple(feeds), tuple(map(int, tenants)))
-
-    def covers(self, other: "Scope") -> bool:
-        """Whether all that the other one is about belongs to this one."""
-        pairs = (
-            (self.batches, other.batches),
-            (self.feeds, other.feeds),
-            (self.tenants, other.tenants),
-        )
-        return all(not mine or (theirs and {*theirs} <= {*mine}) for mine, theirs in pairs)
-
-    def overlaps(self, other: "Scope") -> bool:
-        """Whether a record may belong to both; of batches the feeds are to be named as well."""
-        pairs = (
-            (self.batches, other.batches),
-            (self.feeds, other.feeds),
-            (self.tenants, other.tenants),
-        )
-        return all(not mine or not theirs or {*mine} & {*theirs} for mine, theirs in pairs)
-
-
-def as_kept(connection: psycopg.Connection, scope: Scope) -> Scope:
-    """A scope with the text that its runs are kept under, so that the next one follows them.
-
-    An earlier version kept what was named in the order in which it was named, as scopes of their
-    own. The one of the latest day goes on.
-    """
-    kept = [run for run in latest_runs(connection) if Scope.read(run.scope) == scope]
-    last = max(kept, key=lambda run: (run.as_of, run.id), default=None)
-    return replace(scope, kept=last.scope) if last else scope
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from flows.stages.reconcile.corrections import corrections
 from flows.stages.reconcile.report_files import check_files
 from flows.stages.reconcile.rules import read_rules
 from flows.stages.reconcile.run import Asked, Reconciled, reconcile
-from flows.stages.reconcile.sources import Scope, gather_sources
+from flows.stages.reconcile.scope import Scope
+from flows.stages.reconcile.sources import gather_sources
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.steps.frames.parts import held_rows

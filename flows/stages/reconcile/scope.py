@@ -1,0 +1,129 @@
+"""The scope of a reconciliation: which batches, feeds and tenants it is about."""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+
+import psycopg
+
+from connectors.errors import SettingsError
+from connectors.files.content import shown
+from connectors.files.profile import FEED_NAME
+from connectors.postgres.ledger import Batch
+from connectors.postgres.reconciliations import latest_runs
+
+EVERYTHING = "everything"
+_FEED = FEED_NAME.pattern
+_SCOPE = re.compile(
+    rf"(?:batches (\d+(?:, \d+)*))?(?:(?:^|; )feeds ({_FEED}(?:, {_FEED})*))?"
+    r"(?:(?:^|; )tenants (-?\d+(?:, -?\d+)*))?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a reconciliation is about; runs of one scope follow each other.
+
+    In whatever order and however often a batch, feed or tenant is named, it is one scope with one
+    text. Raises SettingsError for a feed that no profile could name.
+    """
+
+    batches: tuple[int, ...] = ()
+    """Empty: every batch that was not taken back."""
+    feeds: tuple[str, ...] = ()
+    """Empty: every feed."""
+    tenants: tuple[int, ...] = ()
+    """Empty: every tenant."""
+    kept: str = field(default="", compare=False)
+    """What its runs are kept as where that is another text, of an earlier version: `as_kept`."""
+
+    def __post_init__(self) -> None:
+        for feed in self.feeds:
+            if not FEED_NAME.fullmatch(feed):
+                raise SettingsError(
+                    f"{shown(feed)!r} is not the name of a feed. Name each feed by itself, as its "
+                    "profile does and `recon status` shows it."
+                )
+        for name in ("batches", "feeds", "tenants"):
+            object.__setattr__(self, name, tuple(sorted({*getattr(self, name)})))
+
+    @property
+    def text(self) -> str:
+        """The scope as reports and the ledger name it."""
+        if self.kept:
+            return self.kept
+        parts = [
+            f"{name} {', '.join(map(str, values))}"
+            for name, values in (
+                ("batches", self.batches),
+                ("feeds", self.feeds),
+                ("tenants", self.tenants),
+            )
+            if values
+        ]
+        return "; ".join(parts) or EVERYTHING
+
+    @property
+    def options(self) -> list[str]:
+        """The scope as options of `recon reconcile`."""
+        return [
+            f"--{name} {value}"
+            for name, values in (
+                ("batch", self.batches),
+                ("feed", self.feeds),
+                ("tenant", self.tenants),
+            )
+            for value in values
+        ]
+
+    @property
+    def narrow(self) -> bool:
+        """Whether it is about some batches alone, and not about all that the service has."""
+        return bool(self.batches or self.feeds)
+
+    def may_have(self, batch: Batch) -> bool:
+        """Whether a batch may have rows of the scope, by its feed and the tenant it is bound to."""
+        return (not self.feeds or batch.feed in self.feeds) and (
+            not self.tenants or batch.tenant is None or batch.tenant in self.tenants
+        )
+
+    @classmethod
+    def read(cls, text: str) -> "Scope | None":
+        """The scope that `text` names; None: it names none, as that of a restatement."""
+        if text == EVERYTHING:
+            return cls()
+        found = _SCOPE.fullmatch(text)
+        if found is None:
+            return None
+        batches, feeds, tenants = (part.split(", ") if part else [] for part in found.groups())
+        return cls(tuple(map(int, batches)), tuple(feeds), tuple(map(int, tenants)))
+
+    def covers(self, other: "Scope") -> bool:
+        """Whether all that the other one is about belongs to this one."""
+        return all(
+            not mine or (theirs and {*theirs} <= {*mine}) for mine, theirs in self._pairs(other)
+        )
+
+    def overlaps(self, other: "Scope") -> bool:
+        """Whether a record may belong to both; of batches the feeds are to be named as well."""
+        return all(
+            not mine or not theirs or {*mine} & {*theirs} for mine, theirs in self._pairs(other)
+        )
+
+    def _pairs(self, other: "Scope") -> tuple[tuple[Collection[object], Collection[object]], ...]:
+        return (
+            (self.batches, other.batches),
+            (self.feeds, other.feeds),
+            (self.tenants, other.tenants),
+        )
+
+
+def as_kept(connection: psycopg.Connection, scope: Scope) -> Scope:
+    """A scope with the text that its runs are kept under, so that the next one follows them.
+
+    An earlier version kept what was named in the order in which it was named, as scopes of their
+    own. The one of the latest day goes on.
+    """
+    kept = [run for run in latest_runs(connection) if Scope.read(run.scope) == scope]
+    last = max(kept, key=lambda run: (run.as_of, run.id), default=None)
+    return replace(scope, kept=last.scope) if last else scope
