@@ -1,7 +1,7 @@
 """Gather the truth sources of a reconciliation: which batches count, and their rows as frames."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date
 
 import polars as pl
@@ -11,6 +11,7 @@ from connectors.errors import EvidenceBroken
 from connectors.postgres import ledger
 from connectors.postgres.attempts import delivered_again
 from connectors.postgres.corrections import unrepaired
+from connectors.postgres.digests import Digests
 from connectors.postgres.evidence import altered_ledger
 from connectors.postgres.ledger import TAKEN_BACK, Batch, Extract
 from connectors.postgres.listings import listing_batches
@@ -18,7 +19,7 @@ from connectors.postgres.one_moment import aside, one_moment, others_at_it
 from connectors.postgres.push.sends import any_sends
 from flows.stages.kept import unproven
 from flows.stages.reconcile.around import rows_of
-from flows.stages.reconcile.listings import PULLED, counting_listings
+from flows.stages.reconcile.listings import PULLED, Counting, counting_listings
 from flows.stages.reconcile.scope import Scope
 from flows.stages.reconcile.side_frames import SideFrames
 from flows.stages.reconcile.tied import Found, altered, staged_digests, untied
@@ -63,6 +64,47 @@ class Gathered:
     """What the rows come to of which no text can be shown, by extract and record kind."""
 
 
+@dataclass(frozen=True)
+class _Delivered:
+    """What was delivered for a scope, by the ledger, and the listings it is compared with."""
+
+    batches: tuple[Batch, ...]
+    tenants: Mapping[int, int | None]
+    """Of every batch that was not taken back, in the scope or not: the tenant it is bound to."""
+    files: tuple[Extract, ...]
+    """The extracts of its batches, refused ones as well."""
+    records: tuple[str, ...]
+    """Their record kinds, those inside insert-batch data included."""
+    listings: Counting
+    """Those whose kept content is proven."""
+    unproven: Mapping[int, str]
+    """Extracts and listings of which it is not, and why."""
+    service: bool
+
+    @property
+    def batch_ids(self) -> list[int]:
+        return [batch.id for batch in self.batches]
+
+    @property
+    def extracts(self) -> tuple[Extract, ...]:
+        """Those that are not refused."""
+        return tuple(one for one in self.files if one.refused is None)
+
+    @property
+    def readable(self) -> tuple[Extract, ...]:
+        return (*self.extracts, *self.listings.extracts)
+
+    @property
+    def staged_in(self) -> list[int]:
+        """The batches that the rows are in, those of listings as well."""
+        return sorted({*self.batch_ids, *(one.batch_id for one in self.listings.extracts)})
+
+    def staged_digests(self, connection: psycopg.Connection) -> Digests:
+        """What is staged of them, hashed."""
+        listed = (one.record for one in self.listings.extracts if one.record is not None)
+        return staged_digests(connection, sorted({*self.records, *listed}), self.staged_in)
+
+
 def gather_sources(
     workspace: Workspace,
     connection: psycopg.Connection,
@@ -74,189 +116,206 @@ def gather_sources(
 
     `signed` is P: the records of the last run of the scope that was approved; `approved` are all of
     these, with their days. All is read as it was at one moment. What does not tie with its receipts
-    is told, and so is a kept file that is not what was delivered.
+    is listed, and so is a kept file that is not what was delivered.
     """
     with one_moment(connection), others_at_it(connection, workspace.database, 2) as others:
-        return _gathered(workspace, connection, others, scope, signed, approved)
+        delivered = _find_delivered(workspace, connection, scope)
+        # One connection hashes what is staged while the others read it.
+        digests = aside(connection, others[1:], delivered.staged_digests)
+        frames, unreadable = _read_sides(workspace, connection, others[:1], scope, delivered)
+        extract = _counted_once(connection, delivered, frames)
+        around = frames.around()
+        untied = tuple(_untied(connection, delivered, frames, digests))
+        return Gathered(
+            sources=Sources(
+                extract,
+                PartedSide(frames.database),
+                frames.answers,
+                PartedSide(frames.listed),
+                dict(signed),
+                approved,
+                unproven=frames.unproven,
+                lost=frames.lost,
+                zones=delivered.listings.zones,
+                around=around,
+                around_extract=rows_of(connection, around),
+            ),
+            extracts=delivered.extracts,
+            listings=delivered.listings.extracts,
+            service=delivered.service,
+            waiting=tuple(one for one in delivered.batches if one.state not in ledger.ENDED),
+            batches=_in_run(connection, delivered),
+            unfit=frames.unfit,
+            older=delivered.listings.older,
+            untied=untied,
+            unproven={**delivered.unproven, **unreadable},
+            unshown=frames.unshown,
+        )
 
 
-def _gathered(
-    workspace: Workspace,
-    connection: psycopg.Connection,
-    others: Sequence[psycopg.Connection],
-    scope: Scope,
-    signed: Mapping[str, pl.DataFrame],
-    approved: tuple[tuple[int, date], ...],
-) -> Gathered:
-    standing = _standing(connection)
-    delivered = _batches(connection, scope, standing)
-    numbers = [batch.id for batch in delivered]
-    files = _extracts(connection, delivered)
+def _find_delivered(
+    workspace: Workspace, connection: psycopg.Connection, scope: Scope
+) -> _Delivered:
+    in_force = _in_force(connection)
+    batches = _of_scope(connection, scope, in_force)
+    ids = [batch.id for batch in batches]
+    files = tuple(file for number in ids for file in ledger.list_extracts(connection, number))
     extracts = tuple(one for one in files if one.refused is None)
-    counting = counting_listings(connection, extracts, narrow=scope.narrow)
-    listings = counting.extracts
-    broken = _unproven(workspace, extracts, listings)
-    listings = tuple(one for one in listings if one.id not in broken)
-    service = any(batch.service for batch in delivered) or any_sends(connection, numbers)
-    at_once = workspace.settings.limits.reconcile_bytes
-    places = _places((*extracts, *listings))
-    records = _records(connection, numbers, extracts)
-    hashed = sorted({*records, *(one.record for one in listings if one.record is not None)})
-    of_batches = sorted({*numbers, *(one.batch_id for one in listings)})
-    # The server hashes what is staged while that is read.
-    digests = aside(connection, others[1:], lambda other: staged_digests(other, hashed, of_batches))
-    bound = frozenset(one.id for one in delivered if one.tenant in scope.tenants)
-    frames = SideFrames(
-        connection,
-        others[:1],
-        scope.tenants,
-        bound,
-        {one.id: one.tenant for one in standing},
-        frozenset(broken),
-        at_once,
-        narrow=scope.narrow,
-    )
-    for record in records:
-        if record == INSERT_BATCH_DATA.name:
-            # Its rows name no tenant.
-            theirs = [one for one in extracts if not scope.tenants or one.batch_id in bound]
-            _add_batch_rows(workspace, connection, frames, theirs, broken)
-        else:
-            frames.add(record, numbers, places, service=service)
-    again = delivered_again(connection, numbers)
-    extract: Mapping[str, pl.DataFrame] = PartedSide(frames.extract)
-    if again:
-        extract = changed(extract, lambda rows: counted_once(rows, again))
-    unread = {one.record for one in extracts if one.id in broken} - frames.extract.keys()
-    for listing in listings:
-        assert listing.record is not None
-        if listing.record in unread:
-            continue
-        frames.add_listing(listing, places, numbers, counting.zones[listing.record])
-    around = frames.around()
-    tied = {one: EXTRACTS[one] for one in records if one != INSERT_BATCH_DATA.name}
-    untold = [
-        *altered_ledger(connection, numbers),
-        *unrepaired(connection, numbers),
-        *untied(connection, tied, delivered, files, frames.found),
-        *altered(
-            connection,
-            {of: one for of, one in digests().items() if of[1] in {*records, *frames.listed}},
-            of_batches,
-            (*extracts, *listings),
-        ),
-    ]
-    return Gathered(
-        sources=Sources(
-            extract,
-            PartedSide(frames.database),
-            frames.answers,
-            PartedSide(frames.listed),
-            dict(signed),
-            approved,
-            unproven=frames.unproven,
-            lost=frames.lost,
-            zones=counting.zones,
-            around=around,
-            around_extract=rows_of(connection, around),
-        ),
-        extracts=extracts,
-        listings=listings,
-        service=service,
-        waiting=tuple(one for one in delivered if one.state not in ledger.ENDED),
-        batches=frozenset(
-            [
-                *(one.id for one in delivered if one.state not in TAKEN_BACK),
-                *listing_batches(connection),
-            ]
-        ),
-        unfit=frames.unfit,
-        older=counting.older,
-        untied=tuple(untold),
-        unproven=broken,
-        unshown=frames.unshown,
+    listings = counting_listings(connection, extracts, narrow=scope.narrow)
+    unproven = _unproven(workspace, extracts, listings.extracts)
+    proven = tuple(one for one in listings.extracts if one.id not in unproven)
+    return _Delivered(
+        batches=batches,
+        tenants={batch.id: batch.tenant for batch in in_force},
+        files=files,
+        records=_records(connection, ids, extracts),
+        listings=replace(listings, extracts=proven),
+        unproven=unproven,
+        service=any(batch.service for batch in batches) or any_sends(connection, ids),
     )
 
 
-def _unproven(
-    workspace: Workspace, extracts: Iterable[Extract], listings: Iterable[Extract]
-) -> dict[int, str]:
-    faults = dict(_by_id(unproven(workspace, extracts)))
-    for listing in listings:
-        assert listing.record is not None
-        pull = f"Pull the listing again: recon pull {PULLED[listing.record]}."
-        faults |= _by_id(unproven(workspace, [listing], remedy=pull))
-    return faults
-
-
-def _by_id(faults: Iterable[tuple[Extract, EvidenceBroken]]) -> Iterator[tuple[int, str]]:
-    return ((extract.id, str(fault)) for extract, fault in faults)
-
-
-def _add_batch_rows(
-    workspace: Workspace,
-    connection: psycopg.Connection,
-    frames: SideFrames,
-    extracts: Iterable[Extract],
-    broken: dict[int, str],
-) -> None:
-    """Rows of insert-batch data are read with the kept content: all of its extracts, or none.
-
-    With some of them missing, what the service lists of those would be told as never sent.
-    """
-    rows = []
-    for extract in extracts:
-        if extract.record != INSERT_BATCH_DATA.name or extract.id in broken:
-            continue
-        try:
-            rows.append(delivered_batch_rows(workspace, connection, [extract]))
-        except EvidenceBroken as fault:
-            broken[extract.id] = str(fault)
-    unproven = any(one.id in broken for one in extracts if one.record == INSERT_BATCH_DATA.name)
-    if rows and not unproven:
-        frames.extract[INSERT_BATCH_DATA.name] = (held(pl.concat(rows)),)
-
-
-def _standing(connection: psycopg.Connection) -> list[Batch]:
-    """What was delivered and not taken back."""
+def _in_force(connection: psycopg.Connection) -> list[Batch]:
+    """Every batch that was delivered and not taken back."""
     every = ledger.list_batches(connection, limit=1_000_000)
-    standing = (one for one in every if one.state not in TAKEN_BACK and one.feed != LISTING_FEED)
-    return sorted(standing, key=lambda batch: batch.id)
+    in_force = (one for one in every if one.state not in TAKEN_BACK and one.feed != LISTING_FEED)
+    return sorted(in_force, key=lambda batch: batch.id)
 
 
-def _batches(
-    connection: psycopg.Connection, scope: Scope, standing: Iterable[Batch]
-) -> list[Batch]:
-    """What was delivered; a listing of the service counts for every scope, named or not.
+def _of_scope(
+    connection: psycopg.Connection, scope: Scope, in_force: Iterable[Batch]
+) -> tuple[Batch, ...]:
+    """The batches of a scope; a listing of the service counts for every scope, named or not.
 
     A batch that is bound to a tenant has no row of another.
     """
+    batches = in_force
     if scope.batches:
         named = [ledger.find_batch(connection, number) for number in scope.batches]
-        standing = (one for one in named if one.feed != LISTING_FEED)
-    return [batch for batch in standing if scope.may_have(batch)]
-
-
-def _extracts(connection: psycopg.Connection, batches: Iterable[Batch]) -> tuple[Extract, ...]:
-    return tuple(
-        extract for batch in batches for extract in ledger.list_extracts(connection, batch.id)
-    )
-
-
-def _places(extracts: Iterable[Extract]) -> pl.DataFrame:
-    known = [(extract.id, extract.name) for extract in extracts]
-    return pl.DataFrame(known, schema={"extract_id": pl.Int32(), "file": pl.String()}, orient="row")
+        batches = (one for one in named if one.feed != LISTING_FEED)
+    return tuple(batch for batch in batches if scope.may_have(batch))
 
 
 def _records(
     connection: psycopg.Connection, batches: Sequence[int], extracts: Iterable[Extract]
-) -> list[str]:
+) -> tuple[str, ...]:
     """Record kinds that were delivered, those inside insert-batch data included."""
-    found = {extract.record for extract in extracts}
     inside = connection.execute(
         "SELECT DISTINCT k FROM receipt, jsonb_object_keys(totals::jsonb) AS k "
         "WHERE stage = 'stage' AND batch_id = ANY(%s)",
         [list(batches)],
     ).fetchall()
-    found.update(record for (record,) in inside)
-    return [record for record in EXTRACTS if record in found]
+    found = {*(extract.record for extract in extracts), *(record for (record,) in inside)}
+    return tuple(record for record in EXTRACTS if record in found)
+
+
+def _unproven(
+    workspace: Workspace, extracts: Iterable[Extract], listings: Iterable[Extract]
+) -> dict[int, str]:
+    faults = [*unproven(workspace, extracts)]
+    for listing in listings:
+        assert listing.record is not None
+        pull = f"Pull the listing again: recon pull {PULLED[listing.record]}."
+        faults += unproven(workspace, [listing], remedy=pull)
+    return {extract.id: str(fault) for extract, fault in faults}
+
+
+def _read_sides(
+    workspace: Workspace,
+    connection: psycopg.Connection,
+    others: Sequence[psycopg.Connection],
+    scope: Scope,
+    delivered: _Delivered,
+) -> tuple[SideFrames, dict[int, str]]:
+    """The rows of every source, and the extracts whose content could not be read, and why."""
+    bound = frozenset(one.id for one in delivered.batches if one.tenant in scope.tenants)
+    frames = SideFrames(
+        connection,
+        others,
+        scope.tenants,
+        bound,
+        delivered.tenants,
+        frozenset(delivered.unproven),
+        workspace.settings.limits.reconcile_bytes,
+        narrow=scope.narrow,
+    )
+    batches, names = delivered.batch_ids, _file_names(delivered.readable)
+    unreadable: dict[int, str] = {}
+    for record in delivered.records:
+        if record != INSERT_BATCH_DATA.name:
+            frames.add(record, batches, names, service=delivered.service)
+            continue
+        rows, unreadable = _batch_rows(
+            workspace,
+            connection,
+            # Its rows name no tenant.
+            [one for one in delivered.extracts if not scope.tenants or one.batch_id in bound],
+            delivered.unproven,
+        )
+        if rows is not None:
+            frames.extract[record] = (held(rows),)
+    unproven = {*delivered.unproven, *unreadable}
+    unread = {one.record for one in delivered.extracts if one.id in unproven} - {*frames.extract}
+    for listing in delivered.listings.extracts:
+        assert listing.record is not None
+        if listing.record not in unread:
+            zone = delivered.listings.zones[listing.record]
+            frames.add_listing(listing, names, batches, zone)
+    return frames, unreadable
+
+
+def _file_names(extracts: Iterable[Extract]) -> pl.DataFrame:
+    known = [(extract.id, extract.name) for extract in extracts]
+    return pl.DataFrame(known, schema={"extract_id": pl.Int32(), "file": pl.String()}, orient="row")
+
+
+def _batch_rows(
+    workspace: Workspace,
+    connection: psycopg.Connection,
+    extracts: Iterable[Extract],
+    unproven: Collection[int],
+) -> tuple[pl.DataFrame | None, dict[int, str]]:
+    """Rows of insert-batch data are read with the kept content: all of its extracts, or none.
+
+    With some of them missing, what the service lists of those would be taken as never sent.
+    """
+    own = [extract for extract in extracts if extract.record == INSERT_BATCH_DATA.name]
+    rows: list[pl.DataFrame] = []
+    unreadable: dict[int, str] = {}
+    for extract in own:
+        if extract.id not in unproven:
+            try:
+                rows.append(delivered_batch_rows(workspace, connection, [extract]))
+            except EvidenceBroken as fault:
+                unreadable[extract.id] = str(fault)
+    return (pl.concat(rows) if rows and len(rows) == len(own) else None), unreadable
+
+
+def _counted_once(
+    connection: psycopg.Connection, delivered: _Delivered, frames: SideFrames
+) -> Mapping[str, pl.DataFrame]:
+    """Side E, where a row that was delivered again counts with one of its attempts."""
+    again = delivered_again(connection, delivered.batch_ids)
+    side = PartedSide(frames.extract)
+    return changed(side, lambda rows: counted_once(rows, again)) if again else side
+
+
+def _in_run(connection: psycopg.Connection, delivered: _Delivered) -> frozenset[int]:
+    own = (one.id for one in delivered.batches if one.state not in TAKEN_BACK)
+    return frozenset([*own, *listing_batches(connection)])
+
+
+def _untied(
+    connection: psycopg.Connection,
+    delivered: _Delivered,
+    frames: SideFrames,
+    digests: Callable[[], Digests],
+) -> Iterator[str]:
+    """Where ledger, repairs, totals and hashes do not agree with what was read."""
+    yield from altered_ledger(connection, delivered.batch_ids)
+    yield from unrepaired(connection, delivered.batch_ids)
+    tables = {one: EXTRACTS[one] for one in delivered.records if one != INSERT_BATCH_DATA.name}
+    yield from untied(connection, tables, delivered.batches, delivered.files, frames.found)
+    read = {*delivered.records, *frames.listed}
+    hashed = {of: digest for of, digest in digests().items() if of[1] in read}
+    yield from altered(connection, hashed, delivered.staged_in, delivered.readable)
