@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ from flows.stages.chunk_ranges import STAGE
 from flows.stages.currency_names import Names
 from flows.stages.write_out import write_out
 from flows.steps.validate.chunk import Validated
-from flows.steps.validate.key_filter import At, KeyFilter
+from flows.steps.validate.key_filter import At, Clues, KeyFilter
 from flows.steps.validate.omitted_secrets import FindRepaired
 from flows.steps.validate.states import COMMENTS, EXCLUDED, VALUELESS
 from schemas.derived.pandera_schemas import SchemaBroken
@@ -65,12 +65,12 @@ class Prepared:
             }
         )
 
-    def tell(self, found: dict[str, dict[str, Any]]) -> None:
+    def tell(self, found: Mapping[str, Clues]) -> None:
         """Take over the clues of the key filter, by record kind, beside those of its own."""
         for record, clues in found.items():
-            self.clues[record] = clues
+            self.clues[record] = {**clues}
             if self.validated.left_out:
-                clues[EXCLUDED] = self.validated.left_out
+                self.clues[record][EXCLUDED] = self.validated.left_out
         for clue, lines in ((VALUELESS, self.chunk.valueless), (COMMENTS, self.chunk.comments)):
             if lines.lines:
                 # They are of the file: where it has several kinds of records, one of them tells,

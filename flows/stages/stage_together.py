@@ -46,7 +46,7 @@ from flows.stages.terms import with_secrets
 from flows.stages.workspace import Workspace
 from flows.steps.validate.chunk import Validated
 from flows.steps.validate.frame_totals import totals_by
-from flows.steps.validate.key_filter import KeyFilter, looked_at
+from flows.steps.validate.key_filter import Clues, KeyFilter, looked_at
 from flows.steps.validate.omitted_secrets import FindRepaired
 from flows.steps.validate.states import READY
 from schemas.derived.pandera_schemas import SchemaBroken
@@ -230,7 +230,7 @@ def _look(
         for record, keys in one.keys.items():
             frames[record].append(keys.with_columns(pl.lit(place, pl.Int32).alias(_PLACE)))
     key_filter.begin(chunks[0].at)
-    found: list[dict[str, dict[str, object]]] = [{} for _ in chunks]
+    found: list[dict[str, Clues]] = [{} for _ in chunks]
     for record, parts in frames.items():
         rows = pl.concat(parts).sort(_PLACE, maintain_order=True)
         heights = dict(rows.group_by(_PLACE).len().iter_rows())

@@ -1,12 +1,17 @@
-"""What is known of a batch's keys and references by the time its last row is read.
+"""Hints where duplicate keys and references of a batch can be, by the time its last row is read.
 
-While rows are read, every key leaves a mark in a table of fixed size; a key whose mark is there
-already *may* have been seen before. Only those are looked at again when duplicates are settled, and
-only the distinct values of a reference are looked up. Both say where to look, never what is true:
-the database judges. What a chunk adds is kept in its receipt, with the chunk its filter began with
-and the number of rows it saw since, so that a gap is found. Where a batch went through several
-filters (a run that died, or partitions side by side), a key can be in two of them only when it is a
-stray of one, or where their keys overlap; strays are looked at, and when keys overlap, everything.
+A key filter is a Bloom filter with one hash: every key of the rows sets a bit in a table of fixed
+size, and a key whose bit is set already *may* have been there before. Only such keys are looked up
+when duplicates are settled, and of references only the distinct values. Hints say where to look,
+never what is true: the database decides.
+
+A run through consecutive chunks has one filter. What it finds in a chunk is in the chunk's receipt
+(`Clues`), and `gather` puts the receipts of a batch together (`Known`):
+
+- A chunk says how many rows its filter saw before it, so that a missing receipt is noticed.
+- A batch may have several filters, of a run that died or of partitions side by side. No filter saw
+  the keys of another. If each filter's keys lie in a range of their own, outliers left out, a key
+  of two filters is an outlier of one of them; if ranges overlap, it may be any key.
 """
 
 from bisect import bisect_left
@@ -15,7 +20,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from mmap import mmap
-from typing import Any
+from operator import itemgetter
+from typing import TypedDict
 
 import numpy as np
 import polars as pl
@@ -24,24 +30,42 @@ from numpy.typing import NDArray
 from schemas.derived.sql_names import IDENTITY, key_columns
 from schemas.field import Reference, Table
 
-MARKS = 27
-"""Bits of a mark: 2^27 marks take 16 MiB for each record kind, whatever is delivered."""
+HASH_BITS = 27
+"""Of a key: 2^27 bits take 16 MiB for each record kind, whatever is delivered."""
 MOST_KEYS_OF_CHUNK = 5_000
-MOST_STRAYS = 100
-"""Of a chunk, below and above: keys that are left out of where its keys lie."""
+MOST_OUTLIERS = 100
+"""Of a chunk, below and above: keys that are left out of the range of its keys."""
 MOST_KEYS = 200_000
 TENANT_BITS = 20
 """Of a tenant's number beside a value in one integer, where both fit."""
 MOST_VALUES = 50_000
 """Of one reference; from there on the database finds the distinct values itself."""
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
-_LAST_MARK = np.uint64((1 << MARKS) - 1)
+_HASH_MASK = np.uint64((1 << HASH_BITS) - 1)
 
 Key = Sequence[int | str]
 At = Sequence[int]
 """A chunk's extract and number: in the order of the rows. None given: before all."""
-Clues = Mapping[str, Any]
 Numbers = NDArray[np.uint64]
+
+
+class Clues(TypedDict, total=False):
+    """What a chunk's receipt says of one record kind; where it was lost, nothing."""
+
+    at: At
+    since: At
+    """The chunk that its filter began with."""
+    after: int
+    """How many rows that filter saw before this chunk."""
+    keys: list[Key] | None
+    """Keys that may have been there before; None: too many to list."""
+    range: list[int] | None
+    """The numbers between which its keys lie, but for outliers; None: it has no key."""
+    outliers: list[Key]
+    values: dict[str, list[Key] | None]
+    """By field of a reference: values that no chunk before had; None: too many to list."""
+    span: list[int] | None
+    """The least and the greatest of the key's first column, where it is a number."""
 
 
 @dataclass(slots=True)
@@ -55,17 +79,17 @@ class Known:
 
 
 def looked_at(table: Table) -> list[str]:
-    """The columns of staged rows that tell."""
+    """The columns of staged rows that a key filter takes in."""
     tenant = [table.tenant] if table.tenant else []
     fields = [one.field for one in table.references]
     return list(dict.fromkeys([*key_columns(table), *tenant, *fields]))
 
 
 class KeyFilter:
-    """The marks of one run through consecutive chunks of a batch."""
+    """The filter of one run through consecutive chunks of a batch."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, _Seen] = {}
+        self._seen: dict[str, _Seen] = defaultdict(_Seen)
         self._since: At | None = None
 
     def forget(self) -> None:
@@ -73,51 +97,49 @@ class KeyFilter:
         self._seen.clear()
         self._since = None
 
-    def add(self, table: Table, rows: pl.DataFrame, at: At = ()) -> dict[str, Any]:
+    def begin(self, at: At) -> At:
+        """Begin at a chunk, unless it has begun; returns where it began."""
+        if self._since is None:
+            self._since = at
+        return self._since
+
+    def add(self, table: Table, rows: pl.DataFrame, at: At = ()) -> Clues:
         """Take in the `looked_at` of a chunk's clean rows; returns the clues they give."""
-        if table.name not in self._seen:
-            self._seen[table.name] = _Seen()
-        seen = self._seen[table.name]
-        self.begin(at)
-        assert self._since is not None
-        keys = _Keys(table, rows)
-        middle, strays = keys.middle()
-        clues = {
+        since, seen, keys = self.begin(at), self._seen[table.name], _Keys(table, rows)
+        within, outliers = keys.range()
+        clues: Clues = {
             "at": list(at),
-            "since": list(self._since),
+            "since": list(since),
             "after": seen.rows,
-            "keys": seen.repeated(keys),
-            "middle": middle,
-            "strays": strays,
-            "values": {one.field: seen.fresh(one, table, rows) for one in table.references},
+            "keys": seen.add_keys(keys),
+            "range": within,
+            "outliers": outliers,
+            "values": {one.field: seen.add_values(one, table, rows) for one in table.references},
             "span": keys.span(),
         }
         seen.rows += rows.height
         return clues
 
-    def begin(self, at: At) -> None:
-        """Say where it begins, unless it has begun."""
-        if self._since is None:
-            self._since = at
-
     def add_together(
         self, table: Table, rows: pl.DataFrame, parts: Sequence[tuple[At, int]]
-    ) -> list[dict[str, Any]]:
+    ) -> list[Clues]:
         """Take in chunks that follow each other, each with its place and how many `rows` are its.
 
         What is known of all of them together is in the clues of the first one that has rows.
         """
         whole = self.add(table, rows, parts[0][0])
-        none: dict[str, Any] = {"keys": [], "middle": [], "strays": []}
-        none["values"] = {name: [] for name in whole["values"]}
-        after, told, clues = whole["after"], False, []
-        for (at, height), span in zip(parts, _spans(table, rows, parts), strict=True):
-            of_all = whole if height and not told else none
-            told = told or height > 0
-            clues.append(
-                {**whole, **{name: of_all[name] for name in none}, "at": list(at), "after": after}
-                | {"span": span}
-            )
+        nothing: Clues = {
+            **whole,
+            "keys": [],
+            "range": [],
+            "outliers": [],
+            "values": {name: [] for name in whole["values"]},
+        }
+        filled = next((place for place, (_, height) in enumerate(parts) if height), None)
+        spans, after, clues = _spans(table, rows, parts), whole["after"], list[Clues]()
+        for place, (at, height) in enumerate(parts):
+            of_part = whole if place == filled else nothing
+            clues.append({**of_part, "at": list(at), "after": after, "span": spans[place]})
             after += height
         return clues
 
@@ -132,66 +154,69 @@ def _spans(
     if first == IDENTITY or not filled:
         return spans
     numbers = rows[first].to_numpy()
-    begin = np.cumsum([0, *(parts[place][1] for place in filled[:-1])])
-    ends = np.minimum.reduceat(numbers, begin), np.maximum.reduceat(numbers, begin)
+    begins = np.cumsum([0, *(parts[place][1] for place in filled[:-1])])
+    ends = np.minimum.reduceat(numbers, begins), np.maximum.reduceat(numbers, begins)
     for place, low, high in zip(filled, *(one.tolist() for one in ends), strict=True):
         spans[place] = [low, high]
     return spans
 
 
 class _Seen:
+    """What a filter has seen of one record kind."""
+
     def __init__(self) -> None:
         self.rows = 0
-        # Pages of their own, which the system zeroes when a mark is the first on one of them.
-        self._marks = np.frombuffer(mmap(-1, 1 << MARKS >> 3), np.uint8)
+        # Pages of their own, which the system zeroes when a bit is the first on one of them.
+        self._bits = np.frombuffer(mmap(-1, 1 << HASH_BITS >> 3), np.uint8)
         self._highest = np.uint64(0)
         self._values: dict[str, pl.DataFrame] = {}
 
-    def repeated(self, keys: "_Keys") -> list[Key] | None:
-        """Keys of the rows that may have been seen before; None: too many to tell."""
+    def add_keys(self, keys: "_Keys") -> list[Key] | None:
+        """Add a chunk's keys; those that may have been there before, None: too many to list."""
         if not keys.height:
             return []
         first = keys.numbers[0]
-        # Keys that follow each other leave marks that do, which is kind to the processor's caches.
-        mark = first
+        # Keys that follow each other set bits that do, which is kind to the processor's caches.
+        hashed = first
         for column in keys.numbers[1:]:
-            mark = mark + column * _SPREAD
-        mark = mark & _LAST_MARK
-        place, bit = mark >> np.uint64(3), np.uint8(1) << (mark & np.uint64(7)).astype(np.uint8)
-        # A key above all before it is new, whatever its mark says: most deliveries are in order.
-        marked = first <= self._highest
-        if marked.any():
-            marked &= self._marks[place] & bit != 0
+            hashed = hashed + column * _SPREAD
+        hashed = hashed & _HASH_MASK
+        byte = hashed >> np.uint64(3)
+        bit = np.uint8(1) << (hashed & np.uint64(7)).astype(np.uint8)
+        # A key above all before it is new, whatever its bit says: most deliveries are in order.
+        repeated = first <= self._highest
+        if repeated.any():
+            repeated &= self._bits[byte] & bit != 0
         if not keys.rising:
-            once = np.zeros(len(mark), np.bool_)
-            once[np.unique(mark, return_index=True)[1]] = True
-            marked |= ~once
-        np.bitwise_or.at(self._marks, place, bit)
+            once = np.zeros(len(hashed), np.bool_)
+            once[np.unique(hashed, return_index=True)[1]] = True
+            repeated |= ~once
+        np.bitwise_or.at(self._bits, byte, bit)
         self._highest = max(self._highest, first.max())
-        found = np.flatnonzero(marked)
-        if len(found) > MOST_KEYS_OF_CHUNK:
-            return None
-        return keys.told(found)
+        rows = np.flatnonzero(repeated)
+        return None if len(rows) > MOST_KEYS_OF_CHUNK else keys.of(rows)
 
-    def fresh(self, reference: Reference, table: Table, rows: pl.DataFrame) -> list[Key] | None:
-        """Values of a reference that no chunk before had; None: too many to tell."""
+    def add_values(
+        self, reference: Reference, table: Table, rows: pl.DataFrame
+    ) -> list[Key] | None:
+        """Add the values of a reference; those that are new, None: too many to list."""
         tenant = pl.lit(None, pl.Int32)
         if reference.same_tenant and table.tenant:
             tenant = pl.col(table.tenant)
         pairs = rows.select(pl.col(reference.field).alias("value"), tenant.alias("tenant"))
-        found = _once(pairs.drop_nulls("value"))
+        found = _distinct(pairs.drop_nulls("value"))
         before = self._values.get(reference.field, found.clear())
         if before.height > MOST_VALUES:
             return None
-        fresh = found.join(before, on=["value", "tenant"], how="anti", nulls_equal=True)
-        self._values[reference.field] = before.vstack(fresh)
-        if before.height + fresh.height > MOST_VALUES:
+        new = found.join(before, on=["value", "tenant"], how="anti", nulls_equal=True)
+        self._values[reference.field] = before.vstack(new)
+        if before.height + new.height > MOST_VALUES:
             return None
-        return [list(row) for row in fresh.sort("value", "tenant").rows()]
+        return [list(row) for row in new.sort("value", "tenant").rows()]
 
 
-def _once(pairs: pl.DataFrame) -> pl.DataFrame:
-    """Every value with its tenant once; small numbers are told apart as one, which is quick."""
+def _distinct(pairs: pl.DataFrame) -> pl.DataFrame:
+    """Every value with its tenant once; small numbers are compared as one, which is quick."""
     value, tenant = pairs
     if pairs.is_empty() or not value.dtype.is_integer() or tenant.null_count():
         return pairs.unique()
@@ -216,22 +241,22 @@ class _Keys:
         self.numbers = _numbers(self._frame)
         first = self.numbers[0]
         self.rising = bool((first[1:] > first[:-1]).all())
-        """Whether the first column tells every row apart, and they are in its order."""
+        """Whether no two rows have the same first column, and they are in its order."""
 
-    def told(self, rows: NDArray[np.intp]) -> list[Key]:
+    def of(self, rows: NDArray[np.intp]) -> list[Key]:
         """The keys of some rows."""
         return [list(row) for row in self._frame[rows].rows()]
 
-    def middle(self) -> tuple[list[int] | None, list[Key]]:
-        """Between what numbers nearly all keys lie, and the keys that do not."""
+    def range(self) -> tuple[list[int] | None, list[Key]]:
+        """Between what numbers nearly all keys lie, and the outliers."""
         if not self.height:
             return None, []
         first = self.numbers[0]
-        cut = min(MOST_STRAYS, self.height // 10)
+        cut = min(MOST_OUTLIERS, self.height // 10)
         last = self.height - 1 - cut
         ordered = first if self.rising else np.partition(first, [cut, last])
         low, high = ordered[cut], ordered[last]
-        return [int(low), int(high)], self.told(np.flatnonzero((first < low) | (first > high)))
+        return [int(low), int(high)], self.of(np.flatnonzero((first < low) | (first > high)))
 
     def span(self) -> list[int] | None:
         """The least and the greatest of the key's first column, where it is a number."""
@@ -253,69 +278,73 @@ def _numbers(key: pl.DataFrame) -> list[Numbers]:
     return [column.cast(pl.Int64).to_numpy().astype(np.uint64) ^ top for column in key]
 
 
-def gather(told: Iterable[tuple[Mapping[str, int], Clues]]) -> dict[str, Known]:
+def gather(
+    receipts: Iterable[tuple[Mapping[str, int], Mapping[str, Clues]]],
+) -> dict[str, Known]:
     """The clues of all chunks of a batch in order, each with its clean rows by record kind.
 
     Nothing is known of a kind when the filter of a chunk did not see all rows since it began.
     """
     gathered: dict[str, _Gathered] = defaultdict(_Gathered)
-    for clean, clues in told:
-        for record, number in clean.items():
-            if number:
-                gathered[record].join(clues.get(record, {}), number)
+    for clean, clues in receipts:
+        for record, rows in clean.items():
+            if rows:
+                gathered[record].add(clues.get(record, {}), rows)
     return {record: one.known() for record, one in gathered.items()}
 
 
 @dataclass(slots=True)
 class _Gathered:
-    """What the chunks of one record kind tell."""
+    """What the chunks of one record kind say together."""
 
     rows: int = 0
     starts: list[tuple[list[int], int]] = field(default_factory=list)
     """Of each chunk so far: its place, and the clean rows before it."""
     keys: list[Key] | None = field(default_factory=list)
-    strays: list[Key] | None = field(default_factory=list)
-    middles: dict[tuple[int, ...], list[int]] = field(default_factory=dict)
-    """Of each filter: the ends of where its keys lie, chunk by chunk."""
+    outliers: list[Key] | None = field(default_factory=list)
+    ranges: dict[tuple[int, ...], list[int]] = field(default_factory=dict)
+    """Of each filter, by where it began: the ends of the ranges of its chunks."""
     values: dict[str, dict[tuple[int | str, ...], None] | None] = field(default_factory=dict)
 
-    def join(self, clue: Clues, rows: int) -> None:
-        since = list(clue.get("since", ()))
-        self.starts.append((list(clue.get("at", ())), self.rows))
-        begun = bisect_left(self.starts, since, key=lambda start: start[0])
-        seen = self.rows - self.starts[min(begun, len(self.starts) - 1)][1]
-        whole = clue.get("after") == seen
-        self.keys = _joined(self.keys, clue.get("keys") if whole else None)
-        self.strays = _joined(self.strays, clue.get("strays"))
-        ends = self.middles.setdefault(tuple(since), [])
-        ends += clue.get("middle", [])
-        fresh = clue.get("values", {}) if whole else {}
-        for name in self.values.keys() | fresh.keys():
-            mine, theirs = self.values.get(name, {} if not self.rows else None), fresh.get(name)
-            if mine is not None and theirs is not None:
-                self.values[name] = mine | dict.fromkeys(map(tuple, theirs))
-            else:
-                self.values[name] = None
+    def add(self, clues: Clues, rows: int) -> None:
+        """Add a chunk with so many clean rows."""
+        since = list(clues.get("since", ()))
+        self.starts.append((list(clues.get("at", ())), self.rows))
+        begun = bisect_left(self.starts, since, key=itemgetter(0))
+        _, before = self.starts[min(begun, len(self.starts) - 1)]
+        complete = clues.get("after") == self.rows - before
+        self.keys = _extended(self.keys, clues.get("keys") if complete else None)
+        self.outliers = _extended(self.outliers, clues.get("outliers"))
+        self.ranges.setdefault(tuple(since), []).extend(clues.get("range") or ())
+        self._add_values(clues.get("values", {}) if complete else {})
         self.rows += rows
 
+    def _add_values(self, new: Mapping[str, list[Key] | None]) -> None:
+        for name in self.values.keys() | new.keys():
+            known, more = self.values.get(name, None if self.rows else {}), new.get(name)
+            if known is None or more is None:
+                self.values[name] = None
+            else:
+                self.values[name] = known | dict.fromkeys(map(tuple, more))
+
     def known(self) -> Known:
+        """Where duplicates and references can be."""
         values: dict[str, list[Key] | None] = {
-            name: None
-            if found is None or len(found) > MOST_VALUES
-            else [list(one) for one in found]
+            name: None if found is None or len(found) > MOST_VALUES else [list(of) for of in found]
             for name, found in self.values.items()
         }
-        return Known(self._keys(), values)
+        return Known(self._repeated(), values)
 
-    def _keys(self) -> list[Key] | None:
-        if len(self.middles) < 2:
+    def _repeated(self) -> list[Key] | None:
+        if len(self.ranges) < 2:
             return self.keys
-        spans = sorted((min(ends), max(ends)) for ends in self.middles.values() if ends)
-        apart = all(one[1] < other[0] for one, other in pairwise(spans))
-        return _joined(self.keys, self.strays) if apart else None
+        ranges = sorted((min(ends), max(ends)) for ends in self.ranges.values() if ends)
+        apart = all(one[1] < other[0] for one, other in pairwise(ranges))
+        return _extended(self.keys, self.outliers) if apart else None
 
 
-def _joined(known: list[Key] | None, keys: list[Key] | None) -> list[Key] | None:
-    if known is None or keys is None or len(known) + len(keys) > MOST_KEYS:
+def _extended(known: list[Key] | None, more: list[Key] | None) -> list[Key] | None:
+    """One list; None: too many to list."""
+    if known is None or more is None or len(known) + len(more) > MOST_KEYS:
         return None
-    return known + keys
+    return known + more
