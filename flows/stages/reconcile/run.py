@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import partial
 from typing import Any
 
 import polars as pl
@@ -40,22 +39,20 @@ from flows.stages.reconcile.as_of import OPTIONS, Names, refuse_day, scope_as_of
 from flows.stages.reconcile.breaks import breaks_left
 from flows.stages.reconcile.corrections import corrections
 from flows.stages.reconcile.cover import gather_facts
-from flows.stages.reconcile.gone import doubted, newest_batches
+from flows.stages.reconcile.gone import known_of
 from flows.stages.reconcile.kept_signatures import folder_of, is_taken
 from flows.stages.reconcile.mail import mail_reports
 from flows.stages.reconcile.put_aside import keeper, kept_parts
-from flows.stages.reconcile.rules import rules_of
 from flows.stages.reconcile.scope import Scope, as_kept
 from flows.stages.reconcile.shown import run_as_json, where_told
 from flows.stages.reconcile.sign import signed_sources
 from flows.stages.reconcile.sources import Gathered, gather_sources
-from flows.stages.reconcile.why_gone import changed_sides, taken_back
 from flows.stages.reconcile.write import Written, render_text, write_reconciliation
 from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
-from flows.steps.breaks.aside import Gone, other_terms
+from flows.steps.breaks.aside import Gone
 from flows.steps.breaks.carry_forward import carry_forward, explained
-from flows.steps.breaks.causes import moments
+from flows.steps.breaks.causes import Causes, moments
 from flows.steps.breaks.frame import no_breaks
 from flows.steps.breaks.lifecycle import nothing_before
 from flows.steps.breaks.saved import facts_of, parts, saved_parts
@@ -63,7 +60,7 @@ from flows.steps.frames.light import light
 from flows.steps.frames.parts import PartedRows
 from flows.steps.reconcile.conclusion import conclude
 from flows.steps.reconcile.cut_off import Cut, cut_off
-from flows.steps.reconcile.joins import reconcile_sources
+from flows.steps.reconcile.joins import JoinResult, reconcile_sources
 from flows.steps.reconcile.report import ReconciliationReport, RunLine
 from flows.steps.reconcile.self_test import self_test
 from flows.steps.rules.canonical import rules_hash, rules_text
@@ -208,180 +205,196 @@ def _held(connection: psycopg.Connection, named: Asked) -> Iterator[Asked]:
 
 def _reconcile(workspace: Workspace, named: Asked, unsaved: dict[int, _Unsaved]) -> Reconciled:
     with workspace.database.connect() as connection, _held(connection, named) as asked:
-        scope = asked.scope_text
         zone = workspace.settings.time_zone
         restates = refuse_day(
             connection, asked.scope.text, asked.as_of, asked.restate, zone, asked.names
         )
+        run = _Run(workspace, connection, asked, restates, latest_run(connection, asked.scope_text))
         workspace.progress("reconcile", 0, 3)
-        gathered = gather_sources(
-            workspace,
-            connection,
-            asked.scope,
-            signed_sources(workspace, connection, asked.scope.text, asked.as_of),
-            _approved(connection, asked),
-        )
+        gathered = run.gather()
         cut = cut_off(gathered.sources, asked.as_of)
         reach("gathered")
         workspace.progress("reconcile", 1, 3)
-        judgement = reconcile_sources(
-            cut.kept, asked.rules, asked.as_of, service=gathered.service, cut=cut, keep=keeper()
-        )
-        found = kept_parts(parts(judgement.breaks))
-        judgement = replace(judgement, breaks=no_breaks())  # They wait in a file from here on.
-        previous = latest_run(connection, scope)
-        lives, decided_through = _carried(
-            workspace, connection, scope, previous, gathered, cut, found, judgement.tolerated, asked
-        )
-        sources = gathered.sources
-        told, causes = explained(
-            kept_parts(lives),
-            sources.database.get(CURRENCY_RATE.name),
-            lambda breaks: moments(breaks, sources.extract),
-        )
-        carried = kept_parts(told)
-        kept = replace(gathered, sources=cut.kept)
-        corrected = corrections(workspace, connection, carried, kept)
-        number = next_number(connection)
-        while is_taken(workspace, number):
-            # Of a run that died; or the database was restored, and the report may be signed.
-            number = next_number(connection)
+        compared = run.compare(gathered, cut)
+        carried = run.carry_forward(compared)
+        number = run.next_number()
         signed_through = last_event(connection)
-        report = conclude(
-            sources=cut.kept,
-            judgement=judgement,
-            carried=carried,
-            causes=causes,
+        report = run.conclude(number, compared, carried)
+        workspace.progress("reconcile", 2, 3)
+        written = run.write(number, report, compared, carried)
+        unsaved[number] = report, written
+        reach("reconciliation-written")
+        saved = run.save(number, report, written, carried, signed_through)
+        reach("reconciled")
+        _follow(workspace, connection, saved)
+        workspace.progress("reconcile", 3, 3)
+    log.info("Reconciliation %s of %s: %s", saved.id, saved.scope, word_of(saved.verdict))
+    return Reconciled(saved, report, written)
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """What was found in the sources that were gathered."""
+
+    gathered: Gathered
+    cut: Cut
+    """The sources as of the day of the run, and what is dated after it."""
+    result: JoinResult
+    """Without its breaks."""
+    breaks: PartedRows
+
+
+@dataclass(frozen=True, slots=True)
+class _Carried:
+    """The breaks of a run and those before it, with their states and causes."""
+
+    breaks: PartedRows
+    causes: Causes
+    decided_through: int
+    """The last decision that counts in them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """The steps of one run, in their order."""
+
+    workspace: Workspace
+    connection: psycopg.Connection
+    asked: Asked
+    restates: str
+    previous: Reconciliation | None
+
+    def gather(self) -> Gathered:
+        """Read the sources, and the signed runs whose periods a late record may belong to."""
+        scope, as_of = self.asked.scope, self.asked.as_of
+        signed = signed_sources(self.workspace, self.connection, scope.text, as_of)
+        approved = approved_runs(self.connection, scope_hash(scope.text), as_of)
+        days = tuple((run.id, run.as_of) for run in approved)
+        return gather_sources(self.workspace, self.connection, scope, signed, days)
+
+    def compare(self, gathered: Gathered, cut: Cut) -> _Compared:
+        """Hold the sources against each other; breaks wait in a file from then on."""
+        rules, day, service = self.asked.rules, self.asked.as_of, gathered.service
+        result = reconcile_sources(cut.kept, rules, day, service=service, cut=cut, keep=keeper())
+        breaks = kept_parts(parts(result.breaks))
+        return _Compared(gathered, cut, replace(result, breaks=no_breaks()), breaks)
+
+    def carry_forward(self, compared: _Compared) -> _Carried:
+        """Give breaks their states by those of the run before and by decisions; find causes."""
+        through = self.previous.decided_through if self.previous else 0
+        decisions = decisions_since(self.connection, scope_hash(self.asked.scope_text), through)
+        states = carry_forward(
+            compared.breaks,
+            self._left,
+            decisions,
+            self._gone(compared),
+            sources=compared.cut.kept,
+            rules=self.asked.rules,
+            as_of=self.asked.as_of,
+            tolerated=compared.result.tolerated,
+        )
+        sources = compared.gathered.sources
+        rates = sources.database.get(CURRENCY_RATE.name)
+        breaks, causes = explained(
+            kept_parts(states), rates, lambda breaks: moments(breaks, sources.extract)
+        )
+        return _Carried(kept_parts(breaks), causes, max((through, *decisions["id"])))
+
+    def next_number(self) -> int:
+        """A number that no folder has: of a run that died, or of before a restored database."""
+        number = next_number(self.connection)
+        while is_taken(self.workspace, number):
+            number = next_number(self.connection)
+        return number
+
+    def conclude(self, number: int, compared: _Compared, carried: _Carried) -> ReconciliationReport:
+        """Make the report: totals, breaks, verdict, and the facts of its cover."""
+        asked = self.asked
+        facts = gather_facts(
+            self.workspace,
+            self.connection,
+            asked.scope,
+            asked.rules,
+            compared.gathered,
+            compared.result,
+            self.previous,
+            RunLine(number, asked.by or user_name()),
+            cut=compared.cut,
+            restates=self.restates,
+            until=asked.as_of,
+            unread=asked.unread,
+        )
+        return conclude(
+            sources=compared.cut.kept,
+            judgement=compared.result,
+            carried=carried.breaks,
+            causes=carried.causes,
             self_test=self_test(asked.rules),
             rules=asked.rules,
             as_of=asked.as_of,
-            service=gathered.service,
-            facts=gather_facts(
-                workspace,
-                connection,
-                asked.scope,
-                asked.rules,
-                gathered,
-                judgement,
-                previous,
-                RunLine(number, asked.by or user_name()),
-                cut=cut,
-                restates=restates,
-                until=asked.as_of,
-                unread=asked.unread,
-            ),
+            service=compared.gathered.service,
+            facts=facts,
         )
-        workspace.progress("reconcile", 2, 3)
-        folder = folder_of(number)
-        written = write_reconciliation(workspace, folder, number, report, corrected, kept, previous)
-        unsaved[number] = report, written
-        reach("reconciliation-written")
-        run = save_run(
-            connection,
+
+    def write(
+        self, number: int, report: ReconciliationReport, compared: _Compared, carried: _Carried
+    ) -> Written:
+        """Write the report, the records and the rows to correct into the folder of the run."""
+        kept = replace(compared.gathered, sources=compared.cut.kept)
+        corrected = corrections(self.workspace, self.connection, carried.breaks, kept)
+        return write_reconciliation(
+            self.workspace, folder_of(number), number, report, corrected, kept, self.previous
+        )
+
+    def save(
+        self,
+        number: int,
+        report: ReconciliationReport,
+        written: Written,
+        carried: _Carried,
+        signed_through: int,
+    ) -> Reconciliation:
+        """Save the run with its breaks: from here on it is there."""
+        asked = self.asked
+        return save_run(
+            self.connection,
             number=number,
-            scope=scope,
+            scope=asked.scope_text,
             as_of=asked.as_of,
             rules_hash=rules_hash(asked.rules),
             verdict=report.cover.verdict,
             report_hash=written.report_hash,
             chain_hash=written.chain_hash,
-            previous=previous,
-            decided_through=decided_through,
-            folder=folder,
-            breaks=saved_parts(carried, facts_of(carried)),
+            previous=self.previous,
+            decided_through=carried.decided_through,
+            folder=folder_of(number),
+            breaks=saved_parts(carried.breaks, facts_of(carried.breaks)),
             signed_through=signed_through,
             by=asked.by,
-            reason=restates,
+            reason=self.restates,
             rules_text=rules_text(asked.rules),
             version=report.cover.version,
             manifest_hash=written.manifest_hash,
         )
-        reach("reconciled")
-        _follow(workspace, connection, run)
-        workspace.progress("reconcile", 3, 3)
-    log.info("Reconciliation %s of %s: %s", run.id, scope, word_of(run.verdict))
-    return Reconciled(run, report, written)
 
+    def _left(self, ids: pl.Series) -> pl.DataFrame:
+        """Breaks as the runs before left them."""
+        return breaks_left(self.connection, self.asked.scope_text, self.previous, ids)
 
-def _carried(
-    workspace: Workspace,
-    connection: psycopg.Connection,
-    scope: str,
-    previous: Reconciliation | None,
-    gathered: Gathered,
-    cut: Cut,
-    found: PartedRows,
-    tolerated: pl.DataFrame,
-    asked: Asked,
-) -> tuple[Iterator[pl.DataFrame], int]:
-    """The breaks with their lives, severities and ages, and the last decision that was heard."""
-    through = previous.decided_through if previous else 0
-    left = partial(breaks_left, connection, scope, previous)
-    decisions = decisions_since(connection, scope_hash(scope), through)
-    gone = nothing_before()
-    if previous:
-        before, now = unresolved(connection, previous.id), found.select("id")["id"]
-        missing = before.filter(~before.is_in(now.implode())).to_frame()
-        gone = light(pl.concat(left(some.to_series()) for some in parts(missing)))
-    carried = carry_forward(
-        found,
-        left,
-        decisions,
-        _known_of(gone, workspace, connection, previous, gathered, cut, asked),
-        sources=cut.kept,
-        rules=asked.rules,
-        as_of=asked.as_of,
-        tolerated=tolerated,
-    )
-    return carried, max((through, *decisions["id"]))
-
-
-def _known_of(
-    gone: pl.DataFrame,
-    workspace: Workspace,
-    connection: psycopg.Connection,
-    previous: Reconciliation | None,
-    gathered: Gathered,
-    cut: Cut,
-    asked: Asked,
-) -> Gone:
-    """What the ledger and the sources know of breaks that were not found again."""
-    if gone.is_empty():
-        return Gone(gone)
-    newest = newest_batches(gathered.sources.extract, gone["record"])
-    return Gone(
-        gone,
-        newest,
-        gathered.batches,
-        _found_then(workspace, connection, gathered, gone, asked),
-        apart=cut.keys(gone["record"]),
-        doubted=doubted(gathered, gone),
-        sides=changed_sides(connection, gathered, gone, newest, previous, asked.rules, asked.as_of),
-        taken_back=taken_back(connection, gathered, gone),
-    )
-
-
-def _approved(connection: psycopg.Connection, asked: Asked) -> tuple[tuple[int, date], ...]:
-    """The signed runs whose periods a late record may belong to."""
-    runs = approved_runs(connection, scope_hash(asked.scope.text), asked.as_of)
-    return tuple((run.id, run.as_of) for run in runs)
-
-
-def _found_then(
-    workspace: Workspace,
-    connection: psycopg.Connection,
-    gathered: Gathered,
-    gone: pl.DataFrame,
-    asked: Asked,
-) -> dict[str, list[str]]:
-    """Ids of the breaks there would be by the rules, and as of the day, of the runs before."""
-    found = {}
-    for of, day in other_terms(gone, rules_hash(asked.rules), asked.as_of):
-        rules = rules_of(workspace, connection, of)
-        if rules is not None:
-            cut = cut_off(gathered.sources, day)
-            then = reconcile_sources(
-                cut.kept, rules, day, service=gathered.service, cut=cut, keep=keeper()
-            )
-            found[of] = then.breaks["id"].to_list()
-    return found
+    def _gone(self, compared: _Compared) -> Gone:
+        """Breaks that were not found again, and what ledger and sources know of them."""
+        if self.previous is None:
+            return Gone(nothing_before())
+        before, now = unresolved(self.connection, self.previous.id), compared.breaks.select("id")
+        missing = before.filter(~before.is_in(now["id"].implode())).to_frame()
+        gone = light(pl.concat(self._left(part.to_series()) for part in parts(missing)))
+        return known_of(
+            gone,
+            self.workspace,
+            self.connection,
+            self.previous,
+            compared.gathered,
+            compared.cut,
+            self.asked.rules,
+            self.asked.as_of,
+        )
