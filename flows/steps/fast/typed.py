@@ -119,7 +119,13 @@ def _read(
 
     Returns what was found, and how many records are left.
     """
-    from flows.steps.fast.records import Read, read_records, room_for  # noqa: PLC0415
+    from flows.steps.fast.records import (  # noqa: PLC0415
+        Fields,
+        Read,
+        RecordBytes,
+        read_records,
+        room_for,
+    )
 
     left, height = plan.left_columns, int(rows.sum())
     shape, places = (len(plan.how), height), (len(left), height)
@@ -130,19 +136,15 @@ def _read(
         np.empty(places, np.int64),
         np.empty(places, np.int64),
     )
-    count = read_records(
+    records = RecordBytes(
         delivered.text,
         delivered.start,
         delivered.stop,
-        rows,
         (ord(delivered.delimiter), ord(delivered.quote)),
         np.array(delivered.ranges, np.int64).ravel(),
-        plan.how,
-        plan.book,
-        left,
-        room_for(width, len(plan.how)),
-        read,
     )
+    fields = Fields(plan.how, plan.book, left)
+    count = read_records(records, fields, rows, room_for(width, len(plan.how)), read)
     return read, count
 
 
