@@ -68,7 +68,40 @@ def test_what_the_service_lists_nowhere_is_told_under_the_batch_it_came_with() -
     assert told == [(5, 1, 0), (4102, 0, 1)]
 
 
-def test_rows_without_a_batch_miss_nothing_of_the_first_one() -> None:
-    ours = [row("a", BatchId=1, source_batch_id=1)]
-    told = compare_rows(ours, [row("b", BatchId=None), row("b", BatchId=1)])
-    assert [(one.batch_id, one.missing) for one in told] == [(None, 0), (1, 1)]
+@pytest.mark.parametrize("number", [0, 1])
+def test_rows_without_a_batch_miss_nothing_of_another_one(number: int) -> None:
+    ours = [row("a", BatchId=1, source_batch_id=number)]
+    told = compare_rows(ours, [row("b", BatchId=None), row("b", BatchId=number)])
+    assert [(one.batch_id, one.missing) for one in told] == [(None, 0), (number, 1)]
+
+
+class Counted(int):
+    """A BatchId that counts how often it is held against another one."""
+
+    compared = 0
+    __hash__ = int.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        Counted.compared += 1
+        return int.__eq__(self, other) is True
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+
+@pytest.mark.parametrize("contents", [1, 2, 300])
+@pytest.mark.parametrize("batches", [1, 2, 300])
+def test_work_grows_with_rows_alone(batches: int, contents: int) -> None:
+    """However many BatchIds they are under, and however many of them are alike."""
+    Counted.compared = 0
+    told = compare_rows(
+        [
+            row(f"d{n % contents}", BatchId=1, source_batch_id=Counted(n % batches))
+            for n in range(300)
+        ],
+        [row(f"d{n % contents}", BatchId=Counted(n % batches)) for n in range(300)],
+    )
+    assert [(one.theirs, one.same, one.missing) for one in told] == [
+        (300 // batches, 300 // batches, 0)
+    ] * batches
+    assert Counted.compared < 10 * 300

@@ -8,7 +8,7 @@ that were delivered as insert-batch data: they bring the service's number along.
 import csv
 import hashlib
 import json
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -66,27 +66,30 @@ def compare_rows(
     under none. `ours` have `source_batch_id` too. A row is the same row where its Data
     is, or else where the record inside is.
     """
-    listed = {row.get("BatchId") for row in theirs}
-    wanted = {key for row in theirs for key in _keys(row)}
-    found: defaultdict[bytes, list[_Ours]] = defaultdict(list)
-    sources: defaultdict[int, dict[int, bytes]] = defaultdict(dict)
+    listed: defaultdict[int | None, list[int]] = defaultdict(list)
+    for number, row in enumerate(theirs):
+        listed[row.get("BatchId")].append(number)
+    shown = [_keys(row) for row in theirs]
+    wanted = {key for keys in shown for key in keys}
+    free: defaultdict[bytes, _Free] = defaultdict(_Free)
+    sources: defaultdict[int | None, dict[int, bytes]] = defaultdict(dict)
     for number, row in enumerate(ours):
         source = row.get("source_batch_id")
         keys = _keys(row)
         for key in keys:
             if key in wanted:
-                found[key].append(_Ours(number, row["BatchId"], source, row.get("HasError")))
+                free[key].add(_Ours(number, row["BatchId"], source, row.get("HasError")))
         if source is not None and (source in listed or wanted.isdisjoint(keys)):
             sources[source][number] = keys[-1]
-    pairs = _paired(theirs, found)
+    pairs = _paired(theirs, shown, free)
     told = []
-    for batch in sorted(listed | sources.keys(), key=lambda one: (one is not None, one or 0)):
-        rows = [number for number, row in enumerate(theirs) if row.get("BatchId") == batch]
+    for batch in sorted(listed | sources, key=lambda one: (one is not None, one or 0)):
+        rows = listed.get(batch, [])
         mine = [(number, pairs[number]) for number in rows if number in pairs]
         held = Counter(one.batch for _, one in mine)
         # A record that was delivered once more is the same record.
-        there = {key for number in rows for key in _keys(theirs[number])}
-        absent = {key for key in sources.get(batch or 0, {}).values() if key not in there}
+        there = {key for number in rows for key in shown[number]}
+        absent = {key for key in sources.get(batch, {}).values() if key not in there}
         told.append(
             Compared(
                 batch,
@@ -102,20 +105,39 @@ def compare_rows(
     return told
 
 
+class _Free:
+    """Rows of ours with one content that are not yet the row of anybody, in our order."""
+
+    def __init__(self) -> None:
+        self._all: deque[_Ours] = deque()
+        self._by_source: defaultdict[int | None, deque[_Ours]] = defaultdict(deque)
+
+    def add(self, row: _Ours) -> None:
+        self._all.append(row)
+        self._by_source[row.source].append(row)
+
+    def first(self, source: int | None, used: set[int]) -> _Ours | None:
+        """The first that came under this BatchId, or else the first of all."""
+        for rows in (self._by_source.get(source), self._all):
+            while rows and rows[0].number in used:
+                rows.popleft()
+            if rows:
+                return rows[0]
+        return None
+
+
 def _paired(
-    theirs: Sequence[Mapping[str, Any]], found: Mapping[bytes, list[_Ours]]
+    theirs: Sequence[Mapping[str, Any]],
+    keys: Sequence[tuple[bytes, ...]],
+    free: Mapping[bytes, _Free],
 ) -> dict[int, _Ours]:
     """Number of a row of theirs -> the row of ours it is; by Data first, then by record."""
     pairs: dict[int, _Ours] = {}
     used: set[int] = set()
-    keys = [_keys(row) for row in theirs]
     for place in (0, -1):
         for number, row in enumerate(theirs):
-            if number in pairs:
-                continue
-            free = [one for one in found.get(keys[number][place], ()) if one.number not in used]
-            batch = row.get("BatchId")
-            best = min(free, key=lambda one: (one.source != batch, one.number), default=None)
+            alike = None if number in pairs else free.get(keys[number][place])
+            best = alike.first(row.get("BatchId"), used) if alike else None
             if best is not None:
                 pairs[number] = best
                 used.add(best.number)
