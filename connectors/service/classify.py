@@ -44,6 +44,16 @@ _NO_KEY = "ApiKey"
 _NAMELESS = "errors that name neither a code nor a field"
 _NOT_AS_BATCH = (404, 405, 413, 414, 415, 431)
 """Answers to a batch of one row that may be about the batch: the row by itself decides."""
+_OF_CALLER = {
+    403: "The service refuses the role of the caller (403).",
+    407: "A proxy on the way to the service asks for credentials (407).",
+    421: "The service does not answer for the host in RECON_SERVICE_URL (421).",
+}
+"""What a status without a reason says, where it is about no row."""
+_UNKNOWN_PATH = (404, 405)
+"""How hosts answer a path, or a verb of it, that they do not have."""
+_NOT_FINISHED = (408, 499)
+"""Whoever waited for the row gave up, and what became of it nobody says."""
 _CLEAR_TO_TLS = re.compile(rb"plain HTTP|HTTP request to an HTTPS", re.IGNORECASE)
 """What servers say in clear on a port that is for TLS."""
 
@@ -53,7 +63,7 @@ class ClassifiedResponse:
     """What one attempt says about one row."""
 
     verdict: Verdict | None = None
-    """None: the attempt decides nothing."""
+    """None: the attempt decides nothing. Beside a stop: what it is where it is about this row."""
     errors: tuple[ErrorEntry, ...] = ()
     echo: str | None = None
     service_id: str | None = None
@@ -126,10 +136,9 @@ class Classifier:
         if completed is not None:
             return self._batch_stopped(rows, reply, hide, completed)
         error = self._error(reply, hide)
-        if len(rows) == 1 and not error.stop and reply.status in _NOT_AS_BATCH:
-            return [ClassifiedResponse(again=True, alone=True)]
         if len(rows) == 1:
-            if reply.status == 400 and not error.stop and _named(reply, 1) is None:
+            unnamed = reply.status == 400 and _named(reply, 1) is None
+            if error.verdict and (unnamed or reply.status in _NOT_AS_BATCH):
                 return [ClassifiedResponse(again=True, alone=True)]
             return [error]
         silent = [self._silent(error, reply, len(rows))] * len(rows)
@@ -148,7 +157,9 @@ class Classifier:
         )
         told = error_entry(IN_DOUBT, message, status=reply.status)
         errors = (told, *(one for one in error.errors if one["ErrorCode"] != IN_DOUBT))
-        return replace(error, verdict=None, errors=errors, doubt=True, failure=True)
+        # What may be about each row by itself is seen when the next ones are sent alone.
+        stop = None if error.verdict else error.stop
+        return replace(error, verdict=None, errors=errors, doubt=True, failure=True, stop=stop)
 
     def _error(self, reply: Reply, hide: Redaction) -> ClassifiedResponse:
         status = _status(reply)
@@ -161,21 +172,21 @@ class Classifier:
         if reply.status == 401:
             stop = "The service refuses the credentials (401)."
             return ClassifiedResponse(None, errors, stop=stop, signed_out=True)
+        if reply.status == 429:
+            return ClassifiedResponse(None, errors, failure=True)
+        if not 400 <= reply.status < 500 or reply.status in _NOT_FINISHED:
+            return ClassifiedResponse(None, errors, doubt=True, failure=True)
+        says_why = Said(status=status).refusal
         # A refusal that says why is about the record; the framework's own says nothing.
-        of_caller = None
-        if reply.status == 403 and not (status or {}).get("errorcode"):
-            of_caller = "The service refuses the role of the caller (403)."
-        elif reply.status == 400 and status is None and _CLEAR_TO_TLS.search(reply.body):
+        of_caller = None if says_why else _OF_CALLER.get(reply.status)
+        if reply.status == 400 and status is None and _CLEAR_TO_TLS.search(reply.body):
             of_caller = f"The service {SPEAKS_TLS}."
         elif self._shows_key and _is_key_unknown(reply, status):
             of_caller = "The service does not know the API key (404)."
         if of_caller is not None:
             return ClassifiedResponse(None, errors, stop=of_caller, of_row=True)
-        if reply.status == 429:
-            return ClassifiedResponse(None, errors, failure=True)
-        if 400 <= reply.status < 500 and reply.status != 408:
-            return ClassifiedResponse(Verdict.REFUSED, errors)
-        return ClassifiedResponse(None, errors, doubt=True, failure=True)
+        unsaid = None if says_why else _refuses_all(reply.status)
+        return ClassifiedResponse(Verdict.REFUSED, errors, stop=unsaid, of_row=not says_why)
 
     def _failed(
         self, request: Request, record: Record, reply: Reply, said: Said
@@ -260,6 +271,9 @@ class Classifier:
             # Whose error it is the number may not say: it may be that of a row it counts.
             return [_unreadable(reply, "an error beside one of several records")] * len(rows)
         failed = self._error(reply, hide)
+        if failed.verdict:
+            # Only the service itself counts, so that it has looked at this row.
+            failed = replace(failed, stop=None)
         named = _named(reply, len(rows))
         if named is not None and named != completed:
             return self._batch_named(rows, reply, failed, completed, named)
@@ -336,6 +350,14 @@ def _named(reply: Reply, rows: int) -> int | None:
     index = found[0] if len(found) == 1 else ""
     number = int(index) if index.isascii() and index.isdigit() and len(index) <= 9 else rows
     return number if number < rows else None
+
+
+def _refuses_all(status: int) -> str:
+    """Why nothing more is sent, where a refusal without a reason is about no row."""
+    told = f"The service refuses without saying why ({status})"
+    if status in _UNKNOWN_PATH:
+        return f"{told}, as where it has no such path. Check RECON_SERVICE_URL."
+    return f"{told}."
 
 
 def _is_key_unknown(reply: Reply, status: Mapping[str, Any] | None) -> bool:

@@ -39,6 +39,8 @@ class Request:
     """Sent as Idempotency-Key."""
     doubt: bool = False
     """An attempt of an earlier run may have been carried out."""
+    last_status: int | None = None
+    """HTTP status of the last answer to it, where it is unsent all the same."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -268,10 +268,12 @@ def _code_of(http_status: int) -> str:
     """Ours, where the service gives none."""
     if http_status in SEE_OTHERS:
         return IN_DOUBT
-    if http_status in (401, 403, 429) or http_status in REDIRECTS:
+    if http_status in (401, 403, 407, 421, 429) or http_status in REDIRECTS:
         return UNSENT
     # A 2xx that has errors refuses, too.
-    refuses = 200 <= http_status < 300 or (400 <= http_status < 500 and http_status != 408)
+    refuses = 200 <= http_status < 300 or (
+        400 <= http_status < 500 and http_status not in (408, 499)
+    )
     return REFUSED if refuses else IN_DOUBT
 
 

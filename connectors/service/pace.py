@@ -105,14 +105,26 @@ class Objections:
         self._in_a_row: Counter[str] = Counter()
         self._taken: set[str] = set()
         """Operations that took a row."""
+        self._open: dict[str, dict[str, float]] = {}
+        """By operation the push keys that met one since it took a row, and when."""
 
-    def taken(self, operation: str) -> None:
-        """The operation took a row of this caller."""
+    def taken(self, operation: str, began: float) -> None:
+        """The operation took a row of this caller, whose request began then."""
         self._taken.add(operation)
         del self._in_a_row[operation]
+        if met := self._open.get(operation):
+            self._open[operation] = {key: at for key, at in met.items() if at >= began}
 
-    def met(self, operation: str) -> bool:
-        """One more; whether it is about the caller."""
+    def met(self, operation: str, key: str, now: float) -> bool:
+        """One more, to the row of this push key; whether it is about the caller."""
         self._in_a_row[operation] += 1
+        self._open.setdefault(operation, {})[key] = now
         most = MOST_OBJECTIONS if operation in self._taken else FIRST_OBJECTIONS
         return self._in_a_row[operation] >= most
+
+    def of_row(self, operation: str, key: str) -> bool:
+        """Whether one that a row met before, and meets again, can only be about the row.
+
+        The operation took another row in between, so the caller is none of its matter.
+        """
+        return operation in self._taken and key not in self._open.get(operation, {})

@@ -342,14 +342,16 @@ class Sending:
     def _settle(self, row: SentRow, judged: ClassifiedResponse, wait: float) -> None:
         """Give the row its answer, or plan its next attempt in `wait` seconds."""
         row.doubt = row.doubt or judged.doubt
-        operation = row.request.operation.name
+        objections, operation = self._host.objections, row.request.operation.name
         if judged.verdict in _SHOWN:
-            self._host.objections.taken(operation)
+            objections.taken(operation, row.began)
+        judged = self._weighed(row, judged)
         if judged.stop:
             risky = judged.doubt and not self._repeatable(row)
-            if judged.of_row and not risky and not self._host.objections.met(operation):
+            met = (operation, row.request.push_key, self._loop.time())
+            if judged.of_row and not risky and not objections.met(*met):
                 self._host.breaker.answered()
-                told = (error_entry(UNSENT, judged.stop), *judged.errors)
+                told = (error_entry(UNSENT, judged.stop, status=row.status), *judged.errors)
                 self._answer(row, row.undecided(told))
                 return
             self._stop(judged.stop)
@@ -372,6 +374,16 @@ class Sending:
             self._waiting.offer(row, first=True)
         else:
             self._later(row, judged, wait)
+
+    def _weighed(self, row: SentRow, judged: ClassifiedResponse) -> ClassifiedResponse:
+        """The same, but a refusal without a reason is one only where it must be about the row."""
+        if not judged.stop or judged.verdict is None:
+            return judged
+        asked = row.request
+        again = asked.last_status == row.status
+        if again and self._host.objections.of_row(asked.operation.name, asked.push_key):
+            return replace(judged, stop=None)
+        return replace(judged, verdict=None, errors=())
 
     def _later(self, row: SentRow, judged: ClassifiedResponse, wait: float) -> None:
         too_late = self._loop.time() + wait > row.deadline

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from time import monotonic
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ from connectors.postgres.database import analyse
 from connectors.postgres.evidence import BEFORE, SERVICE, answers_detail
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import IN_DATABASE, Batch, State
+from connectors.postgres.listings import clock
 from connectors.postgres.push.count import count_window, note_window
 from connectors.postgres.push.gate import pass_gate
 from connectors.postgres.push.lane import Lane, hold_lane, keep_held
@@ -381,9 +383,18 @@ class _Pass:
         self.answers.clear()
 
     def _windows(self) -> Iterator[Sequence[Request]]:
-        """What is current in windows; a row whose record has a newer body is left out."""
+        """What is current in windows; a row whose record has a newer body is left out.
+
+        What was answered before and is still unsent goes behind the rest: the others show whether
+        it is about that row.
+        """
+        began = clock(self.lane.lease.connection)
+        for answered_before in (None, began):
+            yield from self._windows_of(answered_before)
+
+    def _windows_of(self, answered_before: datetime | None) -> Iterator[Sequence[Request]]:
         lane, after = self.lane, 0
-        while rows := next_rows(lane, after, BLOCK):
+        while rows := next_rows(lane, after, BLOCK, answered_before):
             after = rows[-1].request.number
             old = [row for row in rows if not row.current]
             if old:

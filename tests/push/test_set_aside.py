@@ -77,7 +77,47 @@ def test_a_record_that_is_missing_is_refused_whatever_the_answer_calls_it(
     assert sent(1) == dict.fromkeys(range(1, ROWS + 1), "acknowledged") | {place: "refused"}
 
 
-@pytest.mark.parametrize(("code", "named"), [(403, True), (401, False)])
+PLACES = [
+    # rows that the service answers with 404 and no reason, runs until they come to their end
+    in_long({3}, 1),
+    ({1, 2, 9}, 2),
+    in_long({*range(4, 10)}, 2),
+]
+
+
+@pytest.mark.parametrize(("unknown", "runs"), PLACES)
+def test_a_record_that_is_unknown_is_refused_where_others_are_taken_around_it(
+    workspace: Workspace, sent: Any, tmp_path: Path, unknown: set[int], runs: int
+) -> None:
+    """Several in a row could be a wrong path; the next run asks for others first."""
+    import_delivery(workspace, [payments(tmp_path / "a.csv", ROWS)], DEFAULT)
+    bare = status(404, body="404")
+    with FaultyServer(lambda seen: bare if row_of(seen.body) in unknown else OK) as server:
+        there = towards(workspace, server.url, concurrency=1)
+        for _ in range(runs - 1):
+            with pytest.raises(ServiceUnusable, match="without saying why"):
+                push_batch(there, 1)
+            assert "refused" not in sent(1).values()
+        push_batch(there, 1)
+    known = dict.fromkeys(range(1, ROWS + 1), "acknowledged")
+    assert sent(1) == known | dict.fromkeys(unknown, "refused")
+
+
+def test_the_last_record_is_named_where_nothing_is_taken_behind_it(
+    workspace: Workspace, sent: Any, tmp_path: Path
+) -> None:
+    import_delivery(workspace, [payments(tmp_path / "a.csv", 2)], DEFAULT)
+    bare = status(404, body="404")
+    with FaultyServer(lambda seen: bare if row_of(seen.body) == 2 else OK) as server:
+        for _ in range(2):
+            with pytest.raises(ServiceUnusable) as stopped:
+                push_batch(towards(workspace, server.url, concurrency=1), 1)
+            assert sent(1) == {1: "acknowledged", 2: "unsent"}
+            assert "RECON_SERVICE_URL" in str(stopped.value)
+            assert "`recon resolve 1 --row a.csv:record:2 --as abandon" in str(stopped.value)
+
+
+@pytest.mark.parametrize(("code", "named"), [(403, True), (404, True), (401, False)])
 def test_a_caller_who_is_refused_stops_the_run(
     workspace: Workspace, sent: Any, tmp_path: Path, code: int, named: bool
 ) -> None:

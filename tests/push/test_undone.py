@@ -233,7 +233,8 @@ def test_what_was_overwritten_while_it_is_in_doubt_waits_for_no_push(
 def test_a_carried_out_row_that_was_set_aside_is_left_at_the_service(
     workspace: Workspace, tmp_path: Path
 ) -> None:
-    plan = at({1: stored(1, 9.0), 2: status(400)})
+    refused = status(400, error_code="NotNull")
+    plan = at({1: stored(1, 9.0), 2: refused})
     with FaultyServer(plan) as server:
         place = towards(workspace, server.url, concurrency=1)
         deliver(place, write(tmp_path / "a.csv", line(1), line(2)))

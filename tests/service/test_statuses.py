@@ -1,11 +1,13 @@
 """What a status means, at the first, a middle and the last row; only what may be is sent again."""
 
+from dataclasses import replace
+
 import pytest
 
 from connectors.service import Credentials, Scheme, Verdict
 from connectors.service.pace import FIRST_OBJECTIONS, MOST_OBJECTIONS
 from tests.service.faulty_server import OK, FaultyServer, Reply, at, status
-from tests.service.outbox import by_number, client, codes, requests
+from tests.service.outbox import by_number, client, codes, request, requests
 
 ROWS = 9
 PLACES = pytest.mark.parametrize("place", [1, 5, ROWS], ids=["first", "middle", "last"])
@@ -16,10 +18,16 @@ NOT_NULL = {"ErrorCode": "NotNull", "FieldName": "Name", "Message": "'Name' must
 ONCE: list[tuple[str, Reply, Verdict, int]] = [
     # operation, the one answer, verdict of the row, requests for it
     (PUT, status(400, errors=[NOT_NULL]), R, 1),
-    (PUT, status(404), R, 1),
-    (PUT, status(405), R, 1),
+    (PUT, status(404), U, 1),
+    (PUT, status(404, error_code="Said"), R, 1),
+    (PUT, status(405), U, 1),
+    (PUT, status(405, error_code="Said"), R, 1),
+    (PUT, status(409), U, 1),
     (PUT, status(409, error_code="Conflict"), R, 1),
-    (PUT, status(413), R, 1),
+    (PUT, status(407, error_code="Said"), R, 1),
+    (PUT, status(499), A, 2),
+    (PUT, status(413), U, 1),
+    (PUT, status(413, error_code="Said"), R, 1),
     (PUT, status(429), A, 2),
     (PUT, status(429, retry_after=0), A, 2),
     (PUT, status(429, retry_after="Fri, 02 Jan 2026 03:05:05 GMT"), A, 2),
@@ -33,12 +41,16 @@ ONCE: list[tuple[str, Reply, Verdict, int]] = [
     (PUT, status(403, error_code="Forbidden"), R, 1),
     (PUT, status(304, applied=True), A, 2),
     (POST, status(400, errors=[NOT_NULL]), R, 1),
-    (POST, status(404), R, 1),
-    (POST, status(405), R, 1),
+    (POST, status(404), U, 1),
+    (POST, status(404, error_code="Said"), R, 1),
+    (POST, status(405), U, 1),
+    (POST, status(405, error_code="Said"), R, 1),
     (POST, status(409, error_code="Conflict"), R, 1),
-    (POST, status(413), R, 1),
+    (POST, status(413), U, 1),
+    (POST, status(413, error_code="Said"), R, 1),
     (POST, status(429, retry_after=0), A, 2),
     (POST, status(408), D, 1),
+    (POST, status(499), D, 1),
     (POST, status(500), D, 1),
     (POST, status(500, applied=True, error_code="Exception"), D, 1),
     (POST, status(502), D, 1),
@@ -135,6 +147,76 @@ def test_what_speaks_against_the_caller_and_is_said_of_one_row_costs_that_row(
             assert [answer.verdict for answer in answers] == expected, run
         assert service.stopped is None
     assert len(server.requests) == 2 * ROWS
+
+
+PLAIN = (("Content-Type", "text/plain"),)
+OF_NO_ROW = [
+    # what every row gets, what is said of it
+    (Reply(404, PLAIN, "404", applied=False), "RECON_SERVICE_URL"),
+    (Reply(404, PAGE, "<html>no such page</html>", applied=False), "RECON_SERVICE_URL"),
+    (status(405), "RECON_SERVICE_URL"),
+    (Reply(407, PAGE, "<html>sign in</html>", applied=False), "A proxy"),
+    (status(421), "RECON_SERVICE_URL"),
+    (status(400), "without saying why (400)"),
+    (status(409), "without saying why (409)"),
+    (status(413), "without saying why (413)"),
+    (status(422, body='{"title":"no"}'), "without saying why (422)"),
+]
+
+
+@pytest.mark.parametrize(("reply", "said"), OF_NO_ROW, ids=range(len(OF_NO_ROW)))
+@pytest.mark.parametrize("operation", [PUT, POST], ids=["PUT", "POST"])
+def test_a_refusal_that_says_nothing_of_a_row_refuses_none(
+    operation: str, reply: Reply, said: str
+) -> None:
+    """A wrong path, or a proxy that wants something: no row was ever looked at."""
+    with FaultyServer(lambda seen: reply) as server, client(server.url, concurrency=1) as service:
+        answers = by_number(service.send(requests(operation, 50)))
+    assert [answer.verdict for answer in answers] == [U] * 50
+    assert len(server.requests) == FIRST_OBJECTIONS
+    assert said in str(service.stopped)
+    assert {code for code, _ in codes(answers[0])} == {"Unsent"}
+
+
+AGAIN = [
+    # status, place of the row, rows in all, verdict of the row when it is asked for once more
+    (404, 1, ROWS, R),
+    (404, 5, ROWS, R),
+    (413, 5, ROWS, R),
+    # Nothing was taken behind it, or at all: it may be the path that is gone.
+    (404, ROWS, ROWS, U),
+    (404, 1, 1, U),
+    # These speak of the caller alone.
+    (403, 5, ROWS, U),
+    (407, 5, ROWS, U),
+]
+
+
+@pytest.mark.parametrize(("code", "place", "rows", "verdict"), AGAIN)
+@pytest.mark.parametrize("operation", [PUT, POST], ids=["PUT", "POST"])
+def test_a_row_that_is_refused_twice_without_a_reason_and_others_taken_in_between(
+    operation: str, code: int, place: int, rows: int, verdict: Verdict
+) -> None:
+    bare = status(code)
+    sent = requests(operation, rows)
+    with (
+        FaultyServer(lambda seen: bare if seen.push_key == f"key-{place}" else OK) as server,
+        client(server.url, concurrency=1) as service,
+    ):
+        first = by_number(service.send(sent))[place - 1]
+        (again,) = service.send([replace(sent[place - 1], last_status=first.status)])
+        assert service.stopped is None or rows == 1
+    assert (first.verdict, first.status) == (U, code)
+    assert again.verdict is verdict
+
+
+def test_a_refusal_behind_another_answer_is_the_first() -> None:
+    """What was put off in an earlier pass was not refused in it."""
+    row = replace(request(PUT, 1), last_status=429)
+    with FaultyServer(at({2: status(404)})) as server, client(server.url) as service:
+        list(service.send(requests(PUT, 1)))
+        (answer,) = service.send([row])
+    assert answer.verdict is U
 
 
 TARGETS = [

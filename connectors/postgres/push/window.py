@@ -52,15 +52,27 @@ class OutgoingWindow(NamedTuple):
     """When the row was changed last, as it was read."""
 
 
-def next_rows(lane: Lane, after: int, most: int) -> list[OutgoingWindow]:
-    """Up to so many rows to send behind a number, in push order."""
+def next_rows(
+    lane: Lane, after: int, most: int, answered_before: datetime | None = None
+) -> list[OutgoingWindow]:
+    """Up to so many rows to send behind a number, in push order.
+
+    Those that had no answer yet; with `answered_before` those that had one before then, and are
+    to be sent all the same.
+    """
     connection, values = lane.lease.connection, _lane_values(lane)
+    if answered_before is None:
+        asked = "x.status IS NULL"
+    else:
+        asked = "x.status IS NOT NULL AND x.changed_at < %(answered_before)s"
     places = connection.execute(
         f"SELECT x.number, x.extract_id, x.record_number FROM send x WHERE {_TO_SEND} "
-        "AND x.number > %(after)s ORDER BY x.number LIMIT %(most)s",
-        values | {"after": after, "most": most},
+        f"AND {asked} AND x.number > %(after)s ORDER BY x.number LIMIT %(most)s",
+        values | {"after": after, "most": most, "answered_before": answered_before},
     ).fetchall()
-    return [row for run in _runs([_Place(*place) for place in places]) for row in _read(lane, run)]
+    wanted = {number for number, *_ in places}
+    read = (row for run in _runs([_Place(*place) for place in places]) for row in _read(lane, run))
+    return [row for row in read if row.request.number in wanted]
 
 
 class _Place(NamedTuple):
@@ -87,7 +99,7 @@ def _read(lane: Lane, run: Sequence[_Place]) -> Iterator[OutgoingWindow]:
     rows = lane.lease.connection.execute(
         f"""SELECT x.number, {asking_columns(table)},
             {json_expression(table, "s")},
-            {CURRENT}, x.state = 'in_doubt', x.changed_at, {key}
+            {CURRENT}, x.state = 'in_doubt', x.status, x.changed_at, {key}
         FROM send x
         JOIN batch b ON b.id = x.batch_id
         JOIN extract e ON e.id = x.extract_id
@@ -108,10 +120,10 @@ def _read(lane: Lane, run: Sequence[_Place]) -> Iterator[OutgoingWindow]:
         },
     )
     for number, *facts in rows:
-        jsondata, current, doubt, changed_at, *identity = facts[ASKING:]
+        jsondata, current, doubt, status, changed_at, *identity = facts[ASKING:]
         asking = AskingRow(*facts[:ASKING])
         name = push_key(lane.operation, jsondata, tuple(identity), asking)
-        request = Request(number, lane.operation, jsondata, name, doubt)
+        request = Request(number, lane.operation, jsondata, name, doubt, status)
         yield OutgoingWindow(request, current, changed_at)
 
 
