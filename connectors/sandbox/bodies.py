@@ -68,8 +68,8 @@ def read_json(text: str, *, strict: bool) -> Tree:
     """
     text = text.strip()
     try:
-        tree: Tree = _DECODER.decode(text)
-    except (json.JSONDecodeError, RecursionError):
+        tree: Tree = (_STRICT if strict else _DECODER).decode(text)
+    except (ValueError, RecursionError):
         if strict or not text.startswith("{"):
             raise BadBody from None
         return dict(_members_before_fault(text))
@@ -137,4 +137,9 @@ def _after_blanks(text: str, position: int) -> int:
     return position
 
 
+def _no_constant(name: str) -> Tree:
+    raise ValueError(f"{name} is no JSON")
+
+
 _DECODER = json.JSONDecoder(parse_int=Plain, parse_float=Plain, parse_constant=Plain, strict=False)
+_STRICT = json.JSONDecoder(parse_int=Plain, parse_float=Plain, parse_constant=_no_constant)

@@ -60,8 +60,8 @@ class Description:
             components[f"{name}Response"] = self._answer(operation)
             paths[operation.path] = self._verbs(operation, name)
             paths[f"/api/{name}"] = self._verbs(operation, name, predefined=True)
-            if not operation.returns_list:
-                paths[f"/api/{name}[]"] = {operation.method.lower(): self._batch(operation, name)}
+            if operation.method == "POST":
+                paths[f"/api/{name}[]"] = {"post": self._batch(operation, name)}
         components[NAME] = self._schemas.request(AUTHENTICATE, validated=True)
         components[f"{NAME}Response"] = self._schemas.answer(ANSWER, status=True)
         paths.update(self._signing())

@@ -97,7 +97,7 @@ class Routes:
             return Route(door, None, {}, suffix or Format.JSON)
         batch = name.endswith("[]")
         operation = self._by_name.get(name.removesuffix("[]").lower())
-        if operation is None:
+        if operation is None or (batch and door is Door.API and verb != "POST"):
             return None
         return Route(door, operation, {}, suffix or Format.JSON, batch)
 

@@ -105,6 +105,7 @@ def test_edits_are_put_in_batches_not_posted(host: Host) -> None:
     batch = [{**PAYMENT, "Id": number} for number in (1, 2)]
     put = host.caller.as_client("PUT", "/json/reply/EditPayment[]", batch)
     assert [record["Id"] for record in put.json()] == [1, 2]
+    assert host.caller.as_client("PUT", "/api/EditPayment[]", batch).status == 404
     posted = host.caller.as_client("POST", "/json/reply/EditPayment[]", batch)
     assert (posted.status, posted.reason) == (405, "NotImplementedException")
     assert posted.headers[COMPLETED] == "0"

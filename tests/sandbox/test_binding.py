@@ -116,7 +116,9 @@ def test_bodies_that_are_no_json_object(
 
 
 def test_a_strict_host_refuses_what_the_classic_one_reads_as_null(camel: Host) -> None:
-    for body in ('{"tenantsId":"x"}', '{"tenantsId":1', "[]"):
+    rate = '{"tenantsId":1,"fromCurrenciesId":1,"toCurrenciesId":2,"exchangeRate":%s}'
+    no_json = [rate % constant for constant in ("NaN", "Infinity", "-Infinity")]
+    for body in ('{"tenantsId":"x"}', '{"tenantsId":1', "[]", '{"name":"a\tb"}', *no_json):
         answer = camel.caller.as_client("POST", "/message_tones", body)
         status = answer.json()["responseStatus"]
         assert (answer.status, status["errorCode"]) == (400, "SerializationException")

@@ -47,7 +47,7 @@ def test_every_operation_by_both_paths(operation: Operation) -> None:
     paths = described()["paths"]
     verbs = {verb.lower() for verb in (operation.method, *operation.also)}
     assert paths[operation.path].keys() == paths[f"/api/{operation.name}"].keys() == verbs
-    assert (f"/api/{operation.name}[]" in paths) == (not operation.returns_list)
+    assert (f"/api/{operation.name}[]" in paths) == (operation.method == "POST")
 
 
 def test_nothing_but_the_operations_and_signing() -> None:
