@@ -64,13 +64,15 @@ class Said:
 
 def read_reply(reply: Reply) -> Said:
     """The body of an answer; raises Unreadable, which says why."""
-    kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
+    told = reply.headers.get("content-type", "").lower().split("\n")
+    kind = ", ".join(sorted({one.partition(";")[0].strip() for one in told}))
     if not reply.body:
         raise Unreadable("an empty body")
     if kind not in (CSV, JSON):
         known = kind if _TYPE.fullmatch(kind) else "unknown"
         raise Unreadable(f"a body of type {known}")
-    if "content-encoding" in reply.headers:
+    codings = re.split(r"[,\s]+", reply.headers.get("content-encoding", "").lower())
+    if {*codings} - {"", "identity"}:
         raise Unreadable("a compressed body, which was not asked for")
     try:
         # The service writes no byte-order mark; one of a gateway's is no part of the first name.

@@ -154,6 +154,7 @@ def test_what_is_sent_is_what_the_service_reads() -> None:
     )
     assert json.body == request("EditPayment", 12).jsondata
     assert {name: csv.headers[name] for name in sorted(csv.headers)} == {
+        "accept-encoding": "identity",
         "accept": "text/csv",
         "authorization": "Basic Y2xpZW50OnBAc3M=",
         "content-length": str(len(csv.body)),

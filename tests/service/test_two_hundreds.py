@@ -115,6 +115,16 @@ TABLE: list[tuple[str, Reply, Verdict, list[tuple[str, str]]]] = [
     ),
     ("compressed", Reply(headers=(("Content-Encoding", "gzip"),), body=PAYMENT), D, [
         ("InDoubt", "")]),
+    ("compressed after all", Reply(headers=(("Content-Encoding", "identity, gzip"),), body=PAYMENT),
+     D, [("InDoubt", "")]),
+    ("said not to be compressed", Reply(headers=(("Content-Encoding", "Identity"),), body=PAYMENT),
+     A, []),
+    ("no word on how it is compressed", Reply(headers=(("Content-Encoding", ""),), body=PAYMENT), A,
+     []),
+    ("its type said twice", Reply(headers=2 * (("Content-Type", "application/json"),),
+        body=PAYMENT), A, []),
+    ("two types", Reply(headers=(("Content-Type", "application/json"), *CSV), body=PAYMENT), D, [
+        ("InDoubt", "")]),
     ("an ErrorCode", Reply(body={"ResponseStatus": STATUS}), R, [("NotNull", "")]),
     ("an ErrorCode beside the record", Reply(body=payment(ResponseStatus=STATUS)), R, [
         ("NotNull", "")]),
