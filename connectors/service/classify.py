@@ -27,6 +27,7 @@ from connectors.service.echo import (
 from connectors.service.encoding import Record
 from connectors.service.error_entries import (
     IN_DOUBT,
+    MOST_CHARACTERS,
     REDIRECTS,
     SEE_OTHERS,
     UNSENT,
@@ -38,9 +39,16 @@ from connectors.service.error_entries import (
     service_errors,
 )
 from schemas.counting import agree, quantity
+from schemas.derived.nested import sound_text
+from schemas.operations import Operation
 
 COMPLETED = "x-autobatch-completed"
 _NO_KEY = "ApiKey"
+_BAD_TOKEN = re.compile(
+    r"\b(?:token|jwt)\b.*\b(?:malformed|invalid|expired|not valid)\b|"
+    r"\b(?:malformed|invalid|expired)\b.*\b(?:token|jwt)\b",
+    re.IGNORECASE,
+)
 _NAMELESS = "errors that name neither a code nor a field"
 _NOT_AS_BATCH = (404, 405, 413, 414, 415, 431)
 """Answers to a batch of one row that may be about the batch: the row by itself decides."""
@@ -86,14 +94,34 @@ class ClassifiedResponse:
 class Classifier:
     """Judges what one host answers."""
 
-    def __init__(self, zone: ZoneInfo, secrets: Sequence[str], *, shows_key: bool = False) -> None:
+    def __init__(
+        self,
+        zone: ZoneInfo,
+        secrets: Sequence[str],
+        *,
+        shows_key: bool = False,
+        shows_token: bool = False,
+    ) -> None:
         self._zone = zone
         self._shows_key = shows_key
         """Whether the requests carry an API key, which the host may not know."""
+        self._shows_token = shows_token
+        """Whether they carry a token, of which the host has taken none yet."""
         self._secrets = tuple(secrets)
         self.counts: bool | None = None
         """Whether the host says of a batch how many rows it carried out; None: not known yet. No
         request has two rows before it has shown that it does, nor after it was silent once."""
+
+    def reason(self, operation: Operation, reply: Reply) -> str:
+        """What the service says against a request, without secrets; empty where it is nothing."""
+        status = _status(reply)
+        named = Said(status=status).refusal
+        if named is None:
+            return ""
+        hide = Redaction(operation.table, (), self._secrets)
+        told = hide.text(named)
+        message = service_errors(status, reply.status, hide)[0]["Message"]
+        return sound_text(told if message in (told, named) else f"{told}: {message}")
 
     def failed(self, failed: Failed) -> ClassifiedResponse:
         """No answer."""
@@ -174,6 +202,10 @@ class Classifier:
             return ClassifiedResponse(None, errors, stop=stop, signed_out=True)
         if reply.status == 429:
             return ClassifiedResponse(None, errors, failure=True)
+        if self._shows_token and reply.status == 500 and _is_token_refused(status):
+            # Who calls is asked before anything is done, and nobody was known by it so far.
+            stop = "The service cannot read the token (500). Check RECON_SERVICE_TOKEN."
+            return ClassifiedResponse(None, errors, stop=stop)
         if not 400 <= reply.status < 500 or reply.status in _NOT_FINISHED:
             return ClassifiedResponse(None, errors, doubt=True, failure=True)
         says_why = Said(status=status).refusal
@@ -219,6 +251,7 @@ class Classifier:
         key = service_id(operation, echoed)
         if reply.repeated and (_shows_another(found) or key not in (None, "0")):
             return _unreadable(reply, "the very answer that it gave to the request before")
+        self._shows_token = False
         if not found:
             return ClassifiedResponse(Verdict.ACKNOWLEDGED, service_id=key)
         if not reply.proof:
@@ -363,6 +396,12 @@ def _refuses_all(status: int) -> str:
 def _is_key_unknown(reply: Reply, status: Mapping[str, Any] | None) -> bool:
     """A wrong API key is no record that is missing."""
     return reply.status == 404 and _NO_KEY in str((status or {}).get("message", ""))
+
+
+def _is_token_refused(status: Mapping[str, Any] | None) -> bool:
+    """Older hosts answer a malformed token with 500."""
+    message = str((status or {}).get("message", ""))
+    return _BAD_TOKEN.search(message[:MOST_CHARACTERS]) is not None
 
 
 def _completed(reply: Reply, rows: int) -> int | None:

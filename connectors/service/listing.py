@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
@@ -17,9 +18,17 @@ from connectors.service.pace import retry_after
 from connectors.service.signing import sign_in
 from connectors.service.times import moment_of
 from schemas.cells.reading import Number, Unread, read, read_number
+from schemas.counting import quantity
 from schemas.derived.nested import json_text, read_nested, sound_text
 from schemas.field import Field, Kind
 from schemas.operations import Operation
+
+_COUNTS = ("x-total-count", "x-total")
+"""Headers in which services say how many rows there are over all pages."""
+_NEXT = re.compile(r';\s*rel\s*=\s*(?:"[^"]*\bnext\b|next\b)', re.IGNORECASE)
+"""A Link to another page (RFC 8288)."""
+_SHOWN = 60
+"""Most characters of such a header that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +72,15 @@ async def fetch(host: Host, operation: Operation, filters: Mapping[str, Any]) ->
                 reply = await host.reader.call(data, host.settings.listing_bytes)
                 host.reader.drop()
         if isinstance(reply, Reply) and reply.status == 200 and reply.proof:
-            return _listing(operation, reply, host.outgoing.zone)
-        problem, wait = _problem(host, reply, attempt)
+            return _listing(host, operation, reply)
+        problem, wait = _problem(host, operation, reply, attempt)
         if wait is None or attempt == host.settings.attempts:
             break
         await asyncio.sleep(wait)
     raise ServiceUnusable(f"{operation.name} at {operation.path} cannot be read: {problem}")
 
 
-def _listing(operation: Operation, reply: Reply, zone: ZoneInfo) -> Listing:
+def _listing(host: Host, operation: Operation, reply: Reply) -> Listing:
     """The rows of a whole answer; an error in it, or a value that is none, refuses all of it."""
     where = f"{operation.name} at {operation.path} cannot be read"
     try:
@@ -79,16 +88,39 @@ def _listing(operation: Operation, reply: Reply, zone: ZoneInfo) -> Listing:
     except Unreadable as problem:
         raise ServiceUnusable(f"{where}: the service answered with {problem}") from None
     if said.refusal or said.errors:
-        told = sound_text(said.refusal or "with errors that name neither a code nor a field")
+        told = host.classifier.reason(operation, reply)
+        told = told or "with errors that name neither a code nor a field"
         raise ServiceUnusable(f"{where}: the service answered {told}")
     if not said.csv and not said.many:
         raise ServiceUnusable(f"{where}: the service answered with one object, not a list")
     _check_names(operation, said, where)
+    if part := _part(reply, len(said.records)):
+        raise ServiceUnusable(
+            f"{where}: the service says that this is one page of several ({part}), and "
+            f"{quantity(len(said.records), 'row')} came. A listing is taken whole; have the "
+            "service answer without pages"
+        )
     rows = [
-        _row(operation, number, record, zone, where)
+        _row(operation, number, record, host.outgoing.zone, where)
         for number, record in enumerate(said.records, 1)
     ]
     return Listing(rows, reply.body, hashlib.sha256(reply.body).hexdigest(), reply.proof)
+
+
+def _part(reply: Reply, rows: int) -> str | None:
+    """The header that says there is more than so many rows; None where none does."""
+    for name in _COUNTS:
+        for told in reply.headers.get(name, "").split():
+            if told.isascii() and told.isdigit() and told.lstrip("0") != str(rows or ""):
+                return f"{name}: {told[:_SHOWN]}"
+    if _NEXT.search(reply.headers.get("link", "")):
+        return 'link: rel="next"'
+    told = reply.headers.get("content-range", "").strip()
+    size = len(reply.body) if told.lower().startswith("bytes") else rows
+    whole = f"0-{size - 1}/{size}" if size else "*/0"
+    if told and told.partition(" ")[2].strip() != whole:
+        return f"content-range: {told[:_SHOWN]}"
+    return None
 
 
 def _check_names(operation: Operation, said: Said, where: str) -> None:
@@ -146,7 +178,9 @@ def _value(field: Field, told: Any, zone: ZoneInfo) -> Any:
     return Unread("Text") if isinstance(told, bool) else read(field, str(told), read_nested)
 
 
-def _problem(host: Host, reply: Reply | Failed, attempt: int) -> tuple[str, float | None]:
+def _problem(
+    host: Host, operation: Operation, reply: Reply | Failed, attempt: int
+) -> tuple[str, float | None]:
     """What is wrong, and how long to wait before another attempt; None: it would be no use."""
     wait = host.backoff.wait(attempt)
     if isinstance(reply, Failed):
@@ -158,6 +192,8 @@ def _problem(host: Host, reply: Reply | Failed, attempt: int) -> tuple[str, floa
         return f"{problem} and closed the connection without saying how long the body is", wait
     if 300 <= reply.status < 400:
         return f"it {redirect(reply)}", None
+    if reason := host.classifier.reason(operation, reply):
+        problem = f"{problem} ({reason})"
     if reply.status in (401, 403):
         return f"{problem}, so it refuses our credentials or their role", None
     if reply.status != 429 and reply.status < 500:

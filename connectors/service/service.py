@@ -56,6 +56,7 @@ class Service:
             self.outgoing.zone,
             credentials.secrets,
             shows_key=credentials.scheme is Scheme.API_KEY,
+            shows_token=credentials.scheme is Scheme.BEARER,
         )
         self.pace = Pace(settings.rate, settings.concurrency)
         self.breaker = Breaker(settings.breaker)

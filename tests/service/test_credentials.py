@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from connectors.errors import SettingsError
+from connectors.errors import ServiceUnusable, SettingsError
 from connectors.service import Credentials, Scheme, Verdict, open_service, read_credentials
 from connectors.service.sending import MOST_ENDED
 from connectors.settings import ServiceSettings
@@ -81,6 +81,54 @@ def test_wrong_credentials_stop_before_anything(
 SESSION_COOKIES = Reply(
     headers=(("Set-Cookie", "ss-id=abc; path=/; HttpOnly"), ("Set-Cookie", "ss-pid=def; path=/"))
 )
+
+
+@pytest.mark.parametrize("operation", ["EditPayment", "AddMessageTone"])
+def test_a_malformed_token_stops_before_anything(host: Host, operation: str) -> None:
+    """Older hosts answer it with 500, and say so."""
+    malformed = Credentials(BEARER, secret="a.b.c")
+    with client(host.caller.base_url, malformed, concurrency=1) as service:
+        answers = [*service.send(requests(operation, 9))]
+        assert "token" in str(service.stopped) or "credentials (401)" in str(service.stopped)
+    with (
+        client(host.caller.base_url, malformed) as service,
+        pytest.raises(ServiceUnusable, match=r"answered (500|401) \(.*Token is malformed\)"),
+    ):
+        service.listing(BY_NAME["ListAvatars"])
+    assert {answer.verdict for answer in answers} == {U}
+    assert sum(answer.attempts for answer in answers) == 1
+
+
+def says(message: str) -> Reply:
+    told = {"ErrorCode": "Exception", "Message": message}
+    return status(500, error_code="Exception", body={"ResponseStatus": told})
+
+
+OF_A_TOKEN = [
+    # scheme, what the second POST gets, how many were taken before, whether it is the token
+    (BEARER, says("Token is malformed"), 0, True),
+    (BEARER, says("invalid JWT"), 0, True),
+    (BEARER, says("Token is malformed"), 1, False),
+    (BEARER, says("no token is left in the bucket"), 0, False),
+    (BEARER, says("tokens are invalid"), 0, False),
+    (BEARER, status(500), 0, False),
+    (KEY, says("Token is malformed"), 0, False),
+    (Scheme.NONE, says("Token is malformed"), 0, False),
+]
+
+
+@pytest.mark.parametrize(("scheme", "reply", "taken", "of_token"), OF_A_TOKEN)
+def test_what_a_500_says_of_a_token(
+    scheme: Scheme, reply: Reply, taken: int, of_token: bool
+) -> None:
+    """Whoever took a row can read the token, and a 500 is about what was being done."""
+    credentials = Credentials(scheme, secret=None if scheme is Scheme.NONE else "a.b.c")
+    plan = at({taken + 1: reply})
+    with FaultyServer(plan) as server, client(server.url, credentials, concurrency=1) as service:
+        answers = by_number(service.send(requests("AddMessageTone", 4)))
+    met = U if of_token else Verdict.IN_DOUBT
+    assert [answer.verdict for answer in answers][: taken + 1] == [A] * taken + [met]
+    assert ("RECON_SERVICE_TOKEN" in str(service.stopped)) == of_token
 
 
 def test_a_session_is_begun_once_and_kept() -> None:

@@ -166,6 +166,7 @@ ROWS = '[{"TenantsId":1,"Name":"a"}]'
 HEADER = ",".join(AVATARS.table.columns)
 CSV_ROWS = f"{HEADER}\r\n1,a,,,,,\r\n"
 WITH_STATUS = f"\ufeff{HEADER.lower()},Other,ResponseStatus\r\n1,a,,,,,,x,\r\n"
+JSON = ("Content-Type", "application/json")
 CUT_ROWS = Reply(ending=Ending.CUT, body=ROWS)
 WHOLE: list[tuple[list[Reply], str]] = [
     # answers, proof
@@ -175,6 +176,16 @@ WHOLE: list[tuple[list[Reply], str]] = [
     ([status(429), Reply(headers=CSV, body=CSV_ROWS)], "Content-Length 69 read"),
     ([Reply(headers=CSV, body=WITH_STATUS)], "Content-Length 96 read"),
     ([Reply(body="\ufeff" + ROWS)], "Content-Length 31 read"),
+    *(
+        ([Reply(headers=(JSON, header), body=ROWS)], "Content-Length 28 read")
+        for header in (
+            ("X-Total-Count", "1"),
+            ("X-Total-Count", "many"),
+            ("Content-Range", "items 0-0/1"),
+            ("Content-Range", "bytes 0-27/28"),
+            ("Link", '</avatars>; rel="self", </next>; rel=first; title="next"'),
+        )
+    ),
 ]
 
 
@@ -209,6 +220,7 @@ def test_a_listing_that_is_too_large_is_read_once() -> None:
     assert len(server.requests) == 1
 
 
+SAID = {"ResponseStatus": {"ErrorCode": "S", "Message": "Unable to bind p@ss\nat Host.Get()"}}
 NOT_WHOLE: list[tuple[Reply, str]] = [
     (LOST, "closed before the answer was complete"),
     (CUT_ROWS, "closed before the answer was complete"),
@@ -250,7 +262,25 @@ NOT_WHOLE: list[tuple[Reply, str]] = [
         "row 2 has no more fields of avatar than others",
     ),
     (Reply(headers=(("Content-Type", "text/html"),), body="<p>"), "text/html"),
+    *(
+        (Reply(headers=(JSON, header), body=ROWS), "one page of several")
+        for header in (
+            ("X-Total-Count", "900"),
+            ("X-Total", "0"),
+            ("Content-Range", "items 0-0/900"),
+            ("Content-Range", "items 1-1/2"),
+            ("Content-Range", "items 0-0/*"),
+            ("Link", '</avatars?page=2>; rel="next"'),
+            ("Link", "</avatars>; rel=self, </avatars?page=2> ; REL = next"),
+            ("Link", '</avatars?page=2>; title="2"; rel="last next"'),
+        )
+    ),
+    (Reply(headers=(JSON, ("X-Total-Count", "2")), body="[]"), "x-total-count: 2"),
     (status(404, body="404"), "404"),
+    (status(400, body=SAID, headers=(JSON,)), r"answered 400 \(S: Unable to bind \*\*\*\)"),
+    (status(401, body=SAID, headers=(JSON,)), r"answered 401 \(S: Unable to bind \*\*\*\), so"),
+    (status(500, body=SAID, headers=(JSON,)), r"answered 500 \(S: Unable to bind \*\*\*\)"),
+    (Reply(body=SAID), r"answered S: Unable to bind \*\*\*"),
     (status(302), "302"),
     (status(429, retry_after=9999), "pause of 9999 s"),
     (status(503), "503"),
