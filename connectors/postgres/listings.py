@@ -15,8 +15,8 @@ from psycopg.rows import class_row
 from connectors.postgres.ledger import Extract
 from connectors.postgres.trail import said_by
 from connectors.settings import zone_of
-from schemas.derived.sql_names import SCHEMA, staged_name
-from schemas.derived.views import LISTING_FEED
+from schemas.derived.sql_names import SCHEMA, listed, staged_name
+from schemas.derived.views import ERRORS, LISTING_FEED
 from schemas.operations import OPERATIONS
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
@@ -39,6 +39,8 @@ class ListingPulled:
     """When the service was asked: what was sent later need not be in it."""
     zone: str = NO_ZONE_TOLD
     """Time zone of the server, as it was set then."""
+    spoiled: bool = False
+    """Some of its rows were rejected, so it is not whole and no evidence of anything."""
 
 
 def clock(connection: psycopg.Connection) -> datetime:
@@ -71,17 +73,30 @@ def newest_listings(connection: psycopg.Connection) -> dict[str, ListingPulled]:
             [LISTING_FEED],
         ).fetchall()
     )
-    of_content = _answered(connection)
+    of_content, spoiled = _answered(connection), _spoiled(connection)
     newest: dict[str, ListingPulled] = {}
     for extract in extracts:
         assert extract.record is not None
         assert extract.sha256 is not None
         asked_at, zone = of_content.get(extract.sha256, (of_batch[extract.batch_id], NO_ZONE_TOLD))
-        pulled = ListingPulled(extract, asked_at, zone)
+        pulled = ListingPulled(extract, asked_at, zone, extract.id in spoiled)
         known = newest.get(extract.record)
         if known is None or pulled.asked_at >= known.asked_at:
             newest[extract.record] = pulled
     return newest
+
+
+def _spoiled(connection: psycopg.Connection) -> set[int]:
+    """The extracts of listings that have a row with errors."""
+    found = connection.execute(
+        "SELECT r.extract_id FROM receipt r JOIN batch b ON b.id = r.batch_id "
+        "WHERE b.feed = %(of)s AND r.stage = 'stage' "
+        "AND (r.counts::json ->> 'rejected')::bigint > 0 "
+        "UNION SELECT o.extract_id FROM outcome o JOIN batch b ON b.id = o.batch_id "
+        f"WHERE b.feed = %(of)s AND o.verdict IN ({listed(ERRORS)})",
+        {"of": LISTING_FEED},
+    )
+    return {extract for (extract,) in found}
 
 
 def _answered(connection: psycopg.Connection) -> dict[str, tuple[datetime, str]]:

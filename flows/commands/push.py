@@ -193,8 +193,8 @@ def pull_command(
 
     Example: `recon pull avatars payment_plan_details`
 
-    Exit code 0: taken, or equal; 1: rows have errors, or a batch differs; 2: the listing did not
-    come whole, so nothing of it was taken.
+    Exit code 0: taken, or equal; 1: a batch differs; 2: a listing did not come whole, or a row of
+    it cannot be read, so nothing of it counts.
     """
     from flows.stages.pull import pull
 

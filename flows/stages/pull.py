@@ -8,10 +8,12 @@ service says, and comparing it with our data would prove nothing if it became ou
 import csv
 import hashlib
 import io
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC
+from itertools import chain
 from typing import Any
 
 import psycopg
@@ -21,6 +23,7 @@ from connectors.errors import ServiceUnusable, SettingsError
 from connectors.files.atomic import write_file
 from connectors.files.profile import Profile
 from connectors.files.scratch import scratch_folder
+from connectors.postgres.findings import rejected_rows
 from connectors.postgres.listings import ASKED, KEPT, PULLED, ZONE, clock
 from connectors.postgres.trail import add_event
 from connectors.recovery import reach
@@ -103,6 +106,7 @@ def _pull(
     workspace: Workspace, names: Sequence[str], unread: dict[str, str] | None
 ) -> Pulled | None:
     """Pull listings; where `unread` is given, it is told of those that cannot be read."""
+    longest = 0
     unknown = sorted(set(names) - LISTINGS.keys())
     if unknown:
         raise SettingsError(f"There is no listing {unknown[0]!r}. Known: {', '.join(LISTINGS)}.")
@@ -120,14 +124,16 @@ def _pull(
                         raise
                     unread[name] = str(problem)
                     continue
-                content = listing_csv(LISTINGS[name], listing.rows).encode()
+                lines = [line.encode() for line in listing_lines(LISTINGS[name], listing.rows)]
+                longest = max(longest, *map(len, lines))
+                content = b"".join(lines)
                 write_file(folder / f"{name}.csv", content)
                 pulled.append(_pulled(name, listing, content, asked_at))
                 reach("pulled")
         if not pulled:
             return None
         with goes_on_by(SAME_COMMAND):  # A batch that goes on by itself is not noted as pulled.
-            ended = import_delivery(workspace, [str(folder)], PROFILE)
+            ended = import_delivery(_fitting(workspace, longest), [str(folder)], PROFILE)
     with workspace.database.connect() as connection:
         add_event(
             connection,
@@ -148,7 +154,45 @@ def _pull(
                 },
             },
         )
+        rejected = dict(_rejected(connection, ended.batch.id, [one.name for one in pulled]))
+    if rejected and unread is None:
+        raise ServiceUnusable("; ".join(rejected.values()))
+    if unread is not None:
+        unread |= rejected
     return Pulled(ended, tuple(pulled))
+
+
+def _fitting(workspace: Workspace, longest: int) -> Workspace:
+    """The workspace with limits that a record of so many bytes is within.
+
+    How large the records of a delivery may be says nothing of what the service has.
+    """
+    limits = workspace.settings.limits
+    fitting = replace(
+        limits,
+        columns=max(limits.columns, *(len(one.table.columns) for one in LISTINGS.values())),
+        field_bytes=max(limits.field_bytes, longest),
+        record_bytes=max(limits.record_bytes, longest),
+    )
+    return replace(workspace, settings=replace(workspace.settings, limits=fitting))
+
+
+def _rejected(
+    connection: psycopg.Connection, batch_id: int, names: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """The listings of a batch that have a row with errors, and which row it is: they are no use."""
+    for name in names:
+        operation = LISTINGS[name]
+        for row in rejected_rows(connection, [operation.table], batch_id, most=1):
+            error = json.loads(row.error_data)[0]
+            field = f"{error['FieldName']}: " if error["FieldName"] else ""
+            yield (
+                name,
+                f"{operation.name} at {operation.path} is not used: row {row.record_number} of "
+                f"what the service listed cannot be read ({field}{error['Message']}). All of it is "
+                f"in batch {batch_id}, and it counts for nothing; mend that record at the service, "
+                f"or undo the batch where an earlier version has read it, then recon pull {name}",
+            )
 
 
 def wanted(workspace: Workspace, scope: Scope) -> list[str]:
@@ -224,14 +268,16 @@ def our_rows(
         )
 
 
-def listing_csv(operation: Operation, rows: Sequence[Mapping[str, Any]]) -> str:
-    """A listing in the upload shape of its record; no value is an empty cell."""
+def listing_lines(operation: Operation, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """A listing in the upload shape of its record, header first; no value is an empty cell."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(operation.table.columns)
-    for row in rows:
-        writer.writerow([_cell(row.get(name)) for name in operation.table.columns])
-    return text.getvalue()
+    columns = operation.table.columns
+    for cells in chain([columns], ([_cell(row.get(name)) for name in columns] for row in rows)):
+        text.seek(0)
+        text.truncate()
+        writer.writerow(cells)
+        yield text.getvalue()
 
 
 def _cell(value: Any) -> str:

@@ -1,5 +1,6 @@
 """Which listing of the service counts: the one answered last, where it is later than the push."""
 
+import json
 import socket
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -11,21 +12,27 @@ from typing import Any
 
 import pytest
 
+from connectors.errors import ServiceUnusable
 from connectors.files.profile import DEFAULT
 from connectors.sandbox import Sandbox
 from connectors.sandbox.faults import Fault, FaultKind, Faults
 from flows.__main__ import main
-from flows.stages.pull import pull, pull_compared, wanted
+from flows.stages.pull import LISTINGS, PROFILE, listing_lines, pull, pull_compared, wanted
 from flows.stages.reconcile.run import Asked, Reconciled, reconcile
 from flows.stages.reconcile.scope import Scope
 from flows.stages.sequence import import_delivery
+from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules
 from tests.push.conftest import PUSHED, USER, sandbox_at, towards
+from tests.service.faulty_server import FaultyServer, Reply
 
 OLDER = (
     "the service's listing of {} is older than what was sent: recon pull {}, "
     "or a run of pull-listings/pull; then reconcile again"
+)
+SPOILED = OLDER.replace(
+    "is older than what was sent", "has rows that could not be read, so it counts for nothing"
 )
 NEVER = OLDER.replace("is older than what was sent", "was not pulled")
 BATCH_ROWS = ("insert batch data", "insert_batch_data")
@@ -296,6 +303,48 @@ def test_a_pull_that_died_before_its_end_is_no_listing(home: Home, rows: Any) ->
     with home.place.database.connect() as connection:
         connection.execute("UPDATE batch SET state = 'staged' WHERE id = %s", [batch])
     assert because(home.run()) == [NEVER.format(*BATCH_ROWS)]
+
+
+def test_a_listing_of_which_one_row_cannot_be_read_counts_for_nothing(home: Home) -> None:
+    """What it lacks is not missing at the service; an earlier version has kept such listings."""
+    home.deliver("insert_batch_data", batch_rows(1, 2))
+    home.deliver("avatars", avatars("ann"), push=False)
+    rows = [{"Data": data, "BatchId": 5} for data in ("a", "x" * 300)]
+    listed: dict[str, Any] = {"/insert_batch_data": rows, "/avatars": []}
+    names = ["avatars", "insert_batch_data"]
+    with FaultyServer(lambda seen: Reply(body=json.dumps(listed[seen.path]))) as server:
+        place = towards(home.place, server.url)
+        (home.folder / "kept").mkdir()
+        for name in names:
+            content = "".join(listing_lines(LISTINGS[name], listed[f"/{name}"]))
+            path = written(home.folder / "kept" / f"{name}.csv", content)
+        limits = replace(place.settings.limits, field_bytes=100)
+        narrow = replace(place, settings=replace(place.settings, limits=limits))
+        kept = import_delivery(narrow, [str(path.parent)], PROFILE).batch
+        assert kept.state == "complete_with_errors"
+        why = rf"row 2 of .* field .*batch {kept.id}, .*then recon pull insert_batch_data"
+        with pytest.raises(ServiceUnusable, match=why):
+            pull(place, names)
+        done = home.run()
+        assert codes(done) == {"MISSING_IN_TARGET G": 1}, "of avatars, which came whole"
+        assert because(done) == [SPOILED.format(*BATCH_ROWS)]
+        assert done.report.cover.verdict == "INCOMPLETE"
+        done = replace(home, place=place).pulled()
+        assert codes(done) == {"MISSING_IN_TARGET G": 1}
+        (told,) = because(done)
+        assert "could not be pulled: ListInsertBatchData" in told
+        undo_batch(place, kept.id, by=None, reason="read anew")
+        assert because(replace(home, place=place).pulled()) == []
+
+
+def test_what_the_service_lists_may_be_larger_than_what_may_be_delivered(home: Home) -> None:
+    limits = home.place.settings.limits
+    limits = replace(limits, columns=3, field_bytes=100, record_bytes=200)
+    place = replace(home.place, settings=replace(home.place.settings, limits=limits))
+    listed = [{"Data": "a", "BatchId": 5, "Jsondata": json.dumps({"a": "x" * 300})}]
+    with FaultyServer(lambda _: Reply(body=json.dumps(listed))) as server:
+        ended = pull(towards(place, server.url), ["insert_batch_data"]).ended
+    assert ended.batch.state == "complete"
 
 
 @pytest.mark.long

@@ -251,6 +251,8 @@ def _without_listing(gathered: Gathered, rules: Rules, unread: Mapping[str, str]
             yield f"{name} could not be pulled: {why}; mend that, then reconcile again"
         elif rows and "batches" not in rules.references:
             continue
+        elif record in gathered.spoiled:
+            yield f"{name} has rows that could not be read, so it counts for nothing: {pull}"
         elif record in gathered.older:
             yield f"{name} is older than what was sent: {pull}"
         elif rows and gathered.service and record not in gathered.sources.listings:

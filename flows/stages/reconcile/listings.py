@@ -32,6 +32,8 @@ class Counting:
     extracts: tuple[Extract, ...]
     older: frozenset[str]
     """Record kinds whose newest listing is older than what was sent, and is not used."""
+    spoiled: frozenset[str]
+    """Record kinds whose newest listing has rows that were rejected, and is not used."""
     zones: Mapping[str, str]
     """Time zone of the server by record kind."""
 
@@ -51,9 +53,12 @@ def counting_listings(
     older = {
         record for record, one in newest.items() if record in sent and one.asked_at <= sent[record]
     }
+    spoiled = {record for record, one in newest.items() if one.spoiled}
+    used = newest.keys() - older - spoiled
     return Counting(
-        tuple(newest[record].extract for record in LISTED if record in newest.keys() - older),
+        tuple(newest[record].extract for record in LISTED if record in used),
         frozenset(older),
+        frozenset(spoiled),
         {record: one.zone for record, one in newest.items()},
     )
 

@@ -51,6 +51,8 @@ class Gathered:
     """Record kind -> amounts that are not judged, and of which no break tells."""
     older: frozenset[str] = frozenset()
     """Record kinds whose newest listing is older than what was sent, so that none is used."""
+    spoiled: frozenset[str] = frozenset()
+    """Record kinds whose newest listing has rows that were rejected, so that none is used."""
     untied: tuple[str, ...] = ()
     """Where what is kept of an extract is not what was taken in."""
     unproven: dict[int, str] = field(default_factory=dict)
@@ -147,6 +149,7 @@ def gather_sources(
             batches=_in_run(connection, delivered),
             unfit=frames.unfit,
             older=delivered.listings.older,
+            spoiled=delivered.listings.spoiled,
             untied=untied,
             unproven={**delivered.unproven, **unreadable},
             unshown=frames.unshown,
