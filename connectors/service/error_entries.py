@@ -124,7 +124,7 @@ class Redaction:
 @lru_cache(maxsize=16)
 def every_spelling(secret: str) -> str:
     """A pattern of a text as JSON, CSV, JSV, HTML and URLs write it, also one in another."""
-    parts = []
+    parts: list[str] = []
     for escapes, marks in groupby(secret, lambda mark: mark in _ESCAPING):
         if escapes:
             # Doubled or escaped, in any number; nothing of it is left to what follows. Of the

@@ -246,5 +246,5 @@ def _look(
         )
         for place, clues in zip(places, told, strict=True):
             found[place][record] = clues
-    for one, clues in zip(chunks, found, strict=True):
-        one.tell(clues)
+    for one, of_chunk in zip(chunks, found, strict=True):
+        one.tell(of_chunk)

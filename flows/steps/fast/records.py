@@ -1,7 +1,7 @@
 """The records of a chunk that take the fast path, typed in one loop over their bytes."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,7 +105,7 @@ def room_for(width: int, fields: int) -> Room:
     text = np.empty(_ROOM, np.uint8)
     joined = text.view()
     joined.flags.writeable = False
-    last = np.zeros(fields, lines_of(ReadCell)).view(np.recarray)
+    last: Any = np.zeros(fields, lines_of(ReadCell)).view(np.recarray)
     last.end = _QUOTED
     return Room(*cells, text, joined, np.empty(len(TimePart) + 1, np.int64), last)
 
