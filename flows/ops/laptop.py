@@ -59,6 +59,17 @@ QUERY_SECONDS = "2"
 """How often the worker looks for runs."""
 HEARTBEAT_SECONDS = "30"
 """How often a run says that it lives; the automation for silent runs goes by it."""
+SERVER = {
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
+    # Prefect's own block types show pictures from outside; ours and the webhook are enough.
+    "PREFECT_SERVER_REGISTER_BLOCKS_ON_START": "false",
+    # In memory, the place that a run holds in its deployment would outlive both, for ever.
+    "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": (
+        "prefect.server.concurrency.lease_storage.filesystem"
+    ),
+}
+"""What every server is told; docs/production.md tells the same to one of its own."""
 
 Show = Callable[[str], None]
 
@@ -207,11 +218,8 @@ def prefect_environment(settings: Settings, choice: UpOptions, login: str | None
         "PREFECT_SERVER_API_HOST": choice.host,
         # The pages ask this port, whatever the command line says.
         "PREFECT_SERVER_API_PORT": str(choice.port),
-        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-        "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
+        **SERVER,
         "PREFECT_SERVER_UI_V2_ENABLED": "true" if choice.pages == "v2" else "false",
-        # Prefect's own block types show pictures from outside; ours and the webhook are enough.
-        "PREFECT_SERVER_REGISTER_BLOCKS_ON_START": "false",
         "PREFECT_WORKER_QUERY_SECONDS": QUERY_SECONDS,
         "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": HEARTBEAT_SECONDS,
         "PREFECT_LOGGING_EXTRA_LOGGERS": "recon",

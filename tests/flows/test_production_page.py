@@ -1,0 +1,25 @@
+"""The page about a server of its own says what the programs really need."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.flows
+
+PAGE = (Path(__file__).parents[2] / "docs" / "production.md").read_text()
+
+
+def exports(after: str) -> dict[str, str]:
+    """What the first block of commands behind this line sets."""
+    found = re.search(r"```sh\n(.*?)```", PAGE.split(after, 1)[1], re.DOTALL)
+    assert found is not None, after
+    words = shlex.split(found[1], comments=True)
+    return dict(word.split("=", 1) for word in words if re.match(r"[A-Z_]+=", word))
+
+
+def test_a_server_of_its_own_is_told_what_that_of_one_machine_is() -> None:
+    from flows.ops.laptop import SERVER
+
+    assert SERVER.items() <= exports("On the server's host:").items()
