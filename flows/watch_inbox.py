@@ -1,6 +1,7 @@
 """Look into an inbox: one run of import-batch for every delivery that is complete."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,7 @@ from prefect.client.schemas.objects import State as RunState
 from prefect.deployments import run_deployment
 from prefect.exceptions import ObjectNotFound, PrefectException
 from prefect.states import Completed, Failed
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from connectors.errors import InboxHeldElsewhere, ReconError
 from connectors.files.inbox import Inbox, Waiting
@@ -36,7 +37,7 @@ def watch_inbox(
     inbox: BareAddress | None = None,
     settle_seconds: Annotated[float, Field(ge=0, le=600)] = SETTLE_SECONDS,
     profile: str | None = None,
-    over_budget: OverBudget = "ask",
+    over_budget: OverBudget | None = None,
     deployment: Annotated[str, Field(pattern=r"^[^/]+/[^/]+$")] = IMPORT,
 ) -> RunState[Any]:
     """Start an import for every delivery that is complete in an inbox, once for each content.
@@ -45,9 +46,12 @@ def watch_inbox(
         inbox: The folder, as the worker sees it; none is inbox in RECON_HOME.
         settle_seconds: A file that does not change for so long is complete; a manifest that states
             its bytes proves it at once.
-        profile: Path of the feed's TOML file; none is the form of the service document.
-        over_budget: What an import does over its error budget: ask, discard or release.
-        deployment: Which deployment imports; where there is none, this run does it itself.
+        profile: Path of the feed's TOML file; none is that of the deployment, or else the form of
+            the service document.
+        over_budget: What an import does over its error budget: ask, discard or release; none is
+            what the deployment says, or else ask.
+        deployment: Which deployment imports, on the terms of its own parameter `delivery`; where
+            there is none, this run does it itself.
     """
     if (skipped := overtaken()) is not None:
         return skipped
@@ -77,31 +81,48 @@ def look_into_inbox(
     inbox: str | None,
     settle_seconds: float,
     profile: str | None,
-    over_budget: OverBudget,
+    over_budget: OverBudget | None,
     deployment: str,
 ) -> list[InboxLine]:
     """One look; the lines tell what became of every file."""
     workspace = open_workspace()
-    feed = load_profile(Path(profile)) if profile else DEFAULT
-    start = (
-        _deployed(deployment, profile, over_budget)
-        if _is_deployed(deployment)
-        else import_here(workspace, feed)
-    )
+    own = _own_terms(deployment)
+    given = {"profile": profile, "over_budget": over_budget}
+    terms = (own or {}) | {name: value for name, value in given.items() if value is not None}
+    feed = load_profile(Path(terms["profile"])) if terms.get("profile") else DEFAULT
+    start = import_here(workspace, feed) if own is None else _deployed(deployment, terms)
     folder = Path(inbox) if inbox else read_settings().home / "inbox"
     return Watch(workspace, Inbox(folder.resolve()), feed, start).look(settle_seconds)
 
 
-def _is_deployed(name: str) -> bool:
+def _own_terms(name: str) -> dict[str, Any] | None:
+    """On which terms the deployment imports; None: there is no such deployment.
+
+    A run that is given a parameter has all of it: Prefect mixes nothing of the deployment's in.
+    """
     with get_client(sync_client=True) as client:
         try:
-            client.read_deployment_by_name(name)
+            own = client.read_deployment_by_name(name).parameters.get("delivery") or {}
         except ObjectNotFound:
-            return False
-    return True
+            return None
+    try:
+        terms = Delivery.model_validate({"paths": ["any"]} | own)
+    except (TypeError, ValidationError) as error:
+        raise ReconError(
+            f"The parameter delivery of the deployment {name} cannot be used: {_first(error)}. "
+            "Mend it on the page of the deployment; what is delivered stays in the inbox."
+        ) from None
+    return terms.model_dump(mode="json", exclude_unset=True)
 
 
-def _deployed(name: str, profile: str | None, over_budget: OverBudget) -> Start:
+def _first(error: TypeError | ValidationError) -> str:
+    if isinstance(error, TypeError):
+        return "it is no form of a delivery"
+    first = error.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg']}"
+
+
+def _deployed(name: str, terms: Mapping[str, Any]) -> Start:
     """Imports as runs of a deployment; the content is the key, so each is made once.
 
     A run of that key that has ended is of an earlier delivery, or came to nothing: it starts no
@@ -109,14 +130,10 @@ def _deployed(name: str, profile: str | None, over_budget: OverBudget) -> Start:
     """
 
     def start(waiting: Waiting) -> Started:
+        taken = {"paths": waiting.paths, "content_id": waiting.content_id}
         try:
-            delivery = Delivery(
-                paths=waiting.paths,
-                profile=profile,
-                over_budget=over_budget,
-                content_id=waiting.content_id,
-            )
-            parameter = json.loads(delivery.model_dump_json())
+            delivery = Delivery.model_validate({**terms, **taken})
+            parameter = json.loads(delivery.model_dump_json(exclude_unset=True))
         except ValueError as error:  # An address that looks like a secret, or that is no UTF-8.
             raise ReconError(
                 f"{name} cannot be told a name of this delivery: it is not UTF-8, or reads like a "

@@ -82,6 +82,57 @@ def test_a_deployment_gets_one_run_for_each_content(inbox: Path, rows: Any, tmp_
     assert rows("SELECT content_id, feed FROM batch") == [(run.idempotency_key, "bank")]
 
 
+OWN = {"paths": ["/srv/in"], "tenant": 7, "max_errors": 3, "over_budget": "discard", "push": True}
+
+
+@pytest.mark.parametrize(
+    ("given", "differs"), [({}, {}), ({"over_budget": "release"}, {"over_budget": "release"})]
+)
+def test_a_deployment_imports_on_its_own_terms_but_for_what_the_watch_is_given(
+    inbox: Path, tmp_path: Path, given: dict[str, str], differs: dict[str, str]
+) -> None:
+    from flows.import_batch import import_batch
+
+    profile = tmp_path / "bank.toml"
+    profile.write_text('feed = "bank"\n')
+    own = OWN | {"profile": str(profile)}
+    import_batch.to_deployment("from-inbox", parameters={"delivery": own}).apply()
+    others = {one.id for one in runs_of_imports()}
+    write(inbox / "a.csv", line(9 + len(given)))
+    assert watch(inbox, deployment="import-batch/from-inbox", **given).message == "1 started"
+    (run,) = [one for one in runs_of_imports() if one.id not in others]
+    delivery = dict(run.parameters["delivery"])
+    (path,) = delivery.pop("paths")
+    assert Path(path).parent.name == delivery.pop("content_id") == run.idempotency_key
+    assert delivery == {name: own[name] for name in own if name != "paths"} | differs
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("own", "why"),
+    [
+        ({"tenant": "seven", "paths": ["/srv/in"]}, "tenant: Input should be a valid integer"),
+        ({"feed": "bank"}, "feed: Extra inputs are not permitted"),
+        ("/srv/in", "it is no form of a delivery"),
+    ],
+)
+def test_terms_of_a_deployment_that_cannot_be_used_leave_the_inbox_as_it_is(
+    inbox: Path, own: Any, why: str
+) -> None:
+    from flows.import_batch import import_batch
+
+    made = import_batch.to_deployment("from-inbox", parameters={"delivery": own})
+    made.enforce_parameter_schema = False
+    made.apply()
+    write(inbox / "a.csv", line(1))
+    state = watch(inbox, deployment="import-batch/from-inbox")
+    assert state.is_failed()
+    assert f"delivery of the deployment import-batch/from-inbox cannot be used: {why}" in (
+        state.message
+    )
+    assert (inbox / "a.csv").is_file()
+
+
 @pytest.mark.long(but=("Completed",))
 @pytest.mark.parametrize("ended", ["Completed", "Failed", "Crashed", "Cancelling", "Cancelled"])
 def test_a_delivery_whose_run_has_ended_without_a_batch_has_another_one(
