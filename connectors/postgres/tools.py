@@ -1,12 +1,20 @@
 """A program of PostgreSQL, such as pg_dump, on the database of recon: the embedded one is started.
 
 `python -m connectors.postgres.tools pg_dump --format=custom --file=recon.dump`
+
+What it writes is for nobody else, and the password of the database stands on no command line.
 """
 
+import os
 import subprocess
 import sys
 
-from connectors.errors import ReconError
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from connectors.errors import DatabaseUnusable, ReconError
+from connectors.files.atomic import keep_private
+from connectors.postgres.addresses import no_connection
 from connectors.postgres.database import database_url
 from connectors.postgres.server.programs import installed_programs
 from connectors.settings import read_settings
@@ -20,13 +28,26 @@ def main(name: str = "", *arguments: str) -> int:
     if name not in ON_DATABASE:
         sys.stderr.write(f"recon: say which program to run: {', '.join(ON_DATABASE)}.\n")
         return 2
+    keep_private()
     try:
-        address = database_url(read_settings())
+        address, password = _apart(database_url(read_settings()))
         program = installed_programs() / "bin" / name
     except ReconError as error:
         sys.stderr.write(f"recon: {error}\n")
         return 2
-    return subprocess.run([program, f"--dbname={address}", *arguments], check=False).returncode
+    command = [str(program), f"--dbname={address}", *arguments]
+    return subprocess.run(command, env=os.environ | password, check=False).returncode
+
+
+def _apart(url: str) -> tuple[str, dict[str, str]]:
+    """The address without its password, and the environment that gives it to the program."""
+    try:
+        given = conninfo_to_dict(url)
+    except psycopg.Error as error:
+        raise DatabaseUnusable(no_connection(error, url)) from None
+    password = given.pop("password", None)
+    address = make_conninfo("", **{name: str(value) for name, value in given.items()})
+    return address, {} if password is None else {"PGPASSWORD": str(password)}
 
 
 if __name__ == "__main__":
