@@ -20,7 +20,7 @@ from connectors.errors import InboxHeldElsewhere, ReconError
 from connectors.files.inbox import Inbox, Waiting
 from connectors.files.profile import DEFAULT
 from connectors.files.profile_file import load_profile
-from connectors.settings import SETTLE_SECONDS, read_settings
+from connectors.settings import SETTLE_SECONDS
 from flows.stages.inbox import InboxLine, Start, Started, Watch, import_here
 from flows.tasks.artifacts import publish_table
 from flows.tasks.delivery import BareAddress, Delivery, OverBudget
@@ -43,7 +43,7 @@ def watch_inbox(
     """Start an import for every delivery that is complete in an inbox, once for each content.
 
     Args:
-        inbox: The folder, as the worker sees it; none is inbox in RECON_HOME.
+        inbox: The folder, as the worker sees it; none is inbox in RECON_HOME, made if need be.
         settle_seconds: A file that does not change for so long is complete; a manifest that states
             its bytes proves it at once.
         profile: Path of the feed's TOML file; none is that of the deployment, or else the form of
@@ -91,8 +91,8 @@ def look_into_inbox(
     terms = (own or {}) | {name: value for name, value in given.items() if value is not None}
     feed = load_profile(Path(terms["profile"])) if terms.get("profile") else DEFAULT
     start = import_here(workspace, feed) if own is None else _deployed(deployment, terms)
-    folder = Path(inbox) if inbox else read_settings().home / "inbox"
-    return Watch(workspace, Inbox(folder.resolve()), feed, start).look(settle_seconds)
+    found = Inbox(Path(inbox).resolve()) if inbox else Inbox.of_home(workspace.settings.home)
+    return Watch(workspace, found, feed, start).look(settle_seconds)
 
 
 def _own_terms(name: str) -> dict[str, Any] | None:

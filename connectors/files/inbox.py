@@ -81,6 +81,14 @@ class Inbox:
         self.taking = folder / ".recon" / "taking"
         self.waiting = folder / ".recon" / "waiting"
 
+    @classmethod
+    def of_home(cls, home: Path) -> "Inbox":
+        """The one that nobody has to name, made where it is not there yet."""
+        folder = home / "inbox"
+        with suppress(FileExistsError):  # Something else of that name is told by `alone`.
+            private_folder(folder)
+        return cls(folder.resolve())
+
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Keep other watchers out; raises InboxHeldElsewhere. The lock dies with the process."""

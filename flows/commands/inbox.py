@@ -68,7 +68,7 @@ def watch_command(
     with workspace("watch", quiet=json) as place:
         watch = Watch(
             place,
-            Inbox((named or place.settings.home / "inbox").resolve()),
+            Inbox(named.resolve()) if named else Inbox.of_home(place.settings.home),
             feed,
             import_here(place, feed),
         )

@@ -128,6 +128,11 @@ WITH_ROWS = OF_OWNER | {
 
 def statements() -> Iterator[str]:
     """The statements in their order; each may be run again."""
+    yield (
+        f"DO $$ BEGIN IF to_regnamespace('{SCHEMA}') IS NULL THEN RAISE EXCEPTION 'The schema "
+        f"{SCHEMA} is not there yet. Run `recon status` as its owner, and this once more.'; "
+        "END IF; END $$"
+    )
     for role in (LOADER, MERGER, READER, CONTROLLER, DESK):
         yield (
             f"DO $$ BEGIN CREATE ROLE {role} NOLOGIN; "
@@ -137,9 +142,12 @@ def statements() -> Iterator[str]:
         yield f"REVOKE ALL ON ALL TABLES IN SCHEMA {SCHEMA} FROM {role}"
         yield f"REVOKE ALL ON ALL FUNCTIONS IN SCHEMA {SCHEMA} FROM {role}"
         yield f"GRANT USAGE ON SCHEMA {SCHEMA} TO {role}"
-    yield f"GRANT {LOADER} TO {MERGER}"
-    yield f"GRANT {READER} TO {CONTROLLER}"
-    yield f"GRANT {CONTROLLER} TO {DESK}"
+    for wider, role in ((LOADER, MERGER), (READER, CONTROLLER), (CONTROLLER, DESK)):
+        # Roles are the server's: where the owner of another database made them, only that may.
+        yield (
+            f"DO $$ BEGIN IF NOT pg_has_role('{role}', '{wider}', 'MEMBER') THEN "
+            f"GRANT {wider} TO {role}; END IF; END $$"
+        )
     yield f"GRANT SELECT ON ALL TABLES IN SCHEMA {SCHEMA} TO {LOADER}"
     for name, columns in OF_OWNER.items():
         yield f"REVOKE ALL ON {SCHEMA}.{name} FROM {LOADER}"

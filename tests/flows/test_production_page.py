@@ -22,4 +22,4 @@ def exports(after: str) -> dict[str, str]:
 def test_a_server_of_its_own_is_told_what_that_of_one_machine_is() -> None:
     from flows.ops.laptop import SERVER
 
-    assert SERVER.items() <= exports("On the server's host:").items()
+    assert SERVER.items() <= exports("On the host of the Prefect server:").items()

@@ -230,8 +230,8 @@ def test_an_inbox_that_is_watched_already_is_no_failure_and_a_missing_one_is(
     missing = watch(tmp_path / "nowhere")
     assert missing.name == "Failed"
     assert "there is no such inbox" in missing.message
-    (workspace.settings.home / "inbox").mkdir(parents=True)
     assert watch(None).message == "nothing was there"
+    assert (workspace.settings.home / "inbox").is_dir()
 
 
 @pytest.mark.long(but=("Q1&assigned=DE.csv",))
