@@ -27,7 +27,7 @@ from prefect.types import SecretDict
 from pydantic import SecretStr
 
 from connectors.errors import SettingsError
-from flows.ops.deployments import TAG
+from flows.ops.deployments import DEPLOYMENTS, TAG
 
 NOTICE = "recon-notice"
 """Name of the webhook block, made from RECON_NOTIFY_URL."""
@@ -81,10 +81,17 @@ def register(webhook: str | None) -> list[str]:
 
 
 def _automations(client: SyncPrefectClient, tell: list[ActionTypes]) -> Iterator[AutomationCore]:
+    ours = _ours(client)
     yield AutomationCore(
         name="recon: a run needs somebody",
         description="A run failed, crashed, holds a batch, or waits for a decision.",
-        trigger=_after_states(*ATTENTION),
+        trigger=EventTrigger(
+            expect={f"prefect.flow-run.{state}" for state in ATTENTION},
+            match={"prefect.resource.id": ["prefect.flow-run.*"]},
+            match_related=ours,
+            posture=Posture.Reactive,
+            threshold=1,
+        ),
         actions=tell,
     )
     yield AutomationCore(
@@ -101,7 +108,7 @@ def _automations(client: SyncPrefectClient, tell: list[ActionTypes]) -> Iterator
                 *(f"prefect.flow-run.{state}" for state in NOT_DEAD),
             },
             match={"prefect.resource.id": ["prefect.flow-run.*"]},
-            match_related=_ours(),
+            match_related=ours,
             for_each={"prefect.resource.id"},
             posture=Posture.Proactive,
             threshold=1,
@@ -137,21 +144,11 @@ def _automations(client: SyncPrefectClient, tell: list[ActionTypes]) -> Iterator
     )
 
 
-def _after_states(*states: str) -> EventTrigger:
-    return EventTrigger(
-        expect={f"prefect.flow-run.{state}" for state in states},
-        match={"prefect.resource.id": ["prefect.flow-run.*"]},
-        match_related=_ours(),
-        posture=Posture.Reactive,
-        threshold=1,
-    )
-
-
-def _ours() -> dict[str, str | list[str]]:
-    return {
-        "prefect.resource.id": [f"prefect.tag.{TAG}"],
-        "prefect.resource.role": ["tag"],
-    }
+def _ours(client: SyncPrefectClient) -> dict[str, str | list[str]]:
+    """Runs of our flows, of whatever deployment, and of those that somebody gave our tag."""
+    names = dict.fromkeys(line.full_name.partition("/")[0] for line in DEPLOYMENTS)
+    flows = [f"prefect.flow.{client.create_flow_from_name(name)}" for name in names]
+    return {"prefect.resource.id": [f"prefect.tag.{TAG}", *flows]}
 
 
 def _noticing(client: SyncPrefectClient) -> ActionTypes:

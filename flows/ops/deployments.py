@@ -21,7 +21,7 @@ POOL = "recon"
 """Name of the work pool where nothing else is said."""
 ANCHOR = datetime(2026, 1, 1, tzinfo=UTC)
 TAG = "recon"
-"""Every run of ours carries it; automations and the run list of the UI go by it."""
+"""Every run of the table carries it; the run list of the UI goes by it."""
 ONE_AT_A_TIME = ConcurrencyOptions(collision_strategy=ConcurrencyLimitStrategy.ENQUEUE)
 """The later run waits. One that was cancelled instead could block its schedule for ever."""
 

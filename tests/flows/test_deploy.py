@@ -166,6 +166,30 @@ def test_notices_stay_unless_they_are_ended() -> None:
         assert actions() == [DoNothing, PauseAutomation]
 
 
+def test_notices_are_of_every_deployment_of_our_flows_and_of_our_tag() -> None:
+    from prefect.client.orchestration import get_client
+    from prefect.server.events.schemas.events import Resource, ResourceSpecification
+
+    from flows.import_batch import import_batch
+    from flows.ops import automations
+
+    own = import_batch.to_deployment("bank-x").apply()
+    automations.register(None)
+    with get_client(sync_client=True) as client:
+        flow = client.read_deployment(own).flow_id
+        for name in ("recon: a run needs somebody", "recon: silent runs are crashed"):
+            (found,) = client.read_automations_by_name(name)
+            wanted = ResourceSpecification(dict(found.trigger.match_related.root))
+            for resource, is_ours in (
+                (f"prefect.flow.{flow}", True),
+                ("prefect.tag.recon", True),
+                (f"prefect.flow.{own}", False),
+                ("prefect.tag.other", False),
+            ):
+                related = Resource({"prefect.resource.id": resource})
+                assert wanted.matches(related) is is_ours, (name, resource)
+
+
 @pytest.mark.parametrize("name", ['a", "text": "all is well', 'say "hi".csv', "a\\b\nc"])
 def test_a_notice_is_json_whatever_a_run_is_called(name: str) -> None:
     from prefect.server.schemas.core import Flow, FlowRun

@@ -83,6 +83,20 @@ def test_a_schedule_makes_runs_and_they_end_with_errors(machine: Machine, folder
 
 
 @pytest.mark.long
+def test_a_notice_tells_of_a_deployment_that_somebody_made(machine: Machine, folder: Path) -> None:
+    adhoc = machine.deployment(IMPORT)
+    own = {
+        name: adhoc[name]
+        for name in ("flow_id", "entrypoint", "work_pool_name", "parameter_openapi_schema")
+    }
+    machine.post("/deployments/", own | {"name": "bank-x", "pull_steps": []})
+    delivery = {"paths": [str(folder / "nowhere.csv")]}
+    run = machine.start("import-batch/bank-x", {"delivery": delivery})
+    assert machine.end(run)[0] == "FAILED"
+    machine.until(lambda: next((one for one in machine.notices if run in str(one)), None))
+
+
+@pytest.mark.long
 def test_a_killed_run_is_crashed_and_its_retry_finishes(machine: Machine, folder: Path) -> None:
     path, good = payments(folder / "killed.csv", 2000, 300, 7)
     with psycopg.connect(machine.database("recon"), autocommit=True) as connection:
