@@ -28,9 +28,11 @@ from pydantic import SecretStr
 
 from connectors.errors import SettingsError
 from flows.ops.deployments import DEPLOYMENTS, TAG
+from flows.tasks.blocks import deciphered
 
 NOTICE = "recon-notice"
 """Name of the webhook block, made from RECON_NOTIFY_URL."""
+_BLOCK = f"{Webhook.get_block_type_slug()}/{NOTICE}"
 ATTENTION = (
     *("Failed", "Crashed", "TimedOut", "Suspended"),
     *("Held", "Rejected", "Breaks", "Incomplete"),
@@ -154,7 +156,8 @@ def _ours(client: SyncPrefectClient) -> dict[str, str | list[str]]:
 def _noticing(client: SyncPrefectClient) -> ActionTypes:
     """The notice of the block that is on the server; nothing where there is none."""
     try:
-        found = client.read_block_document_by_name(NOTICE, Webhook.get_block_type_slug())
+        with deciphered(_BLOCK):
+            found = client.read_block_document_by_name(NOTICE, Webhook.get_block_type_slug())
     except ObjectNotFound:
         return DoNothing()
     return CallWebhook(block_document_id=found.id, payload=MESSAGE)
@@ -167,7 +170,8 @@ def _notice(client: SyncPrefectClient, webhook: str) -> ActionTypes:
         raise SettingsError("RECON_NOTIFY_URL must be the http(s) address of a webhook.")
     headers = SecretDict({"Content-Type": "application/json"})
     block = Webhook(method="POST", url=SecretStr(webhook), headers=headers)
-    saved = cast(UUID, block.save(NOTICE, overwrite=True))
+    with deciphered(_BLOCK):
+        saved = cast(UUID, block.save(NOTICE, overwrite=True))
     _without_picture(client)
     return CallWebhook(block_document_id=saved, payload=MESSAGE)
 

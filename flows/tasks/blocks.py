@@ -4,10 +4,13 @@ A flow looks for the block first and takes the environment where there is none; 
 knows the environment only. Secrets are encrypted in the server's database and stars in its pages.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple, Self, TypeVar, cast
 from uuid import UUID
 
+import httpx
 from prefect.blocks.core import Block
 from prefect.context import FlowRunContext, TaskRunContext
 from prefect.exceptions import ObjectNotFound
@@ -159,12 +162,30 @@ def _attempt() -> _Attempt | None:
 
 
 def _load(block: type[Kind], name: str) -> Kind | None:
+    slug = f"{block.get_block_type_slug()}/{name}"
     try:
-        return cast(Kind, block.load(name))
+        with deciphered(slug):
+            return cast(Kind, block.load(name))
     except ValueError as problem:
         if isinstance(problem.__cause__, ObjectNotFound):
             return None
         raise SettingsError(
-            f"The block {block.get_block_type_slug()}/{name} cannot be used. "
+            f"The block {slug} cannot be used. "
             "Open it in the server's pages, under Blocks, and save it again."
+        ) from None
+
+
+@contextmanager
+def deciphered(block: str) -> Iterator[None]:
+    """Raise SettingsError where the server answers and cannot read the values of this block."""
+    try:
+        yield
+    except httpx.HTTPStatusError as problem:
+        if problem.response.status_code != httpx.codes.INTERNAL_SERVER_ERROR:
+            raise
+        raise SettingsError(
+            f"The Prefect server cannot read the block {block} (HTTP 500): it was saved with "
+            "another PREFECT_SERVER_ENCRYPTION_KEY, or the server's log says what else is wrong. "
+            "Start the server with the key of before. docs/production.md, Secrets, says how to do "
+            "without it where it is lost."
         ) from None

@@ -125,12 +125,18 @@ def log_lines(state: Any) -> list[str]:
 
 def kept_files(home: Path) -> list[Path]:
     """Every file Prefect has written, its database included."""
+    _send_lines()
+    database = server_database()
+    return [path for path in (*home.rglob("*"), *database.parent.iterdir()) if path.is_file()]
+
+
+def server_database() -> Path:
+    """The file that the tests' Prefect server keeps everything in."""
     from prefect.settings import PREFECT_SERVER_DATABASE_CONNECTION_URL
 
-    _send_lines()
     database = Path(str(PREFECT_SERVER_DATABASE_CONNECTION_URL.value()).split("///", 1)[1])
     assert database.is_file()
-    return [path for path in (*home.rglob("*"), *database.parent.iterdir()) if path.is_file()]
+    return database
 
 
 def result_files(home: Path) -> set[Path]:

@@ -1,6 +1,8 @@
 """Where a run finds its database: the block `target` of the server, before the environment."""
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,7 @@ import pytest
 
 from connectors.errors import SettingsError
 from flows.stages.workspace import Workspace
-from tests.flows.runs import run
+from tests.flows.runs import run, server_database
 from tests.stages.payments import line, write
 
 pytestmark = pytest.mark.flows
@@ -68,3 +70,38 @@ def test_an_attempt_asks_once_and_a_task_that_is_tried_again_asks_again(save: An
 
     assert asks() == [first, first, second, second]
     assert asks() == [first, first, second, second]
+
+
+@contextmanager
+def saved_with_another_key(name: str) -> Iterator[None]:
+    """What the server has of the block is nothing that its own key opens."""
+
+    def put(value: str) -> str:
+        with closing(sqlite3.connect(server_database(), timeout=60)) as connection, connection:
+            found = "SELECT data FROM block_document WHERE name = ?"
+            ((before,),) = connection.execute(found, [name]).fetchall()
+            connection.execute("UPDATE block_document SET data = ? WHERE name = ?", [value, name])
+        return str(before)
+
+    before = put('"gAAAAABother"')
+    try:
+        yield
+    finally:
+        put(before)
+
+
+def test_a_block_of_another_key_is_told_with_the_key_and_what_to_do(save: Any) -> None:
+    from flows.ops import automations
+    from flows.tasks.blocks import TARGET, run_settings
+
+    save("postgresql://a@127.0.0.1:1/first")
+    automations.register("http://127.0.0.1:9/hook")
+    for name, block, ask in (
+        (TARGET, "target-database/target", run_settings),
+        (automations.NOTICE, "webhook/recon-notice", lambda: automations.register(None)),
+        (automations.NOTICE, "webhook/recon-notice", lambda: automations.register("http://a.b")),
+    ):
+        with saved_with_another_key(name), pytest.raises(SettingsError) as refused:
+            ask()
+        assert f"cannot read the block {block} (HTTP 500)" in str(refused.value)
+        assert "PREFECT_SERVER_ENCRYPTION_KEY" in str(refused.value)
