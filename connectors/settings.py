@@ -178,6 +178,8 @@ class AuditSettings:
 
 
 UTC = ZoneInfo("UTC")
+DATABASE = "RECON_DATABASE_URL"
+"""The setting that names the database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +190,8 @@ class Settings:
     """Folder of the embedded database, the archive and the reports."""
     database_url: str | None = None
     """None: the embedded PostgreSQL under `home`."""
+    database_from: str = DATABASE
+    """What names it, as messages say where to mend it."""
     limits: Limits = Limits()
     currencies: Path | None = None
     """CSV file `CurrenciesId,Code` that names currencies in reports."""
@@ -234,9 +238,9 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
             "PYTHONUTF8 or set it to 1, without -X utf8=0."
         )
     home = setting("RECON_HOME", environment) or ".recon"
-    url = setting("RECON_DATABASE_URL", environment)
+    url = setting(DATABASE, environment)
     if url is not None:
-        check_database_address("RECON_DATABASE_URL", url, "unset it for the embedded one")
+        check_database_address(DATABASE, url, "unset it for the embedded one")
     currencies = setting("RECON_CURRENCIES", environment)
     folder = read_path("RECON_HOME", home).resolve()
     check_own_kinds()

@@ -36,11 +36,11 @@ def why_no_connection(error: BaseException, url: str) -> str:
     return first.rstrip(".")
 
 
-def no_connection(error: BaseException, url: str) -> str:
-    """The same with what to look at."""
+def no_connection(error: BaseException, url: str, named_by: str) -> str:
+    """The same with what to look at: above all what names this address."""
     return (
         f"The database cannot be used: {why_no_connection(error, url)}. "
-        "Check RECON_DATABASE_URL, the server and the role's rights."
+        f"Check {named_by}, the server and the role's rights."
     )
 
 

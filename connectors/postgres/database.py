@@ -19,7 +19,7 @@ from connectors.postgres.refusals import told
 from connectors.postgres.revisions import VERSION_TABLE, Way, is_behind, revision_of, revisions
 from connectors.postgres.server.embedded import answers, embedded_url, is_made
 from connectors.postgres.session import Session, open_session
-from connectors.settings import MIB, Settings
+from connectors.settings import DATABASE, MIB, Settings
 from schemas.counting import first_of
 from schemas.derived.sql_names import SCHEMA, SHOWN_SCHEMA, staged_name, table_columns
 from schemas.derived.views import VIEWS
@@ -92,6 +92,8 @@ class Database:
     """Of the schema when it was opened: a connection that finds another is refused from then on."""
     loads: bool | None = None
     """Whether its role reads staged rows themselves; None: nobody has asked yet."""
+    named_by: str = DATABASE
+    """The setting or block that names it."""
 
     def as_login(self, token: str | None) -> "Database":
         """The same database for whoever has this token."""
@@ -113,10 +115,10 @@ class Database:
         try:
             connection = self._with_room() if patient else self._open()
         except NO_CONNECTION as error:
-            raise DatabaseUnusable(no_connection(error, self.url)) from None
+            raise DatabaseUnusable(no_connection(error, self.url, self.named_by)) from None
         with connection, errors_reported(connection):
             _refuse_too_old(connection.info.server_version)
-            _refuse_other_encoding(connection)
+            _refuse_other_encoding(connection, self.named_by)
             self._begin(connection)
             if self.login is not None:
                 act_as(connection, self.login)
@@ -293,14 +295,22 @@ def _bring_up_to_date(database: Database, *ways: Way, asked: bool = False) -> No
     from connectors.postgres.upgrade import bring_up_to_date  # noqa: PLC0415
 
     for way in ways:
-        bring_up_to_date(database.url, database.wait_seconds, way, asked=asked)
+        bring_up_to_date(
+            database.url, database.wait_seconds, way, asked=asked, named_by=database.named_by
+        )
 
 
 def _named(settings: Settings) -> Database:
     limits = settings.limits
     embedded = None if settings.database_url else embedded_folder(settings)
     url = database_url(settings)
-    return Database(url, limits.database_wait_seconds, embedded, limits.lease_seconds)
+    return Database(
+        url,
+        limits.database_wait_seconds,
+        embedded,
+        limits.lease_seconds,
+        named_by=settings.database_from,
+    )
 
 
 def _columns(connection: psycopg.Connection) -> dict[str, list[str]]:
@@ -340,13 +350,13 @@ def _refuse_too_old(version: int) -> None:
         )
 
 
-def _refuse_other_encoding(connection: psycopg.Connection) -> None:
+def _refuse_other_encoding(connection: psycopg.Connection, named_by: str) -> None:
     """A database of another encoding lacks signs that deliveries have, and a batch stops at one."""
     if (encoding := connection.info.parameter_status("server_encoding")) != "UTF8":
         raise DatabaseUnusable(
             f"The database is encoded in {encoding}, and texts of deliveries need UTF8. Make one "
             "with `CREATE DATABASE NAME ENCODING 'UTF8' LOCALE 'C.UTF-8' TEMPLATE template0` and "
-            "name it in RECON_DATABASE_URL. Nothing was changed."
+            f"have {named_by} name it. Nothing was changed."
         )
 
 

@@ -75,7 +75,7 @@ def told(
         return AccountRefused(f"{said[:1].upper()}{said[1:]}. {instead} Nothing was changed.")
     if isinstance(error, errors.InsufficientPrivilege):
         return StatementRefused(
-            f"The role {user or 'of RECON_DATABASE_URL'} lacks a right: {said}{state}. "
+            f"The role {user or 'that connected'} lacks a right: {said}{state}. "
             f"{_who_may(said)} " + AGAIN
         )
     if isinstance(error, errors.ReadOnlySqlTransaction):

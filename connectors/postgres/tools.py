@@ -17,7 +17,7 @@ from connectors.files.atomic import keep_private
 from connectors.postgres.addresses import no_connection
 from connectors.postgres.database import database_url
 from connectors.postgres.server.programs import installed_programs
-from connectors.settings import read_settings
+from connectors.settings import DATABASE, read_settings
 
 ON_DATABASE = ("pg_dump", "pg_restore", "psql")
 """Those that take the address of a database as `--dbname`."""
@@ -44,7 +44,7 @@ def _apart(url: str) -> tuple[str, dict[str, str]]:
     try:
         given = conninfo_to_dict(url)
     except psycopg.Error as error:
-        raise DatabaseUnusable(no_connection(error, url)) from None
+        raise DatabaseUnusable(no_connection(error, url, DATABASE)) from None
     password = given.pop("password", None)
     address = make_conninfo("", **{name: str(value) for name, value in given.items()})
     return address, {} if password is None else {"PGPASSWORD": str(password)}

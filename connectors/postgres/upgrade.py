@@ -26,10 +26,13 @@ from connectors.postgres.revisions import (
 )
 from connectors.postgres.schema_lock import busy_schema, lock_schema
 from connectors.postgres.session import Session, open_session
+from connectors.settings import DATABASE
 from schemas.derived.sql_names import SCHEMA, SHOWN_SCHEMA
 
 
-def bring_up_to_date(url: str, wait_seconds: float, way: Way, *, asked: bool = False) -> None:
+def bring_up_to_date(
+    url: str, wait_seconds: float, way: Way, *, asked: bool = False, named_by: str = DATABASE
+) -> None:
     """The schema in its newest revision, or with all record kinds; raises DatabaseUnusable."""
     engine = engine_on(url)
     session: Session | None = None
@@ -42,7 +45,7 @@ def bring_up_to_date(url: str, wait_seconds: float, way: Way, *, asked: bool = F
         if isinstance(error.orig, psycopg.errors.LockNotAvailable):
             raise busy_schema(engine, SCHEMA, wait_seconds) from None
         if session is None or not isinstance(error.orig, psycopg.Error):
-            raise DatabaseUnusable(no_connection(error.orig or error, url)) from None
+            raise DatabaseUnusable(no_connection(error.orig or error, url, named_by)) from None
         lost, last_words = error.connection_invalidated, session.last_words
         raise told(error.orig, lost=lost, user=user, last_words=last_words) from None
     finally:
@@ -106,7 +109,7 @@ def follow(
             raise
         raise DatabaseUnusable(
             "The database does not have the record kinds that are defined here, or has others, and "
-            "the role of RECON_DATABASE_URL may not make them. Run any command, `recon status` for "
+            "the role that connected may not make them. Run any command, `recon status` for "
             "one, once as the owner of the schema; nothing was changed."
         ) from None
 
@@ -140,7 +143,7 @@ def _not_allowed(error: sa.exc.ProgrammingError, current: str | None) -> Excepti
         there += " with views and functions of another form of it"
     return DatabaseUnusable(
         f"The schema {SCHEMA!r} is {there}, "
-        f"this version needs revision {revisions()[-1]}, and the role of RECON_DATABASE_URL "
+        f"this version needs revision {revisions()[-1]}, and the role that connected "
         "may not bring it there. Run any command, `recon status` for one, once as the owner of the "
         "schema; nothing was changed."
     )

@@ -53,7 +53,8 @@ class TargetDatabase(Block):
             check_database_address("The URL", url, "delete the block for the worker's own")
         except SettingsError as problem:
             raise ValueError(str(problem)) from None
-        return replace(settings, database_url=url)
+        named = f"the block {self.get_block_type_slug()}/{TARGET}"
+        return replace(settings, database_url=url, database_from=named)
 
 
 class ServiceCredentials(Block):

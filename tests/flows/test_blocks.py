@@ -95,6 +95,7 @@ def test_a_block_of_another_key_is_told_with_the_key_and_what_to_do(save: Any) -
     from flows.tasks.blocks import TARGET, run_settings
 
     save("postgresql://a@127.0.0.1:1/first")
+    assert run_settings().database_from == "the block target-database/target"
     automations.register("http://127.0.0.1:9/hook")
     for name, block, ask in (
         (TARGET, "target-database/target", run_settings),

@@ -299,6 +299,13 @@ def test_no_connection_is_told_without_the_password(tmp_path: Path, url: str, to
     assert "pw-canary" not in str(failure.value)
 
 
+@pytest.mark.parametrize("named", ["RECON_DATABASE_URL", "the block target-database/target"])
+def test_an_address_is_mended_where_it_is_named(tmp_path: Path, named: str) -> None:
+    away = Settings(tmp_path, "postgresql://nobody@127.0.0.1:1/none", database_from=named)
+    with pytest.raises(DatabaseUnusable, match=f"Check {named}, the server"):
+        open_database(away)
+
+
 def test_the_command_line_does_not_import_prefect() -> None:
     program = (
         "import sys, flows.__main__; "
