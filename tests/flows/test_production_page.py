@@ -23,3 +23,8 @@ def test_a_server_of_its_own_is_told_what_that_of_one_machine_is() -> None:
     from flows.ops.laptop import SERVER
 
     assert SERVER.items() <= exports("On the host of the Prefect server:").items()
+
+
+def test_what_a_retry_goes_by_is_shared_with_the_home() -> None:
+    worker = exports("On each worker's host:")
+    assert Path(worker["PREFECT_LOCAL_STORAGE_PATH"]).parent == Path(worker["RECON_HOME"])
