@@ -68,6 +68,9 @@ SERVER = {
     "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": (
         "prefect.server.concurrency.lease_storage.filesystem"
     ),
+    # How long a run that found the place taken is put off; by default longer than most imports
+    # take. Each run that waits asks as often, so it is no less either.
+    "PREFECT_SERVER_DEPLOYMENTS_CONCURRENCY_SLOT_WAIT_SECONDS": "5",
 }
 """What every server is told; docs/production.md tells the same to one of its own."""
 

@@ -25,6 +25,19 @@ def test_a_server_of_its_own_is_told_what_that_of_one_machine_is() -> None:
     assert SERVER.items() <= exports("On the host of the Prefect server:").items()
 
 
+def test_prefect_reads_what_a_server_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    from prefect.settings.models.root import Settings
+
+    for name, value in exports("On the host of the Prefect server:").items():
+        if "..." not in value:
+            monkeypatch.setenv(name, value)
+    server = Settings().server
+    assert server.concurrency.lease_storage.endswith(".filesystem")
+    assert server.deployments.concurrency_slot_wait_seconds == 5
+    assert not server.register_blocks_on_start
+    assert not server.analytics_enabled
+
+
 def test_what_a_retry_goes_by_is_shared_with_the_home() -> None:
     worker = exports("On each worker's host:")
     assert Path(worker["PREFECT_LOCAL_STORAGE_PATH"]).parent == Path(worker["RECON_HOME"])
