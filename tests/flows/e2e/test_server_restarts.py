@@ -62,9 +62,10 @@ class Server:
             process.wait()
 
     def post(self, path: str, **body: Any) -> Any:
-        answer = self.api.post(path, json=body)
-        while answer.status_code == httpx.codes.SERVICE_UNAVAILABLE:  # SQLite, in use.
+        for _ in range(100):
             answer = self.api.post(path, json=body)
+            if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:  # SQLite, in use.
+                break
         assert answer.is_success, answer.text
         return answer.json() if answer.content else None
 
