@@ -48,7 +48,9 @@ _BEGUN = {PREFIX + state for state in (State.RECEIVED, State.STAGED, State.CHECK
 _RECEIVED, _HELD, _MERGED = PREFIX + State.RECEIVED, PREFIX + State.HELD, PREFIX + State.MERGED
 _FINAL = {PREFIX + state for state in (*APPLIED_STATES, State.FAILED)}
 _STATES = {PREFIX + state for state in State}
-EVENTS = {*_STATES, UNDO, RESTORED, "resolve", ASKED_FOR}
+_OF_OTHERS = {UNDO, RESTORED}
+"""Events that say something of the answers to other batches than that which they are about."""
+EVENTS = {*_STATES, *_OF_OTHERS, "resolve", ASKED_FOR}
 """Events that change what the ledger has to be."""
 _TERMS = {PROFILE: "its feed profile", SERVICE: "the service it goes to"}
 _NAMES = {
@@ -184,21 +186,25 @@ def check_evidence(
     return LedgerProof(tuple(faults), tuple(_unchecked(records)))
 
 
-def altered_ledger(connection: psycopg.Connection, batches: Collection[int]) -> tuple[str, ...]:
+def altered_ledger(
+    connection: psycopg.Connection, batches: Collection[int], parts: Collection[str] = LEDGER
+) -> tuple[str, ...]:
     """Files, receipts, outcomes and terms of some batches that are not what the trail has of them.
 
-    No row of theirs is read for it.
+    No row of theirs is read for it. Events of other batches that say something of the answers to
+    these are read as well.
     """
     rows = connection.execute(
         # What waits for its link is behind all that have one.
         "SELECT coalesce(c.position, (SELECT max(position) + 1 FROM event_chain), 1), e.id, "
         "e.batch_id, e.at, e.what, e.by, e.reason, e.detail, e.account, e.person FROM event e "
         "LEFT JOIN event_chain c ON c.event_id = e.id "
-        "WHERE e.batch_id = ANY(%s) AND e.what = ANY(%s) ORDER BY e.id",
-        [list(batches), [*_STATES, ASKED_FOR]],
+        "WHERE e.batch_id = ANY(%s) AND e.what = ANY(%s) OR e.what = ANY(%s) "
+        "ORDER BY c.position NULLS LAST, e.id",
+        [list(batches), [*EVENTS], [*_OF_OTHERS]],
     ).fetchall()
     events = ((position, Event(*columns)) for position, *columns in rows)
-    return check_evidence(connection, events, LEDGER).faults
+    return check_evidence(connection, events, parts).faults
 
 
 def _read(records: defaultdict[int, _Record], position: int, event: Event) -> Iterator[str]:

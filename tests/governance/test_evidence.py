@@ -10,7 +10,9 @@ import pytest
 
 from connectors.errors import EvidenceBroken
 from connectors.files.profile import DEFAULT
+from connectors.postgres import ledger
 from connectors.postgres.audit import VerifiedTrail, verify
+from connectors.postgres.evidence import altered_ledger
 from connectors.postgres.push.sends import SendDecision
 from flows.stages.chosen_sends import ChosenSends
 from flows.stages.reconcile.run import Asked, reconcile
@@ -45,8 +47,16 @@ CHUNK = "WHERE batch_id = 1 AND stage = 'apply payment'"
 
 
 def proof(workspace: Workspace) -> VerifiedTrail:
+    """What is told of the trail; whoever asks about some batches hears nothing beside that."""
     with workspace.database.connect() as connection:
-        return verify(connection)
+        found = verify(connection)
+        batches = [one.id for one in ledger.list_batches(connection, limit=99)]
+        for some in (batches, *([one] for one in batches)):
+            beside = [
+                one for one in altered_ledger(connection, some) if one not in (found.broken or "")
+            ]
+            assert not beside, some
+        return found
 
 
 def holds(workspace: Workspace) -> bool:
@@ -219,6 +229,22 @@ def test_an_honest_history_holds(workspace: Workspace, tmp_path: Path) -> None:
     undo_batch(workspace, again.batch.id, **SAID)
     undo_batch(workspace, 1, **SAID)
     assert holds(workspace)
+
+
+def test_a_pushed_batch_that_was_undone_leaves_the_others_as_they_were_answered(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """The undo lets rows of another batch be sent again, and says so in an event of its own."""
+    with FaultyServer() as server:
+        place = towards(workspace, server.url)
+        deliver(place, write(tmp_path / "a.csv", line(1), line(2)))
+        deliver(place, write(tmp_path / "b.csv", line(1, amount="2", day=2)))
+        undo_batch(place, 2, **SAID)
+        assert holds(place)
+        push_batch(place, 1)
+        assert holds(place)
+        run = reconcile(place, Asked(Scope(), date(2026, 1, 31), Rules(references=())))
+    assert run.report.cover.verdict != "INCOMPLETE"
 
 
 @pytest.mark.long
