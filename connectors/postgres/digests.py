@@ -140,6 +140,25 @@ def differing(
             yield of, (before, after)
 
 
+def are_as_staged(
+    connection: psycopg.Connection, table: Table, batch_id: int, extract_id: int
+) -> bool | None:
+    """Whether the rows of an extract are those that were hashed once all were staged.
+
+    None: nothing is kept to tell by. They are being staged, or an earlier version staged them, or
+    other columns were hashed than there are now.
+    """
+    told = recorded(connection, [batch_id])
+    if told[batch_id] is None:
+        return None
+    of = extract_id, table.name
+    then = kept_digests(connection, [batch_id]).get(of, Digest(0, ""))
+    now = row_digests(connection, table, [batch_id]).get(of, Digest(0, ""))
+    if changed_receipts(connection, told) or [*differing({of: then}, {of: now})]:
+        return False
+    return None if then.sum is None else True
+
+
 def recorded(connection: psycopg.Connection, batches: Collection[int]) -> dict[int, str | None]:
     """What the audit trail says of the rows of each batch since it was last read.
 

@@ -279,10 +279,10 @@ def is_broken(error_data: str | None) -> bool:
 
 
 def find_row(connection: psycopg.Connection, extract_id: int, record_number: int) -> list[Any]:
-    """Everything known about one staged row."""
+    """Everything known about one staged row; what proves it is another matter (`locate`)."""
     with connection.cursor(row_factory=namedtuple_row) as cursor:
         return cursor.execute(
-            "SELECT * FROM staged_row WHERE extract_id = %s AND record_number = %s",
+            "SELECT *, NULL AS proof FROM staged_row WHERE extract_id = %s AND record_number = %s",
             [extract_id, record_number],
         ).fetchall()
 

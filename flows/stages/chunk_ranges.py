@@ -47,7 +47,7 @@ def first_gap(receipts: Sequence[Receipt], header: Header) -> ChunkRange:
                 f"{receipt.first_record} and not {place.record}: its receipts were changed outside "
                 f"of the program. `recon rerun {receipt.batch_id} --from-start` reads it again."
             )
-        number, place = number + 1, _after(receipt)
+        number, place = number + 1, place_after(receipt)
     return ChunkRange(number, None, place)
 
 
@@ -102,7 +102,8 @@ def _take_back(lease: Lease, extract: Extract, first: Receipt, left: dict[int, R
     log.info("%s: read again from record %s on", extract.name, f"{first.first_record:,}")
 
 
-def _after(receipt: Receipt) -> Place:
+def place_after(receipt: Receipt) -> Place:
+    """Where the chunk behind that of a receipt begins."""
     assert receipt.byte_end is not None
     assert receipt.last_line is not None
     return Place(

@@ -33,7 +33,6 @@ from connectors.postgres.removals import removed_contents
 from connectors.settings import Settings
 from flows.stages.chunk_ranges import STAGE
 from flows.stages.kept_settings import limits_of
-from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
 from schemas.derived.sql_names import staged_name
 from schemas.tables import EXTRACTS
@@ -148,27 +147,6 @@ def read_range(content: Content, start: int, end: int) -> bytes:
         if len(text) >= end - start:
             break
     return text[: end - start]
-
-
-def prove_row(
-    workspace: Workspace, connection: psycopg.Connection, extract: Extract, start: int, end: int
-) -> bytes | None:
-    """The bytes of a row, of which the pieces they lie in are hashed; raises EvidenceBroken.
-
-    None: housekeeping removed the file.
-    """
-    if is_cleared(workspace, extract):
-        return None
-    profile = restored_profile(ledger.find_batch(connection, extract.batch_id))
-    content = open_extract_kept(workspace, extract, profile)
-    text = read_range(content, start, end) if 0 <= start <= end else None
-    if text is None or len(text) != end - start:
-        raise EvidenceBroken(
-            f"{extract.name} of batch {extract.batch_id} has no bytes from {start} to {end}, where "
-            "the database has a row of it: somebody altered the place of the row there. Put back "
-            "what stood there; or undo the batch and import its files again."
-        )
-    return text
 
 
 def prove_batch(workspace: Workspace, connection: psycopg.Connection, batch_id: int) -> None:

@@ -1,7 +1,6 @@
 """One row by the line people see or by its number among the records: never one for the other."""
 
 import json
-import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -140,31 +139,6 @@ def test_a_refused_file_has_no_rows_and_says_why(
     code, _, err = recon("row", "1", "b.csv", "--line", "2")
     assert code == 2
     assert "b.csv was refused" in err
-
-
-BENT = [
-    (
-        "data = replace(data, 'last', 'lost')",
-        "avatars.csv of batch 1 says another text in record 4",
-    ),
-    ("raw = data", "says another text"),
-    ("byte_start = byte_start - 4, byte_end = NULL", "says another text"),
-    ("byte_end = 99999", "has no bytes from .* to 99999, where the database has a row of it"),
-    ("byte_start = -5", "has no bytes from -5 to"),
-]
-
-
-@pytest.mark.long(but=("data",))
-@pytest.mark.parametrize(("change", "told"), BENT, ids=("data", "raw", "place", "end", "start"))
-def test_what_is_shown_is_what_the_file_says(
-    workspace: Workspace, recon: Any, avatars: Path, change: str, told: str
-) -> None:
-    with workspace.database.connect() as connection:
-        connection.execute(f"UPDATE staged_avatar SET {change} WHERE record_number = 4")  # type: ignore[call-overload]
-    code, out, err = recon("row", "1", "avatars.csv", "--record", "4")
-    assert (code, out) == (2, "")
-    assert re.search(told, err)
-    assert recon("row", "1", "avatars.csv", "--record", "3")[0] == 0
 
 
 def test_content_that_was_cleared_away_is_not_needed(

@@ -65,8 +65,9 @@ class RowAsDelivered:
     facts: Mapping[str, Any]
     """As `shown_row` has it, with the name of its file."""
     text: str | None
-    """Verbatim, unless it can hold a secret; None: see `why_not`."""
-    why_not: str
+    """Verbatim, unless it can hold a secret."""
+    about_text: str
+    """What proves it; without a text, why there is none."""
     errors: Sequence[Mapping[str, Any]]
     """What is wrong with it; messages quote it, so there are none where its text is withheld."""
     command: str
@@ -150,24 +151,24 @@ def _delivered(
     if not with_text:
         known = [{name: error.get(name) for name in NO_TEXT} for error in errors]
         return RowAsDelivered(facts, None, WITHHELD, known, command)
-    text, why_not = facts["data"], ""
+    text, told = facts["data"], ""
     if reads_delivered_rows(connection) and not table.unquotable:
         try:
-            text, why_not = _kept_text(workspace, connection, facts)
+            text, told = _kept_text(workspace, connection, facts)
         except ReconError as broken:
-            text, why_not = None, str(broken)
+            text, told = None, str(broken)
     elif table.unquotable:
-        why_not = "Records of this kind can hold a secret, so their text is not shown."
+        told = "Records of this kind can hold a secret, so their text is not shown."
     elif text is None:
-        why_not = "Its text is in the kept file alone, which needs a role that loads."
+        told = "Its text is in the kept file alone, which needs a role that loads."
     shown = None if text is None else shown_record(table, text)
-    return RowAsDelivered(facts, shown, why_not, errors, command)
+    return RowAsDelivered(facts, shown, told, errors, command)
 
 
 def _kept_text(
     workspace: Workspace, connection: psycopg.Connection, facts: Mapping[str, Any]
 ) -> tuple[str | None, str]:
-    """The text of a row, proven against the kept file where that is there."""
+    """The text of a row and what proves it, or why there is none."""
     batch, number = facts["batch_id"], facts["record_number"]
     found = locate(workspace, connection, batch, facts["file"], Spot(record=number))
     (row,) = (one for one in found if one.extract_id == facts["extract_id"])
@@ -176,7 +177,7 @@ def _kept_text(
         return None, removed_on(facts["cleared_at"])
     if text is None:
         return None, "Its bytes are no text that can be shown."
-    return str(text), ""
+    return str(text), row.proof
 
 
 def _sent(

@@ -1,6 +1,6 @@
 """Locate one delivered row: what is in that place of its file, and where nothing is, why.
 
-What the database says of the row is shown where the proven file says the same, and only there.
+What the database says of the row is shown with what proves it, and not where that says otherwise.
 """
 
 from collections.abc import Iterable, Iterator
@@ -8,16 +8,16 @@ from typing import Any
 
 import psycopg
 
-from connectors.errors import BatchUnknown, EvidenceBroken
+from connectors.errors import BatchUnknown
 from connectors.files.blocks import blocks
-from connectors.files.chunk import Place, shown_text
 from connectors.files.content import Content
-from connectors.files.reader import read_chunks
 from connectors.postgres import ledger
 from connectors.postgres.findings import find_row, row_from_line
-from connectors.postgres.ledger import Batch, Extract, State
+from connectors.postgres.ledger import Extract, State
+from connectors.postgres.one_moment import one_moment
 from flows.report.spelling import shortened
-from flows.stages.kept import is_cleared, open_archived, prove_profile, prove_row
+from flows.stages.kept import is_cleared, open_archived, prove_profile
+from flows.stages.rows.row_proof import RowProof, prove_ledger
 from flows.stages.rows.spots import Spot, places, show_command
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
@@ -33,59 +33,31 @@ def locate(
 ) -> list[Any]:
     """The row, once for each file of this name; raises BatchUnknown where there is none.
 
-    Raises EvidenceBroken where its file, or the profile that it is read by, is not as received, or
-    where the database says another text of it.
+    Its `proof` says in words what proves it. Raises EvidenceBroken where its file, or the profile
+    that it is read by, is not as received, or where somebody altered what the database says of it.
     """
-    batch = ledger.find_batch(connection, batch_id)
-    prove_profile(connection, batch_id)
-    extracts = ledger.list_extracts(connection, batch_id)
-    named = [one for one in extracts if one.name == file]
-    if not named:
-        names = first_of(extracts, NAMED, lambda one: shortened(one.name, 80))
-        raise BatchUnknown(
-            f"Batch {batch_id} has no file named {file!r}. Its files: {names or 'none'}."
-        )
-    found = [
-        row
-        for one in named
-        for place in places(connection, one, spot)
-        for row in find_row(connection, *place)
-    ]
-    for row in found:
-        (extract,) = (one for one in named if one.id == row.extract_id)
-        text = prove_row(workspace, connection, extract, row.byte_start, row.byte_end)
-        if text is not None and not _says(workspace, extract, batch, row, text):
-            raise EvidenceBroken(
-                f"{extract.name} of batch {batch_id} says another text in record "
-                f"{row.record_number} than the database: somebody altered that there, and it is "
-                "not shown. Put back what the file says; or undo the batch and import its files "
-                "again."
+    with one_moment(connection):
+        batch = ledger.find_batch(connection, batch_id)
+        prove_profile(connection, batch_id)
+        extracts = ledger.list_extracts(connection, batch_id)
+        named = [one for one in extracts if one.name == file]
+        if not named:
+            names = first_of(extracts, NAMED, lambda one: shortened(one.name, 80))
+            raise BatchUnknown(
+                f"Batch {batch_id} has no file named {file!r}. Its files: {names or 'none'}."
             )
-    if not found:
-        raise BatchUnknown(_why_not(workspace, connection, named[0], spot))
-    return found
-
-
-def _says(workspace: Workspace, extract: Extract, batch: Batch, row: Any, text: bytes) -> bool:
-    """Whether the bytes of a row are what the database says of it.
-
-    A record that is not its line as it stands is made of it once more.
-    """
-    if row.data is None and row.raw is None:
-        return True  # Its text is read from the file.
-    profile = restored_profile(batch)
-    content, header = open_archived(workspace, extract, profile)
-    if not (header.unpivot or header.carried):
-        raw = None if row.raw is None else text.hex()
-        return bool((row.data, row.raw) == (shown_text(text, content.encoding), raw))
-    place = Place(row.byte_start, row.first_line, row.record_number)
-    limits = workspace.settings.limits
-    chunk = next(read_chunks(content, header, place, limits.block_bytes, limits.strict_bytes), None)
-    if chunk is None:
-        return False
-    # Of a line that becomes several records, which of them this one is says its number alone.
-    made = chunk.positions().select("byte_start", "byte_end", "data", "raw")
-    return (row.byte_start, row.byte_end, row.data, row.raw) in made.rows()
+        found = [
+            row
+            for one in named
+            for place in places(connection, one, spot)
+            for row in find_row(connection, *place)
+        ]
+        if not found:
+            raise BatchUnknown(_why_not(workspace, connection, named[0], spot))
+        prove_ledger(connection, batch_id)
+        proof = RowProof(workspace, connection, batch)
+        of = {one.id: one for one in named}
+        return [row._replace(proof=proof.of(of[row.extract_id], row)) for row in found]
 
 
 def _why_not(
