@@ -133,16 +133,24 @@ def links_at(connection: psycopg.Connection, positions: Collection[int]) -> dict
 
 
 def list_events(
-    connection: psycopg.Connection, most: int, *, what: str | None = None
+    connection: psycopg.Connection,
+    most: int,
+    *,
+    what: str | None = None,
+    batch: int | None = None,
 ) -> list[TrailEntry]:
-    """The latest events, the last one first; `what` is a part of what happened."""
+    """The latest events, the last one first; `what` is a part of what happened.
+
+    `batch`: those about this one alone.
+    """
     with connection.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(
             "SELECT c.position, e.*, c.hash FROM event e "
             "LEFT JOIN event_chain c ON c.event_id = e.id "
-            "WHERE %(what)s::text IS NULL OR strpos(e.what, %(what)s) > 0 "
+            "WHERE (%(what)s::text IS NULL OR strpos(e.what, %(what)s) > 0) "
+            "AND (%(batch)s::int IS NULL OR e.batch_id = %(batch)s) "
             "ORDER BY c.position DESC NULLS FIRST, e.id DESC LIMIT %(most)s",
-            {"what": what, "most": most},
+            {"what": what, "batch": batch, "most": most},
         ).fetchall()
     return [TrailEntry(**row) for row in rows]
 

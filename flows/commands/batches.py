@@ -1,6 +1,7 @@
 """Batches: `recon status`, `row`, `rejects`, `rerun`, `release`, `discard` and `undo`."""
 
 from collections.abc import Mapping
+from dataclasses import asdict, is_dataclass
 from json import loads
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -34,6 +35,10 @@ Reason = Annotated[str, Parameter(help="Why; kept in the audit trail.", validato
 
 TEXTS_OF_ROW = ("data", "raw", "jsondata")
 """Columns of a row that hold the whole record."""
+STILL_THERE = (
+    "The service has what was sent of this row, or may have it: an undo takes nothing back there. "
+    "A row that owns the record again is sent by the next push."
+)
 
 
 def status_command(
@@ -140,7 +145,14 @@ def row_command(
     with workspace("row", quiet=True) as place, place.database.connect() as connection:
         found = locate(place, connection, batch, file, Spot(line, record))
         texts = RowTexts(place, connection, [batch])
-        rows = [{**texts.fill(row._asdict()), **_other_rows(connection, row)} for row in found]
+        rows = [
+            {
+                **texts.fill(row._asdict()),
+                **_history(connection, row, file),
+                **_other_rows(connection, row),
+            }
+            for row in found
+        ]
         for row, told in zip(found, rows, strict=True):
             told["next"] = _next(connection, row)
             if told["data"] is None and told["raw"] is None:
@@ -158,7 +170,7 @@ def row_command(
         }
         shown.append((facts, made))
     if json:
-        print_json({"rows": [facts | {"fields": made} for facts, made in shown]})
+        print_json({"rows": [_plain(facts) | {"fields": made} for facts, made in shown]})
         return 0
     for facts, made in shown:
         console = out()
@@ -174,16 +186,43 @@ def row_command(
 
 
 def _next(connection: "psycopg.Connection", row: Any) -> list[str]:
-    """What to do about the errors of a row."""
+    """What to do about the errors of a row, and where it is still though it was taken back."""
     from connectors.postgres.attempts import AttemptRow, later_attempts
     from connectors.postgres.ledger import find_batch
+    from connectors.postgres.row_history import may_be_at_service
     from flows.report.next_step import next_of_row
+    from schemas.derived.views import ENDS
 
+    left = []
+    if row.state in ENDS and may_be_at_service(connection, row):
+        left.append(STILL_THERE)
     if not row.error_data:
-        return []
+        return left
     place = AttemptRow(row.batch_id, row.extract_id, row.record_number)
     later = later_attempts(connection, row.batch_id).get(place)
-    return next_of_row(loads(row.error_data), find_batch(connection, row.batch_id).state, later)
+    state = find_batch(connection, row.batch_id).state
+    return [*next_of_row(loads(row.error_data), state, later), *left]
+
+
+def _plain(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts of a row as JSON has them."""
+    return {
+        name: [asdict(one) if is_dataclass(one) else one for one in value]
+        if isinstance(value, list)
+        else value
+        for name, value in facts.items()
+    }
+
+
+def _history(connection: "psycopg.Connection", row: Any, file: str) -> dict[str, Any]:
+    """What had become of a row that was taken back, who decided what, and which breaks name it."""
+    from connectors.postgres.row_history import breaks_of_row, decisions_of_row, verdict_before
+
+    return {
+        "state_before": verdict_before(connection, row),
+        "decisions": decisions_of_row(connection, row),
+        "breaks": breaks_of_row(connection, row, file),
+    }
 
 
 def _other_rows(connection: "psycopg.Connection", row: Any) -> dict[str, Any]:

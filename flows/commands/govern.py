@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from flows.commands.breaks import Run
-from flows.commands.console import COUNT, MOST, out, print_json, print_table, workspace
+from flows.commands.console import COUNT, LISTED, MOST, out, print_json, print_table, workspace
 from flows.commands.deliver import Json
 from schemas.accounts import SELF_DECLARED
 from schemas.counting import agree, quantity
@@ -225,16 +225,22 @@ def events_command(
         int, Parameter(name=MOST, help="How many events to list.", validator=COUNT)
     ] = 20,
     what: Annotated[str | None, Parameter(help="Only events with this in their name.")] = None,
+    batch: Annotated[
+        int | None, Parameter(help="Only events about this batch.", validator=LISTED)
+    ] = None,
     json: Json = False,
 ) -> int:
     """List the latest events: who did what, when and why.
 
-    Example: `recon audit list --what report --most 50`
+    Example: `recon audit list --batch 12 --what report --most 50`
     """
     from connectors.postgres.audit import list_events
+    from connectors.postgres.ledger import find_batch
 
     with workspace("audit list", quiet=True) as place, place.database.connect() as connection:
-        entries = list_events(connection, most, what=what)
+        entries = list_events(connection, most, what=what, batch=batch)
+        if batch is not None and not entries:
+            find_batch(connection, batch)
     if json:
         print_json({"events": [asdict(one) for one in entries]})
         return 0
