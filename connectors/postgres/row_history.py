@@ -113,14 +113,16 @@ def decisions_of_row(connection: psycopg.Connection, row: Any) -> list[BatchDeci
     Decisions about rows of it that name others are left out.
     """
     name = f"{row.extract_id}:{row.record_number}"
+    found = connection.execute(
+        'SELECT what, detail, "by", at, reason, person FROM event '
+        "WHERE batch_id = %s AND what = ANY(%s) ORDER BY id",
+        [row.batch_id, list(OPERATED)],
+    ).fetchall()
+    told = [(what, said_by(detail), rest) for what, detail, *rest in found]
     return [
-        BatchDecision(*told)
-        for *told, detail in connection.execute(
-            'SELECT what, "by", at, reason, person, detail FROM event '
-            "WHERE batch_id = %s AND what = ANY(%s) ORDER BY id",
-            [row.batch_id, list(OPERATED)],
-        )
-        if _is_about(said_by(detail), name)
+        BatchDecision(f"{what} as {said['decision']}" if "decision" in said else what, *rest)
+        for what, said, rest in told
+        if _is_about(said, name)
     ]
 
 

@@ -105,3 +105,22 @@ def last_of_batch(connection: psycopg.Connection, what: str, batch_id: int) -> i
     ).fetchone()
     assert row is not None
     return int(row[0])
+
+
+def last_word(connection: psycopg.Connection, batch_id: int, what: Iterable[str]) -> str | None:
+    """Who did one of these last with a batch, and why: `ann: agreed`; None: nobody did."""
+    row = connection.execute(
+        """SELECT "by" || coalesce(': ' || nullif(reason, ''), '') FROM event
+        WHERE batch_id = %s AND what = ANY(%s) ORDER BY id DESC LIMIT 1""",
+        [batch_id, list(what)],
+    ).fetchone()
+    return None if row is None else str(row[0])
+
+
+def said_last(connection: psycopg.Connection, batch_id: int, what: str) -> dict[str, Any]:
+    """What the last event of a name about a batch says; nothing where there is none."""
+    row = connection.execute(
+        "SELECT detail FROM event WHERE batch_id = %s AND what = %s ORDER BY id DESC LIMIT 1",
+        [batch_id, what],
+    ).fetchone()
+    return said_by(row[0]) if row else {}

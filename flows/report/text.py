@@ -120,6 +120,10 @@ def verdict_of(report: BatchReport) -> BatchVerdict:
     if report.held_because and report.verdict == "held":
         known = known._replace(meaning=f"{known.meaning} {visible(report.held_because)}.")
         return known if report.errors else known._replace(remedy=NO_REJECT)
+    if report.taken_back:
+        who = f"By {shortened(report.taken_back, 400).rstrip('.')}."
+        left = [left_told(report.left_at_service)] if report.left_at_service else []
+        return known._replace(meaning=" ".join([known.meaning, who, *left]))
     own = report.errors - report.again > sum(one.undecided for one in report.pushed)
     if report.again and not own and not _refused(report):
         known = known._replace(remedy=AGAIN)
@@ -130,6 +134,12 @@ def verdict_of(report: BatchReport) -> BatchVerdict:
         remedies.append(known.remedy)
     meaning = "What is clean is applied and every figure ties; not all of it is at the service."
     return BatchVerdict(known.word, meaning, " ".join(remedies))
+
+
+def left_told(left: Mapping[str, int]) -> str:
+    """What the service has of a batch that was undone: rows by operation."""
+    rows = ", ".join(f"{count} of {operation}" for operation, count in left.items())
+    return f"The service keeps what it was sent: {rows}."
 
 
 def _at_service(report: BatchReport, state: str) -> int:

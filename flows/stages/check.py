@@ -12,7 +12,6 @@ import psycopg
 from connectors.errors import BatchStateError
 from connectors.files.profile import Profile
 from connectors.files.skipped_lines import NO_LINES, SkippedLines
-from connectors.files.spool import clear_spool
 from connectors.postgres import ledger
 from connectors.postgres.batch_keys import (
     check_reference,
@@ -27,7 +26,6 @@ from connectors.postgres.correction_keys import (
     mark_taken_keys,
     mark_taken_records,
 )
-from connectors.postgres.corrections import settle_corrections
 from connectors.postgres.database import analyse
 from connectors.postgres.evidence import ledger_detail
 from connectors.postgres.findings import note_left_out, note_no_records
@@ -41,7 +39,6 @@ from flows.stages.held import because, beyond_budget, has_budget, not_proven
 from flows.stages.kept import prove_batch, prove_held, prove_staged
 from flows.stages.stated import tied_in_batch
 from flows.stages.terms import restored_profile
-from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
 from flows.steps.order import by_dependency
 from flows.steps.validate.key_filter import Known, gather
@@ -272,28 +269,8 @@ def release(
     prove_held(lease.connection, lease.batch_id)
     prove_staged(lease.connection, lease.batch_id)
     with lease.transaction() as connection:
-        _leave_hold(lease, State.CHECKED, by, reason, held)
+        leave_hold(lease, State.CHECKED, by, reason, held)
         refuse_if_corrected(connection, lease.batch_id, "released")
-
-
-def discard(
-    workspace: Workspace,
-    lease: Lease,
-    *,
-    by: str | None,
-    reason: str | None,
-    held: int | None = None,
-) -> None:
-    """End a held batch without applying anything; its content may be delivered again.
-
-    `held` as for a release.
-    """
-    with lease.transaction() as connection:
-        _leave_hold(lease, State.DISCARDED, by, reason, held)
-        refuse_if_corrected(connection, lease.batch_id, "discarded")
-        settle_corrections(connection, lease.batch_id)
-    clear_spool(workspace.settings, lease.batch_id)
-    witness_trail(workspace, lease.connection)
 
 
 def not_held(batch: ledger.Batch) -> str:
@@ -314,9 +291,10 @@ def seen_before(batch: ledger.Batch) -> BatchStateError:
     )
 
 
-def _leave_hold(
+def leave_hold(
     lease: Lease, state: State, by: str | None, reason: str | None, held: int | None
 ) -> None:
+    """Move a held batch on as somebody decided; `held` as for a release."""
     batch = ledger.find_batch(lease.connection, lease.batch_id)
     if batch.state is not State.HELD:
         raise BatchStateError(not_held(batch))

@@ -6,6 +6,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
@@ -15,14 +16,25 @@ from connectors.files.currencies import read_currencies
 from connectors.files.spool import clear_spool
 from connectors.postgres import ledger
 from connectors.postgres.attempts import counted_elsewhere
-from connectors.postgres.batch_reports import MANIFEST, RENDERINGS, note_written
+from connectors.postgres.batch_reports import (
+    MANIFEST,
+    RENDERINGS,
+    note_written,
+    settled_report,
+)
 from connectors.postgres.database import summarise
-from connectors.postgres.evidence import answers_detail
+from connectors.postgres.evidence import UNDO, answers_detail
 from connectors.postgres.findings import Finding, Note, count_notes, findings, notes
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import ENDED, IN_DATABASE, TAKEN_BACK, Extract, Receipt, State
-from connectors.postgres.push.sends import SendRefusal, recount_sends, refusals
+from connectors.postgres.push.sends import (
+    SendRefusal,
+    left_at_service,
+    recount_sends,
+    refusals,
+)
 from connectors.postgres.recount import Recount, Sum, recount, recount_both
+from connectors.postgres.trail import last_word
 from connectors.recovery import reach
 from flows.report.html import render_html
 from flows.report.text import render_text
@@ -44,6 +56,7 @@ from flows.steps.validate.states import EXCLUDED
 from schemas.derived.sql_names import staged_name
 from schemas.derived.views import ERRORS
 from schemas.field import Table
+from schemas.guards.batch_states import DECIDED_BY
 from schemas.operations import PUSHES
 from schemas.reasons import REASONS
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
@@ -51,6 +64,7 @@ from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 log = logging.getLogger("recon.report")
 DOES_NOT_TIE = "does_not_tie"
 REASON_OF_STATE = {"refused": "Refused", "differs": "EchoDiffers", "in_doubt": "InDoubt"}
+DISCARDED = DECIDED_BY[State.HELD, State.DISCARDED]
 SETTLED = ("acknowledged", "superseded")
 """States at the service that leave nothing to do or to decide."""
 
@@ -65,9 +79,7 @@ def finish(workspace: Workspace, lease: Lease) -> BatchReport:
     workspace.progress("report", 0, 1)
     report = build_report(workspace, lease.connection, lease.batch_id)
     with lease.transaction() as connection:
-        # Who finds files that are not those of the note looks again when both are done.
-        folder, hashes = write_report(workspace, batch, report)
-        note_written(connection, batch.id, hashes)
+        folder = _write_noted(workspace, connection, batch, report)
     log.info("Recounted: %s; report in %s", report.verdict.replace("_", " "), folder)
     reach("report")
     workspace.progress("report", 1, 1)
@@ -88,8 +100,49 @@ def finish(workspace: Workspace, lease: Lease) -> BatchReport:
             told = answers_detail(connection, batch.id) if ends else {}
             lease.set_state(State(report.verdict), detail=told or None)
         witness_trail(workspace, lease.connection)
+    report_corrected(workspace, lease.connection, batch)
     reach("finish")
     return report
+
+
+def report_taken_back(workspace: Workspace, lease: Lease) -> None:
+    """Report a batch as undone or discarded; call it inside the transaction that takes it back."""
+    batch = ledger.find_batch(lease.connection, lease.batch_id)
+    report = build_report(workspace, lease.connection, batch.id)
+    _write_noted(workspace, lease.connection, batch, report)
+
+
+def report_corrected(
+    workspace: Workspace, connection: psycopg.Connection, batch: ledger.Batch
+) -> None:
+    """Report anew what a batch corrects, and what that corrects: rows of them end otherwise now."""
+    while batch.corrects is not None:
+        batch = ledger.find_batch(connection, batch.corrects)
+        report_anew(workspace, connection, batch.id)
+
+
+def report_anew(workspace: Workspace, connection: psycopg.Connection, batch_id: int) -> None:
+    """Write the report of a batch that something else changed, as a rerun of it would.
+
+    Where nothing is written down of one there is none, or housekeeping removed it.
+    """
+    with settled_report(connection, batch_id) as noted:
+        if noted is not None and not noted.removed:
+            batch = ledger.find_batch(connection, batch_id)
+            report = build_report(workspace, connection, batch_id)
+            _write_noted(workspace, connection, batch, report)
+
+
+def _write_noted(
+    workspace: Workspace, connection: psycopg.Connection, batch: ledger.Batch, report: BatchReport
+) -> Path:
+    """Write a report and its note, inside the open transaction; gives its folder.
+
+    Who finds files that are not those of the note looks again when both are done.
+    """
+    folder, hashes = write_report(workspace, batch, report)
+    note_written(connection, batch.id, hashes)
+    return folder
 
 
 def build_report(
@@ -140,7 +193,16 @@ def build_report(
         pushed=tuple(pushed),
         again=counted_elsewhere(connection, batch_id),
         notes_beyond=_notes_beyond(connection, batch_id, len(noted)),
+        **_taken_back(connection, batch),
     )
+
+
+def _taken_back(connection: psycopg.Connection, batch: ledger.Batch) -> dict[str, Any]:
+    """By whom a batch was taken back, and what the service has of it all the same."""
+    if batch.state not in TAKEN_BACK:
+        return {}
+    said = last_word(connection, batch.id, (UNDO, DISCARDED))
+    return {"taken_back": said, "left_at_service": left_at_service(connection, batch.id)}
 
 
 def _note_line(note: Note, names: Mapping[int, str]) -> NoteLine:

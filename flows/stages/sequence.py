@@ -16,12 +16,13 @@ from connectors.postgres.ledger import TAKEN_BACK, Batch, State
 from connectors.postgres.push.sends import waiting_batches
 from connectors.postgres.resume import resumed
 from flows.stages.apply import apply
-from flows.stages.check import check, discard, not_held, release
+from flows.stages.check import check, not_held, release
 from flows.stages.finish import build_report, finish
 from flows.stages.kept import prove_batch
 from flows.stages.push import ask_for_service, push
 from flows.stages.receive import Received, archived
 from flows.stages.stage import stage
+from flows.stages.undo import discard
 from flows.stages.way_on import goes_on_by
 from flows.stages.workspace import Workspace, named_service
 from flows.steps.batch_report import BatchReport

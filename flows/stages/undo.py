@@ -1,4 +1,7 @@
-"""Undo: take a batch back out of the database while nothing later has touched its rows."""
+"""Take a batch back: undo what was applied, while nothing later has touched it, or discard it.
+
+Its report says so from then on, and that of a batch it corrected says what is in error again.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -9,13 +12,13 @@ from connectors.files.spool import clear_spool
 from connectors.postgres import ledger
 from connectors.postgres.apply import lock_target
 from connectors.postgres.corrections import lock_corrections, settle_corrections
-from connectors.postgres.evidence import REOPENED, answers_digests
+from connectors.postgres.evidence import REOPENED, UNDO, answers_digests
 from connectors.postgres.lease import Lease, hold_batch
 from connectors.postgres.ledger import TAKEN_BACK, State
 from connectors.postgres.push.reopen import may_reopen, reopen_restored
 from connectors.postgres.push.sends import left_at_service
 from connectors.postgres.resume import resumed
-from connectors.postgres.trail import add_event, committed
+from connectors.postgres.trail import add_event, committed, said_last
 from connectors.postgres.undo import (
     changed_by_hand,
     refuse_if_corrected,
@@ -23,7 +26,9 @@ from connectors.postgres.undo import (
     take_back,
 )
 from connectors.recovery import reach
-from flows.stages.check import staged_tables, tables_of
+from flows.report.text import left_told
+from flows.stages.check import leave_hold, staged_tables, tables_of
+from flows.stages.finish import report_anew, report_corrected, report_taken_back
 from flows.stages.kept import unproven
 from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
@@ -59,9 +64,8 @@ class Undone:
         told = ", ".join(f"{rows} {what}" for what, rows in self.counts.items() if rows)
         lines = [f"Batch {self.batch_id} is undone: {told or 'nothing to undo'}."]
         if self.left:
-            rows = ", ".join(f"{count} of {operation}" for operation, count in self.left.items())
             lines.append(
-                f"The service keeps what it was sent: {rows}. Rows of earlier batches that own "
+                f"{left_told(self.left)} Rows of earlier batches that own "
                 "their records again are unsent; `recon push` sends them."
                 + (_POSTED_BEFORE if any(not _KEYED[one] for one in self.left) else "")
             )
@@ -123,12 +127,17 @@ def undo_batch(
     def run() -> Counts:
         with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
             # The answer to a COMMIT of ours may be what was lost.
-            event = committed(connection, batch_id, "undo", tried)
+            event = committed(connection, batch_id, UNDO, tried)
             counts = (
                 tried[event]
                 if event
-                else _take_back(lease, tried, by, reason, faults, over_changes=over_changes)
+                else _take_back(
+                    workspace, lease, tried, by, reason, faults, over_changes=over_changes
+                )
             )
+            for other in said_last(connection, batch_id, UNDO).get(REOPENED, ()):
+                report_anew(workspace, connection, int(other))
+            report_corrected(workspace, connection, ledger.find_batch(connection, batch_id))
             clear_spool(workspace.settings, batch_id)
             witness_trail(workspace, connection)
             return counts
@@ -136,7 +145,30 @@ def undo_batch(
     return resumed(workspace.database, run)
 
 
+def discard(
+    workspace: Workspace,
+    lease: Lease,
+    *,
+    by: str | None,
+    reason: str | None,
+    held: int | None = None,
+) -> None:
+    """End a held batch without applying anything; its content may be delivered again.
+
+    `held` is the event that whoever decides has seen, where that is known.
+    """
+    with lease.transaction() as connection:
+        leave_hold(lease, State.DISCARDED, by, reason, held)
+        refuse_if_corrected(connection, lease.batch_id, "discarded")
+        settle_corrections(connection, lease.batch_id)
+        report_taken_back(workspace, lease)
+    report_corrected(workspace, lease.connection, ledger.find_batch(connection, lease.batch_id))
+    clear_spool(workspace.settings, lease.batch_id)
+    witness_trail(workspace, lease.connection)
+
+
 def _take_back(
+    workspace: Workspace,
     lease: Lease,
     tried: dict[int, Counts],
     by: str | None,
@@ -180,12 +212,11 @@ def _take_back(
             detail[REOPENED] = {one: [before[one], after[one]] for one in others}
         if faults:
             detail["kept_files"] = [str(fault) for fault in faults]
-        event = add_event(
-            connection, "undo", batch_id=batch_id, by=by, reason=reason, detail=detail
-        )
+        event = add_event(connection, UNDO, batch_id=batch_id, by=by, reason=reason, detail=detail)
         tried[event] = dict(counts)
         lease.set_state(State.UNDONE)
         settle_corrections(connection, batch_id)
+        report_taken_back(workspace, lease)
     return dict(counts)
 
 

@@ -5,7 +5,7 @@ Run and time are in the manifest beside it.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from flows.steps.totals import Totals
 from schemas.counting import agree, quantity
@@ -200,6 +200,10 @@ class BatchReport:
     """Rows in error that were delivered again, in error too: they are corrected from there."""
     notes_beyond: int = 0
     """How many more notes there are."""
+    taken_back: str | None = None
+    """Who undid or discarded it, and why."""
+    left_at_service: Mapping[str, int] = field(default_factory=dict)
+    """Operation -> rows that the service has, or may have, of a batch that was undone."""
 
     @property
     def note_count(self) -> int:

@@ -31,12 +31,13 @@ from flows.report.decision import decision_markdown
 from flows.report.markdown import escape, rejects_table, summary_markdown
 from flows.report.next_step import commands, left_of
 from flows.stages.apply import apply
-from flows.stages.check import check, discard, held_event, release, staged_tables
+from flows.stages.check import check, held_event, release, staged_tables
 from flows.stages.finish import DOES_NOT_TIE, build_report, finish
 from flows.stages.kept import prove_batch
 from flows.stages.push import push
 from flows.stages.receive import receive
 from flows.stages.rows.rejects import first_rejects
+from flows.stages.undo import discard
 from flows.stages.workspace import Workspace
 from flows.steps.batch_report import BatchReport
 from flows.tasks.artifacts import publish_markdown, publish_table

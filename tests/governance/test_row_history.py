@@ -56,7 +56,7 @@ def test_a_row_tells_who_decided_about_it(
         resolve(place, 1, chosen, SendDecision.CONFIRM, by="ann", reason="seen there")
     decided = shown(1)
     assert (decided["sent"], decided["state_before"]) == ("acknowledged", None)
-    assert said(decided["decisions"]) == [("resolve", "ann", "seen there")]
+    assert said(decided["decisions"]) == [("resolve as confirm", "ann", "seen there")]
     answered = shown(2)
     assert (answered["sent"], answered["decisions"], answered["next"]) == ("acknowledged", [], [])
 

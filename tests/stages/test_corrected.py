@@ -438,7 +438,10 @@ def test_a_batch_ends_with_errors_once_more_when_its_correction_is_undone(
         (summary,) = list_overview(connection, 1, only=1)
         assert verify(connection).broken is None
     assert (summary.state, summary.errors) == (State.COMPLETE_WITH_ERRORS, 1)
-    last = "SELECT what, reason FROM event WHERE batch_id = 1 ORDER BY id DESC LIMIT 1"
+    last = (
+        "SELECT what, reason FROM event WHERE batch_id = 1 AND what LIKE 'batch %' "
+        "ORDER BY id DESC LIMIT 1"
+    )
     said = ("batch complete_with_errors", "what repaired its rows was taken back")
     assert rows(last) == [said]
     undo_batch(workspace, 1, by=None, reason="nothing of it is wanted")
