@@ -154,7 +154,8 @@ def are_as_staged(
     of = extract_id, table.name
     then = kept_digests(connection, [batch_id]).get(of, Digest(0, ""))
     now = row_digests(connection, table, [batch_id]).get(of, Digest(0, ""))
-    if changed_receipts(connection, told) or [*differing({of: then}, {of: now})]:
+    altered = next(differing({of: then}, {of: now}), None)
+    if altered is not None or changed_receipts(connection, told):
         return False
     return None if then.sum is None else True
 

@@ -207,7 +207,9 @@ def _next(connection: "psycopg.Connection", row: Any) -> list[str]:
 def _plain(facts: Mapping[str, Any]) -> dict[str, Any]:
     """The facts of a row as JSON has them."""
     return {
-        name: [asdict(one) if is_dataclass(one) else one for one in value]
+        name: [
+            asdict(one) if is_dataclass(one) and not isinstance(one, type) else one for one in value
+        ]
         if isinstance(value, list)
         else value
         for name, value in facts.items()
