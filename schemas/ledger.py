@@ -1,8 +1,8 @@
 """Our own tables in the grammar of the field tables: what arrived, what became of it, and why.
 
 Nothing here is ever edited except the state of a batch or a send and the leases: rows, outcomes,
-receipts, images and events are only added. The one exception: that a row was corrected is taken
-back when the repair that corrected it is undone.
+receipts, images, earlier sends and events are only added. The one exception: that a row was
+corrected is taken back when the repair that corrected it is undone.
 """
 
 from schemas.field import Field, Kind, Table, named
@@ -144,6 +144,30 @@ LEDGER: dict[str, Table] = named(
             "carried_out", STRING, note="yes or maybe, by its attempts; none: as far as is known"
         ),
         Field("decision", STRING, note="whose word its state is: a decision; none: an answer's"),
+        Field("decision_number", INTEGER, note="which of its batch that decision is, from 1"),
+        Field("earlier", INTEGER, note="how many of its rows earlier_send has; none: no row"),
+    ),
+    _own(
+        "earlier_send",
+        "What a send had come to before somebody let it be sent again, or decided otherwise",
+        ("extract_id", "record_number", "number"),
+        Field("batch_id", INTEGER, required=True),
+        Field("extract_id", INTEGER, required=True),
+        Field("record_number", INTEGER64, required=True),
+        Field("number", INTEGER, required=True, note="order within the row, from 1"),
+        Field("state", STRING, required=True),
+        Field("attempts", INTEGER, required=True),
+        Field("status", INTEGER),
+        Field("error_data", STRING),
+        Field("echo", STRING),
+        Field("service_id", STRING),
+        Field("epoch", INTEGER, required=True),
+        Field("changed_at", INSTANT, required=True),
+        Field("carried_out", STRING),
+        Field("decision", STRING),
+        Field("decision_number", INTEGER),
+        Field("ended_by", STRING, required=True, note="a decision, undo or restored"),
+        Field("ended_number", INTEGER, note="which decision of its batch; the batch undone"),
     ),
     _own(
         "push_lane",
@@ -297,6 +321,7 @@ LEDGER: dict[str, Table] = named(
         Field("batch_id", INTEGER, required=True),
         Field("field", STRING, required=True),
         Field("value", STRING, required=True),
+        Field("salt", STRING, note="keeps it from being guessed by what the trail says of it"),
     ),
     _own(
         "account",

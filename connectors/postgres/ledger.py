@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from secrets import token_hex
 from typing import Any
 
 import psycopg
@@ -241,14 +242,17 @@ def add_batch(
     return int(row[0])
 
 
+SALT_BYTES = 32
+
+
 def add_secret_constants(
     connection: psycopg.Connection, batch_id: int, constants: Mapping[str, str]
 ) -> None:
     """Keep the secrets of a batch's profile where readers of the ledger cannot read them."""
     with connection.cursor() as cursor:
         cursor.executemany(
-            "INSERT INTO secret_constant (batch_id, field, value) VALUES (%s, %s, %s)",
-            [(batch_id, name, text) for name, text in constants.items()],
+            "INSERT INTO secret_constant (batch_id, field, value, salt) VALUES (%s, %s, %s, %s)",
+            [(batch_id, name, text, token_hex(SALT_BYTES)) for name, text in constants.items()],
         )
 
 

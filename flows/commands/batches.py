@@ -155,6 +155,7 @@ def row_command(
         ]
         for row, told in zip(found, rows, strict=True):
             told["next"] = _next(connection, row)
+            told["at_service"] = _at_service(connection, row, as_json=json)
             if told["data"] is None and told["raw"] is None:
                 told["next"] += texts.why_removed(told["extract_id"])
         fields = [
@@ -183,6 +184,18 @@ def row_command(
             table_of = ("Field", "Comes from", "Delivered", "Becomes")
             print_table(table_of, [tuple(one.values()) for one in made])
     return 0
+
+
+def _at_service(connection: "psycopg.Connection", row: Any, *, as_json: bool) -> Any:
+    """What was sent of a row, what was answered, and what it had come to before."""
+    from connectors.postgres.push.sends import Selection, list_sends
+    from flows.commands.sent_lines import sent_json, sent_lines
+
+    place = (row.extract_id, row.record_number)
+    sent = next(list_sends(connection, Selection(row.batch_id, rows=(place,))), None)
+    if sent is None:
+        return None
+    return sent_json(sent) if as_json else [*sent_lines(sent)]
 
 
 def _next(connection: "psycopg.Connection", row: Any) -> list[str]:

@@ -1,6 +1,5 @@
 """The service's side: `recon push`, `resolve`, `sends`, `pull` and `restored`."""
 
-import json as json_text
 import sys
 from dataclasses import asdict
 from enum import StrEnum
@@ -13,10 +12,10 @@ from connectors.postgres.push.sends import SendDecision
 from flows.commands.batches import Batch, By, Reason
 from flows.commands.console import LISTED, out, print_json, within, workspace
 from flows.commands.deliver import Json, ended_json, show_ended
+from flows.commands.sent_lines import sent_json, sent_lines
 from schemas.counting import grouped, quantity
 
 if TYPE_CHECKING:
-    from connectors.postgres.push.sends import Sent
     from flows.stages.workspace import Workspace
 
 Rows = Annotated[
@@ -119,14 +118,17 @@ def sends_command(
         with place.database.connect() as connection:
             why = why_held(connection, place.settings.home)
         if json:
-            shown = [_as_json(sent) for sent in sends_of(place, batch, chosen)]
+            shown = [sent_json(sent) for sent in sends_of(place, batch, chosen)]
             print_json({"sends": shown, "push_held": why})
             return 0
         if why:
             out().print(held_text(why))
         count = 0
         for sent in sends_of(place, batch, chosen):
-            _show(sent)
+            first, *more = sent_lines(sent)
+            out().print(f"{sent.file}:line:{sent.line} (record {sent.record_number}) {first}")
+            for told in more:
+                out().print(f"    {told}")
             count += 1
     if not count:
         out().print(f"Batch {batch} has no such rows.")
@@ -279,25 +281,3 @@ def _compare(place: "Workspace", *, as_json: bool) -> int:
             f"({held}), {one.otherwise} with another HasError, {one.missing} only here: {told}"
         )
     return int(any(one.differs for one in compared))
-
-
-def _as_json(sent: "Sent") -> dict[str, Any]:
-    return sent._asdict() | {
-        "error_data": json_text.loads(sent.error_data) if sent.error_data else None
-    }
-
-
-def _show(sent: "Sent") -> None:
-    console = out()
-    status = f", HTTP {sent.status}" if sent.status else ""
-    status += f", decided: {sent.decision}" if sent.decision else ""
-    console.print(
-        f"{sent.file}:line:{sent.line} (record {sent.record_number}) {sent.operation} "
-        f"{sent.state.replace('_', ' ')}, {quantity(sent.attempts, 'attempt')}{status}"
-    )
-    console.print(f"    push key {sent.push_key}")
-    console.print(f"    sent     {sent.jsondata}")
-    if sent.echo:
-        console.print(f"    answered {sent.echo}")
-    for error in json_text.loads(sent.error_data) if sent.error_data else ():
-        console.print(f"    {error['ErrorCode']}: {error['Message']}")

@@ -9,7 +9,8 @@ from connectors.postgres import ledger
 from connectors.postgres.evidence import BEFORE, answers_detail
 from connectors.postgres.lease import Lease, hold_batch
 from connectors.postgres.ledger import State
-from connectors.postgres.push.decisions import RESOLVED, decide, decided_by
+from connectors.postgres.push.decisions import decide, decided_by
+from connectors.postgres.push.earlier import RESOLVED
 from connectors.postgres.push.sends import Selection, SendDecision
 from connectors.postgres.resume import resumed
 from connectors.postgres.trail import add_event

@@ -2,7 +2,8 @@
 
 It runs as the owner, so that everybody comes to the same hash, whatever they may read: a hash tells
 nothing of what it is over. What the database hands out (numbers of batches and extracts, epochs,
-times) is left out: the same delivery has the same hashes whatever went wrong meanwhile.
+times) is left out: the same delivery has the same hashes whatever went wrong meanwhile. An image is
+hashed as it stands, with the numbers of the row that had written it: an undo gives them back.
 
 What is hashed is written down in the audit trail for good. So the columns are listed here, and
 one that a table gets later is no part of it, but where a row has a value in it (`_ADDED`).
@@ -14,13 +15,16 @@ from schemas.derived.sql_names import SCHEMA
 from schemas.derived.views import CORRECTED
 
 FILES, RECEIPTS, OUTCOMES = "files", "receipts", "outcomes"
-NOTES, ANSWERS = "notes", "answers"
+NOTES, IMAGES, ANSWERS = "notes", "images", "answers"
+CONSTANTS = "constants"
 """What is hashed: what was delivered, the chunks of each stage, what became of rows, what was found
-that rejects none, and what the service said to each."""
+that rejects none, target rows as they were before, and what the service said to each; and the
+secret constants of the feed profile, with their salts."""
 LEDGER = (FILES, RECEIPTS, OUTCOMES, NOTES)
 """What a batch has once its rows are judged."""
 TABLES: Mapping[str, str] = {
-    FILES: "extract", RECEIPTS: "receipt", OUTCOMES: "outcome", NOTES: "note", ANSWERS: "send"
+    FILES: "extract", RECEIPTS: "receipt", OUTCOMES: "outcome", NOTES: "note",
+    IMAGES: "before_image", ANSWERS: "send", CONSTANTS: "secret_constant",
 }  # fmt: skip
 """Where it is kept."""
 _OF_EXTRACTS = (
@@ -56,6 +60,18 @@ _LINES: Mapping[str, tuple[str, str, str]] = {
         'e.place, x.record_number, x.record COLLATE "C", x.code COLLATE "C", x.field COLLATE "C", '
         'x.value COLLATE "C", x.rows, x.message COLLATE "C"',
     ),
+    IMAGES: (
+        "e.place, x.record_number, x.record, x.image",
+        f"{SCHEMA}.before_image {_OF_EXTRACTS}",
+        'e.place, x.record_number, x.record COLLATE "C"',
+    ),
+    CONSTANTS: (
+        # Without a salt a hash that everybody may read would tell what a secret is.
+        "x.field, x.salt, x.value",
+        f"{SCHEMA}.secret_constant x JOIN unnest($1) e (batch_id) ON e.batch_id = x.batch_id "
+        "WHERE x.salt IS NOT NULL",
+        'x.field COLLATE "C"',
+    ),
     ANSWERS: (
         "e.place, x.record_number, x.operation, x.number, x.state, x.twin, x.attempts, x.status, "
         "x.error_data, x.echo, x.service_id",
@@ -65,17 +81,29 @@ _LINES: Mapping[str, tuple[str, str, str]] = {
 }
 
 
-_ADDED: Mapping[str, str] = {ANSWERS: "x.carried_out, x.decision"}
-"""Columns of later: no part of a row that has none of them, whose hash may be written down."""
+_EARLIER = f"""CASE WHEN x.earlier IS NOT NULL THEN (
+        SELECT string_agg(json_build_array(h.number, h.state, h.attempts, h.status, h.error_data,
+            h.echo, h.service_id, h.epoch, h.carried_out, h.decision, h.decision_number, h.ended_by,
+            h.ended_number)::text, '' ORDER BY h.number)
+        FROM {SCHEMA}.earlier_send h
+        WHERE h.extract_id = x.extract_id AND h.record_number = x.record_number) END"""
+_ADDED: Mapping[str, tuple[tuple[str, str], ...]] = {
+    ANSWERS: (
+        ("x.carried_out, x.decision", "x.carried_out, x.decision"),
+        ("x.decision_number, x.earlier", f"x.decision_number, x.earlier, {_EARLIER}"),
+    )
+}
+"""Columns of later, and what is hashed of them: no part of a row that has none of them, whose hash
+may be written down."""
 
 
 def _hashed(what: str) -> str:
     columns, rows, order = _LINES[what]
     text = f"json_build_array({columns})::text"
-    if added := _ADDED.get(what):
+    for added, hashed in _ADDED.get(what, ()):
         text += (
             f" || CASE WHEN num_nonnulls({added}) > 0 "
-            f"THEN json_build_array({added})::text ELSE '' END"
+            f"THEN json_build_array({hashed})::text ELSE '' END"
         )
     lines = _hex(f"string_agg(sha256(convert_to({text}, 'UTF8')), '' ORDER BY {order})")
     return f"""SELECT e.batch_id, count(*) || ' ' || {lines}

@@ -41,10 +41,14 @@ OWNER = "owner"
 LOCK_WAIT = "10s"
 """How long granting waits for a table: who comes behind it waits as well."""
 
-GATE = {"push_epoch": LOADER, "push_seal": MERGER, "push_restore": MERGER}
-"""What tells a restored copy -> the least role that adds to it; nobody changes it."""
+ADDED_TO = {
+    "push_epoch": LOADER, "push_seal": MERGER, "push_restore": MERGER,
+    "earlier_send": MERGER, "secret_constant": LOADER,
+}  # fmt: skip
+"""What nobody changes -> the least role that adds to it: what tells a restored copy, what sends had
+come to, and secrets of profiles."""
 TRAIL = (
-    *(name for name in APPEND_ONLY if name not in GATE), TURN, "lease", "account",
+    *(name for name in APPEND_ONLY if name not in ADDED_TO), TURN, "lease", "account",
     "acceptance_limit", "login", "look", "job", "subscription", "report_mail",
 )  # fmt: skip
 """What only functions of the owner write."""
@@ -112,7 +116,7 @@ MAY_CALL: Mapping[str, tuple[str, ...]] = {
 """Function of the trail or of leases -> who may call it; the others nobody may."""
 ENTERED = ("batch", "extract")
 """What a loader adds and changes, and nobody takes away: another one would have its number."""
-LOADED = (*ENTERED, "receipt", "outcome", "note", "secret_constant")
+LOADED = (*ENTERED, "receipt", "outcome", "note")
 """What a loader writes beside the staged rows."""
 _COLUMNS = table_columns()
 _STAGED_NAMES = tuple(map(staged_name, EXTRACTS.values()))
@@ -121,7 +125,8 @@ OF_OWNER = {"account": ("salt", "verifier", "pepper"), "login": ("token_hash",)}
 WITH_ROWS = OF_OWNER | {
     "before_image": ("image",),
     "send": ("echo",),
-    "secret_constant": ("value",),
+    "earlier_send": ("echo",),
+    "secret_constant": ("value", "salt"),
 }
 """Columns of the ledger that hold whole records or keys, secrets included."""
 
@@ -164,7 +169,7 @@ def statements() -> Iterator[str]:
         for role in MAY_CALL.get(head.partition("(")[0], ()):
             yield f"GRANT EXECUTE ON FUNCTION {SCHEMA}.{head} TO {role}"
     yield _write(MERGER, (*TARGET_NAMES, *_merged()))
-    for name, role in GATE.items():
+    for name, role in ADDED_TO.items():
         yield f"GRANT INSERT ON {_tables((name,))} TO {role}"
     # Whose rows are seen is said before anybody is let read: a view that was made anew has all.
     yield from policies(READER, LOADER)
@@ -208,15 +213,15 @@ def role_for(kind: str, name: str) -> str | None:
         return READER if READER in may else next(iter(may), OWNER)
     if name in (*TARGET_NAMES, *_merged()):
         return MERGER
-    if name in GATE:
-        return GATE[name]
+    if name in ADDED_TO:
+        return ADDED_TO[name]
     if name in TRAIL:
         return OWNER
     return LOADER if name in LEDGER or name in VIEWS or name in _STAGED_NAMES else None
 
 
 def _merged() -> list[str]:
-    return [name for name in LEDGER if name not in (*LOADED, *TRAIL, *GATE)]
+    return [name for name in LEDGER if name not in (*LOADED, *TRAIL, *ADDED_TO)]
 
 
 def _write(role: str, names: Iterable[str]) -> str:

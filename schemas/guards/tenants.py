@@ -90,7 +90,10 @@ SEES_BATCH = f"((SELECT {SCHEMA}.sees_all()) OR batch_id = {_BATCHES})"
 _RUNS = f"ANY ((SELECT {SCHEMA}.seen_runs(true))::integer[])"
 _TENANTS = f"ANY ({_MINE}::bigint[])"
 _ME = f"(SELECT {SCHEMA}.acting_name())"
-_OF_BATCH = ("extract", "receipt", "outcome", "before_image", "note", "send", "secret_constant")
+_OF_BATCH = (
+    "extract", "receipt", "outcome", "before_image", "note", "send", "earlier_send",
+    "secret_constant",
+)  # fmt: skip
 
 
 def _events(event: str) -> str:

@@ -28,6 +28,8 @@ APPEND_ONLY = (
     "push_epoch",
     "push_seal",
     "push_restore",
+    "earlier_send",
+    "secret_constant",
 )
 """Tables that refuse every UPDATE, DELETE and TRUNCATE."""
 

@@ -68,6 +68,18 @@ def test_why_the_service_refused_a_row_stands_beside_it(pushed: Workspace, brows
     assert 'name="what"' not in page.answer.text, "a preparer settles nothing"
 
 
+def test_what_a_row_had_come_to_stands_beside_it_when_it_is_sent_again(
+    pushed: Workspace, browser: New
+) -> None:
+    otto = browser().log_in("otto").open(PAGE, state="refused")
+    otto.send(PAGE, what="resend", reason="it was put right", row=["1:110"])
+    page = browser().log_in("anna").open(PAGE, state="unsent")
+    assert "decided: resend by otto on" in page.text
+    assert "Before: refused, 1 attempt, HTTP 400; until resend by otto on" in page.text
+    assert "it was put right" in page.text
+    assert "NotEmpty is empty" in page.text
+
+
 @pytest.mark.long
 def test_what_moved_since_is_not_settled(pushed: Workspace, browser: New, rows: Rows) -> None:
     one, other = browser().log_in("otto"), browser().log_in("otto")

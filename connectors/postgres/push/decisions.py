@@ -1,7 +1,7 @@
 """What people decide about sends that are not settled; a decision is no answer of the service.
 
 It may be taken back by another one, until the row is sent by it. What was answered, and what is
-known of the attempts, stays beside it.
+known of the attempts, stays beside it; and where the row is sent again, in `earlier_send`.
 """
 
 from collections.abc import Mapping
@@ -10,6 +10,13 @@ from typing import Any
 import psycopg
 
 from connectors.postgres.ledger import batch_span
+from connectors.postgres.push.earlier import (
+    NUMBER,
+    RESOLVED,
+    SAYS,
+    keep_earlier,
+    next_decision,
+)
 from connectors.postgres.push.lane import lock_sends
 from connectors.postgres.push.plan import CURRENT, sent_by_another
 from connectors.postgres.push.sends import Selection, SendDecision, SendState, where_chosen
@@ -19,10 +26,8 @@ from schemas.derived.views import joined, of_batch
 from schemas.operations import PUSHES
 from schemas.tables import EXTRACTS
 
-RESOLVED = "resolve"
-"""The event of a decision."""
 MOST_NAMED = 1_000
-"""Rows of one decision that the audit trail names one by one; more are counted."""
+"""Rows of one decision that the audit trail names one by one; of the others each names it."""
 
 _OPEN = (SendState.IN_DOUBT, SendState.DIFFERS)
 _SETTLES: dict[SendDecision, tuple[SendState, ...]] = {
@@ -42,6 +47,8 @@ UNANSWERED = f"(x.state <> 'acknowledged' OR x.decision = '{SendDecision.CONFIRM
 """SQL that leaves out what the service has answered: a decision may be taken back, that may not."""
 _MAY_BE_THERE = f"(x.state IN ({listed(_OPEN)}) OR x.carried_out IS NOT NULL)"
 """SQL for what can be confirmed."""
+_FORGETS = f"({SAYS} AND (%(to)s = '{SendState.UNSENT}' OR x.decision IS NOT NULL))"
+"""SQL for whether a decision goes over something that nothing else would tell any more."""
 _LEADS_TO = {
     SendDecision.CONFIRM: SendState.ACKNOWLEDGED,
     SendDecision.RESEND: SendState.UNSENT,
@@ -55,22 +62,29 @@ def decide(
     """Settle the chosen sends, inside the open transaction; returns what the audit trail keeps.
 
     Only rows in a state the decision is for are changed. What was answered stays beside it, as
-    evidence of what the service said; whose word the state is, `decision` tells. A POST that is
-    sent again keeps its push key, a PUT has another. A row that was decided upon follows no other
-    row any more, but for a POST whose content another row is to send too: one of them is enough.
+    evidence of what the service said; of a row that is sent again, and of a decision before this
+    one, it is kept as an earlier send. Whose word the state is, `decision` and its number tell. A
+    POST that is sent again keeps its push key, a PUT has another. A row that was decided upon
+    follows no other row any more, but for a POST whose content another row is to send too: one of
+    them is enough.
     """
     lock_sends(connection)
     leads_on = DECIDABLE if chosen.states or chosen.rows is not None else _SETTLES
+    number = next_decision(connection, chosen.batch_id)
     where, values = where_chosen(chosen)
     is_sent = f"(b.extract_id, b.record_number) IN ({sent_by_another(where)})"
     rows = connection.execute(
         f"""WITH before AS (
-            SELECT x.extract_id, x.record_number, x.operation, x.state FROM send x
+            SELECT x.*, {_FORGETS} AS forgets FROM send x
             WHERE {where} AND x.state = ANY(%(from)s) AND {UNANSWERED}
                 AND (%(to)s <> '{SendState.ACKNOWLEDGED}' OR {_MAY_BE_THERE})
             FOR UPDATE
+        ), kept AS (
+            {keep_earlier("FROM before x WHERE x.forgets", "%(decision)s", "%(number)s")}
         )
         UPDATE send x SET state = %(to)s, decision = %(decision)s, changed_at = now(),
+            decision_number = %(number)s,
+            earlier = CASE WHEN b.forgets THEN coalesce(x.earlier, 0) + 1 ELSE x.earlier END,
             epoch = x.epoch + (%(to)s = 'unsent')::int,
             twin = %(to)s = 'unsent' AND {is_sent},
             carried_out = coalesce(x.carried_out, CASE x.state WHEN 'differs' THEN 'yes'
@@ -83,6 +97,7 @@ def decide(
             "from": [state.value for state in leads_on[decision]],
             "to": _LEADS_TO[decision],
             "decision": decision,
+            "number": number,
         },
     ).fetchall()
     counts: dict[str, dict[str, int]] = {}
@@ -92,6 +107,7 @@ def decide(
     named = sorted((extract_id, number) for *_, extract_id, number in rows)[:MOST_NAMED]
     return {
         "decision": decision.value,
+        NUMBER: number,
         "operation": chosen.operation,
         "states": list(chosen.states),
         "rows": len(rows),

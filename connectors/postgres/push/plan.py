@@ -301,7 +301,7 @@ _POSTED = ("acknowledged", "in_doubt", "differs", "abandoned", "unsent", "sendin
 
 def _settle(known: tuple[str, ...]) -> str:
     return f"""UPDATE send x SET state = told.state, error_data = told.error_data,
-            decision = NULL, changed_at = now()
+            decision = NULL, decision_number = NULL, changed_at = now()
         FROM (
             SELECT DISTINCT ON (number) number, replace(state, 'sending', 'unsent') AS state,
                 CASE WHEN state <> 'unsent' THEN error_data END AS error_data

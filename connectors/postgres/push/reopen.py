@@ -8,6 +8,7 @@ row that sends the content anew, since what one of them sent another service doe
 import psycopg
 
 from connectors.postgres.ledger import batch_span
+from connectors.postgres.push.earlier import BY_UNDO, SAYS, keep_earlier
 from connectors.postgres.push.gate import IN_DOUBT
 from connectors.postgres.push.lane import lock_sends
 from connectors.postgres.push.plan import OVERWRITTEN, TWIN, same_stored, written_before
@@ -30,6 +31,7 @@ def reopen_restored(connection: psycopg.Connection, table: Table, batch_id: int)
     A PUT is, where a newer body was sent. A POST that was carried out stays so: another one would
     be another effect. A row that waits is touched, so that a push that took it for an older body
     meanwhile finds it changed. Whatever their state, a PUT of them is another effect from now on.
+    What each had come to is kept.
     """
     lock_sends(connection)
     # Looked for again: sends may have ended since they were looked at without the lock.
@@ -41,12 +43,20 @@ def reopen_restored(connection: psycopg.Connection, table: Table, batch_id: int)
         into="CREATE TEMP TABLE sends_reopened ON COMMIT DROP AS",
     )
     keyed = PUSHES[table.name].keyed
-    if keyed:
-        connection.execute(
-            """UPDATE send x SET epoch = x.epoch + 1 FROM sends_reopened o
-            WHERE (x.extract_id, x.record_number) = (o.extract_id, o.record_number)"""
-        )
     carried_out = "OR o.newer_sent AND x.state IN ('acknowledged', 'differs', 'refused')"
+    these = "(x.extract_id, x.record_number) = (o.extract_id, o.record_number)"
+    is_unsent = f"(x.state IN ('unsent', 'superseded') {carried_out if keyed else ''})"
+    # The key of a PUT is forgotten with its number, whatever its state.
+    other = "TRUE" if keyed else is_unsent
+    # Those who send go on meanwhile: what is kept has to be what is changed.
+    connection.execute(f"SELECT FROM send x JOIN sends_reopened o ON {these} FOR UPDATE OF x")
+    kept = f"FROM send x WHERE {SAYS} AND EXISTS (SELECT FROM sends_reopened o WHERE {these})"
+    connection.execute(keep_earlier(f"{kept} AND {other}", f"'{BY_UNDO}'", "%s"), [batch_id])
+    connection.execute(
+        f"""UPDATE send x SET epoch = x.epoch + {int(keyed)},
+            earlier = CASE WHEN {SAYS} THEN coalesce(x.earlier, 0) + 1 ELSE x.earlier END
+        FROM sends_reopened o WHERE {these} AND {other}"""
+    )
     # What another row said of a body that was overwritten since says nothing any more.
     connection.execute(
         f"""UPDATE send x SET state = 'unsent',
@@ -54,11 +64,8 @@ def reopen_restored(connection: psycopg.Connection, table: Table, batch_id: int)
                 {"AND NOT o.newer_sent" if keyed else ""},
             writer_extract_id = o.writer_extract_id, writer_record_number = o.writer_record_number,
             error_data = CASE WHEN x.state IN ('unsent', 'superseded') THEN x.error_data END,
-            decision = NULL, changed_at = now()
-        FROM sends_reopened o
-        WHERE (x.extract_id, x.record_number) = (o.extract_id, o.record_number)
-            AND (x.state IN ('unsent', 'superseded')
-                {carried_out if keyed else ""})"""
+            decision = NULL, decision_number = NULL, changed_at = now()
+        FROM sends_reopened o WHERE {these} AND {is_unsent}"""
     )
     connection.execute("DROP TABLE sends_reopened")
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import psycopg
 
+from connectors.postgres.push.earlier import BY_RESTORE, SAYS, keep_earlier
 from connectors.postgres.push.gate import IN_DOUBT
 from connectors.postgres.push.lane import CarriedOut, unanswered_error
 from connectors.postgres.push.plan import ALONE
@@ -87,13 +88,17 @@ DOUBTFUL = """SELECT e.id, r.at FROM push_restore r JOIN extract e ON r.lost::js
 
 
 def _put(rows: str) -> str:
-    return f"""WITH doubtful AS ({DOUBTFUL})
+    doubted = f"""{rows} AND x.operation = %(operation)s AND x.state = 'unsent'
+        AND (%(batch)s::int IS NULL OR x.batch_id = %(batch)s)
+        AND (x.changed_at <= d.at OR x.changed_at = now())"""
+    kept = f"FROM send x WHERE {SAYS} AND EXISTS (SELECT FROM doubtful d WHERE {doubted})"
+    return f"""WITH doubtful AS ({DOUBTFUL}),
+            kept AS ({keep_earlier(kept, f"'{BY_RESTORE}'", "NULL")})
         UPDATE send x SET state = 'in_doubt', error_data = %(error)s, own_key = FALSE,
-            carried_out = '{CarriedOut.MAYBE}', decision = NULL, changed_at = now()
-        FROM doubtful d
-        WHERE {rows} AND x.operation = %(operation)s AND x.state = 'unsent'
-            AND (%(batch)s::int IS NULL OR x.batch_id = %(batch)s)
-            AND (x.changed_at <= d.at OR x.changed_at = now())"""
+            earlier = CASE WHEN {SAYS} THEN coalesce(x.earlier, 0) + 1 ELSE x.earlier END,
+            carried_out = '{CarriedOut.MAYBE}', decision = NULL, decision_number = NULL,
+            changed_at = now()
+        FROM doubtful d WHERE {doubted}"""
 
 
 def known_contents(connection: psycopg.Connection) -> set[str]:

@@ -1,15 +1,24 @@
 """Sends as people ask for them: which batches wait, and what became of rows."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg.rows import class_row
 
 from connectors.postgres.ledger import batch_span
+from connectors.postgres.push.earlier import (
+    BY_UNDO,
+    EarlierSend,
+    WhoseWord,
+    earlier_of,
+    undone_by,
+    words_of,
+)
 from connectors.postgres.push.lane import asking_columns
 from connectors.postgres.recount import Sum, key_number
 from schemas.derived.push_keys import ASKING, AskingRow, push_key
@@ -73,6 +82,37 @@ class Sent(NamedTuple):
     service_id: str | None
     error_data: str | None
     decision: str | None
+    decided: WhoseWord | None
+    """Whose word the decision is; None: nobody's, or an earlier version kept it."""
+    earlier: tuple["SentBefore", ...]
+    """What it had come to before, in order."""
+
+
+class SentBefore(NamedTuple):
+    """What a send had come to before it was to be sent again, or was decided otherwise."""
+
+    state: str
+    attempts: int
+    status: int | None
+    push_key: str
+    echo: str | None
+    service_id: str | None
+    error_data: str | None
+    changed_at: datetime
+    decision: str | None
+    decided: WhoseWord | None
+    ended_by: str
+    """The decision that ended it, `undo` or `restored`."""
+    undone: int | None
+    """The batch that was undone."""
+    ended: WhoseWord | None
+    """Whose word that was."""
+
+    @property
+    def errors(self) -> list[dict[str, Any]]:
+        """Why it was not settled."""
+        found: list[dict[str, Any]] = json.loads(self.error_data or "[]")
+        return found
 
 
 def waiting_batches(
@@ -224,20 +264,26 @@ def refusals(connection: psycopg.Connection, table: Table, batch_id: int) -> lis
 
 def list_sends(connection: psycopg.Connection, chosen: Selection) -> Iterator[Sent]:
     """The chosen sends in push order, record kind by record kind."""
+    words = words_of(connection, chosen.batch_id)
     for record, operation in PUSHES.items():
         if chosen.operation in (None, operation.name):
-            yield from _list(connection, EXTRACTS[record], operation, chosen)
+            yield from _list(connection, EXTRACTS[record], operation, chosen, words)
 
 
 def _list(
-    connection: psycopg.Connection, table: Table, operation: Operation, chosen: Selection
+    connection: psycopg.Connection,
+    table: Table,
+    operation: Operation,
+    chosen: Selection,
+    words: Mapping[int, WhoseWord],
 ) -> Iterator[Sent]:
     key = ", ".join(f"s.{quoted(name)}" for name in table.identity)
     where, values = where_chosen(chosen)
     rows = connection.execute(
         f"""SELECT {asking_columns(table)},
             e.name, {position("first_line")}, x.state, x.attempts, x.status,
-            {json_expression(table, "s")}, x.echo, x.service_id, x.error_data, x.decision, {key}
+            {json_expression(table, "s")}, x.echo, x.service_id, x.error_data, x.decision,
+            x.extract_id, x.decision_number, x.earlier, {key}
         FROM send x JOIN extract e ON e.id = x.extract_id JOIN batch b ON b.id = x.batch_id
         JOIN {staged_name(table)} s
             ON s.extract_id = x.extract_id AND s.record_number = x.record_number
@@ -247,8 +293,10 @@ def _list(
     for row in rows:
         asking = AskingRow(*row[:ASKING])
         name, line, state, attempts, status, jsondata, echo, service_id, *rest = row[ASKING:]
-        error_data, decision, *identity = rest
-        hidden = table.columns if table.unquotable and state in SEND_ERRORS else table.secrets
+        error_data, decision, extract_id, decision_number, kept, *identity = rest
+        before = earlier_of(connection, extract_id, asking.record_number) if kept else ()
+        key_of = tuple(identity)
+        hidden = _hidden(table, state)
         yield Sent(
             file=name,
             record_number=asking.record_number,
@@ -258,13 +306,55 @@ def _list(
             state=state,
             attempts=attempts,
             status=status,
-            push_key=push_key(operation, jsondata, tuple(identity), asking),
+            push_key=push_key(operation, jsondata, key_of, asking),
             jsondata=_masked(jsondata, hidden),
             echo=_masked(echo, hidden) if echo else None,
             service_id=service_id,
             error_data=error_data,
             decision=decision,
+            decided=words.get(decision_number),
+            earlier=tuple(
+                _sent_before(
+                    connection,
+                    one,
+                    words,
+                    push_key(operation, jsondata, key_of, asking._replace(epoch=one.epoch)),
+                    _hidden(table, one.state),
+                )
+                for one in before
+            ),
         )
+
+
+def _hidden(table: Table, state: str) -> Sequence[str]:
+    """The fields that are not shown of a record: beside a reason, all that may hold a secret."""
+    return table.columns if table.unquotable and state in SEND_ERRORS else table.secrets
+
+
+def _sent_before(
+    connection: psycopg.Connection,
+    one: EarlierSend,
+    words: Mapping[int, WhoseWord],
+    key: str,
+    hidden: Sequence[str],
+) -> SentBefore:
+    number = one.ended_number or 0
+    by_undo = one.ended_by == BY_UNDO
+    return SentBefore(
+        state=one.state,
+        attempts=one.attempts,
+        status=one.status,
+        push_key=key,
+        echo=_masked(one.echo, hidden) if one.echo else None,
+        service_id=one.service_id,
+        error_data=one.error_data,
+        changed_at=one.changed_at,
+        decision=one.decision,
+        decided=words.get(one.decision_number or 0),
+        ended_by=one.ended_by,
+        undone=number if by_undo else None,
+        ended=undone_by(connection, number) if by_undo else words.get(number),
+    )
 
 
 def where_chosen(chosen: Selection) -> tuple[str, dict[str, object]]:

@@ -158,7 +158,8 @@ def claim(lane: Lane, window: Sequence[Request], *, own_key: bool = False) -> Se
     """
     rows = lane.lease.connection.execute(
         "UPDATE send x SET state = 'sending', attempts = attempts + 1, status = NULL, "
-        "error_data = NULL, echo = NULL, decision = NULL, changed_at = now(), "
+        "error_data = NULL, echo = NULL, decision = NULL, decision_number = NULL, "
+        "changed_at = now(), "
         "own_key = %(own_key)s AND (attempts = 0 OR coalesce(own_key, FALSE)) "
         f"WHERE {_TO_SEND} AND x.number = ANY(%(numbers)s) RETURNING x.number",
         _lane_values(lane)

@@ -1,0 +1,57 @@
+"""What became of a row at the service, as `recon sends` and `recon row` show it."""
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from schemas.counting import quantity
+
+if TYPE_CHECKING:
+    from connectors.postgres.push.earlier import WhoseWord
+    from connectors.postgres.push.sends import Sent, SentBefore
+
+
+def sent_json(sent: "Sent") -> dict[str, Any]:
+    """The same for scripts."""
+    return _facts(sent) | {"earlier": [_facts(one) for one in sent.earlier]}
+
+
+def _facts(sent: "Sent | SentBefore") -> dict[str, Any]:
+    facts = sent._asdict()
+    for name in ("decided", "ended"):
+        if word := facts.get(name):
+            facts[name] = word._asdict()
+    return facts | {"error_data": json.loads(sent.error_data) if sent.error_data else None}
+
+
+def sent_lines(sent: "Sent") -> Iterator[str]:
+    """What was sent, what was answered, and before that what it had come to earlier."""
+    yield f"{sent.operation} {_came_to(sent)}"
+    yield f"push key {sent.push_key}"
+    yield f"sent     {sent.jsondata}"
+    yield from _answered(sent)
+    for one in sent.earlier:
+        ended = f"undo of batch {one.undone}" if one.undone else one.ended_by
+        yield f"earlier  {_came_to(one)}, until {ended}{_word(one.ended)}"
+        yield f"    push key {one.push_key}"
+        yield from (f"    {told}" for told in _answered(one))
+
+
+def _came_to(sent: "Sent | SentBefore") -> str:
+    status = f", HTTP {sent.status}" if sent.status else ""
+    status += f", decided: {sent.decision}{_word(sent.decided)}" if sent.decision else ""
+    return f"{sent.state.replace('_', ' ')}, {quantity(sent.attempts, 'attempt')}{status}"
+
+
+def _answered(sent: "Sent | SentBefore") -> Iterator[str]:
+    if sent.echo:
+        yield f"answered {sent.echo}"
+    for error in json.loads(sent.error_data) if sent.error_data else ():
+        yield f"{error['ErrorCode']}: {error['Message']}"
+
+
+def _word(word: "WhoseWord | None") -> str:
+    if word is None:
+        return ""
+    why = f": {word.reason}" if word.reason else ""
+    return f" by {word.by} on {word.at:%Y-%m-%d %H:%M} UTC{why}"
