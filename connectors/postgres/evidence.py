@@ -1,10 +1,11 @@
 """What the audit trail holds of the ledger: a hash of it in the event that ends a stage.
 
-The event that receives a batch has its feed profile and the service it goes to, before a row is
-read by them; one that goes to none may be sent to a service later. Files, receipts and outcomes of
-a batch are complete when its rows are applied, and stay so. What the service answered is complete
-when the batch ends; the event of whatever changes it later (a push, a decision about rows in doubt,
-the undo of a later batch) has the hash from before, so that nothing can be altered in between.
+The event that receives a batch has its feed profile, its secret constants and the service it goes
+to, before a row is read by them; one that goes to none may be sent to a service later. Files,
+receipts and outcomes of a batch are complete when its rows are applied, and stay so. What the
+service answered is complete when the batch ends; the event of whatever changes it later (a push, a
+decision about rows in doubt, the undo of a later batch) has the hash from before, so that nothing
+can be altered in between.
 
 `check_evidence` reads the events in their order, keeps of each batch the last hashes that have to
 be true still, and compares them with the ledger.
@@ -25,6 +26,7 @@ from schemas.derived.sql_names import SCHEMA
 from schemas.guards.batch_states import APPLIED_STATES, ASKED_FOR, PREFIX
 from schemas.guards.ledger_digests import (
     ANSWERS,
+    CONSTANTS,
     FILES,
     LEDGER,
     NOTES,
@@ -42,7 +44,7 @@ _PROFILE_HASH = "encode(sha256(convert_to(profile, 'UTF8')), 'hex')"
 BEFORE, REOPENED = "answers_before", "reopened"
 """Of the detail of an event: the answers as they were, and those of other batches."""
 UNDO, RESTORED = "undo", "restored"
-WHOLE = (*LEDGER, ANSWERS)
+WHOLE = (*LEDGER, CONSTANTS, ANSWERS)
 _ENDS = {PREFIX + state for state in ENDED}
 _BEGUN = {PREFIX + state for state in (State.RECEIVED, State.STAGED, State.CHECKED)}
 _RECEIVED, _HELD, _MERGED = PREFIX + State.RECEIVED, PREFIX + State.HELD, PREFIX + State.MERGED
@@ -58,6 +60,7 @@ _NAMES = {
     RECEIPTS: "the receipts of its chunks",
     OUTCOMES: "the outcomes of its rows",
     NOTES: "the findings that reject no row",
+    CONSTANTS: "the secret constants of its feed profile",
     ANSWERS: "the answers of the service",
 }
 _MOST_LISTED = 20
@@ -68,9 +71,35 @@ def ledger_detail(connection: psycopg.Connection, batch_id: int) -> dict[str, ob
     return {part: _digest(connection, batch_id, part) for part in LEDGER}
 
 
-def received_detail(profile: str, service: str | None) -> dict[str, object]:
-    """The detail of the event that receives a batch."""
-    return {PROFILE: hashlib.sha256(profile.encode()).hexdigest(), SERVICE: service}
+def received_detail(
+    connection: psycopg.Connection, batch_id: int, profile: str, service: str | None
+) -> dict[str, object]:
+    """The detail of the event that receives a batch; call it when its tables are written."""
+    detail = {PROFILE: hashlib.sha256(profile.encode()).hexdigest(), SERVICE: service}
+    there = "SELECT FROM secret_constant WHERE batch_id = %s LIMIT 1"
+    if connection.execute(there, [batch_id]).rowcount:
+        detail[CONSTANTS] = _digest(connection, batch_id, CONSTANTS)
+    return {**detail}
+
+
+def are_constants_altered(connection: psycopg.Connection, batch_id: int) -> bool:
+    """Whether the secret constants of a batch are others than it was received with."""
+    return _is_altered(connection, batch_id, CONSTANTS, {_RECEIVED})
+
+
+def _is_altered(
+    connection: psycopg.Connection, batch_id: int, part: str, events: Collection[str]
+) -> bool:
+    """Whether a part has another hash than the first of these events that has one of it.
+
+    Events of an earlier version have none.
+    """
+    rows = connection.execute(
+        "SELECT detail FROM event WHERE batch_id = %s AND what = ANY(%s) ORDER BY id",
+        [batch_id, [*events]],
+    ).fetchall()
+    recorded = next((one[part] for (text,) in rows if part in (one := said_by(text))), None)
+    return recorded is not None and recorded != _digest(connection, batch_id, part)
 
 
 def is_profile_altered(connection: psycopg.Connection, batch_id: int) -> bool:
@@ -132,13 +161,15 @@ class _Record:
     """Part of the ledger -> its hash."""
     terms: dict[str, _Link[str | None]] = field(default_factory=dict)
     """PROFILE and SERVICE, as far as the trail has them; None: it goes to no service."""
+    constants: _Link[str] | None = None
     answers: _Link[str] | None = None
     state: str = ""
     reopened: bool = False
     """Rows of it are to be sent again since a later batch was undone."""
 
     def hashes(self) -> dict[str, _Link[str]]:
-        return self.ledger | ({ANSWERS: self.answers} if self.answers else {})
+        beside = {CONSTANTS: self.constants, ANSWERS: self.answers}
+        return self.ledger | {part: link for part, link in beside.items() if link is not None}
 
     def enter(self, state: str, position: int, detail: Mapping[str, Any]) -> None:
         """A stage of the batch has ended, or begins again."""
@@ -146,6 +177,8 @@ class _Record:
             self.terms[PROFILE] = _Link(position, str(detail[PROFILE]))
             if SERVICE in detail:
                 self.terms[SERVICE] = _Link(position, detail[SERVICE])
+            if CONSTANTS in detail:
+                self.constants = _Link(position, str(detail[CONSTANTS]))
         if state in _BEGUN and self.state not in _FINAL:
             self.ledger = {}
         for part in LEDGER:

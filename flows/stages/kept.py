@@ -33,6 +33,7 @@ from connectors.postgres.removals import removed_contents
 from connectors.settings import Settings
 from flows.stages.chunk_ranges import STAGE
 from flows.stages.kept_settings import limits_of
+from flows.stages.terms import prove_constants
 from flows.stages.workspace import Workspace
 from schemas.derived.sql_names import staged_name
 from schemas.tables import EXTRACTS
@@ -163,6 +164,7 @@ def prove_profile(connection: psycopg.Connection, batch_id: int) -> None:
             "that it was received with: somebody altered it in the database. Nothing was read by "
             "it. Put back what stood there; or undo the batch and import its files again."
         )
+    prove_constants(connection, batch_id)
 
 
 def prove_held(connection: psycopg.Connection, batch_id: int) -> None:

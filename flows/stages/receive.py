@@ -294,7 +294,7 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
     )
     ledger.add_secret_constants(connection, batch_id, secret_constants(profile))
     ledger.add_extracts(connection, [_extract(batch_id, one) for one in fresh])
-    detail = received_detail(terms, service)
+    detail = received_detail(connection, batch_id, terms, service)
     add_event(connection, f"batch {State.RECEIVED.value}", batch_id=batch_id, detail=detail)
     return Received(batch_id, True, False, tuple(messages))
 

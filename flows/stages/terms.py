@@ -10,11 +10,12 @@ from typing import Any
 
 import psycopg
 
-from connectors.errors import BatchStateError, CorrectionError, ProfileError
+from connectors.errors import BatchStateError, CorrectionError, EvidenceBroken, ProfileError
 from connectors.files.content import shown
 from connectors.files.linear_patterns import check_pattern
 from connectors.files.profile import DEFAULT, Profile
 from connectors.postgres import ledger
+from connectors.postgres.evidence import are_constants_altered
 from connectors.postgres.ledger import IN_DATABASE, TAKEN_BACK, Batch, State
 from flows.stages.kept_settings import broken_settings, inherited, other_settings, unknown_settings
 from flows.stages.workspace import Workspace
@@ -136,11 +137,26 @@ def other_terms(batch: Batch, given: Profile) -> list[str]:
 
 
 def with_secrets(connection: psycopg.Connection, batch_id: int, profile: Profile) -> Profile:
-    """The profile of a batch with the secret constants that are kept apart from it."""
+    """The profile of a batch with the secret constants that are kept apart from it.
+
+    Raises EvidenceBroken where they are not those that it was received with.
+    """
     if not secret_constants(profile):
         return profile
+    prove_constants(connection, batch_id)
     kept = ledger.list_secret_constants(connection, batch_id)
     return replace(profile, constants={**profile.constants, **kept})
+
+
+def prove_constants(connection: psycopg.Connection, batch_id: int) -> None:
+    """Raise EvidenceBroken where records of a batch would get other secrets than were stated."""
+    if are_constants_altered(connection, batch_id):
+        raise EvidenceBroken(
+            f"The secret constants of batch {batch_id} (table secret_constant) are not those that "
+            "it was received with: somebody altered them in the database. Nothing was read by "
+            "them. Put back what stood there; or undo or discard the batch and import its files "
+            "again."
+        )
 
 
 def secret_constants(profile: Profile) -> dict[str, str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from psycopg.errors import InsufficientPrivilege
 
 from connectors.errors import EvidenceBroken
 from connectors.files.profile import DEFAULT
@@ -32,7 +33,7 @@ from flows.stages.sequence import (
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules
-from schemas.guards.roles import READER
+from schemas.guards.roles import MERGER, READER
 from tests.conftest import Once
 from tests.push.conftest import deliver, towards
 from tests.push.deliveries import tones
@@ -180,6 +181,49 @@ def test_a_batch_is_read_by_the_profile_that_it_was_received_with(
     assert not (tmp_path / "out").exists()
     discard_batch(workspace, 1, **SAID)
     assert told in (proof(workspace).broken or "")
+
+
+FORGED = {
+    "altered": "UPDATE secret_constant SET value = 'forged'",
+    "with a salt of its own": "UPDATE secret_constant SET value = 'forged', salt = 'other'",
+    "without a salt": "UPDATE secret_constant SET value = 'forged', salt = NULL",
+    "gone": "DELETE FROM secret_constant",
+    "one more": "INSERT INTO secret_constant VALUES (1, 'PasswordHash', 'forged', 'salt')",
+}
+
+
+@pytest.mark.long(but=("with a salt of its own",))
+@pytest.mark.parametrize("how", FORGED)
+def test_records_get_the_secrets_that_were_stated(
+    workspace: Workspace, recon: Any, tmp_path: Path, how: str
+) -> None:
+    path = tmp_path / "gateways.csv"
+    path.write_text("TenantsId,PaymentActionsId,Name\n7,1,Stripe\n7,2,\n7,x,Adyen\n")
+    secret = replace(TIGHT, feed="shop", constants={"ServiceKey": "as-stated"})
+    assert import_delivery(workspace, [str(path)], secret).batch.state == "held"
+    assert holds(workspace)
+    told = altered(workspace, FORGED[how])
+    assert "batch 1: the secret constants of its feed profile (table secret_constant)" in told
+    for again in (rewind_batch, run_batch):
+        with pytest.raises(EvidenceBroken, match=r"secret constants of batch 1 .* are not"):
+            again(workspace, 1)
+    path.write_text("ReconRow,TenantsId,PaymentActionsId,Name\n1:3,7,3,Adyen\n")
+    code, _, said = recon("import", str(path), "--corrects", "1")
+    assert (code, "forged" in said) == (2, False)
+    assert "secret constants of batch 1" in said
+    code, _, said = recon("release", "1", "--reason", "agreed")
+    assert (code, "secret constants of batch 1" in said) == (2, True)
+
+
+def test_nobody_who_loads_alters_a_secret(acting: As) -> None:
+    with acting(MERGER).database.connect() as connection:
+        for statement in (
+            "UPDATE secret_constant SET value = 'forged'",
+            "DELETE FROM secret_constant",
+            "TRUNCATE secret_constant",
+        ):
+            with pytest.raises(InsufficientPrivilege), connection.transaction():
+                connection.execute(statement)  # type: ignore[call-overload]
 
 
 def test_a_batch_goes_to_the_service_that_was_said(workspace: Workspace, tmp_path: Path) -> None:
