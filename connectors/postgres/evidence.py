@@ -2,10 +2,10 @@
 
 The event that receives a batch has its feed profile, its secret constants and the service it goes
 to, before a row is read by them; one that goes to none may be sent to a service later. Files,
-receipts and outcomes of a batch are complete when its rows are applied, and stay so. What the
-service answered is complete when the batch ends; the event of whatever changes it later (a push, a
-decision about rows in doubt, the undo of a later batch) has the hash from before, so that nothing
-can be altered in between.
+receipts, outcomes and before-images of a batch are complete when its rows are applied, and stay so.
+What the service answered is complete when the batch ends; the event of whatever changes it later (a
+push, a decision about rows in doubt, the undo of a later batch) has the hash from before, so that
+nothing can be altered in between.
 
 `check_evidence` reads the events in their order, keeps of each batch the last hashes that have to
 be true still, and compares them with the ledger.
@@ -26,8 +26,10 @@ from schemas.derived.sql_names import SCHEMA
 from schemas.guards.batch_states import APPLIED_STATES, ASKED_FOR, PREFIX
 from schemas.guards.ledger_digests import (
     ANSWERS,
+    APPLIED,
     CONSTANTS,
     FILES,
+    IMAGES,
     LEDGER,
     NOTES,
     OUTCOMES,
@@ -44,7 +46,7 @@ _PROFILE_HASH = "encode(sha256(convert_to(profile, 'UTF8')), 'hex')"
 BEFORE, REOPENED = "answers_before", "reopened"
 """Of the detail of an event: the answers as they were, and those of other batches."""
 UNDO, RESTORED = "undo", "restored"
-WHOLE = (*LEDGER, CONSTANTS, ANSWERS)
+WHOLE = (*APPLIED, CONSTANTS, ANSWERS)
 _ENDS = {PREFIX + state for state in ENDED}
 _BEGUN = {PREFIX + state for state in (State.RECEIVED, State.STAGED, State.CHECKED)}
 _RECEIVED, _HELD, _MERGED = PREFIX + State.RECEIVED, PREFIX + State.HELD, PREFIX + State.MERGED
@@ -60,15 +62,22 @@ _NAMES = {
     RECEIPTS: "the receipts of its chunks",
     OUTCOMES: "the outcomes of its rows",
     NOTES: "the findings that reject no row",
+    IMAGES: "the database rows that it wrote over",
     CONSTANTS: "the secret constants of its feed profile",
     ANSWERS: "the answers of the service",
 }
 _MOST_LISTED = 20
 
 
-def ledger_detail(connection: psycopg.Connection, batch_id: int) -> dict[str, object]:
+def ledger_detail(
+    connection: psycopg.Connection, batch_id: int, parts: Collection[str] = LEDGER
+) -> dict[str, object]:
     """The detail of the event that ends a stage; call it inside the transaction that ends it."""
-    return {part: _digest(connection, batch_id, part) for part in LEDGER}
+    rows = connection.execute(
+        f"SELECT part, digest FROM unnest(%s::text[]) part, {SCHEMA}.ledger_digests(%s, part)",
+        [[*parts], [batch_id]],
+    )
+    return dict(rows.fetchall())
 
 
 def received_detail(
@@ -85,6 +94,11 @@ def received_detail(
 def are_constants_altered(connection: psycopg.Connection, batch_id: int) -> bool:
     """Whether the secret constants of a batch are others than it was received with."""
     return _is_altered(connection, batch_id, CONSTANTS, {_RECEIVED})
+
+
+def are_images_altered(connection: psycopg.Connection, batch_id: int) -> bool:
+    """Whether the rows that a batch wrote over are kept otherwise than when it was applied."""
+    return _is_altered(connection, batch_id, IMAGES, _FINAL)
 
 
 def _is_altered(
@@ -181,7 +195,7 @@ class _Record:
                 self.constants = _Link(position, str(detail[CONSTANTS]))
         if state in _BEGUN and self.state not in _FINAL:
             self.ledger = {}
-        for part in LEDGER:
+        for part in APPLIED:
             if part in detail:
                 # The first hash counts: a later one would hide what was changed in between.
                 self.ledger.setdefault(part, _Link(position, str(detail[part])))

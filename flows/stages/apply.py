@@ -35,6 +35,7 @@ from schemas.counting import grouped, quantity
 from schemas.derived.sql_names import staged_name
 from schemas.derived.views import LISTED, apply_stage
 from schemas.field import Table
+from schemas.guards.ledger_digests import APPLIED
 from schemas.tables import INSERT_BATCH_DATA
 
 log = logging.getLogger("recon.apply")
@@ -68,7 +69,7 @@ def apply(workspace: Workspace, lease: Lease, *, proven: bool = False) -> None:
             _apply_table(workspace, lease, table, left, done, guarded=guarded)
     analyse(lease.connection, "outcome", *(table.name for table in tables if not only_listed))
     with lease.transaction() as connection:
-        lease.set_state(State.MERGED, detail=ledger_detail(connection, lease.batch_id))
+        lease.set_state(State.MERGED, detail=ledger_detail(connection, lease.batch_id, APPLIED))
         settle_corrections(connection, lease.batch_id)
     reach("applied")
 

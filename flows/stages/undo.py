@@ -7,12 +7,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import psycopg
+
 from connectors.errors import BatchStateError, EvidenceBroken
 from connectors.files.spool import clear_spool
 from connectors.postgres import ledger
 from connectors.postgres.apply import lock_target
 from connectors.postgres.corrections import lock_corrections, settle_corrections
-from connectors.postgres.evidence import REOPENED, UNDO, answers_digests
+from connectors.postgres.evidence import REOPENED, UNDO, answers_digests, are_images_altered
 from connectors.postgres.lease import Lease, hold_batch
 from connectors.postgres.ledger import TAKEN_BACK, State
 from connectors.postgres.push.reopen import may_reopen, reopen_restored
@@ -79,13 +81,14 @@ def why_not_undone(workspace: Workspace, batch_id: int) -> str:
         changed: dict[str, int] = {}
         try:
             refuse_if_corrected(connection, batch_id)
+            _prove_images(connection, batch_id)
             for table in tables:
                 if table is INSERT_BATCH_DATA:
                     continue
                 refuse_if_touched(connection, table, batch_id)
                 if by_hand := changed_by_hand(connection, table, batch_id):
                     changed[table.title.lower()] = by_hand
-        except BatchStateError as error:
+        except (BatchStateError, EvidenceBroken) as error:
             return str(error)
     return _refusal(batch_id, changed) if changed else ""
 
@@ -187,6 +190,7 @@ def _take_back(
     with lease.transaction():
         lock_corrections(connection, batch_id)
         refuse_if_corrected(connection, batch_id)
+        _prove_images(connection, batch_id)
         changed: dict[str, int] = {}
         for table in tables:
             lock_target(connection, table)
@@ -218,6 +222,17 @@ def _take_back(
         settle_corrections(connection, batch_id)
         report_taken_back(workspace, lease)
     return dict(counts)
+
+
+def _prove_images(connection: psycopg.Connection, batch_id: int) -> None:
+    """Raise EvidenceBroken where other values would be given back than the batch wrote over."""
+    if are_images_altered(connection, batch_id):
+        raise EvidenceBroken(
+            f"Batch {batch_id} cannot be undone: the rows that it wrote over (table before_image) "
+            "are not what they were when it was applied, so somebody altered them in the database. "
+            "Put back what stood there, from a backup; or deliver the records as they are to be, "
+            "which writes them over. Nothing was changed."
+        )
 
 
 def _refusal(batch_id: int, changed: dict[str, int]) -> str:

@@ -22,6 +22,8 @@ that rejects none, target rows as they were before, and what the service said to
 secret constants of the feed profile, with their salts."""
 LEDGER = (FILES, RECEIPTS, OUTCOMES, NOTES)
 """What a batch has once its rows are judged."""
+APPLIED = (*LEDGER, IMAGES)
+"""What it has once they are applied; images are read by an undo alone."""
 TABLES: Mapping[str, str] = {
     FILES: "extract", RECEIPTS: "receipt", OUTCOMES: "outcome", NOTES: "note",
     IMAGES: "before_image", ANSWERS: "send", CONSTANTS: "secret_constant",
@@ -61,7 +63,7 @@ _LINES: Mapping[str, tuple[str, str, str]] = {
         'x.value COLLATE "C", x.rows, x.message COLLATE "C"',
     ),
     IMAGES: (
-        "e.place, x.record_number, x.record, x.image",
+        "e.place, x.record_number, x.record",
         f"{SCHEMA}.before_image {_OF_EXTRACTS}",
         'e.place, x.record_number, x.record COLLATE "C"',
     ),
@@ -81,6 +83,8 @@ _LINES: Mapping[str, tuple[str, str, str]] = {
 }
 
 
+_BEHIND: Mapping[str, str] = {IMAGES: "x.image"}
+"""What is hashed behind the columns as it stands: JSON that every row has, which is large."""
 _EARLIER = f"""CASE WHEN x.earlier IS NOT NULL THEN (
         SELECT string_agg(json_build_array(h.number, h.state, h.attempts, h.status, h.error_data,
             h.echo, h.service_id, h.epoch, h.carried_out, h.decision, h.decision_number, h.ended_by,
@@ -100,6 +104,8 @@ may be written down."""
 def _hashed(what: str) -> str:
     columns, rows, order = _LINES[what]
     text = f"json_build_array({columns})::text"
+    if what in _BEHIND:
+        text += f" || {_BEHIND[what]}"
     for added, hashed in _ADDED.get(what, ()):
         text += (
             f" || CASE WHEN num_nonnulls({added}) > 0 "

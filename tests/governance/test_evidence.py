@@ -30,7 +30,7 @@ from flows.stages.sequence import (
     release_batch,
     run_batch,
 )
-from flows.stages.undo import undo_batch
+from flows.stages.undo import undo_batch, why_not_undone
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules
 from schemas.guards.roles import MERGER, READER
@@ -142,6 +142,29 @@ def test_all_that_differs_is_told(place: Workspace) -> None:
     assert "batch 2: the outcomes of its rows (table outcome)" in told
     assert "there were" in told
     assert "and there are 0" in told
+
+
+IMAGE = "UPDATE before_image SET image = replace(image, '\"{0}\":{1}', '\"{0}\":9')"
+IMAGES = {
+    "altered": IMAGE.format("PaidAmount", "10.5"),
+    "of another row": IMAGE.format("extract_id", 1),
+    "gone": "DELETE FROM before_image",
+    "one more": """INSERT INTO before_image SELECT batch_id, extract_id, 2, record, image
+        FROM before_image""",
+}
+
+
+@pytest.mark.long(but=("altered",))
+@pytest.mark.parametrize("how", IMAGES)
+def test_an_undo_gives_back_what_was_there(place: Workspace, rows: Any, how: str) -> None:
+    before = rows("SELECT t::text FROM payment t ORDER BY 1")
+    told = altered(place, IMAGES[how])
+    assert "batch 2: the database rows that it wrote over (table before_image)" in told
+    assert "batch 1: " not in told
+    with pytest.raises(EvidenceBroken, match=r"before_image\) are not what they were"):
+        undo_batch(place, 2, **SAID)
+    assert "before_image" in why_not_undone(place, 2)
+    assert rows("SELECT t::text FROM payment t ORDER BY 1") == before
 
 
 @pytest.mark.long

@@ -14,7 +14,7 @@ revision = "0038"
 down_revision = "0037"
 branch_labels = None
 depends_on = None
-derived = "81ecbf80398fd0bfe14151ce5e30f7165c247305e0dd571d6afedcf33e2656fb"
+derived = "1971435b4a54cf2b563a9da7ab60a547dcf0fafed4ff95189e19ae044ad8f173"
 
 
 def upgrade() -> None:
