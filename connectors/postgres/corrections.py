@@ -12,7 +12,14 @@ from typing import NamedTuple
 
 import psycopg
 
-from connectors.postgres.ledger import IN_DATABASE, State, batch_span, list_receipts
+from connectors.postgres.ledger import (
+    ENDED_AT,
+    IN_DATABASE,
+    State,
+    batch_span,
+    list_receipts,
+    time_text,
+)
 from connectors.postgres.trail import add_event
 from schemas.derived.sql_names import key_columns, listed, staged_name
 from schemas.derived.views import (
@@ -260,12 +267,15 @@ def _end_with_errors(connection: psycopg.Connection, batch_id: int) -> None:
     before = State.COMPLETE
     for state in (State.MERGED, State.COMPLETE_WITH_ERRORS):
         moved = connection.execute(
-            "UPDATE batch SET state = %s WHERE id = %s AND state = %s", [state, batch_id, before]
-        )
-        if not moved.rowcount:
+            "UPDATE batch SET state = %s WHERE id = %s AND state = %s "
+            f"RETURNING {time_text(ENDED_AT)}",
+            [state, batch_id, before],
+        ).fetchone()
+        if moved is None:
             return
         reason = "what repaired its rows was taken back"
-        add_event(connection, f"batch {state}", batch_id=batch_id, reason=reason)
+        detail = {ENDED_AT: moved[0]}
+        add_event(connection, f"batch {state}", batch_id=batch_id, reason=reason, detail=detail)
         before = state
 
 

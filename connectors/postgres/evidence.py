@@ -19,7 +19,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import psycopg
 
-from connectors.postgres.ledger import ENDED, State
+from connectors.postgres.ledger import ENDED, ENDED_AT, OPENED_AT, State, time_text
 from connectors.postgres.trail import said_by
 from schemas.counting import agree, first_of, quantity
 from schemas.derived.sql_names import SCHEMA
@@ -56,7 +56,12 @@ _OF_OTHERS = {UNDO, RESTORED}
 """Events that say something of the answers to other batches than that which they are about."""
 EVENTS = {*_STATES, *_OF_OTHERS, "resolve", ASKED_FOR}
 """Events that change what the ledger has to be."""
-_TERMS = {PROFILE: "its feed profile", SERVICE: "the service it goes to"}
+_TERMS = {
+    PROFILE: "its feed profile",
+    SERVICE: "the service it goes to",
+    OPENED_AT: "when it was opened",
+    ENDED_AT: "when it ended",
+}
 _NAMES = {
     FILES: "the files that were delivered",
     RECEIPTS: "the receipts of its chunks",
@@ -84,11 +89,19 @@ def received_detail(
     connection: psycopg.Connection, batch_id: int, profile: str, service: str | None
 ) -> dict[str, object]:
     """The detail of the event that receives a batch; call it when its tables are written."""
-    detail = {PROFILE: hashlib.sha256(profile.encode()).hexdigest(), SERVICE: service}
-    there = "SELECT FROM secret_constant WHERE batch_id = %s LIMIT 1"
-    if connection.execute(there, [batch_id]).rowcount:
-        detail[CONSTANTS] = _digest(connection, batch_id, CONSTANTS)
-    return {**detail}
+    row = connection.execute(
+        f"SELECT {time_text(OPENED_AT)}, EXISTS (SELECT FROM secret_constant "
+        "WHERE batch_id = batch.id) FROM batch WHERE id = %s",
+        [batch_id],
+    ).fetchone()
+    assert row is not None
+    opened_at, has_constants = row
+    return {
+        PROFILE: hashlib.sha256(profile.encode()).hexdigest(),
+        SERVICE: service,
+        OPENED_AT: opened_at,
+        **({CONSTANTS: _digest(connection, batch_id, CONSTANTS)} if has_constants else {}),
+    }
 
 
 def are_constants_altered(connection: psycopg.Connection, batch_id: int) -> bool:
@@ -174,7 +187,7 @@ class _Record:
     ledger: dict[str, _Link[str]] = field(default_factory=dict)
     """Part of the ledger -> its hash."""
     terms: dict[str, _Link[str | None]] = field(default_factory=dict)
-    """PROFILE and SERVICE, as far as the trail has them; None: it goes to no service."""
+    """Those of `_TERMS` that the trail has; None: it goes to no service, or has not ended."""
     constants: _Link[str] | None = None
     answers: _Link[str] | None = None
     state: str = ""
@@ -191,6 +204,8 @@ class _Record:
             self.terms[PROFILE] = _Link(position, str(detail[PROFILE]))
             if SERVICE in detail:
                 self.terms[SERVICE] = _Link(position, detail[SERVICE])
+            if OPENED_AT in detail:
+                self.terms[OPENED_AT] = _Link(position, str(detail[OPENED_AT]))
             if CONSTANTS in detail:
                 self.constants = _Link(position, str(detail[CONSTANTS]))
         if state in _BEGUN and self.state not in _FINAL:
@@ -203,6 +218,10 @@ class _Record:
             self.answers = None
         elif state in _ENDS and ANSWERS in detail:
             self.answers, self.reopened = _Link(position, str(detail[ANSWERS])), False
+        self.terms.pop(ENDED_AT, None)
+        # The end of a batch has no time where an earlier version wrote the event.
+        if state not in _ENDS or ENDED_AT in detail:
+            self.terms[ENDED_AT] = _Link(position, detail.get(ENDED_AT))
         self.state = state
 
     def send_to(self, service: object, position: int) -> None:
@@ -319,11 +338,16 @@ def _altered_parts(
 
 
 def _altered_terms(connection: psycopg.Connection, records: Mapping[int, _Record]) -> Iterator[str]:
-    """Batches whose feed profile or service is another than the trail has."""
+    """Batches whose feed profile, service or times are others than the trail has.
+
+    The keys of requests hang on the times, and what may be removed.
+    """
     rows = connection.execute(
-        f"SELECT id, {_PROFILE_HASH}, service FROM batch WHERE id = ANY(%s)", [[*records]]
+        f"SELECT id, {_PROFILE_HASH}, service, {time_text(OPENED_AT)}, {time_text(ENDED_AT)} "
+        "FROM batch WHERE id = ANY(%s)",
+        [[*records]],
     ).fetchall()
-    found = {number: {PROFILE: profile, SERVICE: service} for number, profile, service in rows}
+    found = {number: dict(zip(_TERMS, terms, strict=True)) for number, *terms in rows}
     for number, record in sorted(records.items()):
         for term, name in _TERMS.items():
             link = record.terms.get(term)

@@ -18,7 +18,7 @@ from connectors.postgres.heartbeat import (
     when_free,
     who_holds,
 )
-from connectors.postgres.ledger import ENDED, Receipt, State, clues_text
+from connectors.postgres.ledger import ENDED, ENDED_AT, Receipt, State, clues_text, time_text
 from connectors.postgres.trail import add_event
 from connectors.process import holding
 from schemas.derived.sql_names import SCHEMA
@@ -109,13 +109,16 @@ class Lease:
         held_because: str | None = None,
         detail: Mapping[str, object] | None = None,
     ) -> None:
-        """Move the batch on; an ended batch carries the database's time."""
+        """Move the batch on; an ended batch carries the database's time, and so does its event."""
         with self.transaction() as connection:
-            connection.execute(
+            (ended_at,) = connection.execute(
                 "UPDATE batch SET state = %s, held_because = %s, "
-                "ended_at = CASE WHEN %s THEN now() END WHERE id = %s",
+                "ended_at = CASE WHEN %s THEN now() END WHERE id = %s "
+                f"RETURNING {time_text(ENDED_AT)}",
                 [state, held_because, state in ENDED, self.batch_id],
-            )
+            ).fetchone() or (None,)
+            if ended_at is not None:
+                detail = {**(detail or {}), ENDED_AT: ended_at}
             add_event(
                 connection,
                 f"batch {state.value}",

@@ -1,5 +1,6 @@
 """What the ledger says of a batch is held against the audit trail, whoever altered it since."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -33,7 +34,9 @@ from flows.stages.sequence import (
 from flows.stages.undo import undo_batch, why_not_undone
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules
+from schemas.field import Kind
 from schemas.guards.roles import MERGER, READER
+from schemas.ledger import LEDGER
 from tests.conftest import Once
 from tests.push.conftest import deliver, towards
 from tests.push.deliveries import tones
@@ -165,6 +168,45 @@ def test_an_undo_gives_back_what_was_there(place: Workspace, rows: Any, how: str
         undo_batch(place, 2, **SAID)
     assert "before_image" in why_not_undone(place, 2)
     assert rows("SELECT t::text FROM payment t ORDER BY 1") == before
+
+
+TIMES = {
+    "batch.opened_at": "when it was opened",
+    "batch.ended_at": "when it ended",
+    "event.at": "link ",
+}
+"""What of times is held against the trail, and how it is named where it is another."""
+
+
+@pytest.mark.parametrize("time", TIMES)
+def test_a_time_that_is_altered_is_named(place: Workspace, time: str) -> None:
+    table, column = time.split(".")
+    told = altered(place, f"UPDATE {table} SET {column} = {column} - interval '1 day' WHERE id = 2")
+    assert TIMES[time] in told
+    assert "batch 1: " not in told
+
+
+def test_every_time_is_held_against_the_trail_or_said_not_to_be() -> None:
+    of_tables = {
+        f"{table.name}.{field.name}"
+        for table in LEDGER.values()
+        for field in table.fields
+        if field.kind is Kind.INSTANT
+    }
+    text = (Path(__file__).parents[2] / "docs" / "governance.md").read_text()
+    (left_out,) = re.findall(
+        r"^- Not held against events:.*?(?=^- )", text, re.MULTILINE | re.DOTALL
+    )
+    said = set(re.findall(r"`(\w+\.\w+)`", left_out))
+    assert (said - of_tables, said & TIMES.keys()) == (set(), set())
+    assert said | TIMES.keys() == of_tables
+
+
+def test_a_batch_that_goes_on_has_no_end(workspace: Workspace, tmp_path: Path) -> None:
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1), line(2, amount="x"))], TIGHT)
+    assert holds(workspace)
+    told = altered(workspace, "UPDATE batch SET ended_at = '2020-01-01'")
+    assert "batch 1: when it ended (table batch) is not what link" in told
 
 
 @pytest.mark.long

@@ -111,7 +111,12 @@ def test_what_an_earlier_version_had_of_posts_in_doubt_is_put_right(
         )
         owner.execute("UPDATE recon.alembic_version SET version_num = '0026'")
         # Later steps find what that version had.
-        owner.execute("ALTER TABLE recon.send DROP carried_out, DROP decision")
+        owner.execute(
+            "ALTER TABLE recon.send DROP carried_out, DROP decision, DROP decision_number, "
+            "DROP earlier"
+        )
+        owner.execute("DROP TABLE recon.earlier_send")
+        owner.execute("ALTER TABLE recon.secret_constant DROP salt")
         owner.execute(
             "DROP INDEX recon.batch_corrects, recon.event_batch, recon.receipt_batch, "
             "recon.extract_name"
