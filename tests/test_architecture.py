@@ -98,3 +98,20 @@ def test_the_command_line_and_prefect_take_a_batch_through_the_same_stages() -> 
     tasks = re.findall(r"tasks\.(\w+)_rows\(", theirs.partition("\ndef ")[0])
     assert [name.removesuffix("_and_finish") for name in stages] == tasks
     assert len(tasks) >= 4
+
+
+READERS = re.compile(r"\bpl\.(?:scan_(?!lines)|read_(?:parquet|ipc|ndjson|avro|delta|excel))\w*\(")
+OF_BYTES = {"connectors/files/spool.py": 1, "flows/stages/frame_file.py": 2}
+"""What is read there is no path: bytes, or an open file by its number."""
+
+
+def test_no_path_is_taken_for_a_pattern() -> None:
+    """polars does so with every path it is given, unless it is told otherwise."""
+    found = {
+        str(path.relative_to(ROOT)): len(READERS.findall(path.read_text()))
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*.py")
+        if path.name != "columnar.py"
+    }
+    bare = {path: count for path, count in found.items() if count}
+    assert bare == OF_BYTES, "read files by the functions of connectors/files/columnar.py"

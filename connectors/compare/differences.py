@@ -19,6 +19,7 @@ import polars as pl
 from connectors.compare.sides import Side, no_room
 from connectors.errors import SidesRefused
 from connectors.files.atomic import PRIVATE_FILE, private_folder
+from connectors.files.columnar import arrow_rows, parquet_rows
 from schemas.breaks import Status
 from schemas.cells.formulas import defused
 
@@ -52,7 +53,7 @@ class _Run(NamedTuple):
 
     def read(self, begin: int = 0, stop: int = 2**32) -> pl.DataFrame:
         """Those of rows from `begin` to before `stop`."""
-        lines = pl.scan_ipc(self.file)
+        lines = arrow_rows([self.file])
         if begin > self.first or stop <= self.last:
             lines = lines.filter((begin <= _ROW) & (stop > _ROW))
         return lines.collect()
@@ -124,7 +125,7 @@ class Differences:
         try:
             private_folder(folder)
             whole = self.scratch / "differences.parquet"
-            pl.scan_parquet(sorted(final.iterdir())).sink_parquet(whole)
+            parquet_rows(sorted(final.iterdir())).sink_parquet(whole)
             for name in ("differences.csv", "differences.parquet"):
                 _place(self.scratch / name, folder / name)
         except OSError as error:

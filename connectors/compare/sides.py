@@ -14,6 +14,7 @@ import polars as pl
 
 from connectors.errors import SidesRefused
 from connectors.files.atomic import private_folder
+from connectors.files.columnar import arrow_rows, parquet_columns, parquet_rows
 from schemas.cells.readings import Column, column
 from schemas.frame_types import Dtype
 
@@ -58,7 +59,7 @@ class SideLines:
         lines = pl.Series(self.first, dtype=pl.Int64).gather(block) + within
         for number in self.wrapped.keys() & set(block.unique()):
             here = (block == number).arg_true()
-            exact = pl.read_ipc(self.wrapped[number]).to_series()
+            exact = arrow_rows([self.wrapped[number]]).collect().to_series()
             lines = lines.scatter(here, exact.gather(within.gather(here)))
         return lines
 
@@ -124,7 +125,7 @@ class Side:
         """Of a partition the numbers of its rows in the whole side; None: they are its own."""
         if not self.numbered:
             return None
-        return pl.scan_ipc(list(self.files)).select(ROW).collect().to_series()
+        return arrow_rows(self.files).select(ROW).collect().to_series()
 
     def _read(self, lines: pl.LazyFrame, name: str) -> pl.DataFrame:
         try:
@@ -140,12 +141,11 @@ class Side:
             pl.col(self.stored.get(name, name)).cast(self.columns[name].dtype).alias(name)
             for name in names
         ]
-        files = list(self.files)
-        if files[0].suffix != SPILLED:
-            return pl.scan_parquet(files).select(stored)
+        if self.files[0].suffix != SPILLED:
+            return parquet_rows(self.files).select(stored)
         if self.numbered or self.mixed.isdisjoint(names):
-            return pl.scan_ipc(files).select(stored)
-        return pl.concat([pl.scan_ipc(file).select(stored) for file in files])
+            return arrow_rows(self.files).select(stored)
+        return pl.concat([arrow_rows([file]).select(stored) for file in self.files])
 
     def line_numbers(self, rows: pl.Series) -> pl.Series:
         """Where rows stand: the line of a file, otherwise the number of the row from 1."""
@@ -157,8 +157,7 @@ def parquet_side(path: Path) -> Side:
     files = _files_in(path) if path.is_dir() else (path,)
     try:
         schema = _one_schema(path, files)
-        scan = pl.scan_parquet(list(files))
-        rows = scan.select(pl.len()).collect().item()
+        rows = parquet_rows(files).select(pl.len()).collect().item()
     except (pl.exceptions.PolarsError, OSError) as error:
         raise SidesRefused(f"{path}: cannot be read as Parquet: {first_line(error)}") from error
     columns = {name: column(name, dtype) for name, dtype in schema.items()}
@@ -183,9 +182,9 @@ def _files_in(folder: Path) -> tuple[Path, ...]:
 
 def _one_schema(path: Path, files: tuple[Path, ...]) -> Mapping[str, Dtype]:
     """The columns of the first file, which every other has too; raises SidesRefused."""
-    first = pl.read_parquet_schema(files[0])
+    first = parquet_columns(files[0])
     for file in files[1:]:
-        other = pl.read_parquet_schema(file)
+        other = parquet_columns(file)
         if other == first:
             continue
         named = sorted(name for name in {*first, *other} if first.get(name) != other.get(name))

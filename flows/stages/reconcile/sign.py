@@ -13,6 +13,7 @@ import polars as pl
 import psycopg
 
 from connectors.errors import DecisionsMissing, SignatureRefused
+from connectors.files.columnar import parquet_rows
 from connectors.postgres.accounts import acting, who
 from connectors.postgres.reconciliations import (
     Reconciliation,
@@ -116,7 +117,7 @@ def signed_sources(
             f"Reconciliation {run.id} was signed without {RECORDS}, so nothing can be held "
             f"against it. {folder} has the files it was signed with."
         )
-    return unpack_records(pl.read_parquet(folder / RECORDS))
+    return unpack_records(parquet_rows([folder / RECORDS]).collect())
 
 
 def last_sign_off(
