@@ -14,11 +14,9 @@ import polars as pl
 
 from connectors.errors import SidesRefused
 from connectors.files.atomic import private_folder
-from connectors.files.columnar import arrow_rows, parquet_columns, parquet_rows
-from schemas.cells.readings import Column, column
-from schemas.frame_types import Dtype
+from connectors.files.columnar import arrow_rows, parquet_rows
+from schemas.cells.readings import Column
 
-PARQUET = (".parquet", ".pq")
 SPILLED = ".arrow"
 ROW = "row"
 """In the files of a partition: the number of a row in the whole side."""
@@ -150,53 +148,6 @@ class Side:
     def line_numbers(self, rows: pl.Series) -> pl.Series:
         """Where rows stand: the line of a file, otherwise the number of the row from 1."""
         return rows.cast(pl.Int64) + 1 if self.lines is None else self.lines.of(rows)
-
-
-def parquet_side(path: Path) -> Side:
-    """A Parquet file, or a folder of them."""
-    files = _files_in(path) if path.is_dir() else (path,)
-    try:
-        schema = _one_schema(path, files)
-        rows = parquet_rows(files).select(pl.len()).collect().item()
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise SidesRefused(f"{path}: cannot be read as Parquet: {first_line(error)}") from error
-    columns = {name: column(name, dtype) for name, dtype in schema.items()}
-    return Side(str(path), "Parquet", files, columns, rows)
-
-
-def _files_in(folder: Path) -> tuple[Path, ...]:
-    found = (one for one in folder.rglob("*") if one.suffix.lower() in PARQUET and one.is_file())
-    files = tuple(sorted(found))
-    if not files:
-        raise SidesRefused(f"{folder}: no Parquet file is in this folder.")
-    for file in files:
-        told = [name for name in file.relative_to(folder).parent.parts if "=" in name]
-        if told:
-            raise SidesRefused(
-                f"{folder}: the folder {told[0]!r} in it says a value of the column "
-                f"{told[0].partition('=')[0]!r}, which no comparison reads from there. Write the "
-                "column into the files, or compare the folders of each value with each other."
-            )
-    return files
-
-
-def _one_schema(path: Path, files: tuple[Path, ...]) -> Mapping[str, Dtype]:
-    """The columns of the first file, which every other has too; raises SidesRefused."""
-    first = parquet_columns(files[0])
-    for file in files[1:]:
-        other = parquet_columns(file)
-        if other == first:
-            continue
-        named = sorted(name for name in {*first, *other} if first.get(name) != other.get(name))
-        told = "the order of its columns"
-        if named:
-            types = [one.get(named[0], "missing") for one in (first, other)]
-            told = f"the column {named[0]!r}, {types[1]} there and {types[0]} in {files[0].name}"
-        raise SidesRefused(
-            f"{path}: {file.relative_to(path)} differs in {told}. Files of one folder are one "
-            "table: write them with the same columns and types, or compare them one by one."
-        )
-    return first
 
 
 def partitions(

@@ -1,22 +1,17 @@
 """A whole comparison: what the sides are, what is asked, and where the results go."""
 
-import hashlib
 import json
 import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from decimal import Decimal, localcontext
 from pathlib import Path
-from typing import NamedTuple
 
-from connectors.compare.csv_side import csv_side
 from connectors.compare.differences import Differences
-from connectors.compare.sides import PARQUET, Side, no_room, parquet_side
+from connectors.compare.sides import no_room
 from connectors.compare.table_pair import TablePair, table_pair
-from connectors.compare.table_side import table_side
 from connectors.errors import SidesRefused
 from connectors.files.atomic import private_folder, write_file
 from connectors.files.scratch import scratch_folder
@@ -24,12 +19,18 @@ from connectors.files.system_errors import cure
 from connectors.settings import Limits, read_settings
 from flows.report.comparison import as_json, render_html
 from flows.stages.compare import Question, compare_sides, compared_columns
+from flows.stages.compare_places import (
+    hashed,
+    is_table,
+    of_files,
+    open_side,
+    refuse_unknown_address,
+)
 from flows.steps.match.cells import Leeway, texts
 from flows.steps.match.statuses import Comparison
 
 SHOWN = 10
 MOST_PARTITIONS = 1 << 10
-_TABLE = re.compile(r"postgres(?:ql)?://")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _MOST = 10**20
 """What no tolerance reaches: differences are compared with 20 digits before the point."""
@@ -55,11 +56,13 @@ def run_comparison(
     """
     limits = limits or read_settings().limits
     question = asked(key, tolerances, ignore)
+    for title, place in (("left", left), ("right", right)):
+        refuse_unknown_address(title, place)
     if folder is not None and folder.exists() and not folder.is_dir():
         raise SidesRefused(f"{folder} is not a folder. Name one for --out.")
     with _scratch(folder) as scratch:
         with ThreadPoolExecutor(2) as threads:
-            files = tuple(threads.map(_hashed, (left, right)))
+            files = tuple(threads.map(hashed, (left, right)))
         pair = _sides((left, right), question, scratch, delimiter, limits)
         parts = None
         if folder is not None:
@@ -76,51 +79,13 @@ def run_comparison(
             equal=pair.equal,
             method=pair.method,
         )
-        comparison = _of_files(comparison, *files)
+        comparison = of_files(comparison, *files)
         if folder is not None:
             found.write(folder)
             summary = json.dumps(as_json(comparison), ensure_ascii=False, indent=2) + "\n"
             write_file(folder / "summary.json", summary.encode())
             write_file(folder / "report.html", render_html(comparison).encode())
     return comparison
-
-
-class _File(NamedTuple):
-    """A file that is compared, and its hash before it was."""
-
-    path: Path
-    sha256: str
-    stood: tuple[int, ...]
-
-
-def _hashed(address: str) -> _File | None:
-    """What an address names, where that is one file."""
-    path = Path(address)
-    if _TABLE.match(address) or not path.is_file():
-        return None
-    try:
-        stood = _stands(path)
-        with path.open("rb") as file:
-            return _File(path, hashlib.file_digest(file, "sha256").hexdigest(), stood)
-    except OSError as error:
-        raise SidesRefused(f"{path}: cannot be read: {error}") from error
-
-
-def _stands(path: Path) -> tuple[int, ...]:
-    status = path.stat()
-    return status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def _of_files(comparison: Comparison, *files: _File | None) -> Comparison:
-    """With the hashes of the files; raises SidesRefused where one was written to meanwhile."""
-    for file in files:
-        if file and (not file.path.is_file() or _stands(file.path) != file.stood):
-            raise SidesRefused(f"{file.path} changed while it was compared. Compare it again.")
-    left, right = (
-        replace(side, sha256=file.sha256 if file else "")
-        for side, file in zip((comparison.left, comparison.right), files, strict=True)
-    )
-    return replace(comparison, left=left, right=right)
 
 
 def _partitions(pair: TablePair, question: Question, limits: Limits) -> int:
@@ -150,7 +115,7 @@ def _sides(
     delimiter: str | None,
     limits: Limits,
 ) -> TablePair:
-    if all(_TABLE.match(address) for address in addresses):
+    if all(map(is_table, addresses)):
         return table_pair(addresses, question.key, question.ignore, scratch)
     # Taking CSV apart keeps one core busy; there are two sides.
     with ThreadPoolExecutor(2) as threads:
@@ -203,22 +168,6 @@ def leeway(column: str, text: str) -> Leeway:
     if unit == "%":
         return Leeway(relative=share)
     return Leeway(seconds=number) if unit else Leeway(absolute=number)
-
-
-def open_side(
-    address: str, scratch: Path, delimiter: str | None, key: Sequence[str], limits: Limits
-) -> Side:
-    """The side an address names."""
-    if _TABLE.match(address):
-        return table_side(address, scratch, key)
-    path = Path(address)
-    if not path.exists():
-        raise SidesRefused(f"{address} does not exist.")
-    if not path.is_dir() and not path.is_file():
-        raise SidesRefused(f"{address} is no regular file. Write what it gives into one first.")
-    if path.is_dir() or path.suffix.lower() in PARQUET:
-        return parquet_side(path)
-    return csv_side(path, scratch, delimiter, limits)
 
 
 def _split(tolerance: str) -> tuple[str, str]:

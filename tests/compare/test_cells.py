@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connectors.compare.sides import parquet_side
+from connectors.compare.parquet_side import parquet_side
 from connectors.errors import SidesRefused
 from flows.stages.compare import compared_columns
 from flows.stages.compare_run import asked

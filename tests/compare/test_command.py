@@ -15,7 +15,8 @@ import polars as pl
 import pytest
 import zstandard
 
-from connectors.compare.sides import no_room, parquet_side
+from connectors.compare.parquet_side import parquet_side
+from connectors.compare.sides import no_room
 from connectors.errors import SidesRefused
 from connectors.settings import Limits
 from flows.__main__ import main

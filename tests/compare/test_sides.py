@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from connectors.compare.sides import parquet_side
+from connectors.compare.parquet_side import parquet_side
+from connectors.errors import SidesRefused
+from flows.__main__ import main
 from tests.compare.tables import compared, counts, parquet_file
 
 PATTERNS = ["q*", "q?", "q[1]", "q[", "{q,r}", "~", "%71"]
@@ -33,3 +35,44 @@ def test_a_name_is_a_name_and_no_pattern(
         "MATCHED_EXACT": 1,
         "MISSING_IN_TARGET": 1,
     }
+
+
+ADDRESSES = [
+    "POSTGRESQL://ann:hunter@2@h/db?table=x",
+    "Postgres://ann:hunter%2@h/db?table=x",
+    " postgresql://ann:hunter@2@h/db?table=x",
+    "postgresql+psycopg://ann:hunter@2@h/db?table=x",
+    "mysql://ann:hunter#2@h/db",
+    "postgresql:/ann:hunter2@h/db?table=x",
+    "postgresql//ann:hunter2@h/db?table=x",
+    "ann:hunter2@h/db",
+    "host=h password = hunter2",
+]
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_nothing_of_an_address_that_is_not_read_is_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], address: str
+) -> None:
+    other = str(parquet_file(tmp_path / "a.parquet", {"id": [1]}))
+    for sides in ((address, other), (other, address)):
+        with pytest.raises(SystemExit) as ended:
+            main(["compare", *sides, "--key", "id"])
+        assert ended.value.code == 2
+        with pytest.raises(SidesRefused) as refused:
+            compared(*sides)
+        told = capsys.readouterr().err + str(refused.value)
+        assert "hunter" not in told
+        assert "PGPASSWORD" in told or "An address of a table cannot be read" in told
+
+
+def test_a_file_may_be_called_like_an_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s3:").mkdir()
+    for name in ("a:b@c.parquet", "s3:/a.parquet"):
+        parquet_file(tmp_path / name, {"id": [1]})
+        assert compared(name, name).agrees
+    with pytest.raises(SidesRefused, match=r"s3/b\.parquet does not exist"):
+        compared("s3/b.parquet", "s3/b.parquet")

@@ -1,0 +1,61 @@
+"""Parquet as a side of a comparison: a file, or all files of a folder as one table."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import polars as pl
+
+from connectors.compare.sides import Side, first_line
+from connectors.errors import SidesRefused
+from connectors.files.columnar import parquet_columns, parquet_rows
+from schemas.cells.readings import column
+from schemas.frame_types import Dtype
+
+PARQUET = (".parquet", ".pq")
+
+
+def parquet_side(path: Path) -> Side:
+    """A Parquet file, or a folder of them."""
+    files = _files_in(path) if path.is_dir() else (path,)
+    try:
+        schema = _one_schema(path, files)
+        rows = parquet_rows(files).select(pl.len()).collect().item()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise SidesRefused(f"{path}: cannot be read as Parquet: {first_line(error)}") from error
+    columns = {name: column(name, dtype) for name, dtype in schema.items()}
+    return Side(str(path), "Parquet", files, columns, rows)
+
+
+def _files_in(folder: Path) -> tuple[Path, ...]:
+    found = (one for one in folder.rglob("*") if one.suffix.lower() in PARQUET and one.is_file())
+    files = tuple(sorted(found))
+    if not files:
+        raise SidesRefused(f"{folder}: no Parquet file is in this folder.")
+    for file in files:
+        told = [name for name in file.relative_to(folder).parent.parts if "=" in name]
+        if told:
+            raise SidesRefused(
+                f"{folder}: the folder {told[0]!r} in it says a value of the column "
+                f"{told[0].partition('=')[0]!r}, which no comparison reads from there. Write the "
+                "column into the files, or compare the folders of each value with each other."
+            )
+    return files
+
+
+def _one_schema(path: Path, files: tuple[Path, ...]) -> Mapping[str, Dtype]:
+    """The columns of the first file, which every other has too; raises SidesRefused."""
+    first = parquet_columns(files[0])
+    for file in files[1:]:
+        other = parquet_columns(file)
+        if other == first:
+            continue
+        named = sorted(name for name in {*first, *other} if first.get(name) != other.get(name))
+        told = "the order of its columns"
+        if named:
+            types = [one.get(named[0], "missing") for one in (first, other)]
+            told = f"the column {named[0]!r}, {types[1]} there and {types[0]} in {files[0].name}"
+        raise SidesRefused(
+            f"{path}: {file.relative_to(path)} differs in {told}. Files of one folder are one "
+            "table: write them with the same columns and types, or compare them one by one."
+        )
+    return first

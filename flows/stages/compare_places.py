@@ -1,0 +1,94 @@
+"""What the two sides of a comparison are called by: files, folders and addresses of tables."""
+
+import hashlib
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from connectors.compare.csv_side import csv_side
+from connectors.compare.parquet_side import PARQUET, parquet_side
+from connectors.compare.sides import Side
+from connectors.compare.table_side import table_side
+from connectors.errors import SidesRefused
+from connectors.settings import Limits
+from flows.steps.match.statuses import Comparison
+
+_TABLE = re.compile(r"postgres(?:ql)?://", re.IGNORECASE)
+_LIKE_ADDRESS = re.compile(
+    r"\s*[a-z][a-z0-9+.-]+:/|.*:.*@|.*\bpassword\s*=", re.IGNORECASE | re.DOTALL
+)
+
+
+def is_table(place: str) -> bool:
+    """Whether it is the address of a table, and no path."""
+    return _TABLE.match(place) is not None
+
+
+def refuse_unknown_address(title: str, place: str) -> None:
+    """Refuse what is no file and looks like an address that is none of a table.
+
+    It may hold a password, so that nothing of it is shown.
+    """
+    if not is_table(place) and _LIKE_ADDRESS.match(place) and not os.path.lexists(place):
+        raise SidesRefused(
+            f"The {title} side is no file, and looks like an address that is not read here. Write "
+            "postgresql://USER@HOST/DB?table=SCHEMA.TABLE, without a password: that is given by "
+            "PGPASSWORD or ~/.pgpass."
+        )
+
+
+def open_side(
+    place: str, scratch: Path, delimiter: str | None, key: Sequence[str], limits: Limits
+) -> Side:
+    """The side that is called so."""
+    if is_table(place):
+        return table_side(place, scratch, key)
+    path = Path(place)
+    if not path.exists():
+        raise SidesRefused(f"{place} does not exist.")
+    if not path.is_dir() and not path.is_file():
+        raise SidesRefused(f"{place} is no regular file. Write what it gives into one first.")
+    if path.is_dir() or path.suffix.lower() in PARQUET:
+        return parquet_side(path)
+    return csv_side(path, scratch, delimiter, limits)
+
+
+class SideFile(NamedTuple):
+    """A file that is compared, and its hash before it was."""
+
+    path: Path
+    sha256: str
+    stood: tuple[int, ...]
+
+
+def hashed(place: str) -> SideFile | None:
+    """What is called so, where that is one file."""
+    path = Path(place)
+    if is_table(place) or not path.is_file():
+        return None
+    try:
+        stood = _stands(path)
+        with path.open("rb") as file:
+            return SideFile(path, hashlib.file_digest(file, "sha256").hexdigest(), stood)
+    except OSError as error:
+        raise SidesRefused(f"{path}: cannot be read: {error}") from error
+
+
+def _stands(path: Path) -> tuple[int, ...]:
+    status = path.stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def of_files(comparison: Comparison, *files: SideFile | None) -> Comparison:
+    """With the hashes of the files; raises SidesRefused where one was written to meanwhile."""
+    for file in files:
+        if file and (not file.path.is_file() or _stands(file.path) != file.stood):
+            raise SidesRefused(f"{file.path} changed while it was compared. Compare it again.")
+    left, right = (
+        replace(side, sha256=file.sha256 if file else "")
+        for side, file in zip((comparison.left, comparison.right), files, strict=True)
+    )
+    return replace(comparison, left=left, right=right)
