@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from connectors.compare.sides import Side, first_line
+from connectors.compare.sides import UNREADABLE, Side, first_line
 from connectors.errors import SidesRefused
 from connectors.files.columnar import parquet_columns, parquet_rows
 from schemas.cells.readings import column
@@ -20,7 +20,7 @@ def parquet_side(path: Path) -> Side:
     try:
         schema = _one_schema(path, files)
         rows = parquet_rows(files).select(pl.len()).collect().item()
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except (*UNREADABLE, OSError) as error:
         raise SidesRefused(f"{path}: cannot be read as Parquet: {first_line(error)}") from error
     columns = {name: column(name, dtype) for name, dtype in schema.items()}
     return Side(str(path), "Parquet", files, columns, rows)

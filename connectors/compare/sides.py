@@ -21,6 +21,8 @@ SPILLED = ".arrow"
 ROW = "row"
 """In the files of a partition: the number of a row in the whole side."""
 SAMPLE_ROWS = 1 << 16
+UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
+"""What polars says of content that it cannot read, and what it ends with where it says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,7 @@ class Side:
         lines = self._columns(names).slice(begin, stop - begin)
         try:
             return lines.collect()
-        except pl.exceptions.PolarsError:
+        except UNREADABLE:
             # Which of them it is, is only seen when it is read alone.
             return pl.concat(
                 [
@@ -128,7 +130,7 @@ class Side:
     def _read(self, lines: pl.LazyFrame, name: str) -> pl.DataFrame:
         try:
             return lines.collect()
-        except pl.exceptions.PolarsError as error:
+        except UNREADABLE as error:
             # The head of a file says what should be in it; whether it is, only its content.
             raise SidesRefused(
                 f"{self.name}: the column {name!r} cannot be read: {first_line(error)}"

@@ -26,8 +26,9 @@ from flows.stages.compare_places import (
     open_side,
     refuse_unknown_address,
 )
-from flows.steps.match.cells import Leeway, texts
+from flows.steps.match.cells import Leeway
 from flows.steps.match.statuses import Comparison
+from flows.steps.match.value_texts import texts
 
 SHOWN = 10
 MOST_PARTITIONS = 1 << 10

@@ -16,8 +16,9 @@ from connectors.compare.parquet_side import parquet_side
 from connectors.errors import SidesRefused
 from flows.stages.compare import compared_columns
 from flows.stages.compare_run import asked
-from flows.steps.match.cells import Leeway, differing, plain_moments, texts
+from flows.steps.match.cells import Leeway, differing, plain_moments
 from flows.steps.match.comparison import text
+from flows.steps.match.value_texts import texts
 from schemas.cells.readings import Reading, reading_of
 
 CEST = timezone(timedelta(hours=2))
@@ -245,13 +246,6 @@ def test_numbers_in_nested_values_are_told_apart(
             assert cells.is_empty() == (name == other_name), (name, other_name)
     zeros = [pl.Series([whole(zero), None, whole(None)], dtype=dtype) for zero in (0.0, -0.0)]
     assert differing(*zeros, (Reading.OTHER, Reading.OTHER), None).is_empty()
-
-
-def test_a_nested_value_with_bytes_reads_as_one_without() -> None:
-    plain, bytes_too = ({"a": 1, "b": [1.5, None]}, {"a": 1, "b": [1.5, None], "c": BYTES})
-    with_bytes = texts(pl.Series([bytes_too]))[0]
-    assert with_bytes == texts(pl.Series([plain]))[0][:-1] + ',"c":"ff00"}'
-    assert texts(pl.Series([[BYTES]]))[0] == '{"value":["ff00"]}'
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from connectors.errors import SidesRefused
-from tests.compare.tables import by_column, compared, counts, csv_file, values
+from tests.compare.tables import by_column, compared, counts, csv_file, parquet_file, values
 
 COLUMNS = (
     "id bigint, tenant int, amount numeric, name text, paid timestamptz, rate float8, day date"
@@ -180,6 +180,37 @@ def test_a_time_that_is_no_moment_is_named_with_its_row(
             compared(*sides, key="id,tenant")
         assert f"?table=public.a: the row id = 40, tenant = 1 has {told}" in str(refused.value)
         assert "Write a real time or NULL" in str(refused.value)
+
+
+def test_a_time_beyond_what_calendars_hold_is_a_value_as_any_other(
+    database_url: str, tmp_path: Path
+) -> None:
+    far = (
+        "ALTER TABLE {t} ADD wall timestamp DEFAULT '290000-01-01'",
+        "UPDATE {t} SET day = '5000000-01-01'",
+    )
+    left = fill(database_url, "a", *far, rows=2)
+    later = "UPDATE {t} SET day = '5000000-01-02', wall = '290001-01-01' WHERE id = 1"
+    right = fill(database_url, "b", *far, later, rows=2)
+    found = [
+        ("day", "+5000000-01-01", "+5000000-01-02", None),
+        ("wall", "+290000-01-01T00:00:00", "+290001-01-01T00:00:00", None),
+    ]
+    assert values(compared(left, right, key="id,tenant")) == found
+    empty = csv_file(tmp_path / "c.csv", "id,tenant,day,wall\n3,1,2026-01-02,2026-01-02\n")
+    assert counts(compared(left, empty, key="id,day")) == {
+        "MISSING_IN_TARGET": 2,
+        "MISSING_IN_EXTRACT": 1,
+    }
+
+
+def test_bytes_are_the_same_in_a_table_and_in_a_file(database_url: str, tmp_path: Path) -> None:
+    one = r"ALTER TABLE {t} ADD raw bytea DEFAULT '\xff61'"
+    table = fill(database_url, "a", one, "UPDATE {t} SET raw = 'ab' WHERE id = 2", rows=2)
+    file = parquet_file(tmp_path / "b.parquet", {"id": [1, 2], "raw": [b"\xffa", b"b"]})
+    for sides, found in (((table, file), ("6162", "62")), ((file, table), ("62", "6162"))):
+        left, right = (rf"\x{one}" for one in found)
+        assert values(compared(*sides)) == [("raw", left, right, None)]
 
 
 REFUSED = [

@@ -4,16 +4,15 @@ Columns of one type are compared as they are. Across types, and in CSV where not
 equal texts are equal; of the rest, what both sides read as a number or a time is compared as such.
 """
 
-import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_DOWN, Context, Decimal, InvalidOperation, localcontext
 
 import polars as pl
-from polars._typing import PolarsDataType
 
 from flows.steps.match.comparison import plain_text
+from flows.steps.match.value_texts import NUMBER, texts
 from schemas.cells.columns import type_cells
 from schemas.cells.reading import Moment, read_moment
 from schemas.cells.readings import BOOLEANS, NUMBERS, TIMES, Reading
@@ -31,8 +30,6 @@ CELL_SCHEMA: dict[str, pl.DataType] = {
 }
 """One line per differing cell: `place` in the compared rows, `delta` right minus left."""
 
-# A number of a CSV cell; 007 is a text, because a number would lose its zeros.
-_NUMBER = r"^[+-]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?$"
 _DECIMALS = 18
 _FITTING = r"^[+-]?[0-9]{1,20}(?:\.[0-9]{1,18})?$"
 INFINITE = {"Infinity": "inf", "-Infinity": "-inf"}
@@ -108,107 +105,6 @@ def _unequal(left: pl.Series, right: pl.Series, readings: tuple[Reading, Reading
     return texts(left).ne_missing(texts(right)).arg_true()
 
 
-def texts(values: pl.Series) -> pl.Series:
-    """One text per value, the same for equal values of a type."""
-    dtype = values.dtype
-    if dtype == pl.String:
-        return values
-    if dtype.is_float() or dtype.is_decimal():
-        return plain_text(values.cast(pl.String))
-    if isinstance(dtype, pl.Datetime):
-        zone = "+00:00" if dtype.time_zone else ""
-        physical = values.dt.convert_time_zone("UTC") if dtype.time_zone else values
-        shown = physical.dt.to_string("%Y-%m-%dT%H:%M:%S%.9f")
-        short = pl.col("t").str.strip_chars_end("0").str.strip_chars_end(".") + zone
-        return pl.DataFrame({"t": shown}).select(short).to_series()
-    if dtype == pl.Binary:
-        return values.bin.encode("hex")
-    if isinstance(dtype, pl.Duration):
-        return values.dt.to_string("iso")
-    if dtype.is_nested():
-        return _nested_texts(values)
-    return values.cast(pl.String)
-
-
-def _nested_texts(values: pl.Series) -> pl.Series:
-    floats = _holds(values.dtype, lambda one: one.is_float())
-    if floats:
-        plain = _with_one_zero(pl.col("v"), values.dtype)
-        values = pl.DataFrame({"v": values}).select(plain).to_series()
-    if _holds(values.dtype, lambda one: one == pl.Binary):
-        # polars has no JSON of bytes.
-        told = [None if one is None else _json_of(one) for one in values]
-        return pl.Series(values.name, told, dtype=pl.String)
-    shown = _json_texts(values)
-    if not floats:
-        return shown
-    # What is not finite is null there.
-    places = shown.str.contains("null", literal=True).fill_null(value=False).arg_true()
-    exact = [(place, _json_of(values[place])) for place in places]
-    exact = [(place, one) for place, one in exact if "NaN" in one or "Infinity" in one]
-    return shown.scatter([place for place, _ in exact], [one for _, one in exact])
-
-
-def _json_texts(values: pl.Series) -> pl.Series:
-    nested = values if values.dtype == pl.Struct else values.to_frame("value").to_struct("nested")
-    return pl.select(pl.when(values.is_not_null()).then(nested.struct.json_encode())).to_series()
-
-
-def _holds(dtype: pl.DataType, asked: Callable[[pl.DataType], bool]) -> bool:
-    """Whether a value has a part, however deep, of a type that is asked for."""
-    if isinstance(dtype, pl.Struct):
-        return any(_holds(_instance(one.dtype), asked) for one in dtype.fields)
-    if isinstance(dtype, pl.List | pl.Array):
-        return _holds(_instance(dtype.inner), asked)
-    return asked(dtype)
-
-
-def _with_one_zero(value: pl.Expr, dtype: pl.DataType) -> pl.Expr:
-    """The value with 0.0 for -0.0 in all its parts: they are one number."""
-    if isinstance(dtype, pl.Struct):
-        return value.struct.with_fields(
-            _with_one_zero(pl.field(one.name), _instance(one.dtype)).alias(one.name)
-            for one in dtype.fields
-        )
-    if isinstance(dtype, pl.List):
-        return value.list.eval(_with_one_zero(pl.element(), _instance(dtype.inner)))
-    if isinstance(dtype, pl.Array):
-        return value.arr.eval(_with_one_zero(pl.element(), _instance(dtype.inner)))
-    return (
-        pl.when(value == 0).then(pl.lit(0.0, dtype)).otherwise(value) if dtype.is_float() else value
-    )
-
-
-def _instance(dtype: PolarsDataType) -> pl.DataType:
-    return dtype if isinstance(dtype, pl.DataType) else dtype()
-
-
-def _json_of(value: object) -> str:
-    """A nested value in the form that polars gives one without bytes; bytes are hexadecimal."""
-    whole = value if isinstance(value, dict) else {"value": value}
-    return json.dumps(whole, default=_json_leaf, ensure_ascii=False, separators=(",", ":"))
-
-
-def _json_leaf(value: object) -> object:
-    if isinstance(value, pl.Series):
-        return value.to_list()
-    return value.hex() if isinstance(value, bytes) else str(value)
-
-
-def plain_numbers(values: pl.Series) -> pl.Series:
-    """One text per number, whatever its writing; a text that is no number stays as it is."""
-    number = pl.col("t").str.contains(_NUMBER)
-    plain = plain_text(values).alias("plain")
-    told = pl.DataFrame({"t": values, "plain": plain})
-    told = told.with_columns(pl.when(number).then("plain").otherwise("t").alias("plain"))
-    rare = told.select(number & pl.col("t").str.contains(r"^\+|^-0|[eE]")).to_series()
-    places = rare.fill_null(value=False).arg_true()
-    if not places.len():
-        return told["plain"]
-    written = [format(abs(n) if not (n := Decimal(one)) else n, "f") for one in values[places]]
-    return told["plain"].scatter(places, plain_text(pl.Series(written, dtype=pl.String)))
-
-
 def plain_moments(values: pl.Series, *, zone: bool) -> pl.Series:
     """Texts that are times with a zone, or without one, as `texts` writes them; others stay."""
     read = _moments(values)
@@ -226,7 +122,7 @@ def numbers(values: pl.Series) -> pl.Series:
     """The decimals of texts that are numbers and fit 20 digits and 18 behind; null otherwise."""
     frame = pl.DataFrame({"t": values})
     return frame.select(
-        pl.when(pl.col("t").str.contains(_NUMBER) & pl.col("t").str.contains(_FITTING))
+        pl.when(pl.col("t").str.contains(NUMBER) & pl.col("t").str.contains(_FITTING))
         .then(pl.col("t").str.strip_prefix("+"))
         .cast(AMOUNT, strict=False)
     ).to_series()
@@ -241,7 +137,7 @@ def _as_numbers(cells: pl.DataFrame, leeway: Leeway | None) -> pl.DataFrame:
     most = pl.lit(_HALF, AMOUNT)
     both = (pl.col("l").abs() < small) & (pl.col("r").abs() < most) & _share_fits(share)
     both = both.fill_null(value=False)
-    number = pl.col("left").str.contains(_NUMBER) & pl.col("right").str.contains(_NUMBER)
+    number = pl.col("left").str.contains(NUMBER) & pl.col("right").str.contains(NUMBER)
     judged = cells.with_columns(pl.when(both).then("l"), pl.when(both).then("r"))
     judged = judged.with_columns((pl.col("r") - pl.col("l")).alias("d"))
     slow = judged.select((number & ~both).fill_null(value=False)).to_series()

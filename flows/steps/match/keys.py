@@ -6,13 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from flows.steps.match.cells import (
-    BOOLEAN_WORDS,
-    INFINITE,
-    plain_moments,
-    plain_numbers,
-    texts,
-)
+from flows.steps.match.cells import BOOLEAN_WORDS, INFINITE, plain_moments
+from flows.steps.match.value_texts import MIDNIGHT, plain_numbers, texts
 from schemas.cells.readings import NUMBERS, TIMES, Reading
 from schemas.frame_types import Dtype
 
@@ -115,7 +110,7 @@ def _values(column: pl.Series, own: Reading, other: Reading) -> pl.Series:
     if {own, other} <= NUMBERS:
         return plain_numbers(column).replace(INFINITE)
     if own is Reading.DATE and other in TIMES:
-        return column + "T00:00:00"
+        return column + MIDNIGHT
     if own is not Reading.CELL:
         return column
     if other is Reading.BOOLEAN:

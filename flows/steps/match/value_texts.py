@@ -1,0 +1,155 @@
+"""Values as texts: one text for each value, and the same one for values that are the same.
+
+By these texts columns of two types are compared, keys are matched and differences are shown.
+"""
+
+import json
+from datetime import date, timedelta
+from decimal import Decimal
+
+import polars as pl
+
+from flows.steps.match.comparison import plain_text
+from schemas.frame_types import Dtype
+
+NUMBER = r"^[+-]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?$"
+"""A number in a text; 007 is none, because a number would lose its zeros."""
+MIDNIGHT = "T00:00:00"
+_INFINITE = {"inf": "Infinity", "-inf": "-Infinity"}
+_SIGNS = {"ms": 3, "us": 6, "ns": 9}
+"""Digits of a fraction of a second, by the unit of a time."""
+_FAR_DAYS = 95_000_000
+"""Days from 1970 of which polars has no text, either way; it ends the process over some."""
+_CYCLE_DAYS, _CYCLE_YEARS = 146_097, 400
+"""The calendar repeats."""
+
+
+def texts(values: pl.Series) -> pl.Series:
+    """One text per value, the same for equal values of a type."""
+    dtype = values.dtype
+    if dtype == pl.String:
+        return values
+    if dtype.is_float() or dtype.is_decimal():
+        return plain_text(values.cast(pl.String))
+    if isinstance(dtype, pl.Datetime):
+        if dtype.time_zone:
+            return _times(values.dt.convert_time_zone("UTC"), _SIGNS[dtype.time_unit]) + "+00:00"
+        return _times(values, _SIGNS[dtype.time_unit])
+    if dtype == pl.Date:
+        return _days(values)
+    if dtype == pl.Binary:
+        # As PostgreSQL writes them.
+        return values.bin.encode("hex").to_frame("t").select("\\x" + pl.col("t")).to_series()
+    if isinstance(dtype, pl.Duration):
+        return values.dt.to_string("iso")
+    if dtype.is_nested():
+        return _json(values).zip_with(values.is_not_null(), _of_each(values, None))
+    return values.cast(pl.String)
+
+
+def plain_numbers(values: pl.Series) -> pl.Series:
+    """One text per number, whatever its writing; a text that is no number stays as it is."""
+    number = pl.col("t").str.contains(NUMBER)
+    plain = plain_text(values).alias("plain")
+    told = pl.DataFrame({"t": values, "plain": plain})
+    told = told.with_columns(pl.when(number).then("plain").otherwise("t").alias("plain"))
+    rare = told.select(number & pl.col("t").str.contains(r"^\+|^-0|[eE]")).to_series()
+    places = rare.fill_null(value=False).arg_true()
+    if not places.len():
+        return told["plain"]
+    written = [format(abs(n) if not (n := Decimal(one)) else n, "f") for one in values[places]]
+    return told["plain"].scatter(places, plain_text(pl.Series(written, dtype=pl.String)))
+
+
+def _times(values: pl.Series, signs: int) -> pl.Series:
+    """Times in UTC, or by their wall clock, without zeros that say nothing."""
+    ticks = values.to_physical()
+    near, far = _parted(values, _FAR_DAYS * 86400 * 10**signs)
+    shown = near.dt.to_string("%Y-%m-%dT%H:%M:%S%.9f").to_frame("t")
+    told = shown.select(pl.col("t").str.strip_chars_end("0").str.strip_chars_end("."))
+    return told.to_series().scatter(far, [_far_time(ticks[place], signs) for place in far])
+
+
+def _days(values: pl.Series) -> pl.Series:
+    near, far = _parted(values, _FAR_DAYS)
+    days = values.to_physical()
+    return near.cast(pl.String).scatter(far, [_far_day(days[place]) for place in far])
+
+
+def _parted(values: pl.Series, most: int) -> tuple[pl.Series, pl.Series]:
+    """The values without those that are too far away for a text of polars, and where these are."""
+    ticks = values.to_physical()
+    ends = [int(end) for end in (ticks.min(), ticks.max()) if end is not None]  # type: ignore[arg-type]
+    if not any(abs(end) >= most for end in ends):
+        return values, pl.Series(dtype=pl.UInt32)
+    far = ((ticks <= -most) | (ticks >= most)).fill_null(value=False)
+    return values.zip_with(~far, values.clear(values.len())), far.arg_true()
+
+
+def _far_time(ticks: int, signs: int) -> str:
+    seconds, part = divmod(ticks, 10**signs)
+    days, second = divmod(seconds, 86400)
+    clock = f"{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
+    return f"{_far_day(days)}T{clock}.{part:0{signs}}".rstrip("0").rstrip(".")
+
+
+def _far_day(days: int) -> str:
+    cycles, rest = divmod(days, _CYCLE_DAYS)
+    like = date(1970, 1, 1) + timedelta(rest)
+    return f"{like.year + cycles * _CYCLE_YEARS:+05}-{like:%m-%d}"
+
+
+def _json(values: pl.Series) -> pl.Series:
+    """Values as JSON that is the same where all of their parts are, whatever types these have."""
+    dtype = values.dtype
+    if isinstance(dtype, pl.Struct):
+        whole = _records(values, sorted(one.name for one in dtype.fields))
+    elif isinstance(dtype, pl.List):
+        whole = _lists(values)
+    elif isinstance(dtype, pl.Array):
+        whole = _lists(values.arr.to_list())
+    else:
+        whole = _part(values, dtype)
+    return whole.zip_with(values.is_not_null(), _of_each(values, "null"))
+
+
+def _records(values: pl.Series, names: list[str]) -> pl.Series:
+    told = values.is_null().to_frame("null")
+    parts = []
+    for place, name in enumerate(names):
+        told = told.with_columns(_json(values.struct.field(name)).alias(str(place)))
+        parts.append(pl.lit(f"{json.dumps(name, ensure_ascii=False)}:") + pl.col(str(place)))
+    inner = pl.concat_str(parts, separator=",") if parts else pl.lit("")
+    return told.select(pl.when(~pl.col("null")).then("{" + inner + "}")).to_series()
+
+
+def _lists(values: pl.Series) -> pl.Series:
+    sizes = values.list.len().fill_null(0)
+    filled = (sizes > 0).arg_true()
+    rows = filled.gather(
+        pl.int_range(filled.len(), eager=True).repeat_by(sizes.gather(filled)).explode()
+    )
+    parts = pl.DataFrame({"row": rows, "part": _json(values.gather(filled).explode())})
+    inner = pl.col("part").str.join(",")
+    whole = parts.group_by("row", maintain_order=True).agg(("[" + inner + "]").alias("part"))
+    return _of_each(values, "[]").scatter(whole["row"], whole["part"])
+
+
+def _part(values: pl.Series, dtype: Dtype) -> pl.Series:
+    """What is no list and no record; a text in quotes, so that it is no number."""
+    if dtype.is_numeric():
+        # -0.0 and 0.0 are one number.
+        numbers = plain_numbers(texts(values + 0.0 if dtype.is_float() else values))
+        return numbers.replace(_INFINITE)
+    if dtype == pl.Boolean:
+        return texts(values)
+    told = texts(values)
+    if isinstance(dtype, pl.Datetime) and dtype.time_zone is None:
+        # A day is the same as the midnight it begins with.
+        told = told.str.strip_suffix(MIDNIGHT)
+    quoted = told.to_frame("t").to_struct("of").struct.json_encode()
+    return quoted.str.strip_prefix('{"t":').str.head(-1)
+
+
+def _of_each(values: pl.Series, text: str | None) -> pl.Series:
+    return pl.Series([text], dtype=pl.String).new_from_index(0, values.len())
