@@ -1,6 +1,8 @@
 """Parquet as a side of a comparison: a file, or all files of a folder as one table."""
 
-from collections.abc import Mapping
+import os
+import stat
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import polars as pl
@@ -8,6 +10,7 @@ import polars as pl
 from connectors.compare.sides import UNREADABLE, Side, first_line
 from connectors.errors import SidesRefused
 from connectors.files.columnar import parquet_columns, parquet_rows
+from connectors.files.system_errors import cure
 from schemas.cells.readings import column
 from schemas.frame_types import Dtype
 
@@ -27,11 +30,10 @@ def parquet_side(path: Path) -> Side:
 
 
 def _files_in(folder: Path) -> tuple[Path, ...]:
-    found = (one for one in folder.rglob("*") if one.suffix.lower() in PARQUET and one.is_file())
-    files = tuple(sorted(found))
-    if not files:
+    found = tuple(sorted(_walked(folder)))
+    if not found:
         raise SidesRefused(f"{folder}: no Parquet file is in this folder.")
-    for file in files:
+    for file in found:
         told = [name for name in file.relative_to(folder).parent.parts if "=" in name]
         if told:
             raise SidesRefused(
@@ -39,7 +41,41 @@ def _files_in(folder: Path) -> tuple[Path, ...]:
                 f"{told[0].partition('=')[0]!r}, which no comparison reads from there. Write the "
                 "column into the files, or compare the folders of each value with each other."
             )
-    return files
+    return found
+
+
+def _walked(folder: Path) -> Iterator[Path]:
+    """The Parquet files in a folder, however deep, behind links too; what is left out is refused.
+
+    Raises SidesRefused where a folder or a file cannot be read, or a folder is there twice.
+    """
+    seen: dict[tuple[int, int], Path] = {}
+    try:
+        for path, folders, names in os.walk(folder, onerror=_raised, followlinks=True):
+            folders.sort()
+            place = Path(path)
+            status = place.stat()
+            other = seen.setdefault((status.st_dev, status.st_ino), place)
+            if other != place:
+                raise SidesRefused(
+                    f"{folder}: {place} and {other} are the same folder, so that its rows would be "
+                    "there twice. Remove the link, or compare the one folder."
+                )
+            for file in map(place.joinpath, sorted(names)):
+                wanted = file.suffix.lower() in PARQUET
+                if not stat.S_ISREG(file.stat().st_mode) and wanted:
+                    raise SidesRefused(f"{file} is no regular file. Write what it gives into one.")
+                if wanted:
+                    yield file
+    except OSError as error:
+        raise SidesRefused(
+            f"{error.filename}: cannot be read: {error.strerror}. {cure(error)}, or move it out of "
+            "what is compared, then compare again."
+        ) from error
+
+
+def _raised(error: OSError) -> None:
+    raise error
 
 
 def _one_schema(path: Path, files: tuple[Path, ...]) -> Mapping[str, Dtype]:

@@ -1,6 +1,10 @@
 """What is a side: the very files that were named, all of them, or a refusal that says why."""
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -76,3 +80,70 @@ def test_a_file_may_be_called_like_an_address(
         assert compared(name, name).agrees
     with pytest.raises(SidesRefused, match=r"s3/b\.parquet does not exist"):
         compared("s3/b.parquet", "s3/b.parquet")
+
+
+def _folder(path: Path, *rows: int) -> Path:
+    path.mkdir(parents=True)
+    for row in rows:
+        parquet_file(path / f"{row}.parquet", {"id": [row]})
+    return path
+
+
+def test_a_folder_is_read_behind_links_as_well(tmp_path: Path) -> None:
+    folder, elsewhere = _folder(tmp_path / "a", 1), _folder(tmp_path / "b" / "c", 2)
+    (folder / "deep").mkdir()
+    (folder / "deep" / "link").symlink_to(elsewhere.parent)
+    (folder / "three.parquet").symlink_to(parquet_file(tmp_path / "3.pq", {"id": [3]}))
+    assert parquet_side(folder).rows == 3
+    (tmp_path / "all").symlink_to(folder)
+    assert parquet_side(tmp_path / "all").rows == 3
+
+
+LEFT_OUT = [
+    # what a link in the folder leads to, its name, what is said
+    (".", "again", "again and {folder} are the same folder"),
+    ("..", "deep/again", "are the same folder"),
+    ("1", "twice", "twice and {folder}/1 are the same folder"),
+    ("nowhere", "gone.parquet", "gone.parquet: cannot be read: No such file"),
+    ("nowhere", "gone", "gone: cannot be read: No such file"),
+    ("round", "round", "round: cannot be read: Too many levels"),
+    ("/dev/null", "null.parquet", "null.parquet is no regular file"),
+]
+
+
+@pytest.mark.parametrize(("target", "name", "told"), LEFT_OUT)
+def test_nothing_is_left_out_of_a_folder(tmp_path: Path, target: str, name: str, told: str) -> None:
+    folder = _folder(tmp_path / "a", 1)
+    _folder(folder / "1", 2)
+    (folder / "deep").mkdir()
+    (folder / name).symlink_to(target)
+    with pytest.raises(SidesRefused) as refused:
+        parquet_side(folder)
+    assert told.format(folder=folder) in str(refused.value)
+
+
+@contextmanager
+def _another_user() -> Iterator[None]:
+    """Rights of nobody in particular, in this process."""
+    os.seteuid(54_321)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+BECOMES = pytest.mark.skipif(os.geteuid() != 0, reason="takes the right to become another user")
+
+
+@BECOMES
+def test_a_folder_without_rights_is_named() -> None:
+    with TemporaryDirectory() as place:
+        Path(place).chmod(0o755)
+        folder = _folder(Path(place, "a"), 1)
+        folder.chmod(0o755)
+        closed = _folder(folder / "closed", 2)
+        closed.chmod(0o700)
+        for side in (folder, closed):
+            with _another_user(), pytest.raises(SidesRefused) as refused:
+                parquet_side(side)
+            assert f"{closed}: cannot be read: Permission denied. Give the" in str(refused.value)
