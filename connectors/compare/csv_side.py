@@ -6,7 +6,9 @@ it is the same content, smaller and quicker.
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
@@ -33,21 +35,56 @@ BROKEN_SHOWN = 1000
 _ANY = Table("any", "Any columns", ())
 
 
-def csv_side(path: Path, scratch: Path, delimiter: str | None, limits: Limits) -> Side:
-    """Take a CSV file apart into `scratch`; raises SidesRefused for what is no CSV with a header.
+@dataclass(frozen=True, slots=True)
+class CsvSource:
+    """A CSV file of which the header is read."""
 
-    A record of another number of fields, or with bytes that are no text, is told as broken and
-    costs no other. What is larger than `limits` is refused as an import refuses it.
+    path: Path
+    content: Content
+    header: Header
+    scratch: Path
+    block_bytes: int
+
+    @property
+    def name(self) -> str:
+        """Its path."""
+        return str(self.path)
+
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        """What the header names."""
+        return {name: Column(name, pl.String(), Reading.CELL) for name in self.header.names}
+
+    def side(self, names: Sequence[str]) -> Side:
+        """Take these columns of it apart into `scratch`; raises SidesRefused.
+
+        A record of another number of fields, or with bytes that are no text, is told as broken and
+        costs no other.
+        """
+        with _refusals(self.path):
+            return _spilled(self, names)
+
+
+def csv_source(path: Path, scratch: Path, delimiter: str | None, limits: Limits) -> CsvSource:
+    """A CSV file, unpacked into `scratch`; raises SidesRefused for what is none with a header.
+
+    What is larger than `limits` is refused as an import refuses it.
     """
     private_folder(scratch)
     if delimiter is not None and (
         len(delimiter) != 1 or delimiter in '"\r\n\0' or ord(delimiter) > 127
     ):
         raise SidesRefused(f"The delimiter {delimiter!r} is not one ASCII sign, such as ; or |.")
-    try:
+    with _refusals(path):
         content = open_content(_plain(path, scratch, limits), name=path.name)
         header = _header(content, delimiter, limits)
-        return _spilled(path, content, header, scratch, limits.block_bytes)
+        return CsvSource(path, content, header, scratch, limits.block_bytes)
+
+
+@contextmanager
+def _refusals(path: Path) -> Iterator[None]:
+    try:
+        yield
     except (ExtractRefused, DeliveryError) as error:
         raise SidesRefused(str(error)) from error
     except OSError as error:
@@ -56,13 +93,16 @@ def csv_side(path: Path, scratch: Path, delimiter: str | None, limits: Limits) -
         raise SidesRefused(f"{path}: cannot be read: {error}") from error
 
 
-def _spilled(path: Path, content: Content, header: Header, scratch: Path, block_bytes: int) -> Side:
+def _spilled(source: CsvSource, names: Sequence[str]) -> Side:
+    header, scratch = source.header, source.scratch
+    stored = {name: str(number) for number, name in enumerate(header.names)}
+    asked = [stored[name] for name in names]
     broken: list[Broken] = []
     files: list[Path] = []
     lines = SideLines()
     kinds: dict[str, set[pl.DataType]] = {}
     rows = count = 0
-    for cells, line, chunk in read_blocks(content, header, block_bytes):
+    for cells, line, chunk in read_blocks(source.content, header, source.block_bytes):
         faults = chunk.faults if chunk else {}
         count += len(faults)
         for row, code in list(faults.items())[: BROKEN_SHOWN - len(broken)]:
@@ -71,13 +111,12 @@ def _spilled(path: Path, content: Content, header: Header, scratch: Path, block_
         lines.add(rows, line, _line_numbers(chunk, scratch, len(files)) if chunk else None)
         for name, dtype in zip(header.names, cells.dtypes, strict=True):
             kinds.setdefault(name, set()).add(dtype)
-        files.append(spill(cells, scratch, len(files)))
+        files.append(spill(cells.select(asked), scratch, len(files)))
         rows += cells.height
     if not files:
-        names = [str(number) for number in range(header.width)]
-        files.append(spill(pl.DataFrame(schema=dict.fromkeys(names, pl.String())), scratch, 0))
+        files.append(spill(pl.DataFrame(schema=dict.fromkeys(asked, pl.String())), scratch, 0))
     return Side(
-        str(path),
+        source.name,
         "CSV",
         tuple(files),
         {name: Column(name, _kept(kinds.get(name)), Reading.CELL) for name in header.names},
@@ -86,7 +125,7 @@ def _spilled(path: Path, content: Content, header: Header, scratch: Path, block_
         broken=tuple(broken),
         broken_count=count,
         mixed=frozenset(name for name, some in kinds.items() if len(some) > 1),
-        stored={name: str(number) for number, name in enumerate(header.names)},
+        stored=stored,
     )
 
 

@@ -8,6 +8,7 @@ import errno
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import polars as pl
@@ -64,6 +65,21 @@ class SideLines:
         return lines
 
 
+class SideSource(Protocol):
+    """What a side is made of: its columns are known, and no row of it is read yet."""
+
+    @property
+    def name(self) -> str:
+        """As reports show it; never with a password."""
+
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        """All of its columns, also those that nobody asks for."""
+
+    def side(self, names: Sequence[str]) -> "Side":
+        """The side, of which only these columns are ever read."""
+
+
 @dataclass(frozen=True)
 class Side:
     """One side: Parquet or Arrow files with the same columns, and what they came from."""
@@ -88,6 +104,10 @@ class Side:
     """Column -> its name in the files, where it is another."""
     numbered: bool = False
     """Whether it is a partition: its files also have the numbers of its rows in the whole side."""
+
+    def side(self, names: Sequence[str]) -> "Side":  # noqa: ARG002 -- read when asked for.
+        """Itself: what can be read by column is read where it is."""
+        return self
 
     def size(self, names: Sequence[str]) -> int:
         """About how many bytes these columns take in memory."""

@@ -6,7 +6,6 @@ key, and only segments whose sums differ are pulled. What is pulled is compared 
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import polars as pl
 from psycopg import sql
 
 from connectors.compare.sides import Side
-from connectors.compare.table_side import Spill, SqlTable, copied, far_times_told, opened, pulled
+from connectors.compare.table_side import Spill, SqlTable, copied, far_times_told, pulled, refusals
 from schemas.cells.readings import column
 from schemas.counting import quantity
 
@@ -38,32 +37,23 @@ class TablePair:
 
 
 def table_pair(
-    addresses: tuple[str, str], key: Sequence[str], ignore: Sequence[str], scratch: Path
+    left: SqlTable, right: SqlTable, key: Sequence[str], columns: Sequence[str], scratch: Path
 ) -> TablePair:
-    """Both tables as sides that hold the rows which may differ; raises SidesRefused."""
-    with ExitStack() as stack:
-        left, right = (stack.enter_context(opened(address, key)) for address in addresses)
-        columns = _shared(left, right, key, ignore)
-        if columns is None:
-            return _whole(left, right, scratch, "pulled whole: their types or keys differ")
-        if left.place == right.place:
-            return _joined(left, right, key, columns, scratch)
-        if left.encoding != right.encoding:
-            # Texts are hashed as the bytes they are kept in.
-            return _whole(left, right, scratch, "pulled whole: their encodings differ")
-        return _by_segments(left, right, key, columns, scratch)
+    """Both tables as sides that hold the rows which may differ; raises SidesRefused.
 
-
-def _shared(
-    left: SqlTable, right: SqlTable, key: Sequence[str], ignore: Sequence[str]
-) -> list[str] | None:
-    """The columns to compare, key first; None where the database cannot compare them exactly."""
-    if not all(name in left.columns and name in right.columns for name in key):
-        return None
-    others = [name for name in left.columns if name in right.columns and name not in key]
-    names = [*key, *(name for name in others if name not in ignore)]
-    same = (_comparable(left.columns[name].type, right.columns[name].type) for name in names)
-    return names if all(same) else None
+    `columns` are those that are compared, the key first; no other is read.
+    """
+    for table in (left, right):
+        table.check_rights(columns)
+    same = (_comparable(left.columns[name].type, right.columns[name].type) for name in columns)
+    if not all(same):
+        return _whole(left, right, columns, scratch, "pulled whole: their types differ")
+    if left.place == right.place:
+        return _joined(left, right, key, columns, scratch)
+    if left.encoding != right.encoding:
+        # Texts are hashed as the bytes they are kept in.
+        return _whole(left, right, columns, scratch, "pulled whole: their encodings differ")
+    return _by_segments(left, right, key, columns, scratch)
 
 
 def _comparable(left: str, right: str) -> bool:
@@ -72,16 +62,21 @@ def _comparable(left: str, right: str) -> bool:
     return any({left, right} <= family for family in (_NUMERIC, _TEXTS))
 
 
-def _whole(left: SqlTable, right: SqlTable, scratch: Path, method: str) -> TablePair:
-    return TablePair(*_pulled((left, right), scratch), 0, method)
+def _whole(
+    left: SqlTable, right: SqlTable, columns: Sequence[str], scratch: Path, method: str
+) -> TablePair:
+    return TablePair(*_pulled((left, right), columns, scratch), 0, method)
 
 
 def _pulled(
-    tables: tuple[SqlTable, SqlTable], scratch: Path, where: sql.Composable | None = None
+    tables: tuple[SqlTable, SqlTable],
+    columns: Sequence[str],
+    scratch: Path,
+    where: sql.Composable | None = None,
 ) -> tuple[Side, Side]:
     folders = (scratch / "left", scratch / "right")
     with ThreadPoolExecutor(2) as threads:
-        left, right = threads.map(pulled, tables, folders, (where, where))
+        left, right = threads.map(pulled, tables, (columns, columns), folders, (where, where))
     return left, right
 
 
@@ -91,14 +86,15 @@ def _joined(
     """One join of both tables, of which only the rows come back that are not the same."""
     for table in (left, right):
         if not table.unique(key) and _doubtful(table, key, 1):
-            return _whole(left, right, scratch, f"pulled whole: {table.name} repeats or lacks keys")
+            method = f"pulled whole: {table.name} repeats or lacks keys"
+            return _whole(left, right, columns, scratch, method)
     on = [sql.SQL("{} = {}").format(*_both(left, right, name)) for name in key]
     apart = [sql.SQL("l.{0} IS NULL OR r.{0} IS NULL").format(sql.Identifier(key[0]))]
     apart += [
         sql.SQL("{} IS DISTINCT FROM {}").format(*_both(left, right, name))
         for name in columns[len(key) :]
     ]
-    spills = [Spill(table, list(table.columns), scratch / side)
+    spills = [Spill(table, columns, scratch / side)
               for table, side in ((left, "left"), (right, "right"))]  # fmt: skip
     prefixed = {
         f"{alias}{name}": one
@@ -108,7 +104,7 @@ def _joined(
     selected = [
         table.columns[name].selected(alias)
         for alias, table in (("l", left), ("r", right))
-        for name in table.columns
+        for name in columns
     ]
     rows = sql.SQL("{} l FULL JOIN {} r ON {} WHERE ({})").format(
         left.identifier,
@@ -116,8 +112,11 @@ def _joined(
         sql.SQL(" AND ").join(on),
         sql.SQL(" OR ").join(apart),
     )
-    statement = sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(selected), rows)
-    with far_times_told({"l": left, "r": right}, rows):
+    order = [*left.order(key, "l"), *right.order(key, "r")]
+    statement = sql.SQL("SELECT {} FROM {} ORDER BY {}").format(
+        sql.SQL(", ").join(selected), rows, sql.SQL(", ").join(order)
+    )
+    with refusals(left.name), far_times_told({"l": left, "r": right}, columns, rows):
         for frame in copied(left.connection, statement, prefixed):
             for alias, spill in zip("lr", spills, strict=True):
                 present = frame.filter(pl.col(f"{alias}{key[0]}").is_not_null())
@@ -149,9 +148,9 @@ def _by_segments(
         _segment(key, segments), sql.Literal(f"{{{','.join(map(str, sorted(apart)))}}}")
     )
     if len(apart) * 2 > segments:
-        return _whole(left, right, scratch, "pulled whole: most segments differ")
+        return _whole(left, right, columns, scratch, "pulled whole: most segments differ")
     return TablePair(
-        *_pulled((left, right), scratch, where),
+        *_pulled((left, right), columns, scratch, where),
         int(equal),
         f"{quantity(segments, 'segment')} compared by the sums of 64-bit row hashes, "
         f"{len(apart)} pulled",
@@ -180,7 +179,8 @@ def _sums(
         "sum": column("sum", pl.Int64()),
         "mix": column("mix", pl.Int64()),
     }
-    frames = list(copied(table.connection, statement, types))
+    with refusals(table.name):
+        frames = list(copied(table.connection, statement, types))
     return (
         pl.concat(frames)
         if frames
@@ -210,7 +210,7 @@ def _doubtful(table: SqlTable, key: Sequence[str], segments: int) -> list[int]:
     statement = sql.SQL(
         "SELECT DISTINCT {} FROM {} GROUP BY {} HAVING count(*) > 1 OR bool_or({})"
     ).format(_segment(key, segments), table.identifier, sql.SQL(", ").join(names), empty)
-    return [number for (number,) in table.connection.execute(statement).fetchall()]
+    return [number for (number,) in table.rows(statement)]
 
 
 def _both(left: SqlTable, right: SqlTable, name: str) -> tuple[sql.Composable, sql.Composable]:

@@ -2,14 +2,16 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import polars as pl
 import psycopg
 from psycopg import IsolationLevel, sql
+from psycopg.abc import Query
 
 from connectors.addresses import address_problem
 from connectors.compare.sides import Side, first_line, spill
@@ -23,6 +25,10 @@ from schemas.frame_types import Dtype
 
 _INTEGERS, _FLOATS = ("int2", "int4", "int8"), ("float4", "float8")
 _TIMES = ("timestamptz", "timestamp")
+_ORDERED = frozenset({*_INTEGERS, *_FLOATS, *_TIMES, "numeric", "date", "bool", "uuid", "bytea"})
+"""Types whose values have one order everywhere: texts have that of a collation."""
+_PART = r'(?:"((?:[^"\0]|"")+)"|([^".\0]+))'
+"""A part of a name."""
 _FARTHEST_SECONDS = "9223372036854.775807"
 """A moment is a number of microseconds in 64 bits."""
 _SETTINGS = (
@@ -88,6 +94,11 @@ class SqlTable:
     """What is asked to tell its rows apart."""
 
     @property
+    def readings(self) -> Mapping[str, Column]:
+        """Its columns as a side has them."""
+        return {name: one.reading for name, one in self.columns.items()}
+
+    @property
     def place(self) -> tuple[object, ...]:
         """What its name, and which of its rows are seen, depends on: server, database and whose."""
         info = self.connection.info
@@ -99,33 +110,49 @@ class SqlTable:
         """What the texts are kept in that its database hashes."""
         return self.connection.info.parameter_status("server_encoding")
 
+    def rows(self, statement: Query, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """What the database answers; raises SidesRefused, by the name of the table."""
+        with refusals(self.name):
+            return self.connection.execute(statement, parameters or None).fetchall()
+
     def count(self) -> int:
         """How many rows it has."""
-        row = self.connection.execute(
-            sql.SQL("SELECT count(*) FROM {}").format(self.identifier)
-        ).fetchone()
-        return int(row[0]) if row else 0
+        return int(self.rows(sql.SQL("SELECT count(*) FROM {}").format(self.identifier))[0][0])
 
     def estimate(self) -> int:
         """About how many rows it has."""
-        row = self.connection.execute(
+        found = self.rows(
             "SELECT greatest(reltuples, relpages)::bigint FROM pg_class WHERE oid = %s::regclass",
             [self.identifier.as_string(self.connection)],
-        ).fetchone()
-        return int(row[0]) if row else 0
+        )
+        return int(found[0][0])
+
+    def check_rights(self, names: Sequence[str]) -> None:
+        """Raise SidesRefused where the role may not read these columns."""
+        columns = sql.SQL(", ").join(map(sql.Identifier, names))
+        self.rows(sql.SQL("SELECT {} FROM {} LIMIT 0").format(columns, self.identifier))
+
+    def order(self, names: Sequence[str], alias: str) -> list[sql.Composable]:
+        """Columns to put its rows in an order that is the same wherever they are kept."""
+        return [self._ordered(name, sql.Identifier(alias, name)) for name in names]
+
+    def _ordered(self, name: str, identifier: sql.Identifier) -> sql.Composable:
+        if self.columns[name].type in _ORDERED:
+            return identifier
+        return sql.SQL('{}::text COLLATE "C"').format(identifier)
 
     def unique(self, key: Sequence[str]) -> bool:
         """Whether the database itself keeps the key from being empty or there twice."""
         if any(self.columns[name].nullable for name in key):
             return False
-        found = self.connection.execute(
+        found = self.rows(
             """SELECT array_agg(a.attname::text) FROM pg_index i
             JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey)
             WHERE i.indrelid = %s::regclass AND i.indisunique AND i.indisvalid AND i.indimmediate
                 AND i.indpred IS NULL AND i.indexprs IS NULL
             GROUP BY i.indexrelid, i.indnkeyatts HAVING count(*) = i.indnkeyatts""",
             [self.identifier.as_string(self.connection)],
-        ).fetchall()
+        )
         return any(set(names) <= set(key) for (names,) in found)
 
 
@@ -133,7 +160,8 @@ class SqlTable:
 def opened(address: str, key: Sequence[str]) -> Iterator[SqlTable]:
     """The table an address names, in a read-only transaction; raises SidesRefused."""
     url, shown, named = _taken_apart(address)
-    if not named:
+    parts = _parts(named)
+    if not parts:
         raise SidesRefused(f"{shown}: which table? Write postgresql://HOST/DB?table=SCHEMA.TABLE.")
     try:
         # What the address has of options stays: a search path may be among them.
@@ -143,16 +171,23 @@ def opened(address: str, key: Sequence[str]) -> Iterator[SqlTable]:
     except NO_CONNECTION as error:
         why = why_no_connection(error, url)
         raise SidesRefused(f"{shown}: no connection: {why}.") from None
-    with connection:
-        try:
+    with closing(connection):
+        with refusals(shown):
             connection.execute(_SETTINGS)
             connection.autocommit, connection.read_only = False, True
             connection.isolation_level = IsolationLevel.REPEATABLE_READ
-            identifier = _identifier(connection, shown, named)
+            identifier = _identifier(connection, shown, parts)
             columns = _columns(connection, identifier)
-            yield SqlTable(shown, connection, identifier, columns, key)
-        except psycopg.Error as error:
-            raise SidesRefused(f"{shown}: {first_line(error)}") from None
+        yield SqlTable(shown, connection, identifier, columns, key)
+
+
+@contextmanager
+def refusals(name: str) -> Iterator[None]:
+    """Tell what a database refuses by the name of the table that it was asked about."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise SidesRefused(f"{name}: {first_line(error)}") from None
 
 
 class Spill:
@@ -161,7 +196,7 @@ class Spill:
     def __init__(self, table: SqlTable, columns: Sequence[str], scratch: Path) -> None:
         private_folder(scratch)
         self.table, self.scratch = table, scratch
-        self.types = {name: table.columns[name].reading for name in columns}
+        self.types = {name: table.readings[name] for name in columns}
         self.files: list[Path] = []
         self.rows = 0
 
@@ -176,30 +211,58 @@ class Spill:
             schema = {name: one.dtype for name, one in self.types.items()}
             self.add(pl.DataFrame(schema=schema))
         return Side(
-            self.table.name, "PostgreSQL", tuple(self.files), self.types, self.rows, placed=False
+            self.table.name,
+            "PostgreSQL",
+            tuple(self.files),
+            self.table.readings,
+            self.rows,
+            placed=False,
         )
 
 
-def pulled(table: SqlTable, scratch: Path, where: sql.Composable | None = None) -> Side:
-    """Rows of a table, block by block into `scratch`."""
-    kept = Spill(table, list(table.columns), scratch)
-    selected = sql.SQL(", ").join(one.selected() for one in table.columns.values())
+def pulled(
+    table: SqlTable, names: Sequence[str], scratch: Path, where: sql.Composable | None = None
+) -> Side:
+    """These columns of rows of a table, in the order of its key, block by block into `scratch`."""
+    kept = Spill(table, names, scratch)
     rows = sql.SQL("{} t WHERE ({})").format(table.identifier, where or sql.SQL("true"))
-    statement = sql.SQL("SELECT {} FROM {}").format(selected, rows)
-    with far_times_told({"t": table}, rows):
+    statement = sql.SQL("SELECT {} FROM {} ORDER BY {}").format(
+        sql.SQL(", ").join(table.columns[name].selected("t") for name in names),
+        rows,
+        sql.SQL(", ").join(table.order(table.key, "t")),
+    )
+    with refusals(table.name), far_times_told({"t": table}, names, rows):
         for frame in copied(table.connection, statement, kept.types):
             kept.add(frame)
     return kept.side()
 
 
-def table_side(address: str, scratch: Path, key: Sequence[str]) -> Side:
-    """A whole table as a side."""
-    with opened(address, key) as table:
-        return pulled(table, scratch)
+@dataclass(frozen=True, slots=True)
+class TableSource:
+    """An open table that is read as a whole."""
+
+    table: SqlTable
+    scratch: Path
+
+    @property
+    def name(self) -> str:
+        """As it is shown."""
+        return self.table.name
+
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        """All of its columns."""
+        return self.table.readings
+
+    def side(self, names: Sequence[str]) -> Side:
+        """These columns of it."""
+        return pulled(self.table, names, self.scratch)
 
 
 @contextmanager
-def far_times_told(tables: Mapping[str, SqlTable], rows: sql.Composable) -> Iterator[None]:
+def far_times_told(
+    tables: Mapping[str, SqlTable], names: Sequence[str], rows: sql.Composable
+) -> Iterator[None]:
     """Name the time that cannot be read where the database only says that there is one.
 
     `rows` are the tables by their aliases and the conditions on them, as they stand behind FROM.
@@ -208,8 +271,8 @@ def far_times_told(tables: Mapping[str, SqlTable], rows: sql.Composable) -> Iter
         yield
     except (psycopg.DataError, psycopg.NotSupportedError):
         for alias, table in tables.items():
-            for one in table.columns.values():
-                _refuse_far(table, one, alias, rows)
+            for name in names:
+                _refuse_far(table, table.columns[name], alias, rows)
         raise
 
 
@@ -222,15 +285,15 @@ def _refuse_far(table: SqlTable, one: TableColumn, alias: str, rows: sql.Composa
     order = [sql.Identifier(alias, name) for name in key] or texts
     # The statement that failed has ended its transaction.
     table.connection.rollback()
-    found = table.connection.execute(
+    found = table.rows(
         sql.SQL("SELECT {} FROM {} AND {} ORDER BY {} LIMIT 1").format(
             sql.SQL(", ").join(texts), rows, too_far, sql.SQL(", ").join(order)
         )
-    ).fetchone()
-    if found is not None:
-        row = ", ".join(f"{name} = {value}" for name, value in zip(key, found[1:], strict=True))
+    )
+    for value, *parts in found:
+        row = ", ".join(f"{name} = {part}" for name, part in zip(key, parts, strict=True))
         raise SidesRefused(
-            f"{table.name}: the row {row} has {found[0]!r} in the column {one.name!r} "
+            f"{table.name}: the row {row} has {value!r} in the column {one.name!r} "
             f"({one.type}), which is no moment that can be compared. Write a real time or NULL "
             "there, or name views that give the column as a text on both sides."
         )
@@ -246,11 +309,11 @@ def copied(
         yield parsed(block, read).with_columns(pl.col(days).cast(pl.Date))
 
 
-def _identifier(connection: psycopg.Connection, shown: str, named: str) -> sql.Identifier:
+def _identifier(connection: psycopg.Connection, shown: str, parts: Sequence[str]) -> sql.Identifier:
     row = connection.execute(
         """SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
         WHERE c.oid = to_regclass(%s)""",
-        [sql.Identifier(*_parts(named)).as_string(connection)],
+        [sql.Identifier(*parts).as_string(connection)],
     ).fetchone()
     if row is None:
         raise SidesRefused(f"{shown}: there is no such table, or this role may not see it.")
@@ -259,9 +322,13 @@ def _identifier(connection: psycopg.Connection, shown: str, named: str) -> sql.I
 
 def _columns(connection: psycopg.Connection, identifier: sql.Identifier) -> dict[str, TableColumn]:
     rows = connection.execute(
-        """SELECT a.attname, coalesce(b.typname, t.typname), NOT a.attnotnull
-        FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
-        LEFT JOIN pg_type b ON b.oid = t.typbasetype
+        """SELECT a.attname, (
+            WITH RECURSIVE base(name, under) AS (
+                SELECT typname, typbasetype FROM pg_type WHERE oid = a.atttypid
+                UNION ALL
+                SELECT t.typname, t.typbasetype FROM pg_type t JOIN base ON t.oid = base.under)
+            SELECT name FROM base WHERE under = 0), NOT a.attnotnull
+        FROM pg_attribute a
         WHERE a.attrelid = %s::regclass AND a.attnum > 0 AND NOT a.attisdropped
         ORDER BY a.attnum""",
         [identifier.as_string(connection)],
@@ -286,6 +353,8 @@ def _taken_apart(address: str) -> tuple[str, str, str]:
 
 
 def _parts(named: str) -> list[str]:
-    """`schema.table`, either part in double quotes where it has to be."""
-    parts = re.findall(r'"((?:[^"]|"")+)"|([^".]+)', named)
+    """`schema.table`, either part in double quotes where it has to be; nothing where it is none."""
+    if not re.fullmatch(rf"{_PART}(?:\.{_PART})*", named):
+        return []
+    parts = re.findall(_PART, named)
     return [quoted.replace('""', '"') or plain.lower() for quoted, plain in parts]

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from connectors.compare.differences import Differences, row_differences
-from connectors.compare.sides import Side, partitions
+from connectors.compare.sides import Side, SideSource, partitions
 from connectors.errors import SidesRefused
 from flows.steps.match.cells import Leeway, differing
 from flows.steps.match.keys import KeyFrames, Partners, comparable, partition_numbers, partners
@@ -153,7 +153,7 @@ def _shared_out(
             yield mine, theirs
 
 
-def compared_columns(left: Side, right: Side, question: Question) -> list[str]:
+def compared_columns(left: SideSource, right: SideSource, question: Question) -> list[str]:
     """The columns both sides have, beside the key; raises SidesRefused for what nobody has."""
     for name in question.key:
         for side in (left, right):

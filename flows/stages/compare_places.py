@@ -4,14 +4,15 @@ import hashlib
 import os
 import re
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from connectors.compare.csv_side import csv_side
+from connectors.compare.csv_side import csv_source
 from connectors.compare.parquet_side import PARQUET, parquet_side
-from connectors.compare.sides import Side
-from connectors.compare.table_side import table_side
+from connectors.compare.sides import SideSource
+from connectors.compare.table_side import TableSource, opened
 from connectors.errors import SidesRefused
 from connectors.settings import Limits
 from flows.steps.match.statuses import Comparison
@@ -40,12 +41,17 @@ def refuse_unknown_address(title: str, place: str) -> None:
         )
 
 
-def open_side(
-    place: str, scratch: Path, delimiter: str | None, key: Sequence[str], limits: Limits
-) -> Side:
-    """The side that is called so."""
+def open_source(
+    place: str,
+    scratch: Path,
+    delimiter: str | None,
+    key: Sequence[str],
+    limits: Limits,
+    open_tables: ExitStack,
+) -> SideSource:
+    """What is called so; a table is open until `open_tables` ends."""
     if is_table(place):
-        return table_side(place, scratch, key)
+        return TableSource(open_tables.enter_context(opened(place, key)), scratch)
     path = Path(place)
     if not path.exists():
         raise SidesRefused(f"{place} does not exist.")
@@ -53,7 +59,7 @@ def open_side(
         raise SidesRefused(f"{place} is no regular file. Write what it gives into one first.")
     if path.is_dir() or path.suffix.lower() in PARQUET:
         return parquet_side(path)
-    return csv_side(path, scratch, delimiter, limits)
+    return csv_source(path, scratch, delimiter, limits)
 
 
 class SideFile(NamedTuple):

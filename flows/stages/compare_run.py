@@ -5,13 +5,14 @@ import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from decimal import Decimal, localcontext
 from pathlib import Path
 
 from connectors.compare.differences import Differences
 from connectors.compare.sides import no_room
 from connectors.compare.table_pair import TablePair, table_pair
+from connectors.compare.table_side import TableSource
 from connectors.errors import SidesRefused
 from connectors.files.atomic import private_folder, write_file
 from connectors.files.scratch import scratch_folder
@@ -21,9 +22,8 @@ from flows.report.comparison import as_json, render_html
 from flows.stages.compare import Question, compare_sides, compared_columns
 from flows.stages.compare_places import (
     hashed,
-    is_table,
     of_files,
-    open_side,
+    open_source,
     refuse_unknown_address,
 )
 from flows.steps.match.cells import Leeway
@@ -110,22 +110,26 @@ def _scratch(folder: Path | None) -> Iterator[Path]:
 
 
 def _sides(
-    addresses: tuple[str, str],
+    places: tuple[str, str],
     question: Question,
     scratch: Path,
     delimiter: str | None,
     limits: Limits,
 ) -> TablePair:
-    if all(map(is_table, addresses)):
-        return table_pair(addresses, question.key, question.ignore, scratch)
     # Taking CSV apart keeps one core busy; there are two sides.
-    with ThreadPoolExecutor(2) as threads:
+    with ExitStack() as open_tables, ThreadPoolExecutor(2) as threads:
         opening = [
-            threads.submit(open_side, address, scratch / name, delimiter, question.key, limits)
-            for address, name in zip(addresses, ("left", "right"), strict=True)
+            threads.submit(
+                open_source, place, scratch / name, delimiter, question.key, limits, open_tables
+            )
+            for place, name in zip(places, ("left", "right"), strict=True)
         ]
-        left, right = (side.result() for side in opening)
-    return TablePair(left, right, 0, "")
+        left, right = (source.result() for source in opening)
+        columns = [*question.key, *compared_columns(left, right, question)]
+        if isinstance(left, TableSource) and isinstance(right, TableSource):
+            return table_pair(left.table, right.table, question.key, columns, scratch)
+        sides = threads.map(lambda source: source.side(columns), (left, right))
+        return TablePair(*sides, 0, "")
 
 
 def asked(key: str, tolerances: Sequence[str], ignore: Sequence[str]) -> Question:

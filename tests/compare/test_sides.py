@@ -8,10 +8,12 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from connectors.compare.csv_side import csv_source
 from connectors.compare.parquet_side import parquet_side
 from connectors.errors import SidesRefused
+from connectors.settings import Limits
 from flows.__main__ import main
-from tests.compare.tables import compared, counts, parquet_file
+from tests.compare.tables import compared, counts, csv_file, parquet_file
 
 PATTERNS = ["q*", "q?", "q[1]", "q[", "{q,r}", "~", "%71"]
 
@@ -147,3 +149,13 @@ def test_a_folder_without_rights_is_named() -> None:
             with _another_user(), pytest.raises(SidesRefused) as refused:
                 parquet_side(side)
             assert f"{closed}: cannot be read: Permission denied. Give the" in str(refused.value)
+
+
+def test_of_csv_only_the_columns_that_are_asked_for_are_kept(tmp_path: Path) -> None:
+    path = csv_file(tmp_path / "a.csv", "id,long,v\n" + f"1,{'x' * 5000},2\n" * 99)
+    source = csv_source(path, tmp_path / "scratch", None, Limits())
+    assert [*source.columns] == ["id", "long", "v"]
+    side = source.side(["v", "id"])
+    assert side.frame(["id", "v"], 5, 7).rows() == [(1, 2), (1, 2)]
+    assert side.size(["id", "v"]) < 5000
+    assert compared(path, path, key="id,v", ignore=["long"]).left.only_columns == ()

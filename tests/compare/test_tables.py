@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 
 import psycopg
@@ -213,10 +214,95 @@ def test_bytes_are_the_same_in_a_table_and_in_a_file(database_url: str, tmp_path
         assert values(compared(*sides)) == [("raw", left, right, None)]
 
 
+@pytest.mark.parametrize("other", ["joined", "whole", "by segments", "file"])
+def test_what_is_not_compared_is_not_read(
+    database_url: str, second_url: str, tmp_path: Path, other: str
+) -> None:
+    """A time that cannot be read is in nobody's way there: ignored, or on one side only."""
+    far = ("UPDATE {t} SET paid = 'infinity'", "ALTER TABLE {t} ADD last date DEFAULT 'infinity'")
+    left = fill(database_url, "a", *far, rows=9)
+    kind = "ALTER TABLE {t} ALTER amount TYPE float8" if other == "whole" else "SELECT 1"
+    changes = (far[0], kind, "UPDATE {t} SET name = 'x' WHERE id = 3")
+    if other == "file":
+        lines = "".join(f"{n},{n % 3},{'x' if n == 3 else f'name {n}'}\n" for n in range(1, 10))
+        right = str(csv_file(tmp_path / "b.csv", f"id,tenant,name\n{lines}"))
+    else:
+        right = fill(second_url if other == "by segments" else database_url, "b", *changes, rows=9)
+    found = [("name", "name 3", "x", None)]
+    result = compared(left, right, key="id,tenant", ignore=["paid"])
+    assert values(result) == found
+    assert "last" in result.left.only_columns
+    assert values(compared(right, left, key="id,tenant", ignore=["paid"])) == [
+        ("name", "x", "name 3", None)
+    ]
+
+
+@pytest.mark.parametrize("other", ["joined", "whole", "by segments"])
+def test_the_same_rows_give_the_same_bytes_wherever_they_are_kept(
+    database_url: str, second_url: str, tmp_path: Path, other: str
+) -> None:
+    """A database gives rows as it finds them: in another order after each change."""
+    kind = "ALTER TABLE {t} ALTER amount TYPE float8" if other == "whole" else "SELECT 1"
+    url = second_url if other == "by segments" else database_url
+    changes = ("UPDATE {t} SET name = name || id WHERE id % 3 = 0", "DELETE FROM {t} WHERE id > 80")
+    left = fill(database_url, "a", "DELETE FROM {t} WHERE id < 20", rows=90)
+    right = fill(url, "b", *changes, kind, rows=90)
+    written = []
+    for out in (tmp_path / "one", tmp_path / "two"):
+        shown = compared(left, right, key="name,id", folder=out).shown
+        written.append([shown, *(file.read_bytes() for file in sorted(out.iterdir()))])
+        for place, table in ((database_url, "a"), (url, "b")):
+            with psycopg.connect(place, autocommit=True) as connection:
+                connection.execute(
+                    f"CREATE TEMP TABLE kept AS SELECT * FROM {table} ORDER BY md5(id::text); "
+                    f"TRUNCATE {table}; INSERT INTO {table} SELECT * FROM kept"
+                )
+    assert len(written[0]) == 5
+    assert written[0] == written[1]
+
+
+def test_the_side_that_may_not_be_read_is_named(database_url: str, second_url: str) -> None:
+    role, tables = "compare_carl", {}
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(f"DROP ROLE IF EXISTS {role}; CREATE ROLE {role} LOGIN PASSWORD 'a'")
+    try:
+        for url, table in ((database_url, "a"), (database_url, "b"), (second_url, "c")):
+            tables[table] = fill(url, table, rows=2)
+        closed = tables["a"].replace("//postgres:", f"//{role}:")
+        for other in (tables["b"], tables["c"]):
+            for sides in ((closed, other), (other, closed)):
+                with pytest.raises(SidesRefused, match=r"public\.a: permission denied for table a"):
+                    compared(*sides)
+    finally:
+        with psycopg.connect(database_url, autocommit=True) as connection:
+            connection.execute(f"DROP ROLE {role}")
+
+
+def test_a_domain_is_what_it_is_made_of_however_often(database_url: str, tmp_path: Path) -> None:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(
+            "CREATE DOMAIN money_of AS numeric(12,3); CREATE DOMAIN paid_of AS money_of; "
+            "CREATE DOMAIN fee_of AS paid_of; CREATE TABLE d AS SELECT 1 AS id, 10.5::fee_of AS v"
+        )
+    table = f"{database_url}&table=d"
+    file = parquet_file(tmp_path / "b.parquet", {"id": [1], "v": [Decimal("10.51")]})
+    result = compared(table, file, tolerances=["v=0.01"])
+    assert counts(result) == {"MATCHED_TOLERANCE": 1}
+    assert result.columns[0].left_type == "numeric"
+
+
 REFUSED = [
     ("", "which table?"),
     ("table=public.none", "no such table"),
     ("table=a.b.c.d", "improper"),
+    ("table=.", "which table?"),
+    ("table=a..b", "which table?"),
+    ("table=a.", "which table?"),
+    ("table=%22%22", "which table?"),
+    ("table=%22", "which table?"),
+    ("table=%22a%22b", "which table?"),
+    ("table=a%00", "which table?"),
+    ("table=%22a.%22%22b%22.c", "no such table"),
 ]
 
 
