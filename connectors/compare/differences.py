@@ -5,8 +5,6 @@ Within a group they stand in the order of rows. Partitions of the sides are comp
 other, so what one of them finds lies between what others do.
 """
 
-import os
-import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,9 +14,8 @@ from typing import NamedTuple
 
 import polars as pl
 
-from connectors.compare.sides import Side, no_room
-from connectors.errors import SidesRefused
-from connectors.files.atomic import PRIVATE_FILE, private_folder
+from connectors.compare.sides import Side
+from connectors.files.atomic import private_folder
 from connectors.files.columnar import arrow_rows, parquet_rows
 from schemas.breaks import Status
 from schemas.cells.formulas import defused
@@ -112,8 +109,8 @@ class Differences:
         places = sorted(order, key=lambda place: (place[0], order[place]))
         return tuple(self._named(pl.concat([self._first[place] for place in places])).to_dicts())
 
-    def write(self, folder: Path) -> None:
-        """Write differences.csv and differences.parquet."""
+    def write(self) -> dict[str, Path]:
+        """Write differences.csv and differences.parquet into the scratch folder."""
         assert self.scratch is not None
         final = self.scratch / "final"
         private_folder(final)
@@ -122,16 +119,9 @@ class Differences:
                 named = self._named(lines)
                 _defused(named).write_csv(file, include_header=number == 0)
                 named.write_parquet(final / f"{number:06}.parquet", compression="lz4")
-        try:
-            private_folder(folder)
-            whole = self.scratch / "differences.parquet"
-            parquet_rows(sorted(final.iterdir())).sink_parquet(whole)
-            for name in ("differences.csv", "differences.parquet"):
-                _place(self.scratch / name, folder / name)
-        except OSError as error:
-            if no_room(error):
-                raise
-            raise SidesRefused(f"{folder}: cannot be written: {error}.") from error
+        parquet_rows(sorted(final.iterdir())).sink_parquet(self.scratch / "differences.parquet")
+        names = ("differences.csv", "differences.parquet")
+        return {name: self.scratch / name for name in names}
 
     def _lines(self) -> Iterator[pl.DataFrame]:
         """All differences by group and row, in frames of bounded size."""
@@ -246,15 +236,6 @@ def _defused(lines: pl.DataFrame) -> pl.DataFrame:
     shown = lines.with_columns(defused(pl.col(name)).name.keep() for name in texts)
     told = titles.to_frame().select(defused(pl.col("titles"))).to_series()
     return shown.rename(dict(zip(titles, told, strict=True)))
-
-
-def _place(whole: Path, name: Path) -> None:
-    """Give a finished file its name; it is on disk before it has one."""
-    with whole.open("rb") as file:
-        os.fsync(file.fileno())
-    # Written in a private folder by polars, whose files have the mode of the umask.
-    whole.chmod(PRIVATE_FILE)
-    shutil.move(whole, name)
 
 
 def _line_numbers(side: Side, rows: pl.Series, name: str) -> pl.Series:

@@ -9,7 +9,7 @@ import polars as pl
 
 from connectors.compare.sides import UNREADABLE, Side, first_line
 from connectors.errors import SidesRefused
-from connectors.files.columnar import parquet_columns, parquet_rows
+from connectors.files.columnar import is_named, parquet_columns, parquet_rows
 from connectors.files.system_errors import cure
 from schemas.cells.readings import column
 from schemas.frame_types import Dtype
@@ -20,10 +20,13 @@ PARQUET = (".parquet", ".pq")
 def parquet_side(path: Path) -> Side:
     """A Parquet file, or a folder of them."""
     files = _files_in(path) if path.is_dir() else (path,)
+    for file in files:
+        if not is_named(file):
+            raise SidesRefused(f"{file}: its name is no text in UTF-8. Rename it.")
     try:
         schema = _one_schema(path, files)
         rows = parquet_rows(files).select(pl.len()).collect().item()
-    except (*UNREADABLE, OSError) as error:
+    except UNREADABLE as error:
         raise SidesRefused(f"{path}: cannot be read as Parquet: {first_line(error)}") from error
     columns = {name: column(name, dtype) for name, dtype in schema.items()}
     return Side(str(path), "Parquet", files, columns, rows)

@@ -22,8 +22,8 @@ SPILLED = ".arrow"
 ROW = "row"
 """In the files of a partition: the number of a row in the whole side."""
 SAMPLE_ROWS = 1 << 16
-UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
-"""What polars says of content that it cannot read, and what it ends with where it says nothing."""
+UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
+"""What is raised where content cannot be read; polars panics over some."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,15 @@ import polars as pl
 from schemas.frame_types import Dtype
 
 
+def is_named(path: Path) -> bool:
+    """Whether polars can be told a path: it takes texts only."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def parquet_rows(files: Iterable[Path]) -> pl.LazyFrame:
     """The rows of Parquet files, one file after the other."""
     return pl.scan_parquet([file.absolute() for file in files], glob=False)

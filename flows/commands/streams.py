@@ -23,8 +23,9 @@ class Output:
     def __init__(self, stream: TextIO, *, must: bool) -> None:
         self.stream = stream
         self._lost = BrokenPipeError if must else OSError
-        if isinstance(stream, TextIOWrapper) and stream.encoding.lower() != UTF8:
-            # A sign that this terminal or file has not is shown by its number.
+        if isinstance(stream, TextIOWrapper):
+            # A sign that this terminal or file has not is shown by its number, and so is a byte of
+            # a file's name that is no text.
             stream.reconfigure(errors="backslashreplace")
 
     def write(self, text: str) -> int:

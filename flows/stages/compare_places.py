@@ -3,8 +3,9 @@
 import hashlib
 import os
 import re
-from collections.abc import Sequence
-from contextlib import ExitStack
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from connectors.compare.parquet_side import PARQUET, parquet_side
 from connectors.compare.sides import SideSource
 from connectors.compare.table_side import TableSource, opened
 from connectors.errors import SidesRefused
+from connectors.files.system_errors import cure
 from connectors.settings import Limits
 from flows.steps.match.statuses import Comparison
 
@@ -53,11 +55,12 @@ def open_source(
     if is_table(place):
         return TableSource(open_tables.enter_context(opened(place, key)), scratch)
     path = Path(place)
-    if not path.exists():
+    mode = _mode(path)
+    if mode is None:
         raise SidesRefused(f"{place} does not exist.")
-    if not path.is_dir() and not path.is_file():
+    if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
         raise SidesRefused(f"{place} is no regular file. Write what it gives into one first.")
-    if path.is_dir() or path.suffix.lower() in PARQUET:
+    if stat.S_ISDIR(mode) or path.suffix.lower() in PARQUET:
         return parquet_side(path)
     return csv_source(path, scratch, delimiter, limits)
 
@@ -67,31 +70,48 @@ class SideFile(NamedTuple):
 
     path: Path
     sha256: str
-    stood: tuple[int, ...]
+    stood: tuple[int, ...] | None
 
 
 def hashed(place: str) -> SideFile | None:
     """What is called so, where that is one file."""
     path = Path(place)
-    if is_table(place) or not path.is_file():
+    if is_table(place) or not stat.S_ISREG(_mode(path) or 0):
         return None
-    try:
+    with _errors_told(path):
         stood = _stands(path)
         with path.open("rb") as file:
             return SideFile(path, hashlib.file_digest(file, "sha256").hexdigest(), stood)
+
+
+def _mode(path: Path) -> int | None:
+    """What it is, as the system tells it; None: nothing has this name."""
+    with _errors_told(path), suppress(FileNotFoundError, NotADirectoryError, ValueError):
+        return path.stat().st_mode
+    return None
+
+
+@contextmanager
+def _errors_told(path: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
-        raise SidesRefused(f"{path}: cannot be read: {error}") from error
+        raise SidesRefused(
+            f"{path}: cannot be read: {error.strerror}. {cure(error)}, then compare again."
+        ) from error
 
 
-def _stands(path: Path) -> tuple[int, ...]:
-    status = path.stat()
-    return status.st_ino, status.st_size, status.st_mtime_ns
+def _stands(path: Path) -> tuple[int, ...] | None:
+    with suppress(OSError):
+        status = path.stat()
+        return status.st_ino, status.st_size, status.st_mtime_ns
+    return None
 
 
 def of_files(comparison: Comparison, *files: SideFile | None) -> Comparison:
     """With the hashes of the files; raises SidesRefused where one was written to meanwhile."""
     for file in files:
-        if file and (not file.path.is_file() or _stands(file.path) != file.stood):
+        if file and _stands(file.path) != file.stood:
             raise SidesRefused(f"{file.path} changed while it was compared. Compare it again.")
     left, right = (
         replace(side, sha256=file.sha256 if file else "")

@@ -10,11 +10,13 @@ from decimal import Decimal, localcontext
 from pathlib import Path
 
 from connectors.compare.differences import Differences
+from connectors.compare.results import REPORT, check_names, place_results
 from connectors.compare.sides import no_room
 from connectors.compare.table_pair import TablePair, table_pair
 from connectors.compare.table_side import TableSource
 from connectors.errors import SidesRefused
-from connectors.files.atomic import private_folder, write_file
+from connectors.files.atomic import private_folder
+from connectors.files.columnar import is_named
 from connectors.files.scratch import scratch_folder
 from connectors.files.system_errors import cure
 from connectors.settings import Limits, read_settings
@@ -59,8 +61,6 @@ def run_comparison(
     question = asked(key, tolerances, ignore)
     for title, place in (("left", left), ("right", right)):
         refuse_unknown_address(title, place)
-    if folder is not None and folder.exists() and not folder.is_dir():
-        raise SidesRefused(f"{folder} is not a folder. Name one for --out.")
     with _scratch(folder) as scratch:
         with ThreadPoolExecutor(2) as threads:
             files = tuple(threads.map(hashed, (left, right)))
@@ -82,10 +82,13 @@ def run_comparison(
         )
         comparison = of_files(comparison, *files)
         if folder is not None:
-            found.write(folder)
             summary = json.dumps(as_json(comparison), ensure_ascii=False, indent=2) + "\n"
-            write_file(folder / "summary.json", summary.encode())
-            write_file(folder / "report.html", render_html(comparison).encode())
+            pages = {"summary.json": summary, REPORT: render_html(comparison)}
+            for name, text in pages.items():
+                # A name that is no UTF-8 is told by its bytes.
+                (scratch / name).write_bytes(text.encode(errors="backslashreplace"))
+            written = {name: scratch / name for name in pages}
+            place_results(found.write() | written, folder)
     return comparison
 
 
@@ -99,7 +102,14 @@ def _partitions(pair: TablePair, question: Question, limits: Limits) -> int:
 def _scratch(folder: Path | None) -> Iterator[Path]:
     """A folder for what does not fit memory; beside the results, where there is room for them."""
     try:
+        if folder is not None:
+            check_names(folder)
         with scratch_folder(folder) as scratch:
+            if not is_named(scratch):
+                raise SidesRefused(
+                    f"{scratch.parent}: a part of its name is no text in UTF-8. Name another "
+                    "folder with --out."
+                )
             yield scratch
     except OSError as error:
         where = folder or tempfile.gettempdir()

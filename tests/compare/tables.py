@@ -1,9 +1,13 @@
 """Two sides as files, and what a comparison of them says."""
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pytest
 
 from flows.stages.compare_run import run_comparison
 from flows.steps.match.statuses import Comparison
@@ -40,3 +44,16 @@ def by_column(comparison: Comparison) -> dict[str, tuple[int, int, int, str | No
         one.name: (one.compared, one.different, one.tolerated, one.largest)
         for one in comparison.columns
     }
+
+
+becomes = pytest.mark.skipif(os.geteuid() != 0, reason="takes the right to become another user")
+
+
+@contextmanager
+def another_user() -> Iterator[None]:
+    """Rights of nobody in particular, in this process; for tests that are marked `becomes`."""
+    os.seteuid(54_321)
+    try:
+        yield
+    finally:
+        os.seteuid(0)

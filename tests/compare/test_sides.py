@@ -1,8 +1,5 @@
 """What is a side: the very files that were named, all of them, or a refusal that says why."""
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,7 +10,7 @@ from connectors.compare.parquet_side import parquet_side
 from connectors.errors import SidesRefused
 from connectors.settings import Limits
 from flows.__main__ import main
-from tests.compare.tables import compared, counts, csv_file, parquet_file
+from tests.compare.tables import another_user, becomes, compared, counts, csv_file, parquet_file
 
 PATTERNS = ["q*", "q?", "q[1]", "q[", "{q,r}", "~", "%71"]
 
@@ -124,20 +121,7 @@ def test_nothing_is_left_out_of_a_folder(tmp_path: Path, target: str, name: str,
     assert told.format(folder=folder) in str(refused.value)
 
 
-@contextmanager
-def _another_user() -> Iterator[None]:
-    """Rights of nobody in particular, in this process."""
-    os.seteuid(54_321)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
-
-
-BECOMES = pytest.mark.skipif(os.geteuid() != 0, reason="takes the right to become another user")
-
-
-@BECOMES
+@becomes
 def test_a_folder_without_rights_is_named() -> None:
     with TemporaryDirectory() as place:
         Path(place).chmod(0o755)
@@ -146,7 +130,7 @@ def test_a_folder_without_rights_is_named() -> None:
         closed = _folder(folder / "closed", 2)
         closed.chmod(0o700)
         for side in (folder, closed):
-            with _another_user(), pytest.raises(SidesRefused) as refused:
+            with another_user(), pytest.raises(SidesRefused) as refused:
                 parquet_side(side)
             assert f"{closed}: cannot be read: Permission denied. Give the" in str(refused.value)
 

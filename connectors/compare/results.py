@@ -1,0 +1,39 @@
+"""The files of a comparison under their names: all of them, or those that were there before."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from connectors.errors import SidesRefused
+from connectors.files.atomic import PRIVATE_FILE, private_folder
+
+REPORT = "report.html"
+RESULTS = ("differences.csv", "differences.parquet", "summary.json", REPORT)
+
+
+def check_names(folder: Path) -> None:
+    """Raise SidesRefused where a result could not have its name in the folder."""
+    if folder.exists() and not folder.is_dir():
+        raise SidesRefused(f"{folder} is not a folder. Name one for --out.")
+    for name in RESULTS:
+        if (folder / name).is_dir():
+            raise SidesRefused(
+                f"{folder / name} is a folder, and a result is to have its name. Move it away, or "
+                "name another folder with --out."
+            )
+
+
+def place_results(finished: Mapping[str, Path], folder: Path) -> None:
+    """Give finished files, by the names of RESULTS, their names in a folder on the same disk.
+
+    Where the page is there, all of them are of one comparison: it goes first and comes last.
+    """
+    for file in finished.values():
+        with file.open("rb") as opened:
+            os.fsync(opened.fileno())
+        # Written by polars some of them have the mode of the umask.
+        file.chmod(PRIVATE_FILE)
+    check_names(private_folder(folder))
+    (folder / REPORT).unlink(missing_ok=True)
+    for name in RESULTS:
+        finished[name].replace(folder / name)
