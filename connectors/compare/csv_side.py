@@ -101,6 +101,7 @@ def _spilled(source: CsvSource, names: Sequence[str]) -> Side:
     files: list[Path] = []
     lines = SideLines()
     kinds: dict[str, set[pl.DataType]] = {}
+    filled: set[str] = set()
     rows = count = 0
     for cells, line, chunk in read_blocks(source.content, header, source.block_bytes):
         faults = chunk.faults if chunk else {}
@@ -109,8 +110,9 @@ def _spilled(source: CsvSource, names: Sequence[str]) -> Side:
             assert chunk is not None
             broken.append(Broken(int(chunk.records.first_line[row]), code))
         lines.add(rows, line, _line_numbers(chunk, scratch, len(files)) if chunk else None)
-        for name, dtype in zip(header.names, cells.dtypes, strict=True):
-            kinds.setdefault(name, set()).add(dtype)
+        for name, one in zip(header.names, cells, strict=True):
+            kinds.setdefault(name, set()).add(one.dtype)
+            filled |= {name} if one.null_count() < one.len() else set()
         files.append(spill(cells.select(asked), scratch, len(files)))
         rows += cells.height
     if not files:
@@ -119,7 +121,10 @@ def _spilled(source: CsvSource, names: Sequence[str]) -> Side:
         source.name,
         "CSV",
         tuple(files),
-        {name: Column(name, _kept(kinds.get(name)), Reading.CELL) for name in header.names},
+        {
+            name: Column(name, _kept(kinds[name] if name in filled else set()), Reading.CELL)
+            for name in header.names
+        },
         rows,
         lines=lines,
         broken=tuple(broken),
@@ -129,7 +134,8 @@ def _spilled(source: CsvSource, names: Sequence[str]) -> Side:
     )
 
 
-def _kept(kinds: set[pl.DataType] | None) -> pl.DataType:
+def _kept(kinds: set[pl.DataType]) -> pl.DataType:
+    """What cells of these types are read as; those that are all empty are no numbers."""
     return pl.Int64() if kinds == {pl.Int64()} else pl.String()
 
 

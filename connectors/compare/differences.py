@@ -8,6 +8,7 @@ other, so what one of them finds lies between what others do.
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -36,6 +37,9 @@ LAST = ("column", "left", "right", "delta", "left_at", "right_at")
 ROWS_AT_ONCE = 1 << 17
 """Differences that are in memory at once, and rows of which keys are."""
 _BATCH_ROWS = 1 << 14
+_NUMBER = pl.col("delta").str.strip_suffix(UNIT)
+_NEARLY = 1e-12
+"""Of two deltas that are nearer to each other than this, doubles do not tell the larger one."""
 _ROW = pl.coalesce("left_row", "right_row")
 """The row a difference is put in order by."""
 
@@ -169,12 +173,29 @@ class Differences:
         return pl.concat(parts).sort("place").select(names).get_columns()
 
 
+def largest(lines: pl.DataFrame, most: int) -> pl.DataFrame:
+    """Differences that have a delta, those furthest from zero first; of equal ones the first row's.
+
+    Deltas may have more digits than a double: it tells which of them are worth a look.
+    """
+    sizes = lines.select(_NUMBER.cast(pl.Float64).abs()).to_series()
+    if lines.height > most:
+        least = sizes.top_k(most).min()
+        lines = lines.filter(sizes >= least * (1 - _NEARLY))  # type: ignore[operator]
+    numbers = lines.select(_NUMBER).to_series()
+    exact = {text: Decimal(text).copy_abs() for text in numbers.unique()}
+    ranks = {size: rank for rank, size in enumerate(sorted({*exact.values()}, reverse=True))}
+    rank = numbers.replace_strict(
+        [*exact], [ranks[size] for size in exact.values()], return_dtype=pl.UInt32
+    )
+    return lines.with_columns(rank.alias("rank")).sort("rank", _ROW).drop("rank").head(most)
+
+
 def _largest(lines: pl.DataFrame, most: int) -> pl.DataFrame:
-    """Those that differ most, near enough; without a size, or of one size, in the order of rows."""
-    size = pl.col("delta").str.strip_suffix(UNIT).cast(pl.Float64, strict=False).abs()
-    if lines["delta"].null_count() == lines.height:
-        return lines.sort(_ROW).head(most)
-    return lines.sort(-size, _ROW, nulls_last=True).head(most)
+    """Those that differ most; those without a size come behind, in the order of rows."""
+    sized = largest(lines.filter(pl.col("delta").is_not_null()), most)
+    others = lines.filter(pl.col("delta").is_null()).sort(_ROW)
+    return pl.concat([sized, others.head(most - sized.height)])
 
 
 def _picked(
@@ -234,8 +255,16 @@ def _defused(lines: pl.DataFrame) -> pl.DataFrame:
     # A delta is no delivered text.
     texts = [n for n, dtype in lines.schema.items() if dtype == pl.String and n != "delta"]
     shown = lines.with_columns(defused(pl.col(name)).name.keep() for name in texts)
-    told = titles.to_frame().select(defused(pl.col("titles"))).to_series()
+    told: list[str] = []
+    for title in titles.to_frame().select(defused(pl.col("titles"))).to_series():
+        told.append(_distinct(title, {*told, *titles[len(told) + 1 :]}))
     return shown.rename(dict(zip(titles, told, strict=True)))
+
+
+def _distinct(title: str, others: set[str]) -> str:
+    while title in others:
+        title = f"'{title}"
+    return title
 
 
 def _line_numbers(side: Side, rows: pl.Series, name: str) -> pl.Series:

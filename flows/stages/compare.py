@@ -6,14 +6,15 @@ by their keys before, and one partition of both is compared after the other: it 
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from connectors.compare.differences import Differences, row_differences
+from connectors.compare.differences import UNIT, Differences, largest, row_differences
 from connectors.compare.sides import Side, SideSource, partitions
 from connectors.errors import SidesRefused
 from flows.steps.match.cells import Leeway, differing
@@ -59,7 +60,7 @@ class _Column:
 
     counts: Counter[bool] = field(default_factory=Counter)
     """By whether a difference is tolerated."""
-    largest: tuple[float, int, str] | None = None
+    largest: tuple[Decimal, int, str] | None = None
     """Of the delta that is furthest from zero: how far, minus its row, and the delta itself."""
 
 
@@ -178,8 +179,12 @@ def compared_columns(left: SideSource, right: SideSource, question: Question) ->
     return [name for name in left.columns if name in right.columns and name not in left_out]
 
 
-def _refuse_other_unit(name: str, leeway: Leeway, columns: tuple[Column, Column]) -> None:
-    """Seconds between numbers, or a number between times, would tolerate nothing, silently."""
+def _refuse_other_unit(name: str, leeway: Leeway, columns: Sequence[Column]) -> None:
+    """Seconds between numbers, or a number between times, would tolerate nothing, silently.
+
+    A column that never has a value is of any kind.
+    """
+    columns = [one for one in columns if one.dtype != pl.Null]
     numbers = [one for one in columns if one.reading not in TIMES or one.dtype.is_integer()]
     times = [one for one in columns if one.reading not in NUMBERS]
     wrong, meant = (numbers, "times") if leeway.seconds else (times, "numbers")
@@ -319,15 +324,10 @@ def _picked(values: pl.Series, rows: pl.Series) -> pl.Series:
 def _count(column: _Column, cells: pl.DataFrame) -> None:
     beyond = cells.filter(~pl.col("within"))
     column.counts.update({True: cells.height - beyond.height, False: beyond.height})
-    known = beyond.select("delta", "left_row").drop_nulls("delta")
-    if known.is_empty():
-        return
-    # Texts are put in order by the double they are near; of equal ones the first row's counts.
-    sizes = known["delta"].str.strip_suffix(" s").cast(pl.Float64).abs()
-    place = int((sizes == sizes.max()).arg_true()[0])
-    delta, row = known.row(place)
-    candidate = (float(sizes[place]), -row, delta)
-    column.largest = max(column.largest or candidate, candidate)
+    known = beyond.select("delta", "left_row", "right_row").drop_nulls("delta")
+    for delta, row, _ in largest(known, 1).rows():
+        candidate = (Decimal(delta.removesuffix(UNIT)).copy_abs(), -row, delta)
+        column.largest = max(column.largest or candidate, candidate)
 
 
 def _verdicts(verdict: Verdicts) -> dict[Status, int]:

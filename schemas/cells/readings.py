@@ -72,6 +72,8 @@ def reading_of(dtype: Dtype) -> Reading:
 
 def remark(left: Column, right: Column) -> str:
     """What a reader should know about comparing these two; empty where there is nothing."""
+    if pl.Null in (left.dtype, right.dtype):
+        return ""  # Without a value there is nothing to compare it as.
     readings = {left.reading, right.reading}
     if Reading.FLOAT in readings and len(readings) > 1 and readings <= NUMBERS:
         return "doubles are taken for the shortest decimal that names them"

@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import re
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -333,26 +332,6 @@ def test_two_runs_write_the_same_bytes(tmp_path: Path) -> None:
         assert file.read_bytes() == (tmp_path / "two" / file.name).read_bytes()
 
 
-def test_differences_beyond_one_slice_are_all_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows = 1000
-    left = parquet_file(tmp_path / "l.parquet", {"id": range(rows), "v": [Decimal(1)] * rows})
-    right = parquet_file(
-        tmp_path / "r.parquet",
-        {"id": range(rows - 1, -1, -1), "v": [Decimal(n % 2) for n in range(rows)]},
-    )
-    monkeypatch.setattr("flows.stages.compare.SLICE_ROWS", 64)
-    monkeypatch.setattr("flows.steps.match.keys.PART_ROWS", 100)
-    result = compared(left, right, folder=tmp_path / "out")
-    assert counts(result) == {"MATCHED_EXACT": 500, "MISMATCH": 500}
-    lines = pl.read_parquet(tmp_path / "out" / "differences.parquet")
-    assert lines["id"].cast(pl.Int64).to_list() == [
-        n for n in range(rows) if (rows - 1 - n) % 2 == 0
-    ]
-    assert lines.select(pl.col("left_at") == pl.col("id").cast(pl.Int64) + 1).to_series().all()
-
-
 def test_a_column_that_stops_being_integers_is_text_all_along(tmp_path: Path) -> None:
     rows = [f"{n},{n}" for n in range(100)]
     left = csv_file(tmp_path / "l.csv", "id,v\n" + "\n".join(rows) + "\n")
@@ -375,42 +354,26 @@ def test_what_is_no_regular_file_is_refused_and_not_waited_for(tmp_path: Path) -
         run_comparison(str(tmp_path / "pipe.csv"), str(tmp_path / "pipe.csv"), key="a")
 
 
-def test_no_difference_is_a_formula_in_a_spreadsheet(tmp_path: Path) -> None:
-    """Numbers stay numbers, deltas too; Parquet has the texts as they are."""
-    left = csv_file(tmp_path / "l.csv", "=k,v,n\n@a,=1+1,5\n+b,x,-7\n")
-    right = csv_file(tmp_path / "r.csv", '=k,v,n\n@a,"\t-x",3\n+b,x,-9.5\n')
-    out = tmp_path / "out"
-    assert run(str(left), str(right), "--key", "=k", "--out", str(out)) == 1
-    with (out / "differences.csv").open(newline="") as file:
-        title, *lines = [line[1:6] for line in csv.reader(file)]
-    assert title == ["'=k", "column", "left", "right", "delta"]
-    assert sorted(lines) == [
-        ["'+b", "n", "-7", "-9.5", "-2.5"],
-        ["'@a", "n", "5", "3", "-2"],
-        ["'@a", "v", "'=1+1", "'\t-x", ""],
-    ]
-    exact = pl.read_parquet(out / "differences.parquet")
-    assert exact.filter(column="v").select("=k", "left", "right").row(0) == ("@a", "=1+1", "\t-x")
-
-
-NAMES = [
-    # columns of the key, what they are called among ours
-    ("place", ["place"]),
-    ("status,status (key)", ["status (key) (key)", "status (key)"]),
-    ("left,place,column", ["left (key)", "place", "column (key)"]),
+EMPTY = [
+    # a side whose column `v` never has a value
+    lambda path: csv_file(path.with_suffix(".csv"), "id,v\n1,\n2,\n"),
+    lambda path: parquet_file(path.with_suffix(".parquet"), {"id": [1, 2], "v": [None, None]}),
 ]
 
 
-@pytest.mark.parametrize(("key", "titles"), NAMES)
-def test_a_column_of_the_key_may_have_any_name(tmp_path: Path, key: str, titles: list[str]) -> None:
-    names = key.split(",")
-    values = {name: [str(number)] for number, name in enumerate(names)}
-    left = parquet_file(tmp_path / "l.parquet", values | {"v": [1]})
-    right = parquet_file(tmp_path / "r.parquet", values | {"v": [2]})
-    compared(left, right, key=key, folder=tmp_path / "out")
-    (line,) = pl.read_parquet(tmp_path / "out" / "differences.parquet").to_dicts()
-    assert [line[title] for title in titles] == [str(number) for number in range(len(names))]
-    assert list(line)[1 : len(names) + 1] == titles
+@pytest.mark.parametrize("empty", EMPTY)
+@pytest.mark.parametrize(
+    ("value", "tolerance"), [("2026-01-02T03:04:05Z", "v=2s"), ("0.5", "v=0.01"), ("7", "v=1%")]
+)
+def test_a_column_without_values_is_of_any_kind(
+    tmp_path: Path, empty: Any, value: str, tolerance: str
+) -> None:
+    right = empty(tmp_path / "r")
+    left = csv_file(tmp_path / "l.csv", f"id,v\n1,{value}\n2,\n")
+    for sides in ((left, right), (right, left), (right, right)):
+        result = compared(*sides, tolerances=[tolerance])
+        assert by_column(result)["v"] == (2, int(left in sides), 0, None)
+        assert result.columns[0].remark == ""
 
 
 def test_two_csv_keys_are_the_same_by_their_text_whatever_the_other_keys_are(
