@@ -408,7 +408,7 @@ def test_an_address_that_cannot_be_read_is_told_without_its_password(
     tmp_path: Path, url: str, told: str, way: str
 ) -> None:
     if way == "compare" and "+" in url:
-        pytest.skip("such a side is a file of that name")
+        pytest.skip("such a side is a file, or refused before")
     with pytest.raises(ReconError) as failure:
         _open(way, url, tmp_path)
     assert "cret-pw" not in str(failure.value)
