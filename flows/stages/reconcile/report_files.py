@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -92,14 +93,17 @@ def _said_otherwise(connection: psycopg.Connection, run: Reconciliation, folder:
 
 
 def _strange(folder: Path, known: Collection[str]) -> list[str]:
-    """Files in a folder beside those; but drafts, and what marks a file that somebody has open."""
-    there = (
-        path
-        for path in folder.rglob("*")
-        if (path.is_symlink() or not path.is_dir()) and not path.name.startswith(PASSING)
-    )
-    names = (path.relative_to(folder).as_posix() for path in there)
-    return sorted(name for name in names if name not in known)
+    """Files in a folder beside those; but drafts, and what marks a file that somebody has open.
+
+    A folder in it that cannot be looked into is one of them, whatever it holds.
+    """
+    there: list[Path] = []
+    closed: list[OSError] = []
+    for place, folders, names in os.walk(folder, onerror=closed.append):
+        linked = [name for name in folders if Path(place, name).is_symlink()]
+        there += [Path(place, name) for name in (*names, *linked) if not name.startswith(PASSING)]
+    there += [Path(error.filename) for error in closed]
+    return sorted({path.relative_to(folder).as_posix() for path in there}.difference(known))
 
 
 def _not_as_written(run: Reconciliation, what: str, way_out: str) -> SignatureRefused:
