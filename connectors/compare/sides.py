@@ -222,5 +222,7 @@ def no_room(error: OSError) -> bool:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of a foreign error's text."""
+    """The first line of a foreign error's text; a panic has none for people."""
+    if isinstance(error, pl.exceptions.PanicException):
+        return "its content is broken"
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

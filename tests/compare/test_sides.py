@@ -3,6 +3,7 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import polars as pl
 import pytest
 
 from connectors.compare.csv_side import csv_source
@@ -143,3 +144,21 @@ def test_of_csv_only_the_columns_that_are_asked_for_are_kept(tmp_path: Path) -> 
     assert side.frame(["id", "v"], 5, 7).rows() == [(1, 2), (1, 2)]
     assert side.size(["id", "v"]) < 5000
     assert compared(path, path, key="id,v", ignore=["long"]).left.only_columns == ()
+
+
+BROKEN = [(-594, 0), (-376, 5), (-367, 255), (-402, 9)]
+"""Bytes of the file below, from its end, and what polars panics over in their place."""
+
+
+@pytest.mark.parametrize(("place", "byte"), BROKEN)
+def test_a_file_that_polars_panics_over_is_refused(tmp_path: Path, place: int, byte: int) -> None:
+    path = tmp_path / "a.parquet"
+    rows = pl.DataFrame({"id": [1, 2], "v": ["a", "b"]})
+    rows.write_parquet(path, compression="uncompressed", statistics=False)
+    content = bytearray(path.read_bytes())
+    content[place] = byte
+    path.write_bytes(content)
+    with pytest.raises(
+        SidesRefused, match=r"a\.parquet: .*cannot be read.*: its content is broken$"
+    ):
+        compared(path, path)
