@@ -17,7 +17,7 @@ from connectors.service.decoding import (
     read_status,
 )
 from connectors.service.echo import (
-    Difference,
+    EchoDifference,
     check_record,
     differing,
     echo_text,
@@ -347,7 +347,7 @@ def shows_every_row(reply: Reply, judged: Sequence[ClassifiedResponse]) -> bool:
     return 200 <= reply.status < 300 and all(one.verdict in shown for one in judged)
 
 
-def _shows_another(found: Sequence[Difference]) -> bool:
+def _shows_another(found: Sequence[EchoDifference]) -> bool:
     """Whether an answer has other values than were sent, and does not only leave some out."""
     return any(difference.shown not in (None, "") for difference in found)
 

@@ -38,7 +38,7 @@ def shown_record(operation: Operation, record: Mapping[str, Any]) -> Mapping[str
     return lowered(_tree(record[_WRAPPED]))
 
 
-class Difference(NamedTuple):
+class EchoDifference(NamedTuple):
     """A field that was sent and did not come back the same."""
 
     field: Field
@@ -48,10 +48,10 @@ class Difference(NamedTuple):
 
 def differing(
     operation: Operation, sent: Record, echoed: Mapping[str, Any], zone: ZoneInfo
-) -> list[Difference]:
+) -> list[EchoDifference]:
     """What did not come back as it was sent; `echoed` is a `shown_record`. Raises Unreadable."""
     same_record = operation.request == operation.response
-    found: list[Difference] = []
+    found: list[EchoDifference] = []
     for field, name in _compared(operation.request, operation.response):
         given = sent.get(field.name)
         # What was not sent, another record may hold for reasons of its own.
@@ -59,7 +59,7 @@ def differing(
             continue
         places = [echoed.get(name)] if same_record else _places(operation, name, echoed)
         others = [place for place in places if not _same(field, given, place, zone)]
-        found += [Difference(field, place) for place in others[:1]]
+        found += [EchoDifference(field, place) for place in others[:1]]
     return found
 
 
@@ -67,7 +67,7 @@ def check_record(
     operation: Operation,
     sent: Record,
     echoed: Mapping[str, Any],
-    differences: Sequence[Difference],
+    differences: Sequence[EchoDifference],
 ) -> None:
     """Raises Unreadable for an answer that need not be the record that it should hold.
 
@@ -101,7 +101,7 @@ def _check_made(
     operation: Operation,
     sent: Record,
     echoed: Mapping[str, Any],
-    differences: Sequence[Difference],
+    differences: Sequence[EchoDifference],
 ) -> None:
     """What was made has a key, and where nothing else is required a value that was sent."""
     table = TABLES[operation.response]
