@@ -5,13 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 from urllib.parse import parse_qsl, urlsplit
 
 import polars as pl
 import psycopg
 from psycopg import IsolationLevel, sql
-from psycopg.abc import Query
 
 from connectors.addresses import address_problem
 from connectors.compare.sides import Side, first_line, spill
@@ -110,7 +109,9 @@ class SqlTable:
         """What the texts are kept in that its database hashes."""
         return self.connection.info.parameter_status("server_encoding")
 
-    def rows(self, statement: Query, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+    def rows(
+        self, statement: LiteralString | sql.SQL | sql.Composed, parameters: Sequence[object] = ()
+    ) -> list[tuple[Any, ...]]:
         """What the database answers; raises SidesRefused, by the name of the table."""
         with refusals(self.name):
             return self.connection.execute(statement, parameters or None).fetchall()

@@ -138,8 +138,8 @@ def _sides(
         columns = [*question.key, *compared_columns(left, right, question)]
         if isinstance(left, TableSource) and isinstance(right, TableSource):
             return table_pair(left.table, right.table, question.key, columns, scratch)
-        sides = threads.map(lambda source: source.side(columns), (left, right))
-        return TablePair(*sides, 0, "")
+        of_left, of_right = threads.map(lambda source: source.side(columns), (left, right))
+        return TablePair(of_left, of_right, 0, "")
 
 
 def asked(key: str, tolerances: Sequence[str], ignore: Sequence[str]) -> Question:
