@@ -190,7 +190,7 @@ class Settings:
     """Folder of the embedded database, the archive and the reports."""
     database_url: str | None = None
     """None: the embedded PostgreSQL under `home`."""
-    database_from: str = DATABASE
+    database_from: str = field(default=DATABASE, kw_only=True)
     """What names it, as messages say where to mend it."""
     limits: Limits = Limits()
     currencies: Path | None = None

@@ -79,6 +79,8 @@ def test_who_may_not_read_or_write_is_told_where() -> None:
             folder.chmod(mode)
         left, right = _sides(open_one, 1)
         inner, _ = _sides(closed, 2)
+        for readable in (left, right, inner):
+            Path(readable).chmod(0o644)
         for sides, out, told in (
             ((inner, right), None, rf"^{inner}: cannot be read: Permission denied\. Give the"),
             ((left, inner), open_one / "out", rf"^{inner}: cannot be read: Permission denied"),

@@ -152,11 +152,16 @@ def test_a_dry_run_counts_and_removes_nothing(
     take(workspace, tmp_path / "a.csv", line(1))
     size = sum(path.stat().st_size for path in workspace.settings.archive.glob("??/*.csv"))
     found = sweep(workspace, RETENTION, now=LATER)
-    contents_line, reports_line, spool_line = found
+    # Rows are spooled where compiled loops read them; small files are read without, unless these
+    # are loaded.
+    contents_line, reports_line, *spool_lines = found
     assert contents_line.oldest is not None
     assert contents_line == Swept("archived contents", 1, size, contents_line.oldest)
     assert (reports_line.what, reports_line.number) == ("batch reports", 1)
-    assert (spool_line.what, spool_line.number) == ("spooled rows of ended batches", 0)
+    assert [(one.what, one.number) for one in spool_lines] in (
+        [],
+        [("spooled rows of ended batches", 0)],
+    )
     assert contents(workspace) == 1
     assert rows("SELECT count(*) FROM event WHERE what = 'housekeeping'") == [(0,)]
 
