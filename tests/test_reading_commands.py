@@ -66,7 +66,7 @@ READING = {
     "fields payment": (),
     # Breaks are a frame, and a row is read as its file is.
     "breaks list": ("polars",),
-    "row 1 payments.csv --line 2": ("polars",),
+    "row 1 payments.csv --line 2": ("numpy", "polars"),
 }
 """Command -> what it may import of FRAMES."""
 

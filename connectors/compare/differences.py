@@ -19,7 +19,7 @@ from connectors.compare.sides import Side
 from connectors.files.atomic import private_folder
 from connectors.files.columnar import arrow_rows, parquet_rows
 from schemas.breaks import Status
-from schemas.cells.formulas import defused
+from schemas.cells.formula_columns import defused
 
 FOUND: dict[str, pl.DataType] = {
     "status": pl.String(),

@@ -7,7 +7,7 @@ import pytest
 
 from flows.report.spelling import digits, neutral, shortened, visible
 from flows.report.text import WIDTH, render_text
-from schemas.cells.formulas import formulas
+from schemas.cells.formula_columns import formulas
 from tests.report.sample_reports import HOSTILE, REPORTS, hostile, with_errors
 
 NARROW, MINUS = "\u202f", "\u2212"

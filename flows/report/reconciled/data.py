@@ -25,7 +25,7 @@ from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.reported_breaks import MONEY
 from flows.steps.totals import plain
 from schemas.amounts import BEYOND
-from schemas.cells.formulas import formulas
+from schemas.cells.formula_columns import formulas
 from schemas.frame_types import WORD
 
 _BEYOND = tuple(name + BEYOND for name in MONEY)
