@@ -29,12 +29,11 @@ from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import ENDED, IN_DATABASE, TAKEN_BACK, Extract, Receipt, State
 from connectors.postgres.push.sends import (
     SendRefusal,
-    left_at_service,
     recount_sends,
     refusals,
 )
 from connectors.postgres.recount import Recount, Sum, recount, recount_both
-from connectors.postgres.trail import last_word
+from connectors.postgres.trail import last_word, said_last
 from connectors.recovery import reach
 from flows.report.html import render_html
 from flows.report.text import render_text
@@ -202,7 +201,8 @@ def _taken_back(connection: psycopg.Connection, batch: ledger.Batch) -> dict[str
     if batch.state not in TAKEN_BACK:
         return {}
     said = last_word(connection, batch.id, (UNDO, DISCARDED))
-    return {"taken_back": said, "left_at_service": left_at_service(connection, batch.id)}
+    left = said_last(connection, batch.id, UNDO).get("left_at_service", {})
+    return {"taken_back": said, "left_at_service": left}
 
 
 def _note_line(note: Note, names: Mapping[int, str]) -> NoteLine:

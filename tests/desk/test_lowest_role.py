@@ -15,6 +15,7 @@ from connectors.files.profile import DEFAULT
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.scope import Scope
 from flows.stages.sequence import import_delivery
+from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules
 from schemas.accounts import AccountRole
@@ -43,13 +44,15 @@ x,2,Card,{CANARY},https://example.com/n,https://example.com/r
 
 @pytest.fixture
 def world(workspace: Workspace, tmp_path: Path) -> Workspace:
-    """Batches in several states, rows with errors and in doubt, a secret, and a reconciliation."""
+    """Batches in several states, one undone, rows with errors and in doubt, and a secret."""
     bring(workspace, tmp_path / "a.csv", line(1), line(2, amount="x"), line(3))
     bring(workspace, tmp_path / "b.csv", line(4), line(5, amount="x"), terms=TIGHT)
     (tmp_path / "payment_gateways.csv").write_text(GATEWAYS)
     import_delivery(workspace, [str(tmp_path / "payment_gateways.csv")], DEFAULT)
     with FaultyServer(by_row({1: DROPPED, 2: status(400)})) as server:
         deliver(towards(workspace, server.url), tones(tmp_path / "tones.csv", 4))
+    bring(workspace, tmp_path / "c.csv", line(6))
+    undo_batch(workspace, 5, by=None, reason="wrong month")
     add(workspace, ALL)
     return workspace
 
@@ -98,6 +101,7 @@ def test_no_page_takes_a_right_that_the_desk_does_not_need(world: Workspace, act
         assert by_page(lowest) == by_page(pages(world))
     assert {"/batches/1/rejects", "/batches/3/rejects.zip", "/runs/1"} <= lowest.keys()
     assert any(path.startswith("/batches/4/sends") for path in lowest)
+    assert "/batches/5" in lowest
 
 
 TOLD = "strangers-4711"
@@ -112,7 +116,7 @@ def hers(workspace: Workspace, tmp_path: Path) -> Workspace:
     strangers = line(2).replace(",7,", f",8{TOLD},").replace("+01:00", f"+01:00{TOLD}")
     bring(workspace, tmp_path / "a.csv", line(1), strangers, terms=bound)
     bring(workspace, tmp_path / "others.csv", line(1, amount="11"))
-    with FaultyServer(by_row({1: status(400)})) as server:
+    with FaultyServer(by_row({1: status(400, error_code="NotNull")})) as server:
         tone = tmp_path / "tones.csv"
         tone.write_text("TenantsId,AvatarsId,Name\n7,3,tone 1\n7,3,tone 2\n")
         there = towards(workspace, server.url)

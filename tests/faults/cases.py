@@ -25,7 +25,7 @@ OF_ONE_RUN = (
     # Of the spool's content, which names batch and extract; of the trail before.
     *("epoch", "lease_epoch", "clues", "hash", "previous_hash", "chain_hash"),
     # The hash of the file that says when.
-    "manifest.json",
+    *("manifest.json", "manifest_sha256"),
 )
 """Columns that two runs of the same thing may fill differently."""
 UNTOLD = ("push_lane", "push_epoch", "push_seal", "event_chain", "run_note", "lease")
