@@ -21,6 +21,7 @@ from connectors.postgres.ledger import (
     time_text,
 )
 from connectors.postgres.trail import add_event
+from schemas.counting import quantity
 from schemas.derived.sql_names import key_columns, listed, staged_name
 from schemas.derived.views import (
     CORRECTED,
@@ -326,7 +327,8 @@ def unrepaired(
             )
             yield f"record {number} of {name} of batch {batch_id} {told}"
         if found and found[0][-1] > _TOLD:
-            yield f"so it is with {found[0][-1] - _TOLD} more records of batch {batch_id}"
+            more = quantity(found[0][-1] - _TOLD, "more record")
+            yield f"so it is with {more} of batch {batch_id}"
 
 
 def _wrongly_told(connection: psycopg.Connection, batch_id: int) -> str:

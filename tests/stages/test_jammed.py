@@ -220,8 +220,9 @@ def test_a_change_of_tables_waits_for_a_reader_and_names_it(
             f"GRANT USAGE ON SCHEMA {SCHEMA} TO {READER}; GRANT SELECT ON event TO {READER}"
         )
     hasty = replace(workspace.settings, limits=Limits(database_wait_seconds=1))
-    with reader.database.connect() as connection, connection.transaction():
-        connection.execute("SELECT count(*) FROM event")
+    # Another program's: what is installed here would refuse a schema of before.
+    with psycopg.connect(str(reader.settings.database_url)) as connection:
+        connection.execute(f"SELECT count(*) FROM {SCHEMA}.event")
         with pytest.raises(DatabaseUnusable) as told:
             open_database(hasty)
         assert f"session {connection.info.backend_pid} of the account" in str(told.value)
