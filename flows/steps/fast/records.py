@@ -1,7 +1,7 @@
 """The records of a chunk that take the fast path, typed in one loop over their bytes."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from flows.steps.fast.cells import (
     read_integer,
     read_moment,
 )
-from flows.steps.fast.forms import Book, Form, HowRead, TimePart, lines_of
+from flows.steps.fast.forms import Book, Form, HowRead, TimePart
 from flows.steps.fast.written import (
     find_behind,
     has_digit,
@@ -33,30 +33,10 @@ _INTEGER, _DECIMAL, _AMOUNT, _MOMENT, _LAID_OUT, _COUNT, _WORD, _BEHIND, _KEPT =
 _LINE_FEED = ord("\n")
 _ROOM = 256
 """Bytes of several cells that are read as one."""
-_QUOTED = -1
-"""Where a cell ends that has quotes in it: its bytes are not its text."""
-
-
-class RecordBytes(NamedTuple):
-    """The records of a chunk as bytes, and how they are divided into cells."""
-
-    text: Bytes
-    start: Places
-    stop: Places
-    signs: tuple[int, int]
-    """Delimiter and quote."""
-    ranges: Places
-    """Of cells that nothing divides, by column: the first sign, and the one behind the last."""
-
-
-class Fields(NamedTuple):
-    """What is read of a record."""
-
-    how: Sequence[HowRead]
-    """A line for each field."""
-    book: Book
-    left: Places
-    """Columns of which only the places are found."""
+_UNTOLD = -1
+"""Where a cell ends that holds a quote: its bytes are not its text."""
+_BEGIN, _END, _VALUE, _BESIDE, _GIVEN = range(5)
+"""Of a cell that was read: where it is, and what was found."""
 
 
 class Read(NamedTuple):
@@ -74,16 +54,6 @@ class Read(NamedTuple):
     ends: Places
 
 
-class ReadCell:
-    """The last cell that a field of one column was read from, as a line of an array."""
-
-    begin: int
-    end: int
-    value: int
-    beside: int
-    given: bool
-
-
 class Room(NamedTuple):
     """What the loop writes to while it reads a record."""
 
@@ -94,9 +64,8 @@ class Room(NamedTuple):
     joined: Bytes
     """The same as `text`, to be read: so that all that is read is of one kind."""
     parts: Places
-    """Of a time that is read by its layout."""
-    last: Sequence[ReadCell]
-    """A line for each field."""
+    last: Places
+    """A line for each field of one column: a cell before, and what it was read as."""
 
 
 def room_for(width: int, fields: int) -> Room:
@@ -105,61 +74,98 @@ def room_for(width: int, fields: int) -> Room:
     text = np.empty(_ROOM, np.uint8)
     joined = text.view()
     joined.flags.writeable = False
-    last: Any = np.zeros(fields, lines_of(ReadCell)).view(np.recarray)
-    last.end = _QUOTED
+    last = np.full((fields, _GIVEN + 1), _UNTOLD, np.int64)
     return Room(*cells, text, joined, np.empty(len(TimePart) + 1, np.int64), last)
 
 
 @compiled
-def read_records(records: RecordBytes, fields: Fields, fast: Flags, room: Room, read: Read) -> int:
+def read_records(
+    text: Bytes,
+    start: Places,
+    stop: Places,
+    fast: Flags,
+    signs: tuple[int, int],
+    ranges: Places,
+    how: Sequence[HowRead],
+    book: Book,
+    left: Places,
+    room: Room,
+    read: Read,
+) -> int:
     """Type the records that are `fast` so far; those that cannot be are taken out of it.
 
-    Returns how many records are left.
+    `signs`: delimiter and quote; `ranges`, of cells that nothing divides: by column the first sign
+    and the one behind the last; `how` has a line for each field; `left` are columns of which only
+    the places are told. Returns how many records are left.
     """
-    text, begins, ends = records.text, room.begins, room.ends
-    how, book = fields.how, fields.book
-    all_bare = len(records.ranges) == 0 and _all_bare(how, len(begins))
+    begins, ends, _, _, told, last = room
+    values, beside, given, left_begins, left_ends = read
+    plain = len(ranges) == 0 and _is_plain(how, len(begins))
     count = 0
-    for record in range(len(records.start)):
+    for record in range(len(start)):
         if not fast[record]:
             continue
-        at, stop = records.start[record], records.stop[record]
-        # Most records of most files end here.
-        if all_bare and _read_bare(text, at, stop, records.signs[0], how, read, count):
+        if plain and _read_plain(text, start[record], stop[record], signs[0], how, read, count):
             count += 1
             continue
         known = (
-            _cut_cells(text, at, stop, records.ranges, begins, ends)
-            if len(records.ranges) > 0
-            else _divide_cells(text, at, stop, records.signs, begins, ends)
+            _cut_cells(text, start[record], stop[record], ranges, begins, ends)
+            if len(ranges) > 0
+            else _find_cells(text, start[record], stop[record], signs, begins, ends)
         )
         field = 0
         while known and field < len(how):
             of = how[field]
-            value, beside, given, known = 0, 0, True, False
+            value, more, there, known = 0, 0, True, False
             if of.bare:
                 begin, end = begins[of.column], ends[of.column]
-                at, value, beside, known = _read_bare_cell(text, begin, end, of)
+                at, value, more, known = _read_bare(text, begin, end, of)
                 known = known and at == end
-            if not known and of.beyond_column - of.first_column != 1:
-                value, beside, given, known = _read_joined(text, book, of, room)
+            of_one = of.beyond_column - of.first_column == 1
+            column = book.columns[of.first_column] if of_one else 0
+            if not known and of_one and _is_again(text, begins[column], ends[column], last, field):
+                value, more, known = last[field, _VALUE], last[field, _BESIDE], True
+                there = last[field, _GIVEN] != 0
             elif not known:
-                column, last = book.columns[of.first_column], room.last[field]
-                begin, end = begins[column], ends[column]
-                value, beside, given, known = _read_cell(
-                    text, begin, end, book, of, room.parts, last
-                )
-            read.values[field, count] = value
-            read.beside[field, count] = beside
-            read.given[field, count] = given
+                if of_one:
+                    begin, end = _cell(text, begins, ends, book, of)
+                    cell = text
+                else:
+                    begin, end = 0, _join(text, begins, ends, book, of, room.text)
+                    cell = room.joined
+                if end != _UNTOLD:
+                    value, more, there, known = _read_text(cell, begin, end, book, of, told)
+                if known and of_one:
+                    last[field, _BEGIN], last[field, _END] = begins[column], ends[column]
+                    last[field, _VALUE], last[field, _BESIDE] = value, more
+                    last[field, _GIVEN] = there
+            values[field, count] = value
+            beside[field, count] = more
+            given[field, count] = there
             field += 1
-        fast[record] = known and _leave_cells(fields.left, begins, ends, read, count)
-        count += fast[record]
+        for place in range(len(left)):
+            left_begins[place, count] = begins[left[place]]
+            left_ends[place, count] = ends[left[place]]
+            known = known and ends[left[place]] != _UNTOLD
+        fast[record] = known
+        count += known
     return count
 
 
 @loop_part
-def _all_bare(how: Sequence[HowRead], width: int) -> bool:
+def _is_again(text: Bytes, begin: int, end: int, last: Places, field: int) -> bool:
+    """Whether a cell is the one before, as the day of a line of a table: it is read once."""
+    before = last[field, _BEGIN]
+    if end == _UNTOLD or last[field, _END] == _UNTOLD or last[field, _END] - before != end - begin:
+        return False
+    for place in range(end - begin):
+        if byte_at(text, begin + place) != byte_at(text, before + place):
+            return False
+    return True
+
+
+@loop_part
+def _is_plain(how: Sequence[HowRead], width: int) -> bool:
     """Whether each column is a field in the service document's own form, as most files have it."""
     for field in range(len(how)):
         if not how[field].bare or how[field].column != field:
@@ -168,7 +174,7 @@ def _all_bare(how: Sequence[HowRead], width: int) -> bool:
 
 
 @loop_part
-def _read_bare(
+def _read_plain(
     text: Bytes, at: int, stop: int, delimiter: int, how: Sequence[HowRead], read: Read, count: int
 ) -> bool:
     """Read a record cell by cell; whether each of them is empty or in that form, without quotes."""
@@ -178,20 +184,20 @@ def _read_bare(
             if at == stop or byte_at(text, at) != delimiter:
                 return False
             at += 1
-        given = at < stop and byte_at(text, at) != delimiter
-        value, beside, known = of.default, of.default_beside, True
-        if given:
-            at, value, beside, known = _read_bare_cell(text, at, stop, of)
+        there = at < stop and byte_at(text, at) != delimiter
+        value, more, known = of.default, of.default_beside, True
+        if there:
+            at, value, more, known = _read_bare(text, at, stop, of)
         if not known:
             return False
         read.values[field, count] = value
-        read.beside[field, count] = beside
-        read.given[field, count] = given or of.default_given
+        read.beside[field, count] = more
+        read.given[field, count] = there or of.default_given
     return at == stop
 
 
 @loop_part
-def _read_bare_cell(text: Bytes, begin: int, stop: int, how: HowRead) -> tuple[int, int, int, bool]:
+def _read_bare(text: Bytes, begin: int, stop: int, how: HowRead) -> tuple[int, int, int, bool]:
     """A field in the service document's own form: where it ends, and what `_read_text` says."""
     if how.form == _INTEGER:
         at, value, known = read_integer(text, begin, stop)
@@ -203,59 +209,10 @@ def _read_bare_cell(text: Bytes, begin: int, stop: int, how: HowRead) -> tuple[i
 
 
 @loop_part
-def _read_joined(text: Bytes, book: Book, how: HowRead, room: Room) -> tuple[int, int, bool, bool]:
-    """A field from the cells of several columns; see `_read_text`."""
-    end = _join(text, room.begins, room.ends, book, how, room.text)
-    if end == _QUOTED:
-        return 0, 0, True, False
-    return _read_text(room.joined, 0, end, book, how, room.parts)
-
-
-@loop_part
-def _read_cell(
-    text: Bytes, begin: int, end: int, book: Book, how: HowRead, parts: Places, last: ReadCell
-) -> tuple[int, int, bool, bool]:
-    """A field from the cell of one column, as it was read the last time or by its text."""
-    if end == _QUOTED:
-        return 0, 0, True, False
-    if _is_same(text, begin, end, last):
-        return last.value, last.beside, last.given, True
-    first, beyond = _trimmed(text, begin, end, book, how)
-    value, beside, given, known = _read_text(text, first, beyond, book, how, parts)
-    if known:
-        last.begin, last.end, last.given = begin, end, given
-        last.value, last.beside = value, beside
-    return value, beside, given, known
-
-
-@loop_part
-def _is_same(text: Bytes, begin: int, end: int, last: ReadCell) -> bool:
-    """Whether a cell is the last one again, as the day of a line of a table: it is read once."""
-    if last.end == _QUOTED or last.end - last.begin != end - begin:
-        return False
-    for place in range(end - begin):
-        if byte_at(text, begin + place) != byte_at(text, last.begin + place):
-            return False
-    return True
-
-
-@loop_part
-def _leave_cells(left: Places, begins: Places, ends: Places, read: Read, count: int) -> bool:
-    """Say where the cells are that others read; whether the bytes of each are its text."""
-    for place in range(len(left)):
-        begin, end = begins[left[place]], ends[left[place]]
-        if end == _QUOTED:
-            return False
-        read.begins[place, count] = begin
-        read.ends[place, count] = end
-    return True
-
-
-@loop_part
-def _divide_cells(
+def _find_cells(
     text: Bytes, at: int, stop: int, signs: tuple[int, int], begins: Places, ends: Places
 ) -> bool:
-    """Where cells are between delimiters, quotes left out; whether as many as there are columns."""
+    """Where the cells of a record are, quotes around them left out; whether there are as many."""
     delimiter, quote = signs
     for column in range(len(begins)):
         if column > 0:
@@ -265,15 +222,15 @@ def _divide_cells(
         if at < stop and byte_at(text, at) == quote:
             at += 1
             begins[column] = at
-            quoted = False
+            told = True
             while at < stop:
                 if byte_at(text, at) == quote:
                     if at + 1 == stop or byte_at(text, at + 1) != quote:
                         break
-                    quoted = True
+                    told = False
                     at += 1
                 at += 1
-            ends[column] = _QUOTED if quoted else at
+            ends[column] = at if told else _UNTOLD
             at += 1
         else:
             begins[column] = at
@@ -287,7 +244,7 @@ def _divide_cells(
 def _cut_cells(
     text: Bytes, at: int, stop: int, ranges: Places, begins: Places, ends: Places
 ) -> bool:
-    """Where cells are that nothing divides, blanks around them left out."""
+    """The same where nothing divides them: blanks around cells are left out."""
     sign = 0
     for column in range(len(begins)):
         for edge in range(2):
@@ -303,38 +260,38 @@ def _cut_cells(
 
 
 @loop_part
-def _trimmed(text: Bytes, begin: int, end: int, book: Book, how: HowRead) -> tuple[int, int]:
-    """Where the text of a cell is; it is empty if it is a word for nothing."""
-    if how.trimmed:
+def _cell(text: Bytes, begins: Places, ends: Places, book: Book, how: HowRead) -> tuple[int, int]:
+    """Where the cell of the one column is that a field is made of; it is empty if it is none."""
+    column = book.columns[how.first_column]
+    begin, end = begins[column], ends[column]
+    if end != _UNTOLD and how.trimmed:
         begin, end = without_blanks(text, begin, end)
-    if one_of(text, begin, end, book, how.first_null, how.beyond_null):
+    if end != _UNTOLD and one_of(text, begin, end, book, how.first_null, how.beyond_null):
         end = begin
     return begin, end
 
 
 @loop_part
 def _join(text: Bytes, begins: Places, ends: Places, book: Book, how: HowRead, room: Bytes) -> int:
-    """Write the cells of several columns into `room` as one; returns its size, or `_QUOTED`.
-
-    Those that cannot be read as one are left to others, as cells with quotes are.
-    """
+    """Write the cells of several columns into `room` as one; returns its size, or `_UNTOLD`."""
     size, numbers = 0, 0
     several = False
     for place in range(how.first_column, how.beyond_column):
         column = book.columns[place]
-        end = ends[column]
-        if end == _QUOTED:
-            return _QUOTED
-        begin, end = _trimmed(text, begins[column], end, book, how)
-        if begin == end:
+        begin, end = begins[column], ends[column]
+        if end == _UNTOLD:
+            return _UNTOLD
+        if how.trimmed:
+            begin, end = without_blanks(text, begin, end)
+        if begin == end or one_of(text, begin, end, book, how.first_null, how.beyond_null):
             continue
         numbers += how.one_number and has_digit(text, begin, end)
         if numbers > 1:
-            return _QUOTED
+            return _UNTOLD
         between = book.words[how.join]
         needed = end - begin + between.stop - between.start
         if size + needed > _ROOM:
-            return _QUOTED
+            return _UNTOLD
         if several:
             for at in range(between.start, between.stop):
                 room[size] = byte_at(book.text, at)
@@ -348,9 +305,9 @@ def _join(text: Bytes, begins: Places, ends: Places, book: Book, how: HowRead, r
 
 @loop_part
 def _read_text(
-    text: Bytes, begin: int, end: int, book: Book, how: HowRead, parts: Places
+    text: Bytes, begin: int, end: int, book: Book, how: HowRead, told: Places
 ) -> tuple[int, int, bool, bool]:
-    """A field from its text: its value and what goes with it, whether given, whether known."""
+    """A field from its text: its value and what stands beside it, if given, whether known."""
     form = how.form
     if form == _KEPT:
         value, known = read_word(text, begin, end, book, how)
@@ -379,7 +336,7 @@ def _read_text(
         at, value, offset, known = read_moment(text, begin, end)
         known = known and at == end
     elif form == _LAID_OUT:
-        value, known = read_laid_out(text, begin, end, book, how, parts)
+        value, known = read_laid_out(text, begin, end, book, how, told)
     else:
         value, known = read_count(text, begin, end, how)
     if how.instant:

@@ -119,13 +119,7 @@ def _read(
 
     Returns what was found, and how many records are left.
     """
-    from flows.steps.fast.records import (  # noqa: PLC0415
-        Fields,
-        Read,
-        RecordBytes,
-        read_records,
-        room_for,
-    )
+    from flows.steps.fast.records import Read, read_records, room_for  # noqa: PLC0415
 
     left, height = plan.left_columns, int(rows.sum())
     shape, places = (len(plan.how), height), (len(left), height)
@@ -136,15 +130,19 @@ def _read(
         np.empty(places, np.int64),
         np.empty(places, np.int64),
     )
-    records = RecordBytes(
+    count = read_records(
         delivered.text,
         delivered.start,
         delivered.stop,
+        rows,
         (ord(delivered.delimiter), ord(delivered.quote)),
         np.array(delivered.ranges, np.int64).ravel(),
+        plan.how,
+        plan.book,
+        left,
+        room_for(width, len(plan.how)),
+        read,
     )
-    fields = Fields(plan.how, plan.book, left)
-    count = read_records(records, fields, rows, room_for(width, len(plan.how)), read)
     return read, count
 
 
