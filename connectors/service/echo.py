@@ -8,6 +8,7 @@ fields that both have.
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import islice
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -50,16 +51,20 @@ def differing(
     operation: Operation, sent: Record, echoed: Mapping[str, Any], zone: ZoneInfo
 ) -> list[EchoDifference]:
     """What did not come back as it was sent; `echoed` is a `shown_record`. Raises Unreadable."""
-    same_record = operation.request == operation.response
-    found: list[EchoDifference] = []
-    for field, name in _compared(operation.request, operation.response):
+    compared = _compared(operation.request, operation.response)
+    if operation.request == operation.response:
+        return [
+            EchoDifference(field, shown)
+            for field, name in compared
+            if not _same(field, sent.get(field.name), shown := echoed.get(name), zone)
+        ]
+    found = []
+    for field, name in compared:
         given = sent.get(field.name)
         # What was not sent, another record may hold for reasons of its own.
-        if given is None and not same_record:
-            continue
-        places = [echoed.get(name)] if same_record else _places(operation, name, echoed)
-        others = [place for place in places if not _same(field, given, place, zone)]
-        found += [EchoDifference(field, place) for place in others[:1]]
+        places = _places(operation, name, echoed) if given is not None else ()
+        others = (place for place in places if not _same(field, given, place, zone))
+        found += [EchoDifference(field, place) for place in islice(others, 1)]
     return found
 
 
