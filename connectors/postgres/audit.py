@@ -33,10 +33,10 @@ from schemas.guards.accounts import (
     SUBSCRIBED,
     UNSUBSCRIBED,
 )
-from schemas.guards.batch_states import PREFIX
+from schemas.guards.batch_states import PREFIX, RESTORED
 from schemas.guards.decisions import DECIDED, SIGNED
 from schemas.guards.jobs import JOB_ORDERED, job_told
-from schemas.guards.push_gate import LOST_HASH, RESTORED
+from schemas.guards.push_gate import LOST_HASH
 from schemas.guards.trail_functions import GENESIS, RUN_FACTS, SAVED, TURN
 from schemas.guards.trail_rules import Event, chain_hash, link_hash
 

@@ -23,7 +23,7 @@ from connectors.postgres.ledger import ENDED, ENDED_AT, OPENED_AT, State, time_t
 from connectors.postgres.trail import said_by
 from schemas.counting import agree, first_of, quantity
 from schemas.derived.sql_names import SCHEMA
-from schemas.guards.batch_states import APPLIED_STATES, ASKED_FOR, PREFIX
+from schemas.guards.batch_states import APPLIED_STATES, ASKED_FOR, PREFIX, RESOLVE, RESTORED, UNDO
 from schemas.guards.ledger_digests import (
     ANSWERS,
     APPLIED,
@@ -45,7 +45,6 @@ _PROFILE_HASH = "encode(sha256(convert_to(profile, 'UTF8')), 'hex')"
 """The same of the profile that the table `batch` has."""
 BEFORE, REOPENED = "answers_before", "reopened"
 """Of the detail of an event: the answers as they were, and those of other batches."""
-UNDO, RESTORED = "undo", "restored"
 WHOLE = (*APPLIED, CONSTANTS, ANSWERS)
 _ENDS = {PREFIX + state for state in ENDED}
 _BEGUN = {PREFIX + state for state in (State.RECEIVED, State.STAGED, State.CHECKED)}
@@ -54,7 +53,7 @@ _FINAL = {PREFIX + state for state in (*APPLIED_STATES, State.FAILED)}
 _STATES = {PREFIX + state for state in State}
 _OF_OTHERS = {UNDO, RESTORED}
 """Events that say something of the answers to other batches than that which they are about."""
-EVENTS = {*_STATES, *_OF_OTHERS, "resolve", ASKED_FOR}
+EVENTS = {*_STATES, *_OF_OTHERS, RESOLVE, ASKED_FOR}
 """Events that change what the ledger has to be."""
 _TERMS = {
     PROFILE: "its feed profile",

@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 
 from connectors.postgres.break_history import decisions_about, states_of
+from connectors.postgres.push.earlier import WhoseWord
 from connectors.postgres.record_rows import RowPlace, key_of, row_beginning_at
 from connectors.postgres.signatures import signatures_of
 from connectors.postgres.trail import said_by
@@ -30,7 +31,7 @@ class BatchDecision:
     """Account that was logged in; None: the name is what was said."""
 
     def __str__(self) -> str:
-        return _said(self.what, self.by, self.at, self.reason)
+        return f"{self.what} {WhoseWord(self.by, self.at, self.reason)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class DecidedBreak:
     person: str | None
 
     def __str__(self) -> str:
-        return _said(self.what, self.by, self.at, self.reason)
+        return f"{self.what} {WhoseWord(self.by, self.at, self.reason)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +174,3 @@ def _breaks_of_row(connection: psycopg.Connection, row: Any, file: str) -> Itera
             for one in decisions_about(connection, scope_hash, [break_id])
         )
         yield RowBreak(break_id, code, scope, state, runs, decisions)
-
-
-def _said(what: str, by: str, at: datetime, reason: str | None) -> str:
-    return f"{what} by {by} on {at:%Y-%m-%d %H:%M} UTC" + (f": {reason}" if reason else "")

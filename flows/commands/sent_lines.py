@@ -51,7 +51,4 @@ def _answered(sent: "Sent | SentBefore") -> Iterator[str]:
 
 
 def _word(word: "WhoseWord | None") -> str:
-    if word is None:
-        return ""
-    why = f": {word.reason}" if word.reason else ""
-    return f" by {word.by} on {word.at:%Y-%m-%d %H:%M} UTC{why}"
+    return "" if word is None else f" {word}"

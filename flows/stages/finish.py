@@ -23,15 +23,11 @@ from connectors.postgres.batch_reports import (
     settled_report,
 )
 from connectors.postgres.database import summarise
-from connectors.postgres.evidence import UNDO, answers_detail
+from connectors.postgres.evidence import answers_detail
 from connectors.postgres.findings import Finding, Note, count_notes, findings, notes
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import ENDED, IN_DATABASE, TAKEN_BACK, Extract, Receipt, State
-from connectors.postgres.push.sends import (
-    SendRefusal,
-    recount_sends,
-    refusals,
-)
+from connectors.postgres.push.sends import SendRefusal, recount_sends, refusals
 from connectors.postgres.recount import Recount, Sum, recount, recount_both
 from connectors.postgres.trail import last_word, said_last
 from connectors.recovery import reach
@@ -55,7 +51,7 @@ from flows.steps.validate.states import EXCLUDED
 from schemas.derived.sql_names import staged_name
 from schemas.derived.views import ERRORS
 from schemas.field import Table
-from schemas.guards.batch_states import DECIDED_BY
+from schemas.guards.batch_states import DECIDED_BY, UNDO
 from schemas.operations import PUSHES
 from schemas.reasons import REASONS
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
@@ -114,13 +110,13 @@ def report_taken_back(workspace: Workspace, lease: Lease) -> None:
 def report_corrected(
     workspace: Workspace, connection: psycopg.Connection, batch: ledger.Batch
 ) -> None:
-    """Report anew what a batch corrects, and what that corrects: rows of them end otherwise now."""
+    """Report what a batch corrects again, and what that corrects: their rows end otherwise now."""
     while batch.corrects is not None:
         batch = ledger.find_batch(connection, batch.corrects)
-        report_anew(workspace, connection, batch.id)
+        report_again(workspace, connection, batch.id)
 
 
-def report_anew(workspace: Workspace, connection: psycopg.Connection, batch_id: int) -> None:
+def report_again(workspace: Workspace, connection: psycopg.Connection, batch_id: int) -> None:
     """Write the report of a batch that something else changed, as a rerun of it would.
 
     Where nothing is written down of one there is none, or housekeeping removed it.

@@ -10,7 +10,6 @@ from connectors.postgres.evidence import BEFORE, answers_detail
 from connectors.postgres.lease import Lease, hold_batch
 from connectors.postgres.ledger import State
 from connectors.postgres.push.decisions import decide, decided_by
-from connectors.postgres.push.earlier import RESOLVED
 from connectors.postgres.push.sends import Selection, SendDecision
 from connectors.postgres.resume import resumed
 from connectors.postgres.trail import add_event
@@ -22,6 +21,7 @@ from flows.stages.way_on import goes_on_by
 from flows.stages.workspace import Workspace
 from flows.steps.batch_report import BatchReport
 from schemas.counting import grouped, quantity
+from schemas.guards.batch_states import RESOLVE
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ def _decide(
             )
         event = add_event(
             connection,
-            RESOLVED,
+            RESOLVE,
             batch_id=batch_id,
             by=by,
             reason=reason,

@@ -14,7 +14,7 @@ from connectors.files.spool import clear_spool
 from connectors.postgres import ledger
 from connectors.postgres.apply import lock_target
 from connectors.postgres.corrections import lock_corrections, settle_corrections
-from connectors.postgres.evidence import REOPENED, UNDO, answers_digests, are_images_altered
+from connectors.postgres.evidence import REOPENED, answers_digests, are_images_altered
 from connectors.postgres.lease import Lease, hold_batch
 from connectors.postgres.ledger import TAKEN_BACK, State
 from connectors.postgres.push.reopen import may_reopen, reopen_restored
@@ -30,10 +30,11 @@ from connectors.postgres.undo import (
 from connectors.recovery import reach
 from flows.report.text import left_told
 from flows.stages.check import leave_hold, staged_tables, tables_of
-from flows.stages.finish import report_anew, report_corrected, report_taken_back
+from flows.stages.finish import report_again, report_corrected, report_taken_back
 from flows.stages.kept import unproven
 from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
+from schemas.guards.batch_states import UNDO
 from schemas.operations import PUSHES
 from schemas.tables import INSERT_BATCH_DATA
 
@@ -139,7 +140,7 @@ def undo_batch(
                 )
             )
             for other in said_last(connection, batch_id, UNDO).get(REOPENED, ()):
-                report_anew(workspace, connection, int(other))
+                report_again(workspace, connection, int(other))
             report_corrected(workspace, connection, ledger.find_batch(connection, batch_id))
             clear_spool(workspace.settings, batch_id)
             witness_trail(workspace, connection)

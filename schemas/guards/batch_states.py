@@ -22,6 +22,11 @@ FIRST = "received"
 HELD = "held"
 ASKED_FOR = "push asked for"
 """The event by which a batch goes to a service that was received for none."""
+UNDO = "undo"
+RESOLVE = "resolve"
+"""The event of a decision about sends."""
+RESTORED = "restored"
+"""The event of a restore that was declared."""
 MERGED_STATES = ("merged", "complete", "complete_with_errors")
 APPLIED_STATES = (*MERGED_STATES, "undone")
 """States that only those who apply rows bring a batch to; of a listing no row is applied."""
@@ -29,7 +34,7 @@ DECIDED_BY: Mapping[tuple[str, str], str] = {
     (HELD, "checked"): "released",
     (HELD, "discarded"): "discarded",
     ("*", FIRST): "rewound",
-    ("*", "undone"): "undo",
+    ("*", "undone"): UNDO,
 }
 """State before and after -> the event that is written before; `*` is any."""
 COMES_AFTER: Mapping[str, Sequence[str]] = {
@@ -49,7 +54,7 @@ STATE_EVENTS = tuple(PREFIX + state for state in {**COMES_AFTER, **dict.fromkeys
 KEPT = ("id", "feed", "content_id", "profile", "corrects", "opened_at")
 """Columns of a batch that stay as they were when it was received."""
 OF_MERGER: Sequence[str] = (
-    "released", "undo", "resolve", "restored", ASKED_FOR,
+    "released", UNDO, RESOLVE, RESTORED, ASKED_FOR,
     *(PREFIX + state for state in APPLIED_STATES),
 )  # fmt: skip
 """Events that only those who apply rows write."""
@@ -57,9 +62,9 @@ OPERATED: Mapping[str, str] = {
     "released": "releasing a batch",
     "discarded": "discarding a batch",
     "rewound": "reading a batch from the start",
-    "undo": "undoing a batch",
-    "resolve": "settling rows of a batch",
-    "restored": "letting pushes go on after a restore",
+    UNDO: "undoing a batch",
+    RESOLVE: "settling rows of a batch",
+    RESTORED: "letting pushes go on after a restore",
 }
 """The event of what an operator decides about a batch -> what is done, as a refusal names it."""
 

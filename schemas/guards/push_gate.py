@@ -6,14 +6,12 @@ declared would put rows in doubt. `connectors.postgres.push.gate` reads them.
 """
 
 from schemas.derived.sql_names import SCHEMA
-from schemas.guards.batch_states import lacks_merger
+from schemas.guards.batch_states import RESTORED, lacks_merger
 
 BIRTH = 0
 """Number of the epoch that the first batch of a database writes; nothing is sent under it."""
-RESTORED = "restored"
-"""The event of a restore that was declared."""
 LOST_HASH = "lost_sha256"
-"""What that event says of the contents that the database did not know."""
+"""What the event of a restore says of the contents that the database did not know."""
 
 _LOST = f"encode(sha256(convert_to(NEW.lost, 'UTF8')), 'hex') = e.detail::jsonb ->> '{LOST_HASH}'"
 

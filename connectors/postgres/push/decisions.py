@@ -12,8 +12,8 @@ import psycopg
 from connectors.postgres.ledger import batch_span
 from connectors.postgres.push.earlier import (
     NUMBER,
-    RESOLVED,
     SAYS,
+    count_earlier,
     keep_earlier,
     next_decision,
 )
@@ -23,6 +23,7 @@ from connectors.postgres.push.sends import Selection, SendDecision, SendState, w
 from connectors.postgres.trail import committed, told_by_run
 from schemas.derived.sql_names import listed, staged_name
 from schemas.derived.views import joined, of_batch
+from schemas.guards.batch_states import RESOLVE
 from schemas.operations import PUSHES
 from schemas.tables import EXTRACTS
 
@@ -84,7 +85,7 @@ def decide(
         )
         UPDATE send x SET state = %(to)s, decision = %(decision)s, changed_at = now(),
             decision_number = %(number)s,
-            earlier = CASE WHEN b.forgets THEN coalesce(x.earlier, 0) + 1 ELSE x.earlier END,
+            {count_earlier("b.forgets")},
             epoch = x.epoch + (%(to)s = 'unsent')::int,
             twin = %(to)s = 'unsent' AND {is_sent},
             carried_out = coalesce(x.carried_out, CASE x.state WHEN 'differs' THEN 'yes'
@@ -148,8 +149,8 @@ def decided_by(
 
     What is tried is given by its event.
     """
-    event = committed(connection, batch_id, RESOLVED, tried)
+    event = committed(connection, batch_id, RESOLVE, tried)
     if event is not None:
         return tried[event]
-    told = told_by_run(connection, RESOLVED, run) if run else []
+    told = told_by_run(connection, RESOLVE, run) if run else []
     return next((dict(said) for batch, said in told if batch == batch_id), None)

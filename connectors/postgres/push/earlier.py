@@ -10,12 +10,10 @@ from typing import Any, NamedTuple
 import psycopg
 
 from connectors.postgres.trail import said_by
+from schemas.guards.batch_states import RESOLVE, UNDO
 
-RESOLVED = "resolve"
-"""The event of a decision about sends."""
 NUMBER = "number"
 """Of its detail: which decision of its batch it is."""
-BY_UNDO, BY_RESTORE = "undo", "restored"
 SAYS = "(x.attempts > 0 OR x.error_data IS NOT NULL OR x.decision IS NOT NULL)"
 """SQL for whether something is known of a send `x` that could be forgotten."""
 _KEPT = (
@@ -27,17 +25,22 @@ _KEPT = (
 def keep_earlier(sends: str, ended_by: str, ended_number: str) -> str:
     """SQL that keeps what some sends have come to; `sends` is a FROM with `x`, the others SQL.
 
-    Whoever changes them counts it in `earlier` of each, in the same transaction.
+    Whoever changes them counts it by `count_earlier`, in the same transaction.
     """
     return f"""INSERT INTO earlier_send ({", ".join(_KEPT)}, number, ended_by, ended_number)
         SELECT {", ".join(f"x.{name}" for name in _KEPT)}, coalesce(x.earlier, 0) + 1,
             {ended_by}, {ended_number} {sends}"""
 
 
+def count_earlier(kept: str = SAYS) -> str:
+    """SQL of an UPDATE of sends `x` that counts one more earlier send where one was kept."""
+    return f"earlier = CASE WHEN {kept} THEN coalesce(x.earlier, 0) + 1 ELSE x.earlier END"
+
+
 def next_decision(connection: psycopg.Connection, batch_id: int) -> int:
     """Which decision of a batch the next one is; whoever takes it holds the batch."""
     row = connection.execute(
-        "SELECT count(*) + 1 FROM event WHERE batch_id = %s AND what = %s", [batch_id, RESOLVED]
+        "SELECT count(*) + 1 FROM event WHERE batch_id = %s AND what = %s", [batch_id, RESOLVE]
     ).fetchone()
     assert row is not None
     return int(row[0])
@@ -49,6 +52,10 @@ class WhoseWord(NamedTuple):
     by: str
     at: datetime
     reason: str | None
+
+    def __str__(self) -> str:
+        why = f": {self.reason}" if self.reason else ""
+        return f"by {self.by} on {self.at:%Y-%m-%d %H:%M} UTC{why}"
 
 
 class EarlierSend(NamedTuple):
@@ -72,7 +79,7 @@ def words_of(connection: psycopg.Connection, batch_id: int) -> dict[int, WhoseWo
     """The decisions about sends of a batch by their number."""
     rows = connection.execute(
         'SELECT "by", at, reason, detail FROM event WHERE batch_id = %s AND what = %s ORDER BY id',
-        [batch_id, RESOLVED],
+        [batch_id, RESOLVE],
     ).fetchall()
     # An event that says another number than its place is of an earlier version, or says it wrongly.
     return {
@@ -86,7 +93,7 @@ def undone_by(connection: psycopg.Connection, batch_id: int) -> WhoseWord | None
     """Who undid a batch."""
     row = connection.execute(
         'SELECT "by", at, reason FROM event WHERE batch_id = %s AND what = %s ORDER BY id LIMIT 1',
-        [batch_id, BY_UNDO],
+        [batch_id, UNDO],
     ).fetchone()
     return None if row is None else WhoseWord(*row)
 

@@ -8,7 +8,7 @@ row that sends the content anew, since what one of them sent another service doe
 import psycopg
 
 from connectors.postgres.ledger import batch_span
-from connectors.postgres.push.earlier import BY_UNDO, SAYS, keep_earlier
+from connectors.postgres.push.earlier import SAYS, count_earlier, keep_earlier
 from connectors.postgres.push.gate import IN_DOUBT
 from connectors.postgres.push.lane import lock_sends
 from connectors.postgres.push.plan import OVERWRITTEN, TWIN, same_stored, written_before
@@ -16,6 +16,7 @@ from connectors.postgres.push.restores import DOUBTFUL
 from schemas.derived.sql_names import staged_name
 from schemas.derived.views import joined, of_batch
 from schemas.field import Table
+from schemas.guards.batch_states import UNDO
 from schemas.operations import PUSHES
 
 
@@ -51,10 +52,10 @@ def reopen_restored(connection: psycopg.Connection, table: Table, batch_id: int)
     # Those who send go on meanwhile: what is kept has to be what is changed.
     connection.execute(f"SELECT FROM send x JOIN sends_reopened o ON {these} FOR UPDATE OF x")
     kept = f"FROM send x WHERE {SAYS} AND EXISTS (SELECT FROM sends_reopened o WHERE {these})"
-    connection.execute(keep_earlier(f"{kept} AND {other}", f"'{BY_UNDO}'", "%s"), [batch_id])
+    connection.execute(keep_earlier(f"{kept} AND {other}", f"'{UNDO}'", "%s"), [batch_id])
     connection.execute(
         f"""UPDATE send x SET epoch = x.epoch + {int(keyed)},
-            earlier = CASE WHEN {SAYS} THEN coalesce(x.earlier, 0) + 1 ELSE x.earlier END
+            {count_earlier()}
         FROM sends_reopened o WHERE {these} AND {other}"""
     )
     # What another row said of a body that was overwritten since says nothing any more.

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 
 import psycopg
 
-from connectors.postgres.push.earlier import BY_RESTORE, SAYS, keep_earlier
+from connectors.postgres.push.earlier import SAYS, count_earlier, keep_earlier
 from connectors.postgres.push.gate import IN_DOUBT
 from connectors.postgres.push.lane import CarriedOut, unanswered_error
 from connectors.postgres.push.plan import ALONE
 from connectors.postgres.trail import add_event
-from schemas.guards.push_gate import LOST_HASH, RESTORED
+from schemas.guards.batch_states import RESTORED
+from schemas.guards.push_gate import LOST_HASH
 from schemas.operations import PUSHES
 
 _POSTS = tuple(one for one in PUSHES.values() if not one.keyed)
@@ -93,9 +94,9 @@ def _put(rows: str) -> str:
         AND (x.changed_at <= d.at OR x.changed_at = now())"""
     kept = f"FROM send x WHERE {SAYS} AND EXISTS (SELECT FROM doubtful d WHERE {doubted})"
     return f"""WITH doubtful AS ({DOUBTFUL}),
-            kept AS ({keep_earlier(kept, f"'{BY_RESTORE}'", "NULL")})
+            kept AS ({keep_earlier(kept, f"'{RESTORED}'", "NULL")})
         UPDATE send x SET state = 'in_doubt', error_data = %(error)s, own_key = FALSE,
-            earlier = CASE WHEN {SAYS} THEN coalesce(x.earlier, 0) + 1 ELSE x.earlier END,
+            {count_earlier()},
             carried_out = '{CarriedOut.MAYBE}', decision = NULL, decision_number = NULL,
             changed_at = now()
         FROM doubtful d WHERE {doubted}"""

@@ -12,7 +12,6 @@ from psycopg.rows import class_row
 
 from connectors.postgres.ledger import batch_span
 from connectors.postgres.push.earlier import (
-    BY_UNDO,
     EarlierSend,
     WhoseWord,
     earlier_of,
@@ -25,6 +24,7 @@ from schemas.derived.push_keys import ASKING, AskingRow, push_key
 from schemas.derived.sql_names import staged_name
 from schemas.derived.views import SEND_ERRORS, json_expression, of_batch, position, quoted
 from schemas.field import Table
+from schemas.guards.batch_states import UNDO
 from schemas.operations import PUSHES, Operation
 from schemas.tables import EXTRACTS
 
@@ -339,7 +339,7 @@ def _sent_before(
     hidden: Sequence[str],
 ) -> SentBefore:
     number = one.ended_number or 0
-    by_undo = one.ended_by == BY_UNDO
+    by_undo = one.ended_by == UNDO
     return SentBefore(
         state=one.state,
         attempts=one.attempts,

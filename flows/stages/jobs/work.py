@@ -63,6 +63,7 @@ from flows.steps.rules.file import TAKEN
 from flows.steps.rules.rules import Rules
 from schemas.counting import grouped, quantity
 from schemas.derived.left_out import means_a_state
+from schemas.guards.batch_states import RESOLVE, UNDO
 from schemas.guards.commands import command_of
 from schemas.guards.trail_functions import SAVED
 from schemas.jobs import COULD_NOT_RUN
@@ -244,7 +245,7 @@ def _decide(
 
 def _undo(workspace: Workspace, asked: UndoArguments, job: Job) -> Done:
     with workspace.database.connect() as connection:
-        if done_for(connection, job, "undo"):
+        if done_for(connection, job, UNDO):
             return Done(0, f"Batch {asked.batch} is undone. {BEFORE}")
         by = ordered_by(connection, job.id)
     undone = undo_and_tell(
@@ -259,7 +260,7 @@ def _undo(workspace: Workspace, asked: UndoArguments, job: Job) -> Done:
 
 def _resolve(workspace: Workspace, asked: ResolveArguments, job: Job) -> Done:
     with workspace.database.connect() as connection:
-        before = done_for(connection, job, "resolve")
+        before = done_for(connection, job, RESOLVE)
         by = ordered_by(connection, job.id)
     if before:
         ended = report_again(workspace, asked.batch)

@@ -13,7 +13,7 @@ from connectors.files.blocks import blocks
 from connectors.files.content import Content
 from connectors.postgres import ledger
 from connectors.postgres.findings import find_row, row_from_line
-from connectors.postgres.ledger import Extract, State
+from connectors.postgres.ledger import Batch, Extract, State
 from connectors.postgres.one_moment import one_moment
 from flows.report.spelling import shortened
 from flows.stages.kept import is_cleared, open_archived, prove_profile
@@ -53,7 +53,7 @@ def locate(
             for row in find_row(connection, *place)
         ]
         if not found:
-            raise BatchUnknown(_why_not(workspace, connection, named[0], spot))
+            raise BatchUnknown(_why_not(workspace, connection, batch, named[0], spot))
         prove_ledger(connection, batch_id)
         proof = RowProof(workspace, connection, batch)
         of = {one.id: one for one in named}
@@ -61,7 +61,7 @@ def locate(
 
 
 def _why_not(
-    workspace: Workspace, connection: psycopg.Connection, extract: Extract, spot: Spot
+    workspace: Workspace, connection: psycopg.Connection, batch: Batch, extract: Extract, spot: Spot
 ) -> str:
     name = shortened(extract.name, 80)
     if extract.refused is not None:
@@ -70,7 +70,6 @@ def _why_not(
         connection, extract.batch_id, "stage", extract.id, with_clues=False
     )
     records = max((receipt.last_record for receipt in staged), default=0)
-    batch = ledger.find_batch(connection, extract.batch_id)
     unread = (
         f" It is not read to its end yet; `recon rerun {batch.id}` goes on."
         if batch.state is State.RECEIVED
