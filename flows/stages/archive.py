@@ -18,6 +18,7 @@ from connectors.postgres.reconciliations import list_runs
 from connectors.postgres.removals import ONE_BY_ONE, VERIFIED, expected_of, removed_contents
 from connectors.postgres.retention import Expected, expected_contents
 from connectors.postgres.trail import add_event
+from flows.stages.reconcile.kept_signatures import SIGNATURES, altered_signatures
 from flows.stages.reconcile.report_files import check_files
 from flows.stages.unknown import Unknown, unknown_contents
 from flows.stages.workspace import Workspace
@@ -92,6 +93,9 @@ def verify_archive(workspace: Workspace) -> VerifiedArchive:
                 check_files(workspace, connection, run)
             except SignatureRefused as refused:
                 mismatches.append(Mismatch(f"reports/{run.folder}", str(refused)))
+            else:
+                if found := altered_signatures(workspace, connection, run):
+                    mismatches.append(Mismatch(f"reports/{run.folder}/{SIGNATURES}", found))
         noted = [one for one in noted_reports(connection) if not one.removed]
         reports += len(noted)
         mismatches += _altered_reports(workspace, connection, noted)
@@ -195,6 +199,10 @@ def _is_report(one: Mismatch) -> bool:
     return one.path.startswith("reports/")
 
 
+def _is_signatures(one: Mismatch) -> bool:
+    return one.path.endswith(f"/{SIGNATURES}")
+
+
 def remedy(verified: VerifiedArchive) -> str:
     """What to do about what does not match."""
     told = []
@@ -205,7 +213,13 @@ def remedy(verified: VerifiedArchive) -> str:
         told.append("Import the files named again: that puts their bytes back.")
     if any(one.found == UNKNOWN for one in verified.mismatches):
         told.append("What has no name of ours is used by nothing: look at it and remove it.")
-    if any(_is_report(one) and not one.batches for one in verified.mismatches):
+    of_runs = [one for one in verified.mismatches if _is_report(one) and not one.batches]
+    if any(_is_signatures(one) for one in of_runs):
+        told.append(
+            f"Find out who changed {SIGNATURES} or the ledger; where the ledger is right, the same "
+            "`recon sign` once more writes the file again, though the signature stays as it is."
+        )
+    if not all(map(_is_signatures, of_runs)):
         told.append("Bring reports back from a backup.")
     if of_batches:
         told.append(

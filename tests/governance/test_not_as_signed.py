@@ -1,7 +1,8 @@
 """What surrounds a report and is neither a rule nor a record: page one says when it is another."""
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -12,14 +13,18 @@ import pytest
 
 from connectors.errors import SignatureRefused
 from connectors.files.currencies import read_currencies
+from connectors.files.evidence import MISSING
 from connectors.files.profile import DEFAULT
 from connectors.postgres.database import Database, open_database
 from connectors.settings import Settings
+from flows.stages.archive import remedy, verify_archive
 from flows.stages.reconcile.kept_signatures import SIGNATURES
 from flows.stages.reconcile.method import Method
 from flows.stages.reconcile.setting_changes import setting_changes
+from flows.stages.reconcile.sign import prepare
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
+from schemas.accounts import SELF_DECLARED
 from tests.governance.runs import tamper
 from tests.governance.test_three_days import (
     FIRST,
@@ -98,6 +103,50 @@ def test_a_signature_alone_that_was_lost_is_told(signed: Workspace) -> None:
     on_page_one(again, ["The report in reconciliation-1, as of 2026-01-29, was approved by Bo"])
     assert again.report.changes is not None
     assert len(again.report.changes.notes) == 1
+
+
+def kept_in(place: Workspace) -> Path:
+    return place.settings.reports / "reconciliation-1" / SIGNATURES
+
+
+SAID_OTHERWISE: dict[str, Callable[[str], str]] = {
+    "by": lambda text: text.replace("Ann", "Eve"),
+    "role": lambda text: text.replace("prepared", "approved"),
+    "at": lambda text: re.sub(r'("at": "\d{3})\d', r"\g<1>0", text, count=1),
+    "report_hash": lambda text: re.sub(r'("report_hash": ")....', r"\1....", text, count=1),
+    "account": lambda text: text.replace(SELF_DECLARED, "ann", 1),
+    "as_of": lambda text: text.replace("2026-01-29", "2026-01-28", 1),
+    "a signature less": lambda text: json.dumps(
+        (said := json.loads(text)) | {"signatures": said["signatures"][:1]}
+    ),
+    "no JSON": lambda text: text[:-9],
+    "a list": lambda text: f"[{text}]",
+}
+
+
+def test_signatures_beside_a_report_are_held_against_the_ledger(signed: Workspace) -> None:
+    path = kept_in(signed)
+    written = path.read_bytes()
+    assert not verify_archive(signed).mismatches
+    for what, bent in SAID_OTHERWISE.items():
+        text = bent(written.decode())
+        assert text.encode() != written, what
+        path.write_text(text)
+        assert [one.path for one in verify_archive(signed).mismatches] == [
+            f"reports/reconciliation-1/{SIGNATURES}"
+        ], what
+    path.unlink()
+    verified = verify_archive(signed)
+    assert [one.found for one in verified.mismatches] == [MISSING]
+    assert "once more" in remedy(verified)
+
+    with pytest.raises(SignatureRefused, match="a signature stays"):
+        prepare(signed, 1, by="Ann", comment="")
+    assert path.read_bytes() == written
+    # The other way round: what the file says is true, and the ledger has lost it.
+    tamper(signed, "signature", "DELETE FROM signature WHERE role = 'approved'")
+    (found,) = verify_archive(signed).mismatches
+    assert "it has prepared by Ann" in found.found
 
 
 def names(place: Workspace, path: Path, text: str | None) -> Workspace:

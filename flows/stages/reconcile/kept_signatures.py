@@ -6,15 +6,16 @@ next run of the scope says so on page one instead of going on as if nobody had s
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import psycopg
 
 from connectors.errors import ReconError
 from connectors.files.atomic import write_file
+from connectors.files.evidence import MISSING
 from connectors.postgres.reconciliations import Reconciliation
-from connectors.postgres.signatures import Signature, signed_reports
+from connectors.postgres.signatures import Signature, signatures_of, signed_reports
 from flows.stages.workspace import Workspace
 from schemas.accounts import SELF_DECLARED
 
@@ -35,9 +36,20 @@ def is_taken(workspace: Workspace, number: int) -> bool:
     return (workspace.settings.reports / folder_of(number)).exists()
 
 
-def keep_signatures(workspace: Workspace, run: Reconciliation, signatures: list[Signature]) -> None:
+def keep_signatures(
+    workspace: Workspace, run: Reconciliation, signatures: Iterable[Signature]
+) -> None:
     """Write the signatures of a run into its folder; they are in the database already."""
-    told = {
+    path = workspace.settings.reports / run.folder / SIGNATURES
+    text = json.dumps(_said_of(run, signatures), indent=1, ensure_ascii=False) + "\n"
+    try:
+        write_file(path, text.encode())
+    except ReconError as error:
+        log.warning("The signature is in the database, and not beside the report: %s", error)
+
+
+def _said_of(run: Reconciliation, signatures: Iterable[Signature]) -> dict[str, Any]:
+    return {
         "reconciliation": run.id,
         "scope": run.scope,
         "as_of": run.as_of.isoformat(),
@@ -53,11 +65,37 @@ def keep_signatures(workspace: Workspace, run: Reconciliation, signatures: list[
             for one in signatures
         ],
     }
-    path = workspace.settings.reports / run.folder / SIGNATURES
+
+
+def altered_signatures(
+    workspace: Workspace, connection: psycopg.Connection, run: Reconciliation
+) -> str | None:
+    """What is wrong with the signatures beside the report of a run; None: the ledger has the same.
+
+    Runs of an earlier version may have none beside them.
+    """
+    signatures = signatures_of(connection, run.id).values()
     try:
-        write_file(path, (json.dumps(told, indent=1, ensure_ascii=False) + "\n").encode())
-    except ReconError as error:
-        log.warning("The signature is in the database, and not beside the report: %s", error)
+        told: Any = json.loads((workspace.settings.reports / run.folder / SIGNATURES).read_bytes())
+    except FileNotFoundError:
+        return MISSING if signatures and run.version is not None else None
+    except (OSError, ValueError):
+        return "it cannot be read"
+    said = _said_of(run, signatures)
+    if isinstance(told, dict) and _in_order(told) == _in_order(said):
+        return None
+    return f"changed since, or the ledger was: it has {_names(signatures)}"
+
+
+def _in_order(said: Mapping[str, Any]) -> dict[str, Any]:
+    """The same whoever signed first."""
+    signed = said.get("signatures")
+    texts = [json.dumps(one, sort_keys=True) for one in signed] if isinstance(signed, list) else []
+    return {**said, "signatures": sorted(texts)}
+
+
+def _names(signatures: Iterable[Signature]) -> str:
+    return " and ".join(f"{one.role.value} by {one.by}" for one in signatures) or "none"
 
 
 def lost_signatures(

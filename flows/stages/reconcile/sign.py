@@ -195,6 +195,7 @@ def _sign(
         with keep_scope(connection, run):
             signatures = signatures_of(connection, run.id)
             if role in signatures:
+                keep_signatures(workspace, run, signatures.values())  # Perhaps they were lost.
                 raise SignatureRefused(
                     f"The report of reconciliation {run.id} was {role.value} by "
                     f"{signatures[role].by} on {signatures[role].at:%Y-%m-%d}; a signature stays."
@@ -215,7 +216,7 @@ def _sign(
             )  # fmt: skip
         signed = Signed(run, signatures_of(connection, run.id), waits)
         witness_trail(workspace, connection)
-    keep_signatures(workspace, run, [*signed.signatures.values()])
+    keep_signatures(workspace, run, signed.signatures.values())
     return signed
 
 
