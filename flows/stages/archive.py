@@ -14,10 +14,12 @@ from connectors.errors import SignatureRefused
 from connectors.files.archive import kept_path
 from connectors.files.evidence import MISSING, difference
 from connectors.postgres.batch_reports import FILES, Noted, noted_reports, settled_report
+from connectors.postgres.ledger import batches_of
 from connectors.postgres.reconciliations import list_runs
 from connectors.postgres.removals import ONE_BY_ONE, VERIFIED, expected_of, removed_contents
 from connectors.postgres.retention import Expected, expected_contents
 from connectors.postgres.trail import add_event
+from flows.stages.batch_folder import folder_of, opened_at
 from flows.stages.reconcile.kept_signatures import SIGNATURES, altered_signatures
 from flows.stages.reconcile.report_files import check_files
 from flows.stages.unknown import Unknown, unknown_contents
@@ -52,6 +54,8 @@ class VerifiedArchive:
     mismatches: tuple[Mismatch, ...]
     unhashed: int = 0
     """Files of batch reports that cannot be checked: an earlier version wrote them."""
+    lost: tuple[str, ...] = ()
+    """Folders with the report of a batch that the ledger does not know."""
     unnamed: int = 0
     """Contents that an earlier version may have removed: it only counted what it removed."""
     unknown: tuple[Unknown, ...] = ()
@@ -99,13 +103,14 @@ def verify_archive(workspace: Workspace) -> VerifiedArchive:
         noted = [one for one in noted_reports(connection) if not one.removed]
         reports += len(noted)
         mismatches += _altered_reports(workspace, connection, noted)
-        unhashed = _unhashed(workspace, connection, noted)
+        unhashed, lost = _unhashed(workspace, connection, noted)
         verified = VerifiedArchive(
             len(wanted),
             reports,
             size,
             tuple(mismatches),
             unhashed,
+            lost,
             unnamed,
             # Asked last: a delivery that was under way has its batch meanwhile.
             unknown_contents(workspace, connection, unbrought),
@@ -150,7 +155,7 @@ def _altered(workspace: Workspace, noted: Noted | None) -> list[Mismatch]:
     """The same of one report as it is noted; of one that housekeeping removed none is missed."""
     if noted is None or noted.removed:
         return []
-    folder = workspace.settings.reports / f"batch-{noted.batch_id}"
+    folder = folder_of(workspace, noted.batch_id)
     found = [
         (f"reports/{folder.name}/{name}", difference(folder / name, sha256, None))
         for name, sha256 in sorted(noted.hashes.items())
@@ -158,20 +163,30 @@ def _altered(workspace: Workspace, noted: Noted | None) -> list[Mismatch]:
     return [Mismatch(path, fault, batches=(noted.batch_id,)) for path, fault in found if fault]
 
 
-def _unhashed(workspace: Workspace, connection: psycopg.Connection, noted: Iterable[Noted]) -> int:
-    """How many files of batch reports there are of which the audit trail says no hash."""
+def _unhashed(
+    workspace: Workspace, connection: psycopg.Connection, noted: Iterable[Noted]
+) -> tuple[int, tuple[str, ...]]:
+    """How many files of batch reports there are of which the audit trail says no hash.
+
+    And the folders whose batch is another than the ledger has under that number, or has none.
+    """
     told = {one.batch_id: one.hashes for one in noted}
     files: dict[int, set[str]] = {}
     for path in workspace.settings.reports.glob("batch-*/*"):
         batch = re.fullmatch(r"batch-(\d{1,9})", path.parent.name)
         if batch and path.name in FILES:
             files.setdefault(int(batch[1]), set()).add(path.name)
-    unhashed = 0
-    for batch_id, names in files.items():
-        if names - told.get(batch_id, {}).keys():
-            with settled_report(connection, batch_id) as now:
-                unhashed += len(names - (now.hashes.keys() if now else set()))
-    return unhashed
+    unsaid = {one: names for one, names in files.items() if names - told.get(one, {}).keys()}
+    opened = {one.id: one.opened_at for one in batches_of(connection, unsaid)}
+    unhashed, lost = 0, []
+    for batch_id, names in sorted(unsaid.items()):
+        folder = folder_of(workspace, batch_id)
+        if opened_at(folder) not in (None, opened.get(batch_id)):
+            lost.append(f"reports/{folder.name}")
+            continue
+        with settled_report(connection, batch_id) as now:
+            unhashed += len(names - (now.hashes.keys() if now else set()))
+    return unhashed, tuple(lost)
 
 
 def _record(connection: psycopg.Connection, verified: VerifiedArchive) -> None:
@@ -188,6 +203,7 @@ def _record(connection: psycopg.Connection, verified: VerifiedArchive) -> None:
     }
     more = {
         "unhashed": verified.unhashed,
+        "lost reports": len(verified.lost),
         "unnamed": verified.unnamed,
         "unknown": len(verified.unknown),
     }
@@ -237,6 +253,11 @@ def notes(verified: VerifiedArchive) -> Iterator[str]:
             f"{quantity(files, 'file', grouped)} of batch reports {agree(files, 'has', 'have')} no "
             "hash in the audit trail and cannot be checked: an earlier version wrote "
             f"{agree(files, 'it', 'them')}. `recon rerun N` writes the report of batch N again."
+        )
+    if lost := verified.lost:
+        yield (
+            f"{', '.join(lost)}: the report of a batch that this database does not know, as after "
+            "a restore. It is put aside once another batch is given its number."
         )
     if contents := verified.unnamed:
         yield (

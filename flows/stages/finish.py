@@ -1,7 +1,5 @@
 """Finish: every total recounted and tied, the report written, the batch ended."""
 
-import hashlib
-import json
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,14 +9,11 @@ from typing import Any
 import psycopg
 
 from connectors.errors import ConservationError
-from connectors.files.atomic import write_file
 from connectors.files.currencies import read_currencies
 from connectors.files.spool import clear_spool
 from connectors.postgres import ledger
 from connectors.postgres.attempts import counted_elsewhere
 from connectors.postgres.batch_reports import (
-    MANIFEST,
-    RENDERINGS,
     note_written,
     settled_report,
 )
@@ -31,8 +26,7 @@ from connectors.postgres.push.sends import SendRefusal, recount_sends, refusals
 from connectors.postgres.recount import Recount, Sum, recount, recount_both
 from connectors.postgres.trail import last_word, said_last
 from connectors.recovery import reach
-from flows.report.html import render_html
-from flows.report.text import render_text
+from flows.stages.batch_folder import write_report
 from flows.stages.check import tables_of
 from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
@@ -296,27 +290,3 @@ def _verdict(
     settled = all(name in SETTLED for one in pushed for name in one.states)
     clean = not errors.rows and settled and all(file.refused is None for file in files)
     return str(State.COMPLETE if clean else State.COMPLETE_WITH_ERRORS)
-
-
-def write_report(
-    workspace: Workspace, batch: ledger.Batch, report: BatchReport
-) -> tuple[Path, dict[str, str]]:
-    """Write the renderings and a manifest that names the batch; each file appears whole or not.
-
-    Returns their folder and the SHA-256 of each file, the manifest among them.
-    """
-    folder = workspace.settings.reports / f"batch-{batch.id}"
-    texts = dict(zip(RENDERINGS, (render_html(report), render_text(report)), strict=True))
-    hashes = {}
-    for name, text in texts.items():
-        write_file(folder / name, text.encode())
-        hashes[name] = hashlib.sha256(text.encode()).hexdigest()
-    manifest = {
-        "batch": batch.id,
-        "opened_at": batch.opened_at.isoformat(),
-        "content_id": batch.content_id,
-        "sha256": hashes,
-    }
-    text = json.dumps(manifest, indent=2, sort_keys=True) + "\n"
-    write_file(folder / MANIFEST, text.encode())
-    return folder, {**hashes, MANIFEST: hashlib.sha256(text.encode()).hexdigest()}

@@ -31,6 +31,7 @@ from flows.report.decision import decision_markdown
 from flows.report.markdown import escape, rejects_table, summary_markdown
 from flows.report.next_step import commands, left_of
 from flows.stages.apply import apply
+from flows.stages.batch_folder import folder_of
 from flows.stages.check import check, held_event, release, staged_tables
 from flows.stages.finish import DOES_NOT_TIE, build_report, finish
 from flows.stages.kept import prove_batch
@@ -275,7 +276,7 @@ def report_batch(batch: BatchStatus) -> BatchStatus:
     Raises ConservationError when the figures do not tie, after the report was written.
     """
     with held(batch.batch_id, batch.state) as (workspace, lease):
-        folder = workspace.settings.reports / f"batch-{lease.batch_id}"
+        folder = folder_of(workspace, lease.batch_id)
         try:
             report = _finished(workspace, lease)
         except ConservationError:

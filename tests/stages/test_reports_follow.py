@@ -10,13 +10,14 @@ from connectors.files.profile import DEFAULT
 from connectors.postgres import ledger
 from connectors.postgres.batch_reports import note_removed
 from flows.report.text import render_text
-from flows.stages.archive import verify_archive
+from flows.stages.archive import notes, verify_archive
 from flows.stages.finish import build_report
 from flows.stages.rows.rejects import write_rejects
-from flows.stages.sequence import discard_batch, import_delivery, push_batch
+from flows.stages.sequence import discard_batch, import_delivery, push_batch, run_batch
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
-from tests.push.conftest import deliver, towards
+from tests.push.conftest import Copy, deliver, towards
+from tests.push.conftest import copied as copied  # noqa: PLC0414 -- the fixture.
 from tests.service.faulty_server import FaultyServer
 from tests.stages.payments import line, write
 
@@ -92,3 +93,31 @@ def test_a_report_that_was_removed_stays_so(workspace: Workspace, tmp_path: Path
     import_delivery(workspace, [str(rejects)], DEFAULT, corrects=1)
     assert not (workspace.settings.reports / "batch-1").exists()
     assert not verify_archive(workspace).mismatches
+
+
+def test_the_report_of_a_batch_that_a_restored_database_lost_is_kept(
+    workspace: Workspace, copied: Copy, tmp_path: Path
+) -> None:
+    """The next batch is given the same number; its report is written beside the one of before."""
+
+    def bring(place: Workspace, number: int) -> None:
+        import_delivery(place, [write(tmp_path / f"{number}.csv", line(number))], DEFAULT)
+
+    bring(workspace, 1)
+    restored = copied(workspace)
+    bring(workspace, 2)
+    folder = workspace.settings.reports / "batch-2"
+    lost = {path.name: path.read_bytes() for path in folder.iterdir()}
+    verified = verify_archive(restored)
+    assert (verified.lost, verified.unhashed, verified.mismatches) == (("reports/batch-2",), 0, ())
+    assert any("reports/batch-2: the report of a batch" in note for note in notes(verified))
+
+    bring(restored, 3)
+    assert "3.csv" in page(restored, 2)
+    (aside,) = workspace.settings.reports.glob("batch-2-opened-*")
+    assert {path.name: path.read_bytes() for path in aside.iterdir()} == lost
+    verified = verify_archive(restored)
+    assert (verified.lost, verified.unhashed, verified.mismatches) == ((), 0, ())
+    # Its own report is written over by a rerun, as ever.
+    run_batch(restored, 2)
+    assert len([*workspace.settings.reports.glob("batch-2*")]) == 2

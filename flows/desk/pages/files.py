@@ -14,6 +14,7 @@ from connectors.postgres.looks import look_at
 from flows.desk.review import REPORTS
 from flows.desk.seen import batch_of, run_of, shows_text
 from flows.desk.visit import Visit
+from flows.stages.batch_folder import folder_of
 from flows.stages.reconcile.corrections import FOLDER
 from flows.stages.reconcile.report_files import listed_files, sha256_of
 from schemas.guards.trail_rules import report_hash
@@ -58,10 +59,10 @@ def give_of_batch(visit: Visit) -> Response:
         there = report_files(visit, connection, batch.id)
     if name not in there:
         return _none(visit, f"The report of batch {batch.id} has no file of this name to show you.")
-    folder = visit.place.settings.reports / f"batch-{batch.id}"
+    folder = folder_of(visit.place, batch.id)
     if not (folder / name).is_file() or sha256_of(folder / name) != there[name]:
         raise _altered(f"{name} of batch {batch.id}")
-    return _file(folder, name, f"batch-{batch.id}")
+    return _file(folder, name, folder.name)
 
 
 def report_files(visit: Visit, connection: psycopg.Connection, batch_id: int) -> Mapping[str, str]:

@@ -1,0 +1,74 @@
+"""The folder of a batch's report: its files, and those of another batch of the same number."""
+
+import hashlib
+import json
+import logging
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from connectors.files.atomic import write_file
+from connectors.postgres.batch_reports import MANIFEST, RENDERINGS
+from connectors.postgres.ledger import Batch
+from flows.report.html import render_html
+from flows.report.text import render_text
+from flows.stages.workspace import Workspace
+from flows.steps.batch_report import BatchReport
+
+log = logging.getLogger("recon.report")
+
+
+def folder_of(workspace: Workspace, batch_id: int) -> Path:
+    """The folder of a batch's report."""
+    return workspace.settings.reports / f"batch-{batch_id}"
+
+
+def write_report(
+    workspace: Workspace, batch: Batch, report: BatchReport
+) -> tuple[Path, dict[str, str]]:
+    """Write the renderings and a manifest that names the batch; each file appears whole or not.
+
+    Returns their folder and the SHA-256 of each file, the manifest among them.
+    """
+    folder = folder_of(workspace, batch.id)
+    _put_aside(folder, batch)
+    texts = dict(zip(RENDERINGS, (render_html(report), render_text(report)), strict=True))
+    hashes = {}
+    for name, text in texts.items():
+        write_file(folder / name, text.encode())
+        hashes[name] = hashlib.sha256(text.encode()).hexdigest()
+    manifest = {
+        "batch": batch.id,
+        "opened_at": batch.opened_at.isoformat(),
+        "content_id": batch.content_id,
+        "sha256": hashes,
+    }
+    text = json.dumps(manifest, indent=2, sort_keys=True) + "\n"
+    write_file(folder / MANIFEST, text.encode())
+    return folder, {**hashes, MANIFEST: hashlib.sha256(text.encode()).hexdigest()}
+
+
+def opened_at(folder: Path) -> datetime | None:
+    """When the batch whose report is there was opened; None: its manifest does not say."""
+    try:
+        manifest: Any = json.loads((folder / MANIFEST).read_bytes())
+        return datetime.fromisoformat(manifest["opened_at"]).astimezone(UTC)
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def _put_aside(folder: Path, batch: Batch) -> None:
+    """Keep the report of another batch: a restored database gives out numbers again."""
+    opened = opened_at(folder)
+    if opened in (None, batch.opened_at):
+        return
+    name, copies = f"{folder.name}-opened-{opened:%Y%m%dT%H%M%S}Z", 0
+    aside = folder.with_name(name)
+    while aside.exists():
+        copies += 1
+        aside = folder.with_name(f"{name}-{copies}")
+    folder.rename(aside)
+    log.warning(
+        "%s had the report of another batch %s, which this database does not know: it is in %s now",
+        folder, batch.id, aside,
+    )  # fmt: skip
