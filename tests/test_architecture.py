@@ -66,6 +66,7 @@ def test_what_a_docstring_points_at_is_there() -> None:
     assert gone == [], "name the module they are in now"
 
 
+@pytest.mark.long
 def test_no_module_waits_for_itself() -> None:
     """Imports at the top of modules make no circle: any of them can be the first."""
     paths = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]

@@ -23,6 +23,7 @@ from connectors.witness.keys import make_key
 from flows.__main__ import COMMANDS, build_app, main
 from flows.stages.workspace import Workspace
 from tests.accounts.people import ANNA, add, logged_in
+from tests.recon import run
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -45,8 +46,9 @@ def spans(page: Path) -> list[str]:
 def help_of(*command: str) -> str:
     if len(command) == 1 and command[0] in (*PARTS, "report"):
         # Each is one object: wherever all commands were looked at before, it has another text.
-        asked = [sys.executable, "-m", "flows", *command, "--help"]
-        return subprocess.run(asked, check=True, capture_output=True, encoding="utf-8").stdout
+        said = run("", Path(), *command, "--help")
+        assert said.returncode == 0, said.stderr
+        return said.stdout
     with redirect_stdout(io.StringIO()) as shown, pytest.raises(SystemExit) as end:
         main([*command, "--help"])
     assert end.value.code == 0, command

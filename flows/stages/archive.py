@@ -232,8 +232,8 @@ def remedy(verified: VerifiedArchive) -> str:
     of_runs = [one for one in verified.mismatches if _is_report(one) and not one.batches]
     if any(_is_signatures(one) for one in of_runs):
         told.append(
-            f"Find out who changed {SIGNATURES} or the ledger; where the ledger is right, the same "
-            "`recon sign` once more writes the file again, though the signature stays as it is."
+            f"Find out who changed {SIGNATURES} or the ledger; where the ledger is right, whoever "
+            "signs once more is refused, and the file is written again."
         )
     if not all(map(_is_signatures, of_runs)):
         told.append("Bring reports back from a backup.")

@@ -160,6 +160,12 @@ SEEN_BY_NOBODY = {
 """What a session of an account that no policy holds asks the database for."""
 
 
+@pytest.mark.long(
+    but=(
+        "None-an account that was disabled",
+        "None-a login that expired",
+    )
+)
 @pytest.mark.parametrize(
     "ended", ["an account that was disabled", "a login that expired", "nobody"]
 )

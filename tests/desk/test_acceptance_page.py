@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from connectors.postgres.acceptance_rules import accept_by_rules
 from connectors.postgres.jobs import hold_job, order_job
 from connectors.postgres.trail import add_event
@@ -90,6 +92,7 @@ def test_the_trail_of_a_rule_is_what_was_done_with_it_and_by_it(
     assert "Nothing fits" in page.open("/trail?who=rule+1").text
 
 
+@pytest.mark.long
 def test_what_was_typed_is_kept_where_it_is_refused(
     workspace: Workspace, browser: New, rows: Any
 ) -> None:

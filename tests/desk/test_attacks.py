@@ -128,14 +128,7 @@ def test_a_viewer_changes_nothing_with_a_form_that_is_filled_in(
     assert count(rows) == before
 
 
-@pytest.mark.long(
-    but=(
-        "/runs/{number:int}",
-        "/runs/{number:int}/breaks",
-        "/batches/{number:int}",
-        "/batches/{number:int}/rejects.xlsx",
-    )
-)
+@pytest.mark.long(but=("/runs/{number:int}",))
 @pytest.mark.parametrize("address", [one for one in GETS if "{number" in one.path], ids=name)
 def test_a_run_of_another_tenant_is_answered_like_one_that_is_not_there(
     place: Workspace, browser: New, address: Address
@@ -170,6 +163,12 @@ def uploads(place: Workspace) -> list[str]:
     return [str(one) for one in folder.iterdir()] if folder.is_dir() else []
 
 
+@pytest.mark.long(
+    but=(
+        "None-/batches/upload",
+        "None-/batches/{number:int}/correct",
+    )
+)
 @pytest.mark.parametrize("address", UPLOADS, ids=name)
 @pytest.mark.parametrize("person", [None, "anna", "cleo", "ada", "tessa"])
 def test_nothing_of_a_file_is_read_from_somebody_who_may_not_send_it(

@@ -51,6 +51,7 @@ def all_of(connection: socket.socket) -> bytes:
     return answer
 
 
+@pytest.mark.long(but=("False-nothing",))
 @pytest.mark.parametrize("sent", [b"", ASKED[:20], ASKED], ids=["nothing", "a word", "no end"])
 @pytest.mark.parametrize("answered", [False, True])
 def test_a_connection_that_asks_nothing_ends(
@@ -133,6 +134,7 @@ def test_an_upload_comes_at_a_pace_or_leaves_nothing(
     assert uploads(workspace) == []
 
 
+@pytest.mark.long
 def test_uploads_leave_room_for_others(browser: New, opened: Callable[[], socket.socket]) -> None:
     page, held = browser(), []
     for _ in range(app.UPLOADS_AT_ONCE):

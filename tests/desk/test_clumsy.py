@@ -77,6 +77,7 @@ def wrong(page: Browser, form: dict[str, Any], sent: dict[str, str], value: str)
     return f"it lost what was typed as {lost}" if lost else None
 
 
+@pytest.mark.long
 def test_every_page_is_there_without_what_a_link_would_ask(place: Workspace, browser: New) -> None:
     page = browser().log_in("max")
     for path in map(path_of, PAGES):

@@ -122,6 +122,7 @@ def test_a_run_that_was_followed_is_not_decided_about(
     assert rows(DECISIONS) == []
 
 
+@pytest.mark.long
 def test_many_are_looked_at_once_more(workspace: Workspace, browser: New, rows: Rows) -> None:
     breaks = found(*(f"{number}/7" for number in range(25)))
     others = found("99/7", amount="3", currency=2, code="RATE_MISSING", field="CurrencyRatesId")

@@ -187,6 +187,7 @@ def test_buttons_ask_for_what_makes_sense_as_a_batch_is(
     assert work(held) == ["correct", "undo"]
 
 
+@pytest.mark.long
 def test_a_reconciliation_is_made_again_of_the_same_scope_by_the_same_rules(
     workspace: Workspace, browser: New, rows: Rows, tmp_path: Path
 ) -> None:

@@ -159,6 +159,7 @@ def test_an_administrator_gives_the_password_before_for_their_own(
     assert "Ada Lund" not in ada.text
 
 
+@pytest.mark.long
 def test_reports_are_subscribed_to_on_ones_own_page(workspace: Workspace, browser: New) -> None:
     add(workspace, ANNA, TESSA)
     reconcile(workspace, found(), scope="tenants 7")

@@ -5,6 +5,8 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
+import pytest
+
 from connectors.files.profile import DEFAULT
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.scope import Scope
@@ -16,6 +18,7 @@ from tests.desk.browser import Browser
 from tests.stages.payments import line, write
 
 
+@pytest.mark.long
 def test_delivered_text_is_not_given_to_an_account_of_one_tenant(
     workspace: Workspace, browser: Callable[[], Browser], tmp_path: Path
 ) -> None:

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from flows.stages.workspace import Workspace
 from tests.accounts.people import ANNA, TESSA, add
 from tests.desk.browser import Browser
@@ -11,6 +13,7 @@ New = Callable[[], Browser]
 NOT_THERE = "There is no reconciliation {} that you may see."
 
 
+@pytest.mark.long
 def test_an_account_of_one_tenant_sees_runs_of_that_tenant_alone(
     workspace: Workspace, browser: New
 ) -> None:

@@ -173,6 +173,7 @@ def test_whoever_signs_is_told_what_they_have_not_opened_and_so_is_the_trail(
     assert [of for (of,) in told] == [figures | {"breaks": 1}, figures | {"breaks": 0}]
 
 
+@pytest.mark.long
 def test_a_page_that_was_kept_says_that_an_acceptance_was_taken_back_on_a_later_run(
     workspace: Workspace, browser: New
 ) -> None:

@@ -88,6 +88,7 @@ def test_of_two_corrections_of_one_moment_with_one_key_one_wins(
     assert rows(states) == [("corrected",), ("corrected",)]
 
 
+@pytest.mark.long
 def test_what_is_staged_and_never_looks_is_met_by_a_repair(
     database_url: str, tmp_path: Path, rows: Any
 ) -> None:

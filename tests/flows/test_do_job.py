@@ -62,6 +62,7 @@ def test_a_job_runs_the_flow_that_does_it(
     assert (failed.type.value, "There is no batch 99" in failed.message) == ("FAILED", True)
 
 
+@pytest.mark.long
 def test_a_held_batch_is_released_and_its_next_run_is_one_of_the_flow(
     workspace: Workspace, rows: Callable[..., list[tuple[Any, ...]]], tmp_path: Path
 ) -> None:

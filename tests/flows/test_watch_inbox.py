@@ -35,6 +35,7 @@ def inbox(tmp_path: Path) -> Path:
     return tmp_path / "inbox"
 
 
+@pytest.mark.long
 def test_without_a_deployment_the_run_imports_by_itself(inbox: Path, rows: Any) -> None:
     write(inbox / "a.csv", line(1))
     (inbox / "b.csv.part").touch()

@@ -346,6 +346,7 @@ def test_nothing_is_asked_before_anything_is_there_to_hold_it_against(
     refused(workspace, second, "duplicate conflict -> reject", hash_on_page_one(second))
 
 
+@pytest.mark.long
 def test_what_rules_set_aside_is_counted_to_whoever_approves_first(
     workspace: Workspace, tmp_path: Path
 ) -> None:

@@ -109,6 +109,7 @@ def test_a_refusal_names_what_whoever_asked_can_set(two_months: Workspace) -> No
         assert "--" not in str(by_parameter.value)
 
 
+@pytest.mark.long
 def test_an_earlier_day_is_a_restatement(two_months: Workspace, rows: Any) -> None:
     january = run(two_months, JANUARY)
     sign(two_months, january)

@@ -101,6 +101,7 @@ def test_a_break_held_against_other_records_is_gone_for_what_happened(
     assert gone(second) == told, why
 
 
+@pytest.mark.long
 def test_what_another_feed_delivered_is_resolved_at_source(
     workspace: Workspace, tmp_path: Path
 ) -> None:

@@ -67,6 +67,7 @@ def settle(place: Workspace, decision: SendDecision, batch: int = 1, **chosen: A
     return settled.rows
 
 
+@pytest.mark.long
 def test_what_is_confirmed_stays_a_break_whatever_was_answered(
     workspace: Workspace, sent: Any, tmp_path: Path
 ) -> None:
@@ -163,6 +164,7 @@ def changed_payments(path: Path, url: str) -> Path:
     return path
 
 
+@pytest.mark.long(but=("changed_payments-waits",))
 @pytest.mark.parametrize("end", ["waits", "abandoned", "superseded"])
 @pytest.mark.parametrize("made", [changed_payments, gateways])
 def test_what_the_service_may_have_is_never_told_as_less(
@@ -208,6 +210,7 @@ def test_what_was_proved_unsent_is_not_told_as_more(workspace: Workspace, tmp_pa
     assert len(undo_and_tell(place, 1, by=None, reason="wrong month").lines) == 1
 
 
+@pytest.mark.long
 def test_a_newer_post_beside_one_in_doubt_is_noted_and_the_old_one_is_not_promised(
     workspace: Workspace, sent: Any, tmp_path: Path
 ) -> None:

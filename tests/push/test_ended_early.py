@@ -42,6 +42,7 @@ def some_more(concurrency: int, batch: int) -> int:
     return 3 * concurrency * batch + 40
 
 
+@pytest.mark.long(but=("good-1-1-INT",))
 @pytest.mark.parametrize("name", ["INT", in_long("TERM")])
 @pytest.mark.parametrize(("concurrency", "batch"), IN_FLIGHT)
 @pytest.mark.parametrize("answer", [OK, LOST, in_long(SILENT)], ids=["good", "lost", "none"])

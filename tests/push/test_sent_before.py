@@ -56,6 +56,7 @@ def answer(seen: Seen) -> Reply:
     return OK if '"https://m"' in seen.body else faults.get(row_of(seen.body), OK)
 
 
+@pytest.mark.long(but=("corrected",))
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_corrected_delivery_posts_only_what_the_undone_one_had_not(
     workspace: Workspace, rows: Any, sent: Any, tmp_path: Path, shape: str

@@ -94,6 +94,7 @@ def _waits(rows: Any) -> bool:
     return bool(rows("SELECT 1 FROM pg_locks WHERE NOT granted AND locktype = 'relation'"))
 
 
+@pytest.mark.long(but=("resend 1 resend 2 push 1 push 2",))
 @pytest.mark.parametrize(
     "order",
     [

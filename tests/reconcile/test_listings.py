@@ -142,6 +142,7 @@ def test_what_is_not_for_the_service_needs_no_listing_of_it(home: Home) -> None:
     assert wanted(home.place, Scope()) == ["insert_batch_data"]
 
 
+@pytest.mark.long
 def test_breaks_of_a_listing_are_set_aside_until_it_is_pulled_again(home: Home) -> None:
     home.deliver("insert_batch_data", batch_rows(1, 2))
     pull(home.place)

@@ -101,6 +101,7 @@ def test_a_workbook_that_is_too_large_stays(
     assert [*post.messages[0].iter_attachments()] == []
 
 
+@pytest.mark.long
 def test_a_message_that_is_too_large_for_the_server_comes_without_the_workbook(
     place: Workspace, post: MailServer, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -167,6 +168,7 @@ def test_what_was_taken_is_sent_however_the_server_takes_its_leave(
     assert sorted(post.to) == ["anna@example.com", "bo@example.com"]
 
 
+@pytest.mark.long
 def test_what_reached_nobody_is_sent_by_the_next_run(
     place: Workspace, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

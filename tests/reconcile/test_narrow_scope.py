@@ -144,6 +144,7 @@ def test_what_is_left_out_or_later_is_so_for_a_narrow_scope_too(
     }
 
 
+@pytest.mark.long
 def test_what_others_bring_later_resolves_a_break(place: Workspace, tmp_path: Path) -> None:
     def states() -> dict[tuple[str, str], str]:
         done = reconcile(place, Asked(Scope(feeds=("pay",)), AS_OF, Rules(), by="ann"))

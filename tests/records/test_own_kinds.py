@@ -581,6 +581,7 @@ def test_rows_that_wait_become_records_by_what_they_were_checked_by(
     )
 
 
+@pytest.mark.long
 def test_a_header_that_is_of_no_kind_or_of_several_is_told_of_kinds_of_our_own(
     run: Run, tmp_path: Path
 ) -> None:

@@ -178,6 +178,7 @@ def test_a_scope_without_the_first_delivery_counts_the_attempt_it_has(
     assert {one.status: one.rows for one in done.report.statuses}["REJECTED"] == 1
 
 
+@pytest.mark.long
 def test_scopes_of_some_attempts_come_to_what_everything_comes_to(
     workspace: Workspace, deliver: Any
 ) -> None:

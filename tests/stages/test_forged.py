@@ -734,6 +734,7 @@ def test_why_a_batch_is_held_and_what_was_found_stay_as_they_were_told(
         assert "batch 1 is held for another reason than link" in told
 
 
+@pytest.mark.long(but=("no json",))
 @pytest.mark.parametrize("detail", ["no json", "[]", "5", "null", '{"a": "\\u0000"}'])
 def test_what_an_event_says_is_an_object(acting: As, detail: str) -> None:
     """It is read for ever: a text that nobody can read would end every later reconciliation."""
@@ -749,6 +750,7 @@ HUGE = "9" * 5000
 """A number that is JSON, and that readers refuse."""
 
 
+@pytest.mark.long(but=("5",))
 @pytest.mark.parametrize(
     "listings",
     [
@@ -770,6 +772,7 @@ def test_what_a_pull_says_ends_no_reconciliation(
         assert newest_listings(connection) == {}
 
 
+@pytest.mark.long(but=("5",))
 @pytest.mark.parametrize("detail", ["5", "[]", "{", HUGE, '{"sha256": 5}', '{"sha256": {"a": 5}}'])
 def test_what_an_older_event_says_of_a_batch_ends_no_command(
     workspace: Workspace, recon: Any, tmp_path: Path, detail: str

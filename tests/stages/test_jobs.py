@@ -310,6 +310,12 @@ def test_a_fault_of_the_program_ends_the_job(workspace: Workspace) -> None:
     assert "A fault of the program, ZeroDivisionError" in (seen(workspace, number).said or "")
 
 
+@pytest.mark.long(
+    but=(
+        "undo-undo-is not done twice",
+        "reconcile-reconciled-is not done twice",
+    )
+)
 @pytest.mark.parametrize(
     ("kind", "event", "said"),
     [

@@ -4,6 +4,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import psycopg
+import pytest
 
 from connectors.files.profile import DEFAULT
 from flows.stages.sequence import import_delivery
@@ -34,6 +35,7 @@ def rows_read(connection: psycopg.Connection) -> dict[str, int]:
     return dict(rows)
 
 
+@pytest.mark.long
 def test_as_many_rows_of_the_ledger_are_read_for_the_sixth_batch_as_for_the_third(
     workspace: Workspace, tmp_path: Path
 ) -> None:

@@ -181,6 +181,7 @@ def test_what_a_broken_line_was_made_into_is_one_record_each(deliver: Deliver) -
     assert deliver(*repairs, corrects=2) == {1: "inserted", 2: "rejected", 3: "rejected"}
 
 
+@pytest.mark.long
 def test_one_of_the_records_of_a_broken_line_may_be_left(
     workspace: Workspace, offered: Offered, deliver: Deliver
 ) -> None:

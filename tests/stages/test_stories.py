@@ -57,6 +57,12 @@ def test_a_later_version_updates_and_an_older_one_is_stale(
     assert amounts(rows)[1] == "11"
 
 
+@pytest.mark.long(
+    but=(
+        "later moment",
+        "earlier moment",
+    )
+)
 @pytest.mark.parametrize(
     ("there", "then", "state"),
     [

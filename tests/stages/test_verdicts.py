@@ -64,6 +64,7 @@ def test_rejects_come_in_the_order_of_the_file(
     assert (one["rejected"], other["rejected"], other["rejects"]) == (len(numbers), 0, [])
 
 
+@pytest.mark.long
 def test_the_first_rejects_are_the_first_of_all(tmp_path: Path) -> None:
     lines = [line(n, amount="x" if n % 3 == 0 else "1") for n in range(1, 61)]
     for place in (4, 7, 40):

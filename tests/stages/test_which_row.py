@@ -229,6 +229,7 @@ def test_a_row_names_the_one_that_wrote_its_record_since(
     assert "last_written_by  batch 2, updated: recon row 2 second.csv --line 2" in out
 
 
+@pytest.mark.long
 def test_only_what_wrote_a_record_is_told_as_its_writer(
     workspace: Workspace, recon: Any, tmp_path: Path
 ) -> None:
