@@ -398,7 +398,6 @@ REFUSALS = _by_code(
         "Deliver CSV, as it is or packed (.gz, .zst, .xz, .bz2, .zip), or a workbook that is read "
         "(.xlsx, .xlsm, .ods).",
     ),
-    Reason("no_data", "header only", "a header but no record", "Deliver the records."),
     Reason("too_large", "over a limit", "over the limit: {detail}", "Raise the limit if meant."),
     Reason(
         "incomplete_file",

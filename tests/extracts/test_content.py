@@ -13,6 +13,7 @@ from connectors.files.content import (
 from connectors.files.encodings import can_be_divided
 from schemas.reasons import REFUSALS
 
+ROOT = Path(__file__).parents[2]
 TEXT = "Id,Name\r\n1,Grüße\r\n"
 
 
@@ -130,3 +131,9 @@ def test_a_refusal_says_where_what_and_what_next(code: str) -> None:
     assert str(error).startswith("a.csv, line 3: ")
     assert str(error).endswith(f". Y. {REFUSALS[code].remedy}")
     assert (error.code, error.line) == (code, 3)
+
+
+@pytest.mark.parametrize("code", REFUSALS)
+def test_a_refusal_that_is_documented_is_one_that_happens(code: str) -> None:
+    paths = [path for room in ("connectors", "flows") for path in (ROOT / room).rglob("*.py")]
+    assert any(f'"{code}"' in path.read_text() for path in paths), "nothing raises it: delete it"

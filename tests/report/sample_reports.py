@@ -192,7 +192,7 @@ def hostile() -> BatchReport:
         feed=HOSTILE["markup"],
         content_id=HOSTILE["closing"],
         files=tuple(
-            FileLine(text, None, 7, text, 0, 0, text if number % 2 else "no_data", text)
+            FileLine(text, None, 7, text, 0, 0, text if number % 2 else "empty_file", text)
             for number, text in enumerate(texts)
         ),
         reasons=tuple(
