@@ -4,6 +4,7 @@ import ast
 import re
 import runpy
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,22 @@ def test_what_a_docstring_points_at_is_there() -> None:
             ):
                 gone.append(f"{path.relative_to(ROOT)}: `{module}.{name}`")
     assert gone == [], "name the module they are in now"
+
+
+def test_a_text_that_explains_stands_below_what_it_explains() -> None:
+    """A constant that was moved or deleted takes its text along."""
+    paths = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    left = [
+        f"{path.relative_to(ROOT)}:{text.lineno}"
+        for path in paths
+        for module in (ROOMS["parsed"](path),)
+        for node in (module, *(one for one in module.body if isinstance(one, ast.ClassDef)))
+        for before, text in pairwise(node.body)
+        if isinstance(text, ast.Expr)
+        and isinstance(text.value, ast.Constant)
+        and text.lineno != (before.end_lineno or 0) + 1
+    ]
+    assert left == [], "delete the text, or put it below its name"
 
 
 @pytest.mark.long

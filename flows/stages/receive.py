@@ -50,8 +50,6 @@ from schemas.own_columns import PARENT_COLUMN
 
 log = logging.getLogger("recon.receive")
 
-"""The event of a delivery that brought what the archive had lost, or had otherwise."""
-
 
 @dataclass(frozen=True, slots=True)
 class Received:
