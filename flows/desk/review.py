@@ -16,7 +16,7 @@ from connectors.postgres.reconciliations import Reconciliation
 from flows.desk.filters import NONE
 from flows.stages.reconcile.before_approval import what_waits
 from flows.stages.reconcile.breaks import STATES
-from flows.stages.reconcile.rules import TOTALS
+from flows.stages.reconcile.report_files import READ_BY_PEOPLE, TOTALS
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.carried_states import is_open
 from flows.steps.breaks.cause_groups import MOST_MONEY, cause_groups
@@ -31,8 +31,6 @@ POOLS = {
     "resolved": STATES["resolved"],
 }
 """Words for states, as a filter has them; the money of one is never added to that of another."""
-REPORTS = ("report.html", "report.xlsx", "report.txt")
-"""The report in the forms that people read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +71,7 @@ class ReportFacts:
     unexplained: Mapping[str, Decimal] = field(default_factory=dict)
     """By currency, or NONE; of all record kinds and fields, without a sign."""
     files: tuple[str, ...] = ()
-    """Those of REPORTS that are there."""
+    """Those of READ_BY_PEOPLE that are there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +168,7 @@ def facts_of(place: Workspace, run: Reconciliation) -> ReportFacts:
             inputs=tuple(told["cover"].get("inputs", ())),
             because=tuple(map(str, told["cover"].get("because", ()))),
             unexplained=unexplained_of(told.get("proofs", ())),
-            files=tuple(name for name in REPORTS if (folder / name).is_file()),
+            files=tuple(name for name in READ_BY_PEOPLE if (folder / name).is_file()),
         )
     except (OSError, ValueError, TypeError, KeyError, ArithmeticError, AttributeError):
         return ReportFacts()

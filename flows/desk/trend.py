@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from connectors.postgres.reconciliations import Reconciliation
 from flows.desk.shown import day, number
-from flows.stages.reconcile.rules import TOTALS
+from flows.stages.reconcile.report_files import TOTALS
 from flows.stages.workspace import Workspace
 from schemas.counting import quantity
 from schemas.show_as import ShowAs

@@ -21,6 +21,7 @@ from connectors.sandbox import Sandbox, SandboxOptions, User
 from connectors.sandbox.shapes import SCHEMA as SANDBOX_SCHEMA
 from connectors.settings import Settings, read_settings
 from flows.report.reconciled.verdicts import word_of
+from flows.stages.reconcile.report_files import PAGE
 from schemas.counting import grouped, quantity
 from schemas.derived.sql_names import SCHEMA
 from schemas.derived.views import quoted
@@ -244,7 +245,7 @@ class _Story:
             raise found
         breaks = quantity(found["open_breaks"], "open break", grouped)
         self.show(f"   {word_of(found['verdict'])}: {breaks}")
-        self.show(f"   report: {found['folder']}/report.html")
+        self.show(f"   report: {found['folder']}/{PAGE}")
 
     def compare(self, about: str) -> bool:
         """Count and add up both sides; whether they agree."""

@@ -20,9 +20,7 @@ from connectors.postgres.reconciliations import (
 from connectors.postgres.save_run import save_run
 from connectors.postgres.trail import last_event
 from flows.stages.reconcile.breaks import breaks_left
-from flows.stages.reconcile.report_files import MANIFEST, sha256_of
-from flows.stages.reconcile.rules import TOTALS
-from flows.stages.reconcile.sign import RECORDS
+from flows.stages.reconcile.report_files import MANIFEST, RECORDS, TOTALS, sha256_of
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.aside import resolved_sides
 from flows.steps.breaks.carried_states import is_open

@@ -3,7 +3,8 @@
 import json
 from pathlib import Path
 
-from flows.stages.reconcile.rules import TOTALS, rules_of, text_of
+from flows.stages.reconcile.report_files import TOTALS
+from flows.stages.reconcile.rules import rules_of, text_of
 from flows.stages.workspace import Workspace
 from flows.steps.rules.canonical import rules_hash, rules_text
 from flows.steps.rules.file import read_rules_text

@@ -3,8 +3,33 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from flows.stages.reconcile.report_files import _strange
+from flows.stages.reconcile.report_files import (
+    BREAKS_CSV,
+    BREAKS_PARQUET,
+    MANIFEST,
+    READ_BY_PEOPLE,
+    RECORDS,
+    TOTALS,
+    _strange,
+)
 from tests.compare.tables import another_user, becomes
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_a_file_of_a_report_is_named_in_one_place() -> None:
+    """A name that is spelled again is one that a rename leaves behind."""
+    names = (*READ_BY_PEOPLE, RECORDS, BREAKS_CSV, BREAKS_PARQUET, TOTALS, MANIFEST)
+    spelled = {
+        (path.name, name)
+        for room in ("flows/stages/reconcile", "flows/desk")
+        for path in (ROOT / room).rglob("*.*")
+        if path.suffix in {".py", ".jinja"}
+        for text in (path.read_text(),)
+        for name in names
+        if f'"{name}"' in text or f"'{name}'" in text
+    }
+    assert spelled == {("report_files.py", name) for name in names}
 
 
 def test_what_is_strange_in_a_folder_of_a_report(tmp_path: Path) -> None:

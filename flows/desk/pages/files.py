@@ -11,12 +11,11 @@ from starlette.responses import FileResponse, Response
 from connectors.errors import SignatureRefused
 from connectors.postgres.batch_reports import FILES, noted_reports
 from connectors.postgres.looks import look_at
-from flows.desk.review import REPORTS
 from flows.desk.seen import batch_of, run_of, shows_text
 from flows.desk.visit import Visit
 from flows.stages.batch_folder import folder_of
 from flows.stages.reconcile.corrections import FOLDER
-from flows.stages.reconcile.report_files import listed_files, sha256_of
+from flows.stages.reconcile.report_files import READ_BY_PEOPLE, listed_files, sha256_of
 from schemas.guards.trail_rules import report_hash
 from schemas.life import Look
 
@@ -40,7 +39,7 @@ def give(visit: Visit) -> Response:
         return _none(visit, f"The report of run {run.id} has no file of this name to show you.")
     if report_hash(listed) != run.report_hash or sha256_of(folder / name) != listed[name]:
         raise _altered(f"{name} of run {run.id}")
-    if name in REPORTS:
+    if name in READ_BY_PEOPLE:
         with visit.place.database.connect() as connection:
             look_at(connection, run.id, Look.REPORT)
     return _file(folder, name, f"run-{run.id}")

@@ -16,7 +16,7 @@ from flows.desk.visit import Visit
 from flows.report.spelling import neutral_apart
 from flows.stages.reconcile.as_of import RESTATED
 from flows.stages.reconcile.not_opened import not_opened
-from flows.stages.reconcile.report_files import check_files, listed_files
+from flows.stages.reconcile.report_files import PAGE, check_files, listed_files
 from flows.stages.reconcile.sign import approve, prepare
 from flows.steps.reconcile.changes import method_rows
 from schemas.accounts import MAY_SIGN, approval
@@ -103,6 +103,7 @@ def _facts(visit: Visit, connection: psycopg.Connection, run: Reconciliation) ->
         ],
         "restates": RESTATED in run.scope,
         "files": files,
+        "page": PAGE,
         "altered": altered,
         "interested": interested,
         "unopened": unopened,

@@ -21,8 +21,7 @@ from connectors.postgres.reconciliations import Reconciliation, find_run
 from connectors.postgres.subscriptions import claim_mail, mail_sent, runs_to_mail
 from connectors.settings import MIB
 from flows.report.reconciled.letter import letter
-from flows.stages.reconcile.report_files import check_files
-from flows.stages.reconcile.write import TEXT, WORKBOOK
+from flows.stages.reconcile.report_files import TEXT, WORKBOOK, check_files
 from flows.stages.workspace import Workspace
 from schemas.counting import agree, quantity
 

@@ -10,7 +10,8 @@ import psycopg
 
 from connectors.files.currencies import read_currencies
 from connectors.postgres.reconciliations import Reconciliation
-from flows.stages.reconcile.rules import TOTALS, text_of
+from flows.stages.reconcile.report_files import TOTALS
+from flows.stages.reconcile.rules import text_of
 from flows.stages.reconcile.sources import Gathered
 from flows.stages.workspace import Workspace
 from flows.steps.rules.canonical import rules_hash, rules_text

@@ -16,8 +16,12 @@ from flows.stages.reconcile.kept_signatures import SIGNATURES
 from flows.stages.workspace import Workspace
 from schemas.guards.trail_rules import report_hash
 
+PAGE, WORKBOOK, TEXT = READ_BY_PEOPLE = "report.html", "report.xlsx", "report.txt"
+RECORDS = "records.parquet"
+"""The records of the database as a run found them; what a signature is later held against."""
+BREAKS_CSV, BREAKS_PARQUET = "breaks.csv", "breaks.parquet"
+TOTALS = "totals.json"
 MANIFEST = "manifest.json"
-TEXT = "report.txt"
 BLOCK = 1024 * 1024
 PASSING = (".", "~$")
 """How names of files begin that are gone when nobody writes or opens one."""

@@ -9,12 +9,11 @@ import psycopg
 from connectors.errors import RulesError
 from connectors.files.rule_files import rule_file_text
 from connectors.postgres.reconciliations import rules_text_of, runs_by_rules
+from flows.stages.reconcile.report_files import TOTALS
 from flows.stages.workspace import Workspace
 from flows.steps.rules.file import read_rules_text
 from flows.steps.rules.rules import Rules
 from flows.steps.rules.values import RulesRefused
-
-TOTALS = "totals.json"
 
 
 def read_rules(path: Path | None) -> Rules:

@@ -33,6 +33,7 @@ from connectors.postgres.signatures import approved_runs
 from connectors.postgres.trail import last_event
 from connectors.process import user_name
 from connectors.recovery import reach
+from flows.report.reconciled.text import render_text
 from flows.report.reconciled.verdicts import word_of
 from flows.stages.reconcile.acceptance_rules import accept_by_rules
 from flows.stages.reconcile.as_of import OPTIONS, Names, refuse_day, scope_as_of
@@ -47,7 +48,7 @@ from flows.stages.reconcile.scope import Scope, as_kept
 from flows.stages.reconcile.shown import run_as_json, where_told
 from flows.stages.reconcile.sign import signed_sources
 from flows.stages.reconcile.sources import Gathered, gather_sources
-from flows.stages.reconcile.write import Written, render_text, write_reconciliation
+from flows.stages.reconcile.write import Written, write_reconciliation
 from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.aside import Gone

@@ -8,7 +8,7 @@ from typing import Any
 from connectors.desk_links import DeskPage, desk_link
 from connectors.postgres.reconciliations import Reconciliation, find_run
 from flows.report.reconciled.verdicts import word_of
-from flows.stages.reconcile.report_files import TEXT, check_files
+from flows.stages.reconcile.report_files import PAGE, TEXT, TOTALS, check_files
 from flows.stages.workspace import Workspace
 from schemas.life import RECONCILED
 
@@ -43,7 +43,7 @@ def shown(workspace: Workspace, number: int | None) -> Shown:
 def where_told(run: Reconciliation, folder: Path) -> str:
     lines = [
         f"reconciliation {run.id} of {run.scope}: {word_of(run.verdict)}",
-        f"report: {folder / 'report.html'}",
+        f"report: {folder / PAGE}",
         f"report hash {run.report_hash}",
     ]
     if link := desk_link(DeskPage.RUN, run.id):
@@ -52,7 +52,7 @@ def where_told(run: Reconciliation, folder: Path) -> str:
 
 
 def run_as_json(run: Reconciliation, folder: Path) -> dict[str, Any]:
-    totals = json.loads((folder / "totals.json").read_text(encoding="utf-8"))
+    totals = json.loads((folder / TOTALS).read_text(encoding="utf-8"))
     return {
         "reconciliation": run.id,
         "scope": run.scope,

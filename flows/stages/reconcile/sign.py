@@ -31,7 +31,7 @@ from flows.stages.reconcile.before_approval import waits_in_full
 from flows.stages.reconcile.breaks import breaks_now
 from flows.stages.reconcile.kept_signatures import keep_signatures
 from flows.stages.reconcile.not_opened import not_opened
-from flows.stages.reconcile.report_files import check_files, listed_files
+from flows.stages.reconcile.report_files import RECORDS, check_files, listed_files
 from flows.stages.reconcile.since_signed import changes_on_page, to_accept
 from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
@@ -42,8 +42,6 @@ from schemas.accounts import SELF_DECLARED, approval
 from schemas.counting import agree, quantity
 from schemas.life import UNSEEN, Role
 
-RECORDS = "records.parquet"
-"""The records of the database as a run found them; what a signature is later held against."""
 HELD_AGAINST = (
     "This report was approved, and the next one is held against it: bring the folder back as it "
     "was written, from a backup, then run this again."

@@ -19,7 +19,7 @@ from flows.stages.reconcile.held_against import Base, baseline, of_same_records
 from flows.stages.reconcile.kept_signatures import lost_signatures
 from flows.stages.reconcile.method import Method, method_of
 from flows.stages.reconcile.profile_changes import profile_changes
-from flows.stages.reconcile.rules import TOTALS
+from flows.stages.reconcile.report_files import TOTALS
 from flows.stages.reconcile.scope import Scope
 from flows.stages.reconcile.setting_changes import setting_changes
 from flows.stages.workspace import Workspace

@@ -25,21 +25,19 @@ from flows.report.reconciled.data import (
 from flows.report.reconciled.html import render_html
 from flows.report.reconciled.text import render_text
 from flows.report.reconciled.workbook import render_workbook
-from flows.stages.reconcile.report_files import MANIFEST, TEXT
-from flows.stages.reconcile.sign import RECORDS
+from flows.stages.reconcile.report_files import (
+    BREAKS_CSV,
+    BREAKS_PARQUET,
+    MANIFEST,
+    READ_BY_PEOPLE,
+    RECORDS,
+    TOTALS,
+)
 from flows.stages.reconcile.sources import Gathered
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.signed import packed_parts, packed_schema
 from schemas.guards.trail_rules import chain_hash, report_hash
-
-PAGE = "report.html"
-WORKBOOK = "report.xlsx"
-
-TOTALS = "totals.json"
-BREAKS_CSV, BREAKS_PARQUET = "breaks.csv", "breaks.parquet"
-
-__all__ = ["MANIFEST", "TEXT", "TOTALS", "Written", "render_text", "write_reconciliation"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +109,7 @@ def rendered(report: ReconciliationReport) -> Mapping[str, Write]:
         file.write(totals_json(report))
 
     return {
-        PAGE: page,
-        WORKBOOK: workbook,
-        TEXT: text,
+        **dict(zip(READ_BY_PEOPLE, (page, workbook, text), strict=True)),
         BREAKS_CSV: partial(write_breaks_csv, frame),
         BREAKS_PARQUET: partial(write_parquet, frame),
         TOTALS: totals,
