@@ -63,6 +63,7 @@ class ExtractRefused(ReconError):
         super().__init__(message)
         self.code = code
         self.line = line
+        """Of the file, counted from 1; None: it is about no line."""
 
 
 class DeliveryError(ReconError):

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
 
@@ -176,28 +177,40 @@ def _header(content: Content, delimiter: str | None, limits: Limits) -> Header:
     tried = [_first_record(text, sign, content.encoding) for sign in signs]
     # Where one delimiter fails on a quote, a name with a quote in it was read with a wrong one.
     failed = None in tried
-    readings = [one for one in tried if one and not (failed and any('"' in n for n in one[0]))]
+    readings = [one for one in tried if one and not (failed and any('"' in n for n in one.names))]
     if not readings:
         raise SidesRefused(f"{content.name}: there is no header, or its quotes are not closed.")
-    names, sign, end, line = max(readings, key=lambda one: len(one[0]))
-    if len(names) > limits.columns:
-        detail = f"{quantity(len(names), 'column')}; the limit is {limits.columns}"
-        raise refused("too_large", content.name, line=line - 1, detail=detail)
-    _check_names(content.name, names)
-    dialect = dialect_within(limits, delimiter=sign, quote='"', encoding=content.encoding)
+    read = max(readings, key=lambda one: len(one.names))
+    if len(read.names) > limits.columns:
+        detail = f"{quantity(len(read.names), 'column')}; the limit is {limits.columns}"
+        raise refused("too_large", content.name, line=read.line, detail=detail)
+    _check_names(content.name, read.names)
+    dialect = dialect_within(limits, delimiter=read.sign, quote='"', encoding=content.encoding)
     return Header(
         table=_ANY,
-        fields=(None,) * len(names),
-        names=tuple(names),
+        fields=(None,) * len(read.names),
+        names=tuple(read.names),
         dialect=dialect,
-        body_start=content.text_start + end,
-        body_line=line,
+        body_start=content.text_start + read.length,
+        body_line=read.end_line,
         rows_file=RowsFile(dialect),
     )
 
 
-def _first_record(text: bytes, sign: str, encoding: str) -> tuple[list[str], str, int, int] | None:
-    """Names, delimiter, length in bytes and the line behind the header, read with one delimiter."""
+class _Read(NamedTuple):
+    """A header, read with one delimiter."""
+
+    names: list[str]
+    sign: str
+    length: int
+    """In bytes, with what is above it."""
+    line: int
+    """The one that it begins on."""
+    end_line: int
+    """The one behind it."""
+
+
+def _first_record(text: bytes, sign: str, encoding: str) -> _Read | None:
     lines = list(_physical(text))
     blank = next((n for n, line in enumerate(lines) if line.strip()), None)
     if blank is None:
@@ -209,7 +222,7 @@ def _first_record(text: bytes, sign: str, encoding: str) -> tuple[list[str], str
     except (csv.Error, UnicodeDecodeError):
         return None
     taken = blank + reader.line_num
-    return names, sign, sum(map(len, lines[:taken])), taken + 1
+    return _Read(names, sign, sum(map(len, lines[:taken])), blank + 1, taken + 1)
 
 
 def _physical(text: bytes) -> Iterator[bytes]:

@@ -219,7 +219,10 @@ def is_blank(block: bytes) -> bool:
 def refused(
     code: str, name: str, *, line: int | None = None, found: str = "", **facts: object
 ) -> ExtractRefused:
-    """The refusal of one extract in its one wording: where, what, and what to do next."""
+    """The refusal of one extract in its one wording: where, what, and what to do next.
+
+    Lines of the file are counted from 1; `line` is the one on which what is refused begins.
+    """
     reason = REFUSALS[code]
     where = name if line is None else f"{name}, line {line}"
     ending = f" {found}" if found else ""

@@ -113,7 +113,7 @@ def first_record(
             detail = "a quote is never closed" if fault == UNFINISHED else fault
             raise refused("malformed_header", content.name, line=blank + 1, detail=detail)
     detail = f"no header ends within {quantity(limits.record_bytes, 'byte')}"
-    raise refused("too_large", content.name, line=1, detail=detail)
+    raise refused("too_large", content.name, line=line, detail=detail)
 
 
 def _separated(

@@ -271,6 +271,8 @@ OVER = [
     ("a.csv.zst", BOMB, ("FILE_BYTES", str(2**40)), "it unpacks to more than 1000 times its size"),
     ("a.csv", b"Id,TenantsId,Name\n1,2,3\n", ("FILE_BYTES", "20"), "more than 20 bytes"),
     ("a.csv", b"Id,TenantsId,Name\n1,2,3\n", ("COLUMNS", "2"), "3 columns; the limit is 2"),
+    # Both name the line that the header begins on.
+    ("a.csv", b'\nId,"Tenants\nId",Name\n1,2,3\n', ("COLUMNS", "2"), "3 columns; the limit is 2"),
 ]
 
 
@@ -294,10 +296,13 @@ def test_limits_are_those_of_an_import_and_in_its_words(
     assert run(str(path), str(small), "--key", "id", "--out", str(out)) == 2
     told = capsys.readouterr().err
     assert f"over the limit: {why}. Raise the limit if meant." in " ".join(told.split())
+    line = re.search(r"line \d+: over", " ".join(told.split()))
     assert not any(out.iterdir())
     with pytest.raises(SystemExit):
         main(["check", str(path), "--record", "avatar"])
-    assert why in " ".join(capsys.readouterr().out.split())
+    checked = " ".join(capsys.readouterr().out.split())
+    assert why in checked
+    assert line is None or line[0] in checked
 
 
 @pytest.mark.parametrize("kind", ["RECORD", "FIELD"])

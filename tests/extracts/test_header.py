@@ -162,6 +162,13 @@ def test_refusals(tmp_path: Path, text: str | bytes, code: str, said: str) -> No
         raise error
 
 
+def test_a_header_that_never_ends_is_refused_with_the_line_it_was_looked_for_on(
+    tmp_path: Path,
+) -> None:
+    profile = Profile(record="payment", header_line=2)
+    assert refusal(tmp_path, "x\n" + "y" * 300_000, profile=profile).line == 2
+
+
 @pytest.mark.parametrize(
     ("before", "said"),
     [
