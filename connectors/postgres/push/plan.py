@@ -107,6 +107,14 @@ def written_before(image: str) -> str:
 CURRENT = """(t.extract_id, t.record_number) IS NOT DISTINCT FROM
     (x.writer_extract_id, x.writer_record_number)"""
 """SQL for whether the target's row `t` says what a row `x` is to send: no later batch wrote it."""
+TO_SEND = "(x.state = 'unsent' OR %(repeatable)s AND x.state = 'in_doubt' AND x.own_key)"
+"""SQL for whether a row `x` may be sent, as it is; `repeatable`: the host lets POSTs in doubt be.
+
+What is in doubt stays so until it is claimed: a run that ends before it has proved nothing. Only
+what never left but alone is sent again: of a batch the host knows one key for all its rows.
+"""
+WAITS = f"(x.state = 'sending' OR {TO_SEND})"
+"""SQL for whether a row `x` is to be sent, or is with a run that may have died with it."""
 
 OVERWRITTEN = """x.state = 'superseded' AND x.twin
     AND (x.writer_extract_id, x.writer_record_number) = (x.extract_id, x.record_number)"""

@@ -19,6 +19,7 @@ from connectors.postgres.push.earlier import (
     words_of,
 )
 from connectors.postgres.push.lane import asking_columns
+from connectors.postgres.push.plan import WAITS
 from connectors.postgres.recount import Sum, key_number
 from schemas.derived.push_keys import ASKING, AskingRow, push_key
 from schemas.derived.sql_names import staged_name
@@ -28,9 +29,7 @@ from schemas.guards.batch_states import UNDO
 from schemas.operations import PUSHES, Operation
 from schemas.tables import EXTRACTS
 
-_REPEATABLE = "x.state = 'in_doubt' AND x.own_key"
-_WAITING = f"""x.batch_id = b.id
-    AND (x.state IN ('unsent', 'sending') OR %(repeatable)s AND {_REPEATABLE})"""
+_OF_BATCH = f"FROM send x WHERE x.batch_id = b.id AND {WAITS}"
 
 
 class SendState(StrEnum):
@@ -126,9 +125,9 @@ def waiting_batches(
     rows = connection.execute(
         f"""SELECT b.id FROM batch b WHERE b.service IS NOT NULL
             AND (b.state = 'merged' OR b.state IN ('complete', 'complete_with_errors', 'failed')
-                AND EXISTS (SELECT 1 FROM send x WHERE {_WAITING}))
+                AND EXISTS (SELECT 1 {_OF_BATCH}))
         ORDER BY b.service IS DISTINCT FROM %(service)s,
-            (SELECT max(x.changed_at) FROM send x WHERE {_WAITING}) NULLS FIRST, b.id""",
+            (SELECT max(x.changed_at) {_OF_BATCH}) NULLS FIRST, b.id""",
         {"service": service, "repeatable": repeatable},
     ).fetchall()
     return [row[0] for row in rows]
@@ -143,9 +142,8 @@ def is_unsettled(
     """
     return (
         connection.execute(
-            "SELECT 1 FROM send x WHERE batch_id = %(batch)s "
-            "AND (state IN ('unsent', 'sending') OR %(repeatable)s AND "
-            f"{_REPEATABLE} OR twin AND state NOT IN ('acknowledged', 'superseded')) LIMIT 1",
+            f"SELECT 1 FROM send x WHERE batch_id = %(batch)s AND ({WAITS} "
+            "OR twin AND state NOT IN ('acknowledged', 'superseded')) LIMIT 1",
             {"batch": batch_id, "repeatable": repeatable},
         ).fetchone()
         is not None

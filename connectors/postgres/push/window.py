@@ -13,7 +13,7 @@ from connectors.postgres.push.lane import (
     lock_sends,
     unanswered_error,
 )
-from connectors.postgres.push.plan import CURRENT
+from connectors.postgres.push.plan import CURRENT, TO_SEND
 from connectors.service.contract import Answer, Request, Verdict
 from schemas.derived.nested import sound_text
 from schemas.derived.push_keys import ASKING, AskingRow, push_key
@@ -27,16 +27,14 @@ FAR_APART = 2_000
 PLAIN_STATUS = 200
 
 
-# What is in doubt stays so until it is claimed: a run that ends before it has proved nothing. Only
-# what never left but alone is sent again: of a batch the host knows one key for all its rows.
-_TO_SEND = """x.batch_id = %(batch)s AND x.operation = %(operation)s AND NOT x.twin
-    AND (x.state = 'unsent' OR %(repeatable)s AND x.state = 'in_doubt' AND x.own_key)"""
+_OWN_TO_SEND = f"""x.batch_id = %(batch)s AND x.operation = %(operation)s AND NOT x.twin
+    AND {TO_SEND}"""
 
 
 def count_to_send(lane: Lane) -> int:
     """Rows of the batch that this run may send."""
     row = lane.lease.connection.execute(
-        f"SELECT count(*) FROM send x WHERE {_TO_SEND}", _lane_values(lane)
+        f"SELECT count(*) FROM send x WHERE {_OWN_TO_SEND}", _lane_values(lane)
     ).fetchone()
     assert row is not None
     return int(row[0])
@@ -66,7 +64,7 @@ def next_rows(
     else:
         asked = "x.status IS NOT NULL AND x.changed_at < %(answered_before)s"
     places = connection.execute(
-        f"SELECT x.number, x.extract_id, x.record_number FROM send x WHERE {_TO_SEND} "
+        f"SELECT x.number, x.extract_id, x.record_number FROM send x WHERE {_OWN_TO_SEND} "
         f"AND {asked} AND x.number > %(after)s ORDER BY x.number LIMIT %(most)s",
         values | {"after": after, "most": most, "answered_before": answered_before},
     ).fetchall()
@@ -106,7 +104,7 @@ def _read(lane: Lane, run: Sequence[_Place]) -> Iterator[OutgoingWindow]:
         JOIN {staged_name(table)} s
             ON s.extract_id = x.extract_id AND s.record_number = x.record_number
         LEFT JOIN {table.name} t ON {joined(table)}
-        WHERE {_TO_SEND} AND x.number BETWEEN %(first)s AND %(last)s
+        WHERE {_OWN_TO_SEND} AND x.number BETWEEN %(first)s AND %(last)s
             AND s.extract_id = %(extract)s
             AND s.record_number BETWEEN %(first_record)s AND %(last_record)s
         ORDER BY x.number""",
@@ -161,7 +159,7 @@ def claim(lane: Lane, window: Sequence[Request], *, own_key: bool = False) -> Se
         "error_data = NULL, echo = NULL, decision = NULL, decision_number = NULL, "
         "changed_at = now(), "
         "own_key = %(own_key)s AND (attempts = 0 OR coalesce(own_key, FALSE)) "
-        f"WHERE {_TO_SEND} AND x.number = ANY(%(numbers)s) RETURNING x.number",
+        f"WHERE {_OWN_TO_SEND} AND x.number = ANY(%(numbers)s) RETURNING x.number",
         _lane_values(lane)
         | {"numbers": [request.number for request in window], "own_key": own_key},
     )
