@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import psycopg
 
-from connectors.postgres.corrections import read_name, staged_tables
-from connectors.postgres.ledger import IN_DATABASE, State, batch_span, find_batch
+from connectors.postgres.corrections import read_name
+from connectors.postgres.ledger import IN_DATABASE, State, batch_span, find_batch, staged_tables
 from schemas.derived.sql_names import staged_name
 from schemas.derived.views import (
     AT_PLACES,

@@ -22,8 +22,8 @@ from connectors.postgres.attempts import (
     standing_batches,
 )
 from connectors.postgres.batch_keys import error_data, key_value, ready, untold
-from connectors.postgres.corrections import lock_corrections, staged_tables
-from connectors.postgres.ledger import batch_span, find_batch
+from connectors.postgres.corrections import lock_corrections
+from connectors.postgres.ledger import batch_span, find_batch, staged_tables
 from connectors.postgres.ranges import Range
 from schemas.derived.sql_names import TARGET_NAMES, key_columns, listed, staged_name
 from schemas.derived.views import (

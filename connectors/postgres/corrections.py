@@ -17,7 +17,7 @@ from connectors.postgres.ledger import (
     IN_DATABASE,
     State,
     batch_span,
-    list_receipts,
+    staged_tables,
     time_text,
 )
 from connectors.postgres.trail import add_event
@@ -35,7 +35,6 @@ from schemas.derived.views import (
 )
 from schemas.field import Table
 from schemas.own_columns import ROW_NAME
-from schemas.tables import EXTRACTS
 
 
 def settle_corrections(connection: psycopg.Connection, batch_id: int) -> None:
@@ -168,13 +167,6 @@ def _corrects(connection: psycopg.Connection, batch_id: int) -> int | None:
         "SELECT corrects FROM batch WHERE id = %s AND corrects < id", [batch_id]
     ).fetchone()
     return None if row is None else int(row[0])
-
-
-def staged_tables(connection: psycopg.Connection, batch_id: int) -> Iterator[Table]:
-    """The record kinds that a batch has rows of."""
-    receipts = list_receipts(connection, batch_id, "stage")
-    found = {record for receipt in receipts for record in receipt.totals}
-    return (table for name, table in EXTRACTS.items() if name in found)
 
 
 def _corrections_of(connection: psycopg.Connection, batch_id: int) -> list[int]:
@@ -347,7 +339,7 @@ def _wrongly_told(connection: psycopg.Connection, batch_id: int) -> str:
 
 def _repairs_now(connection: psycopg.Connection, batch_id: int) -> str:
     """SQL for what `_gather` collects."""
-    span, tables = batch_span(connection, batch_id), [*staged_tables(connection, batch_id)]
+    span, tables = batch_span(connection, batch_id), staged_tables(connection, batch_id)
     parts = ["SELECT NULL::text, NULL::int"]
     for correction in _corrections_of(connection, batch_id):
         theirs = batch_span(connection, correction)

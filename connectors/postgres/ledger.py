@@ -20,6 +20,8 @@ from connectors.addresses import service_address
 from connectors.errors import BatchUnknown, ExtractRefused
 from connectors.forms import form_of_code
 from connectors.postgres.trail import add_event, said_by
+from schemas.field import Table
+from schemas.order import by_dependency
 
 RUN_BEGAN = "run began"
 """What a run of Prefect says in the trail of each batch that it works on."""
@@ -356,6 +358,20 @@ def list_receipts(
         )
         for row in rows
     ]
+
+
+def staged_tables(connection: psycopg.Connection, batch_id: int) -> list[Table]:
+    """The record kinds that a batch has rows of, references first."""
+    return tables_of(list_receipts(connection, batch_id, "stage", with_clues=False))
+
+
+def tables_of(receipts: Iterable[Receipt]) -> list[Table]:
+    """The record kinds that receipts of staging have rows of, references first.
+
+    With their clues, those of files that have only lines which are no records, too.
+    """
+    found = {record for receipt in receipts for record in (*receipt.totals, *receipt.clues)}
+    return [table for table in by_dependency() if table.name in found]
 
 
 def by_extract(receipts: Iterable[Receipt]) -> defaultdict[int, list[Receipt]]:

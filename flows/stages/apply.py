@@ -26,7 +26,6 @@ from connectors.postgres.ledger import Receipt, State
 from connectors.postgres.undo import refuse_if_corrected
 from connectors.recovery import reach
 from flows.stages.apply_ranges import ApplyGroup, ApplyRange, cut_ranges, in_groups
-from flows.stages.check import tables_of
 from flows.stages.kept import prove_staged
 from flows.stages.side_by_side import side_by_side
 from flows.stages.terms import restored_profile
@@ -59,7 +58,9 @@ def apply(workspace: Workspace, lease: Lease, *, proven: bool = False) -> None:
     only_listed = profile.compare_only
     guarded = batch.corrects is not None and not profile.change_records
     staged = ledger.list_receipts(lease.connection, lease.batch_id, "stage")
-    tables = [table for table in tables_of(staged) if only_listed or table is not INSERT_BATCH_DATA]
+    tables = [
+        table for table in ledger.tables_of(staged) if only_listed or table is not INSERT_BATCH_DATA
+    ]
     apply_ranges = {table: _left(workspace, lease, table, staged) for table in tables}
     done = _Done(workspace, sum(one.rows for left in apply_ranges.values() for one in left))
     for table, left in apply_ranges.items():

@@ -40,7 +40,6 @@ from flows.stages.kept import prove_batch, prove_held, prove_staged
 from flows.stages.stated import tied_in_batch
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
-from flows.steps.order import by_dependency
 from flows.steps.validate.key_filter import Known, gather
 from flows.steps.validate.states import COMMENTS, EXCLUDED, READY, VALUELESS
 from schemas.counting import agree, grouped, quantity
@@ -63,7 +62,7 @@ def check(workspace: Workspace, lease: Lease) -> None:
         return
     profile = restored_profile(batch)
     receipts = ledger.list_receipts(lease.connection, lease.batch_id, "stage")
-    tables = tables_of(receipts)
+    tables = ledger.tables_of(receipts)
     analyse(lease.connection, "outcome", *(staged_name(table) for table in tables))
     with lease.transaction() as connection:
         join_by_hash(connection, only=True)
@@ -88,19 +87,6 @@ def check(workspace: Workspace, lease: Lease) -> None:
         else:
             lease.set_state(State.CHECKED)
     workspace.progress("check", len(tables), len(tables))
-
-
-def staged_tables(lease: Lease) -> list[Table]:
-    """The record kinds this batch has rows of, references first."""
-    return tables_of(
-        ledger.list_receipts(lease.connection, lease.batch_id, "stage", with_clues=False)
-    )
-
-
-def tables_of(receipts: Iterable[Receipt]) -> list[Table]:
-    """The same by the receipts of staging."""
-    found = {record for receipt in receipts for record in (*receipt.totals, *receipt.clues)}
-    return [table for table in by_dependency() if table.name in found]
 
 
 def _known(receipts: Iterable[Receipt]) -> dict[str, Known]:

@@ -12,7 +12,6 @@ import polars as pl
 
 from connectors.settings import MIB
 from flows.stages.frame_file import FrameFile
-from flows.steps.order import by_dependency
 from flows.steps.validate.references import VALUE, answers, reference_columns, unanswered
 from flows.steps.validate.repeats import (
     CONFLICT,
@@ -26,6 +25,7 @@ from flows.steps.validate.repeats import (
     repeated_keys,
 )
 from schemas.field import Reference, Table
+from schemas.order import by_dependency
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
 _IN_MEMORY = 8 * MIB

@@ -27,7 +27,6 @@ from connectors.postgres.recount import Recount, Sum, recount, recount_both
 from connectors.postgres.trail import last_word, said_last
 from connectors.recovery import reach
 from flows.stages.batch_folder import write_report
-from flows.stages.check import tables_of
 from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
 from flows.steps.batch_report import (
@@ -144,7 +143,7 @@ def build_report(
     chains, reasons, pushed = [], [], []
     sums: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     receipts = ledger.list_receipts(connection, batch_id, "stage", with_clues=False)
-    for table in tables_of(receipts):
+    for table in ledger.tables_of(receipts):
         counted = _recount(connection, table, batch_id)
         staged = counted.staged
         for one in staged:

@@ -50,7 +50,6 @@ from connectors.service import (
     read_credentials,
 )
 from flows.stages.advised import advised
-from flows.stages.check import staged_tables, tables_of
 from flows.stages.workspace import Workspace, named_service
 from schemas.counting import agree, quantity
 from schemas.field import Table
@@ -93,7 +92,7 @@ def push(workspace: Workspace, lease: Lease, *, most: int | None = None) -> None
     batch = ledger.find_batch(lease.connection, lease.batch_id)
     if batch.service is None or batch.state not in UNDER_WAY:
         return
-    staged = staged_tables(lease)
+    staged = ledger.staged_tables(lease.connection, lease.batch_id)
     tables = [table for table in staged if table.name in PUSHES]
     for table in staged:
         if table not in tables:
@@ -132,8 +131,8 @@ def push(workspace: Workspace, lease: Lease, *, most: int | None = None) -> None
 def not_sent(workspace: Workspace, batch_id: int) -> list[Table]:
     """The record kinds of a batch that stay in the database, whatever is asked for."""
     with workspace.database.connect() as connection:
-        receipts = ledger.list_receipts(connection, batch_id, "stage")
-    return [table for table in tables_of(receipts) if table.name not in PUSHES]
+        tables = ledger.staged_tables(connection, batch_id)
+    return [table for table in tables if table.name not in PUSHES]
 
 
 def not_sent_text(table: Table) -> str:

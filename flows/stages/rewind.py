@@ -8,7 +8,6 @@ from connectors.postgres.staging import withdraw_staged
 from connectors.postgres.trail import add_event
 from connectors.postgres.undo import refuse_if_corrected
 from connectors.recovery import reach
-from flows.stages.check import staged_tables
 from flows.stages.kept import prove_batch
 from flows.stages.sequence import refuse_if_taken_back
 from flows.stages.workspace import Workspace
@@ -39,7 +38,7 @@ def rewind(lease: Lease, run: str | None = None) -> None:
         )
     with lease.transaction() as connection:
         refuse_if_corrected(connection, batch.id, "read from the start")
-        for table in staged_tables(lease):
+        for table in ledger.staged_tables(lease.connection, lease.batch_id):
             for extract in ledger.list_extracts(connection, batch.id):
                 withdraw_staged(connection, table, extract.id)
         for told in ("outcome", "note", "receipt"):

@@ -23,7 +23,6 @@ from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Extract, Receipt, State
 from connectors.postgres.staging import withdraw_staged
 from connectors.recovery import reach
-from flows.stages.check import staged_tables
 from flows.stages.chunk_ranges import STAGE, ChunkRange, first_gap, missing, take_back_misfits
 from flows.stages.currency_names import currency_names
 from flows.stages.kept import open_to_stage
@@ -82,7 +81,7 @@ def stage(workspace: Workspace, lease: Lease) -> bool:
         done += sum(extract.bytes or 0 for extract in group)
     workspace.progress(STAGE, total, total)
     with lease.transaction():
-        kept = keep_digests(lease, staged_tables(lease))
+        kept = keep_digests(lease, ledger.staged_tables(lease.connection, lease.batch_id))
         lease.set_state(State.STAGED, detail=kept)
     reach("stage")
     return True

@@ -29,7 +29,7 @@ from connectors.postgres.undo import (
 )
 from connectors.recovery import reach
 from flows.report.text import left_told
-from flows.stages.check import leave_hold, staged_tables, tables_of
+from flows.stages.check import leave_hold
 from flows.stages.finish import report_again, report_corrected, report_taken_back
 from flows.stages.kept import unproven
 from flows.stages.witness import witness_trail
@@ -78,7 +78,7 @@ class Undone:
 def why_not_undone(workspace: Workspace, batch_id: int) -> str:
     """What an undo would be refused for as things are; empty: nothing. Nothing is changed."""
     with workspace.database.connect() as connection:
-        tables = tables_of(ledger.list_receipts(connection, batch_id, "stage"))
+        tables = ledger.staged_tables(connection, batch_id)
         changed: dict[str, int] = {}
         try:
             refuse_if_corrected(connection, batch_id)
@@ -186,7 +186,11 @@ def _take_back(
     batch = ledger.find_batch(connection, batch_id)
     if batch.state in TAKEN_BACK:
         raise BatchStateError(f"Batch {batch_id} is {batch.state} already; nothing to undo.")
-    tables = [table for table in staged_tables(lease) if table is not INSERT_BATCH_DATA]
+    tables = [
+        table
+        for table in ledger.staged_tables(lease.connection, lease.batch_id)
+        if table is not INSERT_BATCH_DATA
+    ]
     counts: Counter[str] = Counter()
     with lease.transaction():
         lock_corrections(connection, batch_id)

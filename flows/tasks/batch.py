@@ -32,7 +32,7 @@ from flows.report.markdown import escape, rejects_table, summary_markdown
 from flows.report.next_step import commands, left_of
 from flows.stages.apply import apply
 from flows.stages.batch_folder import folder_of
-from flows.stages.check import check, held_event, release, staged_tables
+from flows.stages.check import check, held_event, release
 from flows.stages.finish import DOES_NOT_TIE, build_report, finish
 from flows.stages.kept import prove_batch
 from flows.stages.push import push
@@ -247,7 +247,9 @@ def apply_rows(batch: BatchStatus) -> BatchStatus:
     """Bring the clean rows into the database, each once; a held batch is left alone."""
     with held(batch.batch_id, batch.state) as (workspace, lease):
         apply(workspace, lease, proven=batch.proven)
-        applied = [apply_stage(table) for table in staged_tables(lease)]
+        applied = [
+            apply_stage(table) for table in ledger.staged_tables(lease.connection, lease.batch_id)
+        ]
         return _told(lease, batch, _receipts(lease, *applied))
 
 

@@ -12,7 +12,6 @@ from connectors.postgres.findings import REASONS_OF, findings
 from connectors.settings import Limits
 from flows.report.html import render_html
 from flows.report.text import render_text
-from flows.stages.check import tables_of
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.steps.batch_report import MOST_NOTES
@@ -53,7 +52,7 @@ def test_reasons_that_were_counted_are_those_that_are_found(
         connection.execute("SET search_path = recon")
         receipts = ledger.list_receipts(connection, batch, "stage")
         assert any(REASONS_OF in clue for one in receipts for clue in one.clues.values())
-        tables = tables_of(receipts)
+        tables = ledger.tables_of(receipts)
         counted = [findings(connection, table, batch) for table in tables]
         connection.execute("UPDATE receipt SET clues = NULL")
         assert counted == [findings(connection, table, batch) for table in tables]

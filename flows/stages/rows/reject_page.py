@@ -11,7 +11,6 @@ from connectors.postgres import ledger
 from connectors.postgres.attempts import AttemptRow, Later
 from connectors.postgres.findings import RejectedRow, rejected_rows
 from flows.report.next_step import next_of_row
-from flows.stages.check import tables_of
 from flows.stages.rows.texts import RowTexts
 from flows.stages.workspace import Workspace
 from flows.steps.secrets import shown_record
@@ -47,7 +46,7 @@ def list_rejects(
 ) -> list[ShownReject]:
     """So many rows with errors of a batch behind the one of this extract and record number."""
     batch = ledger.find_batch(connection, batch_id)
-    tables = tables_of(ledger.list_receipts(connection, batch_id, "stage"))
+    tables = ledger.staged_tables(connection, batch_id)
     found = [*rejected_rows(connection, tables, batch_id, most=most, after=after)]
     texts = RowTexts(workspace, connection, [batch_id])
     names = {one.id: one.name for one in ledger.list_extracts(connection, batch_id)}

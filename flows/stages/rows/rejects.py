@@ -41,7 +41,6 @@ from connectors.postgres.ledger import Extract
 from connectors.settings import MIB
 from flows.report.decision import ROWS_SHOWN, FirstReject
 from flows.report.spelling import visible
-from flows.stages.check import staged_tables, tables_of
 from flows.stages.frame_file import FrameFile
 from flows.stages.kept import open_archived, prove_extracts, prove_profile
 from flows.stages.rows.spots import Spot, show_command
@@ -133,7 +132,7 @@ def first_rejects(lease: Lease) -> list[FirstReject]:
     names = {extract.id: extract.name for extract in extracts}
     return [
         FirstReject(names[row.extract_id], row.first_line, row.record_number, row.error_data)
-        for table in staged_tables(lease)
+        for table in ledger.staged_tables(lease.connection, lease.batch_id)
         for row in rejected_rows(lease.connection, [table], lease.batch_id, most=ROWS_SHOWN)
     ][:ROWS_SHOWN]
 
@@ -167,7 +166,7 @@ def _aside(
     elsewhere: Collection[AttemptRow],
 ) -> tuple[FrameFile, Counter[int]]:
     """The rows with errors by extract, in a file where they are many; and how many each has."""
-    tables = tables_of(ledger.list_receipts(connection, batch_id, "stage"))
+    tables = ledger.staged_tables(connection, batch_id)
     rows = (
         row
         for row in texts.filled(rejected_rows(connection, tables, batch_id))

@@ -10,7 +10,7 @@ from connectors.files.cells import split_cells
 from connectors.files.content import Content
 from connectors.files.header import Header
 from connectors.postgres import ledger
-from connectors.postgres.corrections import read_name, staged_tables
+from connectors.postgres.corrections import read_name
 from connectors.postgres.findings import RejectedRow, rows_at, wrong_fields
 from connectors.postgres.ledger import Batch
 from flows.stages.kept import is_cleared, open_archived, read_range
@@ -60,7 +60,7 @@ class RepairedRows:
         found: dict[str, DeliveredRow] = {}
         left_out: dict[str, str] = {}
         extracts, numbers = zip(*wanted, strict=True)
-        for table in staged_tables(connection, batch_id):
+        for table in ledger.staged_tables(connection, batch_id):
             if not table.unquotable:
                 continue
             for row in rows_at(connection, table, batch_id, extracts, numbers):

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import polars as pl
 
-from flows.steps.order import by_dependency
 from flows.steps.validate.field_errors import settled_errors
 from flows.steps.validate.repeats import PLACE
 from schemas.field import Reference, Table
+from schemas.order import by_dependency
 
 VALUE, CODE = "value", "code"
 
