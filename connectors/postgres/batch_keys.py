@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import psycopg
 
 from connectors.postgres.attempts import checked_of, standing_batches
+from connectors.postgres.database import nested_loops
 from connectors.postgres.ledger import batch_span
 from schemas.derived.sql_names import key_columns, listed, staged_name
 from schemas.derived.views import (
@@ -186,15 +187,6 @@ def check_reference(
     return int(row[0]) if row else 0
 
 
-def join_by_hash(connection: psycopg.Connection, *, only: bool) -> None:
-    """Keep the rows of a batch from being joined one by one, until the transaction ends.
-
-    A batch's rows have no index but that of their place, and the planner, which expects few of
-    them to be left by a condition, would read all of one side for every row of the other.
-    """
-    connection.execute(f"SET LOCAL enable_nestloop = {'off' if only else 'on'}")
-
-
 def _find_missing(
     connection: psycopg.Connection,
     table: Table,
@@ -221,12 +213,11 @@ def _find_missing(
     if complete:
         _meet_in_delivery(connection, reference, batch_id)
     else:
-        join_by_hash(connection, only=False)
-        connection.execute(
-            f"INSERT INTO met SELECT {column}, {tenant} FROM {target.name} "
-            f"WHERE {column} IN (SELECT value FROM used)"
-        )
-        join_by_hash(connection, only=True)
+        with nested_loops(connection, on=True):
+            connection.execute(
+                f"INSERT INTO met SELECT {column}, {tenant} FROM {target.name} "
+                f"WHERE {column} IN (SELECT value FROM used)"
+            )
     # Rows in conflict are left out: nobody knows which of them will be the record. Superseded ones
     # are the record by the row that counts, or not at all where that one was rejected.
     connection.execute(

@@ -191,6 +191,21 @@ def _widen(connection: psycopg.Connection) -> None:
 
 
 @contextmanager
+def nested_loops(connection: psycopg.Connection, *, on: bool) -> Iterator[None]:
+    """Whether rows may be joined one by one, until the block ends or its transaction fails.
+
+    A batch's rows have no index but that of their place, and no statistics where they were written
+    just now: the planner, which expects few of them to be left by a condition, would read all of
+    one side for every row of the other.
+    """
+    row = connection.execute("SELECT current_setting('enable_nestloop')").fetchone()
+    assert row is not None
+    connection.execute(f"SET LOCAL enable_nestloop = {'on' if on else 'off'}")
+    yield
+    connection.execute(f"SET LOCAL enable_nestloop = {row[0]}")
+
+
+@contextmanager
 def errors_reported(connection: psycopg.Connection) -> Iterator[None]:
     """Raise DatabaseLost and StatementRefused for what the database says."""
     try:

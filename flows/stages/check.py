@@ -15,7 +15,6 @@ from connectors.files.skipped_lines import NO_LINES, SkippedLines
 from connectors.postgres import ledger
 from connectors.postgres.batch_keys import (
     check_reference,
-    join_by_hash,
     mark_collisions,
     mark_duplicates,
 )
@@ -26,7 +25,7 @@ from connectors.postgres.correction_keys import (
     mark_taken_keys,
     mark_taken_records,
 )
-from connectors.postgres.database import analyse
+from connectors.postgres.database import analyse, nested_loops
 from connectors.postgres.evidence import ledger_detail
 from connectors.postgres.findings import note_left_out, note_no_records
 from connectors.postgres.lease import Lease
@@ -65,20 +64,19 @@ def check(workspace: Workspace, lease: Lease) -> None:
     tables = ledger.tables_of(receipts)
     analyse(lease.connection, "outcome", *(staged_name(table) for table in tables))
     with lease.transaction() as connection:
-        join_by_hash(connection, only=True)
         known = _known(receipts)
-        if batch.corrects is not None:
-            _reject_strays(lease, tables, batch.corrects)
-        for number, table in enumerate(tables):
-            workspace.progress("check", number, len(tables))
+        with nested_loops(connection, on=False):
             if batch.corrects is not None:
-                _reject_taken(lease, table, profile)
-            _check_table(lease, table, profile, known.get(table.name, Known()))
-            note_left_out(connection, table, batch.id, _left_out(receipts, table))
-            for clue, code in ((VALUELESS, "NoValue"), (COMMENTS, "Comment")):
-                lines = _no_records(receipts, table, clue)
-                note_no_records(connection, table, batch.id, code, lines)
-        join_by_hash(connection, only=False)
+                _reject_strays(lease, tables, batch.corrects)
+            for number, table in enumerate(tables):
+                workspace.progress("check", number, len(tables))
+                if batch.corrects is not None:
+                    _reject_taken(lease, table, profile)
+                _check_table(lease, table, profile, known.get(table.name, Known()))
+                note_left_out(connection, table, batch.id, _left_out(receipts, table))
+                for clue, code in ((VALUELESS, "NoValue"), (COMMENTS, "Comment")):
+                    lines = _no_records(receipts, table, clue)
+                    note_no_records(connection, table, batch.id, code, lines)
         reach("check")
         reason = _held_because(lease, tables, receipts, profile)
         if reason:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import psycopg
 
+from connectors.postgres.database import nested_loops
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import batch_span
 from connectors.postgres.push.lane import CarriedOut, lock_sends, unanswered_error
@@ -156,11 +157,21 @@ def _mark_sent_before(
     earlier = connection.execute(_EARLIER, values).fetchall()
     if not earlier:
         return
+    sent = {
+        **values,
+        "earlier": [extract for extract, _ in earlier],
+        "batches": sorted({batch for _, batch in earlier}),
+        "error": unanswered_error(PUSHES[table.name]),
+    }
     # No statistics know the rows that were planned just now; taken for one, each would be looked
     # for in all rows of before.
-    connection.execute("SET LOCAL enable_nestloop = off")
-    connection.execute(
-        f"""UPDATE send x SET state = told.state, error_data = told.error_data,
+    with nested_loops(connection, on=False):
+        connection.execute(_end_as_before(table), sent)
+
+
+def _end_as_before(table: Table) -> str:
+    """SQL that lets sends end as those of the batches `earlier`, the best known of each."""
+    return f"""UPDATE send x SET state = told.state, error_data = told.error_data,
             service_id = told.service_id, status = told.status, echo = told.echo,
             decision = told.decision, carried_out = told.carried_out
         FROM (
@@ -193,15 +204,7 @@ def _mark_sent_before(
             ORDER BY y.number, here DESC, {_in_order(_SENT_BEFORE, "o.state")},
                 o.decision IS NOT NULL, o.extract_id, o.record_number
         ) told
-        WHERE x.batch_id = %(batch)s AND x.operation = %(operation)s AND x.number = told.number""",
-        {
-            **values,
-            "earlier": [extract for extract, _ in earlier],
-            "batches": sorted({batch for _, batch in earlier}),
-            "error": unanswered_error(PUSHES[table.name]),
-        },
-    )
-    connection.execute("SET LOCAL enable_nestloop TO DEFAULT")
+        WHERE x.batch_id = %(batch)s AND x.operation = %(operation)s AND x.number = told.number"""
 
 
 def _note_doubts(

@@ -7,6 +7,7 @@ row that sends the content anew, since what one of them sent another service doe
 
 import psycopg
 
+from connectors.postgres.database import nested_loops
 from connectors.postgres.ledger import batch_span
 from connectors.postgres.push.earlier import SAYS, count_earlier, keep_earlier
 from connectors.postgres.push.gate import IN_DOUBT
@@ -81,11 +82,8 @@ def _ask(
         f"SELECT FROM send x WHERE x.operation = %(operation)s AND {OVERWRITTEN} LIMIT 1", values
     ).fetchone()
     # No statistics tell how many they are; taken for one, each would be looked for in all rows.
-    loops = "on" if overwritten is None else "off"
-    connection.execute(f"SET LOCAL enable_nestloop = {loops}")
-    found = connection.execute(f"{into} {_owners(table)} {what}", values)
-    connection.execute("SET LOCAL enable_nestloop TO DEFAULT")
-    return found
+    with nested_loops(connection, on=overwritten is None):
+        return connection.execute(f"{into} {_owners(table)} {what}", values)
 
 
 def _owners(table: Table) -> str:
