@@ -88,7 +88,7 @@ def apply_rows(
     _analyse_present(connection, work)
     done = _act(connection, table, rows, work, spooled)
     if done["conflict"]:
-        known = _known(connection, rows, untold(rows, "present"))[rows.extract_id]
+        known = _known(connection, rows, untold(rows.within, "present"))[rows.extract_id]
     applied = _applied(done + known)
     _tell_exceptions(connection, table, rows, {rows.extract_id: applied})
     return applied
@@ -185,7 +185,7 @@ def _judge_present(table: Table, rows: AppliedTogether, span: tuple[int, int] | 
         SELECT s.extract_id, s.record_number, (CASE WHEN {same} THEN 'unchanged' {stale}
             ELSE 'updated' END)::varchar(9) AS verdict
         FROM {staged_name(table)} s JOIN {table.name} t ON {joined(table)}
-        WHERE {ready(rows)} {within}"""
+        WHERE {ready(rows.within)} {within}"""
 
 
 def _known(
@@ -206,7 +206,8 @@ def _ready_rows(
 ) -> Counter[int]:
     """By extract, how many rows are to be applied."""
     found = connection.execute(
-        f"SELECT extract_id, count(*) FROM {staged_name(table)} s WHERE {ready(rows)} GROUP BY 1",
+        f"SELECT extract_id, count(*) FROM {staged_name(table)} s "
+        f"WHERE {ready(rows.within)} GROUP BY 1",
         rows.parameters(),
     )
     return Counter(dict(found.fetchall()))
@@ -252,7 +253,7 @@ def _tell_exceptions(
         connection.execute(
             f"""{told} SELECT %(batch)s, s.extract_id, s.record_number, '{INSERTED}'
             FROM {staged_name(table)} s JOIN {of_extract} ON m.extract_id = s.extract_id
-            WHERE m.verdict <> '{INSERTED}' AND {ready(rows)} AND {absent()}""",
+            WHERE m.verdict <> '{INSERTED}' AND {ready(rows.within)} AND {absent()}""",
             parameters,
         )
     # Goes last: the rows it tells of would no longer be told apart as fresh.
@@ -265,7 +266,7 @@ def _tell_exceptions(
         connection.execute(
             f"""{told} SELECT %(batch)s, p.extract_id, p.record_number, p.verdict
             FROM present p JOIN {of_extract} ON m.extract_id = p.extract_id
-            WHERE p.verdict <> m.verdict AND {untold(rows, "p")}""",
+            WHERE p.verdict <> m.verdict AND {untold(rows.within, "p")}""",
             parameters,
         )
 

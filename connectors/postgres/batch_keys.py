@@ -11,6 +11,7 @@ import psycopg
 from connectors.postgres.attempts import checked_of, standing_batches
 from connectors.postgres.database import nested_loops
 from connectors.postgres.ledger import batch_span
+from connectors.postgres.ranges import ready
 from schemas.derived.sql_names import key_columns, listed, staged_name
 from schemas.derived.views import (
     COUNTS_NOT,
@@ -25,6 +26,9 @@ from schemas.derived.views import (
 from schemas.field import Kind, Reference, Table
 from schemas.reasons import NOT_SHOWN, REASONS
 from schemas.tables import TABLES
+
+READY = ready(of_batch)
+"""SQL for the staged rows `s` of a batch that were read without an error and have no outcome."""
 
 
 def mark_duplicates(
@@ -52,7 +56,7 @@ def mark_duplicates(
     repeated = f"SELECT {key} FROM offered"
     if keys is None:
         repeated = f"""SELECT {key} FROM {staged_name(table)} s
-            WHERE {ready()} AND {untold()} GROUP BY {key} HAVING count(*) > 1"""
+            WHERE {READY} GROUP BY {key} HAVING count(*) > 1"""
     verdict = (
         "CASE WHEN NOT alike THEN 'conflict' WHEN from_end > 1 THEN 'superseded' END"
         if last_wins
@@ -66,7 +70,7 @@ def mark_duplicates(
                 {key_value(table)} AS key_value,
                 md5({json_expression(table, "s")}) AS content, {_made(table, made_of, "s")} AS made
             FROM {staged_name(table)} s JOIN repeated USING ({key})
-            WHERE {ready()} AND {untold()}
+            WHERE {READY}
         ), ranked AS (
             SELECT *, min(content) OVER same_key = max(content) OVER same_key AS same,
                 min(made) OVER same_key = max(made) OVER same_key AS alike,
@@ -106,7 +110,7 @@ def mark_collisions(
         FROM (SELECT s.extract_id, s.record_number, s.{quoted(name)}::text AS key_value,
                   {position("first_line")} AS line
               FROM {staged_name(table)} s JOIN {table.name} t ON {same}
-              WHERE {ready()} AND {untold()}
+              WHERE {READY}
                   AND {_made(table, made_of, "s")} <> {_made(table, made_of, "t")}) s"""
     return connection.execute(statement, batch_span(connection, batch_id)).rowcount
 
@@ -160,7 +164,7 @@ def check_reference(
                       {position("first_line")} AS line
                   FROM {staged_name(table)} s) s
             JOIN missing m ON {of}
-            WHERE {ready()} AND {untold()}"""
+            WHERE {READY}"""
         return connection.execute(statement, span).rowcount
 
     def said(code: str) -> str:
@@ -171,7 +175,7 @@ def check_reference(
             SELECT m.value, m.elsewhere, count(*) AS rows,
                 min((s.extract_id::bigint << 40) + s.record_number) AS first
             FROM {staged_name(table)} s JOIN missing m ON {of}
-            WHERE {ready()} AND {untold()} GROUP BY m.value, m.tenant, m.elsewhere
+            WHERE {READY} GROUP BY m.value, m.tenant, m.elsewhere
         ), told AS (
             INSERT INTO note (batch_id, extract_id, record_number, record, code, field, value,
                 rows, message)
@@ -222,8 +226,7 @@ def _find_missing(
     # are the record by the row that counts, or not at all where that one was rejected.
     connection.execute(
         f"""INSERT INTO met SELECT {column}, {tenant} FROM {staged_name(target)} s
-        WHERE {ready()} AND {column} IN (SELECT value FROM used)
-            AND {untold()}""",
+        WHERE {READY} AND {column} IN (SELECT value FROM used)""",
         batch_span(connection, batch_id),
     )
     connection.execute("ANALYZE met")
@@ -270,7 +273,7 @@ def _offer_used(
         connection.execute(
             f"""INSERT INTO used SELECT DISTINCT {field}, {_tenant(reference, table)}
             FROM {staged_name(table)} s
-            WHERE {ready()} AND {untold()} AND {field} IS NOT NULL""",
+            WHERE {READY} AND {field} IS NOT NULL""",
             batch_span(connection, batch_id),
         )
     else:
@@ -307,17 +310,6 @@ def key_value(table: Table) -> str:
 
 def _key(table: Table) -> str:
     return ", ".join(quoted(name) for name in key_columns(table))
-
-
-def ready() -> str:
-    """Staged rows `s` of a batch that were read without an error."""
-    return f"{of_batch('s')} AND s.error_data IS NULL"
-
-
-def untold() -> str:
-    """Staged rows `s` without an outcome."""
-    return f"""NOT EXISTS (SELECT 1 FROM outcome o WHERE {of_batch("o")}
-        AND o.extract_id = s.extract_id AND o.record_number = s.record_number)"""
 
 
 def _tenant(reference: Reference, table: Table) -> str:

@@ -21,7 +21,7 @@ from connectors.postgres.attempts import (
     first_batch,
     standing_batches,
 )
-from connectors.postgres.batch_keys import error_data, key_value, ready, untold
+from connectors.postgres.batch_keys import READY, error_data, key_value
 from connectors.postgres.corrections import lock_corrections
 from connectors.postgres.ledger import batch_span, find_batch, staged_tables
 from connectors.postgres.ranges import Range
@@ -46,7 +46,7 @@ from schemas.field import Table
 from schemas.own_columns import PARENT_COLUMN
 from schemas.tables import INSERT_BATCH_DATA
 
-_IS_REPAIR = f"{ready()} AND {untold()} AND btrim(s.parent) <> ''"
+_IS_REPAIR = f"{READY} AND btrim(s.parent) <> ''"
 """SQL: whether a staged row `s` of a batch is a repair that may still be taken in."""
 _NAME = "s.extract_id || ':' || s.record_number"
 """SQL for what the column `parent` of its repairs says of a staged row `s`."""

@@ -100,4 +100,4 @@ def _insert(table: Table, rows: AppliedTogether) -> str:
     identity = (IDENTITY,) if key_columns(table) == (IDENTITY,) else ()
     names = ", ".join(map(quoted, (*target_columns(table), *identity)))
     return f"""INSERT INTO {table.name} ({names}) SELECT {names} FROM {staged_name(table)} s
-        WHERE {ready(rows)} AND {absent()}"""
+        WHERE {ready(rows.within)} AND {absent()}"""

@@ -56,7 +56,9 @@ TAKEN_BACK = (State.DISCARDED, State.UNDONE)
 ENDED = (State.COMPLETE, State.COMPLETE_WITH_ERRORS, *TAKEN_BACK)
 NOTHING_APPLIED = (State.RECEIVED, State.STAGED, State.CHECKED, State.HELD)
 """Batches of which rows that are clean have yet to become records, most of them or all."""
-IN_DATABASE = (State.MERGED, State.FAILED, State.COMPLETE, State.COMPLETE_WITH_ERRORS)
+UNDER_WAY = (State.MERGED, State.FAILED)
+"""Batches whose rows are applied and that have not ended; one that has is opened anew by a push."""
+IN_DATABASE = (*UNDER_WAY, State.COMPLETE, State.COMPLETE_WITH_ERRORS)
 """Batches whose rows are applied, so that their totals can be judged and their rows repaired."""
 
 

@@ -3,9 +3,12 @@
 Conditions are SQL over a range's parameters; `s` is its staged table.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
+
+Within = Callable[[str], str]
+"""SQL: rows of a table, by its alias, are within some records: of a range, or `views.of_batch`."""
 
 
 class AppliedTogether(Protocol):
@@ -77,14 +80,14 @@ class WholeExtracts:
         }
 
 
-def ready(records: AppliedTogether) -> str:
-    """Clean rows of these records that have no outcome."""
-    return f"{records.within('s')} AND s.error_data IS NULL AND {untold(records, 's')}"
+def ready(within: Within) -> str:
+    """Clean rows within these that have no outcome."""
+    return f"{within('s')} AND s.error_data IS NULL AND {untold(within, 's')}"
 
 
-def untold(records: AppliedTogether, alias: str) -> str:
-    """Rows of these records without an outcome."""
-    return f"""NOT EXISTS (SELECT 1 FROM outcome o WHERE {records.within("o")}
+def untold(within: Within, alias: str) -> str:
+    """Rows of these without an outcome."""
+    return f"""NOT EXISTS (SELECT 1 FROM outcome o WHERE {within("o")}
         AND {same("o", alias)})"""
 
 

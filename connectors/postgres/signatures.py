@@ -10,6 +10,7 @@ from psycopg.rows import class_row, dict_row
 
 from connectors.postgres.reconciliations import Reconciliation
 from connectors.postgres.trail import detail_text, said_by, write_trail
+from schemas.accounts import approval
 from schemas.guards.accounts import NOT_ALLOWED
 from schemas.guards.decisions import SIGNED
 from schemas.life import Role
@@ -39,6 +40,11 @@ class Signature:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "role", Role(self.role))
+
+
+def approval_of(signatures: Mapping[Role, Signature]) -> str | None:
+    """What the signatures of a run amount to: `accounts.approval`."""
+    return approval({role: one.person for role, one in signatures.items()})
 
 
 def add_signature(

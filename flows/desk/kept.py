@@ -36,7 +36,7 @@ from connectors.postgres.breaks import (
     newest_in_scope,
     proposals_on,
 )
-from connectors.postgres.ledger import ENDED, Batch, State
+from connectors.postgres.ledger import ENDED, UNDER_WAY, Batch, State
 from connectors.postgres.overview import BatchSummary
 from connectors.postgres.reconciliations import Reconciliation, latest_runs
 from connectors.postgres.signatures import newest_signature, why_interested
@@ -62,7 +62,7 @@ FRAMES, VALUES, REPORTS = 4, 1_000, 50
 of batches."""
 LOOK_SECONDS, STOP_SECONDS = 15, 5
 """Between two looks for runs that came since; for the end of one that is under way."""
-ADDING_UP = (*ENDED, State.HELD, State.MERGED, State.FAILED)
+ADDING_UP = (*ENDED, State.HELD, *UNDER_WAY)
 """States in which the rows of a batch add up to something."""
 
 

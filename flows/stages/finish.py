@@ -80,7 +80,7 @@ def finish(workspace: Workspace, lease: Lease) -> BatchReport:
         )
     tables = [staged_name(EXTRACTS[chain.record]) for chain in report.chains]
     summarise(lease.connection, "outcome", "before_image", *tables)
-    if batch.state in (State.MERGED, State.FAILED):
+    if batch.state in ledger.UNDER_WAY:
         clear_spool(workspace.settings, batch.id)
         reach("cleared")
         with lease.transaction() as connection:
@@ -106,10 +106,10 @@ def report_corrected(
     """Report what a batch corrects again, and what that corrects: their rows end otherwise now."""
     while batch.corrects is not None:
         batch = ledger.find_batch(connection, batch.corrects)
-        report_again(workspace, connection, batch.id)
+        report_if_written(workspace, connection, batch.id)
 
 
-def report_again(workspace: Workspace, connection: psycopg.Connection, batch_id: int) -> None:
+def report_if_written(workspace: Workspace, connection: psycopg.Connection, batch_id: int) -> None:
     """Write the report of a batch that something else changed, as a rerun of it would.
 
     Where nothing is written down of one there is none, or housekeeping removed it.

@@ -57,8 +57,6 @@ from schemas.guards.batch_states import ASKED_FOR
 from schemas.operations import PUSHES
 
 log = logging.getLogger("recon.push")
-UNDER_WAY = (State.MERGED, State.FAILED)
-"""Those of a batch that has not ended; one that has is opened anew by `ask_for_service`."""
 BLOCK = 4_000
 """Rows read from the database at once."""
 PUT_WINDOW = 500
@@ -90,7 +88,7 @@ def push(workspace: Workspace, lease: Lease, *, most: int | None = None) -> None
     rows of this run.
     """
     batch = ledger.find_batch(lease.connection, lease.batch_id)
-    if batch.service is None or batch.state not in UNDER_WAY:
+    if batch.service is None or batch.state not in ledger.UNDER_WAY:
         return
     staged = ledger.staged_tables(lease.connection, lease.batch_id)
     tables = [table for table in staged if table.name in PUSHES]

@@ -30,7 +30,7 @@ from connectors.postgres.undo import (
 from connectors.recovery import reach
 from flows.report.text import left_told
 from flows.stages.check import leave_hold
-from flows.stages.finish import report_again, report_corrected, report_taken_back
+from flows.stages.finish import report_corrected, report_if_written, report_taken_back
 from flows.stages.kept import unproven
 from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
@@ -140,7 +140,7 @@ def undo_batch(
                 )
             )
             for other in said_last(connection, batch_id, UNDO).get(REOPENED, ()):
-                report_again(workspace, connection, int(other))
+                report_if_written(workspace, connection, int(other))
             report_corrected(workspace, connection, ledger.find_batch(connection, batch_id))
             clear_spool(workspace.settings, batch_id)
             witness_trail(workspace, connection)

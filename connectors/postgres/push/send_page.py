@@ -1,6 +1,5 @@
 """Rows of a batch that somebody decides about, page by page, each with its evidence."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,7 +9,7 @@ import psycopg
 from psycopg.rows import class_row
 
 from connectors.postgres.push.decisions import DECIDABLE, UNANSWERED
-from connectors.postgres.push.sends import Selection, Sent, list_sends
+from connectors.postgres.push.sends import Selection, Sent, errors_in, list_sends
 from connectors.postgres.record_rows import RowPlace, delivered_row, reads_delivered_rows
 from schemas.operations import PUSHES
 
@@ -36,8 +35,7 @@ class SendPlace(NamedTuple):
     @property
     def errors(self) -> list[dict[str, Any]]:
         """Why it is not settled."""
-        found: list[dict[str, Any]] = json.loads(self.error_data or "[]")
-        return found
+        return errors_in(self.error_data)
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,12 @@ class Selection:
     """Extract and record number of each."""
 
 
+def errors_in(error_data: str | None) -> list[dict[str, Any]]:
+    """What stands in ErrorData; nothing where there is none."""
+    found: list[dict[str, Any]] = json.loads(error_data or "[]")
+    return found
+
+
 class Sent(NamedTuple):
     """One send, with what was or will be sent; secrets are masked."""
 
@@ -110,8 +116,7 @@ class SentBefore(NamedTuple):
     @property
     def errors(self) -> list[dict[str, Any]]:
         """Why it was not settled."""
-        found: list[dict[str, Any]] = json.loads(self.error_data or "[]")
-        return found
+        return errors_in(self.error_data)
 
 
 def waiting_batches(

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from connectors.files.currencies import read_currencies
 from connectors.postgres.acceptance_rules import AcceptanceRule, RuleState, list_rules
 from connectors.postgres.reconciliations import Reconciliation, latest_runs, runs_of
-from connectors.postgres.signatures import Signature, signatures_of
+from connectors.postgres.signatures import Signature, approval_of, signatures_of
 from flows.desk import shown
 from flows.desk.filters import NONE, BreakSearch
 from flows.desk.review import Figures, Review
@@ -21,7 +21,7 @@ from flows.desk.templates import currency
 from flows.desk.trend import RUNS, TrendPoint, open_breaks, open_money
 from flows.desk.visit import Visit
 from flows.stages.reconcile.as_of import today
-from schemas.accounts import MAY_DECIDE, MAY_SIGN, approval
+from schemas.accounts import MAY_DECIDE, MAY_SIGN
 from schemas.counting import agree, quantity
 from schemas.life import Choice, Role
 from schemas.show_as import ShowAs
@@ -40,7 +40,7 @@ class _Scope:
 
     @property
     def approval(self) -> str | None:
-        return approval({role: one.person for role, one in self.signatures.items()})
+        return approval_of(self.signatures)
 
     @property
     def money(self) -> list[Figures]:

@@ -4,15 +4,12 @@ from starlette.responses import Response
 
 from connectors.files.currencies import read_currencies
 from connectors.postgres.reconciliations import latest_run, maker_of
-from connectors.postgres.signatures import signatures_of
+from connectors.postgres.signatures import approval_of, signatures_of
 from flows.desk.filters import BreakSearch
 from flows.desk.seen import run_of
 from flows.desk.visit import Visit
 from flows.steps.reconcile.changes import method_rows
-from schemas.accounts import approval
-
-SINCE = ("CHANGED_AFTER_SIGNOFF", "LATE_ARRIVAL")
-"""Codes that tell of records which are other than they were signed."""
+from flows.steps.reconcile.signed import CODE, LATE
 
 
 def show(visit: Visit) -> Response:
@@ -30,11 +27,11 @@ def show(visit: Visit) -> Response:
         run=run,
         last=last,
         signatures=signatures,
-        approval=approval({role: one.person for role, one in signatures.items()}),
+        approval=approval_of(signatures),
         maker=by if person is None else person,
         said_by=by if person and by != person else None,
         review=review,
-        since=[(code, review.codes[code]) for code in SINCE if code in review.codes],
+        since=[(code, review.codes[code]) for code in (CODE, LATE) if code in review.codes],
         changes=changes,
         method=method_rows(changes, run.rules_hash),
         none_asked=BreakSearch({}),

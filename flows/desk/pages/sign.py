@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from connectors.errors import ReconError, SignatureRefused
 from connectors.postgres.reconciliations import Reconciliation, latest_run
-from connectors.postgres.signatures import signatures_of
+from connectors.postgres.signatures import approval_of, signatures_of
 from flows.desk.filters import BreakSearch
 from flows.desk.forms import FormIncomplete, read_day, refuse_nameless, status_of
 from flows.desk.pages.files import is_given
@@ -19,7 +19,7 @@ from flows.stages.reconcile.not_opened import not_opened
 from flows.stages.reconcile.report_files import PAGE, check_files, listed_files
 from flows.stages.reconcile.sign import approve, prepare
 from flows.steps.reconcile.changes import method_rows
-from schemas.accounts import MAY_SIGN, approval
+from schemas.accounts import MAY_SIGN
 from schemas.life import Role
 
 
@@ -94,7 +94,7 @@ def _facts(visit: Visit, connection: psycopg.Connection, run: Reconciliation) ->
         "run": run,
         "last": last,
         "signatures": signatures,
-        "approval": approval({role: one.person for role, one in signatures.items()}),
+        "approval": approval_of(signatures),
         "waits": review.waits,
         "changes": changes,
         "method": [

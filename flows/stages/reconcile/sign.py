@@ -23,7 +23,13 @@ from connectors.postgres.reconciliations import (
     latest_runs,
     scope_hash,
 )
-from connectors.postgres.signatures import Signature, add_signature, last_approved, signatures_of
+from connectors.postgres.signatures import (
+    Signature,
+    add_signature,
+    approval_of,
+    last_approved,
+    signatures_of,
+)
 from connectors.process import user_name, whoami
 from flows.report.spelling import apart, shortened
 from flows.stages.reconcile.as_of import RESTATED
@@ -38,7 +44,7 @@ from flows.stages.workspace import Workspace
 from flows.steps.reconcile.changes import HASH, method_rows
 from flows.steps.reconcile.report import Changes, SignatureLine, SignOff
 from flows.steps.reconcile.signed import unpack_records
-from schemas.accounts import SELF_DECLARED, approval
+from schemas.accounts import SELF_DECLARED
 from schemas.counting import agree, quantity
 from schemas.life import UNSEEN, Role
 
@@ -65,7 +71,7 @@ class Signed:
     @property
     def approval(self) -> str | None:
         """APPROVED, or APPROVED_SELF_DECLARED where no login stands behind a name."""
-        return approval({role: one.person for role, one in self.signatures.items()})
+        return approval_of(self.signatures)
 
 
 def prepare(workspace: Workspace, number: int | None, *, by: str | None, comment: str) -> Signed:

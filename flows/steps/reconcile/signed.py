@@ -24,6 +24,7 @@ RECORD = "record"
 PART = 100_000
 """Packed records that are made together."""
 CODE, LATE = "CHANGED_AFTER_SIGNOFF", "LATE_ARRIVAL"
+"""Of records that are other than they were signed, and of those that came since."""
 
 
 def packed_schema(frames: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataType]:
