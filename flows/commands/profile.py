@@ -49,7 +49,7 @@ def draft_command(
 
     Example: `recon profile draft statement.csv --record payment --feed bank > bank.toml`
     """
-    from flows.stages.draft_profile import draft_profile
+    from flows.stages.draft.profile import draft_profile
 
     refuse_unknown(record)
     sys.stdout.write(draft_profile(read_settings(), file, feed, record, sheet))

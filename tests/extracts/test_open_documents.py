@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from connectors.files.blocks import blocks
 from connectors.files.content import open_content
 from connectors.files.profile_file import read_profile
-from flows.stages.draft_profile import draft_profile
+from flows.stages.draft.profile import draft_profile
 from flows.stages.examine import examine
 from flows.stages.workspace import Workspace
 from tests.examples import examples

@@ -24,7 +24,7 @@ from connectors.files.profile_file import read_profile
 from connectors.files.workbook import check_workbook
 from connectors.postgres.ledger import State
 from connectors.settings import Limits
-from flows.stages.draft_profile import draft_profile
+from flows.stages.draft.profile import draft_profile
 from flows.stages.examine import examine
 from flows.stages.rows.locate import locate
 from flows.stages.rows.rejects import write_rejects

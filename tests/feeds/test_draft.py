@@ -17,7 +17,7 @@ from connectors.errors import DeliveryError, ExtractRefused
 from connectors.files.profile import Profile
 from connectors.files.profile_file import read_profile
 from connectors.settings import read_settings
-from flows.stages.draft_profile import draft_profile
+from flows.stages.draft.profile import draft_profile
 from flows.stages.try_profile import try_profile
 from schemas.toml_text import read_toml
 from tests.examples import examples, in_long

@@ -37,7 +37,7 @@ NO_NUMBERS = {
     # Always some: `12 of its Payment rows`, `None of the 5 columns`, factors of two and more.
     "connectors/files/header_names.py: len(self.names)",
     # With its noun already: `3 lines between rows`.
-    "flows/stages/draft_shape.py: lines",
+    "flows/stages/draft/shape.py: lines",
     "flows/steps/breaks/patterns.py: times",
     # More than a limit, or a limit.
     "connectors/files/delivery.py: window",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from connectors.files.profile import DEFAULT
-from flows.stages.draft_profile import draft_profile
+from flows.stages.draft.profile import draft_profile
 from flows.stages.rows.locate import locate
 from flows.stages.rows.made_of import made_fields
 from flows.stages.rows.rejects import write_rejects

@@ -10,7 +10,7 @@ from connectors.errors import ProfileError
 from connectors.files.profile import DEFAULT, Profile
 from connectors.files.profile_file import read_profile
 from connectors.postgres.ledger import State
-from flows.stages.draft_profile import draft_profile
+from flows.stages.draft.profile import draft_profile
 from flows.stages.examine import examine
 from flows.stages.rows.locate import Spot, locate
 from flows.stages.rows.rejects import write_rejects

@@ -8,7 +8,7 @@ from itertools import chain
 from connectors.files.content import shown
 from connectors.files.first_record import folded
 from connectors.files.shape import COMMENT, Shape, numbered
-from flows.stages.draft_cells import DraftCells, quoted
+from flows.stages.draft.cells import DraftCells, quoted
 from schemas.counting import agree, grouped, quantity
 
 ESCAPE = re.compile(r'\\"|(?:^|[,;|\t])\\N(?:[,;|\t]|$)')

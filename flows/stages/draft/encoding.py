@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from connectors.files.content import byte_order_mark, unmarked_utf16
-from flows.stages.draft_cells import DraftCells
+from flows.stages.draft.cells import DraftCells
 from schemas.counting import agree, grouped, quantity
 
 UTF_8, PLAIN = "utf-8", "cp1252"

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
-from flows.stages.draft_cells import DraftCells, quoted
+from flows.stages.draft.cells import DraftCells, quoted
 from flows.steps.draft_joined import JoinedTime
 from flows.steps.draft_months import WordedDays
 from flows.steps.draft_numbers import Found

@@ -5,6 +5,7 @@ begins with `# ?`, and the key is left out until somebody decides.
 """
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -19,8 +20,8 @@ from connectors.files.shape import Shape, shape_of
 from connectors.files.workbook import check_workbook
 from connectors.settings import Settings
 from flows.stages.advised import advised
-from flows.stages.draft_cells import DraftCells, quoted
-from flows.stages.draft_columns import (
+from flows.stages.draft.cells import DraftCells, quoted
+from flows.stages.draft.columns import (
     INTEGERS,
     NAMED,
     NUMBERS,
@@ -29,16 +30,15 @@ from flows.stages.draft_columns import (
     kinds_of,
     offers_of,
 )
-from flows.stages.draft_encoding import EncodingFound, encoding_of
-from flows.stages.draft_nothing import nothing_lines, nothing_sections
-from flows.stages.draft_number_lines import number_lines
-from flows.stages.draft_shape import footer_lines, header_lines, odd_lines, text_lines
-from flows.stages.draft_time_lines import future_lines, joined_lines, time_lines
+from flows.stages.draft.encoding import EncodingFound, encoding_of
+from flows.stages.draft.number_lines import number_lines
+from flows.stages.draft.shape import footer_lines, header_lines, odd_lines, text_lines
+from flows.stages.draft.time_lines import future_lines, joined_lines, time_lines
 from flows.steps.draft_joined import JoinedTime, joined_time
 from flows.steps.draft_months import WordedDays, worded_days
 from flows.steps.draft_numbers import NumberSigns
 from flows.steps.draft_table import table_of
-from flows.steps.draft_times import TimesFound, digit_times, times_of
+from flows.steps.draft_times import NOTHING, TimesFound, digit_times, times_of
 from schemas.counting import grouped, quantity
 from schemas.field import Field, Kind, Table
 from schemas.reasons import NOT_SHOWN
@@ -131,7 +131,7 @@ class _Draft:
         worded = self._worded(times, numbers)
         typed = {place: field.name for place, field in self._typed().items()}
         values = {*times, *worded, *numbers, *making, *typed}
-        yield from nothing_lines(values, self.cells)
+        yield from _nothing_lines(values, self.cells)
         yield from number_lines(numbers, self.cells)
         joined = self._joined(times)
         yield from time_lines(times, worded, joined, self.cells)
@@ -143,7 +143,7 @@ class _Draft:
                 yield from self._digit_lines(place)
         yield from column_lines(self.cells, self.table, offers, table)
         yield from self._joined_section(joined)
-        yield from nothing_sections(values, typed, self.cells)
+        yield from _nothing_sections(values, typed, self.cells)
 
     def _read_columns(self) -> tuple[dict[int, TimesFound], dict[int, NumberSigns], list[int]]:
         """The columns of times, of numbers, and of nothing, by their places."""
@@ -237,3 +237,57 @@ class _Draft:
     def _fields(self) -> Iterator[Field]:
         for table in [self.table] if self.table else EXTRACTS.values():
             yield from table.delivered
+
+
+def _nothing_lines(places: Collection[int], cells: DraftCells) -> Iterator[str]:
+    """What stands in numbers and times where there is none, unless texts are written so too."""
+    nothing = _counted(places, cells)
+    if not nothing:
+        return
+    so_many = quantity(nothing.total(), "cell", grouped)
+    texts = _in_texts(nothing, places, cells)
+    told = f"such texts are in {so_many} of numbers and times{',' if texts else ''}"
+    yield f"# ? null = [{_listed(['', *nothing])}]  # {told}"
+    for place, found in texts.items():
+        count = quantity(found.total(), "cell", grouped)
+        yield f"#   and in {count} of {cells.name(place)}, which this would empty: {_listed(found)}"
+    if texts:
+        yield "#   where that is wrong, the sections below say it of single fields instead"
+
+
+def _nothing_sections(
+    places: Collection[int], names: Mapping[int, str], cells: DraftCells
+) -> Iterator[str]:
+    """Sections of numbers and times with such texts, where other columns may have them as texts.
+
+    `names` are the fields of columns that are called like one.
+    """
+    if not _in_texts(_counted(places, cells), places, cells):
+        return
+    for place in sorted(places):
+        if found := _counted([place], cells):
+            of = "" if place in names else f"  # of {cells.name(place)}"
+            yield ""
+            yield f"# ? [fields.{names.get(place, 'NAME')}]{of}"
+            yield f"# ? null = [{_listed(['', *found])}]"
+
+
+def _counted(places: Iterable[int], cells: DraftCells) -> Counter[str]:
+    each = (cell for place in sorted(places) for cell in cells.shape.column(place))
+    return Counter(cell for cell in each if NOTHING.fullmatch(cell))
+
+
+def _in_texts(
+    nothing: Collection[str], places: Collection[int], cells: DraftCells
+) -> dict[int, Counter[str]]:
+    """How often other columns have these words, by their places."""
+    others = (place for place in range(len(cells.shape.names)) if place not in places)
+    found = {
+        place: Counter(cell for cell in cells.shape.column(place) if cell in nothing)
+        for place in others
+    }
+    return {place: words for place, words in found.items() if words}
+
+
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(map(quoted, sorted(words)))

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from connectors.files.content import shown
 from connectors.files.first_record import folded
 from connectors.files.shape import Shape
-from flows.stages.draft_cells import DraftCells, quoted
+from flows.stages.draft.cells import DraftCells, quoted
 from flows.steps.draft_numbers import NumberSigns
 from flows.steps.draft_table import TableGuess
 from flows.steps.draft_times import NOTHING, digit_times, may_be_time
