@@ -18,11 +18,11 @@ from schemas.derived.views import (
     AT_PLACES,
     CORRECTED,
     ERRORS,
+    IS_UNDIVIDED,
     PENDING,
     REPAIRING,
     STATE,
     at_places,
-    is_undivided,
     of_batch,
     told_joins,
 )
@@ -284,7 +284,7 @@ def _rows_repaired_of(
     connection: psycopg.Connection, table: Table, batch_id: int, rows: Collection[AttemptRow]
 ) -> dict[AttemptRow, _Repaired]:
     lines = connection.execute(
-        f"""SELECT s.extract_id, s.record_number, {STATE}, {is_undivided("s")}
+        f"""SELECT s.extract_id, s.record_number, {STATE}, {IS_UNDIVIDED}
         FROM {staged_name(table)} s {told_joins(table)}
         {AT_PLACES} WHERE {of_batch("s")}""",
         batch_span(connection, batch_id) | at_places(row[1:] for row in rows),

@@ -31,9 +31,9 @@ from schemas.derived.views import (
     AT_PLACES,
     COUNTS_NOT,
     ERRORS,
+    IS_UNDIVIDED,
     STATE,
     at_places,
-    is_undivided,
     joined,
     json_expression,
     of_batch,
@@ -274,7 +274,7 @@ def _gather_claims(
             connection.execute(
                 f"""UPDATE repair_claims c SET origin = c.parent, parent = s.parent
                 FROM {staged_name(table)} s
-                WHERE {of_batch("s")} AND c.parent = {_NAME} AND NOT {is_undivided("s")}""",
+                WHERE {of_batch("s")} AND c.parent = {_NAME} AND NOT {IS_UNDIVIDED}""",
                 batch_span(connection, current),
             )
         above = find_batch(connection, current).corrects

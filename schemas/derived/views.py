@@ -62,13 +62,12 @@ def of_batch(alias: str) -> str:
     return f"{alias}.batch_id = %(batch)s AND {alias}.extract_id BETWEEN %(low)s AND %(high)s"
 
 
-def is_undivided(alias: str) -> str:
-    """SQL that tells a staged row that is a line without cells: it may have been several records.
+IS_UNDIVIDED = f"""EXISTS (SELECT FROM json_array_elements(coalesce(s.error_data, '[]')::json) e
+    WHERE e ->> 'ErrorCode' IN ({listed(OF_ROW)}))"""
+"""SQL for whether a staged row `s` is a line without cells: it may have been several records.
 
-    Nothing of such a line could be read, so that what its check says of it stands in the row.
-    """
-    return f"""EXISTS (SELECT FROM json_array_elements(coalesce({alias}.error_data, '[]')::json) e
-        WHERE e ->> 'ErrorCode' IN ({listed(OF_ROW)}))"""
+Nothing of such a line could be read, so that what its check says of it stands in the row.
+"""
 
 
 AT_PLACES = """JOIN unnest(%(extracts)s::int[], %(numbers)s::bigint[])

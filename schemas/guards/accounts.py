@@ -72,9 +72,9 @@ def tenants_of(scope: str) -> str:
     )
 
 
-def scope_within(scope: str, tenants: str) -> str:
-    """SQL for whether a scope is about some tenants alone, which have a blank between them."""
-    return f"coalesce({tenants_of(scope)} <@ string_to_array({tenants}, ' '), false)"
+def scope_within(scope: str) -> str:
+    """SQL for whether a scope is about tenants of the account `a` alone."""
+    return f"coalesce({tenants_of(scope)} <@ string_to_array(a.tenants, ' '), false)"
 
 
 def require(roles: Iterable[AccountRole], what: str) -> str:
@@ -88,7 +88,7 @@ def refuse(state: str, message: str, values: str = "") -> str:
     return f"RAISE EXCEPTION USING ERRCODE = '{state}', MESSAGE = {text}"
 
 
-_WITHIN = scope_within("scope", "a.tenants")
+_WITHIN = scope_within("scope")
 NAMES_NO_LOGIN = (
     f"(coalesce(current_setting('recon.login', true), '') = '' OR NOT {SCHEMA}.has_accounts())"
 )

@@ -57,7 +57,7 @@ TENANTS_OF: Mapping[str, str] = {
         -- Those of these tenants alone; and where it is asked for, those that are bound to none.
         SELECT coalesce(array_agg(r.id), '{{}}') FROM {SCHEMA}.reconciliation r
         CROSS JOIN {SCHEMA}.acting() a
-        WHERE a.tenants <> '' AND ({scope_within("r.scope", "a.tenants")}
+        WHERE a.tenants <> '' AND ({scope_within("r.scope")}
             OR NOT $1 AND r.scope !~ '(^|; )tenants ')
     $$""",
     "shut_targets()": f"""RETURNS void LANGUAGE plpgsql {SAFE} SET lock_timeout = '3s' AS $$

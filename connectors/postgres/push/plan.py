@@ -65,7 +65,6 @@ def settle_duplicates(connection: psycopg.Connection, operation: Operation, batc
 
 
 def _plan(table: Table) -> str:
-    same = same_stored(table, "t")
     rows = f"FROM {staged_name(table)} s {told_joins(table)}"
     # An unchanged row whose record has changed since says nothing about the service any more.
     return f"""
@@ -83,27 +82,23 @@ def _plan(table: Table) -> str:
             UNION ALL
             SELECT s.extract_id, s.record_number, TRUE, t.extract_id, t.record_number
             FROM (SELECT s.* {rows} WHERE {of_batch("s")} AND {STATE} = 'unchanged') s
-            LEFT JOIN {table.name} t ON {joined(table)} AND {same}
+            LEFT JOIN {table.name} t ON {joined(table)} AND {same_stored(table)}
         ) applied"""
 
 
-def same_stored(table: Table, one: str) -> str:
-    """SQL for whether a row says of its record in every column what a staged row `s` says."""
+def same_stored(table: Table) -> str:
+    """SQL for whether a row `t` says of its record in every column what a staged row `s` says."""
     return " AND ".join(
-        f"{one}.{quoted(name)} IS NOT DISTINCT FROM s.{quoted(name)}"
-        for name in stored_columns(table)
+        f"t.{quoted(name)} IS NOT DISTINCT FROM s.{quoted(name)}" for name in stored_columns(table)
     )
 
 
 TWIN = "(o.writer_extract_id, o.writer_record_number) <> (o.extract_id, o.record_number)"
 """The condition of the index `send_twins`."""
 
-
-def written_before(image: str) -> str:
-    """SQL for extract and record number of the row that had written what a before-image shows."""
-    return f"""({image}.image::json ->> 'extract_id')::integer,
-        ({image}.image::json ->> 'record_number')::bigint"""
-
+WRITTEN_BEFORE = """(i.image::json ->> 'extract_id')::integer,
+    (i.image::json ->> 'record_number')::bigint"""
+"""SQL for extract and record number of the row that had written what a before-image `i` shows."""
 
 CURRENT = """(t.extract_id, t.record_number) IS NOT DISTINCT FROM
     (x.writer_extract_id, x.writer_record_number)"""
@@ -189,7 +184,7 @@ def _end_as_before(table: Table) -> str:
             JOIN extract mine ON mine.id = y.extract_id
             JOIN {staged_name(table)} s
                 ON s.extract_id = y.extract_id AND s.record_number = y.record_number
-            JOIN {staged_name(table)} t ON {joined(table)} AND {same_stored(table, "t")}
+            JOIN {staged_name(table)} t ON {joined(table)} AND {same_stored(table)}
                 AND t.extract_id = ANY(%(earlier)s)
             JOIN send o ON o.extract_id = t.extract_id AND o.record_number = t.record_number
                 AND o.operation = y.operation AND o.batch_id = ANY(%(batches)s)
@@ -222,7 +217,7 @@ def _note_doubts(
             JOIN before_image i ON i.extract_id = x.extract_id
                 AND i.record_number = x.record_number AND i.record = '{table.name}'
                 AND {of_batch("i")}
-            JOIN send o ON (o.extract_id, o.record_number) = ({written_before("i")})
+            JOIN send o ON (o.extract_id, o.record_number) = ({WRITTEN_BEFORE})
                 AND o.operation = x.operation AND o.state = 'in_doubt'
             JOIN batch b ON b.id = o.batch_id AND b.service = mine.service
             WHERE x.batch_id = %(batch)s AND x.operation = %(operation)s AND x.state = 'unsent'

@@ -12,7 +12,7 @@ from connectors.postgres.ledger import batch_span
 from connectors.postgres.push.earlier import SAYS, count_earlier, keep_earlier
 from connectors.postgres.push.gate import IN_DOUBT
 from connectors.postgres.push.lane import lock_sends
-from connectors.postgres.push.plan import OVERWRITTEN, TWIN, same_stored, written_before
+from connectors.postgres.push.plan import OVERWRITTEN, TWIN, WRITTEN_BEFORE, same_stored
 from connectors.postgres.push.restores import DOUBTFUL
 from schemas.derived.sql_names import staged_name
 from schemas.derived.views import joined, of_batch
@@ -98,7 +98,7 @@ def _owners(table: Table) -> str:
     unplanned = """AND NOT EXISTS (SELECT FROM send own
         WHERE (own.extract_id, own.record_number) = (w.extract_id, w.record_number))"""
     return f"""WITH RECURSIVE newer (extract_id, record_number, newer_extract, newer_record) AS (
-            SELECT {written_before("i")}, i.extract_id, i.record_number
+            SELECT {WRITTEN_BEFORE}, i.extract_id, i.record_number
             FROM before_image i WHERE {of_batch("i")} AND i.record = '{table.name}'
                 -- Asked once, first: where nothing was ever planned no image is read.
                 AND EXISTS (SELECT FROM send)
@@ -108,7 +108,7 @@ def _owners(table: Table) -> str:
                 SELECT i.* FROM batch b JOIN extract e ON e.batch_id = b.id
                 JOIN before_image i ON i.extract_id = e.id AND i.record = '{table.name}'
                 WHERE b.state = 'undone'
-            ) i ON (n.newer_extract, n.newer_record) = ({written_before("i")})
+            ) i ON (n.newer_extract, n.newer_record) = ({WRITTEN_BEFORE})
         ), doubtful AS ({DOUBTFUL}), sent AS (
             SELECT n.extract_id, n.record_number, b.service FROM newer n
             JOIN send o ON (o.extract_id, o.record_number) = (n.newer_extract, n.newer_record)
@@ -146,7 +146,7 @@ def _owners(table: Table) -> str:
             SELECT s.of_batch, s.extract_id, s.record_number, w.extract_id, w.record_number
             FROM restored w JOIN {staged_name(table)} t
                 ON t.extract_id = w.extract_id AND t.record_number = w.record_number
-            JOIN overwritten s ON {joined(table)} AND {same_stored(table, "t")}
+            JOIN overwritten s ON {joined(table)} AND {same_stored(table)}
             -- Asked once, first: there are next to none.
             WHERE EXISTS (SELECT FROM overwritten)
         ), owner AS (

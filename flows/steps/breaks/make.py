@@ -192,11 +192,10 @@ def rate_text(value: pl.Expr) -> pl.Expr:
     return value.cast(pl.String).str.strip_suffix(".0")
 
 
-def own_day(name: str) -> pl.Expr:
-    """The calendar day of an instant where it was written: at its own offset."""
-    moved = pl.col(name).to_physical() + pl.col(name + OFFSET).fill_null(0).cast(pl.Int64) * (
-        60_000_000
-    )
+def day_paid() -> pl.Expr:
+    """The calendar day of a payment where it was written: at its own offset."""
+    offset = pl.col("PaymentDate" + OFFSET).fill_null(0).cast(pl.Int64)
+    moved = pl.col("PaymentDate").to_physical() + offset * 60_000_000
     return moved.floordiv(86_400_000_000).cast(pl.Int32).cast(pl.Date)
 
 

@@ -12,11 +12,11 @@ import polars as pl
 
 from flows.steps.breaks.make import (
     LINES,
+    day_paid,
     joined,
     make_breaks,
     money,
     number_duplicates,
-    own_day,
     text,
     together,
     zero,
@@ -59,7 +59,7 @@ def roll_up(payments: pl.DataFrame) -> pl.DataFrame:
         pl.len().alias("payments"),
         pl.col("PaidAmount").sum().alias("paid"),
         pl.col("DiscountAmount").sum().alias("discount"),
-        own_day("PaymentDate").max().alias("day"),
+        day_paid().max().alias("day"),
     ]
     rolled = grouped(payments, _BY, sums)
     for name, held in (("PaidAmount", "paid"), ("DiscountAmount", "discount")):

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from flows.steps.breaks.make import PLACE, own_day, zero
+from flows.steps.breaks.make import PLACE, day_paid, zero
 from flows.steps.match.near_keys import near_partners
 from flows.steps.match.pairing import pair, repeated
 from flows.steps.rules.rules import Discount
@@ -89,7 +89,7 @@ def _about(place: list[str], rules: PlanRules) -> list[pl.Expr]:
         pl.col("TenantsId").alias("tenant"),
         pl.col("DebtsId").alias("debt"),
         pl.col("CurrenciesId").alias("paid_in"),
-        own_day("PaymentDate").alias("paid_on"),
+        day_paid().alias("paid_on"),
         pl.col("PaidAmount").alias("paid"),
         pl.col("DiscountAmount").fill_null(zero()).alias("discount"),
         settled(rules).alias("settled"),

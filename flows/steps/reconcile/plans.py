@@ -15,12 +15,12 @@ from flows.steps.breaks.make import (
     NOWHERE,
     PLACE,
     as_day,
+    day_paid,
     joined,
     key_text,
     left_of,
     make_breaks,
     number_duplicates,
-    own_day,
     quantities,
     text,
     together,
@@ -188,7 +188,7 @@ def _too_wide(payments: pl.DataFrame, planned: pl.DataFrame) -> pl.DataFrame:
         currency=pl.col("CurrenciesId"),
         found=text(pl.col("Id")),
         amount=pl.col("PaidAmount"),
-        date=own_day("PaymentDate"),
+        date=day_paid(),
         note=pl.format("debt {} is paid by plan", "DebtsId"),
     )
 

@@ -13,12 +13,12 @@ import polars as pl
 from flows.steps.breaks.make import (
     NOWHERE,
     Annex,
+    day_paid,
     joined,
     key_text,
     left_of,
     make_breaks,
     number_duplicates,
-    own_day,
     text,
     together,
 )
@@ -106,7 +106,7 @@ def _uses_of(payments: pl.DataFrame) -> pl.DataFrame:
 
 
 def _dated(payments: pl.DataFrame) -> pl.DataFrame:
-    return payments.with_columns(own_day("PaymentDate").alias("day"))
+    return payments.with_columns(day_paid().alias("day"))
 
 
 def _judged(
