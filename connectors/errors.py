@@ -59,7 +59,7 @@ class ReconError(Exception):
 class ExtractRefused(ReconError):
     """A file as a whole cannot be read; `code` is one of `schemas.reasons.REFUSALS`."""
 
-    def __init__(self, code: str, message: str, *, line: int | None = None) -> None:
+    def __init__(self, code: str, message: str, *, line: int | None) -> None:
         super().__init__(message)
         self.code = code
         self.line = line

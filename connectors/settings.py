@@ -315,7 +315,7 @@ def _digits(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
 
 
-def read_service_settings(environment: Mapping[str, str] = os.environ) -> ServiceSettings:
+def read_service_settings(environment: Mapping[str, str]) -> ServiceSettings:
     """The settings of the service; raises SettingsError for a value that cannot be used."""
     chosen: dict[str, object] = {}
     for one in fields(ServiceSettings):

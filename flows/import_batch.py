@@ -40,7 +40,7 @@ def import_batch(delivery: Delivery) -> RunState[Any]:
     return end_state(run_stages(received, delivery.over_budget))
 
 
-def run_stages(received: BatchStatus, over_budget: OverBudget = "ask") -> BatchStatus:
+def run_stages(received: BatchStatus, over_budget: OverBudget) -> BatchStatus:
     """Take a batch from where it is to its end, or to the decision that it waits for."""
     # Every row is kept verbatim with its place and verdict; nothing can be lost after this.
     staged = tasks.stage_rows(received)

@@ -61,9 +61,9 @@ class TableColumn:
             return Column(self.name, pl.String(), Reading.NUMBER)
         return column(self.name, types.get(self.type, pl.String()))
 
-    def selected(self, alias: str | None = None) -> sql.Composable:
+    def selected(self, alias: str) -> sql.Composable:
         """The column as COPY gives it: a text that polars reads as its type."""
-        name = sql.Identifier(alias, self.name) if alias else sql.Identifier(self.name)
+        name = sql.Identifier(alias, self.name)
         if self.type in _TIMES:
             return sql.SQL("(extract(epoch FROM {}) * 1000000)::bigint").format(name)
         if self.type == "date":

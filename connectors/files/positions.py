@@ -62,8 +62,8 @@ def positions_of(
     stated: Mapping[str, str],
     *,
     short_filled: bool,
-    entire: Collection[int] = (),
-    behind: int = 0,
+    entire: Collection[int],
+    behind: int,
 ) -> CellRanges:
     """The positions that a profile states by column: `1-10`, or `11` for a single sign.
 

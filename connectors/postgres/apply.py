@@ -98,7 +98,7 @@ def apply_extracts(
     connection: psycopg.Connection,
     table: Table,
     rows: WholeExtracts,
-    span: tuple[int, int] | None = None,
+    span: tuple[int, int] | None,
 ) -> dict[int, Applied]:
     """The same of several extracts at once; by extract, what `apply_rows` says of each alone.
 

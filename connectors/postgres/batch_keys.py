@@ -37,8 +37,8 @@ def mark_duplicates(
     batch_id: int,
     *,
     last_wins: bool,
-    keys: Sequence[Sequence[int | str]] | None = None,
-    made_of: Sequence[str] = (),
+    keys: Sequence[Sequence[int | str]] | None,
+    made_of: Sequence[str],
 ) -> dict[str, int]:
     """Settle rows of one batch that share a key; returns how many got which verdict.
 
@@ -138,8 +138,8 @@ def check_reference(
     batch_id: int,
     *,
     reject: bool,
-    complete: bool = False,
-    values: Sequence[Sequence[int | str]] | None = None,
+    complete: bool,
+    values: Sequence[Sequence[int | str]] | None,
 ) -> int:
     """Find references that lead nowhere or to another tenant; returns how many rows have one.
 

@@ -30,7 +30,7 @@ _POSSIBLE = {
 }
 
 
-def follow_definitions(connection: sa.Connection, *, asked: bool = False) -> None:
+def follow_definitions(connection: sa.Connection, *, asked: bool) -> None:
     """Make what the definitions of this machine have and the database has not.
 
     Call it inside a transaction that keeps the schema. `asked`: somebody wants these definitions,

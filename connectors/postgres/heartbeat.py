@@ -38,7 +38,7 @@ Session = tuple[int, datetime]
 """Number of a session of the database, and when it says it began."""
 
 
-def lease_name(kind: Held, whose: object = "") -> str:
+def lease_name(kind: Held, whose: object) -> str:
     """Name of the lease on something."""
     return f"{kind} {whose}".rstrip()
 

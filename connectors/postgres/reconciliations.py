@@ -227,7 +227,7 @@ def runs_by_rules(connection: psycopg.Connection, rules_hash: str) -> list[str]:
 
 
 def first_run(
-    connection: psycopg.Connection, scope: str, before: int | None = None
+    connection: psycopg.Connection, scope: str, before: int | None
 ) -> Reconciliation | None:
     """The first run of a scope, where it is one before the run of this number."""
     with connection.cursor(row_factory=class_row(Reconciliation)) as cursor:

@@ -126,7 +126,7 @@ def row_beginning_at(
     batch_id: int,
     file: str,
     line: int,
-    key: Mapping[str, int] | None = None,
+    key: Mapping[str, int] | None,
 ) -> RowPlace | None:
     """The delivered row that begins at this line of a file; None: no row does.
 

@@ -44,7 +44,7 @@ def save_run(
     reason: str = "",
     rules_text: str | None = None,
     version: str | None = None,
-    manifest_hash: str | None = None,
+    manifest_hash: str | None,
 ) -> Reconciliation:
     """Save a run with its breaks in one transaction; the caller holds the scope.
 

@@ -55,9 +55,9 @@ def add_signature(
     by: str,
     comment: str,
     process: str,
-    said_by: str | None = None,
-    accepted_changes: str | None = None,
-    not_opened: Mapping[str, object] | None = None,
+    said_by: str | None,
+    accepted_changes: str | None,
+    not_opened: Mapping[str, object] | None,
 ) -> None:
     """Keep a signature; `process` is who typed it, which the audit trail keeps beside the name.
 
@@ -162,7 +162,7 @@ def last_approved_runs(connection: psycopg.Connection) -> list[Reconciliation]:
 
 
 def approved_runs(
-    connection: psycopg.Connection, scope_hash: str, until: date | None = None
+    connection: psycopg.Connection, scope_hash: str, until: date | None
 ) -> list[Reconciliation]:
     """The runs of a scope whose reports were approved, the earliest day first."""
     with connection.cursor(row_factory=class_row(Reconciliation)) as cursor:

@@ -62,9 +62,7 @@ class Redaction:
     repeats may be cut, escaped or encoded in any way, and a secret cannot be found in it then.
     """
 
-    def __init__(
-        self, table: Table, records: Iterable[Record], secrets: Iterable[str] = ()
-    ) -> None:
+    def __init__(self, table: Table, records: Iterable[Record], secrets: Iterable[str]) -> None:
         self.unquotable = table.unquotable
         self._table, self._records, self._secrets = table, records, secrets
         self._fields = {field.name.lower() for field in table}

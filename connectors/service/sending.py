@@ -29,7 +29,7 @@ _SHOWN = (Verdict.ACKNOWLEDGED, Verdict.DIFFERS)
 class Sending:
     """The requests of one `send`."""
 
-    def __init__(self, host: Host, *, ask_first: bool = False) -> None:
+    def __init__(self, host: Host, *, ask_first: bool) -> None:
         self._host = host
         self._loop = host.loop
         settings = host.settings

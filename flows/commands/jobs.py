@@ -103,7 +103,7 @@ def jobs_command(
     return 0
 
 
-def do_ordered(place: "Workspace", *, quiet: bool = False) -> list[tuple[int, int]]:
+def do_ordered(place: "Workspace", *, quiet: bool) -> list[tuple[int, int]]:
     """Do every job that nobody has taken; what goes wrong with one keeps none of the others.
 
     Returns the number and the exit code of each, and says them unless it is to be quiet. Raises

@@ -81,10 +81,10 @@ def compare_sides(
     question: Question,
     found: Differences,
     *,
-    count: int = 1,
-    scratch: Path | None = None,
-    equal: int = 0,
-    method: str = "",
+    count: int,
+    scratch: Path | None,
+    equal: int,
+    method: str,
 ) -> Comparison:
     """Compare two sides; every difference goes to `found`.
 

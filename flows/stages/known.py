@@ -131,7 +131,7 @@ def read_otherwise(batch: ledger.Batch, given: Profile, extracts: Iterable[Extra
     )
 
 
-def content_id_of(feed: str, opened: Iterable[Opened], taken: Collection[str] = ()) -> str | None:
+def content_id_of(feed: str, opened: Iterable[Opened], taken: Collection[str]) -> str | None:
     """Hash of what was delivered, whatever the names; None when no file can be read.
 
     A file that is refused counts only where its bytes are among those that were `taken`.

@@ -126,7 +126,7 @@ def _open_stored(
     headers: KnownHeaders,
     record: str | None,
     *,
-    entry: ManifestEntry | None = None,
+    entry: ManifestEntry | None,
 ) -> Opened:
     """Read the header of a stored file; one that cannot be used is a value with its reason."""
     if isinstance(stored, ExtractRefused):

@@ -69,7 +69,7 @@ def list_unsettled(
     operation: str,
     state: str,
     *,
-    after: int = 0,
+    after: int,
     most: int,
 ) -> list[SendToSettle]:
     """The rows of an operation in a state, in push order, behind a number."""

@@ -138,9 +138,7 @@ def waiting_batches(
     return [row[0] for row in rows]
 
 
-def is_unsettled(
-    connection: psycopg.Connection, batch_id: int, *, repeatable: bool = False
-) -> bool:
+def is_unsettled(connection: psycopg.Connection, batch_id: int, *, repeatable: bool) -> bool:
     """Whether a push could change anything of a batch: rows to send, or to follow another row.
 
     `repeatable`: the host lets POSTs in doubt be sent once more.

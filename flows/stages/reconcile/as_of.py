@@ -65,7 +65,7 @@ def refuse_day(
     as_of: date,
     restate: str | None,
     zone: ZoneInfo,
-    names: Names = OPTIONS,
+    names: Names,
 ) -> str:
     """What a run of `scope` restates, for its first page; empty where it is none.
 

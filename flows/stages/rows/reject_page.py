@@ -42,7 +42,7 @@ def list_rejects(
     elsewhere: Mapping[AttemptRow, Later],
     *,
     most: int,
-    after: tuple[int, int] = (0, 0),
+    after: tuple[int, int],
 ) -> list[ShownReject]:
     """So many rows with errors of a batch behind the one of this extract and record number."""
     batch = ledger.find_batch(connection, batch_id)

@@ -30,7 +30,7 @@ class Pairs:
     """Of the lone ones, whether a right row with the same key stands before it."""
 
 
-def key_frame(table: Table, frame: pl.DataFrame, *, wire: str | None = None) -> pl.DataFrame:
+def key_frame(table: Table, frame: pl.DataFrame, *, wire: str | None) -> pl.DataFrame:
     """The columns by which rows of a record are told apart.
 
     `wire`, the time zone of a server, is for sides of which one came over the service's CSV: empty

@@ -16,7 +16,7 @@ class CalendarUnknown(ValueError):
     """No country, subdivision or market of this name."""
 
 
-def business_days(first: date, last: date, calendar: str | None = None) -> int:
+def business_days(first: date, last: date, calendar: str | None) -> int:
     """Business days after `first` up to and including `last`; negative where `last` is earlier."""
     if last < first:
         return -business_days(last, first, calendar)
@@ -49,7 +49,7 @@ def business_ages(days: pl.Series, as_of: date, calendar: str | None = None) -> 
     return empty.scatter(days.is_not_null().arg_true(), ages)
 
 
-def next_business_days(days: pl.Series, calendar: str | None = None) -> pl.Series:
+def next_business_days(days: pl.Series, calendar: str | None) -> pl.Series:
     """The first business day after each day; no day is null."""
     if days.is_empty():
         return days
