@@ -29,6 +29,9 @@ class Kind(StrEnum):
 
 NESTED = (Kind.MAP, Kind.LIST, Kind.RECORD)
 """Kinds whose values have values inside."""
+TIMES = (Kind.DATETIME, Kind.DATETIME_OFFSET)
+INTEGERS = (Kind.INTEGER, Kind.INTEGER64)
+NUMBERS = (*INTEGERS, Kind.DOUBLE)
 
 
 TENANT = "TenantsId"
@@ -160,9 +163,8 @@ class Table:
     @property
     def has_plain_key(self) -> bool:
         """Whether the key is of integers that every record has."""
-        integers = (Kind.INTEGER, Kind.INTEGER64)
         key = [self.by_name[name] for name in self.key]
-        return bool(key) and all(of.kind in integers and of.required for of in key)
+        return bool(key) and all(of.kind in INTEGERS and of.required for of in key)
 
     def __iter__(self) -> Iterator[Field]:
         return iter(self.fields)

@@ -8,11 +8,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.field import TENANT, Kind, Rule, Table
+from schemas.field import INTEGERS, TENANT, TIMES, Kind, Rule, Table
 from schemas.toml_text import suggestion
 
-TIMES = (Kind.DATETIME, Kind.DATETIME_OFFSET)
-INTEGERS = (Kind.INTEGER, Kind.INTEGER64)
 INSERT_BATCH_DATA = "insert_batch_data"
 """The one documented record without a table of its own: nothing can refer to a row of it."""
 REFERENCES = "references."

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from schemas.field import TENANT, Field, Kind, Reference, Rule, Table
+from schemas.field import NUMBERS, TENANT, TIMES, Field, Kind, Reference, Rule, Table
 from schemas.ledger import LEDGER
 from schemas.own_checks import REFERENCES, KeyFault, Others, reference_faults, table_faults
 from schemas.own_columns import OWN_COLUMNS
@@ -28,13 +28,7 @@ MOST_FIELDS = 400
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 FIELD_NAME = re.compile(r"[A-Z][A-Za-z0-9]{0,39}")
 """As in the service document: what begins in another way is a column of our own."""
-KINDS = {
-    kind.value: kind
-    for kind in (
-        *(Kind.INTEGER, Kind.INTEGER64, Kind.DOUBLE, Kind.STRING, Kind.BOOLEAN),
-        *(Kind.DATETIME, Kind.DATETIME_OFFSET),
-    )
-}
+KINDS = {kind.value: kind for kind in (*NUMBERS, Kind.STRING, Kind.BOOLEAN, *TIMES)}
 TABLE_KEYS = ("name", "title", "key", "currency", "fields", "references")
 FIELD_KEYS = ("type", "required", "rules", *MARKS, "note")
 REFERENCE_KEYS = ("field", "record", "column", "same_tenant")

@@ -24,14 +24,11 @@ from connectors.files.rows_file import RowsFile, rows_file_of
 from connectors.files.unpivot import Unpivot, check_unpivots, unpivot_of
 from connectors.settings import Limits
 from schemas.counting import quantity
-from schemas.field import Kind, Table
+from schemas.field import NUMBERS, TIMES, Kind, Table
 from schemas.own_columns import PARENT_COLUMN, QUOTED_COLUMN
 from schemas.tables import EXTRACTS
 
-ONE_LINE = {
-    *(Kind.INTEGER, Kind.INTEGER64, Kind.DOUBLE, Kind.BOOLEAN),
-    *(Kind.DATETIME, Kind.DATETIME_OFFSET, Kind.INSTANT),
-}
+ONE_LINE = {*NUMBERS, Kind.BOOLEAN, *TIMES, Kind.INSTANT}
 """Kinds whose texts never hold a line break."""
 
 

@@ -15,22 +15,21 @@ from schemas.cells.numbers import AROUND, BLANK
 from schemas.cells.numbers import BLANKS as ANY_BLANK
 from schemas.cells.reading import Unread, read
 from schemas.derived.nested import read_nested
-from schemas.field import NESTED, Kind
+from schemas.field import NESTED, NUMBERS, TIMES, Kind
 from schemas.reasons import NOT_SHOWN
 from schemas.tables import EXTRACTS, SECRETS
 
 MADE = OF_FIELD.keys() - WRITTEN.keys()
 """Keys of a field that say what it is made of."""
-NUMBERS = {Kind.DOUBLE, Kind.INTEGER, Kind.INTEGER64}
-TIMES = {Kind.DATETIME, Kind.DATETIME_OFFSET}
+_NUMBERS, _TIMES = {*NUMBERS}, {*TIMES}
 SUM = ("sum", "minus")
 AFFIXES = ("prefix", "suffix")
 _READ_BY: dict[str, set[Kind]] = {
-    **dict.fromkeys(("thousands", "groups", "negative", "positive", "currency"), NUMBERS),
-    "percent": NUMBERS,
-    "decimal": NUMBERS,
+    **dict.fromkeys(("thousands", "groups", "negative", "positive", "currency"), _NUMBERS),
+    "percent": _NUMBERS,
+    "decimal": _NUMBERS,
     "implied_decimals": {Kind.DOUBLE},
-    **dict.fromkeys(("date_format", "date_zeros", "months", "offset", "zone", "zones"), TIMES),
+    **dict.fromkeys(("date_format", "date_zeros", "months", "offset", "zone", "zones"), _TIMES),
     **{key: {Kind.BOOLEAN} for key in ("true", "false")},
 }
 """Kinds of values that a key of `WRITTEN` is about; one that is not here is about all of them."""
@@ -79,7 +78,7 @@ def check_made(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
 def _check_is_read(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
     """Refuse a key about how values are written that those of the field are not."""
     kinds = _kinds(profile, name)
-    counted = bool(kinds & TIMES) and date_forms(written_of(profile, name)).counted
+    counted = bool(kinds & _TIMES) and date_forms(written_of(profile, name)).counted
     for key in (key for key in told if key in WRITTEN):
         why = ""
         if "key" in told:
@@ -106,7 +105,7 @@ def _check_sum(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
             )
         return
     at = f"fields.{name}.{summed[0]}"
-    if not _kinds(profile, name) <= NUMBERS:
+    if not _kinds(profile, name) <= _NUMBERS:
         raise ProfileError(f"{at} is for amounts and other numbers, and {name} is none.")
     if others := sorted(told.keys() & {"from", "join", "part", "map", "key", *AFFIXES}):
         raise ProfileError(f"{at} and fields.{name}.{others[0]} both say what {name} is. Keep one.")
@@ -121,17 +120,17 @@ def _check_join(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
         return
     written, kinds, join = written_of(profile, name), _kinds(profile, name), told.get("join", "")
     thousands = ANY_BLANK if written["thousands"] == BLANK else written["thousands"] or ""
-    if {*join} & {*_OF_NUMBERS, *thousands, written["decimal"]} and kinds & NUMBERS:
+    if {*join} & {*_OF_NUMBERS, *thousands, written["decimal"]} and kinds & _NUMBERS:
         raise ProfileError(
             f"fields.{name}.join = {shown(join)!r} could be a sign within a number: two numbers "
             "would be a third one. Join them by another one, or by none."
         )
-    if any(map(str.isdigit, join)) and kinds & TIMES:
+    if any(map(str.isdigit, join)) and kinds & _TIMES:
         raise ProfileError(
             f"fields.{name}.join = {shown(join)!r} would be digits of a time. Join its columns by "
             "the sign that date_format has there."
         )
-    if written["date_zeros"] == "dropped" and not join and kinds & TIMES:
+    if written["date_zeros"] == "dropped" and not join and kinds & _TIMES:
         raise ProfileError(
             f"fields.{name}.from: of numbers without their zeros in several columns nobody knows "
             "where one ends. Join them by the sign that date_format has there, and take date_zeros "
@@ -149,7 +148,7 @@ def _check_affixes(profile: Profile, name: str, told: Mapping[str, Any]) -> None
         raise ProfileError(f"{at}: a cell that is mapped is looked up as it is. Take {at} out.")
     kinds = _kinds(profile, name)
     counted = date_forms(written_of(profile, name)).counted
-    if kinds & {Kind.DOUBLE, Kind.BOOLEAN} or (kinds & TIMES and counted):
+    if kinds & {Kind.DOUBLE, Kind.BOOLEAN} or (kinds & _TIMES and counted):
         raise ProfileError(
             f"{at} is for texts, whole numbers and times in signs, of which a sender leaves out a "
             f"part. {name} is none of them."
@@ -216,7 +215,7 @@ def check_constant(profile: Profile, at: str, name: str, text: str) -> None:
     if not all(isinstance(read(of, text, read_nested), Unread) for of in fields):
         return
     kinds = {of.kind for of in fields}
-    if kinds <= NUMBERS:
+    if kinds <= _NUMBERS:
         whole = Kind.DOUBLE not in kinds
         what = "a whole number" if whole else 'a number written plainly, such as "1234.50"'
         rule = "have a decimal point and no thousands sign"

@@ -13,7 +13,7 @@ from connectors.sandbox.moments import Time, TimeKind
 from connectors.sandbox.values import Entries, Record, Tree, Value
 from schemas.derived.nested import json_text
 from schemas.derived.sql import SQL_TYPES, sql_columns
-from schemas.field import NESTED, Field, Kind, Table
+from schemas.field import NESTED, TIMES, Field, Kind, Table
 from schemas.kinds import OFFSET
 from schemas.operations import OPERATIONS
 from schemas.tables import TABLES
@@ -25,7 +25,6 @@ TIME_KIND = "_kind"
 """Suffix: what was known of a datetime's zone, a `TimeKind`."""
 
 METADATA = sa.MetaData(schema=SCHEMA)
-_TIMES = (Kind.DATETIME, Kind.DATETIME_OFFSET)
 
 
 @cache
@@ -86,7 +85,7 @@ def _read(field: Field, row: Mapping[str, object]) -> Value | None:
             )
         case bool() | int() | str():
             return value
-    assert field.kind in _TIMES
+    assert field.kind in TIMES
     return _read_time(field, row)
 
 

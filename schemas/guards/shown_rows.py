@@ -10,15 +10,12 @@ from collections.abc import Iterable, Iterator
 
 from schemas.derived.sql_names import IDENTITY, SCHEMA, SHOWN_SCHEMA, staged_columns, staged_name
 from schemas.derived.views import bare_errors, quoted
-from schemas.field import Kind, Table
+from schemas.field import NUMBERS, TIMES, Kind, Table
 from schemas.guards.tenants import SEES_BATCH
 from schemas.kinds import stored_names
 
 _TEXTS = ("data", "raw")
-_VALUES = (
-    *(Kind.INTEGER, Kind.INTEGER64, Kind.DOUBLE),
-    *(Kind.BOOLEAN, Kind.DATETIME, Kind.DATETIME_OFFSET),
-)
+_VALUES = (*NUMBERS, Kind.BOOLEAN, *TIMES)
 """Kinds in which no record is inside another."""
 
 

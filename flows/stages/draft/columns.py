@@ -12,14 +12,11 @@ from flows.steps.draft_numbers import NumberSigns
 from flows.steps.draft_table import TableGuess
 from flows.steps.draft_times import NOTHING, digit_times, may_be_time
 from schemas.counting import first_of
-from schemas.field import Field, Kind, Table
+from schemas.field import INTEGERS, NUMBERS, TIMES, Field, Kind, Table
 from schemas.tables import EXTRACTS
 
 LIKE = 0.5
 """How alike the names of a column and a field are, at the least, to be named together."""
-TIMES = (Kind.DATETIME, Kind.DATETIME_OFFSET)
-INTEGERS = (Kind.INTEGER, Kind.INTEGER64)
-NUMBERS = (Kind.DOUBLE, *INTEGERS)
 NAMED = 3
 """Fields that are named beside a column."""
 

@@ -22,10 +22,7 @@ from connectors.settings import Settings
 from flows.stages.advised import advised
 from flows.stages.draft.cells import DraftCells, quoted
 from flows.stages.draft.columns import (
-    INTEGERS,
     NAMED,
-    NUMBERS,
-    TIMES,
     column_lines,
     kinds_of,
     offers_of,
@@ -40,7 +37,7 @@ from flows.steps.draft_numbers import NumberSigns
 from flows.steps.draft_table import table_of
 from flows.steps.draft_times import NOTHING, TimesFound, digit_times, times_of
 from schemas.counting import grouped, quantity
-from schemas.field import Field, Kind, Table
+from schemas.field import INTEGERS, NUMBERS, TIMES, Field, Kind, Table
 from schemas.reasons import NOT_SHOWN
 from schemas.tables import EXTRACTS
 

@@ -25,10 +25,9 @@ from flows.steps.frames.parts import (
     held_rows,
 )
 from flows.steps.frames.ranges import Ranges, even_ranges
-from schemas.field import Kind, Table
+from schemas.field import INTEGERS, Table
 from schemas.tables import INSERT_BATCH_DATA
 
-_NUMBERS = (Kind.INTEGER, Kind.INTEGER64)
 _NONE = 1
 """Byte: of what is large nothing stays."""
 _MOST = 1024
@@ -48,7 +47,7 @@ def has_ranges(table: Table) -> bool:
     first = table.delivered[0]
     return (
         first.name == table.identity[0] != table.tenant
-        and first.kind in _NUMBERS
+        and first.kind in INTEGERS
         and not table.unquotable
         and table is not INSERT_BATCH_DATA
     )

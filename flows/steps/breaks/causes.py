@@ -45,10 +45,9 @@ from flows.steps.breaks.patterns import (
 from flows.steps.frames.beyond import exact_sum
 from flows.steps.frames.parts import PartedRows, columns_of, parts_of
 from schemas.breaks import Money
-from schemas.field import Kind
+from schemas.field import TIMES, Kind
 from schemas.frame_types import WORD
 from schemas.kinds import OFFSET
-from schemas.own_checks import TIMES
 from schemas.tables import EXTRACTS
 
 Moments = Callable[[pl.DataFrame], pl.DataFrame]

@@ -12,7 +12,7 @@ import polars as pl
 
 from flows.steps.frames.beyond import beside, beyond_of, fits, number_of, parted, too_large, unheld
 from schemas.amounts import BEYOND, EXACT
-from schemas.field import Field, Kind, Table
+from schemas.field import TIMES, Field, Kind, Table
 from schemas.frame_types import AMOUNT, Dtype
 from schemas.kinds import OFFSET
 
@@ -90,7 +90,7 @@ def _differing(
 
     columns = dict(zip("ef", sides(field.name), strict=True))
     differ = pl.col("e").ne_missing(pl.col("f"))
-    if field.kind in (Kind.DATETIME, Kind.DATETIME_OFFSET):
+    if field.kind in TIMES:
         columns |= zip(("eo", "fo"), sides(field.name + OFFSET), strict=True)
         differ |= pl.col("eo").ne_missing(pl.col("fo"))
     elif field.amount and (beyond_of(expected, [field.name]) or beyond_of(found, [field.name])):

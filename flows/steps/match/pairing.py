@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from flows.steps.match.near_keys import distinct, near_partners
-from schemas.field import Field, Kind, Table
+from schemas.field import TIMES, Field, Kind, Table
 from schemas.kinds import OFFSET
 
 _MINUTE = 60_000_000
@@ -58,8 +58,7 @@ def written_frame(table: Table, frame: pl.DataFrame, *, wire: str | None = None)
 
 def _times(table: Table) -> list[str]:
     """The times among the fields by which records are told apart."""
-    times = (Kind.DATETIME, Kind.DATETIME_OFFSET)
-    return [name for name in table.identity if table.by_name[name].kind in times]
+    return [name for name in table.identity if table.by_name[name].kind in TIMES]
 
 
 def may_lack_key(table: Table) -> bool:

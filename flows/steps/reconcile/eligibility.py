@@ -16,7 +16,7 @@ from flows.steps.match.pairing import keyless, repeated, written_frame
 from flows.steps.rules.rules import Rules
 from schemas.breaks import Status
 from schemas.derived.left_out import OWN, SUPERSEDED
-from schemas.field import Field, Kind, Table
+from schemas.field import TIMES, Field, Kind, Table
 from schemas.frame_types import WORD, frame_columns
 from schemas.kinds import OFFSET
 
@@ -65,7 +65,7 @@ def excluded(table: Table, rows: pl.DataFrame, lines: pl.DataFrame, rules: Rules
 
 def _told(field: Field, rows: pl.DataFrame) -> list[pl.Series]:
     """The texts that rules name values by: of a time its instant, or else what clocks show."""
-    if field.kind not in (Kind.DATETIME, Kind.DATETIME_OFFSET):
+    if field.kind not in TIMES:
         return [text(rows[field.name])]
     at, offset = pl.col(field.name), pl.col(field.name + OFFSET)
     utc = pl.lit(0, pl.Int32)

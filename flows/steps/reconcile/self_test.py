@@ -20,7 +20,7 @@ from flows.steps.reconcile.debt_ranges import reconcile_all_debts
 from flows.steps.reconcile.plans import reconcile_plans
 from flows.steps.reconcile.rates import reconcile_rates
 from flows.steps.rules.rules import Budget, Discount, Plans, Rates, Rules
-from schemas.field import Kind, Table
+from schemas.field import TIMES, Kind, Table
 from schemas.frame_types import AMOUNT
 from schemas.kinds import OFFSET
 from schemas.tables import (
@@ -158,7 +158,7 @@ def frame(table: Table, names: str, rows: list[tuple[object, ...]]) -> pl.DataFr
     columns: dict[str, list[object]] = {}
     for field in table.delivered:
         values = [*given.get(field.name, [None] * len(rows))]
-        if field.kind in (Kind.DATETIME, Kind.DATETIME_OFFSET):
+        if field.kind in TIMES:
             zone = UTC if field.kind is Kind.DATETIME_OFFSET else None
             columns[field.name] = [
                 datetime.combine(value, time(), zone) if isinstance(value, date) else value

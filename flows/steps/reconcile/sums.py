@@ -16,12 +16,11 @@ from flows.steps.frames.beyond import exact_sum, sums_beyond, unreadable_of
 from flows.steps.frames.statuses import EXPECTED, FOUND, number
 from flows.steps.totals import NO_CURRENCY, Totals, add
 from schemas.amounts import EXACT, UNREADABLE
-from schemas.field import Kind, Table
+from schemas.field import INTEGERS, Table
 from schemas.frame_types import AMOUNT
 
 _SAFE = Decimal(10) ** 19
 """Sums below this fit an exact decimal column."""
-_INTEGERS = (Kind.INTEGER, Kind.INTEGER64)
 
 
 class Cell(NamedTuple):
@@ -236,8 +235,8 @@ def _sum(whole: Decimal | int | None, rest: Decimal | None) -> Decimal:
 def _hash_total(table: Table) -> pl.Expr:
     """The sum of the keys: of the first one, else of all integers of the identity."""
     first = table.identity[0]
-    names = [name for name in table.identity if table.by_name[name].kind in _INTEGERS]
-    if table.key and table.by_name[first].kind in _INTEGERS:
+    names = [name for name in table.identity if table.by_name[name].kind in INTEGERS]
+    if table.key and table.by_name[first].kind in INTEGERS:
         names = [first]
     sums = [pl.col(name).cast(pl.Int128).sum() for name in names]
     return pl.sum_horizontal(sums) if sums else pl.lit(0, pl.Int128).sum()

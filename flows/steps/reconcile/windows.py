@@ -6,7 +6,7 @@ import polars as pl
 
 from flows.steps.rules.calendar import business_ages, calendar_ages
 from flows.steps.rules.rules import Rules
-from schemas.field import Field, Kind, Table
+from schemas.field import TIMES, Field, Kind, Table
 from schemas.kinds import OFFSET
 
 _MINUTE = 60_000_000
@@ -44,5 +44,4 @@ def _dating_field(table: Table) -> Field | None:
     """The field that the cut-off goes by, else the first time of the record."""
     if table.business_date:
         return table.by_name[table.business_date]
-    times = (Kind.DATETIME, Kind.DATETIME_OFFSET)
-    return next((field for field in table.delivered if field.kind in times), None)
+    return next((field for field in table.delivered if field.kind in TIMES), None)

@@ -25,7 +25,7 @@ from flows.steps.rules.rules import (
 )
 from flows.steps.rules.values import Reader, RulesRefused, Values
 from schemas.derived.left_out import means_a_state
-from schemas.field import Field, Kind, Table
+from schemas.field import TIMES, Field, Kind, Table
 from schemas.tables import EXTRACTS
 from schemas.toml_text import Path, key_lines, read_toml, suggestion
 
@@ -33,7 +33,6 @@ TAKEN = (
     "reports call records so that are left out by their own state, and by no rule. Give the "
     "exclusion an id of its own"
 )
-_TIMES = (Kind.DATETIME, Kind.DATETIME_OFFSET)
 
 
 def read_rules_text(text: str, *, kept: bool = False) -> Rules:
@@ -143,13 +142,13 @@ class _Reader(Values):
         bounds = [name for name in values if name not in ("record", "field", "currency", "tenant")]
         if field.name in table.key:
             self.refuse((*path, "field"), f"{of} is part of the key: records are told apart by it.")
-        if field.kind not in (*_TIMES, Kind.DOUBLE):
+        if field.kind not in (*TIMES, Kind.DOUBLE):
             self.refuse(
                 (*path, "field"),
                 f"{of} is a {field.kind}. Only amounts and times have tolerances.",
             )
         for name in bounds:
-            if field.kind in _TIMES and name != "days":
+            if field.kind in TIMES and name != "days":
                 self.refuse((*path, name), f"{of} is a time. Its tolerance is in days: days = 1.")
             if field.kind is Kind.DOUBLE and name == "days":
                 self.refuse(
