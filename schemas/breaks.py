@@ -99,6 +99,8 @@ class BreakCode:
     """What its amount is; a DIFFERENCE in a field that holds no money is GROSS."""
     whole: Money | None = None
     """What it is where the break names no field, if that is something else."""
+    amounts: bool = False
+    """Whether its two values are amounts in one currency, whose difference says something."""
     debt: bool = False
     """Whether its amount adds up the payments of a debt, and so what breaks of these say."""
     together: bool = False
@@ -180,6 +182,7 @@ BREAKS = _by_code(
         "amounts differ",
         "Find which side is right; correct the other at its source.",
         money=Money.DIFFERENCE,
+        amounts=True,
     ),
     _accuracy(
         "VALUE",
@@ -391,3 +394,5 @@ BREAKS = _by_code(
 
 Where two tell the same difference, the first of them has its money in totals.
 """
+OF_AMOUNTS = [code for code, of in BREAKS.items() if of.amounts]
+"""Codes of breaks between two amounts."""

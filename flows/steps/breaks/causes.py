@@ -44,7 +44,7 @@ from flows.steps.breaks.patterns import (
 )
 from flows.steps.frames.beyond import exact_sum
 from flows.steps.frames.parts import PartedRows, columns_of, parts_of
-from schemas.breaks import Money
+from schemas.breaks import OF_AMOUNTS, Money
 from schemas.field import TIMES, Kind
 from schemas.frame_types import WORD
 from schemas.kinds import OFFSET
@@ -218,7 +218,7 @@ def _values(breaks: pl.DataFrame) -> Candidates:
     """One value found everywhere for one other."""
     told = breaks.filter(
         pl.col("field") != "",
-        ~pl.col("code").is_in(["AMOUNT", "INSTANT"]),
+        ~pl.col("code").is_in([*OF_AMOUNTS, "INSTANT"]),
         pl.col("expected").is_not_null() & pl.col("found").is_not_null(),
     )
     return candidates(

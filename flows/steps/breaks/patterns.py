@@ -12,7 +12,7 @@ import polars as pl
 
 from flows.steps.breaks.make import joined, quantities
 from flows.steps.frames.beyond import money_text
-from schemas.breaks import BREAKS
+from schemas.breaks import BREAKS, OF_AMOUNTS
 from schemas.frame_types import AMOUNT
 from schemas.tables import TABLES
 
@@ -77,7 +77,7 @@ def candidates(rows: pl.DataFrame, rule: str, about: pl.Expr, words: pl.Expr) ->
 
 def exact_amounts(breaks: pl.DataFrame) -> pl.DataFrame:
     """Breaks of two exact amounts, `e` delivered and `f` found."""
-    both = breaks.filter(pl.col("code") == "AMOUNT").select(
+    both = breaks.filter(pl.col("code").is_in(OF_AMOUNTS)).select(
         *(AT, "id", "record", "tenant", "key", "field", "side", "currency"),
         pl.col("expected").cast(AMOUNT, strict=False).alias("e"),
         pl.col("found").cast(AMOUNT, strict=False).alias("f"),
@@ -221,7 +221,7 @@ def shifts(breaks: pl.DataFrame) -> list[Candidates]:
     times = breaks.filter(pl.col("code") == "INSTANT").with_columns(
         (_moment("found") - _moment("expected")).dt.total_seconds().alias("shift")
     )
-    others = breaks.filter(~pl.col("code").is_in(["INSTANT", "AMOUNT"]))
+    others = breaks.filter(~pl.col("code").is_in(["INSTANT", *OF_AMOUNTS]))
     days = others.with_columns((_day("found") - _day("expected")).dt.total_days().alias("shift"))
     numbers = breaks.filter(pl.col("code") == "VALUE").with_columns(
         (_number("found") - _number("expected")).cast(pl.String).alias("shift")

@@ -12,6 +12,7 @@ import polars as pl
 
 from flows.steps.frames.beyond import beside, beyond_of, fits, number_of, parted, too_large, unheld
 from schemas.amounts import BEYOND, EXACT
+from schemas.breaks import OF_AMOUNTS
 from schemas.field import TIMES, Field, Kind, Table
 from schemas.frame_types import AMOUNT, Dtype
 from schemas.kinds import OFFSET
@@ -67,11 +68,12 @@ def _apart_in_value(
 ) -> pl.DataFrame:
     """Amounts in two currencies are two values: there is no difference between them."""
     currency = table.currency
-    if currency is None or currency not in table.by_name or "AMOUNT" not in lines["code"]:
+    of_amounts = lines["code"].is_in(OF_AMOUNTS)
+    if currency is None or currency not in table.by_name or not of_amounts.any():
         return lines
     rows = lines["row"]
     sides = expected[currency][rows], found[currency].gather(partner.gather(rows))
-    across = sides[0].ne_missing(sides[1]) & (lines["code"] == "AMOUNT")
+    across = sides[0].ne_missing(sides[1]) & of_amounts
     nothing = [
         pl.when(~across).then(pl.col(name)).alias(name)
         for name in ("delta", f"delta{BEYOND}", "base")

@@ -15,6 +15,7 @@ from flows.steps.match.comparison import SECRET, differences
 from flows.steps.match.pairing import pair_records
 from flows.steps.reconcile.windows import business_date
 from schemas.amounts import BEYOND
+from schemas.breaks import OF_AMOUNTS
 from schemas.field import Field, Table
 from schemas.frame_types import AMOUNT
 from schemas.tables import EXTRACTS
@@ -116,7 +117,7 @@ def changed_after_signoff(table: Table, signed: pl.DataFrame, now: pl.DataFrame)
     gone = _records(table, signed.filter(both.partner.is_null()))
     money = pl.col("delta").abs()
     texts = pl.col(f"delta{BEYOND}").is_not_null()
-    differs = (pl.col("code") == "AMOUNT") & (money.is_not_null() | texts)
+    differs = pl.col("code").is_in(OF_AMOUNTS) & (money.is_not_null() | texts)
     return together(
         [
             make_breaks(
