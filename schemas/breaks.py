@@ -8,21 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 
-
-class BreakClass(StrEnum):
-    """The kinds of difference, as reports group them."""
-
-    COMPLETENESS = "COMPLETENESS"
-    ACCURACY = "ACCURACY"
-    REFERENCE = "REFERENCE"
-    RATE = "RATE"
-    PLAN = "PLAN"
-    DOCUMENT = "DOCUMENT"
-    BATCH = "BATCH"
-    TENANT = "TENANT"
-    DUPLICATE = "DUPLICATE"
-    PRECISION = "PRECISION"
-    GOVERNANCE = "GOVERNANCE"
+from schemas.break_classes import CLASSES, BreakClass, OfClass
 
 
 class Status(StrEnum):
@@ -93,8 +79,6 @@ class BreakCode:
     action: str
     """What to do next, as a sentence."""
     group: BreakClass
-    """It decides more than the heading: severity, whether a corrected row may close it, and what a
-    run needs to look for it."""
     money: Money = Money.NONE
     """What its amount is; a DIFFERENCE in a field that holds no money is GROSS."""
     whole: Money | None = None
@@ -106,6 +90,11 @@ class BreakCode:
     together: bool = False
     """Whether, where it names no side, it is about several records together: its key, that of a
     debt or a plan, may be written like the key of another record."""
+
+    @property
+    def of_class(self) -> OfClass:
+        """What is the same of all breaks of its class: it decides more than the heading."""
+        return CLASSES[self.group]
 
 
 _completeness = partial(BreakCode, group=BreakClass.COMPLETENESS)

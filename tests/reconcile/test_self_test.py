@@ -11,7 +11,8 @@ from flows.steps.reconcile.self_test import (
     verdict,
 )
 from flows.steps.rules.rules import Budget, Plans, Rates, Rules
-from schemas.breaks import BREAKS, BreakClass
+from schemas.break_classes import CLASSES, BreakClass
+from schemas.breaks import BREAKS
 
 ALL = Rules(rates=Rates(daily=True), plans=Plans(early_days=5), budget=Budget(count=0))
 OTHERS = {"RATE_DUPLICATE", "INV_DUPLICATE", "CHANGED_AFTER_SIGNOFF", "LATE_ARRIVAL"}
@@ -52,3 +53,7 @@ def test_a_fault_that_was_not_planted_is_named() -> None:
     result = verdict(pl.concat([found, stray, found.filter(code="BATCH_COUNT")]))
     assert result.found == result.planted
     assert result.missed == ("not planted: PLAN_UNDER at 5/5", "not planted: BATCH_COUNT")
+
+
+def test_every_class_of_breaks_says_what_it_decides() -> None:
+    assert [*CLASSES] == [*BreakClass], "a new one is a line in schemas/break_classes.py"

@@ -31,7 +31,7 @@ from flows.steps.breaks.carried_states import is_open
 from flows.steps.breaks.frame import without_number
 from flows.steps.breaks.match_breaks import line_key
 from flows.steps.frames.parts import Load, PartedRows, columns_of, parts_of
-from schemas.breaks import BREAKS, BreakClass
+from schemas.breaks import BREAKS
 from schemas.field import Table
 from schemas.frame_types import WORD
 from schemas.own_columns import BREAK_COLUMN, PARENT_COLUMN
@@ -42,19 +42,11 @@ FOLDER = "corrections"
 ROWS = 16_384
 """Rows that are read together."""
 
-_CURED_IN_ROWS = (
-    BreakClass.ACCURACY,
-    BreakClass.PRECISION,
-    BreakClass.DUPLICATE,
-    BreakClass.TENANT,
-    BreakClass.REFERENCE,
-    BreakClass.RATE,
-)
 CORRECTABLE = (
     "REJECTED",
     "REFUSED",
     "KEY_MISSING",
-    *(code for code, one in BREAKS.items() if one.group in _CURED_IN_ROWS),
+    *(code for code, one in BREAKS.items() if one.of_class.in_rows),
 )
 """Breaks that another text in the delivered row may close."""
 

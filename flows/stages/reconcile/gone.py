@@ -19,20 +19,9 @@ from flows.steps.reconcile.cut_off import Cut, cut_off
 from flows.steps.reconcile.joins import reconcile_sources
 from flows.steps.rules.canonical import rules_hash
 from flows.steps.rules.rules import Rules
-from schemas.breaks import BREAKS, BreakClass
+from schemas.breaks import BREAKS
 from schemas.derived.views import ENDS
 from schemas.tables import EXTRACTS
-
-_BETWEEN_CLASSES = (
-    BreakClass.REFERENCE,
-    BreakClass.RATE,
-    BreakClass.PLAN,
-    BreakClass.DOCUMENT,
-    BreakClass.BATCH,
-    BreakClass.DUPLICATE,
-    BreakClass.GOVERNANCE,
-)
-"""Of records held against other records, which may have come in another extract."""
 
 
 def known_of(
@@ -96,7 +85,7 @@ def _doubted(gathered: Gathered, gone: pl.DataFrame) -> pl.Series:
         gathered.sources.extract, lambda frame: frame.filter(pl.col("extract_id").is_in(broken))
     )
     keys = _newest_batches(frames, gone["record"]).select("record", "key").unique()
-    between = [code for code, one in BREAKS.items() if one.group in _BETWEEN_CLASSES]
+    between = [code for code, one in BREAKS.items() if one.of_class.between]
     told = with_own(gone, keys).select("id", "record", "code", "batch_id", "file", "own")
     return pl.concat(
         [

@@ -26,14 +26,10 @@ from flows.steps.reconcile.joins import joined_break_ids
 from flows.steps.reconcile.signed import CODE, LATE
 from flows.steps.rules.canonical import rules_hash
 from flows.steps.rules.rules import Rules
-from schemas.breaks import BREAKS, BreakClass
+from schemas.breaks import BREAKS
 from schemas.life import Role
 
-_TRIED_AGAIN = [
-    code
-    for code, of in BREAKS.items()
-    if of.group in (BreakClass.RATE, BreakClass.PLAN, BreakClass.DOCUMENT, BreakClass.TENANT)
-]
+_TRIED_AGAIN = [code for code, of in BREAKS.items() if of.of_class.tried_again]
 """Codes of breaks between records that `_tried` looks for once more, with one side as it was."""
 
 

@@ -20,25 +20,13 @@ from flows.steps.breaks.make import about_one_record
 from flows.steps.frames.sources import Sources
 from flows.steps.rules.canonical import rules_hash
 from flows.steps.rules.rules import Rules
-from schemas.breaks import BREAKS, BreakClass
+from schemas.breaks import BREAKS
 from schemas.field import Table
 from schemas.life import BreakState
-from schemas.tables import (
-    CURRENCY_RATE,
-    EXTRACTS,
-    INSERT_BATCH_DATA,
-    INVOICE_FILE,
-    PAYMENT_PLAN_DETAIL,
-)
+from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
-_NEEDS: Mapping[BreakClass, Table] = {
-    BreakClass.RATE: CURRENCY_RATE,
-    BreakClass.PLAN: PAYMENT_PLAN_DETAIL,
-    BreakClass.DOCUMENT: INVOICE_FILE,
-}
-"""The record kind without which breaks of a class are not looked for."""
 _ALONE = ("RATE_MISSING", "DISCOUNT_GT_PAID", "DEBT_MIXED_CCY")
-"""Codes that are looked for all the same."""
+"""Codes that are looked for without the record kind that others of their class need."""
 _LETTERS = {"E": "extract", "D": "database", "A": "answers of the service", "G": "listing"}
 
 
@@ -238,16 +226,16 @@ def _missing(sources: Sources, batches: Collection[int], taken_back: Mapping[int
     kinds = {*sources.extract, *sources.database, *sources.listings}
     titles = {name: table.title.lower() for name, table in EXTRACTS.items()}
     title = pl.col("record").replace_strict(titles, default="record", return_dtype=pl.String)
-    lacking = [
-        of
-        for of, table in _NEEDS.items()
-        if not any(table.name in of for of in (sources.extract, sources.database, sources.around))
-    ]
-    codes = [code for code, of in BREAKS.items() if of.group in lacking and code not in _ALONE]
-    if INSERT_BATCH_DATA.name not in sources.listings:
-        codes += [code for code, of in BREAKS.items() if of.group is BreakClass.BATCH]
+    lacking = {
+        code: needs
+        for code, of in BREAKS.items()
+        if (needs := of.of_class.needs) and code not in _ALONE and not _has(sources, needs)
+    }
     needed = pl.col("code").replace_strict(
-        {code: f"nothing to hold it against: no {_what(code)} in this run" for code in codes},
+        {
+            code: f"nothing to hold it against: no {_what(needs)} in this run"
+            for code, needs in lacking.items()
+        },
         default=None,
         return_dtype=pl.String,
     )
@@ -270,8 +258,12 @@ def _missing(sources: Sources, batches: Collection[int], taken_back: Mapping[int
     )
 
 
-def _what(code: str) -> str:
-    group = BREAKS[code].group
-    if group is BreakClass.BATCH:
-        return f"listing of {INSERT_BATCH_DATA.title.lower()}"
-    return _NEEDS[group].title.lower()
+def _has(sources: Sources, table: Table) -> bool:
+    if table is INSERT_BATCH_DATA:
+        return table.name in sources.listings
+    return any(table.name in of for of in (sources.extract, sources.database, sources.around))
+
+
+def _what(table: Table) -> str:
+    title = table.title.lower()
+    return f"listing of {title}" if table is INSERT_BATCH_DATA else title

@@ -10,13 +10,8 @@ from flows.steps.breaks.money import is_unreadable
 from flows.steps.frames.beyond import reaches
 from flows.steps.rules.rules import Rules
 from schemas.amounts import BEYOND
-from schemas.breaks import BREAKS, BreakClass, Severity
+from schemas.breaks import BREAKS, Severity
 
-ALWAYS: dict[BreakClass, Severity] = {
-    BreakClass.TENANT: Severity.HIGH,
-    BreakClass.GOVERNANCE: Severity.HIGH,
-}
-"""Classes that matter whatever their money and age."""
 NEVER = ("OFFSET",)
 """Codes behind which there is no money."""
 
@@ -34,7 +29,7 @@ def severities(breaks: pl.DataFrame, rules: Rules, as_of: date) -> pl.Series:
         is_at_least(limit) | aged.fill_null(value=False)
         for limit, aged in zip((asked.high_amount, asked.medium_amount), old, strict=True)
     )
-    always = {code: ALWAYS[of.group].value for code, of in BREAKS.items() if of.group in ALWAYS}
+    always = {code: Severity.HIGH.value for code, of in BREAKS.items() if of.of_class.grave}
     fixed = pl.col("code").replace_strict(
         always | dict.fromkeys(NEVER, Severity.LOW.value), default=None, return_dtype=pl.String
     )

@@ -1,0 +1,58 @@
+"""Classes of breaks: how reports group them, and what is the same of all breaks of one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from schemas.field import Table
+from schemas.tables import CURRENCY_RATE, INSERT_BATCH_DATA, INVOICE_FILE, PAYMENT_PLAN_DETAIL
+
+
+class BreakClass(StrEnum):
+    """The kinds of difference, as reports group them."""
+
+    COMPLETENESS = "COMPLETENESS"
+    ACCURACY = "ACCURACY"
+    REFERENCE = "REFERENCE"
+    RATE = "RATE"
+    PLAN = "PLAN"
+    DOCUMENT = "DOCUMENT"
+    BATCH = "BATCH"
+    TENANT = "TENANT"
+    DUPLICATE = "DUPLICATE"
+    PRECISION = "PRECISION"
+    GOVERNANCE = "GOVERNANCE"
+
+
+@dataclass(frozen=True, slots=True)
+class OfClass:
+    """What is the same of all breaks of a class."""
+
+    grave: bool
+    """Whether they are severe whatever their money and age."""
+    in_rows: bool
+    """Whether another text in the delivered row may close them."""
+    between: bool
+    """Whether they are of records held against others, which may have come in another extract."""
+    tried_again: bool
+    """Whether they are looked for once more, with one side as it was, where they are gone."""
+    needs: Table | None
+    """The record kind without which they are not looked for; of a batch, the listing of it."""
+
+
+CLASSES: Mapping[BreakClass, OfClass] = {
+    name: OfClass(grave, in_rows, between, tried_again, needs)
+    for name, grave, in_rows, between, tried_again, needs in (
+        (BreakClass.COMPLETENESS, False, False, False, False, None),
+        (BreakClass.ACCURACY, False, True, False, False, None),
+        (BreakClass.REFERENCE, False, True, True, False, None),
+        (BreakClass.RATE, False, True, True, True, CURRENCY_RATE),
+        (BreakClass.PLAN, False, False, True, True, PAYMENT_PLAN_DETAIL),
+        (BreakClass.DOCUMENT, False, False, True, True, INVOICE_FILE),
+        (BreakClass.BATCH, False, False, True, False, INSERT_BATCH_DATA),
+        (BreakClass.TENANT, True, True, False, True, None),
+        (BreakClass.DUPLICATE, False, True, True, False, None),
+        (BreakClass.PRECISION, False, True, False, False, None),
+        (BreakClass.GOVERNANCE, True, False, True, False, None),
+    )
+}
