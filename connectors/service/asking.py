@@ -10,6 +10,8 @@ from connectors.service.line import Line
 from connectors.service.pace import retry_after
 
 ANSWER_BYTES = 1024 * 1024
+_LATER = (408, 429)
+"""Beside the server's errors: what the service may answer otherwise the next time."""
 
 
 class Problem(NamedTuple):
@@ -19,6 +21,11 @@ class Problem(NamedTuple):
     """Without a full stop."""
     final: bool = False
     """Asked once more, it would be the same."""
+
+
+def answers_later(reply: Reply) -> bool:
+    """Whether an answer says nothing but that there may be another one later."""
+    return reply.status >= 500 or reply.status in _LATER
 
 
 async def ask_until(

@@ -5,7 +5,7 @@ Requests that may be repeated need none of this: they are tried again until one 
 
 from enum import Enum
 
-from connectors.service.asking import Problem, ask_until
+from connectors.service.asking import Problem, answers_later, ask_until
 from connectors.service.connection import Failed, Reply
 from connectors.service.error_entries import redirect
 from connectors.service.host import Host
@@ -124,7 +124,7 @@ def _not_back(answer: Reply | Failed) -> Problem | None:
         return Problem(answer.cause, final=answer.hopeless)
     if 300 <= answer.status < 400:
         return Problem(f"it {redirect(answer)}")
-    if answer.status >= 500 or answer.status in (408, 429):
+    if answers_later(answer):
         return Problem(f"it answered {answer.status}")
     if "html" in answer.headers.get("content-type", "").lower():
         return Problem(f"it answered {answer.status} with a page")

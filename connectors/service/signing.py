@@ -2,7 +2,7 @@
 
 import json
 
-from connectors.service.asking import Problem, ask_until
+from connectors.service.asking import Problem, answers_later, ask_until
 from connectors.service.connection import Failed, Reply
 from connectors.service.credentials import ServiceSession
 from connectors.service.error_entries import redirect
@@ -10,8 +10,6 @@ from connectors.service.host import Host
 from connectors.service.line import Line
 
 PATH = "/auth/credentials"
-_LATER = (408, 429)
-"""Beside the server's errors: what the service may answer otherwise the next time."""
 
 
 async def sign_in(host: Host, line: Line) -> str | None:
@@ -29,7 +27,7 @@ async def sign_in(host: Host, line: Line) -> str | None:
 def _begin(session: ServiceSession, answer: Reply | Failed) -> Problem | None:
     if isinstance(answer, Failed):
         return Problem(f"Signing in failed: {answer.cause}", final=answer.hopeless)
-    if answer.status >= 500 or answer.status in _LATER:
+    if answers_later(answer):
         return Problem(f"Signing in failed: the service answered {answer.status}")
     refused = f"The service refuses to sign us in ({answer.status})"
     if 300 <= answer.status < 400:
