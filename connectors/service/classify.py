@@ -31,6 +31,7 @@ from connectors.service.error_entries import (
     NOT_FINISHED,
     OF_CALLER,
     REDIRECTS,
+    REFUSED,
     SEE_OTHERS,
     UNSENT,
     ErrorEntry,
@@ -114,7 +115,7 @@ class Classifier:
             return ""
         hide = Redaction(operation.table, (), self._secrets)
         told = hide.text(named)
-        message = service_errors(status, reply.status, hide)[0]["Message"]
+        message = service_errors(status, REFUSED, reply.status, hide)[0]["Message"]
         return sound_text(told if message in (told, named) else f"{told}: {message}")
 
     def failed(self, failed: Failed) -> ClassifiedResponse:
@@ -185,23 +186,27 @@ class Classifier:
 
     def _error(self, reply: Reply, hide: Redaction) -> ClassifiedResponse:
         status = _status(reply)
-        errors = service_errors(status, reply.status, hide)
+
+        def errors(code: str) -> tuple[ErrorEntry, ...]:
+            return service_errors(status, code, reply.status, hide)
+
         if reply.status in REDIRECTS:
             # Hosts answer a form that they have taken by the first three; 307 and 308 say: there.
             stop = f"The service {redirect(reply, hide)}."
             doubt = reply.status in SEE_OTHERS
-            return ClassifiedResponse(None, errors, doubt=doubt, stop=stop, of_row=True)
+            told = errors(IN_DOUBT if doubt else UNSENT)
+            return ClassifiedResponse(None, told, doubt=doubt, stop=stop, of_row=True)
         if reply.status == 401:
             stop = "The service refuses the credentials (401)."
-            return ClassifiedResponse(None, errors, stop=stop, signed_out=True)
+            return ClassifiedResponse(None, errors(UNSENT), stop=stop, signed_out=True)
         if reply.status == 429:
-            return ClassifiedResponse(None, errors, failure=True)
+            return ClassifiedResponse(None, errors(UNSENT), failure=True)
         if self._shows_token and reply.status == 500 and _is_token_refused(status):
             # Who calls is asked before anything is done, and nobody was known by it so far.
             stop = "The service cannot read the token (500). Check RECON_SERVICE_TOKEN."
-            return ClassifiedResponse(None, errors, stop=stop)
+            return ClassifiedResponse(None, errors(UNSENT), stop=stop)
         if not 400 <= reply.status < 500 or reply.status in NOT_FINISHED:
-            return ClassifiedResponse(None, errors, doubt=True, failure=True)
+            return ClassifiedResponse(None, errors(IN_DOUBT), doubt=True, failure=True)
         says_why = Said(status=status).refusal
         # A refusal that says why is about the record; the framework's own says nothing.
         of_caller = None if says_why else OF_CALLER.get(reply.status)
@@ -210,9 +215,11 @@ class Classifier:
         elif self._shows_key and _is_key_unknown(reply, status):
             of_caller = "The service does not know the API key (404)."
         if of_caller is not None:
-            return ClassifiedResponse(None, errors, stop=of_caller, of_row=True)
+            return ClassifiedResponse(None, errors(UNSENT), stop=of_caller, of_row=True)
         unsaid = None if says_why else _refuses_all(reply.status)
-        return ClassifiedResponse(Verdict.REFUSED, errors, stop=unsaid, of_row=not says_why)
+        return ClassifiedResponse(
+            Verdict.REFUSED, errors(REFUSED), stop=unsaid, of_row=not says_why
+        )
 
     def _failed(
         self, request: Request, record: Record, reply: Reply, said: Said
@@ -221,7 +228,7 @@ class Classifier:
         if said.refusal:
             hide = self._redaction(request, record)
             return ClassifiedResponse(
-                Verdict.REFUSED, service_errors(said.status, reply.status, hide)
+                Verdict.REFUSED, service_errors(said.status, REFUSED, reply.status, hide)
             )
         return _unreadable(reply, _NAMELESS) if said.errors else None
 
@@ -269,7 +276,7 @@ class Classifier:
         if said.errors and not said.refusal:
             return [_unreadable(reply, _NAMELESS)] * len(rows)
         if said.refusal:
-            errors = service_errors(said.status, reply.status, hide)
+            errors = service_errors(said.status, IN_DOUBT, reply.status, hide)
             return [ClassifiedResponse(None, errors, doubt=True)] * len(rows)
         if len(said.records) != len(rows) or completed not in (None, len(rows)):
             are = agree(len(rows), "is", "are")

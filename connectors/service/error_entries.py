@@ -221,22 +221,27 @@ def difference_errors(
 
 
 def service_errors(
-    status: Mapping[str, Any] | None, http_status: int, hide: Redaction
+    status: Mapping[str, Any] | None, code: str, http_status: int, hide: Redaction
 ) -> tuple[ErrorEntry, ...]:
-    """The field errors of a ResponseStatus, or one that says what there is; no StackTrace."""
+    """The field errors of a ResponseStatus, or one that says what there is; no StackTrace.
+
+    `code`, one of ours, stands where the service gives none.
+    """
     told = status or {"errors": ()}
     listed = told["errors"][:MOST_ERRORS]
     errors = [
-        _field_error(error, http_status, hide) for error in listed if isinstance(error, Mapping)
+        _field_error(error, code, http_status, hide)
+        for error in listed
+        if isinstance(error, Mapping)
     ]
     if errors:
         return tuple(errors)
     if told.get("errorcode"):
-        code = hide.name(told["errorcode"]) or _code_of(http_status)
+        code = hide.name(told["errorcode"]) or code
         message = hide.message(told.get("message") or code, code, "")
         return (error_entry(code, message, status=http_status),)
     message = f"The service answered {http_status} without saying why."
-    return (error_entry(_code_of(http_status), message, status=http_status),)
+    return (error_entry(code, message, status=http_status),)
 
 
 def redirect(reply: Reply, hide: Redaction | None = None) -> str:
@@ -258,9 +263,11 @@ def redirect(reply: Reply, hide: Redaction | None = None) -> str:
     return f"{told} ({reply.status}); nothing is sent there. Check RECON_SERVICE_URL"
 
 
-def _field_error(error: Mapping[str, Any], http_status: int, hide: Redaction) -> ErrorEntry:
+def _field_error(
+    error: Mapping[str, Any], code: str, http_status: int, hide: Redaction
+) -> ErrorEntry:
     field = hide.name(error.get("fieldname") or "")
-    code = hide.name(error.get("errorcode") or "") or _code_of(http_status)
+    code = hide.name(error.get("errorcode") or "") or code
     message = hide.message(error.get("message") or code, code, field)
     told = error_entry(code, message, field, status=http_status)
     meta = error.get("meta")
@@ -268,19 +275,6 @@ def _field_error(error: Mapping[str, Any], http_status: int, hide: Redaction) ->
         for name, value in list(meta.items())[:MOST_META]:
             told["Meta"].setdefault(hide.text(name), hide.text(value))
     return told
-
-
-def _code_of(http_status: int) -> str:
-    """Ours, where the service gives none."""
-    if http_status in SEE_OTHERS:
-        return IN_DOUBT
-    if http_status in (401, 429, *OF_CALLER) or http_status in REDIRECTS:
-        return UNSENT
-    # A 2xx that has errors refuses, too.
-    refuses = 200 <= http_status < 300 or (
-        400 <= http_status < 500 and http_status not in NOT_FINISHED
-    )
-    return REFUSED if refuses else IN_DOUBT
 
 
 def _shown(value: object) -> str:

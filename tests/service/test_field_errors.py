@@ -254,6 +254,7 @@ def test_a_refusal_that_says_little(reply: Reply, code: str) -> None:
 UNCODED = [
     # status of an answer whose field errors have no code, verdict of a record that is only added
     (400, Verdict.REFUSED, "Refused"),
+    (403, Verdict.REFUSED, "Refused"),
     (408, Verdict.IN_DOUBT, "InDoubt"),
     (500, Verdict.IN_DOUBT, "InDoubt"),
     (503, Verdict.IN_DOUBT, "InDoubt"),
