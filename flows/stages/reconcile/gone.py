@@ -1,77 +1,87 @@
-"""What is known of the records of breaks that a run did not find again."""
+"""What is known of breaks that a run did not find again, and which side they are gone by.
+
+What was delivered, what it is compared with, or neither. Of a break about one record that follows
+from the batches that brought it. A break of a record that is held against others may be gone
+because another record was delivered, was changed in the target, or was there all the time and is no
+longer dated after the day of the report. That is tried: without the rows of the batches that came
+since, it would still be there; or as of the day before.
+"""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import date
 
 import polars as pl
 import psycopg
 
-from connectors.postgres.reconciliations import Reconciliation
+from connectors.postgres.ledger import TAKEN_BACK, batches_of
+from connectors.postgres.reconciliations import Reconciliation, scope_hash
+from connectors.postgres.signatures import last_approved, signatures_of
 from flows.stages.reconcile.put_aside import keeper
 from flows.stages.reconcile.rules import rules_of
 from flows.stages.reconcile.sources import Gathered
-from flows.stages.reconcile.why_gone import changed_sides, taken_back
 from flows.stages.workspace import Workspace
-from flows.steps.breaks.aside import NEWEST, Gone, other_terms, with_own
+from flows.steps.breaks.aside import NEWEST, Gone, other_terms, resolved_sides, with_own
+from flows.steps.breaks.lifecycle import NEITHER
 from flows.steps.breaks.match_breaks import line_key
 from flows.steps.frames.parts import changed, parts_of
+from flows.steps.frames.sources import Sources
 from flows.steps.reconcile.cut_off import Cut, cut_off
-from flows.steps.reconcile.joins import reconcile_sources
+from flows.steps.reconcile.joins import joined_break_ids, reconcile_sources
+from flows.steps.reconcile.signed import CODE, LATE
 from flows.steps.rules.canonical import rules_hash
 from flows.steps.rules.rules import Rules
 from schemas.breaks import BREAKS
 from schemas.derived.views import ENDS
+from schemas.life import Role
 from schemas.tables import EXTRACTS
 
 
-def known_of(
-    gone: pl.DataFrame,
-    workspace: Workspace,
-    connection: psycopg.Connection,
-    previous: Reconciliation,
-    gathered: Gathered,
-    cut: Cut,
-    rules: Rules,
-    as_of: date,
-) -> Gone:
+@dataclass(frozen=True, slots=True)
+class LookedAt:
+    """What a run has looked at, by which rules, and the run before it."""
+
+    workspace: Workspace
+    connection: psycopg.Connection
+    gathered: Gathered
+    cut: Cut
+    rules: Rules
+    as_of: date
+    previous: Reconciliation
+
+
+def known_of(gone: pl.DataFrame, run: LookedAt) -> Gone:
     """What the ledger and the sources know of breaks that were not found again."""
     if gone.is_empty():
         return Gone(gone)
-    newest = _newest_batches(gathered.sources.extract, gone["record"])
+    newest = _newest_batches(run.gathered.sources.extract, gone["record"])
     return Gone(
         gone,
         newest,
-        gathered.batches,
-        _found_by_other_terms(gone, workspace, connection, gathered, rules, as_of),
-        apart=cut.keys(gone["record"]),
-        doubted=_doubted(gathered, gone),
-        sides=changed_sides(connection, gathered, gone, newest, previous, rules, as_of),
-        taken_back=taken_back(connection, gathered, gone),
+        run.gathered.batches,
+        _found_by_other_terms(gone, run),
+        apart=run.cut.keys(gone["record"]),
+        doubted=_doubted(gone, run.gathered),
+        sides=_changed_sides(gone, newest, run),
+        taken_back=_taken_back(gone, run),
     )
 
 
-def _found_by_other_terms(
-    gone: pl.DataFrame,
-    workspace: Workspace,
-    connection: psycopg.Connection,
-    gathered: Gathered,
-    rules: Rules,
-    as_of: date,
-) -> dict[str, list[str]]:
+def _found_by_other_terms(gone: pl.DataFrame, run: LookedAt) -> dict[str, list[str]]:
     """Ids of the breaks there would be by the rules, and as of the day, of the runs before."""
     found = {}
-    for hashed, day in other_terms(gone, rules_hash(rules), as_of):
-        earlier = rules_of(workspace, connection, hashed)
+    for hashed, day in other_terms(gone, rules_hash(run.rules), run.as_of):
+        earlier = rules_of(run.workspace, run.connection, hashed)
         if earlier is not None:
-            cut = cut_off(gathered.sources, day)
+            cut = cut_off(run.gathered.sources, day)
             result = reconcile_sources(
-                cut.kept, earlier, day, service=gathered.service, cut=cut, keep=keeper()
+                cut.kept, earlier, day, service=run.gathered.service, cut=cut, keep=keeper()
             )
             found[hashed] = result.breaks["id"].to_list()
     return found
 
 
-def _doubted(gathered: Gathered, gone: pl.DataFrame) -> pl.Series:
+def _doubted(gone: pl.DataFrame, gathered: Gathered) -> pl.Series:
     """Ids of breaks that may only seem gone, because a kept content cannot be proven.
 
     Those about its own records, and those of records that are held against other records.
@@ -114,3 +124,76 @@ def _newest_batches(frames: Mapping[str, pl.DataFrame], records: pl.Series) -> p
         if (frame := load().filter(~pl.col("state").is_in(ENDS))).height
     ]
     return pl.concat([pl.DataFrame(schema=NEWEST), *parts])
+
+
+def _changed_sides(gone: pl.DataFrame, newest: pl.DataFrame, run: LookedAt) -> pl.DataFrame:
+    """`resolved_sides`, with what is tried of breaks between records and of what was signed."""
+    sides = resolved_sides(gone, newest)
+    found: dict[str, str] = {}
+    if _signed_since(run):
+        found |= dict.fromkeys(gone.filter(pl.col("code").is_in([CODE, LATE]))["id"], NEITHER)
+    between = [code for code, of in BREAKS.items() if of.of_class.tried_again]
+    unsure = gone.join(sides.filter(pl.col("side") == "D"), on="id", how="semi").filter(
+        pl.col("code").is_in(between), pl.col("looked_rules") == rules_hash(run.rules)
+    )
+    if unsure.height:
+        found |= _tried(unsure, run)
+    tried = pl.DataFrame(
+        {"id": list(found), "tried": list(found.values())},
+        schema={"id": pl.String(), "tried": pl.String()},
+    )
+    return sides.join(tried, on="id", how="left", maintain_order="left").select(
+        "id", pl.coalesce("tried", "side").alias("side")
+    )
+
+
+def _taken_back(gone: pl.DataFrame, run: LookedAt) -> Mapping[int, str]:
+    """What became of the batches of breaks that are no longer in the run: undone or discarded."""
+    away = set(gone["batch_id"].drop_nulls()) - run.gathered.batches
+    states = {one.id: one.state for one in batches_of(run.connection, away)}
+    return {number: state.value for number, state in states.items() if state in TAKEN_BACK}
+
+
+def _signed_since(run: LookedAt) -> bool:
+    """Whether a report of the scope was approved after the run before began."""
+    last = last_approved(run.connection, scope_hash(run.previous.scope))
+    return last is not None and (
+        signatures_of(run.connection, last.id)[Role.APPROVED].at > run.previous.opened_at
+    )
+
+
+def _tried(unsure: pl.DataFrame, run: LookedAt) -> dict[str, str]:
+    found: dict[str, str] = {}
+    sources, since = run.gathered.sources, run.previous.opened_at
+    around = sources.around.values()
+    wrote = run.gathered.batches.union(*(rows["batch_id"].drop_nulls().unique() for rows in around))
+    new = {one.id for one in batches_of(run.connection, wrote) if one.opened_at > since}
+    if new:
+        found |= dict.fromkeys(_still(_without(sources, new), unsure, run.rules, run.as_of), "E")
+    rest = unsure.filter(~pl.col("id").is_in(list(found)), pl.col("looked_as_of") < run.as_of)
+    for (day,), mine in rest.group_by("looked_as_of"):
+        assert isinstance(day, date)
+        found |= dict.fromkeys(_still(sources, mine, run.rules, day), NEITHER)
+    return found
+
+
+def _still(sources: Sources, breaks: pl.DataFrame, rules: Rules, as_of: date) -> list[str]:
+    """Which of the breaks some sources would show as of a day."""
+    cut = cut_off(sources, as_of)
+    there = joined_break_ids(cut.kept, rules, as_of, cut)
+    return breaks.filter(pl.col("id").is_in(there.implode()))["id"].to_list()
+
+
+def _without(sources: Sources, batches: set[int]) -> Sources:
+    """The sources without the rows that some batches brought."""
+
+    def others(frame: pl.DataFrame) -> pl.DataFrame:
+        return frame.filter(~pl.col("batch_id").is_in(list(batches)))
+
+    return replace(
+        sources,
+        extract=changed(sources.extract, others),
+        database=changed(sources.database, others),
+        around={record: others(rows) for record, rows in sources.around.items()},
+        around_extract={record: others(rows) for record, rows in sources.around_extract.items()},
+    )

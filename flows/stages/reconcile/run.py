@@ -40,7 +40,7 @@ from flows.stages.reconcile.as_of import OPTIONS, Names, refuse_day, scope_as_of
 from flows.stages.reconcile.breaks import breaks_left
 from flows.stages.reconcile.corrections import corrections
 from flows.stages.reconcile.cover import gather_facts
-from flows.stages.reconcile.gone import known_of
+from flows.stages.reconcile.gone import LookedAt, known_of
 from flows.stages.reconcile.kept_signatures import folder_of, is_taken
 from flows.stages.reconcile.mail import mail_reports
 from flows.stages.reconcile.put_aside import keeper, kept_parts
@@ -389,13 +389,13 @@ class _Run:
         before, now = unresolved(self.connection, self.previous.id), compared.breaks.select("id")
         missing = before.filter(~before.is_in(now["id"].implode())).to_frame()
         gone = light(pl.concat(self._left(part.to_series()) for part in parts(missing)))
-        return known_of(
-            gone,
+        looked = LookedAt(
             self.workspace,
             self.connection,
-            self.previous,
             compared.gathered,
             compared.cut,
             self.asked.rules,
             self.asked.as_of,
+            self.previous,
         )
+        return known_of(gone, looked)
