@@ -86,7 +86,7 @@ def test_what_is_said_of_a_day_does_not_hang_on_payments_after_it(
         extract(PAYMENT, *payments),
         RULES,
         AS_OF,
-        later_payments=extract(PAYMENT, *later) if later else None,
+        later_payments=extract(PAYMENT, *later),
     )
     assert told(annex.breaks) == breaks
 

@@ -158,6 +158,12 @@ def whole(loads: Sequence[Load]) -> pl.DataFrame:
     return pl.concat((load() for load in loads), rechunk=True)
 
 
+def with_rows_of(frame: pl.DataFrame, *others: pl.DataFrame) -> pl.DataFrame:
+    """A frame with the rows of others; one without a row gives it no columns either."""
+    there = [other for other in others if other.height]
+    return pl.concat([frame, *there], how="diagonal") if there else frame
+
+
 def held(frame: pl.DataFrame) -> Load:
     """What keeps a frame where it is."""
     return partial(_held, frame)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from typing import Any
 
 import polars as pl
 
@@ -10,7 +11,7 @@ from flows.steps.breaks.frame import gather, gather_parts
 from flows.steps.breaks.make import Annex, together
 from flows.steps.breaks.money import of_debts
 from flows.steps.breaks.tolerated import TOLERATED_SCHEMA, ToleranceLine, reconcile_tolerated
-from flows.steps.frames.parts import Keep, Load, held, parts_of, whole
+from flows.steps.frames.parts import Keep, Load, held, parts_of, whole, with_rows_of
 from flows.steps.frames.sources import Sources, record_schema
 from flows.steps.frames.statuses import STATUS
 from flows.steps.reconcile.allotment import PlanAnnex, PlanLine
@@ -110,42 +111,38 @@ def reconcile_sources(
         for record, signed in sources.signed.items()
         for load in (parts_of(sources.database, record) if sources.approved else ())
     ]
-    annexes = (rated, planned, debts, batches, tolerances)
-    found = (*(annex.breaks for annex in annexes), *late)
+    annexes: Mapping[str, Annex[Any]] = {
+        "rates": rated,
+        "plans": planned,
+        "debts": debts,
+        "batches": batches,
+        "tolerances": tolerances,
+    }
+    found = (*(annex.breaks for annex in annexes.values()), *late)
     others = (*(out.unjudged(one) for one in found), changed)
     breaks = gather_parts(
         [
             *(load for each in matched for load in each.breaks),
-            *(load for annex in annexes for load in annex.aside),
+            *(load for annex in annexes.values() for load in annex.aside),
             *(held(_with_debts(one, sources)) for one in others),
         ]
     )
-    since = changed.select("record", "tenant", "key").n_unique()
     # Of annexes the lines alone: their frames may have a row for each debt, or each break again.
     return JoinResult(
-        {record: each.statuses for record, each in zip(records, matched, strict=True)},
-        breaks,
-        rated.lines,
-        planned.lines,
-        debts.lines,
-        batches.lines,
-        tolerances.lines,
-        tolerances.rows,
-        since,
-        sum(signed.height for signed in sources.signed.values()) - sum(unheld.values())
+        statuses={record: each.statuses for record, each in zip(records, matched, strict=True)},
+        breaks=breaks,
+        rates=rated.lines,
+        plans=planned.lines,
+        debts=debts.lines,
+        batches=batches.lines,
+        tolerances=tolerances.lines,
+        tolerated=tolerances.rows,
+        changed_since=changed.select("record", "tenant", "key").n_unique(),
+        compared=sum(signed.height for signed in sources.signed.values()) - sum(unheld.values())
         if sources.signed
         else None,
-        unheld,
-        {
-            name: annex.left
-            for name, annex in (
-                ("rates", rated),
-                ("plans", planned),
-                ("debts", debts),
-                ("batches", batches),
-            )
-            if annex.left
-        },
+        not_compared=unheld,
+        left_out={name: annex.left for name, annex in annexes.items() if annex.left},
     )
 
 
@@ -209,7 +206,6 @@ def _between(
     rated: Annex[RateLine] = Annex()
     if "rates" in asked:
         rates, beside, *others = (whole(some.judged(CURRENCY_RATE)) for some in known.every)
-        later = pl.concat(others, how="diagonal")
         unjudged = [load() for some in known.every for load in some.unjudged(CURRENCY_RATE)]
         rated = reconcile_rates(
             payments,
@@ -217,9 +213,9 @@ def _between(
             rules,
             as_of,
             files,
-            in_order(CURRENCY_RATE, later) if later.height else None,
-            in_order(CURRENCY_RATE, pl.concat(unjudged, how="diagonal")) if unjudged else None,
-            in_order(CURRENCY_RATE, beside) if beside.height else None,
+            later=in_order(CURRENCY_RATE, with_rows_of(*others)),
+            left_out=in_order(CURRENCY_RATE, with_rows_of(rates.clear(), *unjudged)),
+            beside=in_order(CURRENCY_RATE, beside),
         )
         rated = replace(rated, breaks=known.scope.breaks(rated.breaks))
     planned = PlanAnnex()
@@ -227,8 +223,7 @@ def _between(
     details = known.details(known.own, known.near)
     later_ones = known.details(known.later, known.near_later)
     if "plans" in asked and details.height + later_ones.height:
-        to_come = [whole(some.judged(PAYMENT)) for some in (known.later, known.near_later)]
-        paid_later = pl.concat(to_come, how="diagonal")
+        to_come = (whole(some.judged(PAYMENT)) for some in (known.later, known.near_later))
         named = pl.concat([details["PaymentsId"], later_ones["PaymentsId"]])
         planned = reconcile_plans(
             in_order(PAYMENT_PLAN_DETAIL, details),
@@ -236,8 +231,8 @@ def _between(
             rules,
             as_of,
             files,
-            later_details=in_order(PAYMENT_PLAN_DETAIL, later_ones) if later_ones.height else None,
-            later_payments=paid_later if paid_later.height else None,
+            later_details=in_order(PAYMENT_PLAN_DETAIL, later_ones),
+            later_payments=with_rows_of(*to_come),
             own=known.scope,
         )
     debts = reconcile_all_debts(

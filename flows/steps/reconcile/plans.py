@@ -26,7 +26,8 @@ from flows.steps.breaks.make import (
     together,
 )
 from flows.steps.frames.beyond import money_text
-from flows.steps.frames.parts import Load
+from flows.steps.frames.parts import Load, with_rows_of
+from flows.steps.frames.sources import no_records
 from flows.steps.match.pairing import maybe_repeated
 from flows.steps.reconcile.allotment import PlanAnnex, allotted, plan_lines, plan_rows, planned
 from flows.steps.reconcile.links import PAYMENT_OF, linked, per_payment, prepared
@@ -39,6 +40,7 @@ from schemas.tables import PAYMENT, PAYMENT_PLAN_DETAIL
 WIDEST = 2**31 - 1
 """The largest payment number a plan detail can hold."""
 _DETAIL = PAYMENT_PLAN_DETAIL.name
+_NO_DETAILS, _NO_PAYMENTS = no_records(PAYMENT_PLAN_DETAIL), no_records(PAYMENT)
 
 
 def reconcile_plans(
@@ -48,8 +50,8 @@ def reconcile_plans(
     as_of: date,
     places: Mapping[str, pl.DataFrame] = NOWHERE,
     *,
-    later_details: pl.DataFrame | None = None,
-    later_payments: pl.DataFrame | None = None,
+    later_details: pl.DataFrame = _NO_DETAILS,
+    later_payments: pl.DataFrame = _NO_PAYMENTS,
     own: Own = EVERY,
 ) -> PlanAnnex:
     """The breaks of J6 and J7, one line per plan and currency, and what is planned per debt.
@@ -60,19 +62,16 @@ def reconcile_plans(
     for them; a detail that is due and was paid later was not paid.
     What is told is `own`.
     """
-    both = details if later_details is None else pl.concat([details, later_details], how="diagonal")
-    every = payments
-    if later_payments is not None:
-        # What a number means as of the day is not changed by what is dated after it.
-        more = later_payments.join(payments, on="Id", how="anti", maintain_order="left")
-        every = pl.concat([payments, more], how="diagonal")
+    # What a number means as of the day is not changed by what is dated after it.
+    more = later_payments.join(payments, on="Id", how="anti", maintain_order="left")
+    every, both = with_rows_of(payments, more), with_rows_of(details, later_details)
     found = _paid_by(linked(prepared(both), every, rules.plans), as_of)
     links = found.filter(pl.col("tenant").is_not_null())
     paid = per_payment(links)
     asked = planned(found, links, as_of)
     parts = allotted(links)
     beside = found
-    if later_details is not None:
+    if later_details.height:
         until = (pl.col("day") <= as_day(as_of)).fill_null(value=True)
         beside, parts = (rows.filter(until) for rows in (found, parts))
     found_breaks = [

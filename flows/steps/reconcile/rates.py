@@ -23,8 +23,9 @@ from flows.steps.breaks.make import (
     together,
 )
 from flows.steps.frames.beyond import beyond_of
-from flows.steps.frames.parts import Load, columns_of
+from flows.steps.frames.parts import Load, columns_of, with_rows_of
 from flows.steps.frames.rate_series import PAIR, series
+from flows.steps.frames.sources import no_records
 from flows.steps.reconcile.order import in_order
 from flows.steps.reconcile.series import reconcile_series
 from flows.steps.reconcile.tenants import crossings
@@ -44,6 +45,7 @@ USE = ("CurrencyRatesId", "TenantsId", "CurrenciesId", "day")
 """Payments alike in these use one rate alike."""
 _USED = (*USE, "PaymentDate", "PaymentDate" + OFFSET, "PaidAmount")
 """Columns of payments that say which rates they use."""
+_NO_RATES = no_records(CURRENCY_RATE)
 
 
 def reconcile_rates(
@@ -52,9 +54,10 @@ def reconcile_rates(
     rules: Rules,
     as_of: date,
     places: Mapping[str, pl.DataFrame] = NOWHERE,
-    later: pl.DataFrame | None = None,
-    left_out: pl.DataFrame | None = None,
-    beside: pl.DataFrame | None = None,
+    *,
+    later: pl.DataFrame = _NO_RATES,
+    left_out: pl.DataFrame = _NO_RATES,
+    beside: pl.DataFrame = _NO_RATES,
 ) -> Annex[RateLine]:
     """The breaks of J4 and J5, and the rates that payments used.
 
@@ -66,26 +69,18 @@ def reconcile_rates(
     brought, which are in the series of the others.
     """
     # A rate with a hole cannot be used: what names it is as if it were not there.
-    rates = rates.drop_nulls(CURRENCY_RATE.columns)
-    whole = in_order(CURRENCY_RATE, _together(rates, beside))
-    known = pl.concat(
-        [
-            _together(whole, later).with_columns(judged=True),
-            _together(rates.clear(), left_out).with_columns(judged=False),
-        ],
-        how="diagonal",
+    rates, later, left_out, beside = (
+        some.drop_nulls(CURRENCY_RATE.columns) for some in (rates, later, left_out, beside)
+    )
+    whole = in_order(CURRENCY_RATE, with_rows_of(rates, beside))
+    known = with_rows_of(
+        with_rows_of(whole, later).with_columns(judged=True), left_out.with_columns(judged=False)
     )
     used = _judged(_uses(payments), known, series(whole), rules.rates)
     own = reconcile_series(whole, rules, as_of)
     annex = used_rates(used, own)
     breaks = number_duplicates([_payment_breaks(payments, used), own], places)
     return Annex(breaks, (), rate_lines(annex, used, rules.rates), left_of(annex.height), annex)
-
-
-def _together(rates: pl.DataFrame, more: pl.DataFrame | None) -> pl.DataFrame:
-    if more is None:
-        return rates
-    return pl.concat([rates, more.drop_nulls(CURRENCY_RATE.columns)], how="diagonal")
 
 
 def _uses(payments: Sequence[Load]) -> pl.DataFrame:
