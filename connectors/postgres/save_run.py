@@ -1,6 +1,7 @@
 """A run of a scope saved with its breaks."""
 
 from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 from datetime import date
 
 import polars as pl
@@ -25,63 +26,58 @@ from schemas.ledger import BREAK_STATE
 DRAFTED_BREAKS = f"draft_{BREAK_STATE.name}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRun:
+    """A run that is to be saved: what its row says."""
+
+    id: int
+    scope: str
+    as_of: date
+    rules_hash: str
+    verdict: str
+    report_hash: str
+    chain_hash: str
+    previous_id: int | None
+    decided_through: int
+    folder: str
+    rules_text: str | None = None
+    version: str | None = None
+
+
 def save_run(
     connection: psycopg.Connection,
-    *,
-    number: int,
-    scope: str,
-    as_of: date,
-    rules_hash: str,
-    verdict: str,
-    report_hash: str,
-    chain_hash: str,
-    previous: Reconciliation | None,
-    decided_through: int,
-    folder: str,
+    run: NewRun,
     breaks: Iterable[pl.DataFrame],
+    *,
     signed_through: int,
-    by: str | None = None,
-    reason: str = "",
-    rules_text: str | None = None,
-    version: str | None = None,
     manifest_hash: str | None,
+    restates: str = "",
+    by: str | None = None,
 ) -> Reconciliation:
     """Save a run with its breaks in one transaction; the caller holds the scope.
 
-    `reason` is that of a restatement, `signed_through` the event up to which page one knows what is
-    signed, `manifest_hash` the SHA-256 of its manifest. `breaks` are frames with the columns of the
-    ledger's break states, without the run's number.
+    `breaks` are frames with the columns of the ledger's break states, without the run's number,
+    `signed_through` is the event up to which page one knows what is signed, `manifest_hash` the
+    SHA-256 of its manifest, `restates` why it restates another.
     """
-    facts = {
-        "id": number,
-        "scope_hash": scope_hash(scope),
-        "as_of": as_of.isoformat(),
-        "rules_hash": rules_hash,
-        "verdict": verdict,
-        "report_hash": report_hash,
-        "chain_hash": chain_hash,
-        "previous_id": previous.id if previous else None,
-        "decided_through": decided_through,
-        "folder": folder,
-    }
+    row = asdict(run) | {"as_of": run.as_of.isoformat(), "scope_hash": scope_hash(run.scope)}
     with connection.transaction():
-        last = latest_run(connection, scope)
-        assert (last and last.id) == facts["previous_id"], "the scope is held by its caller"
-        saved = copy_breaks(connection, number, breaks)
-        hashed = breaks_hash(connection, number, DRAFTED_BREAKS)
-        told = facts | {"version": version, "breaks": saved, "breaks_hash": hashed}
-        told |= {"signed_through": signed_through}
-        noted = {"restates": reason, MANIFEST_NOTED: manifest_hash}
-        detail = detail_text(told | {name: one for name, one in noted.items() if one})
-        values = facts | {"scope": scope, "rules_text": rules_text, "version": version}
+        last = latest_run(connection, run.scope)
+        assert (last and last.id) == run.previous_id, "the scope is held by its caller"
+        saved = copy_breaks(connection, run.id, breaks)
+        hashed = breaks_hash(connection, run.id, DRAFTED_BREAKS)
+        facts = {name: one for name, one in row.items() if name not in ("scope", "rules_text")}
+        facts |= {"breaks": saved, "breaks_hash": hashed, "signed_through": signed_through}
+        noted = {"restates": restates, MANIFEST_NOTED: manifest_hash}
+        detail = detail_text(facts | {name: one for name, one in noted.items() if one})
         connection.execute("SELECT draft('reconciliation')")
         connection.execute(
-            f"INSERT INTO draft_reconciliation ({', '.join(values)}) "
-            f"VALUES ({', '.join(f'%({name})s' for name in values)})",
-            values,
+            f"INSERT INTO draft_reconciliation ({', '.join(row)}) "
+            f"VALUES ({', '.join(f'%({name})s' for name in row)})",
+            row,
         )
         write_trail(connection, "conclude", by or whoami(), detail)
-    return find_run(connection, number)
+    return find_run(connection, run.id)
 
 
 def copy_breaks(connection: psycopg.Connection, number: int, breaks: Iterable[pl.DataFrame]) -> int:
@@ -94,11 +90,11 @@ def copy_breaks(connection: psycopg.Connection, number: int, breaks: Iterable[pl
     statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
         sql.Identifier(DRAFTED_BREAKS), sql.SQL(", ").join(map(sql.Identifier, names))
     )
-    told = 0
+    count = 0
     with connection.cursor() as cursor, cursor.copy(statement) as copy:
         for part in breaks:
             rows = part.select(pl.lit(number, pl.Int32).alias("reconciliation_id"), *names[1:])
             for piece in pieces([copy_text(rows)], COPY_BYTES):
                 copy.write(piece)
-            told += rows.height
-    return told
+            count += rows.height
+    return count

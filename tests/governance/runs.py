@@ -17,7 +17,7 @@ from connectors.postgres.reconciliations import (
     next_number,
     scope_hash,
 )
-from connectors.postgres.save_run import save_run
+from connectors.postgres.save_run import NewRun, save_run
 from connectors.postgres.trail import last_event
 from flows.stages.reconcile.breaks import breaks_left
 from flows.stages.reconcile.report_files import MANIFEST, RECORDS, TOTALS, sha256_of
@@ -123,19 +123,22 @@ def reconcile(
                     "as_of": as_of.isoformat(), "verdict": verdict, "sha256": hashes,
                     "report_hash": whole, "chain_hash": chained}  # fmt: skip
         (folder / MANIFEST).write_text(json.dumps(manifest))
-        return save_run(
-            connection,
-            number=number,
+        run = NewRun(
+            id=number,
             scope=scope,
             as_of=as_of,
             rules_hash=rules,
             verdict=verdict,
             report_hash=whole,
             chain_hash=chained,
-            previous=previous,
+            previous_id=previous.id if previous else None,
             decided_through=max([through, *decisions["id"]]),
             folder=folder.name,
-            breaks=[to_saved(carried)],
+        )
+        return save_run(
+            connection,
+            run,
+            [to_saved(carried)],
             signed_through=last_event(connection),
             manifest_hash=sha256_of(folder / MANIFEST),
         )

@@ -28,7 +28,7 @@ from connectors.postgres.reconciliations import (
     scope_hash,
 )
 from connectors.postgres.resume import resumed, when_let
-from connectors.postgres.save_run import save_run
+from connectors.postgres.save_run import NewRun, save_run
 from connectors.postgres.signatures import approved_runs
 from connectors.postgres.trail import last_event
 from connectors.process import user_name
@@ -357,25 +357,28 @@ class _Run:
     ) -> Reconciliation:
         """Save the run with its breaks: from here on it is there."""
         asked = self.asked
-        return save_run(
-            self.connection,
-            number=number,
+        run = NewRun(
+            id=number,
             scope=asked.scope_text,
             as_of=asked.as_of,
             rules_hash=rules_hash(asked.rules),
             verdict=report.cover.verdict,
             report_hash=written.report_hash,
             chain_hash=written.chain_hash,
-            previous=self.previous,
+            previous_id=self.previous.id if self.previous else None,
             decided_through=carried.decided_through,
             folder=folder_of(number),
-            breaks=saved_parts(carried.breaks, facts_of(carried.breaks)),
-            signed_through=signed_through,
-            by=asked.by,
-            reason=self.restates,
             rules_text=rules_text(asked.rules),
             version=report.cover.version,
+        )
+        return save_run(
+            self.connection,
+            run,
+            saved_parts(carried.breaks, facts_of(carried.breaks)),
+            signed_through=signed_through,
             manifest_hash=written.manifest_hash,
+            restates=self.restates,
+            by=asked.by,
         )
 
     def _left(self, ids: pl.Series) -> pl.DataFrame:
