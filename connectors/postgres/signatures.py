@@ -47,41 +47,40 @@ def approval_of(signatures: Mapping[Role, Signature]) -> str | None:
     return approval({role: one.person for role, one in signatures.items()})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSignature:
+    """A signature that is to be kept, and what its event says beside it."""
+
+    role: Role
+    by: str
+    comment: str
+    process: str
+    """Who typed it, which the audit trail keeps beside the name."""
+    said_by: str | None
+    """A name that was given beside that of the account."""
+    accepted_changes: str | None
+    """Hash of what changed of how the figures are made, where it is accepted with it."""
+    not_opened: Mapping[str, object] | None
+    """Figures of what the account had not opened at the desk by then."""
+
+
 def add_signature(
-    connection: psycopg.Connection,
-    run: Reconciliation,
-    role: Role,
-    *,
-    by: str,
-    comment: str,
-    process: str,
-    said_by: str | None,
-    accepted_changes: str | None,
-    not_opened: Mapping[str, object] | None,
+    connection: psycopg.Connection, run: Reconciliation, signature: NewSignature
 ) -> None:
-    """Keep a signature; `process` is who typed it, which the audit trail keeps beside the name.
-
-    `not_opened` are figures of what the account had not opened at the desk by then.
-
-    `said_by` is a name that was given beside that of the account.
-
-    `accepted_changes` is the hash of what changed of how the figures are made, where it is accepted
-    with it.
-    """
-    detail = {
+    """Keep a signature under the report of a run."""
+    role, by, comment = signature.role, signature.by, signature.comment
+    detail: dict[str, object] = {
         "reconciliation": run.id,
         "role": role.value,
         "report_hash": run.report_hash,
-        "process": process,
-    } | {
-        name: told
-        for name, told in (
-            (ACCEPTED, accepted_changes),
-            ("said_by", said_by),
-            ("not_opened", not_opened),
-        )
-        if told and told != by
+        "process": signature.process,
     }
+    beside = {
+        ACCEPTED: signature.accepted_changes,
+        "said_by": signature.said_by,
+        "not_opened": signature.not_opened,
+    }
+    detail |= {name: value for name, value in beside.items() if value and value != by}
     connection.execute("SELECT draft('signature')")
     connection.execute(
         "INSERT INTO draft_signature (reconciliation_id, role, by, comment, report_hash) "

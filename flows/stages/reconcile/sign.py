@@ -24,6 +24,7 @@ from connectors.postgres.reconciliations import (
     scope_hash,
 )
 from connectors.postgres.signatures import (
+    NewSignature,
     Signature,
     add_signature,
     approval_of,
@@ -213,11 +214,16 @@ def _sign(
                     raise DecisionsMissing(waits)
                 _refuse_unnamed_day(run, accept_restated)
                 changes = _accepted_changes(workspace, connection, run, accept_changes)
-            add_signature(
-                connection, run, role, by=person, comment=comment.strip(), process=whoami(),
-                said_by=by, accepted_changes=changes,
+            signature = NewSignature(
+                role=role,
+                by=person,
+                comment=comment.strip(),
+                process=whoami(),
+                said_by=by,
+                accepted_changes=changes,
                 not_opened=_not_opened(workspace, connection, run, breaks),
-            )  # fmt: skip
+            )
+            add_signature(connection, run, signature)
         signed = Signed(run, signatures_of(connection, run.id), waits)
         witness_trail(workspace, connection)
     keep_signatures(workspace, run, signed.signatures.values())
