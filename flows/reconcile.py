@@ -17,9 +17,9 @@ from flows.report.reconciled.verdicts import word_of
 from flows.stages.pull import wanted
 from flows.stages.reconcile.as_of import PARAMETERS, later_run, today
 from flows.stages.reconcile.rules import read_rules
-from flows.stages.reconcile.run import Asked, Reconciled
+from flows.stages.reconcile.run import Reconciled
 from flows.stages.reconcile.run import reconcile as reconcile_scope
-from flows.stages.reconcile.scope import Scope, as_kept
+from flows.stages.reconcile.scope import Asked, Scope, as_kept
 from flows.tasks.artifacts import publish_markdown, publish_table
 from flows.tasks.attempts import FROM_LEDGER
 from flows.tasks.blocks import run_settings

@@ -65,8 +65,8 @@ def reconcile_command(
     from flows.stages.pull import pull_compared
     from flows.stages.reconcile.as_of import today
     from flows.stages.reconcile.rules import read_rules
-    from flows.stages.reconcile.run import Asked, reconcile
-    from flows.stages.reconcile.scope import Scope
+    from flows.stages.reconcile.run import reconcile
+    from flows.stages.reconcile.scope import Asked, Scope
 
     read = read_rules(rules)
     with workspace("reconcile", quiet=json) as place:

@@ -41,8 +41,8 @@ from flows.stages.jobs.arguments import (
 from flows.stages.pull import pull_compared, wanted
 from flows.stages.reconcile.as_of import today
 from flows.stages.reconcile.rules import rules_of
-from flows.stages.reconcile.run import Asked, finish, reconcile
-from flows.stages.reconcile.scope import Scope
+from flows.stages.reconcile.run import finish, reconcile
+from flows.stages.reconcile.scope import Asked, Scope
 from flows.stages.resolve import resolve
 from flows.stages.rewind import REWOUND, rewind_batch
 from flows.stages.rows.rejects import waiting_correction, write_rejects

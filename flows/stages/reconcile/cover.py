@@ -3,17 +3,15 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import date
 
 import polars as pl
 import psycopg
 
 from connectors.postgres.ledger import batches_of, feeds_with_batches
 from connectors.postgres.reconciliations import Reconciliation
-from flows.stages.reconcile.as_of import scope_as_of
 from flows.stages.reconcile.listings import LISTED, PULLED
 from flows.stages.reconcile.method import method_now
-from flows.stages.reconcile.scope import Scope
+from flows.stages.reconcile.scope import Asked, Scope
 from flows.stages.reconcile.sign import last_sign_off
 from flows.stages.reconcile.since_signed import changes_since, signed_acceptances
 from flows.stages.reconcile.sources import Gathered
@@ -34,27 +32,23 @@ from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 def gather_facts(
     workspace: Workspace,
     connection: psycopg.Connection,
-    scope: Scope,
-    rules: Rules,
+    asked: Asked,
     gathered: Gathered,
+    cut: Cut,
     judgement: JoinResult,
     previous: Reconciliation | None,
     run: RunLine,
     *,
-    cut: Cut,
     restates: str,
-    until: date,
-    unread: Mapping[str, str],
 ) -> Facts:
     """What the cover tells of a run beside its verdict.
 
-    `cut` is what stands apart from the report's day `until`; `restates` what it restates;
-    `unread` the record kinds whose listings could not be pulled for this run, and why.
+    `cut` is what stands apart from the report's day; `restates` what it restates.
     """
-    signed = last_sign_off(connection, scope.text, until)
-    own = scope_as_of(scope.text, until, restates or None)
-    method = method_now(workspace, rules, gathered)
-    changes = changes_since(workspace, connection, scope, own, method)
+    scope = asked.scope
+    signed = last_sign_off(connection, scope.text, asked.as_of)
+    method = method_now(workspace, asked.rules, gathered)
+    changes = changes_since(workspace, connection, scope, asked.scope_text, method)
     return Facts(
         title=f"Reconciliation of {scope.text}",
         zone=method.zone,
@@ -63,7 +57,7 @@ def gather_facts(
         truths=_truths(gathered),
         incomplete=(
             *_not_there(connection, scope),
-            *_incomplete(gathered, rules, unread),
+            *_incomplete(gathered, asked.rules, asked.unread),
         ),
         previous=PreviousLine(previous.as_of, previous.report_hash, previous.verdict)
         if previous
@@ -80,7 +74,7 @@ def gather_facts(
         restates=restates,
         run=run,
         changes=replace(changes, notes=(*_of_nobody(connection, scope, gathered), *changes.notes)),
-        signed_acceptances=signed_acceptances(connection, scope.text, until),
+        signed_acceptances=signed_acceptances(connection, scope.text, asked.as_of),
     )
 
 

@@ -9,8 +9,7 @@ import logging
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
-from datetime import date
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -36,7 +35,7 @@ from connectors.recovery import reach
 from flows.report.reconciled.text import render_text
 from flows.report.reconciled.verdicts import word_of
 from flows.stages.reconcile.acceptance_rules import accept_by_rules
-from flows.stages.reconcile.as_of import OPTIONS, Names, refuse_day, scope_as_of
+from flows.stages.reconcile.as_of import refuse_day
 from flows.stages.reconcile.breaks import breaks_left
 from flows.stages.reconcile.corrections import corrections
 from flows.stages.reconcile.cover import gather_facts
@@ -44,7 +43,7 @@ from flows.stages.reconcile.gone import LookedAt, known_of
 from flows.stages.reconcile.kept_signatures import folder_of, is_taken
 from flows.stages.reconcile.mail import mail_reports
 from flows.stages.reconcile.put_aside import keeper, kept_parts
-from flows.stages.reconcile.scope import Scope, as_kept
+from flows.stages.reconcile.scope import Asked, as_kept
 from flows.stages.reconcile.shown import run_as_json, where_told
 from flows.stages.reconcile.sign import signed_sources
 from flows.stages.reconcile.sources import Gathered, gather_sources
@@ -65,35 +64,10 @@ from flows.steps.reconcile.joins import JoinResult, reconcile_sources
 from flows.steps.reconcile.report import ReconciliationReport, RunLine
 from flows.steps.reconcile.self_test import self_test
 from flows.steps.rules.canonical import rules_hash, rules_text
-from flows.steps.rules.rules import Rules
 from schemas.life import OPEN
 from schemas.tables import CURRENCY_RATE
 
 log = logging.getLogger("recon.reconcile")
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What is to be reconciled, on which day and by which rules."""
-
-    scope: Scope
-    as_of: date
-    rules: Rules
-    by: str | None = None
-    restate: str | None = None
-    """Why a day before the last run of the scope is reconciled again."""
-    unread: Mapping[str, str] = field(default_factory=dict)
-    """Record kinds whose listings were to be pulled for this run and could not be, and why."""
-    names: Names = OPTIONS
-    """What refusals call the day and the reason."""
-
-    @property
-    def scope_text(self) -> str:
-        """The scope as the ledger names it: a restatement is a scope of its own.
-
-        So nothing that is decided or signed there stands for the runs it restates.
-        """
-        return scope_as_of(self.scope.text, self.as_of, self.restate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,16 +288,13 @@ class _Run:
         facts = gather_facts(
             self.workspace,
             self.connection,
-            asked.scope,
-            asked.rules,
+            asked,
             compared.gathered,
+            compared.cut,
             compared.result,
             self.previous,
             RunLine(number, asked.by or user_name()),
-            cut=compared.cut,
             restates=self.restates,
-            until=asked.as_of,
-            unread=asked.unread,
         )
         return conclude(
             sources=compared.cut.kept,

@@ -1,8 +1,9 @@
-"""The scope of a reconciliation: which batches, feeds and tenants it is about."""
+"""What a reconciliation is asked for: a scope (batches, feeds and tenants), a day, and rules."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import date
 
 import psycopg
 
@@ -11,6 +12,8 @@ from connectors.files.content import shown
 from connectors.files.profile import FEED_NAME
 from connectors.postgres.ledger import Batch
 from connectors.postgres.reconciliations import latest_runs
+from flows.stages.reconcile.as_of import OPTIONS, Names, scope_as_of
+from flows.steps.rules.rules import Rules
 
 EVERYTHING = "everything"
 _FEED = FEED_NAME.pattern
@@ -127,3 +130,27 @@ def as_kept(connection: psycopg.Connection, scope: Scope) -> Scope:
     kept = [run for run in latest_runs(connection) if Scope.read(run.scope) == scope]
     last = max(kept, key=lambda run: (run.as_of, run.id), default=None)
     return replace(scope, kept=last.scope) if last else scope
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to be reconciled, on which day and by which rules."""
+
+    scope: Scope
+    as_of: date
+    rules: Rules
+    by: str | None = None
+    restate: str | None = None
+    """Why a day before the last run of the scope is reconciled again."""
+    unread: Mapping[str, str] = field(default_factory=dict)
+    """Record kinds whose listings were to be pulled for this run and could not be, and why."""
+    names: Names = OPTIONS
+    """What refusals call the day and the reason."""
+
+    @property
+    def scope_text(self) -> str:
+        """The scope as the ledger names it: a restatement is a scope of its own.
+
+        So nothing that is decided or signed there stands for the runs it restates.
+        """
+        return scope_as_of(self.scope.text, self.as_of, self.restate)
