@@ -52,7 +52,7 @@ def test_every_path_of_the_page_is_there() -> None:
 
 
 def test_what_a_docstring_points_at_is_there() -> None:
-    """`make.PLACE` in words: a module of ours, and a name that stands in it."""
+    """`make.ORIGIN` in words: a module of ours, and a name that stands in it."""
     paths = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
     gone = []
     for path in paths:

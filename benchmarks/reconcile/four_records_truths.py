@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from flows.steps.frames.sources import LINEAGE, PLACE, record_schema
+from flows.steps.frames.sources import DELIVERED, LINEAGE, record_schema
 from schemas.field import Table
 from schemas.tables import CURRENCY_RATE, INVOICE_FILE, PAYMENT, PAYMENT_PLAN_DETAIL
 
@@ -60,7 +60,7 @@ def make_truths(folder: Path, payments: int) -> dict[str, int]:
 
 def _fitting(folder: Path) -> bool:
     """Whether the files have the types that judgements ask for now."""
-    asked = {table.name: record_schema(table) | PLACE for table in TABLES}
+    asked = {table.name: record_schema(table) | DELIVERED for table in TABLES}
     return all(
         dict(pl.read_parquet_schema(folder / f"E-{name}.parquet")) == schema
         for name, schema in asked.items()
@@ -95,7 +95,7 @@ def _truths(payments: int) -> tuple[dict[str, pl.DataFrame], dict[str, int]]:
         extract, database = sides[table.name]
         delivered = _placed(extract.drop(_MISSING), table, number)
         truths[f"E-{table.name}"] = delivered.filter(~extract[_MISSING]).select(
-            pl.col(name).cast(dtype) for name, dtype in (record_schema(table) | PLACE).items()
+            pl.col(name).cast(dtype) for name, dtype in (record_schema(table) | DELIVERED).items()
         )
         there = _placed(database.drop(_MISSING), table, number).filter(~database[_MISSING])
         truths[f"D-{table.name}"] = there.select(

@@ -14,7 +14,7 @@ from connectors.postgres.database import COPY_BYTES
 from schemas.derived.sql_names import SCHEMA, staged_columns, staged_name, target_columns
 from schemas.field import Table
 
-PLACE = ("first_line", "last_line", "byte_start", "byte_end")
+_POSITION = ("first_line", "last_line", "byte_start", "byte_end")
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 
@@ -66,7 +66,7 @@ def copy_binary(table: Table, rows: pl.DataFrame, texts: Texts | None) -> CopyRo
     """
     length = pl.lit(None) if texts is None else pl.lit(pl.Series(texts.stop - texts.start))
     rows = _told(rows, length)
-    columns = _filled(rows, (*PLACE, *target_columns(table)))
+    columns = _filled(rows, (*_POSITION, *target_columns(table)))
     if texts is None:
         body = binary_copy.encode(table, rows, columns)
     else:

@@ -52,7 +52,7 @@ from flows.steps.validate.states import READY
 from schemas.derived.pandera_schemas import SchemaBroken
 from schemas.tables import EXTRACTS
 
-_PLACE = "place"
+_CHUNK = "place"
 """Column of the place of a row's chunk among those that are written together."""
 
 
@@ -176,7 +176,7 @@ class _Clean:
     """By their place among those that are written together."""
     copies: list[CopyRows] = field(default_factory=list)
     keys: dict[str, list[pl.DataFrame]] = field(default_factory=lambda: defaultdict(list))
-    """What `KeyFilter` looks at, with _PLACE, by record kind."""
+    """What `KeyFilter` looks at, with _CHUNK, by record kind."""
 
 
 def _validated_together(waiting: Sequence[ReadChunk], profile: Profile) -> _Clean:
@@ -196,7 +196,7 @@ def _validated_together(waiting: Sequence[ReadChunk], profile: Profile) -> _Clea
             continue  # The same.
         if not found.files:
             continue
-        table, places = files[0].header.table, found.rows["extract_id"].alias(_PLACE)
+        table, places = files[0].header.table, found.rows["extract_id"].alias(_CHUNK)
         totals = totals_by(table, found.rows, "extract_id")
         for place, _, chunk in found.files:
             extract, _, number, _, _ = waiting[place]
@@ -228,12 +228,12 @@ def _look(
     frames = defaultdict(list, {record: [*keys] for record, keys in clean.items()})
     for place, one in enumerate(chunks):
         for record, keys in one.keys.items():
-            frames[record].append(keys.with_columns(pl.lit(place, pl.Int32).alias(_PLACE)))
+            frames[record].append(keys.with_columns(pl.lit(place, pl.Int32).alias(_CHUNK)))
     key_filter.begin(chunks[0].at)
     found: list[dict[str, Clues]] = [{} for _ in chunks]
     for record, parts in frames.items():
-        rows = pl.concat(parts).sort(_PLACE, maintain_order=True)
-        heights = dict(rows.group_by(_PLACE).len().iter_rows())
+        rows = pl.concat(parts).sort(_CHUNK, maintain_order=True)
+        heights = dict(rows.group_by(_CHUNK).len().iter_rows())
         places = [
             place
             for place, one in enumerate(chunks)
@@ -241,7 +241,7 @@ def _look(
         ]
         told = key_filter.add_together(
             EXTRACTS[record],
-            rows.drop(_PLACE),
+            rows.drop(_CHUNK),
             [(chunks[place].at, heights.get(place, 0)) for place in places],
         )
         for place, clues in zip(places, told, strict=True):

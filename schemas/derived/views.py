@@ -144,7 +144,7 @@ def told_joins(table: Table, *, batch: bool = True, among: str = "") -> str:
 
 
 _FIRST_LINE = "coalesce({0}.first_line, {0}.record_number + 1)"
-_PLACE = {
+_POSITIONS = {
     "first_line": _FIRST_LINE,
     "last_line": f"coalesce({{0}}.last_line, {_FIRST_LINE})",
     "byte_end": "coalesce({0}.byte_end, "
@@ -154,7 +154,7 @@ _PLACE = {
 
 def position(name: str, alias: str = "s") -> str:
     """SQL for a column of a staged row's position; what says nothing new is not stored."""
-    return _PLACE[name].format(alias) if name in _PLACE else f"{alias}.{name}"
+    return _POSITIONS[name].format(alias) if name in _POSITIONS else f"{alias}.{name}"
 
 
 STATE = f"""CASE WHEN c.verdict IS NOT NULL THEN c.verdict

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from flows.steps.frames.sources import ANSWER, LINEAGE, PLACE, Sources, record_schema
+from flows.steps.frames.sources import ANSWER, DELIVERED, LINEAGE, Sources, record_schema
 from flows.steps.reconcile.records import Matched, match
 from flows.steps.rules.rules import Rules
 from schemas.field import Table
@@ -58,7 +58,7 @@ def extract(table: Table, *rows: dict[str, Any]) -> pl.DataFrame:
          "batch_id": 1, **DEFAULTS.get(table.name, {}), **row}
         for number, row in enumerate(rows, start=1)
     ]  # fmt: skip
-    return pl.DataFrame(lines, schema=record_schema(table) | PLACE)
+    return pl.DataFrame(lines, schema=record_schema(table) | DELIVERED)
 
 
 def database(table: Table, *rows: dict[str, Any]) -> pl.DataFrame:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from flows.steps.breaks.frame import gather
 from flows.steps.breaks.make import Annex
-from flows.steps.frames.sources import PLACE, Sources, record_schema
+from flows.steps.frames.sources import DELIVERED, Sources, record_schema
 from flows.steps.reconcile.batches import reconcile_batches
 from flows.steps.reconcile.joins import reconcile_sources
 from flows.steps.rules.rules import Rules
@@ -36,7 +36,7 @@ def sent(*rows: dict[str, Any]) -> pl.DataFrame:
         {"state": "inserted", "file": "b.csv", "line": number + 1, "batch_id": 12, **values}
         for number, values in enumerate(rows, start=1)
     ]
-    return pl.DataFrame(lines, schema=record_schema(INSERT_BATCH_DATA) | PLACE)
+    return pl.DataFrame(lines, schema=record_schema(INSERT_BATCH_DATA) | DELIVERED)
 
 
 def listed(*rows: dict[str, Any]) -> pl.DataFrame:

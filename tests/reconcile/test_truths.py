@@ -20,7 +20,7 @@ from connectors.postgres.one_moment import one_moment, others_at_it
 from connectors.postgres.page_columns import texts_fit
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
-from flows.steps.frames.sources import LINEAGE, PLACE, record_schema
+from flows.steps.frames.sources import DELIVERED, LINEAGE, record_schema
 from flows.steps.reconcile.countable import unfit as unfit_rows
 from schemas.tables import EXTRACTS, TABLES
 from tests.faults.waits import until
@@ -305,5 +305,5 @@ def test_frames_have_the_columns_the_judgements_expect(workspace: Workspace, rec
         found = database_rows(connection, table)
         expected = extract_rows(connection, table, [], nowhere)
     assert dict(found.schema) == record_schema(table) | LINEAGE
-    assert set(expected.columns) == set(record_schema(table) | PLACE)
-    assert all(expected.schema[name] == dtype for name, dtype in PLACE.items())
+    assert set(expected.columns) == set(record_schema(table) | DELIVERED)
+    assert all(expected.schema[name] == dtype for name, dtype in DELIVERED.items())

@@ -16,7 +16,7 @@ from connectors.postgres.ledger import Extract
 from flows.stages.kept import open_archived
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
-from flows.steps.frames.sources import PLACE, record_schema
+from flows.steps.frames.sources import DELIVERED, record_schema
 from schemas.cells.reading import Unread, read
 from schemas.field import Field, Kind
 from schemas.tables import INSERT_BATCH_DATA
@@ -32,7 +32,7 @@ def delivered_batch_rows(
         if extract.record == INSERT_BATCH_DATA.name
         for row in _rows(workspace, connection, extract)
     ]
-    schema = record_schema(INSERT_BATCH_DATA) | PLACE
+    schema = record_schema(INSERT_BATCH_DATA) | DELIVERED
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 

@@ -27,7 +27,7 @@ from schemas.tables import EXTRACTS
 FAULTS_TOLD = 3
 """Of what was altered, an error tells so many; it counts the others."""
 HASHED = "the hash of all rows that were staged with it"
-_PLACE = ("byte_start", "byte_end", "first_line", "last_line")
+_POSITION = ("byte_start", "byte_end", "first_line", "last_line")
 _TEXT = ("data", "raw")
 
 
@@ -87,7 +87,7 @@ class RowProof:
                 f"{about} says another text in record {row.record_number} than the database: "
                 f"somebody altered that there, and it is not shown. {_REMEDY}"
             )
-        for name in _PLACE:
+        for name in _POSITION:
             if getattr(row, name) != there[name]:
                 raise EvidenceBroken(
                     f"{about} has record {row.record_number} elsewhere than the database says "

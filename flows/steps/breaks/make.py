@@ -24,11 +24,11 @@ LINES = 1000
 """How many lines of a list a report has; how many it has not is said beside them."""
 
 Line = TypeVar("Line")
-PLACE = ("file", "line", "batch_id", "extract_id", "row")
+DELIVERED_AT, _WRITER = ("file", "line", "batch_id"), ("extract_id", "row")
+ORIGIN = (*DELIVERED_AT, *_WRITER)
 """What of a row tells where it was delivered, or which delivered row wrote it."""
 NOWHERE: Mapping[str, pl.DataFrame] = MappingProxyType({})
 """No extract rows to look places up in."""
-_PLACE, _WRITER = PLACE[:3], PLACE[3:]
 _TOGETHER = [code for code, of in BREAKS.items() if of.together]
 _NOTHING = {
     name: pl.lit("" if name == "note" else None, dtype).alias(name)
@@ -82,7 +82,9 @@ def make_breaks(
     assert isinstance(code, pl.Expr) or code in BREAKS
     if rows.is_empty():
         return no_breaks()
-    given: dict[str, pl.Expr] = {place: pl.col(place) for place in _PLACE if place in rows.columns}
+    given: dict[str, pl.Expr] = {
+        place: pl.col(place) for place in DELIVERED_AT if place in rows.columns
+    }
     given |= {
         "code": pl.lit(code) if isinstance(code, str) else code,
         "record": pl.lit(record),
@@ -122,7 +124,7 @@ def number_duplicates(
 ) -> pl.DataFrame:
     """Frames of breaks as one; those that read alike get a number behind their key.
 
-    `places` are extract rows by record kind (`sources.PLACE`), for breaks that know their writer.
+    `places` are extract rows by record kind (`sources.DELIVERED`), for breaks that know a writer.
     """
     return numbered([_placed(together(frames), places)])
 

@@ -19,7 +19,7 @@ from schemas.field import Table
 from schemas.frame_types import AMOUNT, WORD, Dtype, frame_schema
 from schemas.kinds import EXACT
 
-PLACE: dict[str, Dtype] = {
+DELIVERED: dict[str, Dtype] = {
     "state": WORD,
     "file": WORD,
     "line": pl.Int64(),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from flows.steps.frames.beyond import beyond_of, unreadable_of
-from flows.steps.frames.sources import PLACE, record_schema
+from flows.steps.frames.sources import DELIVERED, record_schema
 from schemas.amounts import BEYOND, UNREADABLE
 from schemas.breaks import Status
 from schemas.field import Table
@@ -68,7 +68,7 @@ def line_schema(table: Table) -> dict[str, Dtype]:
         "date": pl.Date(),
         "answer": WORD,
         PARTNER: pl.UInt32(),
-        **PLACE,
+        **DELIVERED,
     }
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from flows.steps.breaks.make import (
+    DELIVERED_AT,
     LINES,
     Annex,
     joined,
@@ -26,7 +27,6 @@ from schemas.tables import INSERT_BATCH_DATA
 RECORD = INSERT_BATCH_DATA.name
 BATCH = "BatchId"
 _TEXTS = ["Data", "Jsondata"]
-_PLACE = ("file", "line", "batch_id")
 CONTRADICTIONS = (
     "BATCH_ERROR_UNTOLD",
     "BATCH_MERGED_ERROR",
@@ -54,7 +54,7 @@ class BatchLine:
 def reconcile_batches(sent: pl.DataFrame, listed: pl.DataFrame | None) -> Annex[BatchLine]:
     """The breaks of J10 and one line per BatchId.
 
-    `sent` are the extract rows (`sources.PLACE` tells their states), `listed` the listing of the
+    `sent` are the extract rows (`sources.DELIVERED` has their states), `listed` the listing of the
     service; None: there is none, so only what the rows themselves say is judged.
     """
     sides = [sent] if listed is None else [sent, listed]
@@ -222,7 +222,7 @@ def _row_break(code: str, rows: pl.DataFrame, name: str = "", **facts: pl.Expr) 
 
 def _unpaired_breaks(code: str, rows: pl.DataFrame) -> pl.DataFrame:
     """One break per content, with how many of its rows have no partner."""
-    places = [pl.col(name).first() for name in _PLACE if name in rows.columns]
+    places = [pl.col(name).first() for name in DELIVERED_AT if name in rows.columns]
     several = (
         rows.group_by(BATCH, "content", maintain_order=True)
         .agg(pl.len().alias("rows"), pl.col("name").first(), *places)

@@ -10,7 +10,7 @@ import polars as pl
 
 from flows.steps.breaks.make import (
     NOWHERE,
-    PLACE,
+    ORIGIN,
     key_text,
     make_breaks,
     number_duplicates,
@@ -149,7 +149,7 @@ def _several(files: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
         .group_by(DEBT)
         .agg(
             pl.col("InvoiceUrl").unique().alias("addresses"),
-            *(pl.col(name).first() for name in PLACE if name in files.columns),
+            *(pl.col(name).first() for name in ORIGIN if name in files.columns),
         )
         .filter(pl.col("addresses").list.len() > 1)
         .with_columns(

@@ -14,7 +14,7 @@ import polars as pl
 from flows.steps.breaks.aside import with_own
 from flows.steps.breaks.match_breaks import line_key
 from flows.steps.frames.parts import Load, columns_of, filtered, parts_of
-from flows.steps.frames.sources import LINEAGE, PLACE, Sources, complete, record_schema
+from flows.steps.frames.sources import DELIVERED, LINEAGE, Sources, complete, record_schema
 from flows.steps.frames.statuses import STATUS
 from flows.steps.match.pairing import keyless, pair_records
 from flows.steps.reconcile.batches import told_apart
@@ -157,7 +157,7 @@ def _rows(
     out = _by_values(table, found, rules)
     if table.name not in part.extract:
         return out
-    extract = complete(part.extract[table.name], record_schema(table) | PLACE)
+    extract = complete(part.extract[table.name], record_schema(table) | DELIVERED)
     own = standing(table, extract, rules)
     asked = (own["status"].is_null() | own["by_rule"]) & ~keyless(table, extract)
     partner = pair_records(table, extract.filter(asked), found, wire=wire).partner

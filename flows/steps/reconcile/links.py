@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from flows.steps.breaks.make import PLACE, day_paid, zero
+from flows.steps.breaks.make import ORIGIN, day_paid, zero
 from flows.steps.match.near_keys import near_partners
 from flows.steps.match.pairing import pair, repeated
 from flows.steps.rules.rules import Discount
@@ -64,7 +64,7 @@ def linked(details: pl.DataFrame, payments: pl.DataFrame, rules: PlanRules) -> p
 
 def _beside(details: pl.DataFrame, payments: pl.DataFrame, rules: PlanRules) -> pl.DataFrame:
     """Details beside every payment of the number they name; `tenants` counts these."""
-    place = [name for name in PLACE if name in payments.columns]
+    place = [name for name in ORIGIN if name in payments.columns]
     about = _about(place, rules)
     there = near_partners(details.select("pay_id"), payments.select("Id"))
     if there is not None:
@@ -118,7 +118,7 @@ def per_payment(links: pl.DataFrame) -> pl.DataFrame:
     """One line per payment that a plan names: what is planned for it, in its own currency."""
     same = pl.col("PlannedCurrenciesId") == pl.col("paid_in")
     told = (same & pl.col("PlannedAmount").is_not_null()).fill_null(False)
-    places = [name for name in PLACE if f"paid_{name}" in links.columns]
+    places = [name for name in ORIGIN if f"paid_{name}" in links.columns]
     own = ["paid_in", "paid_on", "paid", "discount", "settled"]
     single, several = once(links)
     alone = single.select(

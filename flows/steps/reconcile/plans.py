@@ -13,7 +13,7 @@ import polars as pl
 from flows.steps.breaks.frame import no_breaks
 from flows.steps.breaks.make import (
     NOWHERE,
-    PLACE,
+    ORIGIN,
     as_day,
     day_paid,
     joined,
@@ -56,7 +56,7 @@ def reconcile_plans(
 ) -> PlanAnnex:
     """The breaks of J6 and J7, one line per plan and currency, and what is planned per debt.
 
-    Frames as `sources.record_schema` has them, with `make.PLACE` where it is known, or `places`
+    Frames as `sources.record_schema` has them, with `make.ORIGIN` where it is known, or `places`
     to look it up in (as `make.number_duplicates`). What is after the cut-off is known and not
     judged by itself: a payment settles later details too, and may be early or in another currency
     for them; a detail that is due and was paid later was not paid.
@@ -203,7 +203,7 @@ def _crossing(beside: pl.DataFrame) -> pl.DataFrame:
             pl.col("tenant").drop_nulls().unique().sort().alias("whose"),
             undecided.sum().alias("undecided"),
             pl.col("day").min(),
-            *(pl.col(name).first() for name in PLACE if name in beside.columns),
+            *(pl.col(name).first() for name in ORIGIN if name in beside.columns),
         )
         .filter((pl.col("whose").list.len() > 1) | (pl.col("undecided") > 0))
         .sort("PaymentPlansId")
@@ -331,7 +331,7 @@ def _mixed(beside: pl.DataFrame) -> pl.DataFrame:
             currency.drop_nulls().unique().sort().alias("currencies"),
             pl.col("whose").first(),
             pl.col("day").min(),
-            *(pl.col(name).first() for name in PLACE if name in beside.columns),
+            *(pl.col(name).first() for name in ORIGIN if name in beside.columns),
         )
         .sort("PaymentPlansId")
         .collect()

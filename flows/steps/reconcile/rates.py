@@ -61,7 +61,7 @@ def reconcile_rates(
 ) -> Annex[RateLine]:
     """The breaks of J4 and J5, and the rates that payments used.
 
-    Frames as `sources.record_schema` has them, with `make.PLACE` where it is known, or `places`
+    Frames as `sources.record_schema` has them, with `make.ORIGIN` where it is known, or `places`
     to look it up in (as `make.number_duplicates`); `payments` are the parts these come in. `later`
     are the rates after the cut-off: a payment that names one of them names a rate of the future; of
     these rates themselves nothing is said. `left_out` are rates by which payments are not judged:

@@ -15,8 +15,8 @@ from flows.steps.breaks.tolerated import tolerated_differences
 from flows.steps.frames.beyond import beside, unreadable_of
 from flows.steps.frames.sources import (
     ANSWER,
+    DELIVERED,
     LINEAGE,
-    PLACE,
     Sources,
     are_among,
     complete,
@@ -86,7 +86,7 @@ def match(
     records of the database around the scope, which those of the scope must differ from too.
     """
     schema = record_schema(table)
-    extract = complete(sources.extract.get(table.name), schema | PLACE)
+    extract = complete(sources.extract.get(table.name), schema | DELIVERED)
     database, listing = sources.database.get(table.name), sources.listings.get(table.name)
     side = "G" if database is None and listing is not None else "D"
     found = complete(listing if side == "G" else database, schema | LINEAGE)
@@ -239,7 +239,7 @@ class _Match:
             dates,
             (answer if sent is None else sent["state"]).alias("answer"),
             pairs.partner.alias(PARTNER),
-            *PLACE,
+            *DELIVERED,
         )
         return Lines(lines, found_columns(self.table, self.found))
 
