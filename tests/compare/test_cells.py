@@ -17,7 +17,7 @@ from connectors.errors import SidesRefused
 from flows.stages.compare import compared_columns
 from flows.stages.compare_run import asked
 from flows.steps.match.cells import Leeway, differing, plain_moments
-from flows.steps.match.comparison import text
+from flows.steps.match.comparison import canonical_texts
 from flows.steps.match.value_texts import texts
 from schemas.cells.readings import Reading, reading_of
 
@@ -322,4 +322,4 @@ def test_a_time_is_found_beside_cells_without_one() -> None:
 
 def test_doubles_have_the_text_of_their_decimals() -> None:
     doubles = pl.Series([1.5, None, 1e22, float("inf"), float("nan")])
-    assert text(doubles).to_list() == ["1.5", None, "1" + "0" * 22, "inf", "nan"]
+    assert canonical_texts(doubles).to_list() == ["1.5", None, "1" + "0" * 22, "inf", "nan"]

@@ -95,8 +95,8 @@ def make_breaks(
     given |= facts
     if "amount" in facts and f"amount{BEYOND}" not in facts:
         # The money of a field, whose text is beside it where no exact column holds it.
-        texts = [name + BEYOND for name in facts["amount"].meta.root_names()]
-        texts = [name for name in texts if name in rows.columns]
+        texts = [column + BEYOND for column in facts["amount"].meta.root_names()]
+        texts = [column for column in texts if column in rows.columns]
         if texts:
             given[f"amount{BEYOND}"] = unsigned(pl.coalesce(texts))
     if "note" in given:
@@ -178,7 +178,7 @@ def joined(*parts: pl.Expr, by: str = "/") -> pl.Expr:
     return pl.concat_str(texts, separator=by)
 
 
-def text(value: pl.Expr) -> pl.Expr:
+def as_text(value: pl.Expr) -> pl.Expr:
     """A value as text."""
     return value.cast(pl.String)
 
@@ -201,7 +201,7 @@ def day_paid() -> pl.Expr:
     return moved.floordiv(86_400_000_000).cast(pl.Int32).cast(pl.Date)
 
 
-def exact(rate: float) -> Decimal:
+def decimal_of(rate: float) -> Decimal:
     """The decimal a double stands for: its shortest text."""
     return Decimal(repr(rate))
 

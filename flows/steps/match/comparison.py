@@ -111,14 +111,14 @@ def _told(field: Field, both: pl.DataFrame) -> pl.DataFrame:
             lines = lines.filter(pl.col("code").is_not_null())
         case Kind.DOUBLE:
             code = "AMOUNT" if field.amount else "VALUE"
-            e, f = exact(both["e"]), exact(both["f"])
+            e, f = decimals(both["e"]), decimals(both["f"])
             texts = [beside(both, side) for side in "ef"]
             # Of one that is too large the difference is known; one that is too long differs by
             # digits that no money has.
             there = pl.DataFrame([both["f"].alias(field.name), texts[1].alias(field.name + BEYOND)])
             unread = pl.lit(unheld(field, there) & ~too_large(texts[1]) & field.amount)
             shown = [
-                pl.coalesce(pl.lit(beyond), pl.lit(text(both[side])))
+                pl.coalesce(pl.lit(beyond), pl.lit(canonical_texts(both[side])))
                 for side, beyond in zip("ef", texts, strict=True)
             ]
             delta, more = _apart(e, f, *texts)
@@ -132,7 +132,9 @@ def _told(field: Field, both: pl.DataFrame) -> pl.DataFrame:
             )
         case _:
             lines = both.with_columns(
-                code=pl.lit("VALUE"), expected=text(both["e"]), found=text(both["f"])
+                code=pl.lit("VALUE"),
+                expected=canonical_texts(both["e"]),
+                found=canonical_texts(both["f"]),
             )
     if field.secret:
         shown = [pl.when(pl.col(side).is_not_null()).then(pl.lit(SECRET)).alias(side)
@@ -193,7 +195,7 @@ def time_text(moment: pl.Expr, offset: pl.Expr, *, instant: bool) -> pl.Expr:
     return pl.concat_str(shown, pl.when(offset.is_null()).then(absent).otherwise(zone))
 
 
-def exact(values: pl.Series) -> pl.Series:
+def decimals(values: pl.Series) -> pl.Series:
     """The decimals that numbers stand for; null where they do not fit 20 digits and 18 behind."""
     if values.dtype.is_decimal() or values.dtype.is_integer():
         return values.cast(AMOUNT)
@@ -230,7 +232,7 @@ def _apart(
     return parted("delta", deltas)
 
 
-def text(values: pl.Series) -> pl.Series:
+def canonical_texts(values: pl.Series) -> pl.Series:
     """Canonical texts of values: numbers plain and without zeros that say nothing."""
     dtype = values.dtype
     if dtype.is_decimal():

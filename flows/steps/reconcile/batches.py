@@ -14,11 +14,11 @@ from flows.steps.breaks.make import (
     DELIVERED_AT,
     LINES,
     Annex,
+    as_text,
     joined,
     left_of,
     make_breaks,
     number_duplicates,
-    text,
 )
 from flows.steps.reconcile.insert_batch import digest, read_inner
 from schemas.derived.views import ERRORS
@@ -228,7 +228,7 @@ def _unpaired_breaks(code: str, rows: pl.DataFrame) -> pl.DataFrame:
         .agg(pl.len().alias("rows"), pl.col("name").first(), *places)
         .sort(BATCH, "content", nulls_last=True)
     )
-    count = text(pl.col("rows"))
+    count = as_text(pl.col("rows"))
     none = pl.lit("0")
     expected, found = (count, none) if code == "BATCH_MISSING" else (none, count)
     return _row_break(code, several, expected=expected, found=found)
@@ -282,8 +282,8 @@ def _counts(mine: pl.DataFrame, theirs: pl.DataFrame) -> pl.DataFrame:
         both,
         key=joined(pl.col(BATCH)),
         name="HasError",
-        expected=text(pl.col("ours")),
-        found=text(pl.col("errors")),
+        expected=as_text(pl.col("ours")),
+        found=as_text(pl.col("errors")),
         note=pl.lit("rows that our check rejected, and rows in error at the service"),
     )
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 import polars as pl
 
 from flows.steps.frames.beyond import beside, beyond_of
-from flows.steps.match.comparison import text
+from flows.steps.match.comparison import canonical_texts
 from flows.steps.match.pairing import pair, written_frame
 from schemas.amounts import BEYOND
 from schemas.derived.views import AGAIN, APPLIED
@@ -79,7 +79,7 @@ def addable(table: Table, *sides: pl.DataFrame) -> tuple[list[pl.DataFrame], int
             over = size >= most
             if not over.any():
                 continue
-            told = pl.when(over).then(text(frame[name])).otherwise(beside(frame, name))
+            told = pl.when(over).then(canonical_texts(frame[name])).otherwise(beside(frame, name))
             kept = pl.when(~over).then(name).alias(name)
             frames[number] = frame.with_columns(told.alias(name + BEYOND), kept)
     return frames, left_out

@@ -12,12 +12,12 @@ import polars as pl
 
 from flows.steps.breaks.make import (
     LINES,
+    as_text,
     day_paid,
     joined,
     make_breaks,
     money,
     number_duplicates,
-    text,
     together,
     zero,
 )
@@ -167,7 +167,7 @@ def _mixed(rolled: pl.DataFrame) -> pl.DataFrame:
         "DEBT_MIXED_CCY",
         debts,
         "CurrenciesId",
-        key=text(pl.col("debt")),
+        key=as_text(pl.col("debt")),
         currency=pl.lit(None),
         found=pl.col("currencies").cast(pl.List(pl.String)).list.join(", ", ignore_nulls=True),
     )

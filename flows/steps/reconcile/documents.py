@@ -11,17 +11,17 @@ import polars as pl
 from flows.steps.breaks.make import (
     NOWHERE,
     ORIGIN,
+    as_text,
     key_text,
     make_breaks,
     number_duplicates,
-    text,
 )
 from flows.steps.frames.beyond import beyond_of
 from flows.steps.match.packing import grouped
 from flows.steps.match.pairing import pair
 from flows.steps.match.same_text import same
+from flows.steps.reconcile.delivered_order import in_order
 from flows.steps.reconcile.left_out import AROUND, LEFT_OUT
-from flows.steps.reconcile.order import in_order
 from flows.steps.reconcile.own import DEBT
 from flows.steps.reconcile.tenants import crossings
 from schemas.amounts import BEYOND
@@ -84,8 +84,8 @@ def cover(rolled: pl.DataFrame, invoices: pl.DataFrame) -> Coverage:
         _file_break(
             "INV_TENANT",
             strange,
-            expected=text(pl.col("other")),
-            found=text(pl.col("tenant")),
+            expected=as_text(pl.col("other")),
+            found=as_text(pl.col("tenant")),
         ),
         _several(files.filter(~unjudged), counts),
     ]
@@ -118,7 +118,7 @@ def _none(without: pl.DataFrame) -> pl.DataFrame:
         "INV_NONE",
         PAYMENT.name,
         debts,
-        key=text(pl.col("debt")),
+        key=as_text(pl.col("debt")),
         name="DebtsId",
         tenant=pl.col("tenant"),
         currency=pl.col("currency"),
@@ -164,11 +164,11 @@ def _several(files: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
         "INV_MULTI",
         INVOICE_FILE.name,
         debts,
-        key=text(pl.col("debt")),
+        key=as_text(pl.col("debt")),
         name="DebtsId",
         tenant=pl.col("tenant"),
         expected=pl.lit("1"),
-        found=text(pl.col("addresses")),
+        found=as_text(pl.col("addresses")),
         note=pl.format("debt {}", "debt"),
     )
 

@@ -11,7 +11,7 @@ import polars as pl
 
 from flows.steps.frames.beyond import unheld
 from flows.steps.frames.statuses import STATUS
-from flows.steps.match.comparison import text, time_text
+from flows.steps.match.comparison import canonical_texts, time_text
 from flows.steps.match.pairing import keyless, repeated, written_frame
 from flows.steps.rules.rules import Rules
 from schemas.breaks import Status
@@ -66,7 +66,7 @@ def excluded(table: Table, rows: pl.DataFrame, lines: pl.DataFrame, rules: Rules
 def _told(field: Field, rows: pl.DataFrame) -> list[pl.Series]:
     """The texts that rules name values by: of a time its instant, or else what clocks show."""
     if field.kind not in TIMES:
-        return [text(rows[field.name])]
+        return [canonical_texts(rows[field.name])]
     at, offset = pl.col(field.name), pl.col(field.name + OFFSET)
     utc = pl.lit(0, pl.Int32)
     if field.kind is Kind.DATETIME_OFFSET:

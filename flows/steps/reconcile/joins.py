@@ -20,8 +20,8 @@ from flows.steps.reconcile.batches import BatchLine, reconcile_batches, told_apa
 from flows.steps.reconcile.cut_off import Cut
 from flows.steps.reconcile.debt_ranges import reconcile_all_debts
 from flows.steps.reconcile.debts import DebtLine
+from flows.steps.reconcile.delivered_order import in_order
 from flows.steps.reconcile.left_out import judged_batches, left_out
-from flows.steps.reconcile.order import in_order
 from flows.steps.reconcile.plans import of_plans, reconcile_plans
 from flows.steps.reconcile.rates import reconcile_rates
 from flows.steps.reconcile.records import Matched, match

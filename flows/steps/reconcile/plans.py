@@ -15,6 +15,7 @@ from flows.steps.breaks.make import (
     NOWHERE,
     ORIGIN,
     as_day,
+    as_text,
     day_paid,
     joined,
     key_text,
@@ -22,7 +23,6 @@ from flows.steps.breaks.make import (
     make_breaks,
     number_duplicates,
     quantities,
-    text,
     together,
 )
 from flows.steps.frames.beyond import money_text
@@ -142,7 +142,7 @@ def _unnamed(beside: pl.DataFrame, payments: pl.DataFrame) -> pl.DataFrame:
         .collect()
     )
     found = lost.join(cut, on="pay_id", how="left", maintain_order="left")
-    reference = text(pl.col("PaymentsId"))
+    reference = as_text(pl.col("PaymentsId"))
     return together(
         [
             _detail_break(
@@ -156,7 +156,7 @@ def _unnamed(beside: pl.DataFrame, payments: pl.DataFrame) -> pl.DataFrame:
                 "PLAN_REF_WIDTH",
                 found.filter(pl.col("meant").is_not_null()),
                 "PaymentsId",
-                expected=text(pl.col("meant")),
+                expected=as_text(pl.col("meant")),
                 found=reference,
                 note=pl.lit("a payment's number cut to 32 bits"),
             ),
@@ -185,7 +185,7 @@ def _too_wide(payments: pl.DataFrame, planned: pl.DataFrame) -> pl.DataFrame:
         name="Id",
         tenant=pl.col("TenantsId"),
         currency=pl.col("CurrenciesId"),
-        found=text(pl.col("Id")),
+        found=as_text(pl.col("Id")),
         amount=pl.col("PaidAmount"),
         date=day_paid(),
         note=pl.format("debt {} is paid by plan", "DebtsId"),
@@ -227,14 +227,14 @@ def _against_payment(links: pl.DataFrame, rules: PlanRules) -> pl.DataFrame:
     """Currency and day of each detail against those of its payment."""
     other = pl.col("PlannedCurrenciesId") != pl.col("paid_in")
     days = (pl.col("paid_on") - pl.col("day")).dt.total_days()
-    planned_on, paid_on = text(pl.col("day")), text(pl.col("paid_on"))
+    planned_on, paid_on = as_text(pl.col("day")), as_text(pl.col("paid_on"))
     frames = [
         _detail_break(
             "PLAN_CURRENCY",
             links.filter(other),
             "PlannedCurrenciesId",
-            expected=text(pl.col("PlannedCurrenciesId")),
-            found=text(pl.col("paid_in")),
+            expected=as_text(pl.col("PlannedCurrenciesId")),
+            found=as_text(pl.col("paid_in")),
         )
     ]
     bounds: list[tuple[str, int | None, pl.Expr]] = [
@@ -288,8 +288,8 @@ def _unequal(paid: pl.DataFrame, rules: PlanRules) -> pl.DataFrame:
 def _unpaid(beside: pl.DataFrame, as_of: date) -> pl.DataFrame:
     due = beside.filter(pl.col("pay_id").is_null(), pl.col("day") <= as_day(as_of))
     note = pl.format("paid on {}, after the cut-off", "later")
-    told = {"found": text(pl.col("later")), "note": note}
-    return _detail_break("PLAN_UNPAID", due, "PaymentsId", expected=text(pl.col("day")), **told)
+    told = {"found": as_text(pl.col("later")), "note": note}
+    return _detail_break("PLAN_UNPAID", due, "PaymentsId", expected=as_text(pl.col("day")), **told)
 
 
 def _repeated(beside: pl.DataFrame) -> pl.DataFrame:
@@ -309,7 +309,7 @@ def _repeated(beside: pl.DataFrame) -> pl.DataFrame:
         .collect()
     )
     return _detail_break(
-        "PLAN_DUPLICATE", several, "", expected=pl.lit("1"), found=text(pl.col("times"))
+        "PLAN_DUPLICATE", several, "", expected=pl.lit("1"), found=as_text(pl.col("times"))
     )
 
 
@@ -340,7 +340,7 @@ def _mixed(beside: pl.DataFrame) -> pl.DataFrame:
         "PLAN_MIXED_CCY",
         _DETAIL,
         plans,
-        key=text(pl.col("PaymentPlansId")),
+        key=as_text(pl.col("PaymentPlansId")),
         name="PlannedCurrenciesId",
         tenant=pl.col("whose"),
         found=pl.col("currencies").cast(pl.List(pl.String)).list.join(", "),

@@ -13,20 +13,20 @@ import polars as pl
 from flows.steps.breaks.make import (
     NOWHERE,
     Annex,
+    as_text,
     day_paid,
     joined,
     key_text,
     left_of,
     make_breaks,
     number_duplicates,
-    text,
     together,
 )
 from flows.steps.frames.beyond import beyond_of
 from flows.steps.frames.parts import Load, columns_of, with_rows_of
 from flows.steps.frames.rate_series import PAIR, series
 from flows.steps.frames.sources import no_records
-from flows.steps.reconcile.order import in_order
+from flows.steps.reconcile.delivered_order import in_order
 from flows.steps.reconcile.series import reconcile_series
 from flows.steps.reconcile.tenants import crossings
 from flows.steps.reconcile.used_rates import (
@@ -211,12 +211,12 @@ def _wrongly_rated(rows: pl.DataFrame) -> list[pl.DataFrame]:
     """The breaks of payments beside the rate they name and its flags."""
     rate = joined(pl.col("CurrencyRatesId"), pl.col("rate_tenant"))
     pair = joined(pl.col("FromCurrenciesId"), pl.col("ToCurrenciesId"))
-    day, effective = text(pl.col("day")), text(pl.col("effective"))
+    day, effective = as_text(pl.col("day")), as_text(pl.col("effective"))
     best = pl.format("{} of {}", "best", "best_day")
     facts: dict[str, tuple[pl.Expr, pl.Expr]] = {
-        "RATE_MISSING": (text(pl.col("CurrencyRatesId")), pl.lit(None)),
-        "RATE_TENANT": (text(pl.col("TenantsId")), text(pl.col("rate_tenant"))),
-        "RATE_PAIR": (text(pl.col("CurrenciesId")), pair),
+        "RATE_MISSING": (as_text(pl.col("CurrencyRatesId")), pl.lit(None)),
+        "RATE_TENANT": (as_text(pl.col("TenantsId")), as_text(pl.col("rate_tenant"))),
+        "RATE_PAIR": (as_text(pl.col("CurrenciesId")), pair),
         "RATE_FUTURE": (day, effective),
         "RATE_STALE": (day, effective),
         "RATE_NOT_LATEST": (best, pl.format("{} of {}", "CurrencyRatesId", "effective")),

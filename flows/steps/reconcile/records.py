@@ -32,7 +32,7 @@ from flows.steps.frames.statuses import (
     found_columns,
     number,
 )
-from flows.steps.match.comparison import differences, text
+from flows.steps.match.comparison import canonical_texts, differences
 from flows.steps.match.pairing import Pairs, keyless, pair_records
 from flows.steps.match.tolerance import judged
 from flows.steps.reconcile.answers import ECHO_SCHEMA, sends, service_status
@@ -294,7 +294,7 @@ class _Match:
         """Breaks of delivered amounts that no exact column holds, with what the target has."""
         about = lines[rows]
         found = [
-            pl.coalesce(beside(about, name + side), text(about[name + side]))
+            pl.coalesce(beside(about, name + side), canonical_texts(about[name + side]))
             for side in (EXPECTED, FOUND)
         ]
         told = about.select(rows.alias("row"), found[0].alias("expected"), found[1].alias("found"))

@@ -10,7 +10,15 @@ from fractions import Fraction
 import polars as pl
 
 from flows.steps.breaks.frame import no_breaks
-from flows.steps.breaks.make import exact, joined, key_text, make_breaks, rate_text, text, together
+from flows.steps.breaks.make import (
+    as_text,
+    decimal_of,
+    joined,
+    key_text,
+    make_breaks,
+    rate_text,
+    together,
+)
 from flows.steps.frames.rate_series import PAIR, series
 from flows.steps.reconcile.windows import waiting
 from flows.steps.rules.calendar import business_ages, business_days, next_business_days
@@ -84,7 +92,7 @@ def _inverses(sound: pl.DataFrame, bound: Decimal) -> pl.DataFrame:
     product = pl.col("ExchangeRate") * pl.col("back")
     near = both.filter((product - 1).abs() > float(bound) - _SLACK)
     products = [
-        EXACT.multiply(exact(rate), exact(back))
+        EXACT.multiply(decimal_of(rate), decimal_of(back))
         for rate, back in near.select("ExchangeRate", "back").iter_rows()
     ]
     off = near.with_columns(
@@ -208,7 +216,7 @@ def _is_off(product: Decimal | Fraction, bound: Decimal) -> bool:
 
 
 def _fraction(rate: float, up: bool) -> Fraction:
-    value = Fraction(exact(rate))
+    value = Fraction(decimal_of(rate))
     return value if up else 1 / value
 
 
@@ -234,7 +242,7 @@ def _jumps(sound: pl.DataFrame, percent: Decimal) -> pl.DataFrame:
     rows = wide.filter(pl.Series(told, dtype=pl.Boolean))
     change = (rate / before - 1) * 100
     exactly = [
-        _nine_digits((Fraction(exact(now)) / Fraction(exact(last)) - 1) * 100)
+        _nine_digits((Fraction(decimal_of(now)) / Fraction(decimal_of(last)) - 1) * 100)
         for now, last in rows.select(rate, before).iter_rows()
     ]
     shown = pl.when(change.is_finite()).then(change.round(2).cast(pl.String)).otherwise("exactly")
@@ -255,7 +263,7 @@ def _nine_digits(number: Fraction) -> str:
 
 
 def _beyond(now: float, before: float, share: Fraction) -> bool:
-    return abs(Fraction(exact(now)) / Fraction(exact(before)) - 1) > share
+    return abs(Fraction(decimal_of(now)) / Fraction(decimal_of(before)) - 1) > share
 
 
 def _gaps(sound: pl.DataFrame, calendar: str | None) -> pl.DataFrame:
@@ -276,7 +284,7 @@ def _gaps(sound: pl.DataFrame, calendar: str | None) -> pl.DataFrame:
         rows,
         "EffectiveDate",
         expected=pl.lit("0"),
-        found=text(pl.col("missing")),
+        found=as_text(pl.col("missing")),
         note=pl.format("business days without a rate since {}", "day_before"),
     )
 
@@ -298,6 +306,6 @@ def _ends(sound: pl.DataFrame, rules: Rules, as_of: date) -> pl.DataFrame:
         "RATE_GAP",
         last.with_columns(due.alias("due"), missing.alias("missing")).filter(late),
         "",
-        expected=text(pl.col("due")),
+        expected=as_text(pl.col("due")),
         note=pl.format("business days without a rate since {}: {}", "day", "missing"),
     )

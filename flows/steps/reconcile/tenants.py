@@ -6,7 +6,7 @@ join is told once, so that a mix-up of tenants reads as one, and no money is cou
 
 import polars as pl
 
-from flows.steps.breaks.make import joined, make_breaks, text
+from flows.steps.breaks.make import as_text, joined, make_breaks
 
 CODE = "TENANT_CROSS"
 
@@ -29,8 +29,8 @@ def crossings(record: str, name: str, rows: pl.DataFrame) -> pl.DataFrame:
         key=joined(pl.col("tenant"), pl.col("other")),
         name=name,
         tenant=pl.col("tenant"),
-        expected=text(pl.col("tenant")),
-        found=text(pl.col("other")),
+        expected=as_text(pl.col("tenant")),
+        found=as_text(pl.col("other")),
         date=pl.col("day"),
         note=pl.format("records that cross: {}; the first is {}", "records", "key"),
     )

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from flows.steps.breaks.make import LINES, exact, joined, money
+from flows.steps.breaks.make import LINES, decimal_of, joined, money
 from flows.steps.frames.beyond import beyond_of, exact_sum
 from flows.steps.rules.rules import Direction
 from flows.steps.rules.rules import Rates as RateRules
@@ -125,7 +125,7 @@ def rate_lines(annex: pl.DataFrame, used: pl.DataFrame, asked: RateRules) -> tup
             tenant=row["rate_tenant"],
             source=str(row["FromCurrenciesId"]),
             target=str(row["ToCurrenciesId"]),
-            value=exact(row["ExchangeRate"]),
+            value=decimal_of(row["ExchangeRate"]),
             effective=row["effective"],
             payments=row["payments"],
             amounts=paid[row["CurrencyRatesId"], row["rate_tenant"]],
@@ -183,7 +183,7 @@ def _effects(uses: pl.DataFrame, direction: Direction) -> dict[tuple[int, int], 
         else:
             multiplies = (currency == source) == (direction is Direction.FROM_TO)
             now = used if best is None else best
-            effect = _effect(paid, exact(used), exact(now), multiplies)
+            effect = _effect(paid, decimal_of(used), decimal_of(now), multiplies)
             effects[key] = Effect(_WIDE.add(before.amount, effect), into)
     return effects
 
