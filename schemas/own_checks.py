@@ -91,19 +91,19 @@ def _marks(table: Table, unsure: Collection[str]) -> Iterator[KeyFault]:
 
 
 def reference_faults(
-    at: str, table: Table, unsure: Collection[str], told: Mapping[str, Any], others: Others
+    at: str, table: Table, unsure: Collection[str], keys: Mapping[str, Any], others: Others
 ) -> Iterator[KeyFault]:
-    """What is wrong with a reference, of which `told` has the keys that are right by themselves."""
+    """What is wrong with a reference, of which `keys` are right by themselves."""
     known = {
         name: of for name, of in others.tables.items() if of.extract and name != INSERT_BATCH_DATA
     }
-    record = told.get("record")
+    record = keys.get("record")
     if record not in known:
         if record is not None and others.complete:
             yield KeyFault(f"{at}.record", f"= {record!r}: {suggestion(record, [*known])}")
         return
     target, unsure_there = known[record], others.unsure.get(record, ())
-    column, field = told.get("column"), told.get("field")
+    column, field = keys.get("column"), keys.get("field")
     if column is not None and column not in target.by_name:
         told_of = suggestion(column, target.columns, "Its fields")
         yield KeyFault(f"{at}.column", f"= {column!r}: {told_of}")
@@ -115,7 +115,7 @@ def reference_faults(
     ]
     if len(ends) == 2 and not {*ends} <= {*INTEGERS}:
         yield KeyFault(at, "is not from an integer to an integer, as a reference has to be.")
-    if not told.get("same_tenant"):
+    if not keys.get("same_tenant"):
         return
     if not (table.tenant and target.tenant):
         yield KeyFault(f"{at}.same_tenant", "is for records with TenantsId on both sides.")

@@ -171,9 +171,9 @@ class _File:
             self._tell(fault)
         self.table = table
 
-    def _fields(self, told: Mapping[str, Any]) -> Iterator[Field]:
+    def _fields(self, sections: Mapping[str, Any]) -> Iterator[Field]:
         folded: dict[str, str] = {}
-        for name, section in told.items():
+        for name, section in sections.items():
             at, before = f"fields.{name}", len(self.faults)
             with self.telling():
                 if (same := folded.setdefault(name.casefold(), name)) != name:
@@ -191,25 +191,25 @@ class _File:
             self.unsure |= {name} if len(self.faults) > before else set()
             yield field
 
-    def _field(self, name: str, told: Mapping[str, Any]) -> Field:
+    def _field(self, name: str, section: Mapping[str, Any]) -> Field:
         """A field as far as it could be read."""
         at, kind, note = f"fields.{name}", Kind.STRING, ""
         flags: dict[str, Any] = {}
         rules: list[Rule] = []
         with self.telling():
-            word = _of_type(f"{at}.type", told.get("type"), str, f"one of {', '.join(KINDS)}")
+            word = _of_type(f"{at}.type", section.get("type"), str, f"one of {', '.join(KINDS)}")
             _one_of(f"{at}.type", word, tuple(KINDS))
             kind = KINDS[word]
         with self.telling():
-            for rule in _of_type(f"{at}.rules", told.get("rules", []), list, "a list of rules"):
+            for rule in _of_type(f"{at}.rules", section.get("rules", []), list, "a list of rules"):
                 with self.telling():
                     _one_of(f"{at}.rules", rule, tuple(Rule))
                     rules.append(Rule(rule))
         for key in ("required", *MARKS):
             with self.telling():
-                flags[key] = _of_type(f"{at}.{key}", told.get(key, False), bool, "true or false")
+                flags[key] = _of_type(f"{at}.{key}", section.get(key, False), bool, "true or false")
         with self.telling():
-            note = _text(f"{at}.note", told["note"]) if "note" in told else ""
+            note = _text(f"{at}.note", section["note"]) if "note" in section else ""
         return Field(name, kind, rules=tuple(rules), note=note, **flags)
 
     def _key(self, value: Any, columns: tuple[str, ...]) -> tuple[str, ...]:
@@ -227,10 +227,10 @@ class _File:
         self, document: Mapping[str, Any], columns: tuple[str, ...]
     ) -> Iterator[Reference]:
         """The references, but for those of which nobody knows from where or to what they are."""
-        told = _of_type(
+        references = _of_type(
             "references", document.get("references", []), list, "sections: [[references]]"
         )
-        for number, one in enumerate(told):
+        for number, one in enumerate(references):
             at, read = f"{REFERENCES}{number}", dict[str, Any]()
             self._references.append(read)
             with self.telling():
@@ -280,8 +280,8 @@ class _File:
                 )
             )
 
-    def _refuse_unknown(self, at: str, told: Iterable[str], allowed: tuple[str, ...]) -> None:
-        for key in told:
+    def _refuse_unknown(self, at: str, keys: Iterable[str], allowed: tuple[str, ...]) -> None:
+        for key in keys:
             if key not in allowed:
                 with self.telling():
                     raise KeyFault(

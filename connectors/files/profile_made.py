@@ -36,30 +36,30 @@ _READ_BY: dict[str, set[Kind]] = {
 _OF_NUMBERS = "0123456789+-eE.()%"
 
 
-def check_made(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
+def check_made(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:
     """Refuse what a field cannot be made of."""
-    made = told.keys() & MADE
+    made = stated.keys() & MADE
     if made and name in SECRETS:
         raise ProfileError(f"fields.{name}.{min(made)} is not for a secret. Take it out.")
     if made and name in profile.constants:
         raise ProfileError(
             f"constants.{name} and fields.{name}.{min(made)} both say what {name} is. Keep one."
         )
-    if "key" in told:
-        _check_key(profile, name, told)
-    _check_sum(profile, name, told)
+    if "key" in stated:
+        _check_key(profile, name, stated)
+    _check_sum(profile, name, stated)
     for key in ("from", *SUM):
-        if key in told and name in profile.columns.values():
+        if key in stated and name in profile.columns.values():
             raise ProfileError(
                 f"columns and fields.{name}.{key} both say what {name} is. Keep one."
             )
-    if "join" in told and len(told.get("from", ())) < 2:
+    if "join" in stated and len(stated.get("from", ())) < 2:
         raise ProfileError(f"fields.{name}.join is for several columns. Name them in from.")
-    _check_is_read(profile, name, told)
-    _check_join(profile, name, told)
-    _check_affixes(profile, name, told)
-    _check_map(profile, name, told)
-    if "default" in told:
+    _check_is_read(profile, name, stated)
+    _check_join(profile, name, stated)
+    _check_affixes(profile, name, stated)
+    _check_map(profile, name, stated)
+    if "default" in stated:
         columns = profile.sources.get(name) or [
             one for one, of in profile.columns.items() if of == name
         ]
@@ -68,24 +68,24 @@ def check_made(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
                 f"fields.{name}.default is never met: a cell of unpivot.value that is empty makes "
                 "no record. Take it out."
             )
-        check_constant(profile, f"fields.{name}.default", name, told["default"])
-        if not told["default"]:
+        check_constant(profile, f"fields.{name}.default", name, stated["default"])
+        if not stated["default"]:
             raise ProfileError(
                 f'fields.{name}.default = "" is what an empty cell is without it. Take it out.'
             )
 
 
-def _check_is_read(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
+def _check_is_read(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:
     """Refuse a key about how values are written that those of the field are not."""
     kinds = _kinds(profile, name)
     counted = bool(kinds & _TIMES) and date_forms(written_of(profile, name)).counted
-    for key in (key for key in told if key in WRITTEN):
+    for key in (key for key in stated if key in WRITTEN):
         why = ""
-        if "key" in told:
+        if "key" in stated:
             why = f"no cell says {name}, which is made of the fields in key"
         elif name in profile.constants:
             why = f"no cell says {name}, which is constant"
-        elif "map" in told and key in _READ_BY:
+        elif "map" in stated and key in _READ_BY:
             why = "a cell that is mapped is looked up as it is"
         elif key not in _READ_BY or (key == "decimal" and counted):
             continue
@@ -95,11 +95,11 @@ def _check_is_read(profile: Profile, name: str, told: Mapping[str, Any]) -> None
             raise ProfileError(f"fields.{name}.{key} would change nothing: {why}. Take it out.")
 
 
-def _check_sum(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
+def _check_sum(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:
     """Refuse a sum of what has none, or one that is something else as well."""
-    summed = [key for key in SUM if key in told]
+    summed = [key for key in SUM if key in stated]
     if not summed:
-        if "scale" in told:
+        if "scale" in stated:
             raise ProfileError(
                 f"fields.{name}.scale multiplies a sum. Name its columns in sum, or in minus."
             )
@@ -107,18 +107,18 @@ def _check_sum(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
     at = f"fields.{name}.{summed[0]}"
     if not _kinds(profile, name) <= _NUMBERS:
         raise ProfileError(f"{at} is for amounts and other numbers, and {name} is none.")
-    if others := sorted(told.keys() & {"from", "join", "part", "map", "key", *AFFIXES}):
+    if others := sorted(stated.keys() & {"from", "join", "part", "map", "key", *AFFIXES}):
         raise ProfileError(f"{at} and fields.{name}.{others[0]} both say what {name} is. Keep one.")
-    added, taken = ({*map(folded, told.get(key, ()))} for key in SUM)
+    added, taken = ({*map(folded, stated.get(key, ()))} for key in SUM)
     if both := sorted(added & taken):
         raise ProfileError(f"fields.{name}: {both[0]!r} is in sum and in minus. Keep one of them.")
 
 
-def _check_join(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
+def _check_join(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:
     """Refuse to join texts to a number or a time that none of them is a part of."""
-    if len(told.get("from", ())) < 2 or told.keys() & {"part", "map"}:
+    if len(stated.get("from", ())) < 2 or stated.keys() & {"part", "map"}:
         return
-    written, kinds, join = written_of(profile, name), _kinds(profile, name), told.get("join", "")
+    written, kinds, join = written_of(profile, name), _kinds(profile, name), stated.get("join", "")
     thousands = ANY_BLANK if written["thousands"] == BLANK else written["thousands"] or ""
     if {*join} & {*_OF_NUMBERS, *thousands, written["decimal"]} and kinds & _NUMBERS:
         raise ProfileError(
@@ -138,13 +138,13 @@ def _check_join(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
         )
 
 
-def _check_affixes(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
+def _check_affixes(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:
     """Refuse to put a text around a cell that is no part of what it says."""
-    stated = [key for key in AFFIXES if key in told]
-    if not stated:
+    affixes = [key for key in AFFIXES if key in stated]
+    if not affixes:
         return
-    at = f"fields.{name}.{stated[0]}"
-    if "map" in told:
+    at = f"fields.{name}.{affixes[0]}"
+    if "map" in stated:
         raise ProfileError(f"{at}: a cell that is mapped is looked up as it is. Take {at} out.")
     kinds = _kinds(profile, name)
     counted = date_forms(written_of(profile, name)).counted
@@ -155,11 +155,11 @@ def _check_affixes(profile: Profile, name: str, told: Mapping[str, Any]) -> None
         )
 
 
-def _check_map(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
+def _check_map(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:
     """Refuse an entry that no cell can meet, or that stands for nothing that can be read."""
     written = written_of(profile, name)
     null = {"", *written["null"]}
-    for theirs, ours in told.get("map", {}).items():
+    for theirs, ours in stated.get("map", {}).items():
         if written["blanks"] == "dropped" and theirs != theirs.strip(AROUND):
             raise ProfileError(
                 f"fields.{name}.map.{shown(theirs)} has blanks around it, which blanks drops "
@@ -176,20 +176,20 @@ def _check_map(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
             raise ProfileError(f"{at} stands for nothing. Write {theirs!r} into null.")
 
 
-def _check_key(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
+def _check_key(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:
     """Refuse a key that no number can be made of."""
     at = f"fields.{name}.key"
-    if others := sorted(told.keys() & MADE - {"key"}):
+    if others := sorted(stated.keys() & MADE - {"key"}):
         raise ProfileError(f"{at} and fields.{name}.{others[0]} both say what {name} is. Keep one.")
     if name in profile.columns.values():
         raise ProfileError(f"columns and {at} both say what {name} is. Keep one.")
     if _kinds(profile, name) != {Kind.INTEGER64}:
         raise ProfileError(f"{at}: only a 64-bit integer can be made of a key.")
-    for one in told["key"]:
+    for one in stated["key"]:
         choice(at, one, fields_of(profile.record), f"a field of {profile.record or 'any record'}")
         if one in profile.keys or one in SECRETS or _kinds(profile, one) & {*NESTED}:
             raise ProfileError(f"{at} names {one}, which cannot be part of a key.")
-    if all(one in profile.constants for one in told["key"]):
+    if all(one in profile.constants for one in stated["key"]):
         raise ProfileError(f"{at} is the same in each record. Name what tells them apart.")
 
 

@@ -242,7 +242,7 @@ def _tell_exceptions(
     applied: Mapping[int, Applied],
 ) -> None:
     """Outcomes for the rows that do not end like most of their extract."""
-    told = "INSERT INTO outcome (batch_id, extract_id, record_number, verdict)"
+    into = "INSERT INTO outcome (batch_id, extract_id, record_number, verdict)"
     of_extract = "unnest(%(whose)s::int[], %(verdicts)s::text[]) m (extract_id, verdict)"
     parameters = {
         **rows.parameters(),
@@ -251,7 +251,7 @@ def _tell_exceptions(
     }
     if any(one.counts[INSERTED] and one.verdict != INSERTED for one in applied.values()):
         connection.execute(
-            f"""{told} SELECT %(batch)s, s.extract_id, s.record_number, '{INSERTED}'
+            f"""{into} SELECT %(batch)s, s.extract_id, s.record_number, '{INSERTED}'
             FROM {staged_name(table)} s JOIN {of_extract} ON m.extract_id = s.extract_id
             WHERE m.verdict <> '{INSERTED}' AND {ready(rows.within)} AND {absent()}""",
             parameters,
@@ -264,7 +264,7 @@ def _tell_exceptions(
         if name not in (INSERTED, one.verdict)
     ):
         connection.execute(
-            f"""{told} SELECT %(batch)s, p.extract_id, p.record_number, p.verdict
+            f"""{into} SELECT %(batch)s, p.extract_id, p.record_number, p.verdict
             FROM present p JOIN {of_extract} ON m.extract_id = p.extract_id
             WHERE p.verdict <> m.verdict AND {untold(rows.within, "p")}""",
             parameters,
@@ -301,11 +301,11 @@ def _refuse(
 ) -> None:
     # Even its first line may quote a value.
     said = "" if table.unquotable else error.diag.message_primary or ""
-    told = f"{error.sqlstate} {said}".strip()
+    reason = f"{error.sqlstate} {said}".strip()
     parameters = {
         **rows.parameters(),
         "field": error.diag.column_name or "",
-        "message": REASONS["Constraint"].message(value=told),
+        "message": REASONS["Constraint"].message(value=reason),
         "state": error.sqlstate or "",
     }
     connection.execute(

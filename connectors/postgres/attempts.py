@@ -253,8 +253,8 @@ def _named_repairs(
             WHERE {of_batch("s")} AND s.parent IS NOT NULL""",
             batch_span(connection, batch_id),
         ):
-            told = state if applied or state not in REPAIRING else PENDING
-            yield AttemptRow(batch_id, extract_id, number), parent, told
+            known = state if applied or state not in REPAIRING else PENDING
+            yield AttemptRow(batch_id, extract_id, number), parent, known
 
 
 class _Repaired(NamedTuple):

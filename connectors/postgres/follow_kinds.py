@@ -42,9 +42,9 @@ def follow_definitions(connection: sa.Connection, *, asked: bool) -> None:
     _refuse(
         [_no_file(connection, name, asked=asked) for name in gone]
         + [
-            told
+            hindrance
             for name in there.keys() & OWN.tables.keys()
-            for told in _hindrances(connection, name, there[name], asked=asked)
+            for hindrance in _hindrances(connection, name, there[name], asked=asked)
         ]
     )
     # The view would be in the way of what it names; who may read it goes on to.
@@ -80,9 +80,9 @@ def _storage(table: Table) -> str:
     return STORAGE[staged_name(table)]
 
 
-def _refuse(told: list[str]) -> None:
-    if told := [one for one in told if one]:
-        raise DatabaseUnusable("\n".join([*told, "Nothing was changed."]))
+def _refuse(hindrances: list[str]) -> None:
+    if hindrances := [one for one in hindrances if one]:
+        raise DatabaseUnusable("\n".join([*hindrances, "Nothing was changed."]))
 
 
 def _no_file(connection: sa.Connection, name: str, *, asked: bool) -> str:
@@ -119,10 +119,10 @@ def _hindrances(
     if not _is_used(connection, name):
         return
     for change in changes(table_of(name, kept.definition), OWN.tables[name]):
-        if told := _in_the_way(connection, name, change):
+        if why := _in_the_way(connection, name, change):
             yield (
                 f"The record kind {name} is defined otherwise than in the database: {change.told}; "
-                f"{told}."
+                f"{why}."
             )
 
 

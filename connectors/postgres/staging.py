@@ -45,16 +45,16 @@ def copy_staged(
     columns = staged_columns(table)
     assert tuple(rows.columns) == columns, rows.columns
     length = pl.col("data").str.len_bytes()
-    told = _told(rows, length)
-    filled = _filled(told, columns)
+    kept = _without_implied(rows, length)
+    filled = _filled(kept, columns)
     if pieces is None:
-        text = copy_text(told.select(filled))
+        text = copy_text(kept.select(filled))
         return CopyRows(_copy(table, filled, "TEXT"), lambda: (text,))
     filled = [name for name in columns if name in filled or name == "error_data"]
 
     def parts() -> Iterator[bytes]:
         for piece in pieces():
-            yield copy_text(_told(piece, length).select(filled))
+            yield copy_text(_without_implied(piece, length).select(filled))
 
     return CopyRows(_copy(table, filled, "TEXT"), parts)
 
@@ -65,7 +65,7 @@ def copy_binary(table: Table, rows: pl.DataFrame, texts: Texts | None) -> CopyRo
     None: the rows are kept without their text.
     """
     length = pl.lit(None) if texts is None else pl.lit(pl.Series(texts.stop - texts.start))
-    rows = _told(rows, length)
+    rows = _without_implied(rows, length)
     columns = _filled(rows, (*_POSITION, *target_columns(table)))
     if texts is None:
         body = binary_copy.encode(table, rows, columns)
@@ -76,7 +76,7 @@ def copy_binary(table: Table, rows: pl.DataFrame, texts: Texts | None) -> CopyRo
     return CopyRows(copy, lambda: (binary_copy.HEAD, body, binary_copy.TAIL))
 
 
-def _told(rows: pl.DataFrame, length: pl.Expr) -> pl.DataFrame:
+def _without_implied(rows: pl.DataFrame, length: pl.Expr) -> pl.DataFrame:
     """The rows without what `schemas.derived.views.position` finds again; `length`: of their text.
 
     Nearly every record is a line of its own, behind one line of header: three columns less are a

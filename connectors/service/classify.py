@@ -114,9 +114,9 @@ class Classifier:
         if named is None:
             return ""
         hide = Redaction(operation.table, (), self._secrets)
-        told = hide.text(named)
+        text = hide.text(named)
         message = service_errors(status, REFUSED, reply.status, hide)[0]["Message"]
-        return sound_text(told if message in (told, named) else f"{told}: {message}")
+        return sound_text(text if message in (text, named) else f"{text}: {message}")
 
     def failed(self, failed: Failed) -> ClassifiedResponse:
         """No answer."""
@@ -178,8 +178,8 @@ class Classifier:
             f"The service answered {reply.status} to {quantity(rows, 'row')} in one request "
             "without saying how many it carried out."
         )
-        told = error_entry(IN_DOUBT, message, status=reply.status)
-        errors = (told, *(one for one in error.errors if one["ErrorCode"] != IN_DOUBT))
+        entry = error_entry(IN_DOUBT, message, status=reply.status)
+        errors = (entry, *(one for one in error.errors if one["ErrorCode"] != IN_DOUBT))
         # What may be about each row by itself is seen when the next ones are sent alone.
         stop = None if error.verdict else error.stop
         return replace(error, verdict=None, errors=errors, doubt=True, failure=True, stop=stop)
@@ -194,8 +194,8 @@ class Classifier:
             # Hosts answer a form that they have taken by the first three; 307 and 308 say: there.
             stop = f"The service {redirect(reply, hide)}."
             doubt = reply.status in SEE_OTHERS
-            told = errors(IN_DOUBT if doubt else UNSENT)
-            return ClassifiedResponse(None, told, doubt=doubt, stop=stop, of_row=True)
+            entries = errors(IN_DOUBT if doubt else UNSENT)
+            return ClassifiedResponse(None, entries, doubt=doubt, stop=stop, of_row=True)
         if reply.status == 401:
             stop = "The service refuses the credentials (401)."
             return ClassifiedResponse(None, errors(UNSENT), stop=stop, signed_out=True)
@@ -355,8 +355,8 @@ def _shows_another(found: Sequence[EchoDifference]) -> bool:
 
 def _unreadable(reply: Reply, problem: str) -> ClassifiedResponse:
     message = f"The service answered {reply.status} with {problem}."
-    told = error_entry(IN_DOUBT, message, status=reply.status)
-    return ClassifiedResponse(None, (told,), doubt=True, failure=True)
+    entry = error_entry(IN_DOUBT, message, status=reply.status)
+    return ClassifiedResponse(None, (entry,), doubt=True, failure=True)
 
 
 def _said(reply: Reply, *, ambiguous: bool = False) -> Said:
@@ -379,8 +379,8 @@ def _status(reply: Reply) -> Mapping[str, Any] | None:
 def _named(reply: Reply, rows: int) -> int | None:
     """Which row of a batch a 400 is about, where newer hosts say it."""
     meta = (_status(reply) or {}).get("meta") if reply.status == 400 else None
-    told = meta if isinstance(meta, Mapping) else {}
-    found = [str(text) for name, text in told.items() if str(name).lower() == "autobatchindex"]
+    said = meta if isinstance(meta, Mapping) else {}
+    found = [str(text) for name, text in said.items() if str(name).lower() == "autobatchindex"]
     index = found[0] if len(found) == 1 else ""
     number = int(index) if index.isascii() and index.isdigit() and len(index) <= 9 else rows
     return number if number < rows else None
@@ -388,10 +388,10 @@ def _named(reply: Reply, rows: int) -> int | None:
 
 def _refuses_all(status: int) -> str:
     """Why nothing more is sent, where a refusal without a reason is about no row."""
-    told = f"The service refuses without saying why ({status})"
+    refusal = f"The service refuses without saying why ({status})"
     if status in _UNKNOWN_PATH:
-        return f"{told}, as where it has no such path. Check RECON_SERVICE_URL."
-    return f"{told}."
+        return f"{refusal}, as where it has no such path. Check RECON_SERVICE_URL."
+    return f"{refusal}."
 
 
 def _is_key_unknown(reply: Reply, status: Mapping[str, Any] | None) -> bool:
@@ -407,10 +407,10 @@ def _is_token_refused(status: Mapping[str, Any] | None) -> bool:
 
 def _completed(reply: Reply, rows: int) -> int | None:
     """How many rows of a batch were carried out; None where that is not said at all."""
-    told = reply.headers.get(COMPLETED)
-    if told is None:
+    header = reply.headers.get(COMPLETED)
+    if header is None:
         return None
-    text = told.strip()
+    text = header.strip()
     if not text.isascii() or not text.isdigit() or len(text) > 9 or int(text) > rows:
         raise Unreadable(f"something else than 0 to {rows} for the number of rows done")
     return int(text)

@@ -191,12 +191,12 @@ def _texts(value: object) -> Iterator[str]:
 
 def error_entry(code: str, message: str, field: str = "", **meta: object) -> ErrorEntry:
     """One of ours; `meta` is shown beside the stage."""
-    told = {name: str(value) for name, value in meta.items() if value is not None}
+    shown = {name: str(value) for name, value in meta.items() if value is not None}
     return {
         "ErrorCode": code,
         "FieldName": field,
         "Message": message,
-        "Meta": {"stage": STAGE, **told},
+        "Meta": {"stage": STAGE, **shown},
     }
 
 
@@ -207,17 +207,17 @@ def difference_errors(
 
     No value is shown where the record has secrets.
     """
-    told = []
+    entries = []
     for field, answered in found:
         if hide.unquotable:
             message = f"'{field.name}' came back as another value than was sent."
-            told.append(error_entry(ECHO_DIFFERS, message, field.name))
+            entries.append(error_entry(ECHO_DIFFERS, message, field.name))
             continue
         given = _shown(hide.tree(sent.get(field.name)))
         shown = _shown(hide.tree(answered))
         message = f"'{field.name}' was sent as {given}, answered as {shown}."
-        told.append(error_entry(ECHO_DIFFERS, message, field.name, value=shown))
-    return tuple(told)
+        entries.append(error_entry(ECHO_DIFFERS, message, field.name, value=shown))
+    return tuple(entries)
 
 
 def service_errors(
@@ -227,8 +227,8 @@ def service_errors(
 
     `code`, one of ours, stands where the service gives none.
     """
-    told = status or {"errors": ()}
-    listed = told["errors"][:MOST_ERRORS]
+    said = status or {"errors": ()}
+    listed = said["errors"][:MOST_ERRORS]
     errors = [
         _field_error(error, code, http_status, hide)
         for error in listed
@@ -236,9 +236,9 @@ def service_errors(
     ]
     if errors:
         return tuple(errors)
-    if told.get("errorcode"):
-        code = hide.name(told["errorcode"]) or code
-        message = hide.message(told.get("message") or code, code, "")
+    if said.get("errorcode"):
+        code = hide.name(said["errorcode"]) or code
+        message = hide.message(said.get("message") or code, code, "")
         return (error_entry(code, message, status=http_status),)
     message = f"The service answered {http_status} without saying why."
     return (error_entry(code, message, status=http_status),)
@@ -259,8 +259,8 @@ def redirect(reply: Reply, hide: Redaction | None = None) -> str:
     except ValueError:
         place = ""
     shown = "".join(mark for mark in place if mark.isprintable())[:MOST_TARGET]
-    told = f"redirects to {shown}" if shown else "redirects without naming a target"
-    return f"{told} ({reply.status}); nothing is sent there. Check RECON_SERVICE_URL"
+    answer = f"redirects to {shown}" if shown else "redirects without naming a target"
+    return f"{answer} ({reply.status}); nothing is sent there. Check RECON_SERVICE_URL"
 
 
 def _field_error(
@@ -269,12 +269,12 @@ def _field_error(
     field = hide.name(error.get("fieldname") or "")
     code = hide.name(error.get("errorcode") or "") or code
     message = hide.message(error.get("message") or code, code, field)
-    told = error_entry(code, message, field, status=http_status)
+    entry = error_entry(code, message, field, status=http_status)
     meta = error.get("meta")
     if isinstance(meta, Mapping) and not hide.unquotable:
         for name, value in list(meta.items())[:MOST_META]:
-            told["Meta"].setdefault(hide.text(name), hide.text(value))
-    return told
+            entry["Meta"].setdefault(hide.text(name), hide.text(value))
+    return entry
 
 
 def _shown(value: object) -> str:

@@ -351,8 +351,8 @@ class Sending:
             met = (operation, row.request.push_key, self._loop.time())
             if judged.of_row and not risky and not objections.met(*met):
                 self._host.breaker.answered()
-                told = (error_entry(UNSENT, judged.stop, status=row.status), *judged.errors)
-                self._answer(row, row.undecided(told))
+                errors = (error_entry(UNSENT, judged.stop, status=row.status), *judged.errors)
+                self._answer(row, row.undecided(errors))
                 return
             self._stop(judged.stop)
         if judged.verdict is not None:

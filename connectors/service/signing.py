@@ -18,8 +18,8 @@ async def sign_in(host: Host, line: Line) -> str | None:
         session = host.session
         if not session.missing:
             return None
-        told = {"UserName": host.credentials.user, "Password": host.credentials.secret}
-        data = host.outgoing.sign_in(PATH, json.dumps(told).encode())
+        body = {"UserName": host.credentials.user, "Password": host.credentials.secret}
+        data = host.outgoing.sign_in(PATH, json.dumps(body).encode())
         problem = await ask_until(host, line, data, lambda answer: _begin(session, answer))
         return problem and f"{problem.removesuffix('.')}."
 

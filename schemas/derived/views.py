@@ -114,10 +114,10 @@ def is_older(field: Field) -> str:
 
     Times are compared by the moments they are, where both have one.
     """
-    told = f"s.{quoted(field.name)} < t.{quoted(field.name)}"
+    older = f"s.{quoted(field.name)} < t.{quoted(field.name)}"
     if field.kind is not Kind.DATETIME:
-        return told
-    return f"coalesce({moment(field, 's')} < {moment(field, 't')}, {told})"
+        return older
+    return f"coalesce({moment(field, 's')} < {moment(field, 't')}, {older})"
 
 
 def told_joins(table: Table, *, batch: bool = True, among: str = "") -> str:
@@ -163,9 +163,9 @@ STATE = f"""CASE WHEN c.verdict IS NOT NULL THEN c.verdict
 """SQL for what became of a staged row, behind `told_joins`."""
 
 
-def row_state(told: str = STATE) -> str:
+def row_state(state: str = STATE) -> str:
     """SQL for the state of a staged row of a batch `b`, of which something is told."""
-    return f"CASE WHEN b.state IN ({listed(ENDS)}) THEN b.state ELSE {told} END"
+    return f"CASE WHEN b.state IN ({listed(ENDS)}) THEN b.state ELSE {state} END"
 
 
 MOST_MEMBERS = 90

@@ -155,14 +155,14 @@ def policies_of(names: Collection[str], reader: str, loader: str) -> Iterator[st
     for name in names:
         rows = {**SEEN, **SEEN_OF_TARGETS}[name]
         table = f"{SCHEMA}.{name}"
-        for policy, told in {
+        for policy, terms in {
             "loaded": f"TO {loader} USING (true) WITH CHECK (true)",
             "seen": f"FOR SELECT TO {reader} USING ((SELECT {SCHEMA}.sees_all()) OR {rows})",
             # Whom somebody else gave a right has it still.
             "granted": f"USING ((SELECT NOT pg_has_role(current_user, '{reader}', 'MEMBER')))",
         }.items():
             yield f"DROP POLICY IF EXISTS {policy} ON {table}"
-            yield f"CREATE POLICY {policy} ON {table} {told}"
+            yield f"CREATE POLICY {policy} ON {table} {terms}"
         if name in SEEN:
             yield f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY"
     turned = "; ".join(
