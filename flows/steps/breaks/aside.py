@@ -116,10 +116,10 @@ def set_aside(
     """
     newest, own_rules = gone.newest, rules_hash(rules)
     sides = resolved_sides(gone.breaks, newest) if gone.sides is None else gone.sides
-    told = gone.breaks.join(sides.rename({"side": "changed"}), on="id", maintain_order="left")
-    told = with_own(told, newest)
+    known = gone.breaks.join(sides.rename({"side": "changed"}), on="id", maintain_order="left")
+    known = with_own(known, newest)
     passed = tolerated.select("record", "tenant", pl.col("key").alias("own"), "field", "tolerance")
-    told = told.join(
+    known = known.join(
         passed.unique(["record", "tenant", "own", "field"]),
         on=["record", "tenant", "own", "field"],
         how="left",
@@ -127,7 +127,7 @@ def set_aside(
         maintain_order="left",
     )
     there = newest.select("record", pl.col("key").alias("own"), pl.lit(value=True).alias("there"))
-    told = told.join(
+    known = known.join(
         there.unique(), on=["record", "own"], how="left", maintain_order="left"
     ).with_columns(pl.col("there").fill_null(value=False))
     other_rules = pl.col("looked_rules").is_not_null() & (pl.col("looked_rules") != own_rules)
@@ -157,7 +157,7 @@ def set_aside(
         .then(pl.lit("an extract it hangs on is not kept as it was delivered"))
         .otherwise(_missing(sources, gone.batches, gone.taken_back))
     )
-    aside = told.with_columns(because.alias("aside_because"))
+    aside = known.with_columns(because.alias("aside_because"))
     is_aside = pl.col("aside_because").is_not_null()
     return aside.select(
         "id",

@@ -146,12 +146,12 @@ def moments(breaks: pl.DataFrame, extract: Mapping[str, pl.DataFrame]) -> pl.Dat
             .unique()
         )
         at, offset = pl.col(table.version).dt.replace_time_zone(None), table.version + OFFSET
-        told = {*table.identity, table.version, "file", "line", "row", "batch_id", "state"}
+        names = {*table.identity, table.version, "file", "line", "row", "batch_id", "state"}
         if table.by_name[table.version].kind is Kind.DATETIME:
-            told.add(offset)
+            names.add(offset)
             at = pl.coalesce(at - pl.duration(minutes=offset), at)
         for load in parts_of(extract, record) if places.height else ():
-            rows = columns_of(load, told).join(places, on=["file", "line"], how="semi")
+            rows = columns_of(load, names).join(places, on=["file", "line"], how="semi")
             parts.append(
                 rows.select(pl.lit(record).alias("record"), line_key(table, rows), at.alias("at"))
             )
@@ -185,15 +185,15 @@ def _chosen(breaks: int, proposed: Iterable[Candidates]) -> _Chosen:
     groups = [pl.DataFrame(schema=dict.fromkeys(("rule", "about", "title"), pl.String))]
     fewest: list[int] = []
     for one in proposed:
-        told = one.breaks.with_columns(one.groups["size"].gather(one.breaks["group"]))
-        if told[AT].is_duplicated().any():
-            told = told.sort(AT, "size", "group", descending=[False, True, False])
-            told = told.unique(AT, keep="first", maintain_order=True)
-        at, size = told[AT].to_numpy(), told["size"].to_numpy()
+        rows = one.breaks.with_columns(one.groups["size"].gather(one.breaks["group"]))
+        if rows[AT].is_duplicated().any():
+            rows = rows.sort(AT, "size", "group", descending=[False, True, False])
+            rows = rows.unique(AT, keep="first", maintain_order=True)
+        at, size = rows[AT].to_numpy(), rows["size"].to_numpy()
         better = size > sizes[at]
         at = at[better]
         sizes[at] = size[better]
-        group[at] = told["group"].to_numpy()[better] + len(fewest)
+        group[at] = rows["group"].to_numpy()[better] + len(fewest)
         groups.append(one.groups.select(pl.lit(one.rule).alias("rule"), "about", "title"))
         fewest += [FEWEST[one.rule]] * one.groups.height
     left = np.bincount(group[group != NONE], minlength=len(fewest)) >= np.array(fewest, np.int64)
@@ -205,9 +205,9 @@ def _chosen(breaks: int, proposed: Iterable[Candidates]) -> _Chosen:
 def _named(breaks: pl.DataFrame) -> Candidates:
     """One thing that all breaks of a code name: the rate, the payment, the debt."""
     # Of a rejected row it quotes the amount: its file is more telling than what two have in common.
-    told = breaks.filter(pl.col("note") != "", pl.col("code") != "REJECTED")
+    noted = breaks.filter(pl.col("note") != "", pl.col("code") != "REJECTED")
     return candidates(
-        told,
+        noted,
         "named",
         joined(pl.col("code"), field_name(), pl.col("note")),
         pl.concat_str(title(), pl.lit(": "), pl.col("note")),
@@ -216,13 +216,13 @@ def _named(breaks: pl.DataFrame) -> Candidates:
 
 def _values(breaks: pl.DataFrame) -> Candidates:
     """One value found everywhere for one other."""
-    told = breaks.filter(
+    both = breaks.filter(
         pl.col("field") != "",
         ~pl.col("code").is_in([*OF_AMOUNTS, "INSTANT"]),
         pl.col("expected").is_not_null() & pl.col("found").is_not_null(),
     )
     return candidates(
-        told,
+        both,
         "value",
         joined(pl.col("code"), field_name(), pl.col("expected"), pl.col("found"), by="\x1f"),
         pl.format("{}: {} is {} everywhere", title(), "expected", "found"),
@@ -260,14 +260,14 @@ def _lines(breaks: PartedRows, causes: pl.DataFrame) -> tuple[CauseLine, ...]:
     """`breaks` have the `cause`, the `group` and the `state` of each."""
     titles = causes["title"]
     of_money = (BASIS, COUNTED, COUNTED_BEYOND)
-    told = breaks.select("id", "cause", "group", "currency", *of_money)
+    explained = breaks.select("id", "cause", "group", "currency", *of_money)
     grouped = (
-        told.drop_nulls("cause")
+        explained.drop_nulls("cause")
         .group_by("cause", "currency", BASIS, maintain_order=True)
         .agg(
             pl.col("group").first(),
             pl.len().alias("breaks"),
-            *counted(told),
+            *counted(explained),
             pl.col("id").first(),
         )
     )

@@ -115,8 +115,8 @@ def make_breaks(
 
 def together(frames: list[pl.DataFrame]) -> pl.DataFrame:
     """Frames of breaks as one."""
-    told = [frame for frame in frames if not frame.is_empty()]
-    return pl.concat(told, how="diagonal") if told else no_breaks()
+    some = [frame for frame in frames if not frame.is_empty()]
+    return pl.concat(some, how="diagonal") if some else no_breaks()
 
 
 def number_duplicates(
@@ -138,8 +138,8 @@ def _placed(breaks: pl.DataFrame, places: Mapping[str, pl.DataFrame]) -> pl.Data
         return breaks
     place = [pl.col(name).cast(dtype) for name, dtype in _PLACED.items()]
     parts = [pl.DataFrame(schema={"record": pl.String, **_PLACED})]
-    for (record,), told in breaks.select("record", *_WRITER).group_by("record"):
-        own = told["row"].drop_nulls().unique()
+    for (record,), rows in breaks.select("record", *_WRITER).group_by("record"):
+        own = rows["row"].drop_nulls().unique()
         for load in parts_of(places, str(record)) if own.len() else ():
             near = columns_of(load, _PLACED).lazy().filter(pl.col("row").is_in(own.implode()))
             parts.append(near.select(pl.lit(record).alias("record"), *place).collect())

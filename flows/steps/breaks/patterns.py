@@ -57,9 +57,9 @@ def candidates(rows: pl.DataFrame, rule: str, about: pl.Expr, words: pl.Expr) ->
 
     The words are made of one row of each group: there may be millions of rows, and of groups few.
     """
-    told = rows.select(AT, about.cast(pl.String).alias("about"))
+    subjects = rows.select(AT, about.cast(pl.String).alias("about"))
     groups = (
-        told.with_row_index("row")
+        subjects.with_row_index("row")
         .group_by("about")
         .agg(pl.col("row").first(), pl.len().alias("size"))
         .filter(pl.col("size") >= FEWEST[rule])
@@ -67,7 +67,7 @@ def candidates(rows: pl.DataFrame, rule: str, about: pl.Expr, words: pl.Expr) ->
         .with_row_index("group")
     )
     titles = rows[groups["row"]].select(words.cast(pl.String).alias("title"))
-    breaks = told.join(
+    breaks = subjects.join(
         groups.select("about", "group"), on="about", maintain_order="left", nulls_equal=True
     )
     return Candidates(
@@ -94,7 +94,7 @@ def field_name() -> pl.Expr:
 @cache
 def title() -> pl.Expr:
     """A break's code and kind in words."""
-    titles = {code: told.title for code, told in BREAKS.items()}
+    titles = {code: of.title for code, of in BREAKS.items()}
     return pl.format(
         "{}: {}",
         kind(),

@@ -116,10 +116,10 @@ def no_records(table: Table) -> pl.DataFrame:
 def are_among(frame: pl.DataFrame, rows: pl.DataFrame) -> pl.Series:
     """Which extract rows of a frame are among some, both by `extract_id` and `row`."""
     marks = rows.unique().with_columns(among=True)
-    told = frame.select(rows.columns).join(
+    marked = frame.select(rows.columns).join(
         marks, on=rows.columns, how="left", maintain_order="left"
     )
-    return told["among"].fill_null(value=False)
+    return marked["among"].fill_null(value=False)
 
 
 def complete(frame: pl.DataFrame | None, schema: dict[str, Dtype]) -> pl.DataFrame:

@@ -54,7 +54,7 @@ def differences(
         ]
         differing = pl.concat(blocks) if blocks else None
         if differing is not None and differing.height:
-            lines = _told(field, differing)
+            lines = _lines_of(field, differing)
             parts.append(_apart_in_value(table, expected, found, partner, lines))
     return pl.concat(parts)
 
@@ -104,7 +104,7 @@ def _differing(
     return both[places].with_columns(row=places.cast(pl.UInt32))
 
 
-def _told(field: Field, both: pl.DataFrame) -> pl.DataFrame:
+def _lines_of(field: Field, both: pl.DataFrame) -> pl.DataFrame:
     match field.kind:
         case Kind.DATETIME | Kind.DATETIME_OFFSET:
             lines = both.lazy().with_columns(_times(field.kind)).collect()

@@ -160,8 +160,8 @@ def pair_records(
     partner = alike.partner.scatter(mine, alike.lone.gather(rest.partner))
     lone = alike.lone.gather(rest.lone)
     # A server tells one instant in one way.
-    told = (written if wire is None else keys)[1][pl.concat([partner.drop_nulls(), lone])]
-    first = told.to_struct().is_first_distinct().tail(lone.len())
+    keyed = (written if wire is None else keys)[1][pl.concat([partner.drop_nulls(), lone])]
+    first = keyed.to_struct().is_first_distinct().tail(lone.len())
     return Pairs(partner, lone, (~first).alias("repeats"))
 
 

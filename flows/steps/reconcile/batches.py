@@ -69,8 +69,8 @@ def reconcile_batches(sent: pl.DataFrame, listed: pl.DataFrame | None) -> Annex[
     _, extra = inside.unpaired(mine.filter(_rejected()), extra)
     breaks = number_duplicates(
         [
-            _unpaired_breaks("BATCH_MISSING", inside.told(missing)),
-            _unpaired_breaks("BATCH_EXTRA", inside.told(extra)),
+            _unpaired_breaks("BATCH_MISSING", inside.named(missing)),
+            _unpaired_breaks("BATCH_EXTRA", inside.named(extra)),
             *_contradictions(inside, theirs, listed=True),
             _counts(mine, theirs),
         ]
@@ -136,7 +136,7 @@ class _Inside:
             self.texts, on=_TEXTS, how="left", nulls_equal=True, maintain_order="left"
         ).with_columns(pl.col("HasError", "Merged").fill_null(False), (~silent).alias("told"))
 
-    def told(self, rows: pl.DataFrame) -> pl.DataFrame:
+    def named(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows with `name` and `content` of what is inside."""
         if rows.is_empty():
             nothing = pl.lit(None, pl.String)
@@ -173,7 +173,7 @@ class _Inside:
         left, right = _unpaired(left, right, ["Data"], pairs)
         if left.is_empty() or right.is_empty():
             return left, right
-        left, right = _unpaired(self.told(left), self.told(right), ["content"], pairs)
+        left, right = _unpaired(self.named(left), self.named(right), ["content"], pairs)
         return left.drop("name", "content"), right.drop("name", "content")
 
 
@@ -181,7 +181,7 @@ def _unpaired(
     left: pl.DataFrame,
     right: pl.DataFrame,
     key: list[str],
-    told: list[pl.DataFrame] | None,
+    found: list[pl.DataFrame] | None,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     if left.is_empty() or right.is_empty():
         return left, right
@@ -192,11 +192,11 @@ def _unpaired(
     first, second = (side.lazy().with_columns(nth) for side in (left, right))
     pairs = first.filter(like).select(on).join(second.select(on), on=on, nulls_equal=True)
     matches = pairs.collect().lazy()
-    if told is not None:
+    if found is not None:
         both = first.join(matches, on=on, nulls_equal=True).join(
             second.select(*on, pl.col("at").alias("there")), on=on, nulls_equal=True
         )
-        told.append(both.select("at", "there").collect())
+        found.append(both.select("at", "there").collect())
     left, right = pl.collect_all(
         side.join(matches, on=on, how="anti", nulls_equal=True, maintain_order="left").drop("nth")
         for side in (first, second)
@@ -239,18 +239,18 @@ def _contradictions(inside: _Inside, rows: pl.DataFrame, *, listed: bool) -> lis
 
     A row that is only sent so far need not be merged yet.
     """
-    error, merged, told = (pl.col(name) for name in ("HasError", "Merged", "told"))
+    error, merged, explained = (pl.col(name) for name in ("HasError", "Merged", "told"))
     cases: dict[str, tuple[str, pl.Expr]] = {
-        "BATCH_ERROR_UNTOLD": ("ErrorData", error & ~told),
+        "BATCH_ERROR_UNTOLD": ("ErrorData", error & ~explained),
         "BATCH_MERGED_ERROR": ("Merged", error & merged),
-        "BATCH_ERROR_UNSET": ("HasError", ~error & told),
+        "BATCH_ERROR_UNSET": ("HasError", ~error & explained),
         "BATCH_JSON_UNREADABLE": ("Jsondata", pl.col("unreadable")),
         "BATCH_JSON_DIFFERS": ("", pl.col("differs")),
     }
     if listed:
-        cases["BATCH_NOT_MERGED"] = ("Merged", ~error & ~merged & ~told)
+        cases["BATCH_NOT_MERGED"] = ("Merged", ~error & ~merged & ~explained)
     flagged = rows.with_columns(case.alias(code) for code, (_, case) in cases.items())
-    wrong = inside.told(flagged.filter(pl.any_horizontal(*cases)))
+    wrong = inside.named(flagged.filter(pl.any_horizontal(*cases)))
     breaks = []
     for code, (name, _) in cases.items():
         # Equal rows of a batch contradict themselves in one way.
@@ -263,8 +263,8 @@ def _contradictions(inside: _Inside, rows: pl.DataFrame, *, listed: bool) -> lis
 
 def _differing(inside: _Inside, rows: pl.DataFrame) -> pl.DataFrame:
     fields = inside.differences(rows)
-    told = _row_break("BATCH_JSON_DIFFERS", fields, expected=pl.col("data"), found=pl.col("json"))
-    return told.with_columns(fields["field"])
+    breaks = _row_break("BATCH_JSON_DIFFERS", fields, expected=pl.col("data"), found=pl.col("json"))
+    return breaks.with_columns(fields["field"])
 
 
 def _counts(mine: pl.DataFrame, theirs: pl.DataFrame) -> pl.DataFrame:
@@ -297,8 +297,8 @@ def _annex(
     breaks: pl.DataFrame, mine: pl.DataFrame, taken: pl.DataFrame, theirs: pl.DataFrame
 ) -> Annex[BatchLine]:
     service = pl.col("key").str.split("/").list.first().cast(pl.Int32, strict=False).alias(BATCH)
-    told = breaks.with_columns(service).group_by(BATCH)
-    wrong = told.agg(
+    groups = breaks.with_columns(service).group_by(BATCH)
+    wrong = groups.agg(
         pl.col("code").is_in(CONTRADICTIONS).sum().alias("contradictions"),
         pl.len().alias("breaks"),
     )

@@ -79,9 +79,9 @@ def addable(table: Table, *sides: pl.DataFrame) -> tuple[list[pl.DataFrame], int
             over = size >= most
             if not over.any():
                 continue
-            told = pl.when(over).then(canonical_texts(frame[name])).otherwise(beside(frame, name))
+            texts = pl.when(over).then(canonical_texts(frame[name])).otherwise(beside(frame, name))
             kept = pl.when(~over).then(name).alias(name)
-            frames[number] = frame.with_columns(told.alias(name + BEYOND), kept)
+            frames[number] = frame.with_columns(texts.alias(name + BEYOND), kept)
     return frames, left_out
 
 

@@ -56,26 +56,26 @@ def excluded(table: Table, rows: pl.DataFrame, lines: pl.DataFrame, rules: Rules
     for exclusion in rules.exclusions:
         if exclusion.record == table.name:
             named = [
-                told.is_in(exclusion.values).fill_null(value=False)
-                for told in _told(table.by_name[exclusion.field], rows)
+                texts.is_in(exclusion.values).fill_null(value=False)
+                for texts in _value_texts(table.by_name[exclusion.field], rows)
             ]
             lines = settle(lines, reduce(or_, named), Status.EXCLUDED, exclusion.id)
     return lines
 
 
-def _told(field: Field, rows: pl.DataFrame) -> list[pl.Series]:
+def _value_texts(field: Field, rows: pl.DataFrame) -> list[pl.Series]:
     """The texts that rules name values by: of a time its instant, or else what clocks show."""
     if field.kind not in TIMES:
         return [canonical_texts(rows[field.name])]
     at, offset = pl.col(field.name), pl.col(field.name + OFFSET)
     utc = pl.lit(0, pl.Int32)
     if field.kind is Kind.DATETIME_OFFSET:
-        told = [time_text(at, utc, instant=True)]
+        texts = [time_text(at, utc, instant=True)]
     else:
         moment = at - pl.duration(minutes=offset)
         bare = pl.lit(None, pl.Int32)
-        told = [time_text(at, bare, instant=False), time_text(moment, utc, instant=False)]
-    return [rows.select(one.alias("told")).to_series() for one in told]
+        texts = [time_text(at, bare, instant=False), time_text(moment, utc, instant=False)]
+    return [rows.select(one.alias("told")).to_series() for one in texts]
 
 
 def _newest(table: Table, extract: pl.DataFrame, lines: pl.DataFrame) -> pl.DataFrame:

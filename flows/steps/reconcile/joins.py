@@ -256,8 +256,8 @@ def _by_data(table: Table, sources: Sources) -> Sources:
     if table.name != name or name not in sources.extract or name not in sources.listings:
         return sources
     apart = ("BatchId", "Data", "Jsondata")
-    told = [field for field in INSERT_BATCH_DATA.columns if field not in apart]
-    empty = [pl.lit(None).cast(record_schema(INSERT_BATCH_DATA)[one]).alias(one) for one in told]
+    names = [field for field in INSERT_BATCH_DATA.columns if field not in apart]
+    empty = [pl.lit(None).cast(record_schema(INSERT_BATCH_DATA)[one]).alias(one) for one in names]
     sides = told_apart(sources.extract[name], sources.listings[name])
     sent, listed = (side.with_columns(empty) for side in sides)
     return replace(
@@ -280,7 +280,7 @@ def _changed(sources: Sources, cut: Cut) -> tuple[pl.DataFrame, dict[str, int]]:
 
     And how many of a kind there was nothing to hold against.
     """
-    told, unheld = [], {}
+    parts, unheld = [], {}
     for record, signed in sources.signed.items():
         if signed.is_empty():
             continue
@@ -288,5 +288,5 @@ def _changed(sources: Sources, cut: Cut) -> tuple[pl.DataFrame, dict[str, int]]:
         if now is None:
             unheld[record] = signed.height
         else:
-            told.append(changed_after_signoff(EXTRACTS[record], signed, now))
-    return together(told), unheld
+            parts.append(changed_after_signoff(EXTRACTS[record], signed, now))
+    return together(parts), unheld

@@ -68,8 +68,8 @@ class LeftOut:
         if not self.rows or breaks.is_empty():
             return breaks
         own = self.keys.rename({"key": "own"})
-        told = with_own(breaks, self.keys)
-        return told.join(own, on=["record", "own"], how="anti", maintain_order="left").drop("own")
+        named = with_own(breaks, self.keys)
+        return named.join(own, on=["record", "own"], how="anti", maintain_order="left").drop("own")
 
     def payments(
         self, loads: Sequence[Load], names: Sequence[str], others: Sequence[Load] = ()

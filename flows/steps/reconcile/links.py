@@ -117,15 +117,15 @@ def once(links: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 def per_payment(links: pl.DataFrame) -> pl.DataFrame:
     """One line per payment that a plan names: what is planned for it, in its own currency."""
     same = pl.col("PlannedCurrenciesId") == pl.col("paid_in")
-    told = (same & pl.col("PlannedAmount").is_not_null()).fill_null(False)
+    judged = (same & pl.col("PlannedAmount").is_not_null()).fill_null(False)
     places = [name for name in ORIGIN if f"paid_{name}" in links.columns]
     own = ["paid_in", "paid_on", "paid", "discount", "settled"]
     single, several = once(links)
     alone = single.select(
         *PAYMENT_OF,
         pl.lit(1, pl.UInt32).alias("details"),
-        pl.when(told).then("PlannedAmount").otherwise(zero()).alias("planned"),
-        told.alias("judged"),
+        pl.when(judged).then("PlannedAmount").otherwise(zero()).alias("planned"),
+        judged.alias("judged"),
         *own,
         *(pl.col(f"paid_{name}").alias(name) for name in places),
     )
@@ -134,7 +134,7 @@ def per_payment(links: pl.DataFrame) -> pl.DataFrame:
     shared = several.group_by(PAYMENT_OF).agg(
         pl.len().alias("details"),
         pl.col("PlannedAmount").filter(same).sum().alias("planned"),
-        told.all().alias("judged"),
+        judged.all().alias("judged"),
         pl.col(own).first(),
         *(pl.col(f"paid_{name}").first().alias(name) for name in places),
     )

@@ -288,8 +288,8 @@ def _unequal(paid: pl.DataFrame, rules: PlanRules) -> pl.DataFrame:
 def _unpaid(beside: pl.DataFrame, as_of: date) -> pl.DataFrame:
     due = beside.filter(pl.col("pay_id").is_null(), pl.col("day") <= as_day(as_of))
     note = pl.format("paid on {}, after the cut-off", "later")
-    told = {"found": as_text(pl.col("later")), "note": note}
-    return _detail_break("PLAN_UNPAID", due, "PaymentsId", expected=as_text(pl.col("day")), **told)
+    facts = {"found": as_text(pl.col("later")), "note": note}
+    return _detail_break("PLAN_UNPAID", due, "PaymentsId", expected=as_text(pl.col("day")), **facts)
 
 
 def _repeated(beside: pl.DataFrame) -> pl.DataFrame:

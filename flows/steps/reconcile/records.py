@@ -136,10 +136,10 @@ class _Match:
         pairs = self._pairs(own)
         compared = own["status"].is_null()
         unheld = unheld_amounts(self.table, self.extract, own)
-        told = self._differences(pl.select(pl.when(compared).then(pairs.partner)).to_series())
-        told = told.join(unheld, on=["row", "field"], how="anti", maintain_order="left")
+        differing = self._differences(pl.select(pl.when(compared).then(pairs.partner)).to_series())
+        differing = differing.join(unheld, on=["row", "field"], how="anti", maintain_order="left")
         sent = self._sent(compared, pairs)
-        lines = self._lines(own, pairs, unheld["row"], told, sent)
+        lines = self._lines(own, pairs, unheld["row"], differing, sent)
         alone = self._alone(self.found, pairs.lone, pairs.repeats)
         breaks = [
             *self._line_breaks(lines, own["status"], unheld),
@@ -150,12 +150,12 @@ class _Match:
             lines, listed, unlisted = self._listed(lines, own, pairs, listing)
             breaks += [unlisted, *unmatched_breaks(self.table, listed, "G")]
             every = replace(_beside(lines, alone, listed), own=self.found.height)
-        breaks += self._difference_breaks(lines, told, sent)
+        breaks += self._difference_breaks(lines, differing, sent)
         breaks.append(self._second_keys(every, pairs))
         if self.lost is not None:
             there = compared & pairs.partner.is_not_null()
             breaks += reference_breaks(self.table, lines, self.extract, there, self.lost)
-        return Matched(every, numbered(breaks), tolerated_differences(self.table, lines, told))
+        return Matched(every, numbered(breaks), tolerated_differences(self.table, lines, differing))
 
     def _pairs(self, own: pl.DataFrame) -> Pairs:
         """Partners of the rows to compare; what a rule leaves out takes its partner along."""
@@ -173,18 +173,18 @@ class _Match:
         return Pairs(partner.scatter(rows, pairs.partner), pairs.lone, pairs.repeats)
 
     def _differences(self, partner: pl.Series) -> pl.DataFrame:
-        told = differences(self.table, self.extract, self.found, partner)
+        differing = differences(self.table, self.extract, self.found, partner)
         if self.side == "G" and not self.table.key:
             # Paired by their content they are the same instants; the server shows its own zone.
             shown = [one.name for one in self.table if one.kind is Kind.DATETIME]
-            told = told.filter(~pl.col("field").is_in(shown))
+            differing = differing.filter(~pl.col("field").is_in(shown))
         if self.rules.offset is Offset.EQUAL:
-            told = told.filter(pl.col("code") != "OFFSET")
-        about = self.extract[told["row"]].with_columns(
+            differing = differing.filter(pl.col("code") != "OFFSET")
+        about = self.extract[differing["row"]].with_columns(
             number(self.table.currency, "currency"), number(self.table.tenant, "tenant")
         )
-        told = told.with_columns(about["currency"], about["tenant"])
-        return judged(self.table.name, told, self.rules)
+        differing = differing.with_columns(about["currency"], about["tenant"])
+        return judged(self.table.name, differing, self.rules)
 
     def _sent(self, compared: pl.Series, pairs: Pairs) -> pl.DataFrame | None:
         """What the service says of each extract row; None where nothing was to be sent."""
@@ -203,7 +203,7 @@ class _Match:
         own: pl.DataFrame,
         pairs: Pairs,
         unheld: pl.Series,
-        told: pl.DataFrame,
+        differing: pl.DataFrame,
         sent: pl.DataFrame | None,
     ) -> Lines:
         dates = business_date(self.table, self.extract)
@@ -220,11 +220,11 @@ class _Match:
             .then(_status(Status.MISSING_IN_TARGET))
             .when(_flags(height, unheld))
             .then(_status(Status.UNKNOWN))
-            .when(_flags(height, told.filter(pl.col("tolerance").is_null())["row"]))
+            .when(_flags(height, differing.filter(pl.col("tolerance").is_null())["row"]))
             .then(_status(Status.MISMATCH))
             .when(heard.is_not_null())
             .then(heard)
-            .when(_flags(height, told["row"]))
+            .when(_flags(height, differing["row"]))
             .then(_status(Status.MATCHED_TOLERANCE))
             .otherwise(_status(Status.MATCHED_EXACT))
         )
@@ -268,11 +268,11 @@ class _Match:
             .then(_status(Status.MISSING_IN_TARGET))
             .otherwise("status")
         )
-        told = Lines(lines.frame.with_columns(missing.alias("status")), lines.target)
+        listed = Lines(lines.frame.with_columns(missing.alias("status")), lines.target)
         # Records of the listing are numbered behind those of the database.
         both = pl.concat([self.found, listing], how="diagonal")
         numbers = (together.lone + self.found.height).cast(pl.UInt32)
-        return told, self._alone(both, numbers, together.repeats), unlisted
+        return listed, self._alone(both, numbers, together.repeats), unlisted
 
     def _line_breaks(
         self, lines: Lines, settled: pl.Series, unheld: pl.DataFrame
@@ -297,8 +297,8 @@ class _Match:
             pl.coalesce(beside(about, name + side), canonical_texts(about[name + side]))
             for side in (EXPECTED, FOUND)
         ]
-        told = about.select(rows.alias("row"), found[0].alias("expected"), found[1].alias("found"))
-        return line_breaks(self.table, lines, told, code="PRECISION", side="E", field=name)
+        both = about.select(rows.alias("row"), found[0].alias("expected"), found[1].alias("found"))
+        return line_breaks(self.table, lines, both, code="PRECISION", side="E", field=name)
 
     def _rejected(self, lines: Lines, where: pl.Series) -> pl.DataFrame:
         """Breaks of rows in error; what stands in place of an amount is told as delivered."""
@@ -306,8 +306,8 @@ class _Match:
         if not names:
             return self._about(lines, where, "REJECTED", "E")
         rows = where.fill_null(value=False).arg_true()
-        told = [pl.format(f"{name} is not readable: {{}}", name + UNREADABLE) for name in names]
-        note = pl.concat_str(told, separator="; ", ignore_nulls=True)
+        notes = [pl.format(f"{name} is not readable: {{}}", name + UNREADABLE) for name in names]
+        note = pl.concat_str(notes, separator="; ", ignore_nulls=True)
         findings = self.extract[rows].select(rows.alias("row"), note.alias("note"))
         return line_breaks(self.table, lines, findings, code="REJECTED", side="E")
 
@@ -316,17 +316,17 @@ class _Match:
         return line_breaks(self.table, lines, rows, code=code, side=side)
 
     def _difference_breaks(
-        self, lines: Lines, told: pl.DataFrame, sent: pl.DataFrame | None
+        self, lines: Lines, differing: pl.DataFrame, sent: pl.DataFrame | None
     ) -> list[pl.DataFrame]:
         echoes, heard = pl.DataFrame(schema=ECHO_SCHEMA), []
         if sent is not None and self.answers is not None:
             heard = service_breaks(self.table, lines, sent)
             echoes = echoed(self.table, self.extract, sent, self.answers)
         # The answer comes before the read-back: where it differs already, it diverged there.
-        at_answer = told.join(echoes, on=["row", "field"], how="semi").select("row", "field")
+        at_answer = differing.join(echoes, on=["row", "field"], how="semi").select("row", "field")
         at_answer = at_answer.with_columns(pl.lit("A").alias("at"))
         found = (
-            told.filter(
+            differing.filter(
                 pl.col("tolerance").is_null()
                 | ((pl.col("code") == "OFFSET") & (self.rules.offset is Offset.TOLD))
             )

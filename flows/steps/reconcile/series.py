@@ -127,7 +127,7 @@ def _triangles(sound: pl.DataFrame, bound: Decimal) -> pl.DataFrame:
             maintain_order="left",
         )
     most = pl.max_horizontal("in_ab", "in_bc", "in_ac")
-    told = off.with_columns(
+    sides = off.with_columns(
         pl.when(pl.col("in_ac") == most)
         .then("ac")
         .when(pl.col("in_bc") == most)
@@ -135,7 +135,7 @@ def _triangles(sound: pl.DataFrame, bound: Decimal) -> pl.DataFrame:
         .otherwise("ab")
         .alias("side")
     )
-    blamed = told.group_by("side", maintain_order=True).agg(
+    blamed = sides.group_by("side", maintain_order=True).agg(
         pl.len().alias("triangles"), pl.col("product").first(), pl.col("others").first()
     )
     rows = sound.with_row_index("side").join(blamed, on="side", maintain_order="left")
@@ -232,14 +232,14 @@ def _jumps(sound: pl.DataFrame, percent: Decimal) -> pl.DataFrame:
     limit = float(percent) / 100
     wide = stepped.filter((rate / before - 1).abs() > limit - _SLACK)
     share = Fraction(percent) / 100
-    told = [
+    jumps = [
         _beyond(now, last, share)
         and not (
             first is not None and _beyond(last, first, share) and not _beyond(now, first, share)
         )
         for now, last, first in wide.select(rate, before, earlier).iter_rows()
     ]
-    rows = wide.filter(pl.Series(told, dtype=pl.Boolean))
+    rows = wide.filter(pl.Series(jumps, dtype=pl.Boolean))
     change = (rate / before - 1) * 100
     exactly = [
         _nine_digits((Fraction(decimal_of(now)) / Fraction(decimal_of(last)) - 1) * 100)
@@ -258,8 +258,8 @@ def _jumps(sound: pl.DataFrame, percent: Decimal) -> pl.DataFrame:
 
 def _nine_digits(number: Fraction) -> str:
     """A number by nine digits at most: as a double it may be infinite, or nothing."""
-    told = _NINE.divide(Decimal(number.numerator), Decimal(number.denominator)).normalize(_NINE)
-    return format(told, "f" if -5 < told.adjusted() < _NINE.prec else "e")
+    rounded = _NINE.divide(Decimal(number.numerator), Decimal(number.denominator)).normalize(_NINE)
+    return format(rounded, "f" if -5 < rounded.adjusted() < _NINE.prec else "e")
 
 
 def _beyond(now: float, before: float, share: Fraction) -> bool:

@@ -112,8 +112,8 @@ def changed_after_signoff(table: Table, signed: pl.DataFrame, now: pl.DataFrame)
     signed = as_defined(table, signed)
     both = pair_records(table, signed, now)
     lines = differences(compared, signed, now, both.partner)
-    told = lines.rename({"field": "what", "row": "number"})
-    changed = pl.concat([told, _records(table, signed[lines["row"]])], how="horizontal")
+    differing = lines.rename({"field": "what", "row": "number"})
+    changed = pl.concat([differing, _records(table, signed[lines["row"]])], how="horizontal")
     gone = _records(table, signed.filter(both.partner.is_null()))
     money = pl.col("delta").abs()
     texts = pl.col(f"delta{BEYOND}").is_not_null()
@@ -190,11 +190,11 @@ def late_arrivals(
         mine = pl.col("__day") <= until
         number = pl.when(mine).then(pl.lit(run)).otherwise(number)
         day = pl.when(mine).then(pl.lit(until)).otherwise(day)
-    told = _records(table, late).with_columns(number.alias("__run"), day.alias("__until"))
+    named = _records(table, late).with_columns(number.alias("__run"), day.alias("__until"))
     return make_breaks(
         LATE,
         table.name,
-        told,
+        named,
         key=pl.col("key"),
         side=pl.lit(NOW),
         expected=pl.format("in reconciliation {} as of {}", "__run", "__until"),

@@ -164,7 +164,7 @@ def _by_group(
     amounts = {name: name + side for name in table.amounts}
     groups: dict[Group, dict[Cell, Totals]] = {}
     for key, totals in _totals(table, lines, by, amounts).items():
-        group = Group(*(told or "" for told in key[:4]))
+        group = Group(*(part or "" for part in key[:4]))
         groups.setdefault(group, {})[Cell(*key[4:])] = totals
     return groups
 
