@@ -160,19 +160,19 @@ def publish(done: Reconciled) -> None:
 def end_state(done: ReconciliationEnd) -> RunState[Any]:
     """The end of a run that was made, and the next step."""
     verdict = word_of(done.verdict)
-    told = f"Reconciliation {done.number} of {done.scope}: {verdict}. Report: {done.folder}."
+    sentence = f"Reconciliation {done.number} of {done.scope}: {verdict}. Report: {done.folder}."
     if done.because and done.verdict not in RECONCILED:
-        told += f" {done.because.rstrip('.')}."
+        sentence += f" {done.because.rstrip('.')}."
     if done.open_breaks:
-        told += f" Next: recon breaks list --run {done.number}."
-    return end_of(done.verdict, told, done.model_dump(mode="json"))
+        sentence += f" Next: recon breaks list --run {done.number}."
+    return end_of(done.verdict, sentence, done.model_dump(mode="json"))
 
 
-def end_of(verdict: str, told: str, data: dict[str, Any] | None = None) -> RunState[Any]:
+def end_of(verdict: str, sentence: str, data: dict[str, Any] | None = None) -> RunState[Any]:
     """Completed, Breaks or Incomplete; operators filter by these names."""
     if verdict in RECONCILED:
-        return Completed(name="Completed", message=told, data=data)
+        return Completed(name="Completed", message=sentence, data=data)
     if verdict == "NOT_RECONCILED":
-        return Completed(name="Breaks", message=told, data=data)
+        return Completed(name="Breaks", message=sentence, data=data)
     # Returned and not raised: a retry finds the same source missing.
-    return Failed(name="Incomplete", message=told)
+    return Failed(name="Incomplete", message=sentence)

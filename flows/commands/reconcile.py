@@ -121,8 +121,8 @@ def mail_command(run: Run = None, *, json: Json = False) -> int:
     with workspace("report mail", quiet=True) as place:
         found, mailed = mail_report(place, run)
     if json:
-        told = {"reconciliation": found.id, "sent": mailed.sent, "failed": mailed.failed}
-        print_json(told)
+        summary = {"reconciliation": found.id, "sent": mailed.sent, "failed": mailed.failed}
+        print_json(summary)
         return 1 if mailed.failed else 0
     if mailed.sent:
         out().print(f"Reconciliation {found.id} was mailed to {', '.join(mailed.sent)}.")

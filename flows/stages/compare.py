@@ -50,7 +50,7 @@ class Question:
     key: tuple[str, ...]
     ignore: tuple[str, ...] = ()
     leeways: Mapping[str, Leeway] = field(default_factory=dict)
-    told: Mapping[str, str] = field(default_factory=dict)
+    as_given: Mapping[str, str] = field(default_factory=dict)
     """The tolerances as they were given, for reports."""
 
 
@@ -97,11 +97,11 @@ def compare_sides(
     for mine, theirs in _shared_out(left, right, question.key, names, count, scratch):
         _partition(mine, theirs, question, tally, found)
     return Comparison(
-        left=told(left, right, question, equal),
-        right=told(right, left, question, equal),
+        left=side_result(left, right, question, equal),
+        right=side_result(right, left, question, equal),
         key=question.key,
         ignored=question.ignore,
-        tolerances=question.told,
+        tolerances=question.as_given,
         statuses={status: tally.statuses[status] for status in _STATUSES},
         columns=tuple(
             ColumnResult(
@@ -196,7 +196,7 @@ def _refuse_other_unit(name: str, leeway: Leeway, columns: Sequence[Column]) -> 
         )
 
 
-def told(side: Side, other: Side, question: Question, equal: int = 0) -> SideResult:
+def side_result(side: Side, other: Side, question: Question, equal: int = 0) -> SideResult:
     """One side as reports tell of it, with the rows that were found equal before."""
     only = [name for name in side.columns if name not in other.columns]
     return SideResult(

@@ -239,12 +239,12 @@ def _look(
             for place, one in enumerate(chunks)
             if record in one.keys or record in one.validated.totals
         ]
-        told = key_filter.add_together(
+        each = key_filter.add_together(
             EXTRACTS[record],
             rows.drop(_CHUNK),
             [(chunks[place].at, heights.get(place, 0)) for place in places],
         )
-        for place, clues in zip(places, told, strict=True):
+        for place, clues in zip(places, each, strict=True):
             found[place][record] = clues
     for one, of_chunk in zip(chunks, found, strict=True):
         one.tell(of_chunk)

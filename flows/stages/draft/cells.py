@@ -43,7 +43,7 @@ class DraftCells:
         """A cell, a line or a part of one, as everything of them that a draft quotes is shown."""
         return NOT_SHOWN if self.hidden else shown(text, most)
 
-    def told(self, place: int) -> list[str]:
+    def values(self, place: int) -> list[str]:
         """The cells of a column that say something."""
         return [cell for cell in self.shape.column(place) if not NOTHING.fullmatch(cell)]
 
@@ -59,7 +59,7 @@ class DraftCells:
 
     def but(self, place: int, found: Found, one: str, several: str) -> str:
         """What is said of the cells of a column that are not written as the others are."""
-        cells = quantity(len(self.told(place)), "cell", grouped)
+        cells = quantity(len(self.values(place)), "cell", grouped)
         is_none = f"is {one}" if found.cells == 1 else f"are {several}"
         return (
             f"# ? {self.name(place)}: {found.cells:,} of {cells} {is_none}, such as "

@@ -33,27 +33,27 @@ def kinds_of(
         if place in times:
             kinds[place] = TIMES
         elif place in numbers and not numbers[place].maybe:
-            kinds[place] = (*NUMBERS, *_beside_number({*cells.told(place)}))
+            kinds[place] = (*NUMBERS, *_beside_number({*cells.values(place)}))
         else:
             kinds[place] = _of_texts(cells.shape.column(place))
     return kinds
 
 
-def _beside_number(told: Collection[str]) -> Iterator[Kind]:
+def _beside_number(texts: Collection[str]) -> Iterator[Kind]:
     """What numbers may be as well: digits a text or a flag, and some of all numbers times."""
-    if all(map(str.isdigit, told)):
+    if all(map(str.isdigit, texts)):
         yield Kind.STRING
-    if {*told} <= {"0", "1"}:
+    if {*texts} <= {"0", "1"}:
         yield Kind.BOOLEAN
-    if digit_times(told):
+    if digit_times(texts):
         yield from TIMES
 
 
 def _of_texts(cells: Sequence[str]) -> list[Kind]:
     """What texts may be: whole numbers always, by a map, and amounts where they have digits."""
-    told = {cell for cell in cells if not NOTHING.fullmatch(cell)}
-    no_time = told and not any(map(may_be_time, told))
-    no_amount = told and not any(map(str.isdecimal, "".join(told)))
+    texts = {cell for cell in cells if not NOTHING.fullmatch(cell)}
+    no_time = texts and not any(map(may_be_time, texts))
+    no_amount = texts and not any(map(str.isdecimal, "".join(texts)))
     none = {*(TIMES if no_time else ()), *((Kind.DOUBLE,) if no_amount else ())}
     return [kind for kind in Kind if kind not in none]
 
@@ -104,7 +104,7 @@ def column_lines(
     for place, fields in offers.items():
         cells = shape.column(place)
         such = f"such as {drafted.shown(cells[0], 40)}" if cells else "always empty"
-        digits = cells and all(map(str.isdigit, drafted.told(place)))
+        digits = cells and all(map(str.isdigit, drafted.values(place)))
         if digits and any(field.amount for field in fields):
             such += ", with implied_decimals = 2 of the field if that counts cents"
         yield _column(shape.names[place], fields, such)
@@ -112,8 +112,8 @@ def column_lines(
         left, making = _left(table, shape.names), guess.places
         such = f"by unpivot: {shown(shape.names[making[0]], 40)}"
         yield _column(guess.name, _alike(guess.name, left), such)
-        first = min(making, key=lambda place: not drafted.told(place))
-        such = f"by unpivot: {drafted.shown(drafted.told(first)[0], 40)}"
+        first = min(making, key=lambda place: not drafted.values(place))
+        such = f"by unpivot: {drafted.shown(drafted.values(first)[0], 40)}"
         numbers = [field for field in left if field.kind in NUMBERS]
         yield _column(guess.value, _alike(guess.value, numbers), such)
     if table:

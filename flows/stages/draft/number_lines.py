@@ -66,8 +66,8 @@ def _either(columns: Columns, cells: DraftCells) -> Iterator[str]:
         return
     for place, of in columns.items():
         for sign in sorted(of.unsure):
-            told = [at for at, one in columns.items() if one.decimal or sign in one.thousands]
-            by_others = f"; only {cells.names(told)} says which" if told else ""
+            others = [at for at, one in columns.items() if one.decimal or sign in one.thousands]
+            by_others = f"; only {cells.names(others)} says which" if others else ""
             such = cells.such(of.between[Between(either=sign)])
             yield (
                 f"# ? {cells.name(place)}: {quoted(sign)} is decimal or thousands in {such}"
@@ -99,8 +99,8 @@ def _differing(columns: Columns, cells: DraftCells) -> Iterator[str]:
     what = "columns differ in them, see [fields.NAME]" if alone else "cells differ in them"
     yield f"# ? decimal and thousands: {what}"
     for place, of in columns.items():
-        if told := [found for between, found in of.between.items() if between != Between()]:
-            yield f"#   {cells.name(place)}: {'; '.join(map(cells.such, told))}"
+        if signs := [found for between, found in of.between.items() if between != Between()]:
+            yield f"#   {cells.name(place)}: {'; '.join(map(cells.such, signs))}"
 
 
 def _example_lines(
@@ -138,8 +138,8 @@ def _currency_lines(
     for sign, such in maybe.items():
         one = quoted(cells.shown(sign, 20))
         stated = f"currency: {one} too?" if found else f"currency = [{one}]"
-        told = f"if it is one, {cells.such(such)}; of other texts, part takes the number"
-        yield f"# ? {stated}  # {told}"
+        what = f"if it is one, {cells.such(such)}; of other texts, part takes the number"
+        yield f"# ? {stated}  # {what}"
 
 
 def _known_currencies(

@@ -65,21 +65,21 @@ def draft_profile(
             head = file.read(LOOKED_AT)
             file.seek(max(0, stored.bytes - LOOKED_AT))
             last, size = file.read(), stored.bytes
-        told = encoding_of(head)
-        content = open_content(stored.path, told.encoding, name=source.name, sheet=sheet)
+        found = encoding_of(head)
+        content = open_content(stored.path, found.encoding, name=source.name, sheet=sheet)
         if content.workbook:
             check_workbook(content, settings.limits)
             text = b"".join(blocks(content, 0, LOOKED_AT))
             head, last, size = text[:LOOKED_AT], text[-LOOKED_AT:], len(text)
-            told = EncodingFound("utf-8")
-    begin = _text(head, told.encoding)
-    end = _text(last, told.encoding) if size > LOOKED_AT else None
+            found = EncodingFound("utf-8")
+    begin = _text(head, found.encoding)
+    end = _text(last, found.encoding) if size > LOOKED_AT else None
     shape = shape_of(begin, end, of_workbook=content.workbook)
     table = EXTRACTS[record] if record else None
     cells = DraftCells.of(shape, table)
     separators = () if content.workbook else tuple(text_lines(begin, cells))
     drafted = _Draft(feed, cells, table, sheet, separators)
-    return "\n".join(drafted.lines(source.name, path, told.lines(cells))) + "\n"
+    return "\n".join(drafted.lines(source.name, path, found.lines(cells))) + "\n"
 
 
 def _text(part: bytes, encoding: str) -> str:
@@ -146,13 +146,13 @@ class _Draft:
         """The columns of times, of numbers, and of nothing, by their places."""
         times, numbers, empty = {}, {}, []
         for place in range(len(self.shape.names)):
-            told = self.cells.told(place)
+            texts = self.cells.values(place)
             signs = NumberSigns()
-            if not told:
+            if not texts:
                 empty.append(place)
-            elif found := times_of(told):
+            elif found := times_of(texts):
                 times[place] = found
-            elif signs.add(told):
+            elif signs.add(texts):
                 numbers[place] = signs
         return times, numbers, empty
 
@@ -163,25 +163,25 @@ class _Draft:
         worded = {}
         for place in range(len(self.shape.names)):
             is_read = place in numbers or (place in times and not times[place].others)
-            told = self.cells.told(place)
-            if not is_read and (days := worded_days(told)):
+            texts = self.cells.values(place)
+            if not is_read and (days := worded_days(texts)):
                 worded[place] = days
         return worded
 
     def _joined(self, times: Mapping[int, TimesFound]) -> JoinedTime | None:
         """The first time that seems to stand in several columns."""
-        told = {
+        texts = {
             place: cells
             for place in range(len(self.shape.names))
-            if (cells := {*self.cells.told(place)})
+            if (cells := {*self.cells.values(place)})
         }
         days = {
             place: [form for (form,) in of.forms] or ["%Y-%m-%d"]
             for place, of in times.items()
             if not (of.offsets or of.others or any(len(forms) > 1 for forms in of.forms))
-            and (of.forms or all(map(_ISO_DAY, told[place])))
+            and (of.forms or all(map(_ISO_DAY, texts[place])))
         }
-        return joined_time(self.shape.names, told, days)
+        return joined_time(self.shape.names, texts, days)
 
     def _joined_section(self, joined: JoinedTime | None) -> Iterator[str]:
         """The section of a field of several columns, behind all keys that stand in none."""
@@ -203,7 +203,7 @@ class _Draft:
     ) -> Iterator[str]:
         """The columns with a field's own name whose cells are not what the field is."""
         for place, of in self._typed().items():
-            cells = self.cells.told(place)
+            cells = self.cells.values(place)
             if not cells or (place in times and of.kind in TIMES):
                 continue
             such = f"such as {self.cells.shown(cells[0], 40)}"
@@ -225,7 +225,7 @@ class _Draft:
 
     def _digit_lines(self, place: int) -> Iterator[str]:
         """How the numbers of a column may be times; none: they are none."""
-        cells = self.cells.told(place)
+        cells = self.cells.values(place)
         if forms := digit_times({*cells}):
             either, such = " or ".join(map(quoted, forms)), self.cells.shown(cells[0], 40)
             yield f"# ? date_format = {either}  # of {self.cells.name(place)}, such as {such}"
@@ -243,8 +243,8 @@ def _nothing_lines(places: Collection[int], cells: DraftCells) -> Iterator[str]:
         return
     so_many = quantity(nothing.total(), "cell", grouped)
     texts = _in_texts(nothing, places, cells)
-    told = f"such texts are in {so_many} of numbers and times{',' if texts else ''}"
-    yield f"# ? null = [{_listed(['', *nothing])}]  # {told}"
+    where = f"such texts are in {so_many} of numbers and times{',' if texts else ''}"
+    yield f"# ? null = [{_listed(['', *nothing])}]  # {where}"
     for place, found in texts.items():
         count = quantity(found.total(), "cell", grouped)
         yield f"#   and in {count} of {cells.name(place)}, which this would empty: {_listed(found)}"

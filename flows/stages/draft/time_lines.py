@@ -43,18 +43,18 @@ def _form_lines(times: Times, cells: DraftCells, *, is_zoned: bool) -> Iterator[
         for place, of in times.items():
             yield f"#   {cells.name(place)}: {_forms(of)}"
         return
-    told = [place for place, of in times.items() if of.forms == agreed]
+    known = [place for place, of in times.items() if of.forms == agreed]
     if agreed:
         others = any(of.others for of in times.values())
         fits = "each fits as many cells" if others else "each fits every row"
         doubt = fits if len(agreed) > 1 else "of most cells" if others else ""
-        why = f"  # {doubt or 'no column tells it alone'}" if doubt or not told else ""
+        why = f"  # {doubt or 'no column tells it alone'}" if doubt or not known else ""
         mark = "# ? " if why or is_zoned else ""
         yield f"{mark}date_format = {' or '.join(map(_stated, agreed))}{why}"
-    by_others = f"; only {cells.names(told)} says which" if told else ""
+    by_others = f"; only {cells.names(known)} says which" if known else ""
     for place, of in times.items():
         if of.forms != agreed:
-            found = cells.told(place)
+            found = cells.values(place)
             such = cells.such(Found(len(found) - of.others, found[0]))
             yield f"# ? {cells.name(place)}: {_forms(of)} in {such}{by_others}"
 
@@ -62,7 +62,7 @@ def _form_lines(times: Times, cells: DraftCells, *, is_zoned: bool) -> Iterator[
 def future_lines(place: int, forms: Iterable[str], cells: DraftCells) -> Iterator[str]:
     """What two digits of a year would make of a column whose times may be of the last century."""
     short = [form for form in forms if "%y" in form]
-    if found := latest(short, cells.told(place)):
+    if found := latest(short, cells.values(place)):
         cell, form, day = found
         if day > datetime.now(UTC).date():
             such = f"{cells.name(place)}: {cells.shown(cell, 40)}"

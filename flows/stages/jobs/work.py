@@ -161,7 +161,7 @@ def do_as_asked(workspace: Workspace, job: Job) -> Done:
             return _rerun(workspace, asked, job)
         case ReleaseArguments() as asked:
             release_as_asked(workspace, asked, job)
-            return told(run_batch(workspace, asked.batch))
+            return done_of(run_batch(workspace, asked.batch))
         case DiscardArguments() as asked:
             return _discard(workspace, asked, job)
         case UndoArguments() as asked:
@@ -181,23 +181,23 @@ def _import(workspace: Workspace, asked: ImportArguments) -> Done:
     terms = {"tenant": asked.tenant, "push": asked.push or None}
     profile = with_terms(profile_of(settings, asked.profile), terms)
     paths = upload_paths(settings, asked.upload)
-    return told(import_delivery(workspace, paths, profile, record=asked.record))
+    return done_of(import_delivery(workspace, paths, profile, record=asked.record))
 
 
 def _correct(workspace: Workspace, asked: CorrectArguments) -> Done:
     if asked.upload:
         paths = upload_paths(workspace.settings, asked.upload)
         terms = replace(DEFAULT, change_records=asked.change_records)
-        return told(import_delivery(workspace, paths, terms, corrects=asked.batch))
+        return done_of(import_delivery(workspace, paths, terms, corrects=asked.batch))
     with scratch_folder(workspace.settings.scratch) as folder:
         # The rows are taken in from here, and they need what they were delivered with.
         if not write_rejects(workspace, asked.batch, folder, with_secrets=True):
             # They may wait in a batch that this job opened before its process was gone.
             waiting = waiting_correction(workspace, asked.batch)
             if waiting is not None:
-                return told(run_batch(workspace, waiting))
+                return done_of(run_batch(workspace, waiting))
             return Done(0, f"Batch {asked.batch} has no rows with errors left to correct.")
-        return told(import_delivery(workspace, [str(folder)], DEFAULT, corrects=asked.batch))
+        return done_of(import_delivery(workspace, [str(folder)], DEFAULT, corrects=asked.batch))
 
 
 def _rerun(workspace: Workspace, asked: RerunArguments, job: Job) -> Done:
@@ -207,7 +207,7 @@ def _rerun(workspace: Workspace, asked: RerunArguments, job: Job) -> Done:
 
     if asked.from_start:
         resumed(workspace.database, rewind)
-    return told(run_batch(workspace, asked.batch))
+    return done_of(run_batch(workspace, asked.batch))
 
 
 def has_rewound(workspace: Workspace, job: Job) -> bool:
@@ -284,9 +284,9 @@ def _resolve(workspace: Workspace, asked: ResolveArguments, job: Job) -> Done:
 
 def _push(workspace: Workspace, asked: PushArguments) -> Done:
     if asked.batch is not None:
-        return told(push_batch(workspace, asked.batch))
+        return done_of(push_batch(workspace, asked.batch))
     done = [
-        told(ended) if isinstance(ended, Ended) else Done(ended.exit_code, str(ended), (number,))
+        done_of(ended) if isinstance(ended, Ended) else Done(ended.exit_code, str(ended), (number,))
         for number, ended in push_waiting(workspace)
     ]
     if not done:
@@ -338,7 +338,7 @@ def _terms(
     return scope, rules
 
 
-def told(ended: Ended) -> Done:
+def done_of(ended: Ended) -> Done:
     """A batch after its run, in the words of its report."""
     verdict = verdict_of(ended.report)
     refused = [refused_line(file) for file in ended.report.files if file.refused]

@@ -168,12 +168,12 @@ def _behind(load: Load, breaks: pl.DataFrame, proven: pl.Expr) -> pl.DataFrame:
 
 def _of_records(table: Table, loads: Sequence[Load], rows: pl.DataFrame) -> pl.DataFrame:
     """Of rows that a line became, those of the record that the break is about."""
-    told = []
+    parts = []
     for (part,), some in rows.group_by("part"):
         of = line_key(table, loads[int(str(part))]()[some["at"]])
         same = some.select(without_number(pl.col("key"))).to_series() == of
-        told.append(some.with_columns(same.alias("same")))
-    both = pl.concat(told)
+        parts.append(some.with_columns(same.alias("same")))
+    both = pl.concat(parts)
     return both.filter(pl.col("same") | ~pl.col("same").any().over("id")).drop("same")
 
 

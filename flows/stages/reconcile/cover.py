@@ -186,32 +186,32 @@ def _unnamed(tenants: set[int], gathered: Gathered) -> set[int]:
 
 def _incomplete(gathered: Gathered, rules: Rules, unread: Mapping[str, str]) -> tuple[str, ...]:
     """What keeps the run from a verdict, in the reader's words."""
-    told = [
+    missing = [
         f"batch {batch.id} is {batch.state.replace('_', ' ')}: what it brings is not all there"
         for batch in gathered.waiting
     ]
-    told += [
+    missing += [
         f"what is kept cannot be proven: {why}" for why in dict.fromkeys(gathered.unproven.values())
     ]
-    told += _unshown(gathered)
+    missing += _unshown(gathered)
     if not gathered.sources.extract and not gathered.unproven:
-        told.append("there is no extract in this scope: nothing to hold the target against")
-    told += [
+        missing.append("there is no extract in this scope: nothing to hold the target against")
+    missing += [
         f"{quantity(signed.height, 'record')} of {EXTRACTS[record].title.lower()} "
         f"{agree(signed.height, 'was', 'were')} signed, and no batch of this scope brings any"
         for record, signed in sorted(gathered.sources.signed.items())
         if signed.height and record not in gathered.sources.database
     ]
-    told += gathered.untied
+    missing += gathered.untied
     for record, amounts in sorted(gathered.unfit.items()):
-        told.append(
+        missing.append(
             f"{quantity(amounts, 'amount')} of {EXTRACTS[record].title.lower()} "
             f"{agree(amounts, 'is', 'are')} too large or too long to be added up exactly, or no "
             f"{agree(amounts, 'number: it is', 'numbers: they are')} shown as "
             f"{agree(amounts, 'it is', 'they are')}, and not judged"
         )
-    told += _without_listing(gathered, rules, unread)
-    return tuple(told)
+    missing += _without_listing(gathered, rules, unread)
+    return tuple(missing)
 
 
 def _unshown(gathered: Gathered) -> Iterator[str]:

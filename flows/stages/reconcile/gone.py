@@ -96,12 +96,12 @@ def _doubted(gone: pl.DataFrame, gathered: Gathered) -> pl.Series:
     )
     keys = _newest_batches(frames, gone["record"]).select("record", "key").unique()
     between = [code for code, one in BREAKS.items() if one.of_class.between]
-    told = with_own(gone, keys).select("id", "record", "code", "batch_id", "file", "own")
+    about = with_own(gone, keys).select("id", "record", "code", "batch_id", "file", "own")
     return pl.concat(
         [
-            told.join(places, on=["batch_id", "file"], how="semi")["id"],
-            told.join(keys.rename({"key": "own"}), on=["record", "own"], how="semi")["id"],
-            told.filter(pl.col("code").is_in(between))["id"],
+            about.join(places, on=["batch_id", "file"], how="semi")["id"],
+            about.join(keys.rename({"key": "own"}), on=["record", "own"], how="semi")["id"],
+            about.filter(pl.col("code").is_in(between))["id"],
         ]
     )
 

@@ -156,9 +156,9 @@ def _only_scope(connection: psycopg.Connection) -> Reconciliation:
     """The latest run, where no number is given and nothing else could be meant."""
     latest = latest_runs(connection)
     if len(latest) > 1:
-        told = ", ".join(f"{run.id} ({shortened(run.scope, 60)})" for run in latest[-LISTED:])
+        runs = ", ".join(f"{run.id} ({shortened(run.scope, 60)})" for run in latest[-LISTED:])
         raise SignatureRefused(
-            f"{len(latest)} scopes have a reconciliation, the latest of each: {told}. Name the one "
+            f"{len(latest)} scopes have a reconciliation, the latest of each: {runs}. Name the one "
             "you sign by its number."
         )
     return find_run(connection)
@@ -300,22 +300,23 @@ def _accepted_changes(
         )
         raise DecisionsMissing(
             f"How the figures of reconciliation {run.id} are made has changed since "
-            f"{changes.since}: {_told(run, changes)}. {where} Whoever approves the report accepts "
-            f"that too: recon sign approve {run.id} --accept-changes {changes.accept[:HASH]}"
+            f"{changes.since}: {_changed(run, changes)}. {where} Whoever approves the report "
+            f"accepts that too: recon sign approve {run.id} "
+            f"--accept-changes {changes.accept[:HASH]}"
         )
     return (changes.accept or on_page) if given else None
 
 
-def _told(run: Reconciliation, changes: Changes) -> str:
+def _changed(run: Reconciliation, changes: Changes) -> str:
     """The changes in a sentence, the first of them in full."""
     rows = method_rows(changes, run.rules_hash)
-    told = ["{} {} -> {}".format(name, *apart(old, new, VALUE)) for name, old, new in rows[:LISTED]]
+    said = ["{} {} -> {}".format(name, *apart(old, new, VALUE)) for name, old, new in rows[:LISTED]]
     if len(rows) > LISTED:
-        told.append(f"{len(rows) - LISTED} more")
+        said.append(f"{len(rows) - LISTED} more")
     aside = sum(one.breaks for one in changes.aside)
     if aside and not changes.signed:
-        told.append(f"{quantity(aside, 'break')} {agree(aside, 'is', 'are')} set aside by rules")
-    return "; ".join(told)
+        said.append(f"{quantity(aside, 'break')} {agree(aside, 'is', 'are')} set aside by rules")
+    return "; ".join(said)
 
 
 def _same(one: str, other: str) -> bool:
