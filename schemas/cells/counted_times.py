@@ -1,5 +1,6 @@
 """Times as a count since an epoch: days as a spreadsheet counts them, or seconds of Unix."""
 
+import math
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -7,9 +8,10 @@ from decimal import Decimal
 from typing import NamedTuple
 
 _DAY = 86_400
-_COARSE = Decimal("0.001")
-"""Seconds: finer a double of days does not tell times apart, so a time is one of these."""
-_SECOND = Decimal("0.0005")
+_MOST_OPEN = Decimal("0.0005")
+"""Seconds: no number of days is taken for a time that is further from it."""
+_PLACES = 6
+"""Digits that are kept of the fraction of a second."""
 _LAST = datetime(9999, 12, 31, 23, 59, 59)  # noqa: DTZ001
 
 
@@ -57,24 +59,40 @@ INSTANTS = frozenset(name for name, of in EPOCHS.items() if of.epoch.tzinfo)
 
 
 def counted_time(text: str, form: str) -> datetime | str:
-    """The time that a number of a form of `EPOCHS` says; or why it says none.
-
-    Of days it is told to the millisecond, of Unix to the microsecond.
-    """
+    """The time that a number of a form of `EPOCHS` says; or why it says none."""
     count = EPOCHS[form]
     if count.form.fullmatch(text) is None:
         return f"not a number of {count.unit} of {form}"
-    number = Decimal(text)
+    return time_at(Decimal(text), count)
+
+
+def time_at(number: Decimal, count: Count) -> datetime | str:
+    """The time of a number of steps since an epoch; or why it has none."""
     if number < count.least:
         return count.remark
-    seconds = number * count.seconds
-    if count.seconds == _DAY:
-        whole = seconds.quantize(Decimal(1))
-        # A double holds a second only nearly: what is within half a millisecond of one is that one.
-        seconds = whole if abs(seconds - whole) <= _SECOND else seconds.quantize(_COARSE)
+    seconds = seconds_of(number) if count.seconds == _DAY else number * count.seconds
+    if seconds is None:
+        return "at midnight, and nobody knows of which day"
     days, rest = divmod(int(seconds * 1_000_000), _DAY * 1_000_000)
     try:
         found = count.epoch + timedelta(days=days, microseconds=rest)
     except OverflowError:
         return "no such day exists"
     return found if found.replace(tzinfo=None) <= _LAST else "no such day exists"
+
+
+def seconds_of(days: Decimal) -> Decimal | None:
+    """The seconds that a number of days stands for: the shortest of those that it may be.
+
+    Its last digit leaves open which of them it is, and so does a double of its size. It is never
+    a time of the next day; None: there is no other.
+    """
+    seconds, (_, _, exponent) = days * _DAY, days.as_tuple()
+    last_digit = Decimal(1).scaleb(int(exponent)) / 2
+    left_open = min(_MOST_OPEN, _DAY * max(last_digit, Decimal(math.ulp(float(days)))))
+    for places in range(_PLACES + 1):
+        near = seconds.quantize(Decimal(1).scaleb(-places))
+        is_it = abs(near - seconds) <= left_open or places == _PLACES
+        if is_it and near // _DAY == seconds // _DAY:
+            return near
+    return None
