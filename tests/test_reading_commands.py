@@ -24,7 +24,7 @@ from flows.steps.rules.rules import Rules
 from tests.stages.payments import line, write
 
 NEVER = (
-    *("alembic", "fastapi", "holidays", "httpx", "jinja2", "numba", "openpyxl", "pandera"),
+    *("alembic", "fastapi", "holidays", "httpx", "jinja2", "numba", "pandera"),
     *("prefect", "sqlalchemy", "starlette", "uvicorn", "xlsxwriter"),
 )
 """What no command needs that only reads the ledger."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from connectors.files.cell_currencies import CellCurrencies
 from connectors.files.content import TRANSCODED, Content
-from connectors.files.workbook import sheet_rows
+from connectors.files.workbook import sheet_lines
 
 
 def blocks(
@@ -63,7 +63,7 @@ def _rendered(
     content: Content, start: int, block_bytes: int, currencies: CellCurrencies | None
 ) -> Iterator[bytes]:
     skip, lines, size, begin = start, list[bytes](), 0, 0
-    for line, named in sheet_rows(content):
+    for line, named in sheet_lines(content):
         if currencies is not None and begin >= start:
             for column, code in named:
                 currencies.note(begin, column, code)

@@ -7,7 +7,7 @@ import polars as pl
 from connectors.files.header import Header
 from connectors.files.plain_csv import is_plain_text
 from connectors.files.record_cells import cells_of
-from connectors.files.workbook_parts import REMARK
+from schemas.cells.sheet_cells import REMARK
 from schemas.own_columns import QUOTED
 
 

@@ -8,55 +8,38 @@ import re
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from decimal import Decimal
-from typing import IO, NamedTuple
+from typing import IO
 from xml.etree import ElementTree
 
+from connectors.files.cell_values import clock_text, moment_text, number_text
 from connectors.files.content import Content, refused
-from connectors.files.workbook_parts import (
-    DIGITS,
-    EXACT_BELOW,
-    MOST_BYTES,
-    NOT_READ,
-    SHOWN,
-    TOO_LARGE,
+from connectors.files.sheet_rows import (
+    MOST_COLUMNS,
+    MOST_ROWS,
+    Row,
     SheetFacts,
-    SheetRow,
-    broken_refused,
-    chosen,
+    SheetLine,
+    SheetNotes,
+    letters,
     line_of,
-    number_text,
-    opened,
-    remarked,
+    written,
 )
-from schemas.counting import first_of
+from connectors.files.workbook_parts import MOST_BYTES, broken_refused, chosen, opened
+from schemas.cells.sheet_cells import NOT_READ, remarked
 from schemas.currency_codes import code_of_sign
 
 PART, MANIFEST = "content.xml", "META-INF/manifest.xml"
-MOST_ROWS, MOST_COLUMNS = 1 << 20, 1 << 14
-"""A sheet has no more of them."""
-MOST_DIGITS = 400
-"""No number of a spreadsheet has more."""
 _OFFICE, _TABLE, _TEXT, _STYLE = (
     f"{{urn:oasis:names:tc:opendocument:xmlns:{name}:1.0}}"
     for name in ("office", "table", "text", "style")
 )
 _CURRENCY = f"{_OFFICE}currency"
 _CALC = "{urn:org:documentfoundation:names:experimental:calc:xmlns:calcext:1.0}"
-_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,4})?")
-_DATE = re.compile(r"(\d{4,}-\d\d-\d\d)(T\d\d:\d\d:\d\d(?:\.\d+)?)?")
-_TIME = re.compile(r"(-?)PT(\d+)H(\d+)M(\d+)(?:[.,](\d+))?S")
 _ERROR = re.compile(r"#[A-Z/0-9]+[!?]|#N/A|Err:[0-9]+")
 """What a formula shows that has no value."""
+_ZEROS = re.compile(r"-?0[0-9]+$")
+"""A number that is shown with zeros before it."""
 _HIDDEN = {"collapse", "filter"}
-
-
-class _Row(NamedTuple):
-    cells: list[str]
-    """Without those behind the last value."""
-    repeated: int
-    currencies: list[tuple[int, str]]
-    """Columns whose cells name the currency of their number."""
 
 
 def facts_of(content: Content) -> SheetFacts:
@@ -76,29 +59,13 @@ def facts_of(content: Content) -> SheetFacts:
             if row.cells and size > MOST_BYTES:
                 detail = f"a sheet whose repeated cells come to more than {MOST_BYTES} bytes"
                 raise refused("too_large", content.name, detail=detail)
-        if reader.unsaved:
-            detail = "formulas that were saved without their values, "
-            detail += f"{first_of(reader.unsaved, SHOWN)}: open the workbook with a spreadsheet "
-            detail += "program and save it"
-            raise refused("unsupported_format", content.name, detail=detail)
-        return SheetFacts(reader.name, width, tuple(reader.remarks()))
+        return reader.notes.facts(content, width)
 
 
-def rows_of(content: Content, width: int) -> Iterator[SheetRow]:
+def lines_of(content: Content, width: int) -> Iterator[SheetLine]:
     """The rows of a sheet, each with as many cells as its widest row has."""
-    empty = 0
     with _reading(content) as reader:
-        for row in reader.rows():
-            if not row.cells:
-                empty += row.repeated
-                continue
-            # Rows that are empty are lines only where a value follows.
-            for _ in range(empty):
-                yield SheetRow(b"\n")
-            empty = 0
-            line = line_of([*row.cells, *[""] * (width - len(row.cells))])
-            for _ in range(row.repeated):
-                yield SheetRow(line, row.currencies)
+        yield from written(reader.rows(), width)
 
 
 def is_encrypted(parts: zipfile.ZipFile) -> bool:
@@ -113,7 +80,7 @@ def _reading(content: Content) -> Iterator["_Reader"]:
         place = chosen(content, names, visible)
         hidden = [name for at, name in enumerate(names) if at not in visible]
         with parts.open(PART) as part:
-            yield _Reader(part, place, names[place], hidden)
+            yield _Reader(part, place, SheetNotes(hidden))
 
 
 def _sheets(parts: zipfile.ZipFile) -> tuple[list[str], list[int]]:
@@ -144,22 +111,11 @@ def _sheets(parts: zipfile.ZipFile) -> tuple[list[str], list[int]]:
 class _Reader:
     """Reads the rows of one sheet, and what is to be said of it."""
 
-    def __init__(self, part: IO[bytes], place: int, name: str, hidden: list[str]) -> None:
-        self.name = name
-        self.unsaved: list[str] = []
+    def __init__(self, part: IO[bytes], place: int, notes: SheetNotes) -> None:
+        self.notes = notes
         self._part, self._place = part, place
-        self._said: dict[str, list[str]] = {
-            "hidden sheets": [", ".join(hidden)] if hidden else [],
-            **{what: [] for what in ("merged", "hidden rows", "hidden columns")},
-        }
 
-    def remarks(self) -> Iterator[str]:
-        """What a person sees otherwise, or does not see, of what was read."""
-        for what, places in self._said.items():
-            if places:
-                yield f"{what}: {first_of(places, SHOWN)}"
-
-    def rows(self) -> Iterator[_Row]:
+    def rows(self) -> Iterator[Row]:
         """The rows of the sheet, those behind the last value too."""
         place = depth = columns = rows = 0
         above: list[ElementTree.Element] = []
@@ -188,14 +144,14 @@ class _Reader:
     def _column(self, column: ElementTree.Element, before: int) -> int:
         count = _repeated(column, "number-columns-repeated")
         if column.get(f"{_TABLE}visibility") in _HIDDEN:
-            self._said["hidden columns"].append(f"{before + 1} to {before + count}")
+            self.notes.hidden_columns.append(f"{before + 1} to {before + count}")
         return count
 
-    def _row(self, row: ElementTree.Element, before: int) -> _Row:
+    def _row(self, row: ElementTree.Element, before: int) -> Row:
         repeated = _repeated(row, "number-rows-repeated")
         if row.get(f"{_TABLE}visibility") in _HIDDEN:
             more = f" to {before + repeated}" if repeated > 1 else ""
-            self._said["hidden rows"].append(f"{before + 1}{more}")
+            self.notes.hidden_rows.append(f"{before + 1}{more}")
         cells: list[str] = []
         currencies: list[tuple[int, str]] = []
         column = size = 0
@@ -205,11 +161,13 @@ class _Reader:
             count = _repeated(cell, "number-columns-repeated")
             spans = (cell.get(f"{_TABLE}number-{of}-spanned", "1") for of in ("columns", "rows"))
             if set(spans) != {"1"}:
-                self._said["merged"].append(_place(column, before))
+                self.notes.merged.append(f"{letters(column + 1)}{before + 1}")
             kind = cell.get(f"{_OFFICE}value-type")
             if kind is None and cell.get(f"{_TABLE}formula") is not None:
-                self.unsaved.append(_place(column, before))
+                self.notes.uncomputed.append(f"{letters(column + 1)}{before + 1}")
             if text := _text(cell, kind):
+                if kind == "float" and _ZEROS.match(_shown(cell)):
+                    self.notes.zeros.update(range(column + 1, column + count + 1))
                 size += count * len(text)
                 if column + count > MOST_COLUMNS or size > MOST_BYTES:
                     raise ValueError(f"row {before + 1} is larger than one of a sheet")
@@ -217,7 +175,7 @@ class _Reader:
                 if kind == "currency" and (code := code_of_sign(cell.get(_CURRENCY, ""))):
                     currencies += [(at, code) for at in range(column, column + count)]
             column += count
-        return _Row(cells, repeated, currencies)
+        return Row(cells, repeated, currencies)
 
 
 def _repeated(one: ElementTree.Element, name: str) -> int:
@@ -227,33 +185,29 @@ def _repeated(one: ElementTree.Element, name: str) -> int:
     return count
 
 
-def _place(column: int, row: int) -> str:
-    letters, column = "", column + 1
-    while column:
-        column, letter = divmod(column - 1, 26)
-        letters = chr(ord("A") + letter) + letters
-    return f"{letters}{row + 1}"
-
-
 def _text(cell: ElementTree.Element, kind: str | None) -> str:
     """What a cell says, as text that the readers of cells know."""
-    shown = "\n".join(_paragraphs(cell))
+    shown = _shown(cell)
     if cell.get(f"{_CALC}value-type") == "error" or (
         cell.get(f"{_TABLE}formula") is not None and _ERROR.match(shown)
     ):
         return shown
     if kind in {"float", "currency", "percentage"}:
-        return _number(cell.attrib[f"{_OFFICE}value"])
+        return number_text(cell.attrib[f"{_OFFICE}value"])
     if kind == "date":
-        return _moment(cell.attrib[f"{_OFFICE}date-value"])
+        return moment_text(cell.attrib[f"{_OFFICE}date-value"])
     if kind == "time":
-        return _clock(cell.attrib[f"{_OFFICE}time-value"])
+        return clock_text(cell.attrib[f"{_OFFICE}time-value"])
     if kind == "boolean":
         return {"true": "True", "false": "False"}[cell.attrib[f"{_OFFICE}boolean-value"]]
     if kind not in {None, "string"}:
         return remarked(kind, NOT_READ)
     said = cell.get(f"{_OFFICE}string-value")
     return shown if said is None else said
+
+
+def _shown(cell: ElementTree.Element) -> str:
+    return "\n".join(_paragraphs(cell))
 
 
 def _paragraphs(cell: ElementTree.Element) -> Iterator[str]:
@@ -264,39 +218,6 @@ def _paragraphs(cell: ElementTree.Element) -> Iterator[str]:
         elif one.tag == f"{_TEXT}list":
             for entry in one:
                 yield from _paragraphs(entry)
-
-
-def _number(text: str) -> str:
-    """A number as it is written; one of more digits than a spreadsheet shows as that shows it."""
-    if not _NUMBER.fullmatch(text) or len(text) > MOST_DIGITS:
-        return remarked(text, NOT_READ)
-    number = Decimal(text)
-    digits = len(str(int("".join(map(str, number.as_tuple().digits)))).rstrip("0"))
-    if abs(number) >= EXACT_BELOW:
-        return remarked(text, TOO_LARGE)
-    if digits > DIGITS:
-        return number_text(float(text))
-    if number == number.to_integral_value():
-        return str(int(number))
-    return text
-
-
-def _moment(text: str) -> str:
-    found = _DATE.fullmatch(text)
-    if found is None:
-        return remarked(text, NOT_READ)
-    day, clock = found[1], found[2] or ""
-    if not clock.strip("T0:."):
-        return day
-    return day + (clock.rstrip("0").rstrip(".") if "." in clock else clock)
-
-
-def _clock(text: str) -> str:
-    found = _TIME.fullmatch(text)
-    if found is None:
-        return remarked(text, NOT_READ)
-    part = f".{found[5]}" if (found[5] or "").strip("0") else ""
-    return f"{found[1]}{int(found[2]):02}:{int(found[3]):02}:{int(found[4]):02}{part}"
 
 
 def _paragraph(one: ElementTree.Element) -> str:

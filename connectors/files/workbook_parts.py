@@ -1,12 +1,10 @@
-"""What the readers of workbooks share: how one is opened, and how its cells are written as text."""
+"""What the readers of workbooks share: how one is opened, and which sheet of it is read."""
 
-import csv
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, cast
 from xml.etree import ElementTree
 
 from connectors.files.content import Content, refused, shown
@@ -14,47 +12,17 @@ from connectors.files.evidence import ProvenFile
 from connectors.files.linear_patterns import Groups
 from connectors.files.unpack import is_broken_zip
 from connectors.settings import MIB
+from schemas.cells.sheet_cells import REMARK
 from schemas.counting import quantity
 
 MOST_BYTES = 256 * MIB
 """Of a workbook, unpacked: its texts are all in memory while it is read."""
-SHOWN = 10
-EXACT_BELOW = 1 << 53
-"""Whole numbers from here on are not all held by a workbook."""
-DIGITS = 15
-TOO_LARGE = "a workbook does not hold whole numbers of this size exactly"
-TOO_EARLY = "spreadsheets disagree about days before 1900-03-01"
-NOT_READ = "this sort of cell is not read"
-_WHYS = "|".join(map(re.escape, (TOO_LARGE, TOO_EARLY, NOT_READ)))
-REMARK = rf" \((?:{_WHYS})\)"
-"""Within a cell that is not read."""
 _UNREAD_CELL = re.compile(rf"[^,]*{REMARK}")
 _FAULTS = (
     *(LookupError, TypeError, AttributeError, ArithmeticError),
     *(ElementTree.ParseError, NotImplementedError, RuntimeError),
 )
 """What the reader of workbooks raises for one that is broken, beside what that of zips does."""
-
-
-@dataclass(frozen=True, slots=True)
-class SheetFacts:
-    """What is said of a sheet beside its cells."""
-
-    name: str
-    width: int
-    remarks: tuple[str, ...]
-    """What a person sees otherwise, or does not see."""
-    codes: Mapping[int, str] = field(default_factory=dict)
-    """By the style of cells: the currency that its format names."""
-
-
-class SheetRow(NamedTuple):
-    """A row of a sheet."""
-
-    line: bytes
-    """Its cells as a line of CSV."""
-    currencies: Sequence[tuple[int, str]] = ()
-    """Columns, from 0 on, whose cells name the currency of their number, each with its code."""
 
 
 def chosen(content: Content, names: Sequence[str], visible: Sequence[int]) -> int:
@@ -78,19 +46,6 @@ def chosen(content: Content, names: Sequence[str], visible: Sequence[int]) -> in
     raise refused("unsupported_format", content.name, detail=detail)
 
 
-def line_of(cells: Sequence[str]) -> bytes:
-    """The cells of a row as a line of CSV."""
-    text = io.StringIO()
-    # It quotes a cell with a sign of its own line end, and a lone CR would end the line as well.
-    csv.writer(text, lineterminator="\r\n").writerow(cells)
-    return text.getvalue().removesuffix("\r\n").encode() + b"\n"
-
-
-def remarked(value: object, why: str) -> str:
-    """A value that is not read, and why: a text that is rejected, whatever field it is of."""
-    return f"{value} ({why})"
-
-
 def with_remarks(groups: Groups, line: str) -> Groups:
     """What groups of a pattern hold of a line; of what is cut out of a cell that is not read, it.
 
@@ -98,15 +53,6 @@ def with_remarks(groups: Groups, line: str) -> Groups:
     """
     unread, rest = _UNREAD_CELL.findall(line), _UNREAD_CELL.sub("", line)
     return {name: unread[0] if text and text not in rest else text for name, text in groups.items()}
-
-
-def number_text(value: float) -> str:
-    """A number as a spreadsheet shows it."""
-    if abs(value) >= EXACT_BELOW:
-        return remarked(value, TOO_LARGE)
-    if value == int(value):
-        return str(int(value))
-    return f"{value:.{DIGITS}g}"
 
 
 @contextmanager

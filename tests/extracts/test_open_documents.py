@@ -133,6 +133,7 @@ CELLS = [
     ('<table:table-cell office:value-type="time" office:time-value="P1DT2H"/>',
      "P1DT2H (this sort of cell is not read)"),
     (number("123456789012.34567"), "123456789012.346"),
+    (number("12345678901234.56"), "12345678901234.56"),
     (number("0.05").replace("float", "percentage"), "0.05"),
     (number("7.10").replace("float", "currency"), "7.10"),
     (day("2026-01-05T10:30:15.500000000"), "2026-01-05T10:30:15.5"),
@@ -238,7 +239,7 @@ HOSTILE: dict[str, tuple[tuple[str, ...], dict[str, str], str]] = {
     "a formula without its value": (
         (table(row('<table:table-cell table:formula="of:=1"/>')),),
         {},
-        "saved without their values, A1",
+        "never computed, A1",
     ),
 }  # fmt: skip
 

@@ -143,9 +143,6 @@ def cells(book: Any, sheet: Any) -> None:
     sheet.write_datetime(4, 1, datetime(2026, 1, 5, 10, 30, 15), moment)  # noqa: DTZ001
     sheet.write_datetime(4, 2, time(10, 30), clock)
     sheet.write_datetime(4, 3, timedelta(hours=26), hours)
-    sheet.write_formula(6, 0, "=1/0", None, "#DIV/0!")
-    sheet.write_formula(6, 1, "=A2+1", None, 2)
-    sheet.write_formula(6, 2, '="x"', None, "x")
     sheet.write_number(6, 3, 60, day)
 
 
@@ -155,16 +152,11 @@ def test_a_cell_is_what_a_spreadsheet_shows(tmp_path: Path) -> None:
     assert read(path) == [
         ["a", 'b,"c"\nd', "é", "007"],
         ["True", "False", "0", "0"],
-        [f"9007199254740992 {no_whole}", f"1e+300 {no_whole}", "4.94065645841247e-324", "1e-07"],
+        [f"9007199254740992 {no_whole}", f"1E+300 {no_whole}", "4.94065645841247e-324", "1E-7"],
         ["0.3", "0.333333333333333", "123456789012.346", "-2.5"],
-        ["2026-01-05", "2026-01-05T10:30:15", "10:30:00", "1 day, 2:00:00"],
+        ["2026-01-05", "2026-01-05T10:30:15", "10:30:00", "26:00:00"],
         [],
-        [
-            "#DIV/0!",
-            "2",
-            "x",
-            "1900-02-28T00:00:00 (spreadsheets disagree about days before 1900-03-01)",
-        ],
+        ["", "", "", "60 (spreadsheets disagree about days before 1900-03-01)"],
     ]
 
 
@@ -254,7 +246,7 @@ HOSTILE = {
         lambda path: altered(
             path, in_sheet(lambda part: part.replace(b"<v>2.5<", b"<f>1</f><v><"))
         ),
-        "saved without their values, B2",
+        "never computed, B2",
     ),
     "unknown encoding": (
         lambda path: altered(path, in_sheet(lambda part: part.replace(b"UTF-8", b"UTF-99", 1))),

@@ -1,0 +1,112 @@
+"""The values of cells as workbooks write them, as text that the readers of cells know.
+
+A number is the text that the document has for it, a day or a time is ISO 8601.
+"""
+
+import re
+from decimal import Decimal
+
+from schemas.cells.counted_times import EPOCHS, seconds_of, time_at
+from schemas.cells.sheet_cells import NO_DAY, NOT_READ, TOO_EARLY, TOO_LARGE, remarked
+
+EXACT_BELOW = 1 << 53
+"""Whole numbers from here on are not all held by a workbook."""
+DIGITS = 15
+"""A spreadsheet shows no more of a number."""
+_ALL_DIGITS = 17
+"""Those that tell a double from any other, and more than the number it was made of may have."""
+MOST_DIGITS = 400
+"""No number of a spreadsheet has more."""
+_LEFT_OUT = Decimal("0.0005")
+"""What may be left out of a number by showing `DIGITS` of it: less than this is no money."""
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+_PLAIN = re.compile(r"-?(?:0|[1-9][0-9]*)\.[0-9]+")
+_MOMENT = re.compile(
+    r"([0-9]{4,}-[0-9]{2}-[0-9]{2})(T[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?)?"
+    r"(Z|[+-][0-9]{2}:[0-9]{2})?|[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?"
+)
+_TIME = re.compile(r"(-?)PT([0-9]+)H([0-9]+)M([0-9]+)(?:[.,]([0-9]+))?S")
+_HOUR, _MINUTE = 3600, 60
+
+
+def number_text(text: str) -> str:
+    """A number as it is written; one of more digits than a spreadsheet shows as that shows it.
+
+    So 0.1 + 0.2 is 0.3. Where that would leave out what may be money, nothing is left out but what
+    a double of 17 digits adds to the number.
+    """
+    number = _number(text)
+    if number is None:
+        return remarked(text, NOT_READ)
+    if abs(number) >= EXACT_BELOW:
+        return remarked(text, TOO_LARGE)
+    if number == number.to_integral_value():
+        return str(int(number))
+    if len(number.normalize().as_tuple().digits) > DIGITS:
+        double = float(number)
+        shown = f"{double:.{DIGITS}g}"
+        if abs(Decimal(shown) - number) < _LEFT_OUT:
+            return shown
+        if Decimal(f"{double:.{_ALL_DIGITS}g}") == number:
+            return repr(double)
+    return text if _PLAIN.fullmatch(text) else str(number)
+
+
+def serial_text(text: str, epoch: str) -> str:
+    """The day or time that a number of days stands for; one below 1 is a time of day.
+
+    `epoch` is the name of the count in `EPOCHS`.
+    """
+    number = _number(text)
+    if number is None:
+        return remarked(text, NOT_READ)
+    if 0 <= number < 1:
+        return duration_text(text)
+    count = EPOCHS[epoch]
+    found = time_at(number, count)
+    if isinstance(found, str):
+        return remarked(text, TOO_EARLY if number < count.least else NO_DAY)
+    return moment_text(found.isoformat())
+
+
+def duration_text(text: str) -> str:
+    """The hours, minutes and seconds that a number of days stands for."""
+    number = _number(text)
+    if number is None or abs(number) >= EXACT_BELOW:
+        return remarked(text, NOT_READ)
+    seconds = seconds_of(abs(number))
+    if seconds is None:
+        return remarked(text, NO_DAY)
+    whole, part = divmod(seconds, 1)
+    hours, rest = divmod(int(whole), _HOUR)
+    fraction = f"{part:f}"[1:] if part else ""
+    sign = "-" if number < 0 else ""
+    return f"{sign}{hours:02}:{rest // _MINUTE:02}:{rest % _MINUTE:02}{fraction}"
+
+
+def moment_text(text: str) -> str:
+    """A day or a time in ISO 8601, without a time of day or a fraction of nothing."""
+    found = _MOMENT.fullmatch(text)
+    if found is None:
+        return remarked(text, NOT_READ)
+    day, clock, offset = found[1] or "", found[2] or "", found[3] or ""
+    if not day:
+        return text
+    if not clock.strip("T0:.") and not offset:
+        return day
+    return day + (clock.rstrip("0").rstrip(".") if "." in clock else clock) + offset
+
+
+def clock_text(text: str) -> str:
+    """A duration in ISO 8601 as hours, minutes and seconds."""
+    found = _TIME.fullmatch(text)
+    if found is None:
+        return remarked(text, NOT_READ)
+    part = f".{found[5]}" if (found[5] or "").strip("0") else ""
+    return f"{found[1]}{int(found[2]):02}:{int(found[3]):02}:{int(found[4]):02}{part}"
+
+
+def _number(text: str) -> Decimal | None:
+    if not _NUMBER.fullmatch(text) or len(text) > MOST_DIGITS:
+        return None
+    return Decimal(text)

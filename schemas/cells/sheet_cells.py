@@ -1,0 +1,16 @@
+"""What stands for a cell of a sheet that is not read: its value, and why it is not."""
+
+import re
+
+TOO_LARGE = "a workbook does not hold whole numbers of this size exactly"
+TOO_EARLY = "spreadsheets disagree about days before 1900-03-01"
+NO_DAY = "no day of a calendar, or at midnight and nobody knows of which day"
+NOT_READ = "this sort of cell is not read"
+_WHYS = "|".join(map(re.escape, (TOO_LARGE, TOO_EARLY, NO_DAY, NOT_READ)))
+REMARK = rf" \((?:{_WHYS})\)"
+"""Within a cell that is not read."""
+
+
+def remarked(value: object, why: str) -> str:
+    """A value that is not read, and why: a text that is rejected, whatever field it is of."""
+    return f"{value} ({why})"
