@@ -19,6 +19,7 @@ OF_ROW = (
     "RecordTooLarge",
 )
 """Codes of a row whose fields could not be told apart: none of them was read."""
+UNREAD_CELL = "UnreadCell"
 NOT_READ = (
     "NotNull",
     "Integer",
@@ -33,6 +34,7 @@ NOT_READ = (
     "Map",
     "List",
     "Record",
+    UNREAD_CELL,
 )
 """Codes of a field that has no value, because there is none or because it was not read. What was
 read is in every sum, whatever else is against it."""
@@ -141,6 +143,12 @@ REASONS = _by_code(
         "not a nested record",
         "'{field}' is not a {of} record: {value}.",
         "Deliver a JSON object or the JSV form with the record's fields.",
+    ),
+    Reason(
+        UNREAD_CELL,
+        "cell of a workbook that is not read",
+        "'{field}' is of a cell that is not read: {value}.",
+        "Store the value in the workbook as a text, or deliver CSV.",
     ),
     Reason(
         "TooFewFields",

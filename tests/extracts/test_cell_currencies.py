@@ -321,7 +321,7 @@ def test_a_row_in_two_other_currencies_is_told_once(workspace: Workspace, tmp_pa
 @pytest.mark.parametrize(
     ("cell", "written", "codes"),
     [
-        ("9999999999999999", {}, ["Number"]),
+        ("9999999999999999", {}, ["UnreadCell"]),
         ("1.5", {"null": ["1.5"]}, ["NotNull"]),
         ("1.5", {"null": ["1.5"], "default": "2.00"}, []),
         ("1.5", {"null": ["2.5"], "default": "2.00"}, ["OtherCurrency"]),

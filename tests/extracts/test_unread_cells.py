@@ -87,7 +87,9 @@ def test_nothing_is_cut_out_of_a_cell_that_is_not_read(
     wrong[column] = cell
     verdict = examined(settings, tmp_path, with_fields(SHAPE, **{field: told}), HEADER, wrong)
     (reject,) = verdict.rejects
-    assert [one["FieldName"] for one in reject.errors] == [field]
+    assert [(one["FieldName"], one["ErrorCode"]) for one in reject.errors] == [
+        (field, "UnreadCell")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -109,6 +111,7 @@ def test_a_text_is_none_either(
     verdict = examined(settings, tmp_path, profile, ["No", "Name"], [1, cell], [2, "firm 5"])
     (reject, *others) = verdict.rejects
     assert [one["FieldName"] for one in reject.errors] == ["Name"]
+    assert reject.errors[0]["ErrorCode"] == "UnreadCell"
     assert "\0" not in reject.errors[0]["Message"]
     assert [one.errors[0]["FieldName"] for one in others] == ["Name"] * ("map" in told)
 

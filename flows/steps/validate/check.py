@@ -22,11 +22,13 @@ from flows.steps.validate.field_errors import (
 from flows.steps.validate.other_currency import NOT_NAMED, NamedCurrencies, currency_errors
 from schemas.cells.columns import type_cells
 from schemas.cells.reading import UNFIT, Moment, Number, Unread, Value, limit_of, read
+from schemas.cells.sheet_cells import REMARK
 from schemas.cells.unread import CODE, DETAIL, why_unread
 from schemas.derived.nested import read_nested
 from schemas.field import Field, Kind, Table
 from schemas.frame_types import frame_columns
 from schemas.kinds import EXACT, OFFSET
+from schemas.reasons import UNREAD_CELL
 from schemas.row_rules import row_rules
 
 KEPT = "kept"
@@ -35,11 +37,16 @@ FEW = 200
 _TEXT, _GIVEN = pl.col("text"), pl.col("given")
 # A remark behind the delivered text says more than the text alone.
 _REMARKED = ((_TEXT != _GIVEN) & _TEXT.str.starts_with(_GIVEN)).fill_null(value=False)
+_OF_SHEET = (pl.col(CODE).is_not_null() & _TEXT.str.contains(REMARK)).fill_null(value=False)
+"""It stands for a cell of a sheet that is not read, and says why."""
 _TOLD = (
-    pl.col(CODE).fill_null(""),
-    pl.when(~_REMARKED).then(DETAIL).alias(DETAIL),
+    pl.when(_OF_SHEET).then(pl.lit(UNREAD_CELL)).otherwise(pl.col(CODE).fill_null("")).alias(CODE),
+    pl.when(~_REMARKED & ~_OF_SHEET).then(DETAIL).alias(DETAIL),
     pl.col(KEPT),
-    pl.when(_REMARKED | _GIVEN.is_null()).then(_TEXT).otherwise(_GIVEN).alias("quoted"),
+    pl.when((_REMARKED & ~_OF_SHEET) | _GIVEN.is_null())
+    .then(_TEXT)
+    .otherwise(_GIVEN)
+    .alias("quoted"),
 )
 """Of cells that are no value, as `_why_unread` gives them: the reason, and what it quotes."""
 
@@ -76,7 +83,7 @@ def check(
     """
     typed, unread = _read_strictly(table, cells, delivered or {}, type_cells(cells, table))
     for of, rows in _unfit(table, cells):
-        unread[of.name] = [of_field(table, of, "Text", rows, cells[of.name][rows])]
+        unread[of.name] = [*_unfit_texts(table, of, rows, cells[of.name][rows])]
         typed = typed.with_columns(typed[of.name].scatter(rows, None))
     broken = _broken_rules(table, typed)
     in_others = currency_errors(table, typed, cells, named)
@@ -126,6 +133,13 @@ def _unfit(table: Table, cells: pl.DataFrame) -> Iterator[tuple[Field, Rows]]:
         rows = _rows(marked[of.name])
         if len(rows):
             yield of, rows
+
+
+def _unfit_texts(table: Table, of: Field, rows: Rows, texts: pl.Series) -> Iterator[OfField]:
+    of_sheet = texts.str.contains(REMARK)
+    for code, there in ((UNREAD_CELL, of_sheet), ("Text", ~of_sheet)):
+        if there.any():
+            yield of_field(table, of, code, rows[there.to_numpy()], texts.filter(there))
 
 
 def _read_strictly(
