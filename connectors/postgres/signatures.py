@@ -139,34 +139,52 @@ def last_approved(
     scope_hash: str,
     until: date | None = None,
     before: int | None = None,
+    signed_before: int | None = None,
 ) -> Reconciliation | None:
     """The latest run of a scope whose report was approved, of those as of a day or before it.
 
-    With `before`, of the runs before this number.
+    With `before`, of the runs before this number; with `signed_before`, of those that were
+    approved before this event.
     """
-    runs = approved_runs(connection, scope_hash, until)
+    runs = approved_runs(connection, scope_hash, until, signed_before)
     earlier = (run for run in runs if before is None or run.id < before)
     return max(earlier, key=lambda run: run.id, default=None)
 
 
-def last_approved_runs(connection: psycopg.Connection) -> list[Reconciliation]:
-    """Of every scope the last run whose report was approved."""
+def last_approved_runs(
+    connection: psycopg.Connection, signed_before: int | None = None
+) -> list[Reconciliation]:
+    """Of every scope the last run whose report was approved, of those before an event."""
     with connection.cursor(row_factory=class_row(Reconciliation)) as cursor:
         return cursor.execute(
             "SELECT DISTINCT ON (r.scope_hash) r.* FROM reconciliation r "
             "JOIN signature s ON s.reconciliation_id = r.id WHERE s.role = %(role)s "
+            "AND (%(signed_before)s::bigint IS NULL OR s.event_id < %(signed_before)s) "
             "ORDER BY r.scope_hash, r.id DESC",
-            {"role": Role.APPROVED.value},
+            {"role": Role.APPROVED.value, "signed_before": signed_before},
         ).fetchall()
 
 
 def approved_runs(
-    connection: psycopg.Connection, scope_hash: str, until: date | None
+    connection: psycopg.Connection,
+    scope_hash: str,
+    until: date | None,
+    signed_before: int | None = None,
 ) -> list[Reconciliation]:
-    """The runs of a scope whose reports were approved, the earliest day first."""
+    """The runs of a scope whose reports were approved, the earliest day first.
+
+    With `signed_before`, those that were approved before this event.
+    """
     with connection.cursor(row_factory=class_row(Reconciliation)) as cursor:
         return cursor.execute(
             "SELECT r.* FROM reconciliation r JOIN signature s ON s.reconciliation_id = r.id "
-            "WHERE r.scope_hash = %s AND s.role = %s AND r.as_of <= %s ORDER BY r.as_of, r.id",
-            [scope_hash, Role.APPROVED.value, (until or date.max).isoformat()],
+            "WHERE r.scope_hash = %(scope)s AND s.role = %(role)s AND r.as_of <= %(until)s "
+            "AND (%(signed_before)s::bigint IS NULL OR s.event_id < %(signed_before)s) "
+            "ORDER BY r.as_of, r.id",
+            {
+                "scope": scope_hash,
+                "role": Role.APPROVED.value,
+                "until": (until or date.max).isoformat(),
+                "signed_before": signed_before,
+            },
         ).fetchall()

@@ -29,9 +29,11 @@ from flows.stages.reconcile.run import Asked, Reconciled, reconcile
 from flows.stages.reconcile.scope import Scope
 from flows.stages.reconcile.setting_changes import setting_changes
 from flows.stages.reconcile.sign import approve, prepare
+from flows.stages.reconcile.since_signed import to_accept
 from flows.stages.sequence import import_delivery
 from flows.stages.terms import stored_profile
 from flows.stages.workspace import Workspace
+from flows.steps.reconcile.report import RuleChange
 from flows.steps.rules.file import read_rules_text
 from flows.steps.rules.rules import Rules
 from schemas.derived.views import LISTING_FEED
@@ -40,6 +42,7 @@ from tests.governance.test_three_days import (
     FIRST,
     LOOKED_AT,
     SECOND,
+    STRICT,
     THIRD,
     TOLERANCE,
     hash_on_page_one,
@@ -381,6 +384,32 @@ def test_what_was_accepted_with_another_report_since_is_not_asked_again(signed: 
     sign(signed, third, accept_changes=named)
 
 
+def test_a_report_is_never_held_against_itself_or_what_came_later(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """Whatever is approved later, its desk page tells what its page one told."""
+    deliver(workspace, tmp_path, DEFAULT, 1)
+    asked = Asked(Scope(feeds=("default",)), FIRST, LOOSE, by="ann")
+    reconcile(workspace, replace(asked, rules=STRICT))
+    before, done = reconcile(workspace, asked), reconcile(workspace, asked)
+    sign(workspace, done, accept_changes=hash_on_page_one(done))
+    sign(workspace, run(workspace, FIRST))
+    with workspace.database.connect() as connection:
+        now = to_accept(workspace, connection, done.run)
+        assert (now.since, now.accept, now.rules) == told(done)
+        assert "the first of this scope, none being signed" in now.since
+        # Of the one that nobody approved, what another scope signed since counts.
+        now = to_accept(workspace, connection, before.run)
+        assert "reconciliation 4 as of 2026-01-29, the last one approved of everything" in now.since
+
+
+def told(done: Reconciled) -> tuple[str, str, tuple[RuleChange, ...]]:
+    """What page one says it is held against, and the rules that are other."""
+    changes = done.report.changes
+    assert changes is not None
+    return changes.since, changes.accept, changes.rules
+
+
 AROUND = [
     # signed scope, scope at hand: does the one bind the other?
     (Scope(), Scope(tenants=(7,)), True),
@@ -393,6 +422,7 @@ AROUND = [
     (Scope(tenants=(7,)), Scope(tenants=(8,)), False),
     (Scope(feeds=("bank",)), Scope(batches=(1,)), False),
     (Scope(batches=(1,)), Scope(batches=(2,)), False),
+    (Scope(tenants=(7,)), Scope(tenants=(7,)), False),
     (Scope(tenants=(7,)), Scope(), False),
     (Scope(batches=(1,)), Scope(feeds=("default",)), False),
 ]

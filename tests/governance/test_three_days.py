@@ -371,7 +371,9 @@ def test_a_day_in_the_past(signed_twice: Workspace) -> None:
     with pytest.raises(DayRefused, match="--restate"):
         run(signed_twice, before)
     back = run(signed_twice, before, why="so that it looks better")
-    on_page_one(back, ["restatement as of 2026-01-02", "so that it looks better"])
+    listed = f"recon breaks list --run {third.run.id}"
+    open_there = f"The restated scope has 2 open breaks, not carried here ({listed})"
+    on_page_one(back, ["restatement as of 2026-01-02", "so that it looks better", open_there])
     assert "--accept-restated 2026-01-02" in " ".join(back.text().split())
     accept_open(signed_twice, back)
     back = run(signed_twice, before, why="so that it looks better")

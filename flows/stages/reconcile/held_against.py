@@ -38,21 +38,30 @@ class Base:
         return f"reconciliation {self.run.id} as of {self.run.as_of}, {which}"
 
 
-def baseline(connection: psycopg.Connection, scope: str, before: int | None = None) -> Base | None:
+def baseline(
+    connection: psycopg.Connection,
+    scope: str,
+    before: int | None = None,
+    signed_before: int | None = None,
+) -> Base | None:
     """What the next run of a scope, or the one of this number, is held against.
 
-    The last approved run of the scope. Where none was approved, the last approved one of a scope
-    that has records of this one: a scope that nobody signed for yet is no way around what was
-    signed. Else the first run of the scope, because nobody signed for what became of it since.
+    The last approved run of the scope. Where none was approved, the last approved one of another
+    scope that has records of this one: a scope that nobody signed for yet is no way around what
+    was signed. Else the first run of the scope, because nobody signed for what became of it since.
+
+    A run that is approved was held against what was `signed_before` that event, and not against
+    itself or what came later.
     """
     scope = scope.split(RESTATED, maxsplit=1)[0]
-    own = last_approved(connection, scope_hash(scope), before=before)
+    own = last_approved(connection, scope_hash(scope), before=before, signed_before=signed_before)
     if own is not None:
         return Base(own, approved=True, own=True)
     asked = Scope.read(scope)
     if asked is not None:
         # Of any number: what was signed since that run is signed.
-        runs = last_approved_runs(connection)
+        runs = last_approved_runs(connection, signed_before)
+        asked = replace(asked, kept=scope)
         others = [run for run, _ in of_same_records(connection, asked, runs)]
         if others:
             return Base(max(others, key=lambda run: run.id), approved=True, own=False)
@@ -71,7 +80,7 @@ def of_same_records(
     mine = _with_feeds(connection, scope)
     for run in latest_runs(connection) if runs is None else runs:
         other = Scope.read(run.scope)
-        if other is None:
+        if other is None or run.scope == scope.text:
             continue
         wider, its = other.covers(mine), _with_feeds(connection, other)
         if wider or (mine.overlaps(its) and not scope.covers(its)):

@@ -12,8 +12,8 @@ import polars as pl
 import psycopg
 
 from connectors.postgres.accounts import sees_part
-from connectors.postgres.reconciliations import Reconciliation, scope_hash
-from connectors.postgres.signatures import last_approved
+from connectors.postgres.reconciliations import Reconciliation, latest_run, scope_hash
+from connectors.postgres.signatures import last_approved, signatures_of
 from flows.stages.reconcile.breaks import breaks_left_by, breaks_now
 from flows.stages.reconcile.held_against import Base, baseline, of_same_records
 from flows.stages.reconcile.kept_signatures import lost_signatures
@@ -28,7 +28,7 @@ from flows.steps.breaks.carried_states import RULES, is_aside, is_open
 from flows.steps.reconcile.changes import accepted_by, rule_changes
 from flows.steps.reconcile.report import AsideLine, Changes, RuleChange
 from schemas.counting import quantity
-from schemas.life import BreakState
+from schemas.life import BreakState, Role
 
 
 def changes_since(
@@ -51,9 +51,10 @@ def to_accept(
     run: Reconciliation,
     breaks: pl.DataFrame | None = None,
 ) -> Changes:
-    """What whoever approves a report now accepts with it: how its figures are made otherwise.
+    """What whoever approves a report accepts with it: how its figures are made otherwise.
 
-    It is held against what is signed by now, which may be more than when the report was written.
+    It is held against what is signed by now, which may be more than when the report was written;
+    a report that is approved, against what was signed by then.
     Whoever sees a part of what is signed, or of the batches, accepts what page one says, which was
     written by who sees all of it. `breaks` are those of the run, where somebody has read them.
     """
@@ -61,7 +62,8 @@ def to_accept(
         on_page = changes_on_page(workspace, run)
         if on_page.accept:
             return on_page
-    base = baseline(connection, run.scope, run.id)
+    approved = signatures_of(connection, run.id).get(Role.APPROVED)
+    base = baseline(connection, run.scope, run.id, approved.event_id if approved else None)
     if base is None:
         return Changes(since="")
     now = method_of(workspace, connection, run)
@@ -144,16 +146,18 @@ def _method_changes(
 def _around(connection: psycopg.Connection, scope: Scope, own: str) -> Iterator[str]:
     """Scopes that have open breaks which runs of this one may not see, and carry none of forward.
 
-    Those are wider ones, and such as overlap with it; a narrower one is about nothing else.
+    Those are the one that it restates, wider ones, and such as overlap with it; a narrower one is
+    about nothing else.
     """
+    restated = latest_run(connection, scope.text) if own != scope.text else None
+    around = [("The restated scope", restated)] if restated else []
     for run, wider in of_same_records(connection, scope):
-        if run.scope == own:
-            continue
+        around.append(("A wider scope" if wider else "An overlapping scope", run))
+    for which, run in around:
         left = breaks_now(connection, run).filter(is_open()).height
         if left:
-            which = "A wider" if wider else "An overlapping"
             yield (
-                f"{which} scope has {quantity(left, 'open break')}, not "
+                f"{which} has {quantity(left, 'open break')}, not "
                 f"carried here (recon breaks list --run {run.id}): reconciliation {run.id} as of "
                 f"{run.as_of}, {run.scope}"
             )
