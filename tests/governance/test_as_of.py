@@ -129,11 +129,12 @@ def test_an_earlier_day_is_a_restatement(two_months: Workspace, rows: Any) -> No
     assert again.report.cover.verdict == "RECONCILED"
     page = (again.written.folder / "report.html").read_text()
     statement = (
-        "This is a restatement as of 2026-01-31, after reconciliation 2 as of 2026-02-28. Its "
-        "signature replaces no other; reconciliation 1 as of 2026-01-31 stays signed. Reason: "
+        "This is a restatement as of 2026-01-31 of reconciliation 1, after reconciliation 2 as of "
+        "2026-02-28. Its signature replaces no other; reconciliation 1 stays signed. Reason: "
         f"{long.strip()}"
     )
     assert statement in page
+    assert "none: this is the first that restates this day" in page
     assert statement in " ".join(again.text().split())
     assert statement in reconciliation_markdown(again.report)
     ((detail,),) = rows("SELECT max(detail) FROM event WHERE what = 'reconciled' AND id = "

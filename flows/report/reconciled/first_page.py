@@ -5,7 +5,7 @@ scope and run, money per currency, the causes of most money, the changes since t
 and the signatures there are.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import islice
@@ -40,6 +40,7 @@ CAUSES = 5
 """Causes on page one of open breaks, and of accepted ones."""
 OUTGROWN = 10
 """Breaks on page one that are not what was accepted."""
+FIRST_RUN = "This is the first run of its scope: there is nothing to hold it against."
 NOTES = {
     "totals": (
         "Left out: of what the extracts delivered, what does not count, as a newer row, a repair "
@@ -174,23 +175,33 @@ def method(report: ReconciliationReport) -> ReportTable:
 
 
 def changed(report: ReconciliationReport) -> ReportTable:
-    """What else is other than in the last signed run: records, breaks, reports of other scopes."""
-    sign = report.sign_off
-    if sign is not None and sign.compared is not None:
-        none = "No signed record or acceptance is other than it was."
-    else:
-        none = (
+    """What else is other than in the last signed run: records, breaks, reports of other scopes.
+
+    What the signed records say as a whole comes first, whatever else there is to tell.
+    """
+    sign, changes = report.sign_off, report.changes
+    signed, others = [*_signed(report)], [*_others(report)]
+    as_a_whole = ""
+    if changes is None or not changes.since:
+        as_a_whole = FIRST_RUN
+    elif sign is None or sign.compared is None:
+        as_a_whole = (
             "No signed record was compared: what is here is not held against records or "
             "acceptances that somebody signed for in this scope."
         )
-    return _since("changes", report, "Records and breaks", _changed(report), none)
+    elif not signed:
+        as_a_whole = "No signed record or acceptance is other than it was."
+    rows = [*signed, *others]
+    if rows and as_a_whole:
+        rows = [(as_a_whole, "", ""), *rows]
+    return _since("changes", report, "Records and breaks", rows, as_a_whole)
 
 
 def _since(
     name: str,
     report: ReconciliationReport,
     title: str,
-    rows: Iterator[tuple[str, str, str]],
+    rows: Iterable[tuple[str, str, str]],
     none: str,
 ) -> ReportTable:
     columns = (
@@ -199,13 +210,12 @@ def _since(
         ReportColumn("Now", TEXT, 30),
     )
     since = report.changes.since if report.changes else ""
-    first = "This is the first run of its scope: there is nothing to hold it against."
     return ReportTable(
         name,
         f"{title}: changes since {since or 'the last signed run'}",
         columns,
         [TableRow(cells) for cells in rows],
-        none=none if since else first,
+        none=none if since else FIRST_RUN,
         against=1,
     )
 
@@ -224,7 +234,8 @@ def _aside(one: AsideLine) -> tuple[str, str, str]:
     return f"breaks that are {one.state}: {one.because}", "", str(one.breaks)
 
 
-def _changed(report: ReconciliationReport) -> Iterator[tuple[str, str, str]]:
+def _signed(report: ReconciliationReport) -> Iterator[tuple[str, str, str]]:
+    """Records and acceptances that are other than they were signed."""
     yield from _records(report)
     changes = report.changes
     if changes is None:
@@ -240,6 +251,13 @@ def _changed(report: ReconciliationReport) -> Iterator[tuple[str, str, str]]:
     if len(changes.again) > OUTGROWN:
         left = len(changes.again) - OUTGROWN + report.left_out.get("again", 0)
         yield "accepted again: more, in the list of breaks", "", str(left)
+
+
+def _others(report: ReconciliationReport) -> Iterator[tuple[str, str, str]]:
+    """Breaks that are set aside, and what else whoever signs has to know."""
+    changes = report.changes
+    if changes is None:
+        return
     for aside in changes.aside:
         if not (aside.by_rules and changes.accept):
             yield _aside(aside)
@@ -316,7 +334,7 @@ def signatures(report: ReconciliationReport) -> ReportTable:
         for one in (sign.signatures if sign else ())
     ]
     none = "No report of this scope has been signed before; this one is signed after it is written."
-    before = f": {sign.report}" if sign else ""
+    before = f": {sign.report}" if rows and sign else ""
     title = f"Signatures of the report before{before}"
     return ReportTable("signatures", title, columns, rows, none=none)
 

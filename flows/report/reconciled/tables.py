@@ -347,10 +347,12 @@ def facts(report: ReconciliationReport) -> Iterator[tuple[str, Cell]]:
     yield "Version", f"recon {cover.version}"
     if cover.previous:
         before = cover.previous
-        yield "Previous run", f"{before.as_of.isoformat()}, {word_of(before.verdict)}"
+        which = f"reconciliation {before.run} as of {before.as_of.isoformat()}"
+        yield "Previous run", f"{which}, {word_of(before.verdict)}"
         yield "Previous report hash", before.report_hash
     else:
-        yield "Previous run", "none: this is the first run of its scope"
+        of = "the first that restates this day" if cover.restates else "the first run of its scope"
+        yield "Previous run", f"none: this is {of}"
 
 
 def _gathered(rows: Sequence[TableRow], by: int) -> list[TableRow]:

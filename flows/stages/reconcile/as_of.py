@@ -102,14 +102,17 @@ def refuse_day(
             f"There is nothing to restate: this scope {known}. Leave {names.restate} out, or "
             f"name a day before that with {names.as_of}."
         )
+    first = latest_run(connection, scope, as_of)
+    which = f" of reconciliation {first.id}" if first else ""
     signed = approved_runs(connection, scope_hash(scope), as_of)
     whose = ""
     if signed:
-        whose = f"; reconciliation {signed[-1].id} as of {signed[-1].as_of} stays signed"
+        day = "" if first and first.id == signed[-1].id else f" as of {signed[-1].as_of}"
+        whose = f"; reconciliation {signed[-1].id}{day} stays signed"
     # The reason comes last: where a text is cut, what is said of the report itself is there.
     return (
-        f"This is a restatement as of {as_of}, after reconciliation {last.id} as of {last.as_of}. "
-        f"Its signature replaces no other{whose}. Reason: {reason}"
+        f"This is a restatement as of {as_of}{which}, after reconciliation {last.id} as of "
+        f"{last.as_of}. Its signature replaces no other{whose}. Reason: {reason}"
     )
 
 

@@ -59,7 +59,7 @@ def gather_facts(
             *_not_there(connection, scope),
             *_incomplete(gathered, asked.rules, asked.unread),
         ),
-        previous=PreviousLine(previous.as_of, previous.report_hash, previous.verdict)
+        previous=PreviousLine(previous.id, previous.as_of, previous.report_hash, previous.verdict)
         if previous
         else None,
         sign_off=_since(signed, judgement),

@@ -56,6 +56,7 @@ class InputLine:
 class PreviousLine:
     """The run before this one."""
 
+    run: int
     as_of: date
     report_hash: str
     verdict: str

@@ -64,7 +64,7 @@ def everything() -> ReconciliationReport:
             rules_hash="d" * 64,
             rules_text='name = "three days in March"\n\n[budget]\ncount = 2\n# </pre><script>\n',
             version="1.0.0",
-            previous=PreviousLine(date(2026, 3, 6), "e" * 64, "RECONCILED_WITH_ACCEPTED"),
+            previous=PreviousLine(6, date(2026, 3, 6), "e" * 64, "RECONCILED_WITH_ACCEPTED"),
             verdict="NOT_RECONCILED",
             because=("6 open breaks", "1 tolerance limit passed", HOSTILE["closing"]),
             after=_after(),

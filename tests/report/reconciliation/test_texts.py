@@ -1,7 +1,7 @@
 import re
 from collections import Counter
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import pytest
@@ -9,7 +9,7 @@ import pytest
 from flows.desk.review import unexplained_of
 from flows.report.reconciled.after import after, after_cut_off
 from flows.report.reconciled.annexes import causes
-from flows.report.reconciled.first_page import money, top_causes
+from flows.report.reconciled.first_page import changed, money, signatures, top_causes
 from flows.report.reconciled.html import render_html
 from flows.report.reconciled.letter import letter
 from flows.report.reconciled.markdown import BYTES, ROWS, breaks_table, reconciliation_markdown
@@ -20,11 +20,49 @@ from flows.report.reconciled.verdicts import word_of
 from flows.report.reconciled.words import with_unreadable
 from flows.report.spelling import MINUS
 from flows.steps.breaks.causes import CauseLine
-from flows.steps.reconcile.report import ReconciliationReport
+from flows.steps.reconcile.report import Changes, ReconciliationReport, SignatureLine, SignOff
 from flows.steps.reconcile.reported_breaks import Breaks
 from schemas.amounts import EXACT
 from schemas.breaks import BREAKS
-from tests.report.reconciliation.sample import REPORTS, breaks, everything, many
+from tests.report.reconciliation.sample import REPORTS, breaks, everything, many, reconciled
+
+SIGN = SignOff(3, date(2026, 3, 6), None, None, "", "", "", 0)
+NOTE = "An overlapping scope has 1 open break"
+SAME, UNHELD, FIRST = (
+    "No signed record or acceptance",
+    "No signed record was",
+    "This is the first run",
+)
+WHOLE: list[tuple[SignOff | None, str, tuple[str, ...], list[str]]] = [
+    # the report before, what it is held against, notes; how each line of page one begins
+    (None, "", (), []),
+    (None, "", (NOTE,), [FIRST, NOTE]),
+    (SIGN, "reconciliation 3", (), []),
+    (SIGN, "reconciliation 3", (NOTE,), [UNHELD, NOTE]),
+    (replace(SIGN, compared=0), "reconciliation 3", (NOTE,), [SAME, NOTE]),
+    (replace(SIGN, compared=2), "reconciliation 3", (NOTE,), [SAME, NOTE]),
+    (replace(SIGN, compared=2, changed_since=1), "reconciliation 3", (NOTE,), ["records", NOTE]),
+]
+
+
+@pytest.mark.parametrize(("sign", "since", "notes", "told"), WHOLE)
+def test_what_signed_records_say_is_told_whatever_else_there_is_to_tell(
+    sign: SignOff | None, since: str, notes: tuple[str, ...], told: list[str]
+) -> None:
+    changes = Changes(since=since, signed=bool(since), notes=notes)
+    table = changed(replace(reconciled(), sign_off=sign, changes=changes))
+    texts = [str(row.cells[0]) for row in table.rows]
+    assert len(texts) == len(told)
+    assert all(text.startswith(begin) for text, begin in zip(texts, told, strict=True)), texts
+    assert table.none or told[0] == "records"
+
+
+def test_a_report_that_nobody_signed_has_no_signatures_of_the_one_before() -> None:
+    report = replace(reconciled(), sign_off=SIGN)
+    assert signatures(report).title == "Signatures of the report before"
+    line = SignatureLine("prepared", "Ann", "ann", datetime(2026, 3, 7, tzinfo=UTC), "")
+    signed = replace(report, sign_off=replace(SIGN, signatures=(line,)))
+    assert signatures(signed).title.endswith(": reconciliation 3 as of 2026-03-06")
 
 
 @pytest.mark.parametrize("name", REPORTS)
