@@ -26,7 +26,6 @@ NOT_READ = (
     "IntegerRange",
     "Number",
     "NotFinite",
-    "Precision",
     "Boolean",
     "Text",
     "DateTime",
@@ -36,7 +35,7 @@ NOT_READ = (
     "Record",
     UNREAD_CELL,
 )
-"""Codes of a field that has no value, because there is none or because it was not read. What was
+"""Codes of an amount that has no value, because there is none or because it was not read. What was
 read is in every sum, whatever else is against it."""
 NOT_SHOWN = "(not shown)"
 """What stands for a value that is, or may be, a secret."""

@@ -28,6 +28,9 @@ MINUTE = 60_000_000
 NO_SUCH_TIME = "There is no such day, time or offset."
 NOT_ISO = "It is not written as ISO 8601."
 
+MOST_DIGITS = 1_000
+"""Of a number with more, written without a power of ten, nothing is known: no double is near it."""
+
 _INTEGER = re.compile(r"[ \t]*([+-]?[0-9]+)[ \t]*", re.ASCII)
 _NUMBER = re.compile(
     r"[ \t]*([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,5})?)[ \t]*", re.ASCII
@@ -103,9 +106,12 @@ def read_number(text: str) -> Number | Unread:
     if value in (float("inf"), float("-inf")):
         return Unread("NotFinite")
     delivered, kept = Decimal(match[1]), Decimal(repr(value))
-    if delivered != kept:
-        return Unread("Precision", {"kept": repr(value)})
-    return Number(value, kept)
+    if delivered == kept:
+        return Number(value, kept)
+    _, digits, exponent = delivered.as_tuple()
+    if len(digits) + abs(int(exponent)) > MOST_DIGITS:
+        return Unread("NotFinite")
+    return Unread("Precision", {"kept": repr(value), "exact": format(delivered, "f")})
 
 
 def read_moment(text: str, *, offset_required: bool) -> Moment | Unread:

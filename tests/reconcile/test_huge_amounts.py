@@ -11,6 +11,7 @@ import pytest
 from connectors.files.profile import DEFAULT
 from connectors.postgres.breaks import Decision
 from flows.report.spelling import digits
+from flows.stages.finish import build_report
 from flows.stages.reconcile.breaks import Chosen, decide_breaks, list_breaks
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.scope import Scope
@@ -164,6 +165,33 @@ def test_an_amount_is_shown_as_what_it_is(
     row = listed.row(0, named=True)
     assert from_both(row["amount"], row["amount_beyond"]) == size
     assert listed["is_now"][0].startswith(f"expected {expected}, found {found}, ")
+
+
+CHANGED = ["0.1000000000000000001", "9007199254740993", "1e-400"]
+"""Delivered, and other when a double keeps them: their rows are rejected."""
+
+
+@pytest.mark.long(but=("0.1000000000000000001",))
+@pytest.mark.parametrize("delivered", CHANGED)
+def test_one_that_is_rejected_for_its_digits_is_in_every_sum(
+    workspace: Workspace, tmp_path: Path, delivered: str
+) -> None:
+    path = write(tmp_path / "payments.csv", line(1, amount=delivered), line(2, amount="0.25"))
+    batch = import_delivery(workspace, [path], DEFAULT).batch
+    exact = Decimal(delivered)
+    with workspace.database.connect() as connection:
+        batch_report = build_report(workspace, connection, batch.id)
+    (chain,) = batch_report.chains
+    assert chain.states["rejected"].amounts["1"]["PaidAmount"] == exact
+    assert batch_report.unreadable(chain) == ()
+    report = reconcile(workspace, Asked(Scope(), date(2026, 1, 9), Rules())).report
+    (one,) = [one for one in report.breaks if one.key == "1/7"]
+    assert (one.code, one.basis, one.amount) == ("REJECTED", "difference", exact)
+    assert not any("readable" in because for because in report.cover.because)
+    proof = next(one for one in report.proofs if one.field == "PaidAmount")
+    rejected = next(one for one in proof.lines if one.text == "- rejected")
+    assert (proof.lines[0].amount, rejected.amount) == (EXACT.add(exact, Decimal("0.25")), -exact)
+    assert proof.unexplained == 0
 
 
 @pytest.mark.long

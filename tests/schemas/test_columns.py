@@ -160,6 +160,7 @@ def test_integers(text: str, code: str | None) -> None:
         ("9007199254740993", "Precision"),
         ("9007199254740992", None),
         ("1e-400", "Precision"),
+        ("1e-1001", "NotFinite"),
     ],
 )
 def test_doubles(text: str, code: str | None) -> None:

@@ -93,7 +93,7 @@ def check(
         told = unread.get(of.name, [])
         read_not = np.concatenate([NO_ROWS, *(one.rows for one in told)])
         if told:
-            unread_rows[of.name] = read_not
+            unread_rows[of.name] = read_not[~_held(of, typed, read_not)]
         found += told
         for code, rows in broken.get(of.name, ()):
             wrong = np.setdiff1d(rows, read_not, assume_unique=True) if len(read_not) else rows
@@ -105,6 +105,13 @@ def check(
             text, limit = cells[of.name][other], str(tenant)
             found.append(of_field(table, of, "TenantNotBound", other, text, limit=limit))
     return Checked(typed, FieldErrors([one for one in found if len(one.rows)]), unread_rows)
+
+
+def _held(of: Field, typed: pl.DataFrame, rows: Rows) -> NDArray[np.bool_]:
+    """Of which of some rows the amount is known to its last digit, whatever is against it."""
+    if not of.amount:
+        return np.zeros(len(rows), np.bool_)
+    return typed[of.name + EXACT][rows].is_not_null().to_numpy()
 
 
 def _rows(mask: pl.Series) -> Rows:
@@ -147,6 +154,7 @@ def _read_strictly(
 ) -> tuple[pl.DataFrame, dict[str, list[OfField]]]:
     """Decide the cells that are left: the typed frame with what they say, and why others say none.
 
+    An amount that a double would change is in error, and what was delivered is in every sum.
     `delivered` are the texts that are quoted, of a field that has other ones than `cells`.
     """
     # One after the other: cells of a kind are looked at together, and each look has its price.
@@ -210,6 +218,7 @@ def _why_unread(
             there = np.array([not isinstance(one, Unread) for one in read_ones], np.bool_)
             values = [one for one in read_ones if not isinstance(one, Unread)]
             typed = _with_values(of, typed, rows[here][there], values)
+            typed = _with_amounts(of, typed, rows[here], read_ones)
             said += read_ones
         unread = [one if isinstance(one, Unread) else None for one in said]
         at = np.flatnonzero(unsure)
@@ -245,6 +254,19 @@ def _with_values(of: Field, typed: pl.DataFrame, rows: Rows, values: list[Value]
         given = [_frame_value(name, of, value) for value in values]
         columns.append(typed[name].scatter(rows, pl.Series(given, dtype=dtype)))
     return typed.with_columns(columns)
+
+
+def _with_amounts(
+    of: Field, typed: pl.DataFrame, rows: Rows, read_ones: Sequence[Value | Unread]
+) -> pl.DataFrame:
+    """The frame with amounts that a double would change, to their last digit."""
+    exact = [one.facts.get("exact") if isinstance(one, Unread) else None for one in read_ones]
+    told = np.array([text is not None for text in exact], np.bool_)
+    if not of.amount or not told.any():
+        return typed
+    column = typed[of.name + EXACT]
+    texts = pl.Series([text for text in exact if text is not None], dtype=pl.String)
+    return typed.with_columns(column.scatter(rows[told], texts))
 
 
 def _frame_value(name: str, of: Field, value: Value) -> object:
