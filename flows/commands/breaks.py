@@ -1,5 +1,6 @@
 """Breaks: `recon breaks list`, `accept`, `propose`, `reopen`, `resolve`, `assign` and `comment`."""
 
+from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from datetime import date
 from decimal import Decimal
@@ -19,7 +20,7 @@ from flows.commands.console import (
     workspace,
 )
 from flows.commands.deliver import Json
-from schemas.amounts import BEYOND, spelled
+from schemas.amounts import BEYOND
 from schemas.counting import agree, quantity
 from schemas.life import Choice
 
@@ -81,26 +82,29 @@ def list_command(
 
     Example: `recon breaks list --code AMOUNT --state open`
     """
+    from connectors.files.currencies import read_currencies
     from flows.stages.reconcile.breaks import list_breaks
 
     with workspace("breaks list", quiet=True) as place:
+        names = read_currencies(place.settings.currencies)
         found, breaks = list_breaks(place, run, which.chosen(ids))
     lines = [_facts(row) for row in breaks.iter_rows(named=True)]
     if json:
         print_json({"reconciliation": found.id, "as_of": found.as_of, "breaks": lines})
         return 0
     print_table(
-        ("Id", "Code", "Record", "Key", "Field", "State", "CurrenciesId", "Amount",
+        ("Id", "Code", "Record", "Key", "Field", "State", "Currency", "Amount",
          "Amount is", "Expected", "Found", "Batch", "File", "Line", "First seen", "Until", "Owner",
          "Due"),
         [
             (line["id"], line["code"], line["record"], _key(line),
-             line["field"], _state(line), line["currency"], _money(line["amount"]),
+             line["field"], _state(line), _currency(line["currency"], names),
+             _money(line["amount"]),
              line["basis"], line["expected"], line["found"], line["batch_id"], line["file"],
              line["line"], line["first_seen"], line["accepted_until"], line["owner"], line["due"])
             for line in lines[:most]
         ],
-        right=("CurrenciesId", "Amount", "Batch", "Line"),
+        right=("Amount", "Batch", "Line"),
     )  # fmt: skip
     outgrown = [line for line in lines[:most] if line["outgrown"]]
     if outgrown:
@@ -251,17 +255,20 @@ def _decide(
     owner: str | None = None,
     up_to: Decimal | None = None,
 ) -> int:
+    from connectors.files.currencies import read_currencies
     from connectors.postgres.breaks import Decision
     from flows.stages.reconcile.breaks import decide_breaks
 
     decision = Decision(what, reason, by, until, side, owner, up_to)
     with workspace(f"breaks {what}", quiet=True) as place:
+        names = read_currencies(place.settings.currencies)
         decided = decide_breaks(place, run, chosen, decision)
-    _show_decided(decided, as_json=json)
+    _show_decided(decided, names, as_json=json)
     return 0
 
 
-def _show_decided(decided: "Decided", *, as_json: bool) -> None:
+def _show_decided(decided: "Decided", names: Mapping[str, str], *, as_json: bool) -> None:
+    from flows.report.spelling import currency_named
     from flows.steps.totals import plain
 
     decision, count = decided.decision, len(decided.ids)
@@ -295,7 +302,7 @@ def _show_decided(decided: "Decided", *, as_json: bool) -> None:
     }[decision.what]
     told = ((amounts, ""), (gross, "gross "))
     money = ", ".join(
-        f"{what}{_money(amount)} in {f'CurrenciesId {currency}' if currency else 'no currency'}"
+        f"{what}{_money(amount)} in {currency_named(currency, names)}"
         for sums, what in told
         for currency, amount in sums.items()
     )
@@ -348,9 +355,15 @@ def _key(line: dict[str, Any]) -> str:
     return key if tenant is None or key.endswith(f"/{tenant}") else f"{key} tenant {tenant}"
 
 
+def _currency(number: int | None, names: Mapping[str, str]) -> str | None:
+    from flows.report.spelling import currency_named
+
+    return None if number is None else currency_named(str(number), names)
+
+
 def _money(plain: str | None) -> str | None:
-    """An amount with two decimals or more, a very long one by a power of ten."""
-    if plain and (text := spelled(Decimal(plain))).count("e"):
-        return text
-    whole, _, decimals = (plain or "").partition(".")
-    return f"{whole}.{decimals.ljust(2, '0')}" if plain else None
+    """An amount as reports have it: two decimals or more, a very long one by powers of ten."""
+    from flows.report.spelling import ungrouped
+
+    number = Decimal(plain or "NaN")
+    return ungrouped(number) if number.is_finite() else plain

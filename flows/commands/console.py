@@ -70,6 +70,8 @@ PORT = within(0, 65_535)
 DAYS = within(1, 36_500)
 SECONDS = within(0, 86_400)
 
+IN_ONE_PIECE = ("Id", "Code")
+"""Columns whose cells are never broken."""
 WIDE = 200
 """Columns of a table where nobody watches, so that a script reads whole lines."""
 WORD = 10
@@ -157,12 +159,13 @@ def print_table(
         return
     table = Table(box=None, pad_edge=False, header_style="")
     for name in names:
-        # An id is copied into the next command: it stays in one piece, whatever stands beside it.
+        # An id or code is copied into the next command: it stays in one piece, whatever else is
+        # there.
         table.add_column(
             name,
             justify="right" if name in right else "left",
             overflow="fold",
-            no_wrap=name == "Id",
+            no_wrap=name in IN_ONE_PIECE,
         )
     for row in cells:
         table.add_row(*row)
@@ -174,7 +177,7 @@ def _fits(width: int, names: Sequence[str], cells: Sequence[Sequence[str]]) -> b
     least = 2 * (len(names) - 1)
     for name, *column in zip(names, *cells, strict=True):
         natural = max(map(cell_len, (name, *column)))
-        least += natural if name == "Id" else min(natural, WORD)
+        least += natural if name in IN_ONE_PIECE else min(natural, WORD)
     return least <= width
 
 

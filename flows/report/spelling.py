@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from itertools import takewhile
 
@@ -47,6 +47,14 @@ def _powers(size: str) -> Iterator[str]:
 def ungrouped(value: int | Decimal) -> str:
     """A number within text, where the narrow blanks between groups would be spelled out."""
     return digits(value).replace(NARROW, "").replace(MINUS, "-")
+
+
+def currency_named(currency: str, names: Mapping[str, str]) -> str:
+    """`978 EUR` where the settings name it, `currency 12` where they do not."""
+    if not currency:
+        return "no currency"
+    code = names.get(currency)
+    return f"{visible(currency)} {neutral(code, 20)}" if code else f"currency {visible(currency)}"
 
 
 def visible(text: str) -> str:

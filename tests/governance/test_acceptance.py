@@ -253,7 +253,7 @@ def test_both_values_are_listed(workspace: Workspace, recon: Callable[..., Any])
     accepted = recon("breaks", "accept", one, "--reason", "ok", "--until", "2026-12-31",
                      "--up-to", "12.5", "--by", "Ann")  # fmt: skip
     assert accepted.returncode == 0, accepted.stderr
-    assert "accepted until 2026-12-31, up to 12.50: 10.00 in CurrenciesId 1." in accepted.stdout
+    assert "accepted until 2026-12-31, up to 12.50: 10.00 in currency 1." in accepted.stdout
     reconcile(workspace, found("1", amount="13", expected="2"))
     listed = recon("breaks", "list")
     for word in ("REOPENED", "As it was accepted", "amount 10", "expected 2, amount 13"):

@@ -1,6 +1,7 @@
 """The commands of those who decide and sign, as they are typed: words, documents, exit codes."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -50,7 +51,7 @@ def test_from_open_breaks_to_a_signed_report(recon: Any, workspace: Workspace) -
     assert accepted.returncode == 0, accepted.stderr
     assert (
         "2 breaks of reconciliation 1 accepted until 2026-12-31: "
-        "10.50 in CurrenciesId 1." in accepted.stdout
+        "10.50 in currency 1." in accepted.stdout
     )
 
     again = recon("sign", "approve", "--by", "Bo")
@@ -86,7 +87,28 @@ def test_from_open_breaks_to_a_signed_report(recon: Any, workspace: Workspace) -
     assert "link 3: event 3 (breaks accepted) was changed" in broken.stdout
 
 
-def test_decisions_as_documents(recon: Any, workspace: Workspace) -> None:
+def test_a_sum_of_very_different_amounts_is_told_as_reports_tell_it(
+    recon: Any, workspace: Workspace
+) -> None:
+    large = found("2", amount=None, amount_beyond="1e308")
+    reconcile(workspace, found("1", amount="346.95").vstack(large.select(found().columns)))
+    accept = ("--state", "open", "--reason", "ok", "--until", "2026-12-31")
+    told = " ".join(recon("breaks", "accept", *accept).stdout.split())
+    assert "accepted until 2026-12-31: 1e308 + 346.95 in currency 1." in told
+
+
+def test_the_code_of_a_break_stays_in_one_piece(recon: Any, workspace: Workspace) -> None:
+    long = "x" * 90
+    reconcile(
+        workspace,
+        found("1", code="CHANGED_AFTER_SIGNOFF", expected=long, found=long, file=long),
+    )
+    assert "CHANGED_AFTER_SIGNOFF" in recon("breaks", "list").stdout
+
+
+def test_decisions_as_documents(
+    recon: Any, workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     reconcile(workspace, found("1/7", "2/7"))
     one, other = sorted(ids(found("1/7", "2/7")))
     accept = ("breaks", "accept", "--code", "AMOUNT", "--reason", "ok", "--until", "2026-12-31")
@@ -102,8 +124,12 @@ def test_decisions_as_documents(recon: Any, workspace: Workspace) -> None:
         "breaks": [one, other],
     }
     assert recon(*accept).returncode == 2
+    names = tmp_path / "currencies.csv"
+    names.write_text("CurrenciesId,Code\n1,EUR\n")
+    monkeypatch.setenv("RECON_CURRENCIES", str(names))
+    assert "1 EUR" in recon("breaks", "list").stdout
     reopened = recon("breaks", "reopen", one, "--reason", "not paid")
-    assert "1 break of reconciliation 1 reopened: 10.00 in CurrenciesId 1." in reopened.stdout
+    assert "1 break of reconciliation 1 reopened: 10.00 in 1 EUR." in reopened.stdout
     resolved = recon("breaks", "resolve", one, "--at", "service", "--reason", "put right")
     assert "said to be resolved at service" in resolved.stdout
     assert recon("breaks", "assign", "--state", "open", "--owner", "treasury").returncode == 0

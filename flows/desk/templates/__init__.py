@@ -9,7 +9,7 @@ from flows.desk.filters import NONE
 from flows.desk.shown import day, moment, money, number
 from flows.report.reconciled.first_page import NOTES
 from flows.report.reconciled.verdicts import word_of
-from flows.report.spelling import neutral, record_title
+from flows.report.spelling import currency_named, record_title
 from flows.report.template import environment
 from schemas.counting import quantity
 from schemas.show_as import ShowAs
@@ -22,11 +22,8 @@ def worded(constant: str | None) -> str:
 
 
 def currency(of: str | int | None, names: Mapping[str, str]) -> str:
-    """A currency as `978 EUR` where the settings name it; a dash stands for none."""
-    if of is None or of in ("", NONE):
-        return "no currency"
-    code = names.get(str(of))
-    return f"{of} {neutral(code, 20)}" if code else f"currency {of}"
+    """A currency as reports name it; a dash stands for none."""
+    return currency_named("" if of is None or of == NONE else str(of), names)
 
 
 @cache

@@ -5,7 +5,7 @@ from decimal import Decimal
 from itertools import islice
 
 from flows.report.reconciled.verdicts import VERDICTS, VerdictWords, word_of
-from flows.report.spelling import digits, neutral, ungrouped, visible
+from flows.report.spelling import currency_named, digits, ungrouped, visible
 from flows.steps.breaks.cause_groups import CauseGroup
 from flows.steps.breaks.shares import Share
 from flows.steps.reconcile.report import ReconciliationReport
@@ -66,11 +66,8 @@ def verdict_of(report: ReconciliationReport) -> VerdictWords:
 
 
 def currency_label(report: ReconciliationReport, currency: str) -> str:
-    """`978 EUR` where the settings name it, `currency 12` where they do not."""
-    if not currency:
-        return "no currency"
-    code = report.currencies.get(currency)
-    return f"{visible(currency)} {neutral(code, 20)}" if code else f"currency {visible(currency)}"
+    """A currency as the report names it."""
+    return currency_named(currency, report.currencies)
 
 
 def readable(amount: Decimal, rows: int, unreadable: int) -> Decimal | None:
