@@ -1,6 +1,7 @@
 """The page in a real browser: its script runs under its policy, narrows, sorts and prints."""
 
 import json
+from base64 import b64decode
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
@@ -13,7 +14,8 @@ from flows.report.reconciled.html import render_html
 from flows.steps.breaks.ageing import BUCKETS
 from tests.chromium import Tab, needed, opened, until
 from tests.chromium import browser as browser  # noqa: PLC0414 -- the fixture.
-from tests.report.reconciliation.sample import everything
+from tests.pdf import text_of_page
+from tests.report.reconciliation.sample import REPORTS, everything
 from tests.report.sample_reports import hostile
 
 pytestmark = needed
@@ -127,6 +129,26 @@ def test_it_prints_on_a4_with_everything_but_its_tools(tab: Tab) -> None:
     assert tab.value(tools) == "none"
     told = tab.ask("Page.printToPDF", preferCSSPageSize=True, printBackground=True)
     assert len(told["data"]) > 10_000
+
+
+PAGE_ONE = {
+    # the report; what its printed page one says of money, and the first row there
+    "everything": ("Totalspercurrency", "PaymentPaidAmount978EUR"),
+    "accepted": ("Moneypercurrency", "currency12"),
+    "nothing": ("Totalspercurrency", "Noamountwascompared."),
+}
+
+
+@pytest.mark.long(but=("everything",))
+@pytest.mark.parametrize("name", PAGE_ONE)
+def test_the_first_printed_page_has_money(tab: Tab, tmp_path: Path, name: str) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(render_html(REPORTS[name]()), encoding="utf-8")
+    tab.open("about:blank").open(path.as_uri())
+    told = tab.ask("Page.printToPDF", preferCSSPageSize=True, printBackground=True)
+    text = text_of_page(b64decode(told["data"]), 1)
+    heading, row = PAGE_ONE[name]
+    assert row in text.partition(heading)[2]
 
 
 @pytest.mark.long(but=("420",))
