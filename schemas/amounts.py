@@ -1,5 +1,6 @@
 """Amounts as frames of reconciliation hold them: exact decimals, and texts of what fits none."""
 
+import re
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact
 
 EXACT = Context(prec=400_000, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact])
@@ -34,6 +35,29 @@ def spelled(number: Decimal) -> str:
     if len(plain) <= MOST_CHARACTERS:
         return plain
     return f"{'-' * sign}{''.join(map(str, digits))}e{exponent}"
+
+
+def addends(number: Decimal) -> list[Decimal]:
+    """A number too long to be read, as the parts between its long rows of zeros; else itself."""
+    size = format(EXACT.normalize(number.copy_abs()), "f")
+    if len(size) <= MOST_CHARACTERS:
+        return [number]
+    whole, _, decimals = size.partition(".")
+    return [
+        Decimal(part[0]).scaleb(len(whole) - part.end(), EXACT).copy_sign(number)
+        for part in re.finditer(r"[1-9](?:(?!0{20})[0-9])*", whole + decimals)
+    ]
+
+
+def in_text(amount: Decimal) -> str:
+    """Money within a sentence, exact: two decimals or more, a long one as 1e308 + 10.50."""
+    told = []
+    for one in addends(amount.copy_abs()):
+        text = spelled(one)
+        whole, _, decimals = text.partition(".")
+        told.append(text if "e" in text else f"{whole}.{decimals.ljust(2, '0')}")
+    sign = "-" if amount < 0 else ""
+    return sign + f" {sign or '+'} ".join(told)
 
 
 MICRO_DIGITS = 6

@@ -1,13 +1,12 @@
 """How reports spell numbers and delivered text: exact, on one line, with nothing hidden."""
 
-import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
 from itertools import takewhile
 
 from flows.steps.totals import plain
-from schemas.amounts import EXACT, MOST_CHARACTERS, spelled
+from schemas.amounts import MOST_CHARACTERS, addends, in_text, spelled
 from schemas.cells.formulas import is_formula
 from schemas.counting import quantity
 from schemas.tables import title_of
@@ -22,11 +21,12 @@ def digits(value: int | Decimal, *, signed: bool = False) -> str:
 
     One that is too long to be read is told by powers of ten, to the last digit: 1e308 + 10.50.
     """
-    size = plain(Decimal(value).copy_abs())
-    if len(size) > MOST_CHARACTERS:
-        text = f" {MINUS if value < 0 else '+'} ".join(_powers(size))
+    size = Decimal(value).copy_abs()
+    parts = addends(size)
+    if parts != [size] or len(plain(size)) > MOST_CHARACTERS:
+        text = f" {MINUS if value < 0 else '+'} ".join(map(_part, parts))
     else:
-        whole, _, decimals = size.partition(".")
+        whole, _, decimals = plain(size).partition(".")
         text = f"{int(whole):,}".replace(",", NARROW)
         if isinstance(value, Decimal):
             text += "." + decimals.ljust(2, "0")
@@ -35,18 +35,13 @@ def digits(value: int | Decimal, *, signed: bool = False) -> str:
     return "+" + text if signed and value else text
 
 
-def _powers(size: str) -> Iterator[str]:
-    """A number too long to be read, as the sum of the parts between its long rows of zeros."""
-    whole, _, decimals = size.partition(".")
-    row = whole + decimals
-    for part in re.finditer(r"[1-9](?:(?!0{20})[0-9])*", row):
-        one = Decimal(part[0]).scaleb(len(whole) - part.end(), EXACT)
-        yield digits(one) if len(plain(one)) <= MOST_CHARACTERS else spelled(one)
+def _part(one: Decimal) -> str:
+    return digits(one) if len(plain(one)) <= MOST_CHARACTERS else spelled(one)
 
 
 def ungrouped(value: int | Decimal) -> str:
     """A number within text, where the narrow blanks between groups would be spelled out."""
-    return digits(value).replace(NARROW, "").replace(MINUS, "-")
+    return in_text(value) if isinstance(value, Decimal) else str(value)
 
 
 def currency_named(currency: str, names: Mapping[str, str]) -> str:

@@ -14,13 +14,15 @@ from flows.steps.breaks.frame import BREAK_SCHEMA, no_breaks
 from flows.steps.breaks.severity import severities
 from flows.steps.breaks.tolerated import TOLERATED_SCHEMA, ToleranceLine, reconcile_tolerated
 from flows.steps.reconcile.break_figures import BreakFigures
-from flows.steps.reconcile.roll_forward import RollForward
+from flows.steps.reconcile.report import PreviousLine
+from flows.steps.reconcile.roll_forward import RUN_OUT, RollForward
 from flows.steps.reconcile.self_test import SelfTest
 from flows.steps.reconcile.sums import Sides, add_up
 from flows.steps.reconcile.totals import (
     ChainLine,
     ControlLine,
     Proof,
+    ProofLine,
     chain_lines,
     control_lines,
     excluded_lines,
@@ -28,9 +30,10 @@ from flows.steps.reconcile.totals import (
     status_counts,
     status_lines,
 )
-from flows.steps.reconcile.verdict import untied
+from flows.steps.reconcile.verdict import reached, untied
 from flows.steps.rules.rules import Budget, Exclusion, Rules, Severities, Tolerance, Window
 from flows.steps.totals import Totals
+from schemas.amounts import EXACT
 from schemas.field import Table
 from schemas.tables import INVOICE_FILE, PAYMENT, PAYMENT_PLAN_DETAIL
 from tests.examples import examples
@@ -390,9 +393,39 @@ def test_what_cannot_be_read_is_added_and_taken_away_as_rows_are() -> None:
     )
 
 
+NO_BREAKS = BreakFigures(0, 0, 0, (), (), (), (), (), ())
+
+
+def test_acceptances_that_have_run_out_are_told_with_their_money() -> None:
+    large = EXACT.add(Decimal("1e308"), Decimal("10.5"))
+    forwards = [
+        RollForward(currency, (ProofLine(RUN_OUT, *line),), 0, Decimal(0))
+        for currency, line in {
+            "": (3, Decimal(0)),
+            "1": (41, Decimal("-22126.5"), False, large, 2),
+            "2": (1, Decimal(7)),
+            "3": (0, Decimal(0)),
+        }.items()
+    ]
+    told = reached(
+        incomplete=(),
+        unexplained=(),
+        breaks=replace(NO_BREAKS, open=45, roll_forward=tuple(forwards)),
+        proven=(),
+        previous=PreviousLine(4, date(2026, 3, 1), "", ""),
+        currencies={"1": "EUR"},
+    )
+    assert told.because == (
+        "45 open breaks",
+        "45 acceptances have run out since reconciliation 4 as of 2026-03-01: 3 in no currency; "
+        "41 in 1 EUR (difference -22126.50, gross 1e308 + 10.50, 2 not readable); "
+        "1 in currency 2 (difference 7.00)",
+    )
+
+
 def test_what_is_unexplained_names_its_currency() -> None:
     sums = [Proof("payment", "PaidAmount", key, (), Decimal("100.5")) for key in ("", "1", "2")]
-    none = BreakFigures(0, 0, 0, (), (), (), (), (), ())
+    none = NO_BREAKS
     assert [*untied(sums, (), (), none, SelfTest(1, 1, ()))] == [
         "Payment PaidAmount: 100.5 without a currency unexplained",
         "Payment PaidAmount: 100.5 in currency 1 unexplained",

@@ -101,6 +101,8 @@ def conclude(
         unexplained=untied(proven, controls, chain, breaks, self_test),
         breaks=breaks,
         proven=proven,
+        previous=facts.previous,
+        currencies=facts.currencies,
     )
     return ReconciliationReport(
         cover=_cover(of_kinds, rules, as_of, facts, opinion),

@@ -20,12 +20,14 @@ from schemas.life import ASIDE, OPEN, RESOLVED, BreakState
 
 OPENING, CLOSING = "opening", "closing"
 
+RUN_OUT = "+ expired: the acceptance has run out"
+"""Breaks that are open again, as their acceptances held in the run before."""
 _NEITHER = "- gone, neither side having changed: the day moved on, or it was signed since"
 _STEPS = {
     "open": {
         "new": "+ new",
         "reopened": "+ reopened: back after a resolution or an acceptance, or looked at again",
-        "expired": "+ expired: the acceptance has run out",
+        "expired": RUN_OUT,
         "resolved_source": "- resolved at source",
         "resolved_service": "- resolved at service",
         "resolved_neither": _NEITHER,

@@ -1,15 +1,19 @@
 """The verdict of a reconciliation, and why it is that one."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from flows.steps.reconcile.break_figures import BreakFigures
-from flows.steps.reconcile.report import AsideLine
+from flows.steps.reconcile.report import AsideLine, PreviousLine
+from flows.steps.reconcile.roll_forward import RUN_OUT, RollForward
 from flows.steps.reconcile.self_test import SelfTest
-from flows.steps.reconcile.totals import PROOF_TEXTS, ChainLine, ControlLine, Proof
+from flows.steps.reconcile.totals import PROOF_TEXTS, ChainLine, ControlLine, Proof, ProofLine
+from schemas.amounts import in_text
 from schemas.breaks import Status
 from schemas.counting import agree, quantity
 from schemas.tables import EXTRACTS, title_of
+
+NO_NAMES: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +29,13 @@ def reached(
     unexplained: Iterable[str],
     breaks: BreakFigures,
     proven: Sequence[Proof],
+    previous: PreviousLine | None = None,
+    currencies: Mapping[str, str] = NO_NAMES,
 ) -> Opinion:
-    """`incomplete` is what is missing for a verdict, `unexplained` what does not tie, in words."""
+    """`incomplete` is what is missing for a verdict, `unexplained` what does not tie, in words.
+
+    `currencies` are their names, by CurrenciesId.
+    """
     missing = (*incomplete, *breaks.not_looked_at)
     left = tuple(dict.fromkeys(unexplained))
     name = _name(
@@ -38,6 +47,7 @@ def reached(
         *missing,
         *left,
         *((quantity(breaks.open, "open break"),) if breaks.open else ()),
+        *_run_out(breaks.roll_forward, previous, currencies),
         *_unreadable(proven),
         *_outgrown(breaks.outgrown),
         *_accepted(breaks.accepted),
@@ -95,6 +105,41 @@ def _waived(aside: Iterable[AsideLine]) -> Iterator[str]:
         if one.by_rules:
             are = agree(one.breaks, "is", "are")
             yield f"{quantity(one.breaks, 'break')} of before {are} {one.state}: {one.because}"
+
+
+def _run_out(
+    forwards: Sequence[RollForward], previous: PreviousLine | None, names: Mapping[str, str]
+) -> Iterator[str]:
+    """How many acceptances held in the run before and hold no more, and their money."""
+    lines = [
+        (forward, line)
+        for forward in forwards
+        for line in forward.lines
+        if line.text == RUN_OUT and line.rows
+    ]
+    if not lines:
+        return
+    rows = sum(line.rows for _, line in lines)
+    since = "the run before"
+    if previous is not None:
+        since = f"reconciliation {previous.run} as of {previous.as_of}"
+    told = "; ".join(_of_money(forward, line, names) for forward, line in lines)
+    have = agree(rows, "has", "have")
+    yield f"{quantity(rows, 'acceptance')} {have} run out since {since}: {told}"
+
+
+def _of_money(forward: RollForward, line: ProofLine, names: Mapping[str, str]) -> str:
+    """How many breaks of a currency a line has, and what they come to."""
+    key, code = forward.currency, names.get(forward.currency)
+    currency = (f"{key} {code}" if code else f"currency {key}") if key else "no currency"
+    money = [
+        f"{kind} {in_text(amount)}"
+        for kind, amount in (("difference", line.amount), ("gross", line.gross))
+        if amount
+    ]
+    if line.unreadable:
+        money.append(f"{line.unreadable} not readable")
+    return f"{line.rows} in {currency}" + (f" ({', '.join(money)})" if money else "")
 
 
 def _unreadable(proven: Iterable[Proof]) -> Iterator[str]:
