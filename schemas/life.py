@@ -107,7 +107,13 @@ RECONCILED = ("RECONCILED", "RECONCILED_WITH_ACCEPTED")
 """Verdicts that can be approved."""
 OPEN = (BreakState.NEW, BreakState.OPEN, BreakState.REOPENED, BreakState.EXPIRED)
 """States that ask for action."""
-RESOLVED = (*SIDES.values(), BreakState.RESOLVED_NEITHER)
+GONE: Mapping[str, str] = {
+    BreakState.RESOLVED_SOURCE: "resolved at the source",
+    BreakState.RESOLVED_SERVICE: "resolved at the target (database or service)",
+    BreakState.RESOLVED_NEITHER: "gone, neither side having changed",
+}
+"""The states of breaks that a run does not find any more, in words."""
+RESOLVED = tuple(map(BreakState, GONE))
 ASIDE = (BreakState.NOT_LOOKED_AT, BreakState.WAIVED_BY_RULE)
 """States of breaks that a run found by other terms would show: neither open nor resolved."""
 UNRESOLVED = (*OPEN, BreakState.ACCEPTED, *ASIDE)

@@ -132,7 +132,7 @@ def test_looser_rules_resolve_nothing(workspace: Workspace, tmp_path: Path) -> N
     change(workspace, """UPDATE payment SET "PaidAmount" = 10.5 WHERE "Id" = 2""")
     right = run(workspace, LOOSE)
     assert ("AMOUNT", "2/7") not in states(right)
-    assert forwards(right)["- resolved at service"] == (-1, "-4")
+    assert forwards(right)["- resolved at the target (database or service)"] == (-1, "-4")
     back = run(workspace, STRICT)
     assert states(back)["AMOUNT", "1/7"] == states(back)[RATE, "4/7"] == "REOPENED"
     assert ("AMOUNT", "2/7") not in states(back)

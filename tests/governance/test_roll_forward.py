@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flows.steps.breaks.carried_states import is_open
+from flows.steps.breaks.changed_into import changed_into, with_changed
 from flows.steps.breaks.frame import BREAK_SCHEMA, gather
 from flows.steps.breaks.lifecycle import CARRIED, DECISIONS, carry
 from flows.steps.breaks.saved import from_saved
+from flows.steps.frames.parts import held_rows
 from flows.steps.reconcile.roll_forward import RollForward, roll_forward
 from schemas.life import BreakState
 from tests.examples import examples
@@ -180,7 +182,7 @@ def test_a_month_told_line_by_line() -> None:
     assert lines(euro) == {
         "opening": (3, "30"),
         "+ new": (1, "10"),
-        "- resolved at service": (-1, "-10"),
+        "- resolved at the target (database or service)": (-1, "-10"),
         "- accepted": (-1, "-10"),
         "+/- amounts that changed while open": (1, "9.5"),
         "closing": (3, "29.5"),
@@ -192,6 +194,33 @@ def test_a_month_told_line_by_line() -> None:
     assert [lines(one) for one in roll_forward(second, "accepted")] == [
         {"+ accepted": (1, "10"), "closing": (1, "10")}
     ]
+
+
+OTHERS: list[tuple[dict[str, Any], list[dict[str, Any]], bool]] = [
+    # what is gone; what is there in its place; whether the one has changed into the other
+    ({}, [{"code": "VALUE"}], True),
+    ({}, [{"code": "VALUE"}, {"code": "ECHO", "side": "A"}], True),
+    ({}, [{"code": "VALUE", "field": "DiscountAmount"}], False),
+    ({}, [{"code": "VALUE", "tenant": 8}], False),
+    ({"tenant": None}, [{"code": "VALUE", "tenant": None}], True),
+    ({"code": "MISSING_IN_TARGET", "field": ""}, [{"code": "DUPLICATE", "field": ""}], False),
+    ({}, [], False),
+]
+
+
+@pytest.mark.parametrize(("gone", "there", "into"), OTHERS)
+def test_a_break_whose_field_has_another_one_is_not_resolved(
+    gone: dict[str, Any], there: list[dict[str, Any]], *, into: bool
+) -> None:
+    first = run(found("0", **gone))
+    now = [found("0", **one) for one in there]
+    second = run(pl.concat(now) if now else found("0").clear(), first)
+    others = changed_into(held_rows(second))
+    assert others["id"].to_list() == (ids(found("0", **gone)) if into else [])
+    (forward,) = roll_forward(with_changed(second, second["id"], others))
+    assert ("- changed into another break of the same field" in lines(forward)) is into
+    assert ("- resolved at the target (database or service)" in lines(forward)) is not into
+    assert lines(forward).get("closing", (0, ""))[0] == len(there)
 
 
 def test_an_acceptance_that_runs_out_is_open_again_under_its_own_line() -> None:

@@ -189,6 +189,26 @@ def test_an_amount_that_grew_after_it_was_accepted(signed_twice: Workspace) -> N
     assert signed.report.changes.again == ()
 
 
+def test_an_accepted_amount_whose_currency_is_another_now_is_not_resolved(
+    signed_twice: Workspace,
+) -> None:
+    with signed_twice.database.connect() as connection:
+        connection.execute('UPDATE payment SET "CurrenciesId" = 2 WHERE "Id" = 1')
+    other = run(signed_twice, THIRD)
+    on_page_one(
+        other,
+        [
+            "1 accepted break is not what was accepted",
+            "AMOUNT payment 1/7 PaidAmount",
+            "expected 10.5, found 10, difference -0.5",
+            "changed into VALUE: expected 10.5, found 10",
+        ],
+    )
+    (forward,) = [one for one in other.report.accepted_forward if one.currency == "1"]
+    moved = {line.text: line.rows for line in forward.lines if line.rows and not line.total}
+    assert moved == {"- changed into another break of the same field": -1}
+
+
 @pytest.mark.long(but=("approved-until0-1000",))
 @pytest.mark.parametrize(
     ("until", "up_to"), [(date(2099, 12, 31), 1000), (UNTIL, 1000), (date(2099, 12, 31), None)]

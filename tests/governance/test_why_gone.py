@@ -53,7 +53,7 @@ def gone(done: Reconciled) -> dict[str, int]:
     return found
 
 
-SOURCE, SERVICE = "- resolved at source", "- resolved at service"
+SOURCE, SERVICE = "- resolved at the source", "- resolved at the target (database or service)"
 NEITHER = "- gone, neither side having changed: the day moved on, or it was signed since"
 
 Then = Callable[[Workspace, Path], object]

@@ -19,7 +19,7 @@ from flows.stages.reconcile.sign import approve, prepare
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.report import ReconciliationReport
 from schemas.breaks import BREAKS, Status
-from schemas.life import BreakState, Choice
+from schemas.life import GONE, BreakState, Choice
 from tests.reconcile.scenario import EXPECTED, FOLDER, Story, expected_breaks, found_breaks, told_at
 
 NEVER_DELIVERED = {"KEY_MISSING", "LATE_ARRIVAL", "REFERENCE_MISSING", "REFERENCE_TENANT"}
@@ -74,7 +74,10 @@ def test_three_days_carry_breaks_forward_and_a_signature_sees_later_changes(
     manual = [one.rows for one in tuesday.report.statuses if one.status == Status.MATCHED_MANUAL]
     assert manual == [1], "of the two, the offset had matched within tolerance already"
     assert_ties(tuesday.report)
-    assert closed(tuesday) == {"resolved at source": 3, "resolved at service": 4}
+    assert closed(tuesday) == {
+        GONE[BreakState.RESOLVED_SOURCE]: 3,
+        GONE[BreakState.RESOLVED_SERVICE]: 4,
+    }
 
     wednesday = story.play("wednesday")
     assert sorted(found_breaks(wednesday) ^ expected_breaks("wednesday")) == []

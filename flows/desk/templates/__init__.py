@@ -12,12 +12,13 @@ from flows.report.reconciled.verdicts import word_of
 from flows.report.spelling import currency_named, record_title
 from flows.report.template import environment
 from schemas.counting import quantity
+from schemas.life import GONE
 from schemas.show_as import ShowAs
 
 
 def worded(constant: str | None) -> str:
-    """A state in words: `RESOLVED_SOURCE` as people say it."""
-    text = (constant or "").replace("_", " ").lower()
+    """A state in words: `NOT_LOOKED_AT` as people say it."""
+    text = GONE.get(constant or "", (constant or "").replace("_", " ").lower())
     return text[:1].upper() + text[1:]
 
 

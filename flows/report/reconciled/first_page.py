@@ -8,7 +8,7 @@ and the signatures there are.
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
-from itertools import islice
+from itertools import chain, islice
 
 from flows.report.reconciled.accepted import accepted_by
 from flows.report.reconciled.after import after_cut_off
@@ -402,6 +402,12 @@ def words(report: ReconciliationReport) -> ReportTable:
         *(one.status for one in report.statuses),
         *report.breaks.counts("state"),
         *report.breaks.counts("basis"),
+        *(
+            line.text.removeprefix("- ")
+            for forward in chain.from_iterable(report.forwards.values())
+            for line in forward.lines
+            if line.rows
+        ),
     }
     meanings = {**ALWAYS, **{word: told for word, told in GLOSSARY.items() if word in there}}
     return ReportTable(

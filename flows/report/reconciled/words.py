@@ -13,7 +13,7 @@ from flows.steps.reconcile.reported_breaks import BreakLine
 from flows.steps.reconcile.totals import ProofLine
 from schemas.breaks import BREAKS, STATUSES, Money
 from schemas.counting import quantity
-from schemas.life import BreakState
+from schemas.life import GONE, BreakState
 
 NOT_READABLE = Money.UNREADABLE.value
 """What stands where an amount would, if it cannot be read: never a zero."""
@@ -44,6 +44,9 @@ ALWAYS: Mapping[str, str] = {
 GLOSSARY: Mapping[str, str] = {
     **STATUSES,
     **STATES,
+    GONE[BreakState.RESOLVED_SOURCE]: "gone, because of what was delivered since",
+    GONE[BreakState.RESOLVED_SERVICE]: "gone, and not by a delivery: what it is compared with has "
+    "changed, in the database or at the service",
     NOT_READABLE: "the amount was delivered as something that is no number; it is in no sum",
 }
 """Words of those reports that use them."""

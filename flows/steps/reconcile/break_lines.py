@@ -115,6 +115,12 @@ def outgrown_lines(there: pl.DataFrame) -> tuple[OutgrownLine, ...]:
     return tuple(OutgrownLine(*row) for row in told.iter_rows())
 
 
+def replaced_lines(replaced: pl.DataFrame) -> tuple[OutgrownLine, ...]:
+    """Accepted breaks that have `changed_into` others."""
+    told = replaced.select("id", "what", "was", "is_now").head(LINES)
+    return tuple(OutgrownLine(*row) for row in told.iter_rows())
+
+
 def accepted_again(carried: PartedRows, signed: pl.DataFrame | None) -> pl.DataFrame:
     """Breaks that were accepted as something else when the last report was approved."""
     if signed is None or signed.is_empty():

@@ -7,7 +7,9 @@ from datetime import date
 import polars as pl
 
 from flows.steps.breaks.acceptance import outgrown
+from flows.steps.breaks.carried_states import BEFORE
 from flows.steps.breaks.causes import Causes
+from flows.steps.breaks.changed_into import changed_into
 from flows.steps.breaks.make import left_of
 from flows.steps.frames.parts import PartedRows
 from flows.steps.frames.sources import Sources
@@ -16,6 +18,7 @@ from flows.steps.reconcile.break_lines import (
     accepted_again,
     again_lines,
     outgrown_lines,
+    replaced_lines,
     reported,
 )
 from flows.steps.reconcile.changes import accepted_by
@@ -37,6 +40,7 @@ from flows.steps.reconcile.totals import chain_lines, control_lines, proofs
 from flows.steps.reconcile.verdict import Opinion, reached, untied
 from flows.steps.rules.canonical import rules_hash, rules_text
 from flows.steps.rules.rules import Rules
+from schemas.life import BreakState
 from schemas.operations import PUSHES
 
 _NO_DAYS = pl.DataFrame(schema={"first": pl.Date, "last": pl.Date})
@@ -84,8 +88,10 @@ def conclude(
     `carried` are the breaks as `carry_forward.explained` gives them. Few of their columns are read
     at a time.
     """
-    breaks = break_figures(carried)
+    others = changed_into(carried)
+    breaks = break_figures(carried, others)
     other = carried.filter(outgrown()).whole()
+    replaced = others.filter(pl.col(f"state{BEFORE}") == BreakState.ACCEPTED)
     again = accepted_again(carried, facts.signed_acceptances)
     of_kinds = kinds(sources, judgement.statuses, carried, rules)
     sides = [kind.sides for kind in of_kinds]
@@ -126,8 +132,8 @@ def conclude(
         accepted_forward=breaks.accepted_forward,
         aside_forward=breaks.aside_forward,
         run=facts.run,
-        changes=facts.changes and _changes(facts.changes, breaks, other, again, rules),
-        left_out=judgement.left_out | _left_out(causes, other, again),
+        changes=facts.changes and _changes(facts.changes, breaks, other, replaced, again, rules),
+        left_out=judgement.left_out | _left_out(causes, other, replaced, again),
     )
 
 
@@ -144,19 +150,25 @@ def _changes(
     changes: Changes,
     breaks: BreakFigures,
     other: pl.DataFrame,
+    replaced: pl.DataFrame,
     again: pl.DataFrame,
     rules: Rules,
 ) -> Changes:
     told = replace(
-        changes, aside=breaks.aside, outgrown=outgrown_lines(other), again=again_lines(again)
+        changes,
+        aside=breaks.aside,
+        outgrown=(*outgrown_lines(other), *replaced_lines(replaced)),
+        again=again_lines(again),
     )
     return accepted_by(told, rules_hash(rules))
 
 
-def _left_out(causes: Causes, outgrown: pl.DataFrame, again: pl.DataFrame) -> dict[str, int]:
+def _left_out(
+    causes: Causes, outgrown: pl.DataFrame, replaced: pl.DataFrame, again: pl.DataFrame
+) -> dict[str, int]:
     left = {
         "causes": causes.left,
-        "outgrown": left_of(outgrown.height),
+        "outgrown": left_of(outgrown.height) + left_of(replaced.height),
         "again": left_of(again.height),
     }
     return {name: lines for name, lines in left.items() if lines}

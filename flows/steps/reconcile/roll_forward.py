@@ -14,23 +14,24 @@ from typing import NamedTuple
 import polars as pl
 
 from flows.steps.breaks.carried_states import BEFORE
+from flows.steps.breaks.changed_into import CHANGED_INTO
 from flows.steps.breaks.money import BASIS, Sums, counted
 from flows.steps.reconcile.totals import ProofLine
-from schemas.life import ASIDE, OPEN, RESOLVED, BreakState
+from schemas.life import ASIDE, GONE, OPEN, RESOLVED, BreakState
 
 OPENING, CLOSING = "opening", "closing"
 
 RUN_OUT = "+ expired: the acceptance has run out"
 """Breaks that are open again, as their acceptances held in the run before."""
-_NEITHER = "- gone, neither side having changed: the day moved on, or it was signed since"
+_GONE = {state.lower(): f"- {text}" for state, text in GONE.items()}
+_GONE[CHANGED_INTO.lower()] = "- changed into another break of the same field"
+_GONE["resolved_neither"] += ": the day moved on, or it was signed since"
 _STEPS = {
     "open": {
         "new": "+ new",
         "reopened": "+ reopened: back after a resolution or an acceptance, or looked at again",
         "expired": RUN_OUT,
-        "resolved_source": "- resolved at source",
-        "resolved_service": "- resolved at service",
-        "resolved_neither": _NEITHER,
+        **_GONE,
         "accepted": "- accepted",
         "not_looked_at": "- not looked at any more",
         "waived_by_rule": "- waived by a rule",
@@ -40,9 +41,7 @@ _STEPS = {
         "accepted": "+ accepted",
         "expired": "- expired: the acceptance has run out",
         "reopened": "- reopened: by decision, or other than it was accepted",
-        "resolved_source": "- resolved at source",
-        "resolved_service": "- resolved at service",
-        "resolved_neither": _NEITHER,
+        **_GONE,
         "not_looked_at": "- not looked at any more",
         "waived_by_rule": "- waived by a rule",
         "changed": "+/- amounts that changed while accepted",
@@ -52,9 +51,7 @@ _STEPS = {
         "waived_by_rule": "+ waived by a rule",
         "reopened": "- looked at again, and open",
         "accepted": "- looked at again, and accepted",
-        "resolved_source": "- resolved at source",
-        "resolved_service": "- resolved at service",
-        "resolved_neither": _NEITHER,
+        **_GONE,
         "changed": "+/- amounts that changed while set aside",
     },
 }
@@ -139,7 +136,7 @@ def _movements(one: _Alike, pool: str) -> Iterator[tuple[str, str, int, Sums]]:
 
 def _left(one: _Alike, pool: str) -> str:
     match one.state:
-        case state if state in (*RESOLVED, *ASIDE, BreakState.ACCEPTED):
+        case state if state in (*RESOLVED, CHANGED_INTO, *ASIDE, BreakState.ACCEPTED):
             return state.lower()
         case BreakState.EXPIRED if pool == "accepted":
             return "expired"

@@ -183,7 +183,7 @@ def everything() -> ReconciliationReport:
                     ),
                     ProofLine("+ new", 3, Decimal("255.51"), gross=Decimal(51)),
                     ProofLine("+ reopened: back after a resolution", 0, ZERO),
-                    ProofLine("- resolved at source", -1, Decimal("-100.00")),
+                    ProofLine("- resolved at the source", -1, Decimal("-100.00")),
                     ProofLine("- accepted", -1, Decimal("-200.00")),
                     ProofLine(
                         "closing: open after this run",
