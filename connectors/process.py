@@ -23,9 +23,14 @@ def holding() -> str:
     return f"{whoami()} since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
+def user_at_host() -> str:
+    """Who decides here without saying who it is: one name in however many processes."""
+    return f"{user_name()}@{socket.gethostname()}"
+
+
 def whoami() -> str:
     """User, host and process, for leases, locked files and the audit trail."""
-    return f"{user_name()}@{socket.gethostname()} pid {os.getpid()}"
+    return f"{user_at_host()} pid {os.getpid()}"
 
 
 def start_apart(

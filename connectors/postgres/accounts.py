@@ -17,7 +17,7 @@ from argon2.low_level import Type, hash_secret_raw
 from psycopg.rows import dict_row
 
 from connectors.errors import LoginRefused
-from connectors.process import whoami
+from connectors.process import user_at_host
 from schemas.accounts import HOURS, AccountRole, How, is_name
 from schemas.counting import quantity
 from schemas.derived.sql_names import SCHEMA
@@ -102,12 +102,12 @@ def acting(connection: psycopg.Connection) -> Person | None:
 
 
 def who(connection: psycopg.Connection, said: str | None) -> str:
-    """Who decides or signs: the account that is logged in, else what was said, else this process.
+    """Who decides or signs: the account that is logged in, else what was said, else this user.
 
     What is said beside a login is a note, and no name.
     """
     person = acting(connection)
-    return person.name if person else said or whoami()
+    return person.name if person else said or user_at_host()
 
 
 def has_accounts(connection: psycopg.Connection) -> bool:

@@ -13,6 +13,7 @@ from connectors.postgres.accounts import who
 from connectors.postgres.break_digests import decisions_hash
 from connectors.postgres.copy_out import copied
 from connectors.postgres.trail import detail_text, write_trail
+from connectors.process import whoami
 from schemas.field import Kind, Table
 from schemas.frame_types import AMOUNT, Dtype, frame_columns
 from schemas.guards.decisions import DECIDED
@@ -205,6 +206,7 @@ def add_decisions(
             ("owner", decision.owner),
             ("up_to", up_to),
             ("said_by", decision.by if decision.by != by else None),
+            ("process", None if decision.by else whoami()),
         )
         if value
     }

@@ -100,6 +100,22 @@ def test_what_is_not_readable_is_counted_beside_money_and_comes_first(
     assert link == "1"
 
 
+def test_money_of_one_kind_has_a_zero_for_the_other(workspace: Workspace, browser: New) -> None:
+    """As reports have it; what has no money has none of either."""
+    rate = {"code": "RATE_MISSING", "field": "CurrencyRatesId"}
+    breaks = [
+        found("1", amount="9"),
+        found("2", amount="5", currency=2, **rate),
+        found("3", amount=None, currency=3, **rate),
+    ]
+    run = reconcile(workspace, pl.concat(breaks), scope="tenants 7")
+    page = browser().open(f"/runs/{run.id}").answer.text
+    assert ", tenant 7</small>" in page
+    cells = re.findall(r'data-of="(?:Differences|Gross money)">(.*?)</td>', page)
+    told = [re.sub(r"<[^>]+>", "", cell).strip() for cell in cells[:6]]
+    assert told == ["9.00", "0.00", "0.00", "5.00", "", ""]
+
+
 def test_money_that_another_break_has_is_nothing_in_totals(
     workspace: Workspace, browser: New
 ) -> None:

@@ -1,6 +1,9 @@
 """Decisions about breaks: for all that are meant or for none, with who, why and until when."""
 
+import json
+import os
 import re
+import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -13,6 +16,7 @@ import pytest
 from connectors.errors import DecisionRefused, DecisionsMoved
 from connectors.postgres.breaks import Decision
 from connectors.postgres.reconciliations import Reconciliation
+from connectors.process import user_name
 from flows.stages.reconcile.breaks import (
     Chosen,
     breaks_now,
@@ -39,6 +43,16 @@ def mixed() -> Any:
         .vstack(found("2", amount="-300", currency=2))
         .vstack(found("3", amount="5", code="RATE_MISSING", currency=None))
     )
+
+
+def test_whoever_gives_no_name_has_one_in_every_process(workspace: Workspace, rows: Any) -> None:
+    reconcile(workspace, mixed())
+    decide_breaks(workspace, None, Chosen(state="open"), replace(ACCEPT, by=None))
+    here = f"{user_name()}@{socket.gethostname()}"
+    ((by, detail),) = rows("SELECT by, detail FROM event WHERE what = 'breaks accepted'")
+    assert by == here
+    assert json.loads(detail)["process"] == f"{here} pid {os.getpid()}"
+    assert rows("SELECT DISTINCT by FROM decision") == [(here,)]
 
 
 LISTED = [

@@ -10,7 +10,7 @@ import pytest
 from connectors.errors import DayRefused, SettingsError
 from connectors.files.profile import DEFAULT
 from flows.stages.reconcile.run import Asked, reconcile
-from flows.stages.reconcile.scope import EVERYTHING, Scope
+from flows.stages.reconcile.scope import EVERYTHING, Scope, scope_told
 from flows.stages.sequence import import_delivery
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
@@ -177,3 +177,19 @@ def test_what_a_scope_names_and_does_not_have_is_on_its_first_page(
         notes = [one for one in report.changes.notes if one.startswith("No record names")]
         nobodys = ["No record names tenant 99, and no delivery is bound to it"]
         assert notes == (nobodys if 99 in scope.tenants else []), scope.text
+
+
+TOLD = [
+    ("everything", "everything"),
+    ("batches 2", "batch 2"),
+    ("batches 1, 2", "batches 1, 2"),
+    ("feeds bank; tenants 7", "feed bank; tenant 7"),
+    ("batches 2; feeds bank, till; tenants -7", "batch 2; feeds bank, till; tenant -7"),
+    ("feeds batches", "feed batches"),
+    ("batches 2; restated as of 2026-01-31", "batch 2; restated as of 2026-01-31"),
+]
+
+
+@pytest.mark.parametrize(("text", "told"), TOLD)
+def test_a_scope_of_one_is_told_as_one(text: str, told: str) -> None:
+    assert scope_told(text) == told

@@ -6,6 +6,7 @@ past, and looser rules.
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from html import unescape
@@ -190,8 +191,12 @@ def test_an_amount_that_grew_after_it_was_accepted(signed_twice: Workspace) -> N
 
 
 def test_an_accepted_amount_whose_currency_is_another_now_is_not_resolved(
-    signed_twice: Workspace,
+    signed_twice: Workspace, tmp_path: Path
 ) -> None:
+    names = tmp_path / "currencies.csv"
+    names.write_text("CurrenciesId,Code\n1,EUR\n2,JPY\n")
+    named = replace(signed_twice.settings, currencies=names)
+    signed_twice = replace(signed_twice, settings=named)
     with signed_twice.database.connect() as connection:
         connection.execute('UPDATE payment SET "CurrenciesId" = 2 WHERE "Id" = 1')
     other = run(signed_twice, THIRD)
@@ -200,7 +205,7 @@ def test_an_accepted_amount_whose_currency_is_another_now_is_not_resolved(
         [
             "1 accepted break is not what was accepted",
             "AMOUNT payment 1/7 PaidAmount",
-            "expected 10.5, found 10, difference -0.5",
+            "expected 10.5, found 10, difference -0.5, amount 0.5, in 1 EUR",
             "changed into VALUE: expected 10.5, found 10",
         ],
     )

@@ -9,8 +9,9 @@ from flows.desk.filters import NONE
 from flows.desk.shown import day, moment, money, number
 from flows.report.reconciled.first_page import NOTES
 from flows.report.reconciled.verdicts import word_of
-from flows.report.spelling import currency_named, record_title
+from flows.report.spelling import currency_named, record_title, visible
 from flows.report.template import environment
+from flows.stages.reconcile.scope import scope_told
 from schemas.counting import quantity
 from schemas.life import GONE
 from schemas.show_as import ShowAs
@@ -25,6 +26,11 @@ def worded(constant: str | None) -> str:
 def currency(of: str | int | None, names: Mapping[str, str]) -> str:
     """A currency as reports name it; a dash stands for none."""
     return currency_named("" if of is None or of == NONE else str(of), names)
+
+
+def scope_named(text: str) -> str:
+    """A scope as titles of reports have it."""
+    return visible(scope_told(text))
 
 
 @cache
@@ -42,6 +48,7 @@ def _environment(show: ShowAs) -> Environment:
         noted=NOTES.__getitem__,
         quantity=partial(quantity, spell=spell),
         record=record_title,
+        scope=scope_named,
         verdict=word_of,
         worded=worded,
     )

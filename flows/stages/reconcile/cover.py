@@ -11,7 +11,7 @@ from connectors.postgres.ledger import batches_of, feeds_with_batches
 from connectors.postgres.reconciliations import Reconciliation
 from flows.stages.reconcile.listings import LISTED, PULLED
 from flows.stages.reconcile.method import method_now
-from flows.stages.reconcile.scope import Asked, Scope
+from flows.stages.reconcile.scope import Asked, Scope, scope_told
 from flows.stages.reconcile.sign import last_sign_off
 from flows.stages.reconcile.since_signed import changes_since, signed_acceptances
 from flows.stages.reconcile.sources import Gathered
@@ -50,7 +50,7 @@ def gather_facts(
     method = method_now(workspace, asked.rules, gathered)
     changes = changes_since(workspace, connection, scope, asked.scope_text, method)
     return Facts(
-        title=f"Reconciliation of {scope.text}",
+        title=f"Reconciliation of {scope_told(scope.text)}",
         zone=method.zone,
         version=method.version,
         inputs=_inputs(gathered),
@@ -74,7 +74,9 @@ def gather_facts(
         restates=restates,
         run=run,
         changes=replace(changes, notes=(*_of_nobody(connection, scope, gathered), *changes.notes)),
-        signed_acceptances=signed_acceptances(connection, scope.text, asked.as_of),
+        signed_acceptances=signed_acceptances(
+            connection, scope.text, asked.as_of, method.currencies or {}
+        ),
     )
 
 

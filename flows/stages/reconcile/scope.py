@@ -16,6 +16,8 @@ from flows.stages.reconcile.as_of import OPTIONS, Names, scope_as_of
 from flows.steps.rules.rules import Rules
 
 EVERYTHING = "everything"
+_ONE = {"batches": "batch", "feeds": "feed", "tenants": "tenant"}
+_OF_ONE = re.compile(r"(^|; )(batches|feeds|tenants)(?= [^,;]+(?:;|$))")
 _FEED = FEED_NAME.pattern
 _SCOPE = re.compile(
     rf"(?:batches (\d+(?:, \d+)*))?(?:(?:^|; )feeds ({_FEED}(?:, {_FEED})*))?"
@@ -119,6 +121,11 @@ class Scope:
             (self.feeds, other.feeds),
             (self.tenants, other.tenants),
         )
+
+
+def scope_told(text: str) -> str:
+    """The text of a scope as titles have it: `batch 2`, where it is about one alone."""
+    return _OF_ONE.sub(lambda found: found[1] + _ONE[found[2]], text)
 
 
 def as_kept(connection: psycopg.Connection, scope: Scope) -> Scope:

@@ -5,7 +5,7 @@ the report of another scope shows.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import date
 
 import polars as pl
@@ -101,17 +101,20 @@ def changes_on_page(workspace: Workspace, run: Reconciliation) -> Changes:
     )
 
 
-def signed_acceptances(connection: psycopg.Connection, scope: str, until: date) -> pl.DataFrame:
+def signed_acceptances(
+    connection: psycopg.Connection, scope: str, until: date, names: Mapping[str, str]
+) -> pl.DataFrame:
     """The breaks that the last approved report of a scope shows as accepted, and as what.
 
     Only runs as of `until` or before it are meant, as where the report says who stood for the last
-    one. As its run left them: what was decided on it since nobody has signed for.
+    one. As its run left them: what was decided on it since nobody has signed for. `names` are those
+    of currencies.
     """
     base = last_approved(connection, scope_hash(scope), until)
     if base is None:
         return pl.DataFrame(schema={"id": pl.String(), "signed_as": pl.String()})
     accepted = breaks_left_by(connection, base).filter(pl.col("state") == BreakState.ACCEPTED)
-    return accepted.select("id", accepted_terms().alias("signed_as"))
+    return accepted.select("id", accepted_terms(names).alias("signed_as"))
 
 
 def _method_changes(

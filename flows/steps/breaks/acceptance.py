@@ -5,6 +5,8 @@ run said of it then. It holds while every value of BOUND is the same, or, with a
 difference has the same direction and is no larger than the ceiling.
 """
 
+from collections.abc import Mapping
+
 import polars as pl
 
 from flows.steps.breaks.frame import BREAK_SCHEMA
@@ -13,6 +15,7 @@ from schemas.amounts import BEYOND
 from schemas.frame_types import Dtype
 from schemas.life import BreakState
 
+NO_NAMES: Mapping[str, str] = {}
 BOUND = (
     *("currency", "expected", "found", "delta", f"delta{BEYOND}"),
     *("amount", f"amount{BEYOND}", "note"),
@@ -80,16 +83,16 @@ def name_of() -> pl.Expr:
     return pl.concat_str(parts, separator=" ", ignore_nulls=True).alias("what")
 
 
-def both_values() -> tuple[pl.Expr, pl.Expr]:
+def both_values(names: Mapping[str, str] = NO_NAMES) -> tuple[pl.Expr, pl.Expr]:
     """What a break was accepted as, null where it was not, and what it is now."""
-    was = pl.when(pl.col("seen")).then(values("seen_"))
-    return was.alias("accepted_as"), values().alias("is_now")
+    was = pl.when(pl.col("seen")).then(values("seen_", names))
+    return was.alias("accepted_as"), values(names=names).alias("is_now")
 
 
-def accepted_terms() -> pl.Expr:
+def accepted_terms(names: Mapping[str, str] = NO_NAMES) -> pl.Expr:
     """What a break was accepted as, with its ceiling and its last day."""
     until = pl.format(" until {}", pl.col("accepted_until").cast(pl.String)).fill_null("")
-    return pl.concat_str([values("seen_"), _up_to(), until])
+    return pl.concat_str([values("seen_", names), _up_to(), until])
 
 
 def _up_to() -> pl.Expr:
@@ -97,13 +100,19 @@ def _up_to() -> pl.Expr:
     return pl.format(" up to {}", money_text(pl.col("up_to"))).fill_null("")
 
 
-def values(prefix: str = "") -> pl.Expr:
-    """What a break says, or said when it was accepted, in one line."""
+def values(prefix: str = "", names: Mapping[str, str] = NO_NAMES) -> pl.Expr:
+    """What a break says, or said when it was accepted, in one line.
+
+    `names` are those of currencies, by CurrenciesId; one without a name is told by that.
+    """
     parts = [
         pl.format(f"{word} {{}}", shown(prefix + name) if name in _MONEY else prefix + name)
         for name, word in _SHOWN.items()
     ]
-    parts.append(pl.format("in currency {}", f"{prefix}currency"))
+    currency = pl.col(f"{prefix}currency").cast(pl.String)
+    named = {key: f"in {key} {code}" for key, code in names.items()}
+    unnamed = pl.format("in currency {}", currency)
+    parts.append(currency.replace_strict(named, default=unnamed, return_dtype=pl.String))
     note = pl.col(f"{prefix}note")
     parts.append(pl.when(note != "").then(note))
     told = pl.concat_str(parts, separator=", ", ignore_nulls=True)

@@ -4,9 +4,11 @@ The code is part of what a break is: where an amount that differed has another c
 break is gone and there is a new one. Nothing was resolved, and an acceptance covers none of it.
 """
 
+from collections.abc import Mapping
+
 import polars as pl
 
-from flows.steps.breaks.acceptance import name_of, values
+from flows.steps.breaks.acceptance import NO_NAMES, name_of, values
 from flows.steps.breaks.carried_states import BEFORE
 from flows.steps.frames.light import as_texts
 from flows.steps.frames.parts import PartedRows
@@ -18,10 +20,11 @@ _FIELD = ("record", "tenant", "key", "field")
 _CAME = (BreakState.NEW, BreakState.REOPENED)
 
 
-def changed_into(carried: PartedRows) -> pl.DataFrame:
+def changed_into(carried: PartedRows, names: Mapping[str, str] = NO_NAMES) -> pl.DataFrame:
     """Of the breaks that are gone those whose field has another one that came in this run.
 
     Columns `id`, `state_before`, `what`, `was` and `is_now`, in the order of `what`.
+    `names` are those of currencies.
     """
     has_field = pl.col("field") != ""
     gone = carried.filter(pl.col("state").is_in(RESOLVED) & has_field)
@@ -34,10 +37,12 @@ def changed_into(carried: PartedRows) -> pl.DataFrame:
         return pl.DataFrame(
             schema=dict.fromkeys(("id", f"state{BEFORE}", "what", "was", "is_now"), pl.String())
         )
-    was = _those(gone, pairs["id"]).select("id", f"state{BEFORE}", name_of(), values().alias("was"))
+    was = _those(gone, pairs["id"]).select(
+        "id", f"state{BEFORE}", name_of(), values(names=names).alias("was")
+    )
     now = _those(came, pairs["id_new"]).select(
         pl.col("id").alias("id_new"),
-        pl.format("changed into {}: {}", "code", values()).alias("now"),
+        pl.format("changed into {}: {}", "code", values(names=names)).alias("now"),
     )
     told = pairs.join(now, on="id_new").group_by("id").agg(pl.col("now").sort().str.join("; "))
     return was.join(told.rename({"now": "is_now"}), on="id").sort("what", "id")

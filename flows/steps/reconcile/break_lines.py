@@ -106,9 +106,12 @@ def aside_lines(there: pl.DataFrame) -> tuple[AsideLine, ...]:
     )
 
 
-def outgrown_lines(there: pl.DataFrame) -> tuple[OutgrownLine, ...]:
-    """Breaks that are not what was accepted any more, the largest first."""
-    ordered = there.with_columns(name_of(), *both_values()).sort(
+def outgrown_lines(there: pl.DataFrame, names: Mapping[str, str]) -> tuple[OutgrownLine, ...]:
+    """Breaks that are not what was accepted any more, the largest first.
+
+    `names` are those of currencies.
+    """
+    ordered = there.with_columns(name_of(), *both_values(names)).sort(
         *largest_first(), "what", "id", nulls_last=True
     )
     told = ordered.select("id", "what", "accepted_as", "is_now").head(LINES)
@@ -121,12 +124,17 @@ def replaced_lines(replaced: pl.DataFrame) -> tuple[OutgrownLine, ...]:
     return tuple(OutgrownLine(*row) for row in told.iter_rows())
 
 
-def accepted_again(carried: PartedRows, signed: pl.DataFrame | None) -> pl.DataFrame:
-    """Breaks that were accepted as something else when the last report was approved."""
+def accepted_again(
+    carried: PartedRows, signed: pl.DataFrame | None, names: Mapping[str, str]
+) -> pl.DataFrame:
+    """Breaks that were accepted as something else when the last report was approved.
+
+    `names` are those of currencies, by which what was `signed` is told as well.
+    """
     if signed is None or signed.is_empty():
         return pl.DataFrame()
     seen = carried.filter(pl.col("seen")).whole()
-    accepted = seen.with_columns(name_of(), accepted_terms().alias("accepted_as"))
+    accepted = seen.with_columns(name_of(), accepted_terms(names).alias("accepted_as"))
     return accepted.join(signed, on="id").filter(pl.col("signed_as") != pl.col("accepted_as"))
 
 

@@ -88,11 +88,11 @@ def conclude(
     `carried` are the breaks as `carry_forward.explained` gives them. Few of their columns are read
     at a time.
     """
-    others = changed_into(carried)
+    others = changed_into(carried, facts.currencies)
     breaks = break_figures(carried, others)
     other = carried.filter(outgrown()).whole()
     replaced = others.filter(pl.col(f"state{BEFORE}") == BreakState.ACCEPTED)
-    again = accepted_again(carried, facts.signed_acceptances)
+    again = accepted_again(carried, facts.signed_acceptances, facts.currencies)
     of_kinds = kinds(sources, judgement.statuses, carried, rules)
     sides = [kind.sides for kind in of_kinds]
     controls = tuple(line for one in sides for line in control_lines(one))
@@ -132,7 +132,7 @@ def conclude(
         accepted_forward=breaks.accepted_forward,
         aside_forward=breaks.aside_forward,
         run=facts.run,
-        changes=facts.changes and _changes(facts.changes, breaks, other, replaced, again, rules),
+        changes=facts.changes and _changes(facts, breaks, other, replaced, again, rules),
         left_out=judgement.left_out | _left_out(causes, other, replaced, again),
     )
 
@@ -147,17 +147,18 @@ def _nothing_by_then(
 
 
 def _changes(
-    changes: Changes,
+    facts: Facts,
     breaks: BreakFigures,
     other: pl.DataFrame,
     replaced: pl.DataFrame,
     again: pl.DataFrame,
     rules: Rules,
 ) -> Changes:
+    assert facts.changes is not None, "there are some to add to"
     told = replace(
-        changes,
+        facts.changes,
         aside=breaks.aside,
-        outgrown=(*outgrown_lines(other), *replaced_lines(replaced)),
+        outgrown=(*outgrown_lines(other, facts.currencies), *replaced_lines(replaced)),
         again=again_lines(again),
     )
     return accepted_by(told, rules_hash(rules))
