@@ -38,7 +38,7 @@ def test_a_break_says_what_it_is_what_to_do_and_by_how_much(
         "State New",
         "Amount, difference, currency 1 10.00",
         "Found minus expected +10.00",
-        "Expected 100 Found 110",
+        "Expected 100.00 Found 110.00",
         "Nobody has decided about it in this scope.",
     ):
         assert told in page.text, told

@@ -106,7 +106,7 @@ def test_money_of_one_kind_has_a_zero_for_the_other(workspace: Workspace, browse
     breaks = [
         found("1", amount="9"),
         found("2", amount="5", currency=2, **rate),
-        found("3", amount=None, currency=3, **rate),
+        found("3", amount=None, currency=3, code="RATE_GAP", record="currency_rate", field=""),
     ]
     run = reconcile(workspace, pl.concat(breaks), scope="tenants 7")
     page = browser().open(f"/runs/{run.id}").answer.text

@@ -9,7 +9,8 @@ from flows.desk.filters import NONE
 from flows.desk.shown import day, moment, money, number
 from flows.report.reconciled.first_page import NOTES
 from flows.report.reconciled.verdicts import word_of
-from flows.report.spelling import currency_named, record_title, visible
+from flows.report.reconciled.words import amount_said
+from flows.report.spelling import currency_named, neutral, record_title, visible
 from flows.report.template import environment
 from flows.stages.reconcile.scope import scope_told
 from schemas.counting import quantity
@@ -33,6 +34,12 @@ def scope_named(text: str) -> str:
     return visible(scope_told(text))
 
 
+def value(show: ShowAs, text: str | None, record: str, field: str, most: int) -> str:
+    """What a break says was expected or found, money as all money of the desk."""
+    amount = amount_said(record, field or "", text)
+    return neutral(text or "", most) if amount is None else money(show, amount)
+
+
 @cache
 def _environment(show: ShowAs) -> Environment:
     # One for each form, so that macros have it as well, which do not know who is visiting.
@@ -49,6 +56,7 @@ def _environment(show: ShowAs) -> Environment:
         quantity=partial(quantity, spell=spell),
         record=record_title,
         scope=scope_named,
+        value=partial(value, show),
         verdict=word_of,
         worded=worded,
     )

@@ -29,10 +29,11 @@ from flows.report.reconciled.words import (
     code_title,
     currency_label,
     sources,
+    values_of_break,
     verdict_of,
     with_unreadable,
 )
-from flows.report.spelling import apart, digits, record_title, visible
+from flows.report.spelling import digits, record_title, visible
 from flows.report.template import template
 from flows.steps.breaks.ageing import BUCKETS
 from flows.steps.breaks.money import largest_first
@@ -201,7 +202,7 @@ def _listed(report: ReconciliationReport, breaks: Breaks) -> list[Listed]:
         Listed(
             one,
             currency_label(report, one.currency),
-            *apart(one.expected, one.found, VALUE),
+            *values_of_break(one, VALUE),
             " ".join(map(str, of)),
         )
         for one, of in zip(breaks, ranks, strict=True)

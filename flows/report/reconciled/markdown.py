@@ -13,6 +13,7 @@ from flows.report.reconciled.words import (
     money_by_currency,
     money_of_break,
     side_told,
+    value_of_break,
     verdict_of,
 )
 from flows.report.spelling import digits, neutral, neutral_apart, record_title
@@ -199,7 +200,8 @@ def _difference(one: BreakLine) -> str:
     field = f"{cell(one.field)}: " if one.field else ""
     if one.expected is None and one.found is None:
         return field.removesuffix(": ")
-    return f"{field}{value_cell(one.expected or '')} / {value_cell(one.found or '')}"
+    expected, found = (value_of_break(one, text) or "" for text in (one.expected, one.found))
+    return f"{field}{value_cell(expected)} / {value_cell(found)}"
 
 
 def _amount(report: ReconciliationReport, one: BreakLine) -> str:

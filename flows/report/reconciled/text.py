@@ -22,11 +22,11 @@ from flows.report.reconciled.words import (
     code_title,
     currency_label,
     money_of_break,
+    values_of_break,
     verdict_of,
     with_unreadable,
 )
 from flows.report.spelling import (
-    apart,
     digits,
     neutral,
     neutral_apart,
@@ -249,7 +249,7 @@ def _break(report: ReconciliationReport, one: BreakLine) -> Iterator[str]:
     if one.tenant is not None and not one.key.endswith(f"/{one.tenant}"):
         told.append(f"tenant {one.tenant}")
     if one.expected is not None or one.found is not None:
-        expected, found = map(_value, apart(one.expected, one.found, VALUE))
+        expected, found = map(_value, values_of_break(one, VALUE))
         told.append(f"expected {expected}, found {found}")
     if one.basis == NOT_READABLE:
         told.append(shortened(one.note, 2 * VALUE))

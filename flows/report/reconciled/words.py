@@ -5,15 +5,17 @@ from decimal import Decimal
 from itertools import islice
 
 from flows.report.reconciled.verdicts import VERDICTS, VerdictWords, word_of
-from flows.report.spelling import currency_named, digits, ungrouped, visible
+from flows.report.spelling import apart, currency_named, digits, ungrouped, visible
 from flows.steps.breaks.cause_groups import CauseGroup
 from flows.steps.breaks.shares import Share
+from flows.steps.frames.beyond import number_of
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.reported_breaks import BreakLine
 from flows.steps.reconcile.totals import ProofLine
 from schemas.breaks import BREAKS, STATUSES, Money
 from schemas.counting import quantity
 from schemas.life import GONE, BreakState
+from schemas.tables import EXTRACTS
 
 NOT_READABLE = Money.UNREADABLE.value
 """What stands where an amount would, if it cannot be read: never a zero."""
@@ -71,6 +73,23 @@ def verdict_of(report: ReconciliationReport) -> VerdictWords:
 def currency_label(report: ReconciliationReport, currency: str) -> str:
     """A currency as the report names it."""
     return currency_named(currency, report.currencies)
+
+
+def values_of_break(one: BreakLine, most: int) -> tuple[str | None, str | None]:
+    """What was expected and what was found, `apart`."""
+    return apart(value_of_break(one, one.expected), value_of_break(one, one.found), most)
+
+
+def value_of_break(one: BreakLine, text: str | None) -> str | None:
+    """What a break says was expected or found, money as the difference beside it is told."""
+    number = amount_said(one.record, one.field, text)
+    return text if number is None else ungrouped(number)
+
+
+def amount_said(record: str, field: str, text: str | None) -> Decimal | None:
+    """The amount that a text of a field says; None where it is no amount, or no number."""
+    table = EXTRACTS.get(record)
+    return number_of(text) if table is not None and field in table.amounts else None
 
 
 def readable(amount: Decimal, rows: int, unreadable: int) -> Decimal | None:

@@ -17,7 +17,7 @@ from flows.report.reconciled.table import TableRow
 from flows.report.reconciled.tables import FORWARDS, facts, forward
 from flows.report.reconciled.text import render_text
 from flows.report.reconciled.verdicts import word_of
-from flows.report.reconciled.words import with_unreadable
+from flows.report.reconciled.words import value_of_break, with_unreadable
 from flows.report.spelling import MINUS
 from flows.steps.breaks.causes import CauseLine
 from flows.steps.reconcile.report import Changes, ReconciliationReport, SignatureLine, SignOff
@@ -63,6 +63,29 @@ def test_a_report_that_nobody_signed_has_no_signatures_of_the_one_before() -> No
     line = SignatureLine("prepared", "Ann", "ann", datetime(2026, 3, 7, tzinfo=UTC), "")
     signed = replace(report, sign_off=replace(SIGN, signatures=(line,)))
     assert signatures(signed).title.endswith(": reconciliation 3 as of 2026-03-06")
+
+
+SAID = [
+    # record, field, what was expected or found; how it is told
+    ("payment", "PaidAmount", "223.5", "223.50"),
+    ("payment", "PaidAmount", "-22350", "-22350.00"),
+    ("payment", "PaidAmount", "0.0000001", "0.0000001"),
+    ("payment", "PaidAmount", "1e308", "1e308"),
+    ("payment", "PaidAmount", "NaN", "NaN"),
+    ("payment", "PaidAmount", "", ""),
+    ("payment", "PaidAmount", None, None),
+    ("payment", "DebtsId", "2", "2"),
+    ("invoice_file", "InvoiceUrl", "5", "5"),
+    ("other", "PaidAmount", "5", "5"),
+]
+
+
+@pytest.mark.parametrize(("record", "field", "text", "told"), SAID)
+def test_money_that_was_expected_is_told_as_money(
+    record: str, field: str, text: str | None, told: str | None
+) -> None:
+    one = replace(breaks()[0], record=record, field=field, expected=text)
+    assert value_of_break(one, one.expected) == told
 
 
 @pytest.mark.parametrize("name", REPORTS)
