@@ -20,7 +20,7 @@ from connectors.files.header import Header
 from connectors.files.plain_csv import is_plain_text
 from connectors.files.positions import DELIMITER
 from connectors.files.record_cells import cells_of
-from schemas.own_columns import OWN_COLUMNS, QUOTED, QUOTED_COLUMN
+from schemas.own_columns import OWN_COLUMNS, QUOTED, QUOTED_COLUMN, ROW_NAME
 
 BLOCK = 1_000
 """Rows that are written together."""
@@ -46,7 +46,8 @@ def delivered_text(data: str | None, raw: str | None, header: Header) -> str:
         line = text.replace(DELIMITER.decode(), " ") if header.carried else text
         return _row(header.positions.cells_of(text) or [line], header.written)
     if not is_plain_text(text, header.dialect):
-        return _row_of(cells_of(text, header.dialect) or [text], header.written)
+        cells = cells_of(text, header.dialect)
+        return _row_of(cells, header.written) if cells else as_one_cell(text, header)
     text = _without_own(text, header)
     if header.dialect.signs == header.rows_file.dialect.signs:
         return text
@@ -55,7 +56,32 @@ def delivered_text(data: str | None, raw: str | None, header: Header) -> str:
 
 def as_one_cell(text: str, header: Header) -> str:
     """A text that is no record as one cell, so that it is not read as one."""
-    return _row([text], header.written)
+    # Where a record has one cell only, it would be one; with another one behind it, it is none.
+    return _row([text] if len(_delivered_places(header)) > 1 else [text, ""], header.written)
+
+
+def on_its_own(text: str, header: Header) -> str:
+    """The text of a line without cells, so that no quote in it takes in the lines below it."""
+    quotes = text.count(header.rows_file.dialect.quote.decode())
+    # An open one is one of an odd number; any other that is out of place costs its own line alone.
+    return as_one_cell(text, header) if quotes % 2 else text
+
+
+def may_stay_open(texts: pl.Expr, header: Header) -> pl.Expr:
+    """Whether a quote of a text may take in lines below it; never of one that can be divided."""
+    quote = header.rows_file.dialect.quote.decode()
+    return texts.str.count_matches(quote, literal=True) % 2 == 1
+
+
+def names_in_front(texts: pl.Series, header: Header) -> pl.Series:
+    """The names of rows that lines without cells begin with, as we wrote them; null: none."""
+    place = header.parent_column
+    if place is None or _own_places(header)[: place + 1] != tuple(range(place + 1)):
+        return pl.repeat(None, len(texts), dtype=pl.String, eager=True)
+    signs = header.dialect.signs
+    front = texts.str.splitn(signs["delimiter"], place + 2).struct.field(f"field_{place}")
+    names = front.str.strip_chars(f" {signs['quotechar']}")
+    return pl.select(pl.when(names.str.contains(ROW_NAME)).then(names)).to_series()
 
 
 def cells_left_out(text: str, header: Header, places: Collection[int]) -> str:

@@ -8,6 +8,7 @@ from connectors.files.chunk import Chunk
 from connectors.files.divided import divided_records, fields_counted
 from connectors.files.header import Header
 from connectors.files.profile import Profile
+from connectors.files.rewriting import names_in_front
 from flows.stages.currency_names import NO_NAMES, Names, named_currencies
 from flows.stages.writing import writing_of
 from flows.steps.validate.broken_records import broken_details
@@ -85,6 +86,9 @@ def _with_parent(chunk: Chunk, cells: pl.DataFrame, header: Header) -> pl.DataFr
     codes = chunk.codes
     if codes.null_count() < chunk.height:
         parents = empty_texts(chunk.height).scatter(codes.is_null().arg_true(), parents)
+        broken = codes.is_not_null().arg_true()
+        names = names_in_front(positions["data"].gather(broken), header)
+        parents = parents.scatter(broken, _parents(names.to_frame("0"), 0))
     return positions.with_columns(parents.alias("parent"))
 
 

@@ -12,7 +12,10 @@ from connectors.files.rewriting import (
     BLOCK,
     TEXT,
     RewrittenLine,
+    may_stay_open,
+    names_in_front,
     needs_nothing,
+    on_its_own,
     write_lines,
 )
 from tests.extracts.test_header import PAYMENT, read
@@ -64,3 +67,50 @@ def test_a_row_whose_text_is_elsewhere_makes_all_of_them_be_written_one_by_one(
 def test_rows_with_columns_of_ours_are_not_written_as_they_came(names: str, tmp_path: Path) -> None:
     header = read(tmp_path, f"{names}\n")
     assert needs_nothing(header) == ("|" in names)
+
+
+@pytest.mark.parametrize(
+    ("text", "alone"),
+    [
+        ('1,"open', '"1,""open"'),
+        ('1,a",b"c"', '"1,a"",b""c"""'),
+        ('1,a "b" c', '1,a "b" c'),
+        ('1,"a\nb",,', '1,"a\nb",,'),
+        ("1", "1"),
+    ],
+)
+def test_a_line_without_cells_takes_in_no_line_below_it(
+    text: str, alone: str, tmp_path: Path
+) -> None:
+    header = read(tmp_path, f"{PAYMENT}\n")
+    assert on_its_own(text, header) == alone
+    assert pl.Series([text]).to_frame("text").select(
+        may_stay_open(pl.col("text"), header)
+    ).item() == (text != alone)
+
+
+def test_a_line_without_cells_is_no_record_where_a_record_has_one_cell(tmp_path: Path) -> None:
+    header = read(tmp_path, "CommsGuid\n")
+    assert on_its_own('"open', header) == '"""open",'
+
+
+@pytest.mark.parametrize(
+    ("names", "text", "name"),
+    [
+        (f"ReconRow,{PAYMENT}", '1:2,5,"open', "1:2"),
+        (f"ReconRow,{PAYMENT}", "1:2", "1:2"),
+        (f"ReconRow,{PAYMENT}", '"01:02",5', "01:02"),
+        (f"ReconRow,{PAYMENT}", "x,1:2", None),
+        (f"ReconRow,BreakId,ReconQuoted,{PAYMENT}", "1:2,00ff,yes,'=5", "1:2"),
+        (f"BreakId,ReconRow,{PAYMENT}", "00ff,1:2,5", "1:2"),
+        (f"BreakId,ReconRow,{PAYMENT}", "00ff", None),
+        # What stands before it may be in parts, or not all there.
+        (f"{PAYMENT},ReconRow", "1:2,5", None),
+        (PAYMENT, "1:2,5", None),
+    ],
+)
+def test_a_line_without_cells_is_known_by_what_was_written_in_front_of_it(
+    names: str, text: str, name: str | None, tmp_path: Path
+) -> None:
+    header = read(tmp_path, f"{names}\n")
+    assert names_in_front(pl.Series([text]), header).to_list() == [name]

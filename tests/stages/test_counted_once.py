@@ -1,6 +1,7 @@
 """A row in error that is delivered again, in error too, is one reject, in rows and in money."""
 
 from collections import Counter
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,12 @@ from connectors.files.profile import DEFAULT
 from connectors.postgres.attempts import REPAIRED, later_attempts
 from connectors.postgres.ledger import State
 from connectors.postgres.overview import list_overview
+from connectors.settings import Limits
 from flows.commands.deliver import show_ended
 from flows.report.next_step import told_repaired
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.scope import Scope
+from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import import_delivery
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
@@ -193,3 +196,50 @@ def test_scopes_of_some_attempts_come_to_what_everything_comes_to(
     parts = [rows(1), rows(2), rows(3)]
     assert [part["REJECTED"] for part in parts] == [0, 0, 1]
     assert sum(parts, Counter()) == rows()
+
+
+UNDIVIDED = {
+    "StrayQuote": (b'2,1,"open', b'3,1,x"', b'4,1,a "b" c'),
+    "UnterminatedQuote": (b'5,1,"never closed', b'5,2,"open'),
+    "TooFewFields": (b"6,1", b'7,"a\nb"'),
+    "TooManyFields": (b"8,1,a,5", b'9,1,a,"6"'),
+    "NulCharacter": (b'10,1,"a\0', b'10,1,a\0"'),
+    "Encoding": (b'11,1,"\xff', b'11,1,\xff"'),
+    "FieldTooLarge": (b"12,1," + b"a" * 101,),
+    "RecordTooLarge": (b"13,1," + b"a" * 950,),
+}
+"""Lines that cannot be divided into cells, some of which would go on in the next one."""
+
+
+def test_lines_without_cells_that_are_delivered_again_as_they_were_count_once(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    """Whatever is wrong with a line, it takes no other one with it, and is known again."""
+    limits = Limits(strict_bytes=0, field_bytes=100, record_bytes=200, look_ahead_bytes=400)
+    workspace = replace(workspace, settings=replace(workspace.settings, limits=limits))
+    sound = iter(range(100, 200))
+    lines = [b"TenantsId,AvatarsId,Name", *[b"1,1,a", b"1,2,a"] * 4]
+    for broken in UNDIVIDED.values():
+        for one in broken:
+            lines += [b'%d,1,"a ""b"" c"' % next(sound), one]
+    (tmp_path / "tones.csv").write_bytes(b"\n".join(lines) + b"\n")
+    profile = replace(DEFAULT, feed="tones", record="message_tone")
+    import_delivery(workspace, [str(tmp_path / "tones.csv")], profile)
+    codes = Counter(
+        code
+        for (code,) in rows(
+            "SELECT error_data::json -> 0 ->> 'ErrorCode' FROM staged_row "
+            "WHERE error_data IS NOT NULL"
+        )
+    )
+    assert codes.keys() == UNDIVIDED.keys()
+    errors = codes.total()
+    assert listed(workspace) == {1: errors}
+    for batch in (1, 2):
+        folder = tmp_path / str(batch)
+        written = write_rejects(workspace, batch, folder, with_secrets=True)
+        assert [*written.values()] == [errors]
+        import_delivery(workspace, [str(folder)], DEFAULT, corrects=batch)
+        read = rows("SELECT count(*) FROM staged_row WHERE batch_id = %s", [batch + 1])
+        assert read == [(errors,)]
+        assert listed(workspace) == dict.fromkeys(range(1, batch + 1), 0) | {batch + 1: errors}

@@ -14,7 +14,13 @@ import psycopg
 
 from connectors.files.atomic import Write
 from connectors.files.header import Header
-from connectors.files.rewriting import TEXT, RewrittenLine, needs_nothing, write_lines
+from connectors.files.rewriting import (
+    TEXT,
+    RewrittenLine,
+    may_stay_open,
+    needs_nothing,
+    write_lines,
+)
 from connectors.files.rows_file import RowsFile
 from connectors.postgres import ledger
 from connectors.postgres.findings import rows_at
@@ -96,21 +102,22 @@ def _write(
     plain = not table.unquotable and all(
         needs_nothing(one) and not one.unpivot for one in headers.values()
     )
-    frames = partial(_frames, connection, table, batch, rows) if plain else None
+    frames = partial(_frames, connection, table, batch, rows, header) if plain else None
     write_lines(header, [PARENT_COLUMN, BREAK_COLUMN], lines, file, frames)
 
 
 def _frames(
-    connection: psycopg.Connection, table: Table, batch: int, rows: PartedRows
+    connection: psycopg.Connection, table: Table, batch: int, rows: PartedRows, header: Header
 ) -> Iterator[pl.DataFrame]:
     """What `_lines` gives, of rows that are written as they were delivered."""
+    text = pl.col("data")
     for part in rows:
         extracts, numbers = part["extract_id"].to_list(), part["row"].to_list()
         found = row_texts_at(connection, table, batch, extracts, numbers)
         yield found.join(part, on=["extract_id", "row"], maintain_order="left").select(
             pl.format("{}:{}", "extract_id", "row").alias(PARENT_COLUMN),
             pl.col("ids").alias(BREAK_COLUMN),
-            pl.col("data").alias(TEXT),
+            pl.when(~may_stay_open(text, header)).then(text).alias(TEXT),
         )
 
 

@@ -24,6 +24,7 @@ from connectors.files.rewriting import (
     as_one_cell,
     cells_left_out,
     delivered_text,
+    on_its_own,
     write_lines,
 )
 from connectors.postgres import ledger
@@ -199,9 +200,9 @@ def rewritten(table: Table, row: RejectedRow, header: Header, *, with_secrets: b
     `table` is the record kind of the row, which may be inside insert-batch data.
     """
     text = delivered_text(row.data, row.raw, header)
-    if header.unpivot and is_broken(row.error_data):
-        # It is of the columns that a line has, and would be read as one of the records'.
-        text = as_one_cell(text, header)
+    if is_broken(row.error_data):
+        # Of an unpivoted line it is of other columns, and would be read as one of the records'.
+        text = as_one_cell(text, header) if header.unpivot else on_its_own(text, header)
     if with_secrets or not table.unquotable:
         return text
     return cells_left_out(text, header, _left_out(row, header))
