@@ -16,7 +16,7 @@ from flows.report.next_step import next_step
 from flows.stages.reconcile.as_of import first_moment, today
 from flows.tasks.artifacts import publish_table
 from flows.tasks.holding import open_workspace
-from flows.tasks.missed_runs import left_to_waiting, overtaken
+from flows.tasks.missed_runs import done_since, overtaken
 from schemas.counting import quantity
 
 DAYS = 14
@@ -30,7 +30,7 @@ def batch_board(days: Annotated[int, Field(ge=1, le=3650)] = DAYS) -> RunState[A
         days: Batches opened in so many days, and every older one that has not ended; the latest
             200 of them.
     """
-    if (skipped := overtaken() or left_to_waiting()) is not None:
+    if (skipped := overtaken() or done_since()) is not None:
         return skipped
     workspace = open_workspace()
     zone = workspace.settings.time_zone

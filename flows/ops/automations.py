@@ -29,6 +29,7 @@ from pydantic import SecretStr
 from connectors.errors import SettingsError
 from flows.ops.deployments import DEPLOYMENTS, TAG
 from flows.tasks.blocks import deciphered
+from flows.tasks.hooks import NO_BATCH
 
 NOTICE = "recon-notice"
 """Name of the webhook block, made from RECON_NOTIFY_URL."""
@@ -54,6 +55,10 @@ NOT_DEAD = (
     *("Pending", *ATTENTION),
 )
 """States in which a run rightly sends no heartbeat, every name of ours included."""
+GATHERED = timedelta(seconds=30)
+"""After an event that the table of batches is written for, others so long ask for nothing more."""
+CLOCKS = timedelta(seconds=10)
+"""How far those of workers may be ahead of the server's."""
 BATCH_ENDS = ("completed_with_errors", "held", "rejected", "failed", "crashed", "cancelled")
 """Ends after which the table of batches has a next step to show."""
 
@@ -129,18 +134,32 @@ def _automations(client: SyncPrefectClient, tell: list[ActionTypes]) -> Iterator
         board = client.read_deployment_by_name("batch-board/board")
     except ObjectNotFound:
         return
-    yield AutomationCore(
+    yield board_automation(board.id)
+
+
+def board_automation(board: UUID) -> AutomationCore:
+    """What writes the table of batches anew, by this deployment of it.
+
+    The first of many events asks for a run, which is due when those are over that ask for no more.
+    """
+    return AutomationCore(
         name="recon: a batch has a next step",
         description="The table of batches is written anew: a batch has rejects, is held or failed.",
         trigger=EventTrigger(
             expect={f"recon.batch.{end}" for end in BATCH_ENDS},
-            match={"prefect.resource.id": ["recon.batch.*"]},
+            # The end of a run without a batch changes nothing in the table.
+            match={"prefect.resource.id": ["recon.batch.*"], "recon.batch": [f"!{NO_BATCH}"]},
             posture=Posture.Reactive,
             threshold=1,
+            within=GATHERED,
         ),
         actions=[
             RunDeployment(
-                source="selected", deployment_id=board.id, parameters=None, job_variables=None
+                source="selected",
+                deployment_id=board,
+                parameters=None,
+                job_variables=None,
+                schedule_after=GATHERED + CLOCKS,
             )
         ],
     )

@@ -25,6 +25,8 @@ from flows.tasks.blocks import run_settings
 log = logging.getLogger("recon.run")
 
 BEGAN = ledger.RUN_BEGAN
+NO_BATCH = "none"
+"""What stands for the number of a batch in an event of a run that opened none."""
 CANCELLED, HELD, SKIPPED = "Cancelled", "Held", "Skipped"
 OWN_ENDS = {
     f"batch {State.COMPLETE.value}": "Completed",
@@ -131,10 +133,9 @@ def _warn(text: str, flow_run: FlowRun, error: Exception) -> None:
 
 
 def _emit(flow: Flow[..., Any], flow_run: FlowRun, name: str, batch_id: int | None) -> None:
-    about = "none" if batch_id is None else str(batch_id)
     emit_event(
         event=f"recon.batch.{_spelled(name)}",
-        resource={"prefect.resource.id": f"recon.batch.{about}", "recon.batch": about},
+        resource=about_batch(batch_id),
         related=[
             {
                 "prefect.resource.id": f"prefect.flow-run.{flow_run.id}",
@@ -150,6 +151,12 @@ def _emit(flow: Flow[..., Any], flow_run: FlowRun, name: str, batch_id: int | No
             "flow": flow.name,
         },
     )
+
+
+def about_batch(batch_id: int | None) -> dict[str, str]:
+    """The resource of an event: a batch, or none where a run opened none."""
+    about = NO_BATCH if batch_id is None else str(batch_id)
+    return {"prefect.resource.id": f"recon.batch.{about}", "recon.batch": about}
 
 
 def _ends_of(connection: psycopg.Connection, flow_run: FlowRun, name: str) -> dict[int, str]:

@@ -18,6 +18,7 @@ from prefect.client.schemas.filters import (
     DeploymentFilterId,
     FlowRunFilter,
     FlowRunFilterExpectedStartTime,
+    FlowRunFilterStartTime,
     FlowRunFilterState,
     FlowRunFilterStateName,
     FlowRunFilterStateType,
@@ -56,29 +57,51 @@ def overtaken(all_the_same: str = RETRIED) -> RunState[Any] | None:
     return None if later is None else skipped_for(run, later, all_the_same)
 
 
-def left_to_waiting() -> RunState[Any] | None:
-    """The end of a run whose work another of its deployment, which waits, does; None: none waits.
+def done_since() -> RunState[Any] | None:
+    """The end of a run whose work another of its deployment has done since it was due; None: none.
 
     For a flow that each of many events asks for, and that does for all of them what it does once.
+    Whichever begins first works: left to one that waits, none would be done while more come.
     """
     context = FlowRunContext.get()
     run = context.flow_run if context else None
-    if run is None or run.deployment_id is None:
+    if run is None or run.run_count > 1 or run.deployment_id is None:
         return None
-    due = FlowRunFilterExpectedStartTime(before_=cast(DateTime, now("UTC")))
-    waits = FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.SCHEDULED]))
+    begun = FlowRunFilterStartTime(after_=run.expected_start_time)
+    ended = FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.COMPLETED]))
     with get_client(sync_client=True) as client:
         found = client.read_flow_runs(
             deployment_filter=DeploymentFilter(id=DeploymentFilterId(any_=[run.deployment_id])),
-            flow_run_filter=FlowRunFilter(expected_start_time=due, state=waits),
+            flow_run_filter=FlowRunFilter(start_time=begun, state=ended),
+            sort=FlowRunSort.START_TIME_DESC,
             limit=MOST,
         )
-    for other in found:
-        to_come = other.auto_scheduled and other.state_name == NOT_DUE
-        if other.id != run.id and not to_come and other.parameters == run.parameters:
-            told = f"{_sign(other).capitalize()} waits, and does the same for both."
-            return Completed(name=SKIPPED, message=told)
-    return None
+    done = done_by(run, found)
+    if done is None:
+        return None
+    told = f"{_sign(done).capitalize()} began when this one was due, and has done the same."
+    return Completed(name=SKIPPED, message=f"{told} {RETRIED}")
+
+
+def done_by(run: FlowRun, others: Iterable[FlowRun]) -> FlowRun | None:
+    """The one of other runs that has done the work of this one, all that there was when it was due.
+
+    Both times are those of the server: what it calls due asks for nothing that came later.
+    """
+    due = run.expected_start_time
+    return next(
+        (
+            one
+            for one in others
+            if one.state_type is StateType.COMPLETED
+            and one.state_name != SKIPPED
+            and one.parameters == run.parameters
+            and due is not None
+            and one.start_time is not None
+            and one.start_time >= due
+        ),
+        None,
+    )
 
 
 def skipped_for(run: FlowRun, later: FlowRun, all_the_same: str = RETRIED) -> RunState[Any]:

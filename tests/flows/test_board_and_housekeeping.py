@@ -73,12 +73,15 @@ def test_the_board_shows_old_batches_while_they_wait_and_200_at_most(
     assert artifact("batches").table[0]["Batch"] == "302"
 
 
-def test_of_several_runs_that_wait_the_last_writes_the_board() -> None:
+def test_of_several_runs_that_wait_the_first_writes_the_board() -> None:
     from flows.batch_board import batch_board
 
     runs = [DeployedRun(batch_board) for _ in range(3)]
-    assert [one.work().name for one in runs] == ["Skipped", "Skipped", "Completed"]
-    assert str(runs[0].state.message).endswith(" waits, and does the same for both.")
+    assert [one.work().name for one in runs] == ["Completed", "Skipped", "Skipped"]
+    told = f"Run {runs[0].id} began when this one was due, and has done the same."
+    assert str(runs[2].state.message).startswith(told)
+    runs[2].retry()
+    assert runs[2].work().name == "Completed"
 
 
 def test_housekeeping_counts_first_and_removes_when_told(

@@ -209,3 +209,96 @@ def test_of_missed_runs_the_latest_alone_works(order: tuple[int, ...]) -> None:
         2: False,
         3: True,
     }
+
+
+class Board:
+    """The runs that write a table, one at a time, as events ask for them; times are in seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        from flows.ops.automations import board_automation
+
+        automation = board_automation(uuid4())
+        (action,) = automation.actions
+        self.gathered = automation.trigger.within.total_seconds()
+        self.after = action.schedule_after.total_seconds()
+        self.seconds = seconds
+        self.quiet = self.time = self.written = float("-inf")
+        self.runs: list[Any] = []
+
+    def event(self, time: float) -> None:
+        """As the server takes it: whoever asked is followed by a time that asks for nothing."""
+        if time >= self.quiet:
+            self.quiet = time + self.gathered
+            self.ask(time + self.after)
+
+    def ask(self, time: float) -> None:
+        from prefect.client.schemas.objects import FlowRun
+        from prefect.states import Scheduled
+
+        due = at_second(time)
+        run = FlowRun(flow_id=uuid4(), expected_start_time=due)
+        be(run, Scheduled(scheduled_time=due))
+        self.runs.append(run)
+
+    def work(self, chance: random.Random) -> int:
+        """Let those that wait begin, in any order, once they are due; how many have written."""
+        from prefect.states import Completed
+
+        from flows.tasks.missed_runs import done_by
+
+        waiting, wrote = [*self.runs], 0
+        while waiting:
+            earliest = min(one.expected_start_time for one in waiting)
+            self.time = max(self.time, (earliest - START).total_seconds())
+            due = [one for one in waiting if one.expected_start_time <= at_second(self.time)]
+            run = chance.choice(due)
+            waiting.remove(run)
+            run.start_time = at_second(self.time)
+            if done_by(run, self.runs):
+                be(run, Completed(name="Skipped"))
+                continue
+            self.written, wrote = self.time, wrote + 1
+            self.time += self.seconds
+            be(run, Completed())
+        return wrote
+
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def at_second(time: float) -> datetime:
+    return START + timedelta(seconds=time)
+
+
+@pytest.mark.parametrize("seconds", [1, 29, 31, 100])
+@pytest.mark.parametrize("every", [0, 1, 7, 45])
+def test_the_table_of_batches_is_younger_than_the_last_of_many_events(
+    every: float, seconds: float
+) -> None:
+    board = Board(seconds)
+    for number in range(20):
+        board.event(number * every)
+    wrote = board.work(random.Random(7))
+    assert board.written > 19 * every
+    assert wrote <= 1 + 19 * every // max(seconds, board.gathered) + 1
+    assert len(board.runs) <= 20 if every > board.gathered else 1 + 19 * every // board.gathered
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_of_many_who_ask_for_the_table_at_once_one_is_enough(seed: int) -> None:
+    board = Board(5)
+    for _ in range(20):
+        board.ask(0)
+    assert board.work(random.Random(seed)) == 1
+
+
+def test_only_events_of_a_batch_ask_for_the_table_of_batches() -> None:
+    from prefect.server.events.schemas.events import Resource, ResourceSpecification
+
+    from flows.ops.automations import board_automation
+    from flows.tasks.hooks import about_batch
+
+    trigger = board_automation(uuid4()).trigger
+    wanted = ResourceSpecification(dict(trigger.match.root))
+    asked = {batch: wanted.matches(Resource(about_batch(batch))) for batch in (None, 1, 20)}
+    assert asked == {None: False, 1: True, 20: True}
