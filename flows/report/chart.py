@@ -103,10 +103,10 @@ def picture(parts: Sequence[ChartPart], *, title: str) -> str:
 
 
 def describe(parts: Iterable[ChartPart]) -> str:
-    """The bar in words, with exact counts."""
+    """The bar in words, with exact counts, each one number to whoever reads it aloud."""
     parts = tuple(parts)
-    counts = ", ".join(f"{part.label} {digits(part.rows)}" for part in parts)
-    total = quantity(sum(part.rows for part in parts), "row", digits)
+    counts = ", ".join(f"{part.label} {part.rows}" for part in parts)
+    total = quantity(sum(part.rows for part in parts), "row")
     return f"{counts}; {total} in all" if parts else "no rows"
 
 

@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 
 from flows.report.markdown import cell, value_cell
 from flows.report.spelling import digits, record_title
-from flows.steps.batch_report import BatchReport
+from flows.steps.batch_report import STATES, BatchReport
+from flows.steps.totals import Totals
 from schemas.counting import agree, quantity
+from schemas.derived.views import ERRORS
 
 REASONS_SHOWN = 15
 ROWS_SHOWN = 10
@@ -27,15 +29,15 @@ class FirstReject(NamedTuple):
 
 def decision_markdown(batch_id: int, report: BatchReport, rows: Sequence[FirstReject]) -> str:
     """The description of the form."""
-    clean = report.rows - report.errors
+    waiting = sum(one.rows for one in _states(report, "pending"))
     blocks = [
         f"## Batch {batch_id} is held",
         f"{cell(report.held_because or 'It is over its error budget', 200)}. Nothing of it is "
         "applied.",
-        f"**release** applies the {quantity(clean, 'row', digits)} without errors, the "
-        f"{quantity(report.errors, 'other', digits)} {agree(report.errors, 'stays', 'stay')} "
-        "rejected. **discard** applies nothing and ends the batch; its files may be delivered "
-        "again.",
+        f"**release** takes {digits(waiting)} of the {quantity(report.rows, 'row', digits)} that "
+        f"{agree(report.rows, 'was', 'were')} read on to the database; "
+        f"{', '.join(_beside(report))}. **discard** applies nothing and ends the batch; its files "
+        "may be delivered again.",
         "### Rows by reason",
         *_reasons(report),
     ]
@@ -47,6 +49,19 @@ def decision_markdown(batch_id: int, report: BatchReport, rows: Sequence[FirstRe
         show = f"`recon row {batch_id} FILE --line LINE` shows the delivered text of a row."
         blocks += ["### The first of them", *_rows(rows[:ROWS_SHOWN]), show]
     return "\n\n".join(blocks) + "\n"
+
+
+def _beside(report: BatchReport) -> Iterator[str]:
+    """What a release does not apply, errors first."""
+    yield f"{digits(report.errors)} {agree(report.errors, 'is', 'are')} in error"
+    for state in STATES:
+        rows = sum(one.rows for one in _states(report, state))
+        if rows and state not in (*ERRORS, "pending"):
+            yield f"{digits(rows)} {agree(rows, 'is', 'are')} {state}"
+
+
+def _states(report: BatchReport, state: str) -> Iterator[Totals]:
+    return (one.states[state] for one in report.chains if state in one.states)
 
 
 # Paragraphs and no tables: the form is narrow, and a table in it would hide its last columns.

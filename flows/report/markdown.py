@@ -68,17 +68,20 @@ def summary_markdown(report: BatchReport) -> str:
 
 
 def rejects_table(report: BatchReport) -> list[dict[str, str]]:
-    """The first `MOST` reasons as cells that are safe where the UI reads them as Markdown."""
+    """The first `MOST` reasons as cells that are safe where the UI reads them as Markdown.
+
+    A page shows four or five columns at once: what is wrong, how often, where.
+    """
     return [
         {
             "Reason": cell(line.code),
-            "Next": cell(line.remedy, 2 * SHOWN),
             "Rows": digits(line.rows),
             "File": cell(line.file),
             "Line": str(line.line),
             "Field": cell(line.field) or NOTHING,
             "Value": value_cell(line.value),
             "Record": cell(record_title(line.record)),
+            "Next": cell(line.remedy, 2 * SHOWN),
         }
         for line in report.reasons[:MOST]
     ]
@@ -105,7 +108,7 @@ def _parts(report: BatchReport) -> Iterator[MarkdownPart]:
         yield MarkdownPart("## Refused files", head, files, len(refused) - len(files))
     cells = [tuple(one.values()) for one in rejects_table(report)]
     if cells:
-        head = ("Reason", "Next", " Rows", "File", " Line", "Field", "Value", "Record")
+        head = ("Reason", " Rows", "File", " Line", "Field", "Value", "Record", "Next")
         yield MarkdownPart(
             f"## Rejects by reason\n\n{SHOW_ROW}", head, cells, len(report.reasons) - len(cells)
         )
@@ -139,11 +142,12 @@ def _record(report: BatchReport, chain: Chain) -> Iterator[MarkdownPart]:
         yield MarkdownPart(f"{title} ties: the residual is zero at every stage.", (), ())
     money = [figure for figure in figures(chain) if figure.currency is not None]
     if money and chain.lines:
-        held = chain.lines[-1].totals
+        # Rows that the database had need no writing, and are not read back.
+        there = chain.lines[-1].totals, chain.states.get("unchanged", Totals())
         yield MarkdownPart(
-            f"### {title}: money",
-            ("Currency", "Amount", " Read", " In the database"),
-            [_money(report, figure, read, held) for figure in money],
+            f"### {title}: money in the database",
+            ("Currency", "Amount", " Read", " Written", " Unchanged, there before"),
+            [_money(report, figure, read, *there) for figure in money],
         )
     for unread in report.unreadable(chain):
         yield MarkdownPart(escape(unread), (), ())
@@ -166,7 +170,7 @@ def _states(
 ) -> MarkdownPart:
     """The states of a chain as a picture and a table, and what they have to be the sum of."""
     bar = state_parts(chain)
-    image = f"![{escape(describe(bar))}]({picture(bar, title=title)})"
+    image = f"![{describe(bar)}]({picture(bar, title=title)})"
     rows = [_counts(name, totals) for name, totals in end_states(chain).items()]
     rows += [_counts("**sum**", add(chain.states.values())), _counts(f"**{whole}**", planned)]
     return MarkdownPart(f"{heading}\n\n{image}", (state, " Rows", " Hash total of keys"), rows)
@@ -176,14 +180,9 @@ def _counts(name: str, totals: Totals) -> tuple[str, str, str]:
     return name, digits(totals.rows), digits(totals.keys)
 
 
-def _money(report: BatchReport, figure: Figure, read: Totals, held: Totals) -> tuple[str, ...]:
+def _money(report: BatchReport, figure: Figure, *columns: Totals) -> tuple[str, ...]:
     currency = currency_label(report, figure.currency or "")
-    return (
-        escape(currency),
-        escape(figure.name),
-        digits(figure.of(read)),
-        digits(figure.of(held)),
-    )
+    return escape(currency), escape(figure.name), *(digits(figure.of(one)) for one in columns)
 
 
 def markdown_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -96,7 +96,7 @@ def test_every_end_state_has_its_own_colour() -> None:
 
 def test_the_bar_tells_its_counts_to_those_who_cannot_see_it() -> None:
     parts = [ChartPart("rejected", 12), ChartPart("inserted", 12_345)]
-    assert describe(parts) == "rejected 12, inserted 12\u202f345; 12\u202f357 rows in all"
+    assert describe(parts) == "rejected 12, inserted 12345; 12357 rows in all"
     bar = stacked_bar(parts, title="a < b", name="bar-0")
     assert f'<desc id="bar-0-desc">{describe(parts)}</desc>' in bar
     assert '<title id="bar-0-title">a &lt; b</title>' in bar

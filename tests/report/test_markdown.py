@@ -113,6 +113,16 @@ def test_the_picture_is_well_formed_and_needs_nothing_else() -> None:
         assert not [key for part in svg.iter() for key in part.attrib if "href" in key]
 
 
+def test_what_a_picture_shows_is_told_in_words_and_plain_numbers() -> None:
+    told = re.findall(r"!\[([^\]]*)\]\(data:", summary_markdown(with_errors()))
+    assert told[1] == "superseded 2, inserted 5120; 5122 rows in all"
+
+
+def test_the_columns_that_are_seen_first_say_what_is_wrong_and_where() -> None:
+    first = ["Reason", "Rows", "File", "Line", "Field", "Value"]
+    assert list(rejects_table(with_errors())[0])[:6] == first
+
+
 def _tokens(page: str) -> list[Token]:
     tokens = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).parse(page)
     return [each for token in tokens for each in (token, *(token.children or ()))]
