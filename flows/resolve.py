@@ -36,8 +36,8 @@ OperationName = Literal[
 """Operations that take records; a test holds it to the operation table."""
 
 
-Said = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-"""A text that says something."""
+Said = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, pattern=r"\S")]
+"""A text that says something. By the pattern the server refuses blanks before there is a run."""
 
 
 @flow(

@@ -18,6 +18,9 @@ GOES_ON = (
     "`recon status` shows where every batch is."
 )
 NO_API = "Failed to reach API at"
+PARAMETERS, AND_PARAMETER = "Flow run received invalid parameters:", "\n - "
+"""Before what Prefect says of all parameters that it refuses, and of each."""
+ANOTHER_RUN = "Nothing was done: run it anew with other parameters."
 SEE_THAT = "See that the server of PREFECT_API_URL runs"
 
 
@@ -50,6 +53,11 @@ def prefect_line(error: BaseException | None) -> str | None:
             # Raised where the server was not there from the first call on; its text quotes the
             # address with the password that may be in it.
             return "The Prefect server cannot be reached. " + GOES_ON.format(todo=SEE_THAT)
+        # By its name: the command line asks here too, and does not load Prefect.
+        case Exception() if type(error).__name__ == "ParameterTypeError":
+            _, _, wrong = str(error).rpartition(PARAMETERS)
+            told = "; ".join(filter(None, wrong.split(AND_PARAMETER))).rstrip(".")
+            return f"{told}. {ANOTHER_RUN}"
     return None
 
 

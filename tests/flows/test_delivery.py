@@ -122,6 +122,43 @@ def test_the_server_refuses_a_secret_and_no_path_before_it_keeps_them(
         assert bool(validate(parameters, schema, preprocess=False)) != taken
 
 
+NEEDED: dict[str, dict[str, Any]] = {
+    "import_batch": {"delivery": {"paths": ["a.csv"]}},
+    "rerun_batch": {"batch_id": 1},
+    "resolve": {"batch_id": 1, "decision": "confirm", "reason": "seen", "by": "A. Meyer"},
+    "do_job": {"job": 1},
+}
+"""Parameters without which a flow is not asked for."""
+ODD = ("", " ", "\n\t", "x", [], [""], [" "], -1, 0, 1.5, None, {})
+
+
+def test_the_server_refuses_whatever_a_flow_refuses() -> None:
+    """What is refused by the flow alone makes a run, which fails."""
+    from prefect.exceptions import ParameterTypeError
+    from prefect.utilities.callables import parameter_schema
+    from prefect.utilities.schema_tools.validation import validate
+
+    from flows.ops.deployments import DEPLOYMENTS, load
+    from flows.tasks.delivery import Delivery
+
+    taken, own = [], NEEDED["import_batch"]["delivery"]
+    for name, flow in {line.flow: load(line) for line in DEPLOYMENTS}.items():
+        needed, schema = NEEDED.get(name, {}), parameter_schema(flow).model_dump()
+        assert flow.validate_parameters({**needed}) is not None
+        asked = [needed | {one: odd} for one in schema["properties"] for odd in ODD]
+        if name == "import_batch":
+            asked += [
+                {"delivery": own | {one: odd}} for one in Delivery.model_fields for odd in ODD
+            ]
+        for parameters in asked:
+            try:
+                flow.validate_parameters({**parameters})
+            except ParameterTypeError:
+                if not validate(parameters, schema, preprocess=False):
+                    taken.append((name, parameters))
+    assert taken == []
+
+
 @pytest.mark.parametrize(
     ("name", "given", "taken"),
     [

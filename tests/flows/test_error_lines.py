@@ -64,6 +64,40 @@ def test_every_flow_fails_with_one_line(name: str, monkeypatch: pytest.MonkeyPat
         lines_of_failure(flow(77, return_state=True), "There is no batch 77")
 
 
+@pytest.mark.parametrize(
+    ("name", "given", "line"),
+    [
+        (
+            "resolve",
+            {"batch_id": 0, "decision": "confirm", "reason": "r", "by": " "},
+            "batch_id: Input should be greater than or equal to 1; "
+            "by: String should have at least 1 character. "
+            "Nothing was done: run it anew with other parameters.",
+        ),
+        (
+            "watch_inbox",
+            {"inbox": "https://ann:canary@example.com/in"},
+            "This address carries a login, a key or a signature, and parameters of a run are shown "
+            "to everyone; take it out and let the worker's environment give access. "
+            "Nothing was done: run it anew with other parameters.",
+        ),
+    ],
+)
+def test_parameters_that_are_refused_are_one_line(
+    name: str, given: dict[str, Any], line: str
+) -> None:
+    import importlib
+
+    from prefect.exceptions import ParameterTypeError
+
+    from flows.tasks.error_lines import error_line
+
+    flow = getattr(importlib.import_module(f"flows.{name}"), name)
+    with pytest.raises(ParameterTypeError) as refused:
+        flow.validate_parameters(given)
+    assert error_line(refused.value) == line
+
+
 @pytest.mark.long
 def test_a_bug_keeps_its_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from flows.tasks import batch as tasks
