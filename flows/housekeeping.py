@@ -17,6 +17,7 @@ from flows.tasks.approval import DAYS_TO_DECIDE
 from flows.tasks.artifacts import publish_table
 from flows.tasks.holding import open_workspace
 from flows.tasks.missed_runs import overtaken
+from flows.tasks.run_names import called
 from schemas.counting import agree, quantity
 
 Days = Annotated[int, Field(ge=1, le=36500)]
@@ -24,7 +25,16 @@ Days = Annotated[int, Field(ge=1, le=36500)]
 ResultDays = Annotated[int, Field(gt=DAYS_TO_DECIDE, le=36500)]
 
 
-@flow(name="housekeeping", persist_result=False, result_serializer="json")
+def _name(*, dry_run: bool) -> str:
+    return "count what nothing needs" if dry_run else "remove what nothing needs"
+
+
+@flow(
+    name="housekeeping",
+    flow_run_name=called(lambda given: _name(dry_run=given["dry_run"])),
+    persist_result=False,
+    result_serializer="json",
+)
 def housekeeping(
     archive_days: Days = DEFAULT.archive_days,
     report_days: Days = DEFAULT.report_days,

@@ -27,12 +27,22 @@ from flows.tasks.delivery import BareAddress, Delivery, OverBudget
 from flows.tasks.holding import open_workspace
 from flows.tasks.inbox_table import inbox_table
 from flows.tasks.missed_runs import overtaken
+from flows.tasks.run_names import called
 from flows.tasks.states import WITH_ERRORS
 
 IMPORT = "import-batch/adhoc"
 
 
-@flow(name="watch-inbox", persist_result=False, result_serializer="json")
+def _name(inbox: str | None) -> str:
+    return f"look into {inbox}" if inbox else "look into the inbox"
+
+
+@flow(
+    name="watch-inbox",
+    flow_run_name=called(lambda given: _name(given["inbox"])),
+    persist_result=False,
+    result_serializer="json",
+)
 def watch_inbox(
     inbox: BareAddress | None = None,
     settle_seconds: Annotated[float, Field(ge=0, le=600)] = SETTLE_SECONDS,

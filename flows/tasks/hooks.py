@@ -10,6 +10,7 @@ from typing import Any, TypedDict
 
 import psycopg
 from prefect import Flow
+from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import FlowRun
 from prefect.client.schemas.objects import State as RunState
 from prefect.events import emit_event
@@ -21,6 +22,7 @@ from connectors.postgres.ledger import State
 from connectors.postgres.trail import add_event, told_by_run
 from connectors.process import whoami
 from flows.tasks.blocks import run_settings
+from flows.tasks.run_names import is_made_up
 
 log = logging.getLogger("recon.run")
 
@@ -112,6 +114,7 @@ def _tell(flow: Flow[..., Any], flow_run: FlowRun, name: str) -> None:
     """Both, or what of both is possible: a run has ended whether or not it can be told."""
     if name == SKIPPED:
         return
+    flow_run = _as_named(flow_run)
     ends: dict[int | None, str] = {}
     try:
         with open_database(run_settings()).connect() as connection:
@@ -125,6 +128,17 @@ def _tell(flow: Flow[..., Any], flow_run: FlowRun, name: str) -> None:
             _emit(flow, flow_run, end, about)
     except Exception as error:  # noqa: BLE001 -- the same.
         _warn("The end of this run was not told as an event", flow_run, error)
+
+
+def _as_named(flow_run: FlowRun) -> FlowRun:
+    """The run by the name it has on its page: whoever started it may know it by an earlier one."""
+    if not is_made_up(flow_run.name):
+        return flow_run
+    try:
+        with get_client(sync_client=True) as client:
+            return client.read_flow_run(flow_run.id)
+    except Exception:  # noqa: BLE001 -- a hook must never raise, and the id says which run it is.
+        return flow_run
 
 
 def _warn(text: str, flow_run: FlowRun, error: Exception) -> None:

@@ -50,6 +50,26 @@ def test_a_run_without_a_day_or_a_batch_says_what_it_does() -> None:
     assert name_after(reconcile, None) == f"reconcile as of {today}"
 
 
+@pytest.mark.long
+def test_runs_that_a_schedule_makes_say_what_they_do() -> None:
+    from flows.batch_board import batch_board
+    from flows.housekeeping import housekeeping
+    from flows.watch_inbox import watch_inbox
+
+    assert name_after(batch_board, None, days=1) == "write the table of batches"
+    assert name_after(housekeeping, None) == "count what nothing needs"
+    assert name_after(housekeeping, None, dry_run=False) == "remove what nothing needs"
+    assert name_after(watch_inbox, None) == "look into the inbox"
+    assert name_after(watch_inbox, None, inbox="/nowhere/in") == "look into /nowhere/in"
+
+
+def test_no_flow_leaves_its_runs_the_name_that_prefect_made_up() -> None:
+    from flows.ops.deployments import DEPLOYMENTS, load
+
+    named = {line.flow: callable(load(line).flow_run_name) for line in DEPLOYMENTS}
+    assert named == dict.fromkeys(named, True)
+
+
 def test_every_name_prefect_makes_up_is_known_as_such() -> None:
     from prefect.utilities.names import generate_slug
 

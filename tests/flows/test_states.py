@@ -224,3 +224,23 @@ def test_what_is_kept_of_a_run_does_not_say_that_its_rows_need_no_proof() -> Non
     assert (now.model_copy().proven, kept.proven) == (True, False)
     # Nor is the same work done anew because it does.
     assert str(now) == str(kept)
+
+
+@pytest.mark.long
+def test_a_run_that_was_killed_is_told_by_the_name_on_its_page(
+    tmp_path: Any, rows: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker that tells of it knows the run as it was before it began."""
+    from prefect.states import Crashed
+
+    from flows.import_batch import import_batch
+    from flows.tasks import hooks
+
+    ended = flow_run(run(write(tmp_path / "a.csv", line(1))))
+    before = ended.model_copy(update={"name": "chivalrous-frog"})
+    emitted: list[dict[str, Any]] = []
+    monkeypatch.setattr(hooks, "emit_event", lambda **event: emitted.append(event))
+    hooks.on_end(import_batch, before, Crashed())
+    assert emitted[0]["payload"]["run_name"] == "import a.csv"
+    told = rows("SELECT detail::json ->> 'name' FROM event WHERE what = 'run crashed'")
+    assert told == [("import a.csv",)]
