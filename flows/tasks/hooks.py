@@ -6,6 +6,7 @@ the worker, so they ask the ledger for everything they say, and nothing they mee
 
 import logging
 import re
+from collections.abc import Mapping
 from typing import Any, TypedDict
 
 import psycopg
@@ -19,10 +20,13 @@ from prefect.flows import FlowStateHook
 from connectors.postgres import ledger
 from connectors.postgres.database import open_database
 from connectors.postgres.ledger import State
+from connectors.postgres.push.sends import count_states
 from connectors.postgres.trail import add_event, told_by_run
 from connectors.process import whoami
+from flows.steps.batch_report import PUSH_LEFT
 from flows.tasks.blocks import run_settings
 from flows.tasks.run_names import is_made_up
+from schemas.counting import agree, grouped, quantity
 
 log = logging.getLogger("recon.run")
 
@@ -45,6 +49,7 @@ def on_end(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]) -> Non
 def on_cancellation(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]) -> None:  # noqa: ARG001
     """Tell that a run was cancelled; Prefect calls this while its state is still Cancelling."""
     _tell(flow, flow_run, CANCELLED)
+    _say(way_on(_unsent(flow_run)), flow_run)
 
 
 class Hooks(TypedDict):
@@ -141,9 +146,43 @@ def _as_named(flow_run: FlowRun) -> FlowRun:
         return flow_run
 
 
+def way_on(unsent: Mapping[int, int]) -> str:
+    """What follows a run that was cancelled: Prefect's own message says nothing of it.
+
+    `unsent`: rows still to go, by batch of the run.
+    """
+    left = [
+        f"{quantity(rows, 'row', grouped)} of batch {batch} {agree(rows, 'is', 'are')} unsent "
+        f"(`recon push {batch}`)"
+        for batch, rows in unsent.items()
+        if rows
+    ]
+    return " ".join([*(f"{one}." for one in left), "Retry goes on where this run stopped."])
+
+
+def _unsent(flow_run: FlowRun) -> dict[int, int]:
+    try:
+        with open_database(run_settings()).connect() as connection:
+            return {
+                batch: sum(
+                    states.get(state, 0)
+                    for states in count_states(connection, batch).values()
+                    for state in PUSH_LEFT
+                )
+                for batch in _batches_of(connection, flow_run)
+            }
+    except Exception as error:  # noqa: BLE001 -- a hook must never raise, whatever is the matter.
+        _warn("What is unsent was not counted", flow_run, error)
+        return {}
+
+
 def _warn(text: str, flow_run: FlowRun, error: Exception) -> None:
+    _say(f"{text}: {type(error).__name__}", flow_run)
+
+
+def _say(text: str, flow_run: FlowRun) -> None:
     # A hook has no run of its own; named, the run shows the line on its page all the same.
-    log.warning("%s: %s", text, type(error).__name__, extra={"flow_run_id": str(flow_run.id)})
+    log.warning("%s", text, extra={"flow_run_id": str(flow_run.id)})
 
 
 def _emit(flow: Flow[..., Any], flow_run: FlowRun, name: str, batch_id: int | None) -> None:
@@ -178,9 +217,13 @@ def _ends_of(connection: psycopg.Connection, flow_run: FlowRun, name: str) -> di
 
     Where it worked on several, what became of one of them is not what became of another.
     """
-    batches = sorted({batch for batch, _ in told_by_run(connection, BEGAN, str(flow_run.id))})
+    batches = _batches_of(connection, flow_run)
     own = _own_ends(connection, batches) if len(batches) > 1 else {}
     return {batch: own.get(batch, name) for batch in batches}
+
+
+def _batches_of(connection: psycopg.Connection, flow_run: FlowRun) -> list[int]:
+    return sorted({batch for batch, _ in told_by_run(connection, BEGAN, str(flow_run.id))})
 
 
 def _own_ends(connection: psycopg.Connection, batches: list[int]) -> dict[int, str]:

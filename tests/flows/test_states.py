@@ -176,9 +176,30 @@ def test_a_hook_never_raises_whatever_is_the_matter(
     assert "canary" not in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("unsent", "told"),
+    [
+        ({}, ""),
+        ({3: 0}, ""),
+        ({3: 1, 4: 0}, "1 row of batch 3 is unsent (`recon push 3`). "),
+        (
+            {3: 1400, 5: 2},
+            "1,400 rows of batch 3 are unsent (`recon push 3`). "
+            "2 rows of batch 5 are unsent (`recon push 5`). ",
+        ),
+    ],
+)
+def test_a_cancelled_run_says_what_is_unsent_and_the_way_on(
+    unsent: dict[int, int], told: str
+) -> None:
+    from flows.tasks.hooks import way_on
+
+    assert way_on(unsent) == f"{told}Retry goes on where this run stopped."
+
+
 @pytest.mark.long
 def test_a_run_that_was_cancelled_is_told_by_the_name_the_docs_give(
-    tmp_path: Any, rows: Any, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Any, rows: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Prefect calls the hook while the run is still Cancelling."""
     from prefect.states import Cancelling
@@ -194,6 +215,7 @@ def test_a_run_that_was_cancelled_is_told_by_the_name_the_docs_give(
     assert [(one["event"], one["payload"]["state"]) for one in emitted] == [
         ("recon.batch.cancelled", "Cancelled")
     ]
+    assert "Retry goes on where this run stopped." in caplog.text
     assert rows("SELECT what FROM event WHERE what LIKE 'run c%%' ORDER BY id") == [
         ("run completed",),
         ("run cancelled",),
