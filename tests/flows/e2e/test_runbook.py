@@ -1,7 +1,8 @@
 """The runbook, clicked through in a real browser on a machine that is up: what each page says.
 
 `RECON_PICTURES=docs/images pytest --long` takes the pictures of the runbook anew; run this file
-alone then, so that batches have the numbers the text speaks of.
+alone then, so that batches have the numbers the text speaks of; `-k bad_rows` by itself, for the
+batch of those is the first.
 """
 
 import os
@@ -209,6 +210,34 @@ def test_over_budget(clicked: Machine, page: Browser, folder: Path) -> None:
     assert ended == "CompletedWithErrors"
     ((by, reason),) = clicked.rows("SELECT by, reason FROM event WHERE what = 'released'")
     assert (by, reason) == ("A. Meyer", "known faults, the bank sends them again tomorrow")
+
+
+def test_bad_rows(clicked: Machine, page: Browser, folder: Path) -> None:
+    delivery = folder / "2026-11-24"
+    shutil.copytree(SAMPLES / "dirty", delivery)
+    with (delivery / "currency_rates.csv").open("a") as file:
+        file.write("\n")  # Another story takes the same files in, and these are to be others.
+    run = deliver(page, str(delivery))
+    assert clicked.end(run)[1] == "CompletedWithErrors"
+    batch = batch_of(clicked, "payments.csv")
+    page.artifact("import-summary")
+    page.see("money in the database")
+    page.picture("import-summary")
+    page.artifact("rejects")
+    page.see("Value")
+    within = "[...document.querySelectorAll('th')].filter(one => one.getBoundingClientRect().right"
+    seen = page.value(f"{within} <= innerWidth).map(one => one.innerText.trim())")
+    assert seen[:4] == ["Reason", "Rows", "File", "Line"]
+    page.picture("rejects")
+
+    def told() -> bool | None:
+        wanted = {"artifacts": {"key": {"any_": ["batches"]}}, "sort": "CREATED_DESC", "limit": 1}
+        tables = clicked.post("/artifacts/filter", wanted)
+        return any(f"recon rejects {batch} " in one["data"] for one in tables) or None
+
+    clicked.until(told, 120)
+    page.artifact("batches")
+    page.see("complete with errors")
 
 
 def test_finance_found_a_break(clicked: Machine, page: Browser, folder: Path) -> None:
