@@ -15,6 +15,7 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 from hypothesis import settings
+from psycopg import sql
 
 from connectors.postgres.database import Database, libpq_address
 from connectors.postgres.server.embedded import SERVER_SETTINGS, embedded_url
@@ -290,6 +291,33 @@ def rows(workspace: Workspace) -> Callable[..., list[tuple[object, ...]]]:
             return connection.execute(statement, parameters).fetchall()  # type: ignore[arg-type]
 
     return ask
+
+
+@pytest.fixture
+def clock_set_back() -> Callable[[Workspace], None]:
+    """Puts all times that a database has an hour ahead, as a clock was before it was set back.
+
+    But those that tell which batch, and which copy of the database it is: they are compared alone.
+    """
+
+    def set_back(place: Workspace) -> None:
+        with psycopg.connect(str(place.settings.database_url)) as connection:
+            connection.execute("SET session_replication_role = replica")
+            found = connection.execute(
+                "SELECT table_name, column_name FROM information_schema.columns "
+                "JOIN information_schema.tables USING (table_schema, table_name) "
+                "WHERE table_schema = 'recon' AND table_type = 'BASE TABLE' "
+                "AND data_type = 'timestamp with time zone' "
+                "AND table_name <> 'push_epoch' AND column_name <> 'opened_at'"
+            )
+            for table, column in found.fetchall():
+                connection.execute(
+                    sql.SQL("UPDATE recon.{0} SET {1} = {1} + interval '1 hour'").format(
+                        sql.Identifier(table), sql.Identifier(column)
+                    )
+                )
+
+    return set_back
 
 
 @pytest.fixture

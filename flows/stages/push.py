@@ -10,7 +10,6 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
-from datetime import datetime
 from time import monotonic
 from typing import NamedTuple
 
@@ -23,18 +22,18 @@ from connectors.postgres.database import analyse
 from connectors.postgres.evidence import BEFORE, SERVICE, answers_detail
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import IN_DATABASE, Batch, State
-from connectors.postgres.listings import clock
 from connectors.postgres.push.count import count_window, note_window
 from connectors.postgres.push.gate import pass_gate
 from connectors.postgres.push.lane import Lane, hold_lane, keep_held
 from connectors.postgres.push.plan import plan_sends, settle_duplicates
-from connectors.postgres.push.restores import put_in_doubt
+from connectors.postgres.push.restores import doubt_planned
 from connectors.postgres.push.sends import count_states, is_unsettled, row_name
 from connectors.postgres.push.window import (
     claim,
     count_to_send,
     give_back,
     next_rows,
+    next_transaction,
     record_answers,
     supersede,
 )
@@ -96,8 +95,8 @@ def push(workspace: Workspace, lease: Lease, *, most: int | None = None) -> None
         if table not in tables:
             log.info("%s", not_sent_text(table))
     with lease.transaction():
-        planned = sum(plan_sends(lease, table) for table in tables)
-        put_in_doubt(lease.connection, lease.batch_id)
+        planned = [PUSHES[table.name] for table in tables if plan_sends(lease, table)]
+        doubt_planned(lease.connection, lease.batch_id, planned)
     if planned:
         analyse(lease.connection, "send")
     reach("push-plan")
@@ -237,7 +236,7 @@ class _Run:
             going = _Pass(self, lane, self.service)
             going.run()
             before, left = left, count_to_send(lane)
-            if left == before:
+            if left == before and not going.has_settled:
                 break
         if left and self.room != 0:
             self.why_unsent = self.why_unsent or going.why_unsent
@@ -260,6 +259,8 @@ class _Pass:
     answers: list[Answer] = field(default_factory=list)
     """Not written down yet."""
     why_unsent: str | None = None
+    has_settled: bool = False
+    """Whether a row was answered so that it is decided."""
     uncounted: ReconError | None = None
     """Why a window could not be counted at home; none is begun after it."""
     written: float = field(default_factory=monotonic)
@@ -273,6 +274,7 @@ class _Pass:
                 for answer in sent:
                     self.answers.append(answer)
                     self._note_failing(answer)
+                    self.has_settled |= answer.verdict not in _UNDECIDED
                     if answer.verdict is Verdict.UNSENT and answer.errors:
                         self.why_unsent = str(answer.errors[0]["Message"])
                     reach("push-sent")
@@ -385,11 +387,11 @@ class _Pass:
         What was answered before and is still unsent goes behind the rest: the others show whether
         it is about that row.
         """
-        began = clock(self.lane.lease.connection)
+        began = next_transaction(self.lane.lease.connection)
         for answered_before in (None, began):
             yield from self._windows_of(answered_before)
 
-    def _windows_of(self, answered_before: datetime | None) -> Iterator[Sequence[Request]]:
+    def _windows_of(self, answered_before: int | None) -> Iterator[Sequence[Request]]:
         lane, after = self.lane, 0
         while rows := next_rows(lane, after, BLOCK, answered_before):
             after = rows[-1].request.number

@@ -113,7 +113,7 @@ def test_what_an_earlier_version_had_of_posts_in_doubt_is_put_right(
         # Later steps find what that version had.
         owner.execute(
             "ALTER TABLE recon.send DROP carried_out, DROP decision, DROP decision_number, "
-            "DROP earlier"
+            "DROP earlier, DROP follows"
         )
         owner.execute("DROP TABLE recon.earlier_send")
         owner.execute("ALTER TABLE recon.secret_constant DROP salt")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from connectors.errors import ServiceUnusable
 from connectors.files.profile import DEFAULT
 from connectors.postgres.lease import hold_batch
 from connectors.postgres.ledger import State
@@ -31,8 +32,8 @@ from schemas.field import Table
 from schemas.operations import PUSHES
 from schemas.tables import PAYMENT, PAYMENT_GATEWAY
 from tests.push.conftest import PUSHED, Copy, deliver, towards
-from tests.push.deliveries import stored
-from tests.service.faulty_server import LOST, FaultyServer, Plan, Reply, at, status
+from tests.push.deliveries import row_of, stored
+from tests.service.faulty_server import LOST, OK, FaultyServer, Plan, Reply, always, at, status
 from tests.stages.payments import line, write
 
 STORIES: dict[str, tuple[str, Plan]] = {
@@ -189,6 +190,27 @@ def test_a_row_that_owns_its_record_again_since_it_was_read_is_not_superseded(
         assert sent(1)[OVERWRITTEN] == "unsent"
         push_batch(place, 1)
         assert sent(1) == dict.fromkeys(range(1, ROWS + 1), "acknowledged")
+
+
+def test_a_row_that_is_given_back_while_the_last_one_is_sent_is_sent_too(
+    workspace: Workspace, sent: Any, tmp_path: Path
+) -> None:
+    """As many are left as before, and nothing was in the way of any."""
+    with FaultyServer(always(status(403))) as server:
+        place = towards(workspace, server.url)
+        with pytest.raises(ServiceUnusable):
+            deliver(place, write(tmp_path / "a.csv", line(1, amount="1"), line(2)))
+        import_delivery(place, [write(tmp_path / "b.csv", line(1, amount="2"))], DEFAULT)
+        with pytest.raises(ServiceUnusable):
+            push_batch(place, 1)
+        assert sent(1) == {1: "superseded", 2: "unsent"}
+
+        def undo() -> None:
+            undo_batch(workspace, 2, by=None, reason="wrong month")
+
+        server.plan = lambda seen: Reply(hold=undo) if row_of(seen.body) == 2 else OK
+        push_batch(place, 1)
+        assert sent(1) == {1: "acknowledged", 2: "acknowledged"}
 
 
 @pytest.mark.long

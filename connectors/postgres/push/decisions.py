@@ -114,26 +114,23 @@ def decide(
         "rows": len(rows),
         "counts": counts,
         "overwritten": sum(
-            _overwritten(connection, chosen.batch_id, name)
+            _overwritten(connection, chosen.batch_id, name, number)
             for name in (counts if decision is SendDecision.RESEND else ())
         ),
         "named": [f"{extract_id}:{number}" for extract_id, number in named],
     }
 
 
-def _overwritten(connection: psycopg.Connection, batch_id: int, operation: str) -> int:
-    """How many rows that are to be sent again a later batch has overwritten: no push sends them.
-
-    They are those of this transaction, whose time is `now()`.
-    """
+def _overwritten(connection: psycopg.Connection, batch_id: int, operation: str, number: int) -> int:
+    """How many rows of a decision to send them again a later batch has overwritten: none is."""
     table = next(EXTRACTS[name] for name, one in PUSHES.items() if one.name == operation)
     row = connection.execute(
         f"""SELECT count(*) FROM send x JOIN {staged_name(table)} s
             ON s.extract_id = x.extract_id AND s.record_number = x.record_number
         LEFT JOIN {table.name} t ON {joined(table)}
         WHERE x.batch_id = %(batch)s AND x.operation = %(operation)s AND x.state = 'unsent'
-            AND x.changed_at = now() AND {of_batch("s")} AND NOT {CURRENT}""",
-        batch_span(connection, batch_id) | {"operation": operation},
+            AND x.decision_number = %(number)s AND {of_batch("s")} AND NOT {CURRENT}""",
+        batch_span(connection, batch_id) | {"operation": operation, "number": number},
     ).fetchone()
     assert row is not None
     return int(row[0])

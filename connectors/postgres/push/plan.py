@@ -262,7 +262,7 @@ def _others(which: str) -> str:
     """SQL for the other sends of the content of some rows `x`, whichever service they go to."""
     return " UNION ALL ".join(
         f"""SELECT x.extract_id, x.record_number, x.operation, x.number, o.error_data,
-            o.state, o.changed_at, x.changed_at AS followed_at, b.service,
+            o.state, b.service,
             b.service IS NOT DISTINCT FROM mine.service AS here,
             o.state NOT IN ('refused', 'superseded')
                 AND (b.state <> 'undone' OR o.state <> 'unsent'
@@ -294,11 +294,9 @@ _KNOWN = f"""
 """What the others say of this batch's service."""
 
 _KEEP_OWN = f"""UPDATE send x SET twin = FALSE
-    WHERE {_WAITING} AND x.state <> 'unsent'
-        AND NOT EXISTS (SELECT 1 FROM ({_KNOWN}) o WHERE o.number = x.number)
-        AND NOT EXISTS (SELECT 1 FROM ({_OTHERS}) o
-            WHERE o.number = x.number AND o.changed_at > o.followed_at)"""
-"""What no other row has settled since is the twin's own: by a restore, or sent before an undo."""
+    WHERE {_WAITING} AND x.state <> 'unsent' AND x.follows IS NOT TRUE
+        AND NOT EXISTS (SELECT 1 FROM ({_KNOWN}) o WHERE o.number = x.number)"""
+"""What no other row has told is the twin's own: by a restore, or sent before an undo."""
 
 _KEYED = ("acknowledged",)
 _POSTED = ("acknowledged", "in_doubt", "differs", "abandoned", "unsent", "sending")
@@ -306,7 +304,7 @@ _POSTED = ("acknowledged", "in_doubt", "differs", "abandoned", "unsent", "sendin
 
 
 def _settle(known: tuple[str, ...]) -> str:
-    return f"""UPDATE send x SET state = told.state, error_data = told.error_data,
+    return f"""UPDATE send x SET state = told.state, follows = TRUE, error_data = told.error_data,
             decision = NULL, decision_number = NULL, changed_at = now()
         FROM (
             SELECT DISTINCT ON (number) number, replace(state, 'sending', 'unsent') AS state,

@@ -6,20 +6,19 @@ the rows of a delivery that the restored database does not know: its content lie
 
 import hashlib
 import json
-from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import psycopg
 
 from connectors.postgres.push.earlier import SAYS, count_earlier, keep_earlier
 from connectors.postgres.push.gate import IN_DOUBT
-from connectors.postgres.push.lane import CarriedOut, unanswered_error
+from connectors.postgres.push.lane import CarriedOut, lock_sends, unanswered_error
 from connectors.postgres.push.plan import ALONE
 from connectors.postgres.trail import add_event
 from schemas.guards.batch_states import RESTORED
 from schemas.guards.push_gate import LOST_HASH
-from schemas.operations import PUSHES
+from schemas.operations import PUSHES, Operation
 
 _POSTS = tuple(one for one in PUSHES.values() if not one.keyed)
 
@@ -37,7 +36,12 @@ class Restore:
 
 
 def declare(connection: psycopg.Connection, restore: Restore) -> Mapping[str, int]:
-    """Write it down, inside the open transaction; gives rows put in doubt by operation."""
+    """Write it down, inside the open transaction; gives rows put in doubt by operation.
+
+    Every POST that is unsent was so in the backup, or is to be sent as somebody decided there:
+    whichever clock says when. What is planned behind this one, `doubt_planned` looks at.
+    """
+    lock_sends(connection)
     row = connection.execute("SELECT coalesce(max(id), 0) FROM batch").fetchone()
     assert row is not None
     lost = json.dumps(sorted(restore.lost))
@@ -53,53 +57,55 @@ def declare(connection: psycopg.Connection, restore: Restore) -> Mapping[str, in
         "VALUES (%s, %s, %s, %s, now())",
         [event, restore.unsent, row[0], lost],
     )
-    return put_in_doubt(connection)
+    return _put(connection, _POSTS, "TRUE") if restore.unsent == IN_DOUBT else {}
 
 
-def put_in_doubt(connection: psycopg.Connection, batch_id: int | None = None) -> Mapping[str, int]:
-    """Put POSTs in doubt that a restore casts doubt on; rows that were resolved since are not.
+def doubt_planned(
+    connection: psycopg.Connection, batch_id: int, planned: Iterable[Operation]
+) -> None:
+    """Put POSTs in doubt that a restore casts doubt on, of operations of a batch planned just now.
 
     Covered are the contents of batches there were at the declaration, whichever batch delivers them
     now, and those that the archive had and the database did not. So are rows that say once more
-    what such a row says, where no other row can tell whether it was sent. `now()` is the time of
-    the rows planned in this transaction.
+    what such a row says, where no other row can tell whether it was sent. A row that was planned
+    before has been looked at, and may have been resolved since.
     """
-    done: Counter[str] = Counter()
-    for operation in _POSTS:
-        values = {
-            "batch": batch_id,
-            "operation": operation.name,
-            "error": unanswered_error(operation),
-            "in_doubt": IN_DOUBT,
-        }
-        for rows in (_DELIVERED, _SAID_ONCE_MORE):
-            done[operation.name] += connection.execute(_put(rows), values).rowcount
-    return {name: rows for name, rows in done.items() if rows}
+    posts = [one for one in planned if not one.keyed]
+    for rows in (_DELIVERED, _SAID_ONCE_MORE):
+        doubted = f"""x.batch_id = %(batch)s
+            AND EXISTS (SELECT FROM ({DOUBTFUL}) d WHERE {rows})"""
+        _put(connection, posts, doubted, batch=batch_id, in_doubt=IN_DOUBT)
 
 
 _DELIVERED = "x.extract_id = d.id"
 _SAID_ONCE_MORE = f"x.twin AND x.writer_extract_id = d.id AND {ALONE}"
 
 
-DOUBTFUL = """SELECT e.id, r.at FROM push_restore r JOIN extract e ON r.lost::jsonb ? e.sha256
+DOUBTFUL = """SELECT e.id FROM push_restore r JOIN extract e ON r.lost::jsonb ? e.sha256
         OR e.batch_id <= r.last_batch OR EXISTS (SELECT FROM extract before
             WHERE before.sha256 = e.sha256 AND before.batch_id <= r.last_batch)
     WHERE r.unsent = %(in_doubt)s"""
-"""SQL for the extracts of which a restored database cannot know what was sent, and since when."""
+"""SQL for the extracts of which a restored database cannot know what was sent."""
 
 
-def _put(rows: str) -> str:
-    doubted = f"""{rows} AND x.operation = %(operation)s AND x.state = 'unsent'
-        AND (%(batch)s::int IS NULL OR x.batch_id = %(batch)s)
-        AND (x.changed_at <= d.at OR x.changed_at = now())"""
-    kept = f"FROM send x WHERE {SAYS} AND EXISTS (SELECT FROM doubtful d WHERE {doubted})"
-    return f"""WITH doubtful AS ({DOUBTFUL}),
-            kept AS ({keep_earlier(kept, f"'{RESTORED}'", "NULL")})
-        UPDATE send x SET state = 'in_doubt', error_data = %(error)s, own_key = FALSE,
-            {count_earlier()},
-            carried_out = '{CarriedOut.MAYBE}', decision = NULL, decision_number = NULL,
-            changed_at = now()
-        FROM doubtful d WHERE {doubted}"""
+def _put(
+    connection: psycopg.Connection, posts: Iterable[Operation], doubted: str, **values: object
+) -> Mapping[str, int]:
+    """Put rows in doubt that are unsent; gives how many of each operation."""
+    unsent = f"x.operation = %(operation)s AND x.state = 'unsent' AND {doubted}"
+    kept = keep_earlier(f"FROM send x WHERE {SAYS} AND {unsent}", f"'{RESTORED}'", "NULL")
+    done = {
+        operation.name: connection.execute(
+            f"""WITH kept AS ({kept})
+            UPDATE send x SET state = 'in_doubt', follows = FALSE, error_data = %(error)s,
+                own_key = FALSE, {count_earlier()}, carried_out = '{CarriedOut.MAYBE}',
+                decision = NULL, decision_number = NULL, changed_at = now()
+            WHERE {unsent}""",
+            {"operation": operation.name, "error": unanswered_error(operation), **values},
+        ).rowcount
+        for operation in posts
+    }
+    return {name: rows for name, rows in done.items() if rows}
 
 
 def known_contents(connection: psycopg.Connection) -> set[str]:

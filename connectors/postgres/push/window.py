@@ -6,6 +6,8 @@ from datetime import datetime
 from itertools import pairwise
 from typing import NamedTuple
 
+import psycopg
+
 from connectors.postgres.push.lane import (
     CarriedOut,
     Lane,
@@ -50,19 +52,30 @@ class OutgoingWindow(NamedTuple):
     """When the row was changed last, as it was read."""
 
 
+def next_transaction(connection: psycopg.Connection) -> int:
+    """The number of the next transaction of the server that changes something."""
+    row = connection.execute(
+        "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint % 4294967296"
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
 def next_rows(
-    lane: Lane, after: int, most: int, answered_before: datetime | None = None
+    lane: Lane, after: int, most: int, answered_before: int | None = None
 ) -> list[OutgoingWindow]:
     """Up to so many rows to send behind a number, in push order.
 
-    Those that had no answer yet; with `answered_before` those that had one before then, and are
-    to be sent all the same.
+    Those that had no answer yet; with `answered_before`, the number of a transaction, those that
+    had one before that, and are to be sent all the same.
     """
     connection, values = lane.lease.connection, _lane_values(lane)
     if answered_before is None:
         asked = "x.status IS NULL"
     else:
-        asked = "x.status IS NOT NULL AND x.changed_at < %(answered_before)s"
+        # What came since is no more transactions old: a clock may have been set back meanwhile.
+        asked = """x.status IS NOT NULL
+            AND age(x.xmin) NOT BETWEEN 0 AND age(%(answered_before)s::text::xid)"""
     places = connection.execute(
         f"SELECT x.number, x.extract_id, x.record_number FROM send x WHERE {_OWN_TO_SEND} "
         f"AND {asked} AND x.number > %(after)s ORDER BY x.number LIMIT %(most)s",
