@@ -23,6 +23,7 @@ from connectors.postgres.server.postmaster import Postmaster
 from connectors.postgres.upgrade import migrate
 from connectors.settings import MIB, Limits, Settings
 from flows.stages.workspace import Workspace
+from schemas.derived.sql import LEDGER_TABLES
 from tests import examples, workers
 
 TEMPLATE = "recon_template"
@@ -295,27 +296,27 @@ def rows(workspace: Workspace) -> Callable[..., list[tuple[object, ...]]]:
 
 @pytest.fixture
 def clock_set_back() -> Callable[[Workspace], None]:
-    """Puts all times that a database has an hour ahead, as a clock was before it was set back.
+    """Puts all times of a ledger an hour ahead, as a clock was before it was set back.
 
     But those that tell which batch, and which copy of the database it is: they are compared alone.
     """
 
+    moved = [
+        sql.SQL("UPDATE recon.{0} SET {1} = {1} + interval '1 hour'").format(
+            sql.Identifier(name), sql.Identifier(column.name)
+        )
+        for name, table in LEDGER_TABLES.items()
+        for column in table.columns
+        if getattr(column.type, "timezone", False)
+        and name != "push_epoch"
+        and column.name != "opened_at"
+    ]
+
     def set_back(place: Workspace) -> None:
         with psycopg.connect(str(place.settings.database_url)) as connection:
             connection.execute("SET session_replication_role = replica")
-            found = connection.execute(
-                "SELECT table_name, column_name FROM information_schema.columns "
-                "JOIN information_schema.tables USING (table_schema, table_name) "
-                "WHERE table_schema = 'recon' AND table_type = 'BASE TABLE' "
-                "AND data_type = 'timestamp with time zone' "
-                "AND table_name <> 'push_epoch' AND column_name <> 'opened_at'"
-            )
-            for table, column in found.fetchall():
-                connection.execute(
-                    sql.SQL("UPDATE recon.{0} SET {1} = {1} + interval '1 hour'").format(
-                        sql.Identifier(table), sql.Identifier(column)
-                    )
-                )
+            for statement in moved:
+                connection.execute(statement)
 
     return set_back
 

@@ -3,7 +3,7 @@
 import psycopg
 
 from connectors.errors import BatchStateError
-from connectors.postgres.ledger import batch_span
+from connectors.postgres.ledger import State, batch_span
 from schemas.derived.sql_names import SCHEMA, content_columns, listed, staged_name, target_columns
 from schemas.derived.views import (
     FOUND,
@@ -16,6 +16,7 @@ from schemas.derived.views import (
     told_joins,
 )
 from schemas.field import Table
+from schemas.guards.batch_states import PREFIX
 
 
 def refuse_if_corrected(
@@ -68,32 +69,37 @@ def refuse_if_touched(connection: psycopg.Connection, table: Table, batch_id: in
 
 
 def _applied_since(connection: psycopg.Connection, table: Table, batch_id: int) -> list[int]:
-    """The batches that may rest on rows of this one, the last one first."""
+    """The batches that may rest on rows of this one, the last one first.
+
+    A batch may have been held while later ones were applied, and the clocks of two machines differ.
+    So the numbers of events tell which of them were through before this one began: each batch is
+    checked before its rows are applied, and merged behind that.
+    """
     batches = connection.execute(
         """SELECT DISTINCT r.batch_id FROM receipt r JOIN batch b ON b.id = r.batch_id
         WHERE r.stage = %(stage)s AND r.batch_id <> %(batch)s
             AND b.state NOT IN ('undone', 'discarded') AND r.counts::jsonb ?| %(found)s
-            AND (r.batch_id > %(batch)s OR r.written_at > (SELECT min(written_at) FROM receipt
-                WHERE batch_id = %(batch)s AND stage = %(stage)s))
+            AND NOT EXISTS (SELECT FROM event e WHERE e.batch_id = r.batch_id
+                AND e.what = %(merged)s AND e.id < (SELECT max(id) FROM event
+                    WHERE batch_id = %(batch)s AND what = %(checked)s))
         ORDER BY 1 DESC""",
-        {"batch": batch_id, "stage": apply_stage(table), "found": list(FOUND)},
+        {
+            "stage": apply_stage(table),
+            "batch": batch_id,
+            "found": list(FOUND),
+            "merged": PREFIX + State.MERGED,
+            "checked": PREFIX + State.CHECKED,
+        },
     )
     return [one for (one,) in batches]
 
 
 def _found_there(connection: psycopg.Connection, table: Table, batch_id: int, other: int) -> int:
-    """How many rows of another batch wrote nothing because of one that this batch wrote.
-
-    A batch may have been held while later ones were applied. The clocks of two machines differ,
-    so that of a later batch its number decides.
-    """
+    """How many rows of another batch wrote nothing because of one that this batch wrote."""
     row = connection.execute(
         f"""SELECT count(*) FROM {staged_name(table)} s {told_joins(table)}
         JOIN {table.name} t ON {joined(table)} AND t.batch_id = %(undone)s
-        JOIN receipt w ON w.extract_id = t.extract_id AND w.stage = '{apply_stage(table)}'
-            AND t.record_number BETWEEN w.first_record AND w.last_record
-        WHERE {of_batch("s")} AND {STATE} IN ({listed(FOUND)})
-            AND (%(batch)s > %(undone)s OR r.written_at > w.written_at)""",
+        WHERE {of_batch("s")} AND {STATE} IN ({listed(FOUND)})""",
         batch_span(connection, other) | {"undone": batch_id},
     ).fetchone()
     return row[0] if row else 0

@@ -1,5 +1,6 @@
 """What is taken back with a batch, and what stands against it: nothing else may go with it."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -64,13 +65,34 @@ def test_what_was_found_before_the_batch_wrote_it_stands_against_nothing(
     assert rows(RECORDS) == before
 
 
+@pytest.mark.parametrize("is_set_back", [False, True], ids=["", "clock set back"])
 def test_a_batch_that_was_applied_after_a_later_one_rests_on_that(
-    workspace: Workspace, rows: Any, tmp_path: Path, take: Any
+    workspace: Workspace,
+    rows: Any,
+    tmp_path: Path,
+    take: Any,
+    clock_set_back: Callable[[Workspace], None],
+    is_set_back: bool,
 ) -> None:
     path = write(tmp_path / "held.csv", line(1), line(2, amount="x"))
     held = import_delivery(workspace, [path], replace(DEFAULT, budget_errors=0))
     assert held.batch.state is State.HELD
     take("b.csv", line(1))
+    if is_set_back:
+        clock_set_back(workspace)
     release_batch(workspace, 1, by="ann", reason="one row is no matter")
     with pytest.raises(BatchStateError, match="batch 1 delivered 1 of its payment rows too"):
         undo(workspace, 2)
+
+
+def test_a_later_batch_that_was_applied_before_one_that_was_held_does_not_rest_on_it(
+    workspace: Workspace, rows: Any, tmp_path: Path, take: Any
+) -> None:
+    take("a.csv", line(1))
+    before = rows(RECORDS)
+    path = write(tmp_path / "held.csv", line(1, amount="11", day=2), line(2, amount="x"))
+    import_delivery(workspace, [path], replace(DEFAULT, budget_errors=0))
+    take("c.csv", line(1), line(3))
+    release_batch(workspace, 2, by="ann", reason="one row is no matter")
+    assert undo(workspace, 2) == {"deleted": 0, "restored": 1}
+    assert rows(RECORDS)[:1] == before
