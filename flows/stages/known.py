@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 import psycopg
 
-from connectors.errors import CorrectionError
+from connectors.errors import BatchStateError, CorrectionError
 from connectors.files.manifest_entries import entry_text
 from connectors.files.profile import Profile
 from connectors.postgres import ledger
 from connectors.postgres.ledger import Extract
 from flows.stages.opened import Opened
-from flows.stages.terms import other_terms
+from flows.stages.terms import other_terms, stated_otherwise
 
 
 def contents_of(opened: Iterable[Opened]) -> list[str]:
@@ -129,6 +129,27 @@ def read_otherwise(batch: ledger.Batch, given: Profile, extracts: Iterable[Extra
         f"{', '.join(keys)}: to have it read anew, `recon undo {batch.id} --reason ...` and import "
         "it again."
     )
+
+
+def taken_otherwise(batch: ledger.Batch, given: Profile) -> str:
+    """What is said of a batch that was opened on other terms than are stated now."""
+    terms = stated_otherwise(batch, given)
+    if not terms:
+        return ""
+    return (
+        f" It was opened on other terms than are stated now: {terms}. To have it judged by these, "
+        f"`recon undo {batch.id} --reason ...` and import it again."
+    )
+
+
+def refuse_other_terms(batch: ledger.Batch, given: Profile) -> None:
+    """Raise BatchStateError where a batch would be gone on with on other terms than are stated."""
+    if batch.state not in ledger.ENDED and (told := taken_otherwise(batch, given)):
+        raise BatchStateError(
+            f"This delivery was taken in batch {batch.id}, which is "
+            f"{batch.state.replace('_', ' ')}.{told} Or leave them out to go on with it as it was "
+            "opened. Nothing was changed."
+        )
 
 
 def content_id_of(feed: str, opened: Iterable[Opened], taken: Collection[str]) -> str | None:

@@ -32,10 +32,12 @@ from flows.stages.known import (
     contents_of,
     known_batch,
     read_otherwise,
+    refuse_other_terms,
     refuse_taken_otherwise,
     refused_now,
     refused_then,
     taken_by,
+    taken_otherwise,
 )
 from flows.stages.opened import Opened, open_delivery
 from flows.stages.terms import (
@@ -104,7 +106,7 @@ def archived(
     as one, and SettingsError for a table of currencies that a sheet needs and that cannot be used.
     """
     likely = service = None
-    encoding = profile.encoding
+    given, encoding = profile, profile.encoding
     if corrects is None and profile.change_records:
         raise CorrectionError(
             "--change-records is about rows that repair others, and the delivery corrects no "
@@ -131,7 +133,7 @@ def archived(
     profile = with_settings(profile, workspace.settings, headers)
     profile = replace(profile, record=record or profile.record)
     archive = workspace.settings.archive
-    return ArchivedDelivery(opened, profile, corrects, service, archive)
+    return ArchivedDelivery(opened, given, profile, corrects, service, archive)
 
 
 def _known_by(workspace: Workspace, feed: str, opened: Sequence[Opened]) -> str | None:
@@ -177,6 +179,8 @@ class ArchivedDelivery:
     """The archived files of a delivery, and the terms they are taken on."""
 
     opened: Sequence[Opened]
+    given: Profile
+    """As it was stated, before what a correction inherits."""
     profile: Profile
     corrects: int | None
     service: str | None
@@ -262,7 +266,8 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
             of = batches[extract.batch_id]
             messages.append(
                 f"{one.name}: these bytes were taken in batch {of.id} as {extract.name}; nothing "
-                f"to do.{read_otherwise(of, profile, [extract])}{refused_now([one], taken)}"
+                f"to do.{read_otherwise(of, profile, [extract])}"
+                f"{taken_otherwise(of, delivery.given)}{refused_now([one], taken)}"
             )
             continue
         used = named.get(one.name)
@@ -275,6 +280,7 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
         fresh.append(one)
     if earlier and not fresh:
         batch = batches[max(earlier)]
+        refuse_other_terms(batch, delivery.given)
         return Received(batch.id, False, batch.state in ledger.ENDED, tuple(messages))
     if delivery.corrects is not None:
         # Not only when its files were read: it may have been taken back since.
@@ -300,6 +306,7 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
 def _known(
     batch: ledger.Batch, delivery: ArchivedDelivery, taken: Mapping[str, Extract]
 ) -> Received:
+    refuse_other_terms(batch, delivery.given)
     ended = batch.state in ledger.ENDED
     message = (
         f"This delivery was taken in batch {batch.id} on {batch.opened_at:%Y-%m-%d %H:%M} UTC "
@@ -307,6 +314,7 @@ def _known(
         + ("nothing to do." if ended else "going on with it.")
     )
     message += read_otherwise(batch, delivery.profile, taken.values())
+    message += taken_otherwise(batch, delivery.given)
     message += refused_then(batch, delivery.opened, taken)
     message += refused_now(delivery.opened, taken)
     if delivery.service and batch.service is None:

@@ -24,6 +24,8 @@ from schemas.tables import SECRETS
 KEPT = "(kept in secret_constant)"
 STATED = ("tenant", "budget_errors", "budget_rate", "push")
 """What may be stated of one delivery beside how its feed writes files."""
+_LIMITS = {"tenant": "tenant", "budget_errors": "max-errors", "budget_rate": "max-error-rate"}
+"""Those of them that let a row, or a batch, into a target -> as whoever imports states it."""
 JUDGED = ("duplicate", "reference")
 """By what the rows of one delivery are judged together, its corrections among them."""
 
@@ -134,6 +136,19 @@ def other_terms(batch: Batch, given: Profile) -> list[str]:
     beside = {*STATED, "feed", "record", "keep", "budget_read", "kept_settings", CHANGE_RECORDS}
     keys = sorted(key for key in now if key not in beside and now[key] != then[key])
     return [*keys, *other_settings(then["kept_settings"], given.kept_settings)]
+
+
+def stated_otherwise(batch: Batch, given: Profile) -> str:
+    """What is stated of a delivery otherwise than its batch was opened with; empty: nothing.
+
+    What is not stated is taken as the batch has it.
+    """
+    then = stored_terms(batch)
+    return ", ".join(
+        f"{name} {now} (then: {'none' if was is None else was})"
+        for key, name in _LIMITS.items()
+        if (now := getattr(given, key)) not in (None, was := then.get(key))
+    )
 
 
 def with_secrets(connection: psycopg.Connection, batch_id: int, profile: Profile) -> Profile:

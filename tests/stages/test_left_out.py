@@ -104,7 +104,7 @@ def test_what_was_left_out_by_mistake_is_read_anew(
     imported(workspace, tmp_path)
     again = imported(workspace, tmp_path)
     assert [one.endswith("nothing to do.") for one in again.messages] == [True]
-    cheaper = replace(PROFILE, budget_errors=9, keep="reference")
+    cheaper = replace(PROFILE, keep="reference")
     assert imported(workspace, tmp_path, cheaper).messages == again.messages
     other = replace(PROFILE, leave_out={"Status": ("void",)}, zone="Europe/Berlin")
     told = (
