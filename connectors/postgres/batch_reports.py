@@ -1,14 +1,22 @@
-"""What the audit trail says of the report files of batches, so that altered ones are noticed."""
+"""What the audit trail says of the report files of batches, so that altered ones are noticed.
 
-from collections.abc import Iterator, Mapping
+And those that are to be written again: what makes them false is committed before they are written.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
 import psycopg
 
-from connectors.postgres.trail import add_event, said_by
+from connectors.postgres.evidence import REOPENED
+from connectors.postgres.ledger import ENDED
+from connectors.postgres.trail import add_event, said_by, said_last
+from schemas.guards.batch_states import UNDO
 
 WRITTEN, REMOVED = "report written", "report removed"
+OWED = "report to be written again"
+"""It says what is not so any more: a correction of its batch ended, or was taken back."""
 RENDERINGS = ("report.html", "report.txt")
 MANIFEST = "manifest.json"
 FILES = (*RENDERINGS, MANIFEST)
@@ -21,12 +29,14 @@ class Noted(NamedTuple):
     batch_id: int
     hashes: Mapping[str, str]
     removed: bool
+    owed: bool
+    """Whether it is to be written again."""
 
 
 def note_written(connection: psycopg.Connection, batch_id: int, hashes: Mapping[str, str]) -> None:
     """Write down the SHA-256 of each file, unless that is what is written down already."""
     last = noted_reports(connection, batch_id)
-    if not last or last[0].removed or last[0].hashes != hashes:
+    if not last or last[0].removed or last[0].owed or last[0].hashes != hashes:
         detail = {"sha256": dict(hashes)}
         add_event(connection, WRITTEN, batch_id=batch_id, detail=detail)
 
@@ -35,6 +45,45 @@ def note_removed(connection: psycopg.Connection, batch_id: int) -> None:
     """Write down that a report is about to be removed: one that is missing else was lost."""
     if noted_reports(connection, batch_id):
         add_event(connection, REMOVED, batch_id=batch_id)
+
+
+def note_owed(connection: psycopg.Connection, batches: Collection[int]) -> None:
+    """Write down that reports are to be written again, in the transaction that makes them false.
+
+    Where nothing is written down of one there is none, or housekeeping removed it.
+    """
+    for batch_id in sorted(batches):
+        if any(not one.removed and not one.owed for one in noted_reports(connection, batch_id)):
+            add_event(connection, OWED, batch_id=batch_id)
+
+
+def owed_by(connection: psycopg.Connection, batch_id: int) -> list[int]:
+    """The batches whose reports are to be written again, of those that this one makes false.
+
+    They are those that it corrects, one after the other, and those whose rows its undo reopened.
+    """
+    corrected = connection.execute(
+        """WITH RECURSIVE corrected (id) AS (
+            SELECT corrects FROM batch WHERE id = %s
+            UNION SELECT b.corrects FROM corrected c JOIN batch b ON b.id = c.id
+        ) SELECT id FROM corrected WHERE id IS NOT NULL""",
+        [batch_id],
+    ).fetchall()
+    reopened = said_last(connection, batch_id, UNDO).get(REOPENED, ())
+    concerned = {*(one for (one,) in corrected), *map(int, reopened)}
+    return [
+        one
+        for one in sorted(concerned)
+        if any(noted.owed and not noted.removed for noted in noted_reports(connection, one))
+    ]
+
+
+def open_corrections(connection: psycopg.Connection) -> list[int]:
+    """The batches that correct another one and have not ended."""
+    rows = connection.execute(
+        "SELECT id FROM batch WHERE corrects IS NOT NULL AND state <> ALL(%s)", [list(ENDED)]
+    )
+    return [batch for (batch,) in rows]
 
 
 @contextmanager
@@ -54,12 +103,15 @@ def noted_reports(connection: psycopg.Connection, batch_id: int | None = None) -
     One that a version before this wrote down may lack the hash of its manifest.
     """
     rows = connection.execute(
-        "SELECT DISTINCT ON (batch_id) batch_id, detail, what FROM event "
+        "SELECT DISTINCT ON (batch_id) batch_id, detail, what, EXISTS (SELECT FROM event o "
+        "WHERE o.batch_id = e.batch_id AND o.what = %(owed)s AND o.id > e.id) FROM event e "
         "WHERE what IN (%(written)s, %(removed)s) AND batch_id IS NOT NULL "
         "AND (%(batch)s::int IS NULL OR batch_id = %(batch)s) ORDER BY batch_id, id DESC",
-        {"written": WRITTEN, "removed": REMOVED, "batch": batch_id},
+        {"written": WRITTEN, "removed": REMOVED, "owed": OWED, "batch": batch_id},
     )
-    return [Noted(batch, _hashes(detail), what == REMOVED) for batch, detail, what in rows]
+    return [
+        Noted(batch, _hashes(detail), what == REMOVED, owed) for batch, detail, what, owed in rows
+    ]
 
 
 def _hashes(detail: str | None) -> Mapping[str, str]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import psycopg
 
+from connectors.postgres.batch_reports import note_owed
 from connectors.postgres.ledger import (
     ENDED_AT,
     IN_DATABASE,
@@ -41,7 +42,8 @@ def settle_corrections(connection: psycopg.Connection, batch_id: int) -> None:
     """Let the rows of a batch be corrected that were repaired, and no others.
 
     A repair may be repaired in its turn, so the batches this one corrects are settled as well.
-    Call it inside a transaction; whatever was settled before, the outcome is the same.
+    Call it inside a transaction; whatever was settled before, the outcome is the same. Whoever
+    does writes their reports again.
     """
     current: int | None = batch_id
     while current is not None:
@@ -53,6 +55,8 @@ def settle_corrections(connection: psycopg.Connection, batch_id: int) -> None:
         if some:
             for table in staged_tables(connection, current):
                 _tell(connection, table, current)
+        if current != batch_id:
+            note_owed(connection, [current])
         current = _corrects(connection, current)
 
 

@@ -154,6 +154,17 @@ def is_worked_on(connection: psycopg.Connection, batch_id: int) -> bool:
     )
 
 
+def worked_on(connection: psycopg.Connection) -> list[int]:
+    """The batches that a run has, as is_worked_on sees it of one."""
+    rows = connection.execute(
+        f"SELECT split_part(l.name, ' ', 2)::int FROM {SCHEMA}.lease l "
+        "JOIN pg_stat_activity a ON a.pid = l.pid "
+        "WHERE l.name LIKE %s AND l.expires_at > clock_timestamp()",
+        [lease_name(Held.BATCH, "%")],
+    )
+    return [batch for (batch,) in rows]
+
+
 @contextmanager
 def hold_batch(connection: psycopg.Connection, batch_id: int) -> Iterator[Lease]:
     """Hold a batch for this run; raises BatchHeldElsewhere naming the holder.

@@ -18,6 +18,9 @@ from schemas.derived.views import (
 from schemas.field import Table
 from schemas.guards.batch_states import PREFIX
 
+TAKEN = ("deleted", "restored")
+"""What becomes of rows that are taken back."""
+
 
 def refuse_if_corrected(
     connection: psycopg.Connection, batch_id: int, done: str = "undone"
@@ -138,7 +141,7 @@ def take_back(connection: psycopg.Connection, table: Table, batch_id: int) -> di
     deleted = connection.execute(
         f"DELETE FROM {table.name} WHERE batch_id = %(batch)s", span
     ).rowcount
-    return {"deleted": deleted, "restored": restored}
+    return dict(zip(TAKEN, (deleted, restored), strict=True))
 
 
 def _written(table: Table) -> str:

@@ -13,8 +13,16 @@ import psycopg
 from connectors.errors import SignatureRefused
 from connectors.files.archive import kept_path
 from connectors.files.evidence import MISSING, difference
-from connectors.postgres.batch_reports import FILES, Noted, noted_reports, settled_report
-from connectors.postgres.ledger import batches_of
+from connectors.postgres.batch_reports import (
+    FILES,
+    Noted,
+    noted_reports,
+    open_corrections,
+    owed_by,
+    settled_report,
+)
+from connectors.postgres.lease import worked_on
+from connectors.postgres.ledger import ENDED, batches_of
 from connectors.postgres.reconciliations import list_runs
 from connectors.postgres.removals import ONE_BY_ONE, VERIFIED, expected_of, removed_contents
 from connectors.postgres.retention import Expected, expected_contents
@@ -28,6 +36,8 @@ from schemas.counting import agree, grouped, quantity
 
 log = logging.getLogger("recon.archive")
 UNKNOWN = "no content of ours has this name"
+OUT_OF_DATE = "something that it tells of ended, or was taken back, since it was written"
+UNFINISHED = "the run that wrote it ended before it was done, so nobody can tell what it wrote"
 HASH = 64
 
 
@@ -103,7 +113,9 @@ def verify_archive(workspace: Workspace) -> VerifiedArchive:
         noted = [one for one in noted_reports(connection) if not one.removed]
         reports += len(noted)
         mismatches += _altered_reports(workspace, connection, noted)
-        unhashed, lost = _unhashed(workspace, connection, noted)
+        mismatches += _out_of_date(workspace, connection, noted)
+        unhashed, lost, unfinished = _unhashed(workspace, connection, noted)
+        mismatches += unfinished
         verified = VerifiedArchive(
             len(wanted),
             reports,
@@ -163,30 +175,54 @@ def _altered(workspace: Workspace, noted: Noted | None) -> list[Mismatch]:
     return [Mismatch(path, fault, batches=(noted.batch_id,)) for path, fault in found if fault]
 
 
+def _out_of_date(
+    workspace: Workspace, connection: psycopg.Connection, noted: Iterable[Noted]
+) -> Iterator[Mismatch]:
+    """Reports that a run made false and did not write again; none that it has yet to write."""
+    owed = [one.batch_id for one in noted if one.owed]
+    if not owed:
+        return
+    under_way = {*open_corrections(connection), *worked_on(connection)}
+    to_come = {one for batch_id in under_way for one in owed_by(connection, batch_id)}
+    for batch_id in owed:
+        with settled_report(connection, batch_id) as now:
+            left = now is not None and now.owed and not now.removed and batch_id not in to_come
+        if left:
+            name = folder_of(workspace, batch_id).name
+            yield Mismatch(f"reports/{name}", OUT_OF_DATE, batches=(batch_id,))
+
+
 def _unhashed(
     workspace: Workspace, connection: psycopg.Connection, noted: Iterable[Noted]
-) -> tuple[int, tuple[str, ...]]:
+) -> tuple[int, tuple[str, ...], list[Mismatch]]:
     """How many files of batch reports there are of which the audit trail says no hash.
 
-    And the folders whose batch is another than the ledger has under that number, or has none.
+    And the folders whose batch is another than the ledger has under that number, or has none; and
+    the files of batches that have not ended: what a batch ends with, its trail has before that.
     """
     told = {one.batch_id: one.hashes for one in noted}
     files: dict[int, set[str]] = {}
     for path in workspace.settings.reports.glob("batch-*/*"):
-        batch = re.fullmatch(r"batch-(\d{1,9})", path.parent.name)
-        if batch and path.name in FILES:
-            files.setdefault(int(batch[1]), set()).add(path.name)
+        number = re.fullmatch(r"batch-(\d{1,9})", path.parent.name)
+        if number and path.name in FILES:
+            files.setdefault(int(number[1]), set()).add(path.name)
     unsaid = {one: names for one, names in files.items() if names - told.get(one, {}).keys()}
-    opened = {one.id: one.opened_at for one in batches_of(connection, unsaid)}
-    unhashed, lost = 0, []
+    batches = {one.id: one for one in batches_of(connection, unsaid)}
+    unhashed, lost, unfinished = 0, [], []
     for batch_id, names in sorted(unsaid.items()):
         folder = folder_of(workspace, batch_id)
-        if opened_at(folder) not in (None, opened.get(batch_id)):
+        batch = batches.get(batch_id)
+        if opened_at(folder) not in (None, batch and batch.opened_at):
             lost.append(f"reports/{folder.name}")
             continue
         with settled_report(connection, batch_id) as now:
-            unhashed += len(names - (now.hashes.keys() if now else set()))
-    return unhashed, tuple(lost)
+            left = sorted(names - (now.hashes.keys() if now else set()))
+        if batch is None or batch.state in ENDED:
+            unhashed += len(left)
+        else:
+            paths = (f"reports/{folder.name}/{name}" for name in left)
+            unfinished += [Mismatch(path, UNFINISHED, batches=(batch_id,)) for path in paths]
+    return unhashed, tuple(lost), unfinished
 
 
 def _record(connection: psycopg.Connection, verified: VerifiedArchive) -> None:
@@ -222,8 +258,16 @@ def _is_signatures(one: Mismatch) -> bool:
 def remedy(verified: VerifiedArchive) -> str:
     """What to do about what does not match."""
     told = []
-    of_batches = sorted(
-        {batch for one in verified.mismatches if _is_report(one) for batch in one.batches}
+    unwritten, of_batches = (
+        sorted(
+            {
+                batch
+                for one in verified.mismatches
+                if _is_report(one) and (one.found in (OUT_OF_DATE, UNFINISHED)) is left
+                for batch in one.batches
+            }
+        )
+        for left in (True, False)
     )
     if any(one.batches and not _is_report(one) for one in verified.mismatches):
         told.append("Import the files named again: that puts their bytes back.")
@@ -241,6 +285,11 @@ def remedy(verified: VerifiedArchive) -> str:
         told.append(
             "Find out who changed the reports of batches; `recon rerun "
             f"{of_batches[0]}` writes that of batch {of_batches[0]} again from the database."
+        )
+    if unwritten:
+        told.append(
+            f"`recon rerun {unwritten[0]}` goes on with batch {unwritten[0]}, or writes its report "
+            "again."
         )
     lost = [one for one in verified.mismatches if not one.batches and one.found != MISSING]
     return " ".join(told) or ("Remove what no batch knows." if lost else "")

@@ -19,6 +19,7 @@ from flows.stages.apply import apply
 from flows.stages.check import check, not_held, release
 from flows.stages.finish import build_report, finish
 from flows.stages.kept import prove_batch
+from flows.stages.owed_reports import write_owed
 from flows.stages.push import ask_for_service, push
 from flows.stages.receive import Received, archived
 from flows.stages.stage import stage
@@ -66,6 +67,7 @@ def import_delivery(
             if not received.ended:
                 with hold_batch(connection, received.batch_id) as lease:
                     return _go_on(workspace, lease, received)
+            write_owed(workspace, connection, received.batch_id)
         return look(workspace, received.batch_id, received)
 
     return resumed(workspace.database, go)
@@ -203,7 +205,14 @@ def release_held(
 def discard_batch(
     workspace: Workspace, batch_id: int, *, by: str | None, reason: str, held: int | None = None
 ) -> None:
-    """End a held batch without applying anything; `held` as for a release, where it was seen."""
+    """End a held batch without applying anything; `held` as for a release, where it was seen.
+
+    One that was discarded, by a run that ended before all reports were written, gets these.
+    """
+    with workspace.database.connect() as connection:
+        batch = ledger.find_batch(connection, batch_id)
+        if batch.state is State.DISCARDED and write_owed(workspace, connection, batch_id):
+            return
     refuse_unless_held(workspace, batch_id)
     with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
         discard(workspace, lease, by=by, reason=reason, held=held)

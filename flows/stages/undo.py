@@ -13,6 +13,7 @@ from connectors.errors import BatchStateError, EvidenceBroken
 from connectors.files.spool import clear_spool
 from connectors.postgres import ledger
 from connectors.postgres.apply import lock_target
+from connectors.postgres.batch_reports import note_owed, owed_by
 from connectors.postgres.corrections import lock_corrections, settle_corrections
 from connectors.postgres.evidence import REOPENED, answers_digests, are_images_altered
 from connectors.postgres.lease import Lease, hold_batch
@@ -22,6 +23,7 @@ from connectors.postgres.push.sends import left_at_service
 from connectors.postgres.resume import resumed
 from connectors.postgres.trail import add_event, committed, said_last
 from connectors.postgres.undo import (
+    TAKEN,
     changed_by_hand,
     refuse_if_corrected,
     refuse_if_touched,
@@ -135,7 +137,8 @@ def undo_batch(
             counts = (
                 tried[event]
                 if event
-                else _take_back(
+                else _undone_before(connection, batch_id)
+                or _take_back(
                     workspace, lease, tried, by, reason, faults, over_changes=over_changes
                 )
             )
@@ -169,6 +172,15 @@ def discard(
     report_corrected(workspace, lease.connection, ledger.find_batch(connection, lease.batch_id))
     clear_spool(workspace.settings, lease.batch_id)
     witness_trail(workspace, lease.connection)
+
+
+def _undone_before(connection: psycopg.Connection, batch_id: int) -> Counts | None:
+    """What an undo took back that ended before it had written all reports; None: there is none."""
+    batch = ledger.find_batch(connection, batch_id)
+    if batch.state is not State.UNDONE or not owed_by(connection, batch_id):
+        return None
+    said = said_last(connection, batch_id, UNDO)
+    return {what: int(said.get(what, 0)) for what in TAKEN}
 
 
 def _take_back(
@@ -221,6 +233,7 @@ def _take_back(
             detail[REOPENED] = {one: [before[one], after[one]] for one in others}
         if faults:
             detail["kept_files"] = [str(fault) for fault in faults]
+        note_owed(connection, others)
         event = add_event(connection, UNDO, batch_id=batch_id, by=by, reason=reason, detail=detail)
         tried[event] = dict(counts)
         lease.set_state(State.UNDONE)

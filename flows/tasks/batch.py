@@ -35,6 +35,7 @@ from flows.stages.batch_folder import folder_of
 from flows.stages.check import check, held_event, release
 from flows.stages.finish import DOES_NOT_TIE, build_report, finish
 from flows.stages.kept import prove_batch
+from flows.stages.owed_reports import write_owed
 from flows.stages.push import push
 from flows.stages.receive import receive
 from flows.stages.rows.rejects import first_rejects
@@ -296,6 +297,7 @@ def _finished(workspace: Workspace, lease: Lease) -> BatchReport:
     batch = ledger.find_batch(lease.connection, lease.batch_id)
     if batch.state not in ledger.ENDED:
         return finish(workspace, lease)
+    write_owed(workspace, lease.connection, batch.id)
     report = build_report(workspace, lease.connection, lease.batch_id)
     if report.verdict == DOES_NOT_TIE:
         raise ConservationError(

@@ -6,6 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from connectors.errors import BatchStateError, ReconError
 from connectors.files.profile import DEFAULT
 from connectors.postgres import ledger
 from connectors.postgres.batch_reports import note_removed
@@ -18,6 +21,7 @@ from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from tests.push.conftest import Copy, deliver, towards
 from tests.push.conftest import copied as copied  # noqa: PLC0414 -- the fixture.
+from tests.recon import run
 from tests.service.faulty_server import FaultyServer
 from tests.stages.payments import line, write
 
@@ -81,6 +85,98 @@ def test_a_report_follows_what_an_undo_lets_be_sent_again(
         assert "The service keeps what it was sent: 1 of " in said
         push_batch(place, 1)
         told(place)
+
+
+def corrected_in(workspace: Workspace, tmp_path: Path, repaired: str = "7") -> Path:
+    """Batch 1 with a row in error, and the file that repairs it."""
+    lines = line(1), line(2, amount="x"), line(3, amount="x")
+    import_delivery(workspace, [write(tmp_path / "a.csv", *lines)], DEFAULT)
+    (rejects,) = write_rejects(workspace, 1, tmp_path / "rejects", with_secrets=False)
+    rejects.write_text(rejects.read_text().replace(",x,", f",{repaired},", 1))
+    return rejects
+
+
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "undo": ("undo", "2", "--reason", "agreed", "--by", "ann"),
+    "discard": ("discard", "2", "--reason", "agreed", "--by", "ann"),
+    "import": ("import", "REJECTS", "--corrects", "1"),
+}
+DEATHS = {
+    f"{command}, {file}:{number}": (command, f"{file}:{number}")
+    for command in COMMANDS
+    for file in ("file-written", "file-renamed")
+    for number in range(1, 7)
+}
+"""Three files of its own report, and three of that of the batch that it corrects."""
+
+
+@pytest.mark.long(but=("undo, file-written:4", "discard, file-renamed:5", "import, file-written:4"))
+@pytest.mark.parametrize("case", DEATHS)
+def test_the_same_command_writes_what_a_run_that_died_left_unwritten(
+    workspace: Workspace, tmp_path: Path, case: str
+) -> None:
+    command, point = DEATHS[case]
+    rejects = corrected_in(workspace, tmp_path)
+    if command != "import":
+        # One row is still in error: over a budget of none it is held.
+        terms = TIGHT if command == "discard" else DEFAULT
+        import_delivery(workspace, [str(rejects)], terms, corrects=1)
+    place = str(workspace.settings.database_url), workspace.settings.home
+    words = [str(rejects) if word == "REJECTS" else word for word in COMMANDS[command]]
+    assert run(*place, *words, CRASH_AT=point).returncode < 0
+    again = run(*place, *words)
+    assert again.returncode == int(command == "import"), again.stderr
+    told(workspace)
+
+
+@pytest.mark.long
+def test_an_undo_that_died_writes_the_reports_of_those_it_reopened(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    with FaultyServer() as server:
+        place = towards(workspace, server.url)
+        deliver(place, write(tmp_path / "a.csv", line(1), line(2)))
+        deliver(place, write(tmp_path / "b.csv", line(1, amount="2", day=2)))
+    undo = (str(workspace.settings.database_url), workspace.settings.home, "undo", "2")
+    assert run(*undo, "--reason", "agreed", CRASH_AT="file-written:4").returncode < 0
+    (left,) = verify_archive(workspace).mismatches
+    assert (left.path, left.batches) == ("reports/batch-1", (1,))
+    again = run(*undo, "--reason", "agreed")
+    assert (again.returncode, again.stdout.split(".")[0]) == (0, "Batch 2 is undone: 1 restored")
+    told(workspace)
+
+
+def test_an_undo_that_could_not_write_a_report_is_finished_by_the_same_command(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    import_delivery(workspace, [str(corrected_in(workspace, tmp_path))], DEFAULT, corrects=1)
+    folder = workspace.settings.reports / "batch-1"
+    folder.rename(tmp_path / "aside")
+    folder.write_text("in the way")
+    with pytest.raises(ReconError, match="run the command again"):
+        undo_batch(workspace, 2, **SAID)
+    folder.unlink()
+    (tmp_path / "aside").rename(folder)
+    (left,) = verify_archive(workspace).mismatches
+    assert (left.path, left.batches) == ("reports/batch-1", (1,))
+    assert undo_batch(workspace, 2, **SAID) == {"deleted": 1, "restored": 0}
+    told(workspace)
+    with pytest.raises(BatchStateError, match="undone already"):
+        undo_batch(workspace, 2, **SAID)
+
+
+def test_a_report_that_a_run_died_over_is_named(workspace: Workspace, tmp_path: Path) -> None:
+    """Nobody can tell whether it was altered; it is no earlier version's."""
+    path, place = write(tmp_path / "a.csv", line(1)), workspace.settings.home
+    url = str(workspace.settings.database_url)
+    assert run(url, place, "import", path, CRASH_AT="file-written:2").returncode < 0
+    verified = run(url, place, "archive", "verify")
+    assert verified.returncode == 1, verified.stdout
+    assert "reports/batch-1/report.html: the run that wrote it ended" in verified.stdout
+    assert "`recon rerun 1` goes on with batch 1" in " ".join(verified.stdout.split())
+    assert "earlier version" not in verified.stdout
+    run_batch(workspace, 1)
+    assert verdicts(workspace) == {1: "COMPLETE"}
 
 
 def test_a_report_that_was_removed_stays_so(workspace: Workspace, tmp_path: Path) -> None:

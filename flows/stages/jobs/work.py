@@ -38,6 +38,7 @@ from flows.stages.jobs.arguments import (
     check_arguments,
     profile_of,
 )
+from flows.stages.owed_reports import write_owed
 from flows.stages.pull import pull_compared, wanted
 from flows.stages.reconcile.as_of import today
 from flows.stages.reconcile.rules import rules_of
@@ -235,6 +236,7 @@ def _decide(
     def decide() -> bool:
         with workspace.database.connect() as connection:
             if done_for(connection, job, what):
+                write_owed(workspace, connection, asked.batch)
                 return True
             by = ordered_by(connection, job.id)
         decision(workspace, asked.batch, by=by, reason=asked.reason, held=asked.held)
@@ -246,6 +248,7 @@ def _decide(
 def _undo(workspace: Workspace, asked: UndoArguments, job: Job) -> Done:
     with workspace.database.connect() as connection:
         if done_for(connection, job, UNDO):
+            write_owed(workspace, connection, asked.batch)
             return Done(0, f"Batch {asked.batch} is undone. {BEFORE}")
         by = ordered_by(connection, job.id)
     undone = undo_and_tell(
