@@ -347,7 +347,7 @@ REFUSALS = _by_code(
         "missing_header",
         "no header",
         "the first record is data, not field names",
-        "Put the field names in the first record.",
+        "Put the field names in the first record, or say header_line or names in a feed profile.",
     ),
     Reason(
         "text_before_header",

@@ -17,13 +17,13 @@ from connectors.files.first_record import (
 )
 from connectors.files.footer import ExtractFooter, read_footer
 from connectors.files.header_elsewhere import LOOKED_FOR, HeaderSearch
-from connectors.files.header_names import HeaderNames, known_names, last_named
+from connectors.files.header_names import HeaderNames, known_names, listed
 from connectors.files.positions import DELIMITER, QUOTE, CellRanges, in_order, positions_of
 from connectors.files.profile import DEFAULT, Profile, written_of
 from connectors.files.rows_file import RowsFile, rows_file_of
 from connectors.files.unpivot import Unpivot, check_unpivots, unpivot_of
 from connectors.settings import Limits
-from schemas.counting import quantity
+from schemas.counting import agree, quantity
 from schemas.field import NUMBERS, TIMES, Kind, Table
 from schemas.own_columns import PARENT_COLUMN, QUOTED_COLUMN
 from schemas.tables import EXTRACTS
@@ -319,3 +319,29 @@ def _as_delivered(names: tuple[str, ...], dialect: Dialect) -> tuple[str, ...]:
 def _holds_text(table: Table, fields: Sequence[str | None]) -> bool:
     """Whether a column can hold a line break; where none can, a record is one line."""
     return any(name is None or table.by_name[name].kind not in ONE_LINE for name in fields)
+
+
+def last_named(names: Sequence[str]) -> int:
+    """The number of the last column with a name."""
+    return max((place for place, name in enumerate(names, 1) if name.strip()), default=0)
+
+
+def remarks_on_unnamed(
+    names: Sequence[str], fields: Sequence[str | None], profile: Profile
+) -> tuple[str, ...]:
+    """The remark on columns without a name that no field is made of, and that nobody stated."""
+    named = last_named(names)
+    stated = range(named, named + profile.unnamed_columns)
+    places = [
+        place
+        for place, (name, of) in enumerate(zip(names, fields, strict=True))
+        if of is None and not name.strip() and place not in stated
+    ]
+    if not places:
+        return ()
+    which = listed([f"column {place + 1}" for place in places])
+    return (
+        f"{which} of the header {agree(len(places), 'has', 'have')} no name: a text there is kept "
+        "with its row and read into no field. Name it in the file and map it, or state "
+        "unnamed_columns where such cells end each record.",
+    )

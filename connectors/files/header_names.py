@@ -155,13 +155,34 @@ class HeaderNames:
         above = len(group_names(self.profile.skip_lines))
         own = replace(self, names=self.names[: len(self.names) - above])
         known = own.known()
-        data = sum(1 for name in own.names if DATA_CELL.match(name))
-        if data > known or not any(own.names):
+        data = [place for place, name in enumerate(own.names, 1) if DATA_CELL.match(name)]
+        if not any(own.names):
             raise self._refused("missing_header")
+        if len(data) > known and not (known and self._has_what_is_needed(table)):
+            found = own._names_beside_data(data, table) if known else ""
+            raise self._refused("missing_header", found=found)
         if known == 0:
             # What is no header may be a record with secrets: only near misses are shown.
             columns = ", ".join(self._match(table).missing) if table else "all"
             raise self._refused("missing_column", columns=columns, found=own._near_misses())
+
+    def _has_what_is_needed(self, table: Table | None) -> bool:
+        """Whether all fields are here that this record needs, or any that needs some."""
+        if table:
+            return not self._match(table).missing
+        needing = (one for one in EXTRACTS.values() if any(of.needs_value for of in one.delivered))
+        return any(not self._match(one).missing for one in needing)
+
+    def _names_beside_data(self, data: Sequence[int], table: Table | None) -> str:
+        """What of a line is a name, and which columns are none: it may be a record with secrets."""
+        names = [name for name in self.names if folded(name) in known_names(self.profile)]
+        missing = self._match(table).missing if table else []
+        lacking = f", and {listed(missing)} {agree(len(missing), 'is', 'are')} missing"
+        return (
+            f"Of its cells {listed(names)} {agree(len(names), 'is the name', 'are names')} of "
+            f"fields, {agree(len(data), 'column', 'columns')} {first_of(data, NAMES_SHOWN)} "
+            f"{agree(len(data), 'begins', 'begin')} as values do{lacking if missing else ''}."
+        )
 
     def _recognise(self) -> Table:
         """The record most of whose fields are here; of several, the one they cover best.
@@ -379,29 +400,3 @@ def known_names(profile: Profile) -> frozenset[str]:
 def listed(names: Sequence[str]) -> str:
     """The first of some names, and how many more there are."""
     return first_of(names, NAMES_SHOWN, lambda name: shown(name, 60))
-
-
-def last_named(names: Sequence[str]) -> int:
-    """The number of the last column with a name."""
-    return max((place for place, name in enumerate(names, 1) if name.strip()), default=0)
-
-
-def remarks_on_unnamed(
-    names: Sequence[str], fields: Sequence[str | None], profile: Profile
-) -> tuple[str, ...]:
-    """The remark on columns without a name that no field is made of, and that nobody stated."""
-    named = last_named(names)
-    stated = range(named, named + profile.unnamed_columns)
-    places = [
-        place
-        for place, (name, of) in enumerate(zip(names, fields, strict=True))
-        if of is None and not name.strip() and place not in stated
-    ]
-    if not places:
-        return ()
-    which = listed([f"column {place + 1}" for place in places])
-    return (
-        f"{which} of the header {agree(len(places), 'has', 'have')} no name: a text there is kept "
-        "with its row and read into no field. Name it in the file and map it, or state "
-        "unnamed_columns where such cells end each record.",
-    )

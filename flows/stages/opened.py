@@ -11,8 +11,7 @@ from connectors.files.archive import Stored, store_all
 from connectors.files.content import open_kept
 from connectors.files.delivery import find_extracts
 from connectors.files.footer import with_footer
-from connectors.files.header import Header
-from connectors.files.header_names import remarks_on_unnamed
+from connectors.files.header import Header, remarks_on_unnamed
 from connectors.files.known_headers import KnownHeaders
 from connectors.files.manifest import check_bytes, read_manifests
 from connectors.files.manifest_entries import ManifestEntry

@@ -1,6 +1,8 @@
 import json
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +12,7 @@ from connectors.files.content import open_content
 from connectors.files.first_record import clean
 from connectors.files.header import Header, read_header
 from connectors.files.profile import Profile
+from connectors.files.profile_keys import FOUND
 from connectors.files.records import Dialect
 from connectors.settings import Limits
 from schemas.tables import EXTRACTS
@@ -144,6 +147,7 @@ def _unknown(columns: int) -> str:
         ("7,3,Friendly\n", "missing_header", "the first record is data"),
         ("max@mail.example,Max,Muster,pw\n", "missing_header", "the first record is data"),
         ("Max,2026-01-15\n", "missing_header", "the first record is data"),
+        ("Name,2024,2025\n", "missing_header", "Name is the name of.*columns 2, 3 begin as values"),
         ('TenantsId,"AvatarsId"x,Name\n', "malformed_header", "expected after"),
         ('TenantsId,"AvatarsId,Name\n7,3,x\n', "malformed_header", "a quote is never closed"),
         (b"TenantsId,Avat\xffarsId,Name\n", "bad_encoding", "utf-8"),
@@ -255,6 +259,38 @@ def test_named_record_wins(tmp_path: Path) -> None:
     assert read(tmp_path, both, profile=by_profile).table.name == "currency_rate"
     assert read(tmp_path, "TenantsId,Name\n", record="avatar").table.name == "avatar"
     assert refusal(tmp_path, TONE, record="payment").code == "missing_column"
+
+
+@pytest.mark.parametrize("name", EXTRACTS)
+@pytest.mark.parametrize("line", [{}, {"header_line": 2}, {"header_line": FOUND}])
+def test_ignored_columns_that_begin_with_digits_make_no_header_a_record(
+    tmp_path: Path, name: str, line: dict[str, Any]
+) -> None:
+    """A sender adds one each year: their number changes nothing."""
+    table = EXTRACTS[name]
+    needed = [of.name for of in table.delivered if of.needs_value]
+    names = needed if len(needed) > 1 else table.columns[:2]
+    above = "report\n" if line else ""
+    kinds = [table.name, None] if needed else [table.name]
+    for count, kind in product((0, 1, 5, 20), kinds):
+        years = "".join(f",{2000 + year}" for year in range(count))
+        profile = Profile(unknown_columns="ignore", record=kind, **(line if kind else {}))
+        header = read(
+            tmp_path, f"{above if kind else ''}{','.join(names)}{years}\n", profile=profile
+        )
+        assert [of for of in header.fields if of] == [*names]
+        assert kind is None or (header.table, header.body_line) == (table, 3 if above else 2)
+
+
+def test_a_line_without_all_that_its_record_needs_may_be_a_record(tmp_path: Path) -> None:
+    columns = {"Doc": "Id", "Due": "PaymentDate", "Total": "PaidAmount"}
+    rest = dict.fromkeys({*PAYMENT.split(",")} - {*columns.values()}, "1")
+    profile = Profile(unknown_columns="ignore", columns=columns, constants=rest, record="payment")
+    assert read(tmp_path, "Doc,Due,Total,0,30,60,90\n", profile=profile).width == 7
+    error = refusal(tmp_path, "Doc,Total,hunter2,0,30,60\n", profile=profile)
+    assert error.code == "missing_header"
+    assert "columns 4, 5, 6 begin as values do, and PaymentDate is missing" in str(error)
+    assert "hunter2" not in str(error)
 
 
 def test_unknown_columns_may_be_ignored(tmp_path: Path) -> None:
