@@ -1,31 +1,35 @@
 """The shape of a delimited text: delimiter, header, records, and what stands behind them."""
 
-import csv
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from io import StringIO
 from typing import NamedTuple
 
-from connectors.files.dialect import Dialect, RecordFault
 from connectors.files.first_record import DELIMITERS, SEPARATOR, may_state
 from connectors.files.header_names import DATA_CELL
 from connectors.files.line_kinds import LineKind, is_rule, line_kinds
 from connectors.files.linear_patterns import as_series, fitting
-from connectors.files.record_cells import cells_of
-from connectors.files.records import split
+from connectors.files.text_records import (
+    LINE_END,
+    SAMPLE_LINES,
+    TextRecord,
+    first_lines,
+    records_of,
+    rows_of,
+    usual,
+)
 
 COMMENT = "#"
 """What lines may begin with that are no records."""
 _BAR = "|"
 """A delimiter that some write twice between cells."""
-_SAMPLE_LINES = 1000
-"""Lines from the first that show the delimiter and the width of a text."""
 _FOOTER_LINES = 10
 """Records at the end that may be a footer."""
 _HEADER_ROWS = 5
 """Rows of names that a header may have."""
+_HEADER_BELOW = 10
+"""Records among the first of which one with digits in its names may be the header."""
 _COMPARABLE_ROWS = 3
 """Rows from which on what all cells of a column have in common is a sign."""
 _TOTAL_WORD = re.compile(
@@ -33,33 +37,10 @@ _TOTAL_WORD = re.compile(
     r"trailer|balance|razem|celkem|итого|всего|合計|合计)",
     re.IGNORECASE,
 )
-_LINE_END = re.compile(r"\r\n|\r|\n")
 _SINGLE_BAR = re.compile(r"(?<!\|)\|(?:\|\|)*(?!\|)")
 _SIGNS = re.escape("".join(DELIMITERS))
 _PLAIN = re.compile(rf"[^{_SIGNS}]*|[^\d{_SIGNS}]{{0,5}}\d[\d.,'\s]*[^\d{_SIGNS}]{{0,5}}")
 """A cell that is not likely to be several: a number, or a text without other delimiters."""
-_DIVIDED = (RecordFault.NONE, RecordFault.TOO_FEW_FIELDS, RecordFault.TOO_MANY_FIELDS)
-
-
-class TextRecord(NamedTuple):
-    """A record of a text, or a line that is none."""
-
-    line: int
-    """The physical line it begins on; 0: it is of the end of a text, and nobody counted."""
-    text: str
-    cells: tuple[str, ...]
-    sound: bool
-    """Whether its quotes leave no doubt about its cells."""
-
-    @property
-    def first_filled(self) -> str:
-        """The first of its cells that holds anything."""
-        return next(filter(str.strip, self.cells), "")
-
-    @property
-    def filled(self) -> int:
-        """How many of its cells hold anything."""
-        return sum(1 for cell in self.cells if cell.strip())
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +74,11 @@ class Shape:
     may_be_comments: int = 0
     """Records that begin so."""
 
+    @property
+    def like_values(self) -> list[str]:
+        """The names of its header that begin as values do."""
+        return [*filter(DATA_CELL.match, self.names)] if self.headed else []
+
     def column(self, place: int) -> list[str]:
         """The cells of one column that hold anything."""
         return [row[place].strip() for row in self.rows if row[place].strip()]
@@ -106,20 +92,20 @@ def shape_of(text: str, end: str | None = None, *, of_workbook: bool = False) ->
     where there is none, once more without those lines, which may have hidden the last record.
     """
     stated = _stated_delimiter(text)
-    delimiter = stated or _likely_delimiter(_first_lines(text))
-    width = _usual(_records(_first_lines(text), delimiter)).width
+    delimiter = stated or _likely_delimiter(first_lines(text))
+    width = usual(records_of(first_lines(text), delimiter)).width
     # Where a text is cut, so are the last record of its beginning and the first of its end.
-    records = _records(text, delimiter)[1 if stated else 0 : None if end is None else -1]
-    header = _header(records[:_SAMPLE_LINES], width)
+    records = records_of(text, delimiter)[1 if stated else 0 : None if end is None else -1]
+    header = _header(records[:SAMPLE_LINES], width)
     above, below = records[: header.below], records[header.below :]
-    head, tail = ([], below) if end is None else (below, _records(end, delimiter)[1:])
+    head, tail = ([], below) if end is None else (below, records_of(end, delimiter)[1:])
 
     footer = _footer(tail, head, width)
     above_footer = _remaining(below, width, footer=footer)
     between = () if of_workbook else _between(above, above_footer, width, delimiter)
     footer = footer or _footer(tail, head, width, between)
     body = _remaining(below, width, between, footer)
-    rows = _rows(body, width)
+    rows = rows_of(body, width)
     last = [] if end is None else _remaining(tail[-_FOOTER_LINES:], width, between, footer)
     unnamed = width - len(header.names)
     return Shape(
@@ -146,14 +132,9 @@ def numbered(width: int) -> tuple[str, ...]:
     return tuple(f"Column {number}" for number in range(1, width + 1))
 
 
-def _first_lines(text: str) -> str:
-    ends = (end.end() for end in _LINE_END.finditer(text))
-    return text[: next((at for number, at in enumerate(ends, 1) if number == _SAMPLE_LINES), None)]
-
-
 def _stated_delimiter(text: str) -> str | None:
     """The delimiter that the first line says, as spreadsheets write it."""
-    stated = SEPARATOR.fullmatch(_LINE_END.split(text, maxsplit=1)[0].encode())
+    stated = SEPARATOR.fullmatch(LINE_END.split(text, maxsplit=1)[0].encode())
     return stated[1].decode() if stated and may_state(stated[1]) else None
 
 
@@ -165,51 +146,12 @@ def _likely_delimiter(sample: str) -> str:
 
 def _fit(sample: str, delimiter: str) -> float:
     """How well a delimiter divides: most records alike, and into cells that need no other one."""
-    records = _records(sample, delimiter)
-    width, count = _usual(records)
+    records = records_of(sample, delimiter)
+    width, count = usual(records)
     cells = [cell for one in records if len(one.cells) == width for cell in one.cells]
     plain = sum(_PLAIN.fullmatch(cell.strip()) is not None for cell in cells)
     headed = any(_may_be_header(one, width) for one in records)
     return count * (width - 1) / width * (plain + 1) / (len(cells) + 1) * (1 + headed)
-
-
-def _records(text: str, delimiter: str) -> list[TextRecord]:
-    """What the reader of extracts makes of a text, whose width nobody has stated."""
-    lines = _LINE_END.split(_first_lines(text))
-    of_lines = _usual([_record(number, line, delimiter) for number, line in enumerate(lines)]).width
-    records = _split(text, delimiter, of_lines)
-    of_records = _usual(records).width
-    return records if of_records == of_lines else _split(text, delimiter, of_records)
-
-
-def _split(text: str, delimiter: str, width: int) -> list[TextRecord]:
-    data = text.encode("utf-8", "replace")
-    found = split(data, width, Dialect(delimiter.encode()), line=1, final=True)
-    spans = zip(found.start, found.end, found.first_line, found.fault, strict=True)
-    return [
-        _record(int(line), data[start:end].decode(), delimiter, sound=fault in _DIVIDED)
-        for start, end, line, fault in spans
-    ]
-
-
-def _record(line: int, text: str, delimiter: str, *, sound: bool = True) -> TextRecord:
-    if len(delimiter) > 1:
-        cells = [cell or "" for cell in cells_of(text, Dialect(delimiter.encode()))]
-    else:
-        cells = next(csv.reader(StringIO(text, newline=""), delimiter=delimiter), [])
-    return TextRecord(line, text, tuple(cells), sound)
-
-
-class _Usual(NamedTuple):
-    width: int
-    """The number of cells that most records have; above one, where any has several."""
-    records: int
-
-
-def _usual(records: Sequence[TextRecord]) -> _Usual:
-    widths = Counter(len(one.cells) for one in records if one.text.strip())
-    several = Counter({width: count for width, count in widths.items() if width > 1})
-    return _Usual(*(several or widths or Counter({1: 0})).most_common(1)[0])
 
 
 class _Header(NamedTuple):
@@ -227,6 +169,8 @@ def _header(records: Sequence[TextRecord], width: int) -> _Header:
     Where there is none, it is the first as wide, as far as that does not begin as a record does.
     """
     at = _header_of_width(records, width)
+    if at is None:
+        at = _header_unlike_rows(records, width)
     if at is None:
         at = _widest_header(records, width)
     if at is None:
@@ -249,6 +193,20 @@ def _header_of_width(records: Sequence[TextRecord], width: int) -> int | None:
     return next(iter(repeated if repeated and few else headers), None)
 
 
+def _header_unlike_rows(records: Sequence[TextRecord], width: int) -> int | None:
+    """Where the first one is that begins with a name, and is not written as the rows below it.
+
+    Some of its names begin as values do, such as `2026` or `1st reminder`.
+    """
+    rows = rows_of(records[:SAMPLE_LINES], width)
+    for at, one in enumerate(records[:_HEADER_BELOW]):
+        below = [row for row in rows if row.line > one.line and row.text != one.text]
+        is_named = _is_filled(one, width) and not DATA_CELL.match(one.first_filled.strip())
+        if is_named and below and any(_cells_unlike(one, below)):
+            return at
+    return None
+
+
 def _widest_header(records: Sequence[TextRecord], width: int) -> int | None:
     """Where a header is that has more or fewer cells than its records: the widest of several."""
     rows, above, headers = sum(len(one.cells) == width for one in records), 0, []
@@ -268,26 +226,26 @@ def _first_as_header(records: Sequence[TextRecord], width: int) -> _Header:
     cells = tuple(cell.strip() for cell in records[at].cells)
     if DATA_CELL.match(next(filter(None, cells), "0")):
         return _Header(records[at].line, False, numbered(width), at)
-    return _Header(records[at].line, False, cells, at + 1)
+    return _Header(records[at].line, True, cells, at + 1)
 
 
 def _is_header(record: TextRecord, width: int | None = None) -> bool:
-    filled = [cell.strip() for cell in record.cells if cell.strip()]
+    filled = (cell.strip() for cell in record.cells if cell.strip())
+    return _is_filled(record, width or len(record.cells)) and not any(map(DATA_CELL.match, filled))
+
+
+def _is_filled(record: TextRecord, width: int) -> bool:
+    """Whether it has so many cells, most of them with a text."""
     return (
         record.sound
-        and len(record.cells) == (width or len(record.cells))
-        and len(filled) * 2 > len(record.cells)
-        and not any(map(DATA_CELL.match, filled))
+        and len(record.cells) == width
+        and record.filled * 2 > width
         and not is_rule(record.text)
     )
 
 
 def _may_be_header(record: TextRecord, width: int) -> bool:
     return _is_header(record) and 1 < len(record.cells) <= width
-
-
-def _rows(records: Sequence[TextRecord], width: int) -> list[TextRecord]:
-    return [one for one in records if one.sound and len(one.cells) == width and one.filled]
 
 
 def _odd(records: Sequence[TextRecord], width: int) -> tuple[TextRecord, ...]:
@@ -322,7 +280,9 @@ def _between(
 ) -> tuple[LineKind, ...]:
     """The kinds of lines below a header that are no records; it is the last of those above."""
     *over, header = above or [TextRecord(0, "", (), sound=False)]
-    rows = [one for one in _rows(body, width) if one.text != header.text and not is_rule(one.text)]
+    rows = [
+        one for one in rows_of(body, width) if one.text != header.text and not is_rule(one.text)
+    ]
     # Where most records begin with a number, a word is no beginning of one.
     numeric = [one for one in rows if not any(map(str.isalpha, one.first_filled))]
     are_numeric = len(numeric) * 2 > len(rows)
@@ -348,9 +308,9 @@ def _footer(
     Where `head` has none, they are compared with the rows above them.
     """
     tail = [one for one in _remaining(tail, width, between) if one.filled]
-    head_rows = _rows(_remaining(head, width, between), width)
+    head_rows = rows_of(_remaining(head, width, between), width)
     for at in range(max(0, len(tail) - _FOOTER_LINES), len(tail)):
-        rows = (head_rows or _rows(tail[:at], width))[:_SAMPLE_LINES]
+        rows = (head_rows or rows_of(tail[:at], width))[:SAMPLE_LINES]
         first, *others = tail[at:]
         if not rows or len([*_differences(first, rows)]) < 2:
             continue
@@ -367,7 +327,7 @@ def _is_outlier(record: TextRecord, rows: Sequence[TextRecord]) -> bool:
 
 def _differences(record: TextRecord, rows: Sequence[TextRecord]) -> Iterator[str]:
     """How it differs from all these rows; a record that is cut or broken may differ in one way."""
-    if _LINE_END.search(record.text) or not record.sound:
+    if LINE_END.search(record.text) or not record.sound:
         return
     if any(map(_TOTAL_WORD.match, record.cells)):
         yield "a word"
@@ -380,10 +340,15 @@ def _differences(record: TextRecord, rows: Sequence[TextRecord]) -> Iterator[str
 def _other_cells(record: TextRecord, rows: Sequence[TextRecord]) -> Iterator[str]:
     """Its cells that are of another sort than those of all rows in their columns."""
     if len(rows) >= _COMPARABLE_ROWS:
-        columns = zip(*(row.cells for row in rows), strict=True)
-        for cell, column in zip(record.cells, columns, strict=False):
-            if _is_of_another_sort(cell, column):
-                yield cell
+        yield from _cells_unlike(record, rows)
+
+
+def _cells_unlike(record: TextRecord, rows: Sequence[TextRecord]) -> Iterator[str]:
+    """The same, of however few rows."""
+    columns = zip(*(row.cells for row in rows), strict=True)
+    for cell, column in zip(record.cells, columns, strict=False):
+        if _is_of_another_sort(cell, column):
+            yield cell
 
 
 def _is_of_another_sort(cell: str, column: Sequence[str]) -> bool:

@@ -1,5 +1,6 @@
 """What a draft says of lines: of headers, footers, other kinds of lines, and encodings."""
 
+import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -86,6 +87,36 @@ SIGNS = [
     ("No|Paid\n 1| 2.50\n 2|30.50\n", ['# ? blanks = "dropped"  # 3 cells have blanks around']),
     ("7;a\n8;b\n", ['# ? names = ["Column 1", "Column 2"]', '# ? "Column 1" = ""  # such as 7']),
     ("Bank\n7;a\n8;b\n", ["# ? first_line = 2"]),
+    # Names may begin as values do, or a record as names.
+    (
+        "Id;1st reminder\n7;a\n8;b\n",
+        [
+            '# ? Names in line 1 begin as values do: "1st reminder".',
+            "#   Where it is a record, name all columns (names, first_line = 1).",
+            '# ? "1st reminder" = ""  # such as a',
+        ],
+    ),
+    (
+        "Report;Open items\nDoc;Total;0;30\n7;2.50;1;2\nSum;2.50;;\n",
+        [
+            'header_line = 2  # or "found", where that differs by file',
+            '# ? Names in line 2 begin as values do: "0", "30".',
+        ],
+    ),
+    (
+        "Doc;2026\n7;a\nDoc;2026\n8;b\n",
+        [
+            '# ? Names in line 1 begin as values do: "2026".',
+            "# ? skip_lines = ['Doc;2026']  # 1 line between rows",
+        ],
+    ),
+    (
+        "Smith;2.50\nJones;3.50\n",
+        [
+            '# ? Names in line 1 begin as values do: "2.50".',
+            '# ? "Smith" = ""  # such as Jones',
+        ],
+    ),
     ("Id\n1\n2\n", ['# ? delimiter = ","  # no sign divides most of its lines; or [positions]']),
     # Decimal commas divide as many lines, a title another number of cells.
     ("Datum;Betrag, EUR;Text\na;4,50;x\na;5,50;x;y\n", ['delimiter = ";"']),
@@ -117,6 +148,24 @@ def test_a_draft_says_what_stands_beside_the_cells(
         for some in (lines, said)
     ]
     assert marked[0] == marked[1]
+
+
+@pytest.mark.parametrize("rows", ["1;2.50;01.11.2026\n", "a;b;c\n" * 2, "x;1;2\n7;y;\n", "1;2\n"])
+@pytest.mark.parametrize("above", ["", "report\n", "Open items;November\n"])
+@pytest.mark.parametrize(
+    "header",
+    ["Doc;Due;2026", "Doc;1st;2nd", "A;A;3", "Doc;;3", "0;30;60", "Doc;Due;Total", "a@b;1;"],
+)
+def test_no_column_is_mapped_that_the_names_of_a_draft_lack(
+    tmp_path: Path, header: str, above: str, rows: str
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"{above}{header}\n{rows}")
+    text = drafted(str(path))[0]
+    columns = text.split("[columns]")[1].split("[constants]")[0]
+    mapped = re.findall(r'^# \? "(.*)" = "', columns, re.MULTILINE)
+    named = re.search(r"^# \? names = (.*)$", text, re.MULTILINE)
+    assert not named or {*mapped} <= {*json.loads(named[1])}
 
 
 RECORDS = "No;Paid;On;Text\n4711;1.234,56;01.11.2026;a\n4712;-20,00;02.11.2026;b\n"

@@ -51,6 +51,11 @@ def header_lines(cells: DraftCells) -> Iterator[str]:
                 f"#   {quantity(len(texts), 'row', grouped)} {have} a text there, such as "
                 f"{cells.shown(such, 40)}: it would be left out"
             )
+    if shape.like_values:
+        such = ", ".join(quoted(shown(name, 40)) for name in shape.like_values[:OTHERS])
+        line = shape.header_line
+        yield f"# ? Names in line {line} begin as values do: {such}."
+        yield f"#   Where it is a record, name all columns (names, first_line = {line})."
     yield from _name_lines(shape)
     if shape.unnamed < 0:
         less = quantity(-shape.unnamed, "cell")

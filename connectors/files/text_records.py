@@ -1,0 +1,89 @@
+"""The records of a text whose width nobody has stated."""
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Sequence
+from io import StringIO
+from typing import NamedTuple
+
+from connectors.files.dialect import Dialect, RecordFault
+from connectors.files.record_cells import cells_of
+from connectors.files.records import split
+
+SAMPLE_LINES = 1000
+"""Lines from the first that show the delimiter and the width of a text."""
+LINE_END = re.compile(r"\r\n|\r|\n")
+_DIVIDED = (RecordFault.NONE, RecordFault.TOO_FEW_FIELDS, RecordFault.TOO_MANY_FIELDS)
+
+
+class TextRecord(NamedTuple):
+    """A record of a text, or a line that is none."""
+
+    line: int
+    """The physical line it begins on; 0: it is of the end of a text, and nobody counted."""
+    text: str
+    cells: tuple[str, ...]
+    sound: bool
+    """Whether its quotes leave no doubt about its cells."""
+
+    @property
+    def first_filled(self) -> str:
+        """The first of its cells that holds anything."""
+        return next(filter(str.strip, self.cells), "")
+
+    @property
+    def filled(self) -> int:
+        """How many of its cells hold anything."""
+        return sum(1 for cell in self.cells if cell.strip())
+
+
+def first_lines(text: str) -> str:
+    """The beginning of a text, as long as the sample of its lines."""
+    ends = (end.end() for end in LINE_END.finditer(text))
+    return text[: next((at for number, at in enumerate(ends, 1) if number == SAMPLE_LINES), None)]
+
+
+def records_of(text: str, delimiter: str) -> list[TextRecord]:
+    """What the reader of extracts makes of a text, whose width nobody has stated."""
+    lines = LINE_END.split(first_lines(text))
+    of_lines = usual([_record(number, line, delimiter) for number, line in enumerate(lines)]).width
+    records = _split(text, delimiter, of_lines)
+    of_records = usual(records).width
+    return records if of_records == of_lines else _split(text, delimiter, of_records)
+
+
+def _split(text: str, delimiter: str, width: int) -> list[TextRecord]:
+    data = text.encode("utf-8", "replace")
+    found = split(data, width, Dialect(delimiter.encode()), line=1, final=True)
+    spans = zip(found.start, found.end, found.first_line, found.fault, strict=True)
+    return [
+        _record(int(line), data[start:end].decode(), delimiter, sound=fault in _DIVIDED)
+        for start, end, line, fault in spans
+    ]
+
+
+def _record(line: int, text: str, delimiter: str, *, sound: bool = True) -> TextRecord:
+    if len(delimiter) > 1:
+        cells = [cell or "" for cell in cells_of(text, Dialect(delimiter.encode()))]
+    else:
+        cells = next(csv.reader(StringIO(text, newline=""), delimiter=delimiter), [])
+    return TextRecord(line, text, tuple(cells), sound)
+
+
+class Usual(NamedTuple):
+    width: int
+    """The number of cells that most records have; above one, where any has several."""
+    records: int
+
+
+def usual(records: Sequence[TextRecord]) -> Usual:
+    """The width of most records, and how many have it."""
+    widths = Counter(len(one.cells) for one in records if one.text.strip())
+    several = Counter({width: count for width, count in widths.items() if width > 1})
+    return Usual(*(several or widths or Counter({1: 0})).most_common(1)[0])
+
+
+def rows_of(records: Sequence[TextRecord], width: int) -> list[TextRecord]:
+    """Those of this width that hold anything, and whose cells are beyond doubt."""
+    return [one for one in records if one.sound and len(one.cells) == width and one.filled]
