@@ -10,12 +10,14 @@ from connectors.errors import ProfileError
 from connectors.files.profile import DEFAULT, Profile
 from connectors.files.profile_file import load_profile, read_profile
 from connectors.postgres.ledger import State
+from connectors.settings import Settings
 from flows.stages.examine import FileVerdict, examine
 from flows.stages.rows.locate import Spot, locate
 from flows.stages.rows.made_of import made_fields
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
+from schemas.tables import EXTRACTS
 from tests.governance.conftest import recon as recon  # noqa: PLC0414 -- the fixture.
 
 HEADER = "No;Amount;D/C;Booked;Time;Currency;Reference\n"
@@ -393,3 +395,55 @@ def test_a_row_with_secrets_shows_nothing_of_its_fields(
     _, out, _ = recon("row", "1", "registrations.csv", "--line", "2", "--json")
     assert json.loads(out)["rows"][0]["fields"] == []
     assert "canary" not in out
+
+
+DAYS = {"date_format": "%d.%m.%Y", "offset": "Z"}
+WRITTEN = [
+    # a field, how the feed writes it, a cell that is none, what is said of it
+    ("PaymentDate", DAYS, "31.11.2026", "not written as %d.%m.%Y"),
+    ("PaymentDate", DAYS, "1-11-26", "not written as %d.%m.%Y"),
+    (
+        "PaymentDate",
+        {"date_format": "excel", "offset": "Z"},
+        "20,5",
+        "not a number of days of excel",
+    ),
+    ("PaidAmount", {"decimal": ","}, "1.50", "decimal sign is ','"),
+    ("PaidAmount", {"negative": ["1 DR"]}, "5 CR", "decimal sign is '.'; minus one is 1 DR"),
+    ("DebtsId", {"thousands": ","}, "12,34", "decimal sign is '.'; thousands sign is ','"),
+    ("CurrenciesId", {"map": {"EUR": 1}}, "USD 5", "none of those that are mapped: EUR"),
+]
+MADE = [
+    # how it is made, the cells of its columns, what is quoted
+    ({"from": ["A"]}, "{}", "", "{}"),
+    ({"from": ["A"], "blanks": "dropped"}, " {} ", "", " {} "),
+    ({"from": ["A", "B"]}, "", "{}", "{}"),
+    ({"from": ["A", "B"]}, "{}", "", "{}"),
+    ({"from": ["A", "B"], "join": " "}, "x", "{}", "x {}"),
+    ({"from": ["A"], "prefix": "9"}, "{}", "", "9{}"),
+    ({"from": ["A"], "suffix": "9"}, "{}", "", "{}9"),
+    ({"from": ["A"], "part": "of (.*)"}, "sum of {}", "", "sum of {}"),
+    ({"from": ["A", "B"], "part": "of (.*)"}, "sum of", " {}", "{}"),
+    ({"from": ["A"], "part": "of (.*)"}, "sum: {}", "", "sum: {} (no part of it fits of (.*))"),
+]
+
+
+@pytest.mark.parametrize(("made", "first", "second", "quoted"), MADE)
+def test_what_is_said_of_a_cell_is_said_however_its_field_is_made(
+    tmp_path: Path, made: dict[str, Any], first: str, second: str, quoted: str
+) -> None:
+    path, columns = tmp_path / "a.csv", EXTRACTS["payment"].columns
+    constants = {name: "2026-11-01T00:00:00Z" if name == "PaymentDate" else "1" for name in columns}
+    for field, written, cell, said in WRITTEN:
+        if made.keys() & {"prefix", "suffix"} and written != DAYS:
+            continue  # Amounts and mapped cells are not completed.
+        rest = {name: value for name, value in constants.items() if name != field}
+        feed = {"feed": "bank", "record": "payment", "delimiter": ";", "unknown_columns": "ignore"}
+        profile = read_profile({**feed, "fields": {field: made | written}, "constants": rest})
+        path.write_text(f"A;B\n{first.format(cell)};{second.format(cell)}\n")
+        (verdict,) = examine(Settings(tmp_path), [str(path)], profile)
+        (reject,) = verdict.rejects
+        message = reject.errors[0]["Message"]
+        assert quoted.format(cell) in message
+        assert "no part of it" in quoted or f" ({said}" in message
+        assert "ISO 8601" not in message

@@ -35,16 +35,20 @@ KEPT = "kept"
 FEW = 200
 """Up to so many texts of a kind, each of them is read by itself."""
 _TEXT, _GIVEN = pl.col("text"), pl.col("given")
-# A remark behind the delivered text says more than the text alone.
-_REMARKED = ((_TEXT != _GIVEN) & _TEXT.str.starts_with(_GIVEN)).fill_null(value=False)
+_IS_REMARKED = _TEXT.str.contains(UNFIT, literal=True).fill_null(value=False)
+_IS_MADE = (_GIVEN.is_null() | _GIVEN.str.contains(UNFIT, literal=True)).fill_null(value=True)
+_REMARK = _TEXT.str.splitn(UNFIT, 2).struct.field("field_1")
 _OF_SHEET = (pl.col(CODE).is_not_null() & _TEXT.str.contains(REMARK)).fill_null(value=False)
 """It stands for a cell of a sheet that is not read, and says why."""
 _TOLD = (
     pl.when(_OF_SHEET).then(pl.lit(UNREAD_CELL)).otherwise(pl.col(CODE).fill_null("")).alias(CODE),
-    pl.when(~_REMARKED & ~_OF_SHEET).then(DETAIL).alias(DETAIL),
+    # What is said of a text with a remark is of no text that was delivered.
+    pl.when(~_IS_REMARKED & ~_OF_SHEET).then(DETAIL).alias(DETAIL),
     pl.col(KEPT),
-    pl.when((_REMARKED & ~_OF_SHEET) | _GIVEN.is_null())
+    pl.when(_GIVEN.is_null() | (_IS_MADE & ~_OF_SHEET))
     .then(_TEXT)
+    .when(_IS_REMARKED & ~_OF_SHEET)
+    .then(_GIVEN + UNFIT + _REMARK)
     .otherwise(_GIVEN)
     .alias("quoted"),
 )
@@ -78,7 +82,7 @@ def check(
     """Validate rows given as text: one String column per delivered field of the table.
 
     `tenant` is the one a batch is bound to; a row of any other is rejected. `delivered` are the
-    texts of the sender, where `cells` are written as the field tables do: those are quoted. `named`
+    cells of the sender, where `cells` are written as the field tables do: those are quoted. `named`
     are the currencies that cells name beside their texts.
     """
     typed, unread = _read_strictly(table, cells, delivered or {}, type_cells(cells, table))

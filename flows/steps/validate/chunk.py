@@ -83,7 +83,7 @@ def validate_rows(
     delivered = {
         name: cells[str(column)]
         for column, name in enumerate(fields)
-        if name is not None and name not in writing.sums
+        if name is not None and not writing.is_made(name, sources.get(name, ()))
     }
     frame = normalise(table, cells, fields, writing, sources)
     validated = Validated()

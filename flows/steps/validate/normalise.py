@@ -113,13 +113,14 @@ class CellForm:
             found = cell.replace_strict(self.map, default=None, return_dtype=pl.String)
             listed = ", ".join(self.map)
             more = "…" if len(listed) > SHOWN else ""
-            remark = pl.lit(f"{UNFIT} (none of those that are mapped: {listed[:SHOWN]}{more})")
-            return pl.coalesce(found, text + remark)
-        found = self.plain(of, cell)
+            said = f"{UNFIT} (none of those that are mapped: {listed[:SHOWN]}{more})"
+            found = pl.coalesce(found, text + pl.lit(said))
+        else:
+            found = self.plain(of, cell)
+            # A number says itself that it is none; a text is told by a sign that no text has.
+            said = UNFIT if of.kind is Kind.STRING else ""
         if is_whole:
             return found
-        # A number says itself that it is none; a text is told by a sign that no text has.
-        said = UNFIT if of.kind is Kind.STRING else ""
         if self.part is not None:
             said = f"{UNFIT} (no part of it fits {self.part})"
         return pl.when(part.is_not_null()).then(found).otherwise(text + pl.lit(said))
@@ -158,10 +159,10 @@ class Writing:
     keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Fields that are a number made of others, with those."""
 
-    @property
-    def sums(self) -> set[str]:
-        """The fields whose texts no cell of a single column has."""
-        return {name for name, form in self.fields.items() if form.sum or form.is_completed}
+    def is_made(self, name: str, columns: Sequence[int]) -> bool:
+        """Whether the text of a field, of these columns, is the cell of no single one."""
+        form = self.fields.get(name, self.form)
+        return bool(len(columns) > 1 or form.sum or form.is_completed)
 
 
 def normalise(
