@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from connectors.files.dialect import Dialect, RecordFault
 from connectors.files.profile_file import read_profile
 from connectors.files.shape import shape_of
+from flows.stages.draft.encoding import encoding_of
 from tests.extracts.cut_records import read as read_records
 from tests.feeds.test_draft import drafted
 from tests.governance.conftest import recon as recon  # noqa: PLC0414 -- the fixture.
@@ -299,10 +300,11 @@ ENCODED = [
         "Nr;Empfänger",
         ['encoding = "cp1252"  # ? It is not UTF-8. Is this right: Nr;Empf'],
     ),
-    # What has signs of two bytes may be in several encodings, and only a reader knows the words.
+    # What may be in several encodings is in none that is stated: only a reader knows the words.
+    ("cp1252", "Nr;Destinatário", ['# ? encoding = "cp1252"  # It is not', '#   or "cp1257"']),
     ("cp932", "番号;日付", ['encoding = "cp932"  # ? It is not UTF-8. Is this right: 番号;日']),
-    ("gbk", "编号;日期", ['#   or "gbk": 编号;日期']),
-    ("cp949", "번호;날짜", ['#   or "cp949": 번호;날짜', '#   or "cp1252": ¹øÈ£;³¯Â¥']),
+    ("gbk", "编号;日期", ['# ? encoding = "gbk"  # It is not UTF-8. Is this right: 编号;日期']),
+    ("cp949", "번호;날짜", ['#   or "cp949": 번호;날짜']),
     ("cp950", "號碼;日期", ['#   or "cp950": 號碼;日']),
 ]
 
@@ -314,9 +316,69 @@ def test_a_draft_names_the_encodings_that_a_text_can_be_in(
     path = tmp_path / "a.csv"
     path.write_bytes(f"{header}\n1;2026-11-01\n2;2026-11-02\n".encode(encoding))
     lines = drafted(str(path))[0].splitlines()
-    told = [line for line in lines if line.startswith(("encoding", '#   or "'))]
+    told = [line for line in lines if re.match(r'(# \? )?encoding = |#   or "', line)]
     assert bool(told) == bool(said)
     assert [any(line.startswith(one) for line in told) for one in said] == [True] * len(said)
+
+
+CODE_PAGES = {
+    "cp1250": ("Bankowość żółć źdźbło", "Příliš žluťoučký kůň", "Őrült rövidítésű", "ŻÓŁĆ"),
+    "cp1251": ("Счёт на оплату", "Платіж за послуги", "СЧЕТ № 5", "счёт «Ромашка»"),
+    "cp1252": ("São João Conceição", "élève à l'école où", "5 € für Käse", "STRAßE 5", "Grøn Ærø"),
+    "cp1253": ("Τιμολόγιο πληρωμής", "ΤΙΜΟΛΟΓΙΟ"),
+    "cp1254": ("Ödeme işlemi güncellendi", "İstanbul şubesi"),
+    "cp1255": ("חשבון תשלום",),
+    "cp1256": ("فاتورة الدفع",),
+    "cp1257": ("Mokėjimas už paslaugas", "Rēķins par pakalpojumiem"),
+    "iso8859-2": ("Bankowość źródło", "Šťastný žák"),
+    "cp850": ("Überweisung für Käse", "Käse"),
+    "cp852": ("Bankowość źródło",),
+    "cp866": ("Счет на оплату",),
+    "koi8-r": ("Счет на оплату",),
+    "cp932": ("振込手数料", "支払い先 ﾌﾘｺﾐ"),
+    "gbk": ("付款人名称", "农业银行"),
+    "cp949": ("입금 내역", "거래처 이름"),
+    "cp950": ("付款人名稱",),
+}
+
+
+@pytest.mark.parametrize("encoding", CODE_PAGES)
+def test_the_encoding_of_a_text_is_among_those_that_are_offered(encoding: str) -> None:
+    for text in CODE_PAGES[encoding]:
+        found = encoding_of(f"Id;Text\n1;{text}\n".encode(encoding))
+        assert encoding in (found.encoding, *found.others)
+        assert read_profile({"feed": "x", "encoding": found.encoding})
+        assert len(found.others) < 6
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "never"),
+    [
+        ("Bankowość żółć źdźbło", "cp1250", {"cp1252", "cp932"}),
+        ("Τιμολόγιο πληρωμής", "cp1253", {"cp1252"}),
+        ("Счёт на оплату", "cp1251", {"gbk", "cp1252"}),
+        ("0123456JOSÉ DA SILVA", "cp1252", {"cp932"}),
+        ("Müller", "cp1252", {"cp850", "cp852", "cp1251"}),
+        ("振込手数料", "cp932", {"cp1252"}),
+    ],
+)
+def test_no_encoding_is_offered_whose_text_is_no_words(
+    text: str, encoding: str, never: set[str]
+) -> None:
+    found = encoding_of(f"Id;Text\n1;{text}\n".encode(encoding))
+    assert found.encoding == encoding
+    assert never.isdisjoint(found.others)
+
+
+def test_the_line_that_is_shown_is_one_in_which_encodings_differ(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes("Nr;Name\n1;Müller\n2;Grön\n3;São João\n".encode("cp1252"))
+    told = drafted(str(path))[0].split("delimiter")[0].splitlines()[5:]
+    assert told == [
+        '# ? encoding = "cp1252"  # It is not UTF-8. Is this right: 3;São João',
+        '#   or "cp1250": 3;Săo Joăo',
+        '#   or "cp1257": 3;Sćo Joćo',
+    ]
 
 
 MUELLER = "1;Müller\n".encode()

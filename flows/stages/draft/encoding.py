@@ -1,19 +1,14 @@
 """The encoding of a text, as a draft of a profile says it."""
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from connectors.files.content import byte_order_mark, unmarked_utf16
 from flows.stages.draft.cells import DraftCells
+from flows.steps.draft_encodings import FOREIGN, LOOKED_AT, decodes, likely_encodings
 from schemas.counting import agree, grouped, quantity
 
-UTF_8, PLAIN = "utf-8", "cp1252"
-WIDE = ("cp932", "gbk", "cp949", "cp950")
-"""Encodings whose signs have one byte or two."""
-PAIRS = 3
-"""Of so many runs of such bytes one, at the least, has several: a second byte may be ASCII."""
-_FOREIGN = re.compile(rb"[\x80-\xff]+")
+UTF_8 = "utf-8"
 
 
 class Mixed(NamedTuple):
@@ -57,7 +52,8 @@ class EncodingFound(NamedTuple):
             yield f"#   in it: {_shown(mixed.good, first, cells)}"
         elif self.line:
             shown = _shown(self.line, first, cells)
-            yield f'encoding = "{first}"  # ? It is not UTF-8. Is this right: {shown}'
+            mark, asked = ("# ? ", "") if self.others else ("", "? ")
+            yield f'{mark}encoding = "{first}"  # {asked}It is not UTF-8. Is this right: {shown}'
         for other in self.others:
             yield f'#   or "{other}": {_shown(self.line, other, cells)}'
         if mixed and first != UTF_8:
@@ -78,49 +74,42 @@ def encoding_of(head: bytes) -> EncodingFound:
     lines = head[: head.rfind(b"\n") + 1 or None]
     try:
         lines.decode()
-    except UnicodeDecodeError as error:
+    except UnicodeDecodeError:
         mixed = _mixed(lines)
         if mixed and mixed.are_broken * 2 < mixed.lines:
-            return EncodingFound(UTF_8, (*_fitting(mixed.broken),), mixed.broken, mixed=mixed)
-        first, *others = _fitting(lines)
-        line = lines[lines.rfind(b"\n", 0, error.start) + 1 : error.start + 10].split(b"\n")[0]
-        return EncodingFound(first, tuple(others), line, mixed=mixed)
+            others = likely_encodings(mixed.broken)
+            return EncodingFound(UTF_8, tuple(others), mixed.broken, mixed=mixed)
+        found = likely_encodings(lines)
+        return EncodingFound(found[0], tuple(found[1:]), _telling(lines, found), mixed=mixed)
     return EncodingFound(UTF_8)
+
+
+def _telling(text: bytes, encodings: Sequence[str]) -> bytes:
+    """The end of the first line that is another text in most of these encodings, and not UTF-8."""
+    lines = [line for line in text.split(b"\n") if not decodes(line, UTF_8)][:LOOKED_AT]
+    ends = [line[: run.end() + 10] for line in lines for run in FOREIGN.finditer(line)]
+    return max(ends, key=lambda end: len({_ending(end, one) for one in encodings}))
 
 
 def _mixed(text: bytes) -> Mixed | None:
     """What its lines say, each by itself; None: none of those beyond ASCII is UTF-8."""
     lines = [(place, line) for place, line in enumerate(text.split(b"\n"), 1) if not line.isascii()]
-    good = [line for _, line in lines if _decodes(line, UTF_8)]
+    good = [line for _, line in lines if decodes(line, UTF_8)]
     if not good:
         return None
-    place, broken = next(one for one in lines if not _decodes(one[1], UTF_8))
+    place, broken = next(one for one in lines if not decodes(one[1], UTF_8))
     return Mixed(_end(good[0]), _end(broken), place, len(lines), len(lines) - len(good))
 
 
 def _end(line: bytes) -> bytes:
     """A line up to a little behind its first sign beyond ASCII."""
-    found = _FOREIGN.search(line)
+    found = FOREIGN.search(line)
     return line[: found.end() + 10] if found else line
 
 
 def _shown(line: bytes, encoding: str, cells: DraftCells) -> str:
-    return cells.shown(line.decode(encoding, "ignore")[-20:], 60)
+    return cells.shown(_ending(line, encoding), 60)
 
 
-def _fitting(text: bytes) -> list[str]:
-    """The encodings a text may be in that is not UTF-8, the likely one first."""
-    runs = _FOREIGN.findall(text)
-    # Nearly all bytes are signs of one byte; those of two stand together.
-    in_pairs = sum(len(run) > 1 for run in runs) * PAIRS > len(runs)
-    plain = [PLAIN] if _decodes(text, PLAIN) else []
-    wide = [one for one in WIDE if _decodes(text, one)] if in_pairs or not plain else []
-    return [*wide, *plain] or [PLAIN]
-
-
-def _decodes(text: bytes, encoding: str) -> bool:
-    try:
-        text.decode(encoding)
-    except UnicodeDecodeError:
-        return False
-    return True
+def _ending(line: bytes, encoding: str) -> str:
+    return line.decode(encoding, "ignore")[-20:]

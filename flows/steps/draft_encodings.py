@@ -1,0 +1,126 @@
+"""Which encodings a text beyond ASCII may be in, by the words that it is in each of them."""
+
+import re
+import unicodedata
+
+WINDOWS = ("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1257", "cp1255", "cp1256")
+"""Encodings whose signs have one byte, the usual ones first."""
+OLDER = ("iso8859-2", "cp850", "cp852", "cp866", "koi8-r")
+"""Others, which are offered only of a text that those make fewer words of."""
+WIDE = {
+    "cp932": (range(0x81, 0x85), range(0x88, 0x99), range(0xA1, 0xE0)),
+    "gbk": (range(0xA1, 0xAA), range(0xB0, 0xD8)),
+    "cp949": (range(0xA1, 0xAD), range(0xB0, 0xC9)),
+    "cp950": (range(0xA1, 0xC7),),
+}
+"""Encodings whose signs have one byte or two, with the first bytes of those that are frequent."""
+PAIRS = 3
+"""Of so many runs of such bytes one, at the least, has several: a second byte may be ASCII."""
+LOOKED_AT = 200
+"""Lines that are read in each encoding."""
+MOST_ODD = 1 / 4
+"""The share of signs in no word above which a text is in another encoding."""
+OFFERED = 6
+NO_PLAIN = 4
+"""Letters that a Latin word may have without any of ASCII."""
+FOREIGN = re.compile(rb"[\x80-\xff]+")
+_WORD = re.compile(r"[^\W\d_]+")
+_LATIN = "LATIN"
+_ALPHABETS = ("CYRILLIC", "GREEK", "HALFWIDTH", "HEBREW", "ARABIC")
+_EASTERN = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL")
+_WITHIN_WORDS = "\N{RIGHT SINGLE QUOTATION MARK}\N{NO-BREAK SPACE}\N{EN DASH}\N{MIDDLE DOT}"
+_AROUND_WORDS = ("Pi", "Pf", "Ps", "Pe", "Pd", "Zs")
+_NO_SIGNS = ("Cc", "Cn", "Co")
+
+
+def likely_encodings(text: bytes) -> list[str]:
+    """The encodings that a text may be in which is not UTF-8, the likely one first.
+
+    Of those by which it is the same text the usual one, and none by which it is no words.
+    """
+    foreign = [line for line in text.split(b"\n") if not line.isascii()]
+    lines = ([line for line in foreign if not decodes(line, "utf-8")] or foreign)[:LOOKED_AT]
+    runs = [run for line in lines for run in FOREIGN.findall(line)]
+    # Nearly all bytes are signs of one byte; those of two stand together.
+    in_pairs = sum(len(run) > 1 for run in runs) * PAIRS > len(runs)
+    wide = WIDE if in_pairs or not decodes(text, WINDOWS[0]) else ()
+    read: dict[str, str] = {}
+    for encoding in (*wide, *WINDOWS, *OLDER):
+        if not decodes(text, encoding):
+            continue
+        said = b"\n".join(lines).decode(encoding, "replace")
+        if said not in read.values():
+            read[encoding] = said
+    # Without a sign of two bytes an encoding that has them is not the likely one.
+    size = sum(map(len, lines)) + len(lines) - 1
+    odd = {
+        encoding: (odd_share(said, encoding), encoding in WIDE and len(said) == size)
+        for encoding, said in read.items()
+    }
+    ranked = sorted(odd, key=odd.__getitem__)
+    least = min((share for one, (share, _) in odd.items() if one in WINDOWS), default=1.0)
+    offered = [
+        one
+        for one in ranked
+        if odd[one][0] <= MOST_ODD and (one not in OLDER or odd[one][0] < least)
+    ]
+    offered = offered or ranked[:1]
+    return offered[:OFFERED] or [WINDOWS[0]]
+
+
+def decodes(text: bytes, encoding: str) -> bool:
+    """Whether all its bytes are signs of an encoding."""
+    try:
+        text.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def odd_share(text: str, encoding: str = "") -> float:
+    """The share of the signs beyond ASCII that do not stand in words as people write them."""
+    foreign = sum(not sign.isascii() for sign in text)
+    odd = sum(_odd_letters(word, encoding) for word in _WORD.findall(text))
+    return (odd + _odd_signs(text)) / max(foreign, 1)
+
+
+def _odd_letters(word: str, encoding: str) -> int:
+    """How many foreign letters of a word are in no word of one script and case, or rare."""
+    foreign = [letter for letter in word if not letter.isascii()]
+    scripts = {*map(_script, word)} - {""}
+    only_foreign = len(foreign) == len(word) > NO_PLAIN
+    is_cased = word.islower() or word.isupper() or word == word.capitalize()
+    if len(scripts) > 1 or (only_foreign and scripts == {_LATIN}) or not is_cased:
+        return len(foreign)
+    return sum(_is_rare(letter, encoding) for letter in foreign)
+
+
+def _script(letter: str) -> str:
+    """The script of a letter that no other one stands beside; none: of the far East, all do."""
+    name = unicodedata.name(letter, "")
+    if name.startswith(_EASTERN):
+        return ""
+    return next((one for one in _ALPHABETS if name.startswith(one)), _LATIN)
+
+
+def _is_rare(letter: str, encoding: str) -> bool:
+    """Whether an encoding of many signs has it, and not among those of its own language."""
+    if letter.isascii() or encoding not in WIDE:
+        return False
+    first = letter.encode(encoding)[0]
+    return not any(first in frequent for frequent in WIDE[encoding])
+
+
+def _odd_signs(text: str) -> int:
+    """How many signs that are no letters stand beside one, or beside each other, or are none."""
+    return sum(
+        category in _NO_SIGNS
+        or (before.isalpha() and after.isalpha() and sign not in _WITHIN_WORDS)
+        or (
+            category not in _AROUND_WORDS
+            and any(one.isalpha() or not one.isascii() for one in (before, after))
+        )
+        for before, sign, after in zip(f" {text}", text, f"{text[1:]} ", strict=False)
+        if not (sign.isascii() or sign.isalpha())
+        for category in (unicodedata.category(sign),)
+    )
