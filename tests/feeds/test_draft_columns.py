@@ -2,11 +2,16 @@
 
 import re
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from connectors.files.profile_file import read_profile
+from schemas.cells.reading import Unread, read
+from schemas.derived.nested import read_nested
+from schemas.field import Rule
+from schemas.tables import EXTRACTS
 from schemas.toml_text import read_toml
 from tests.feeds.test_draft import DAY, PAID, drafted
 from tests.governance.conftest import recon as recon  # noqa: PLC0414 -- the fixture.
@@ -108,3 +113,49 @@ def test_a_column_is_offered_for_what_its_cells_can_be(
     offered = drafted(str(path))[0].split("[columns]")[1].split("[constants]")[0]
     (line,) = (one for one in offered.splitlines() if one.startswith(f'# ? "{column}"'))
     assert (field in line) == is_offered
+
+
+CELLS = [
+    ("a1", "b2"),
+    ("10.00", "3.50"),
+    ("1", "2"),
+    ("12345678901", "2"),
+    ("2026-11-01T10:00:00Z", "2026-11-02T10:00:00Z"),
+    ("true", "false"),
+    ("ann", "b@c.example"),
+    ("1/3", "2/3"),
+]
+
+
+def suggested(draft: str) -> dict[str, str]:
+    """The columns that are mapped in the lines of a draft, with the fields."""
+    lines = draft.split("[columns]")[1].split("[constants]", maxsplit=1)[0]
+    return dict(re.findall(r'^# \? "(.*)" = "(.+?)"', lines, re.MULTILINE))
+
+
+@pytest.mark.parametrize("name", ["payment", "currency_rate", "user_account", "invoice_file"])
+def test_no_field_is_suggested_that_rejects_a_cell_or_a_second_time(
+    tmp_path: Path, name: str
+) -> None:
+    path, table = tmp_path / "a.csv", EXTRACTS[name]
+    for cells in CELLS:
+        names = [f"{of.name} x" for of in table.delivered]
+        path.write_text("\n".join(";".join([one] * len(names)) for one in cells) + "\n")
+        path.write_text(f"{';'.join(names)}\n{path.read_text()}")
+        fields = suggested(drafted(str(path), name)[0])
+        assert len({*fields.values()}) == len(fields)
+        for field, cell in product(fields.values(), cells):
+            of = table.by_name[field]
+            assert not isinstance(read(of, cell, read_nested), Unread), (field, cell)
+            assert Rule.EMAIL not in of.rules or "@" in cell
+
+
+def test_the_key_is_suggested_for_the_column_that_numbers_its_records(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(
+        "Mandate No;Payment No;Debt;Paid;Discount ID;Currency;Rate No\n"
+        "7;4711;5;2.50;x;EUR;9\n8;4712;5;3.50;y;EUR;9\n"
+    )
+    draft = drafted(str(path))[0]
+    assert suggested(draft) == {"Payment No": "Id", "Debt": "DebtsId", "Paid": "PaidAmount"}
+    assert '"Currency" = ""  # such as EUR; by part or map CurrenciesId' in draft

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
+from typing import NamedTuple
 
 from connectors.files.content import shown
 from connectors.files.first_record import folded
@@ -10,68 +11,157 @@ from connectors.files.shape import Shape
 from flows.stages.draft.cells import DraftCells, quoted
 from flows.steps.draft_numbers import NumberSigns
 from flows.steps.draft_table import TableGuess
-from flows.steps.draft_times import NOTHING, digit_times, may_be_time
+from flows.steps.draft_times import digit_times, may_be_time
 from schemas.counting import first_of
-from schemas.field import INTEGERS, NUMBERS, TIMES, Field, Kind, Table
+from schemas.field import INTEGERS, TIMES, Field, Kind, Rule, Table
 from schemas.tables import EXTRACTS
 
 LIKE = 0.5
 """How alike the names of a column and a field are, at the least, to be named together."""
 NAMED = 3
 """Fields that are named beside a column."""
+SURE_DIGITS = {Kind.INTEGER: 9, Kind.INTEGER64: 18}
+"""Of so many digits each number is one of the kind."""
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+KEY_WORDS = {"id", "no", "nr", "num", "number", "key"}
+"""Last words of the names of columns that tell one record from another."""
 
-Kinds = Mapping[int, Collection[Kind]]
-"""What the columns may be, by their places."""
+
+class CellKinds(NamedTuple):
+    """What the cells of a column are."""
+
+    sure: Collection[Kind]
+    """As they stand, in the form that the draft states or asks for."""
+    maybe: Collection[Kind] = ()
+    """By a part of them, or by a map."""
+
+
+class Offer(NamedTuple):
+    """The fields that a column may be."""
+
+    field: Field | None
+    """The likely one, which no other column is offered; None: its name is like none."""
+    others: Sequence[Field]
+    made: Sequence[Field]
+    """Those that are made of its cells, by a part of them or by a map."""
 
 
 def kinds_of(
     cells: DraftCells, times: Collection[int], numbers: Mapping[int, NumberSigns]
-) -> dict[int, Collection[Kind]]:
-    """What the cells of each column may be, in any form that a profile can state."""
-    kinds: dict[int, Collection[Kind]] = {}
+) -> dict[int, CellKinds]:
+    """What the cells of each column are, in any form that a profile can state."""
+    kinds: dict[int, CellKinds] = {}
     for place in range(len(cells.shape.names)):
-        if place in times:
-            kinds[place] = TIMES
+        told = {*cells.values(place)}
+        if not told:
+            kinds[place] = CellKinds([*Kind])
+        elif place in times:
+            kinds[place] = CellKinds(TIMES)
         elif place in numbers and not numbers[place].maybe:
-            kinds[place] = (*NUMBERS, *_beside_number({*cells.values(place)}))
+            kinds[place] = _of_numbers(numbers[place], told)
         else:
-            kinds[place] = _of_texts(cells.shape.column(place))
+            kinds[place] = _of_texts(told)
     return kinds
 
 
-def _beside_number(texts: Collection[str]) -> Iterator[Kind]:
-    """What numbers may be as well: digits a text or a flag, and some of all numbers times."""
-    if all(map(str.isdigit, texts)):
-        yield Kind.STRING
-    if {*texts} <= {"0", "1"}:
-        yield Kind.BOOLEAN
-    if digit_times(texts):
-        yield from TIMES
+def _of_numbers(signs: NumberSigns, told: Collection[str]) -> CellKinds:
+    """What numbers are: digits a text or a flag as well, and some of all numbers times."""
+    longest = max(sum(map(str.isdecimal, cell)) for cell in told)
+    whole = [] if signs.decimal else [kind for kind in INTEGERS if longest <= SURE_DIGITS[kind]]
+    sure = [Kind.DOUBLE, *([] if signs.either else whole)]
+    if all(map(str.isdigit, told)):
+        sure.append(Kind.STRING)
+    if {*told} <= {"0", "1"}:
+        sure.append(Kind.BOOLEAN)
+    if digit_times(told):
+        sure += TIMES
+    return CellKinds(sure, whole if signs.either else ())
 
 
-def _of_texts(cells: Sequence[str]) -> list[Kind]:
-    """What texts may be: whole numbers always, by a map, and amounts where they have digits."""
-    texts = {cell for cell in cells if not NOTHING.fullmatch(cell)}
-    no_time = texts and not any(map(may_be_time, texts))
-    no_amount = texts and not any(map(str.isdecimal, "".join(texts)))
-    none = {*(TIMES if no_time else ()), *((Kind.DOUBLE,) if no_amount else ())}
-    return [kind for kind in Kind if kind not in none]
+def _of_texts(told: Collection[str]) -> CellKinds:
+    """What texts are: whole numbers by a map alone, and amounts by a part that has digits."""
+    sure = [Kind.STRING]
+    if {*map(str.casefold, told)} <= {"true", "false"}:
+        sure.append(Kind.BOOLEAN)
+    no_time = not any(map(may_be_time, told))
+    no_amount = not any(map(str.isdecimal, "".join(told)))
+    none = {*sure, *(TIMES if no_time else ()), *((Kind.DOUBLE,) if no_amount else ())}
+    return CellKinds(sure, [kind for kind in Kind if kind not in none])
 
 
 def offers_of(
-    drafted: DraftCells, table: Table | None, kinds: Kinds, guess: TableGuess | None
-) -> dict[int, list[Field]]:
-    """The fields that each column may be which has no field's own name, the likely one first."""
+    drafted: DraftCells,
+    table: Table | None,
+    kinds: Mapping[int, CellKinds],
+    guess: TableGuess | None,
+) -> dict[int, Offer]:
+    """The fields that each column may be which has no field's own name."""
     names = drafted.shape.names
     left = _left(table, names)
     own = {name.casefold() for name in _fields(table)}
     places = {folded(name): place for place, name in reversed([*enumerate(names)])}
     making = guess.places if guess else ()
-    return {
-        place: _alike(names[place], [one for one in left if one.kind in kinds[place]])
-        for name, place in sorted(places.items(), key=lambda one: one[1])
-        if name and name not in own and place not in making
+    open_ones = sorted(
+        place for name, place in places.items() if name and name not in own and place not in making
+    )
+    fitting = {
+        place: [of for of in left if _fits(of, drafted.values(place), kinds[place])]
+        for place in open_ones
     }
+    chosen = _chosen(drafted, table, fitting)
+    taken = {of.name for of in chosen.values()}
+    free = [of for of in left if of.name not in taken]
+    return {
+        place: Offer(
+            chosen.get(place),
+            _alike(names[place], [of for of in fitting[place] if of.name not in taken]),
+            _alike(names[place], [of for of in free if of.kind in kinds[place].maybe]),
+        )
+        for place in open_ones
+    }
+
+
+def _fits(of: Field, told: Collection[str], kinds: CellKinds) -> bool:
+    return of.kind in kinds.sure and (Rule.EMAIL not in of.rules or all("@" in one for one in told))
+
+
+def _chosen(
+    drafted: DraftCells, table: Table | None, fitting: Mapping[int, Sequence[Field]]
+) -> dict[int, Field]:
+    """The likely field of each column: the key, then by their names, each of them once."""
+    names = drafted.shape.names
+    pairs = [
+        (-_likeness(names[place], of, drafted.values(place), table), place, of.name, of)
+        for place, fields in fitting.items()
+        for of in _alike(names[place], fields) + _keys(names[place], table, fields) + _lone(fields)
+    ]
+    chosen: dict[int, Field] = {}
+    for _, place, _, of in sorted(pairs, key=lambda pair: pair[:3]):
+        if place not in chosen and of not in chosen.values():
+            chosen[place] = of
+    return chosen
+
+
+def _likeness(name: str, of: Field, told: Sequence[str], table: Table | None) -> float:
+    """How alike a column and a field are by their names; a key, by its cells, above all others."""
+    if _keys(name, table, [of]) and told and len({*told}) == len(told):
+        words = {*map(str.casefold, _WORD.findall(name))}
+        return 2 + (table is not None and table.name.partition("_")[0] in words)
+    return SequenceMatcher(None, _bare(name), of.name.casefold()).ratio()
+
+
+def _keys(name: str, table: Table | None, fields: Sequence[Field]) -> list[Field]:
+    """The key of the record among fields, where a column is called like one."""
+    words = [word.casefold() for word in _WORD.findall(name)]
+    if table is None or not words or words[-1] not in KEY_WORDS:
+        return []
+    keys = [of for of in table.key if of != table.tenant]
+    return [of for of in fields if keys == [of.name]]
+
+
+def _lone(fields: Sequence[Field]) -> list[Field]:
+    """The field that is left alone of those that a column may be."""
+    return [*fields] if len(fields) == 1 else []
 
 
 def _fields(table: Table | None) -> dict[str, Field]:
@@ -88,7 +178,7 @@ def _left(table: Table | None, names: Iterable[str]) -> list[Field]:
 def column_lines(
     drafted: DraftCells,
     table: Table | None,
-    offers: Mapping[int, Sequence[Field]],
+    offers: Mapping[int, Offer],
     guess: TableGuess | None,
 ) -> Iterator[str]:
     """The section of columns, and that of constants where the record kind is known."""
@@ -101,21 +191,23 @@ def column_lines(
         yield from _table_lines(shape, guess)
     yield ""
     yield "[columns]"
-    for place, fields in offers.items():
+    for place, offer in offers.items():
         cells = shape.column(place)
         such = f"such as {drafted.shown(cells[0], 40)}" if cells else "always empty"
         digits = cells and all(map(str.isdigit, drafted.values(place)))
-        if digits and any(field.amount for field in fields):
+        if digits and offer.field and offer.field.amount:
             such += ", with implied_decimals = 2 of the field if that counts cents"
-        yield _column(shape.names[place], fields, such)
+        yield _column(shape.names[place], offer, such)
     if guess:
-        left, making = _left(table, shape.names), guess.places
+        taken = {offer.field.name for offer in offers.values() if offer.field}
+        left = [field for field in _left(table, shape.names) if field.name not in taken]
+        texts, making = _of_texts([shape.names[place] for place in guess.places]), guess.places
         such = f"by unpivot: {shown(shape.names[making[0]], 40)}"
-        yield _column(guess.name, _alike(guess.name, left), such)
+        yield _column(guess.name, _named(guess.name, left, texts), such)
         first = min(making, key=lambda place: not drafted.values(place))
         such = f"by unpivot: {drafted.shown(drafted.values(first)[0], 40)}"
-        numbers = [field for field in left if field.kind in NUMBERS]
-        yield _column(guess.value, _alike(guess.value, numbers), such)
+        numbers = CellKinds((Kind.DOUBLE,))
+        yield _column(guess.value, _named(guess.value, left, numbers), such)
     if table:
         yield ""
         yield "[constants]"
@@ -133,10 +225,20 @@ def _table_lines(shape: Shape, guess: TableGuess) -> Iterator[str]:
     yield f"# ? value = {quoted(guess.value)}"
 
 
-def _column(name: str, fields: Sequence[Field], such: str) -> str:
-    first, *others = [field.name for field in fields] or [""]
-    more = f"; or {', '.join(others)}" if others else ""
-    return f'# ? {quoted(name)} = "{first}"  # {such}{more}'
+def _named(name: str, left: Sequence[Field], kinds: CellKinds) -> Offer:
+    """What a column that unpivot makes may be."""
+    fitting = [of for of in left if of.kind in kinds.sure]
+    likely = _alike(name, fitting) or _lone(fitting)
+    made = _alike(name, [of for of in left if of.kind in kinds.maybe])
+    return Offer(next(iter(likely), None), likely[1:], made)
+
+
+def _column(name: str, offer: Offer, such: str) -> str:
+    first = offer.field.name if offer.field else ""
+    others, made = (", ".join(of.name for of in some) for some in (offer.others, offer.made))
+    more = f"; or {others}" if others else ""
+    by_map = f"; by part or map {made}" if made else ""
+    return f'# ? {quoted(name)} = "{first}"  # {such}{more}{by_map}'
 
 
 def _constants(table: Table, theirs: set[str]) -> Iterator[str]:
@@ -152,8 +254,10 @@ def _example(field: Field) -> str:
 
 
 def _alike(name: str, fields: Sequence[Field]) -> list[Field]:
-    """The fields whose names are like that of a column; one that is left alone is one as well."""
-    bare = re.sub(r"[^a-z]", "", name.casefold())
+    """The fields whose names are like that of a column."""
     names = {field.name.casefold(): field for field in fields}
-    found = get_close_matches(bare, names, n=NAMED, cutoff=LIKE)
-    return [names[one] for one in found] or ([*fields] if len(fields) == 1 else [])
+    return [names[one] for one in get_close_matches(_bare(name), names, n=NAMED, cutoff=LIKE)]
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"[^a-z]", "", name.casefold())

@@ -135,7 +135,8 @@ class _Draft:
         yield from self._unread_lines({*times, *worded}, numbers)
         may_be = kinds_of(self.cells, {*times, *worded}, numbers)
         offers = offers_of(self.cells, self.table, may_be, table)
-        for place, fields in offers.items():
+        for place, offer in offers.items():
+            fields = [of for of in (offer.field, *offer.others) if of]
             if place in numbers and any(of.kind in TIMES for of in fields):
                 yield from self._digit_lines(place)
         yield from column_lines(self.cells, self.table, offers, table)
