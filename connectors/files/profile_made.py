@@ -125,6 +125,15 @@ def _check_join(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:
             f"fields.{name}.join = {shown(join)!r} could be a sign within a number: two numbers "
             "would be a third one. Join them by another one, or by none."
         )
+    for key in ("negative", "positive"):
+        # An empty cell is left out with what would join it to the other.
+        for one in stated.get(key, ()):
+            if join.strip() and (one.startswith(join) or one.endswith(join)):
+                raise ProfileError(
+                    f"fields.{name}.{key} = {shown(one)!r}: join stands between two cells that are "
+                    "filled, and never says in which column a number is. Of a column for debits "
+                    f"and one for credits {name} is a sum: sum has the one, and minus the other."
+                )
     if any(map(str.isdigit, join)) and kinds & _TIMES:
         raise ProfileError(
             f"fields.{name}.join = {shown(join)!r} would be digits of a time. Join its columns by "

@@ -247,6 +247,10 @@ def test_a_lookup_that_says_nothing_sure_is_refused(
             ("PaidAmount", {"from": ["A", "B"], "join": join}, "a third one")
             for join in (".", "e", "-", "0")
         ),
+        *(
+            ("PaidAmount", {"from": ["Debit", "Credit"], "join": "C", key: [one]}, "a sum: sum has")
+            for key, one in (("negative", "1C"), ("positive", "C1"))
+        ),
         ("PaymentDate", {"from": ["A", "B"], "join": "1"}, "would be digits of a time"),
         (
             "PaymentDate",
