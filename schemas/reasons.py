@@ -416,7 +416,7 @@ REFUSALS = _by_code(
         "inconsistent_columns",
         "unknown columns",
         "columns that the record does not have: {columns}",
-        "Remove them, map them, or allow unknown columns.",
+        'Remove them, map them, or say unknown_columns = "ignore" in a feed profile.',
     ),
 )
 """Of a whole file, by code; none of its rows stays: see `content.refused`."""

@@ -138,6 +138,7 @@ def _unknown(columns: int) -> str:
         ("City,Street,Zip,Phone\n", "missing_column", "most of user_account"),
         ("Colour,Shape\n", "missing_column", "None of the 2 columns"),
         (f"{TONE},Colour\n", "inconsistent_columns", "not have: Colour.*fields are TenantsId, Av"),
+        (f"{TONE},Colour\n", "inconsistent_columns", 'or say unknown_columns = "ignore" in'),
         (f"{TONE},{_unknown(30)}\n", "inconsistent_columns", "X28, X29(?! and)"),
         (f"{TONE},{_unknown(31)}\n", "inconsistent_columns", "X28, X29 and 1 more"),
         (f"{TONE},\n", "inconsistent_columns", "column 4 without a name"),

@@ -144,7 +144,7 @@ def test_a_text_that_no_field_is_made_of_for_want_of_a_name_is_told(
     [
         (1, "Line 1 of statement.csv is its header, or above it"),
         (4, "Line 4 of statement.csv is its header, or above it"),
-        (8, "Line 8 of statement.csv is blank, or of its footer"),
+        (8, "Line 8 of statement.csv is of its footer"),
         (11, "statement.csv has 9 lines"),
     ],
 )

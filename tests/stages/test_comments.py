@@ -58,7 +58,7 @@ def test_comments_are_noted_and_rows_keep_their_lines(
             (row,) = locate(workspace, connection, ended.batch.id, path.name, spot)
             assert row.data == data
             assert FILE.encode()[row.byte_start : row.byte_end].decode() == row.data
-        with pytest.raises(BatchUnknown, match="blank, or a comment, and belongs to no record"):
+        with pytest.raises(BatchUnknown, match="is a comment, and belongs to no record"):
             locate(workspace, connection, ended.batch.id, path.name, Spot(line=9))
     (rejects,) = write_rejects(workspace, ended.batch.id, tmp_path / "out", with_secrets=False)
     rejects.write_text(rejects.read_text().replace("ten", "10"))

@@ -124,7 +124,7 @@ def test_each_record_has_the_line_it_comes_from(
             for row in found:
                 whole = file[row.byte_start : row.byte_end].decode()
                 assert whole == HISTORY.splitlines()[line - 1]
-        with pytest.raises(BatchUnknown, match="or without a value in any column that makes"):
+        with pytest.raises(BatchUnknown, match="is without a value in any column that makes"):
             locate(workspace, connection, batch.id, "rates.csv", Spot(line=3))
         (one,) = locate(workspace, connection, batch.id, "rates.csv", Spot(record=4))
         assert (one.first_line, one.data) == (4, "2014-08-22,JPY,137.7")

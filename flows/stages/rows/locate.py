@@ -11,6 +11,7 @@ import psycopg
 from connectors.errors import BatchUnknown
 from connectors.files.blocks import blocks
 from connectors.files.content import Content
+from connectors.files.no_record import why_no_record
 from connectors.postgres import ledger
 from connectors.postgres.findings import find_row, row_from_line
 from connectors.postgres.ledger import Batch, Extract, State
@@ -103,17 +104,8 @@ def _why_not(
         return f"{name} has {size}, and no line {spot.line}.{unread}"
     if unread:
         return f"Line {spot.line} of {name} is in no record so far.{unread}"
-    nothing = ["blank"]
-    if header.unpivot:
-        nothing.append("without a value in any column that makes a record")
-    if header.dialect.comment:
-        nothing.append("a comment")
-    if header.dialect.skip_lines:
-        nothing.append("one that skip_lines of the feed profile says")
-    if header.footer:
-        nothing.append("of its footer")
-    said = ", or ".join(nothing) + ("," if len(nothing) > 1 else "")
-    return f"Line {spot.line} of {name} is {said} and belongs to no record.{before}"
+    is_what = why_no_record(content, header, spot.line)
+    return f"Line {spot.line} of {name} is {is_what}, and belongs to no record.{before}"
 
 
 def _count_lines(content: Content) -> int:
