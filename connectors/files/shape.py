@@ -73,6 +73,8 @@ class Shape:
     """Lines that begin as comments do, and have not the cells of records."""
     may_be_comments: int = 0
     """Records that begin so."""
+    escaped: bool = False
+    """Whether its cells are read with a backslash before what means nothing."""
 
     @property
     def like_values(self) -> list[str]:
@@ -84,7 +86,9 @@ class Shape:
         return [row[place].strip() for row in self.rows if row[place].strip()]
 
 
-def shape_of(text: str, end: str | None = None, *, of_workbook: bool = False) -> Shape:
+def shape_of(
+    text: str, end: str | None = None, *, of_workbook: bool = False, escaped: bool = False
+) -> Shape:
     """The shape of a text, or of its beginning where `end` is the end of it.
 
     In one that was made of a workbook each line is a row. Each step needs what the steps before it
@@ -93,12 +97,15 @@ def shape_of(text: str, end: str | None = None, *, of_workbook: bool = False) ->
     """
     stated = _stated_delimiter(text)
     delimiter = stated or _likely_delimiter(first_lines(text))
-    width = usual(records_of(first_lines(text), delimiter)).width
+    width = usual(records_of(first_lines(text), delimiter, escaped=escaped)).width
     # Where a text is cut, so are the last record of its beginning and the first of its end.
-    records = records_of(text, delimiter)[1 if stated else 0 : None if end is None else -1]
+    records = records_of(text, delimiter, escaped=escaped)
+    records = records[1 if stated else 0 : None if end is None else -1]
     header = _header(records[:SAMPLE_LINES], width)
     above, below = records[: header.below], records[header.below :]
-    head, tail = ([], below) if end is None else (below, records_of(end, delimiter)[1:])
+    head, tail = (
+        ([], below) if end is None else (below, records_of(end, delimiter, escaped=escaped)[1:])
+    )
 
     footer = _footer(tail, head, width)
     above_footer = _remaining(below, width, footer=footer)
@@ -124,6 +131,7 @@ def shape_of(text: str, end: str | None = None, *, of_workbook: bool = False) ->
         unnamed=unnamed * header.headed,
         comments=sum(_is_comment(one, width) for one in records if one.line != header.line),
         may_be_comments=sum(one.text.startswith(COMMENT) for one in rows),
+        escaped=escaped,
     )
 
 

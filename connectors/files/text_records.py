@@ -44,30 +44,31 @@ def first_lines(text: str) -> str:
     return text[: next((at for number, at in enumerate(ends, 1) if number == SAMPLE_LINES), None)]
 
 
-def records_of(text: str, delimiter: str) -> list[TextRecord]:
+def records_of(text: str, delimiter: str, *, escaped: bool = False) -> list[TextRecord]:
     """What the reader of extracts makes of a text, whose width nobody has stated."""
+    dialect = Dialect(delimiter.encode(), escape=b"\\" if escaped else b"")
     lines = LINE_END.split(first_lines(text))
-    of_lines = usual([_record(number, line, delimiter) for number, line in enumerate(lines)]).width
-    records = _split(text, delimiter, of_lines)
+    of_lines = usual([_record(number, line, dialect) for number, line in enumerate(lines)]).width
+    records = _split(text, dialect, of_lines)
     of_records = usual(records).width
-    return records if of_records == of_lines else _split(text, delimiter, of_records)
+    return records if of_records == of_lines else _split(text, dialect, of_records)
 
 
-def _split(text: str, delimiter: str, width: int) -> list[TextRecord]:
+def _split(text: str, dialect: Dialect, width: int) -> list[TextRecord]:
     data = text.encode("utf-8", "replace")
-    found = split(data, width, Dialect(delimiter.encode()), line=1, final=True)
+    found = split(data, width, dialect, line=1, final=True)
     spans = zip(found.start, found.end, found.first_line, found.fault, strict=True)
     return [
-        _record(int(line), data[start:end].decode(), delimiter, sound=fault in _DIVIDED)
+        _record(int(line), data[start:end].decode(), dialect, sound=fault in _DIVIDED)
         for start, end, line, fault in spans
     ]
 
 
-def _record(line: int, text: str, delimiter: str, *, sound: bool = True) -> TextRecord:
-    if len(delimiter) > 1:
-        cells = [cell or "" for cell in cells_of(text, Dialect(delimiter.encode()))]
+def _record(line: int, text: str, dialect: Dialect, *, sound: bool = True) -> TextRecord:
+    if len(dialect.delimiter) > 1 or dialect.escape:
+        cells = [cell or "" for cell in cells_of(text, dialect)]
     else:
-        cells = next(csv.reader(StringIO(text, newline=""), delimiter=delimiter), [])
+        cells = next(csv.reader(StringIO(text, newline=""), **dialect.signs), [])
     return TextRecord(line, text, tuple(cells), sound)
 
 

@@ -41,6 +41,19 @@ SIGNS = [
         'Id\tPaid\tNote\n1\t2.50\t\\N\n2\t3.50\t"a\\"b"\n3\t1\tC:\\\n',
         ['# ? escape = "\\\\"  # 2 lines have \\N or \\"'],
     ),
+    # Where there are escapes, cells are read by them, and a day of digits needs no name.
+    (
+        "Id|Dt|Text\n1|20261101|a\\|b\n"
+        '2|20261102|\\"q\\" C:\\\\x\n3|20261103|\\N\n4|20261104|C:\\x\n',
+        [
+            '# ? escape = "\\\\"  # 2 lines have \\N or \\"',
+            "#   what is said of cells and rows below is said of them read so",
+            "# ? 1 row without the 3 cells of the others, line 5: 4|20261104|C:\\x",
+            '#   1 with quotes or escapes out of place; quote = "none" where they are text',
+            '# ? date_format = "%Y%m%d"  # of "Dt", such as 20261101',
+            '# ? "Text" = ""  # such as a|b',
+        ],
+    ),
     ("Id;Paid\n1;2.50\n", []),
     # A column without a name, and names of two.
     (

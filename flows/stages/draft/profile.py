@@ -29,7 +29,7 @@ from flows.stages.draft.columns import (
 )
 from flows.stages.draft.encoding import EncodingFound, encoding_of
 from flows.stages.draft.number_lines import number_lines
-from flows.stages.draft.shape import footer_lines, header_lines, odd_lines, text_lines
+from flows.stages.draft.shape import escapes_in, footer_lines, header_lines, odd_lines, text_lines
 from flows.stages.draft.time_lines import future_lines, joined_lines, time_lines
 from flows.steps.draft_joined import JoinedTime, joined_time
 from flows.steps.draft_months import WordedDays, worded_days
@@ -43,6 +43,8 @@ from schemas.tables import EXTRACTS
 
 LOOKED_AT = 1 << 20
 """Bytes at the beginning of a file that a draft is made from, and as many at its end."""
+DAY_DIGITS = 8
+"""Of a day in digits alone, whose column needs no name that tells it."""
 WORDS = (Kind.BOOLEAN,)
 BOOLEANS = {"true", "false", "1", "0"}
 _PADDED = re.compile(r"0[0-9]").match
@@ -74,7 +76,7 @@ def draft_profile(
             found = EncodingFound("utf-8")
     begin = _text(head, found.encoding)
     end = _text(last, found.encoding) if size > LOOKED_AT else None
-    shape = shape_of(begin, end, of_workbook=content.workbook)
+    shape = _shape(begin, end, of_workbook=content.workbook)
     table = EXTRACTS[record] if record else None
     cells = DraftCells.of(shape, table)
     separators = () if content.workbook else tuple(text_lines(begin, cells))
@@ -86,6 +88,15 @@ def _text(part: bytes, encoding: str) -> str:
     """The text of a part of a file; decoding is never refused."""
     mark, _ = byte_order_mark(part)
     return part[len(mark) :].decode(encoding, "replace")
+
+
+def _shape(begin: str, end: str | None, *, of_workbook: bool) -> Shape:
+    """How a text is divided: with escapes where some seem to be, and no more rows are odd."""
+    shape = shape_of(begin, end, of_workbook=of_workbook)
+    if of_workbook or not escapes_in(begin):
+        return shape
+    escaped = shape_of(begin, end, escaped=True)
+    return escaped if len(escaped.odd) <= len(shape.odd) else shape
 
 
 @dataclass(slots=True)
@@ -136,8 +147,9 @@ class _Draft:
         may_be = kinds_of(self.cells, {*times, *worded}, numbers)
         offers = offers_of(self.cells, self.table, may_be, table)
         for place, offer in offers.items():
-            fields = [of for of in (offer.field, *offer.others) if of]
-            if place in numbers and any(of.kind in TIMES for of in fields):
+            named = {of.kind for of in (offer.field, *offer.others) if of}
+            days = not named and all(len(cell) == DAY_DIGITS for cell in self.cells.told(place))
+            if place in numbers and (days or not named.isdisjoint(TIMES)):
                 yield from self._digit_lines(place)
         yield from column_lines(self.cells, self.table, offers, table)
         yield from self._joined_section(joined)

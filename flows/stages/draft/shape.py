@@ -11,8 +11,9 @@ from connectors.files.shape import COMMENT, Shape, numbered
 from flows.stages.draft.cells import DraftCells, quoted
 from schemas.counting import agree, grouped, quantity
 
-ESCAPE = re.compile(r'\\"|(?:^|[,;|\t])\\N(?:[,;|\t]|$)')
+_ESCAPE = re.compile(r'\\"|(?:^|[,;|\t])\\N(?:[,;|\t]|$)')
 """What MySQL and PostgreSQL write where they escape."""
+_LINE_END = re.compile(r"\r\n|\r|\n")
 FEW = 10
 """Where no more than one in so many cells has blanks around it, they are of its text."""
 OTHERS = 3
@@ -107,7 +108,8 @@ def odd_lines(cells: DraftCells) -> Iterator[str]:
     )
     broken = sum(not one.sound for one in odd)
     if broken:
-        yield f'#   {broken:,} with quotes out of place; quote = "none" where they are text'
+        signs = "quotes or escapes" if cells.shape.escaped else "quotes"
+        yield f'#   {broken:,} with {signs} out of place; quote = "none" where they are text'
 
 
 def _skipped_lines(cells: DraftCells) -> Iterator[str]:
@@ -136,6 +138,11 @@ def footer_lines(cells: DraftCells) -> Iterator[str]:
         yield "# ? footer = ['...']  # a pattern for each of these lines, totals in groups"
 
 
+def escapes_in(text: str) -> int:
+    """How many lines seem to have escapes."""
+    return sum(bool(_ESCAPE.search(line)) for line in _LINE_END.split(text))
+
+
 def text_lines(text: str, cells: DraftCells) -> Iterator[str]:
     """What divides a text into cells, and which of its lines are no records."""
     yield from _separator_lines(text, cells.shape)
@@ -144,7 +151,6 @@ def text_lines(text: str, cells: DraftCells) -> Iterator[str]:
 
 def _separator_lines(text: str, shape: Shape) -> Iterator[str]:
     """What stands between cells, and may beside them, which only who sends them knows."""
-    lines = re.split(r"\r\n|\r|\n", text)
     if not shape.divided:
         sign = quoted(shape.delimiter)
         yield f"# ? delimiter = {sign}  # no sign divides most of its lines; or [positions]"
@@ -155,7 +161,6 @@ def _separator_lines(text: str, shape: Shape) -> Iterator[str]:
     if padded * FEW > len(cells):
         have = agree(padded, "has", "have")
         yield f'# ? blanks = "dropped"  # {quantity(padded, "cell", grouped)} {have} blanks around'
-    escapes = sum(bool(ESCAPE.search(line)) for line in lines)
     if shape.comments:
         alike = shape.headed and shape.names[0].startswith(COMMENT)
         too = ", and the header too: it would be none" if alike else ""
@@ -167,6 +172,8 @@ def _separator_lines(text: str, shape: Shape) -> Iterator[str]:
         have = f"{agree(count, 'has', 'have')} all cells"
         such = quantity(count, "line", grouped)
         yield f'# ? {such} {begin} and {have}: records, or comment = "{COMMENT}"'
-    if escapes:
+    if escapes := escapes_in(text):
         has = agree(escapes, "has", "have")
         yield f'# ? escape = "\\\\"  # {quantity(escapes, "line", grouped)} {has} \\N or \\"'
+        if shape.escaped:
+            yield "#   what is said of cells and rows below is said of them read so"
