@@ -148,7 +148,7 @@ class _Draft:
         offers = offers_of(self.cells, self.table, may_be, table)
         for place, offer in offers.items():
             named = {of.kind for of in (offer.field, *offer.others) if of}
-            days = not named and all(len(cell) == DAY_DIGITS for cell in self.cells.told(place))
+            days = not named and all(len(cell) == DAY_DIGITS for cell in self.cells.values(place))
             if place in numbers and (days or not named.isdisjoint(TIMES)):
                 yield from self._digit_lines(place)
         yield from column_lines(self.cells, self.table, offers, table)
