@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ from connectors.files.first_record import DELIMITERS, SEPARATOR, may_state
 from connectors.files.header_names import DATA_CELL
 from connectors.files.line_kinds import LineKind, is_rule, line_kinds
 from connectors.files.linear_patterns import as_series, fitting
+from connectors.files.outliers import Alike
 from connectors.files.text_records import (
     LINE_END,
     SAMPLE_LINES,
@@ -30,13 +31,6 @@ _HEADER_ROWS = 5
 """Rows of names that a header may have."""
 _HEADER_BELOW = 10
 """Records among the first of which one with digits in its names may be the header."""
-_COMPARABLE_ROWS = 3
-"""Rows from which on what all cells of a column have in common is a sign."""
-_TOTAL_WORD = re.compile(
-    r"\*|\W*((grand|sub)\W*)?(total|sum|suma|somm|gesamt|saldo|solde|anzahl|count|rows|records|"
-    r"trailer|balance|razem|celkem|итого|всего|合計|合计)",
-    re.IGNORECASE,
-)
 _SINGLE_BAR = re.compile(r"(?<!\|)\|(?:\|\|)*(?!\|)")
 _SIGNS = re.escape("".join(DELIMITERS))
 _PLAIN = re.compile(rf"[^{_SIGNS}]*|[^\d{_SIGNS}]{{0,5}}\d[\d.,'\s]*[^\d{_SIGNS}]{{0,5}}")
@@ -210,7 +204,7 @@ def _header_unlike_rows(records: Sequence[TextRecord], width: int) -> int | None
     for at, one in enumerate(records[:_HEADER_BELOW]):
         below = [row for row in rows if row.line > one.line and row.text != one.text]
         is_named = _is_filled(one, width) and not DATA_CELL.match(one.first_filled.strip())
-        if is_named and below and any(_cells_unlike(one, below)):
+        if is_named and below and any(Alike.of(below).cells_unlike(one)):
             return at
     return None
 
@@ -293,8 +287,8 @@ def _between(
     ]
     # Where most records begin with a number, a word is no beginning of one.
     numeric = [one for one in rows if not any(map(str.isalpha, one.first_filled))]
-    are_numeric = len(numeric) * 2 > len(rows)
-    outliers = {one.text for one in rows if are_numeric and _is_outlier(one, numeric)}
+    alike = Alike.of(numeric) if len(numeric) * 2 > len(rows) else None
+    outliers = {one.text for one in rows if alike and alike.is_outlier(one)}
     return line_kinds(
         header=header.text,
         above=[one.text for one in over],
@@ -320,50 +314,12 @@ def _footer(
     for at in range(max(0, len(tail) - _FOOTER_LINES), len(tail)):
         rows = (head_rows or rows_of(tail[:at], width))[:SAMPLE_LINES]
         first, *others = tail[at:]
-        if not rows or len([*_differences(first, rows)]) < 2:
+        if not rows:
+            continue
+        alike = Alike.of(rows)
+        if len([*alike.differences(first)]) < 2:
             continue
         # Below a footer there are no records.
-        if all(len(one.cells) != width or any(_differences(one, rows)) for one in others):
+        if all(len(one.cells) != width or any(alike.differences(one)) for one in others):
             return [first, *others]
     return []
-
-
-def _is_outlier(record: TextRecord, rows: Sequence[TextRecord]) -> bool:
-    """Whether two differences say that it is no record, or two cells that differ in their sort."""
-    return len([*_differences(record, rows)]) > 1 or len([*_other_cells(record, rows)]) > 1
-
-
-def _differences(record: TextRecord, rows: Sequence[TextRecord]) -> Iterator[str]:
-    """How it differs from all these rows; a record that is cut or broken may differ in one way."""
-    if LINE_END.search(record.text) or not record.sound:
-        return
-    if any(map(_TOTAL_WORD.match, record.cells)):
-        yield "a word"
-    if record.filled < min(row.filled for row in rows):
-        yield "empty cells"
-    if any(_other_cells(record, rows)):
-        yield "another sort"
-
-
-def _other_cells(record: TextRecord, rows: Sequence[TextRecord]) -> Iterator[str]:
-    """Its cells that are of another sort than those of all rows in their columns."""
-    if len(rows) >= _COMPARABLE_ROWS:
-        yield from _cells_unlike(record, rows)
-
-
-def _cells_unlike(record: TextRecord, rows: Sequence[TextRecord]) -> Iterator[str]:
-    """The same, of however few rows."""
-    columns = zip(*(row.cells for row in rows), strict=True)
-    for cell, column in zip(record.cells, columns, strict=False):
-        if _is_of_another_sort(cell, column):
-            yield cell
-
-
-def _is_of_another_sort(cell: str, column: Sequence[str]) -> bool:
-    """Whether it has letters where no cell has any, or no digit where all cells have one."""
-    filled = [one for one in column if one.strip()]
-    if not filled or not cell.strip():
-        return False
-    new_letters = any(map(str.isalpha, cell)) and not any(map(str.isalpha, "".join(filled)))
-    digits = any(map(str.isdigit, cell)) or not all(any(map(str.isdigit, one)) for one in filled)
-    return new_letters or not digits

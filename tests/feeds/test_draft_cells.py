@@ -62,7 +62,7 @@ PERCENT = '# ? percent = "share" or "points"  # '
         (("2026-11-01", "2026-1-1"), 'date_format = "%Y-%m-%d"', "# ? date_format"),
         (("2026-11-01 10:30:00 +0100",), 'date_format = "%Y-%m-%d %H:%M:%S %z"', "# ? zone"),
         (("2026-01-02T10:00:00+01:00",), 'unknown_columns = "ignore"', "date_format"),
-        (("20260102",), 'unknown_columns = "ignore"', "date_format"),
+        (("20260102",), '# ? date_format = "%Y%m%d"  # of "Value", such as', "\ndate_format"),
         (
             ("Nov 1, 2026 1:30:00 AM PDT", "Nov 30, 2026 1:30:00 PM PST"),
             '# ? date_format = "%b %d, %Y %I:%M:%S %p %Z"\n# ? zones = { PDT = "", PST = "" }',

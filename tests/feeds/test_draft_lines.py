@@ -464,6 +464,14 @@ def test_lines_of_other_kinds_hide_no_footer() -> None:
     assert [kind.names for kind in shape.kinds] == [(), (), ("Konto", "Währung")]
 
 
+@pytest.mark.long
+def test_a_text_of_many_short_rows_is_divided(tmp_path: Path) -> None:
+    """Each row is held against what all have in common, and not against each of them."""
+    path = tmp_path / "a.csv"
+    path.write_text("No;Paid;Text\n" + "".join(f"{row};1,50;row {row}\n" for row in range(40_000)))
+    assert "header_line" not in drafted(str(path))[0]
+
+
 def test_a_workbook_has_no_lines_of_other_kinds() -> None:
     text = RECORDS + "Account: 2,,\n" * 2 + ROWS
     assert (len(shape_of(text).kinds), shape_of(text, of_workbook=True).kinds) == (1, ())
