@@ -33,6 +33,7 @@ IDENTITY = {
 """Other extracts have no key: their whole content is."""
 NOT_BY_FILES = {
     "RecordTooLarge",
+    "UnreadCell",
     "SecretLeftOut",
     "TenantNotBound",
     "KeyCollision",

@@ -171,7 +171,7 @@ def test_reports_are_subscribed_to_on_ones_own_page(workspace: Workspace, browse
     assert (anna.status, "no address of e-mail" in anna.text) == (403, True)
     assert 'value="anna@&lt;b&gt;"' in anna.answer.text, "what was typed is kept"
     post(anna, "/account/reports", **sent, address="anna@example.com")
-    assert "tenants 8; <i>x is sent to anna@example.com." in anna.text
+    assert "tenant 8; <i>x is sent to anna@example.com." in anna.text
     post(anna, "/account/reports", what="unsubscribe", scope="tenants 8; <i>x")
     assert "You are sent no report." in anna.text
 
@@ -182,4 +182,4 @@ def test_reports_are_subscribed_to_on_ones_own_page(workspace: Workspace, browse
     post(
         tessa, "/account/reports", what="subscribe", scope="tenants 7", address="tessa@example.com"
     )
-    assert "tenants 7 is sent to tessa@example.com." in tessa.text
+    assert "tenant 7 is sent to tessa@example.com." in tessa.text

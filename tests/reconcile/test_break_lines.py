@@ -77,11 +77,11 @@ def test_what_is_as_it_was_signed_or_was_not_signed_is_not_told_again() -> None:
 
 def test_what_outgrew_its_acceptance_is_told_the_largest_first() -> None:
     there = accepted()
-    assert [one.id for one in outgrown_lines(there)] == _in_order(there)
+    assert [one.id for one in outgrown_lines(there, {})] == _in_order(there)
 
 
 def told_again(there: pl.DataFrame, signed: pl.DataFrame | None) -> tuple[AgainLine, ...]:
-    return again_lines(accepted_again(held_rows(there), signed))
+    return again_lines(accepted_again(held_rows(there), signed, {}))
 
 
 def _in_order(there: pl.DataFrame) -> list[str]:
