@@ -176,7 +176,7 @@ def test_reports_are_subscribed_to_on_ones_own_page(workspace: Workspace, browse
     assert "You are sent no report." in anna.text
 
     tessa = browser().log_in("tessa").open("/account")
-    assert "tenants 8" not in tessa.text
+    assert "tenant 8" not in tessa.text
     post(tessa, "/account/reports", **sent, address="tessa@example.com")
     assert (tessa.status, "no reconciliation of a scope" in tessa.text) == (403, True)
     post(
