@@ -4,6 +4,8 @@ import ast
 import re
 import runpy
 from collections import Counter
+from importlib import import_module
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 
@@ -81,6 +83,28 @@ def test_a_text_that_explains_stands_below_what_it_explains() -> None:
         and text.lineno != (before.end_lineno or 0) + 1
     ]
     assert left == [], "delete the text, or put it below its name"
+
+
+def test_what_a_benchmark_asks_of_the_product_is_there() -> None:
+    """Nothing runs them with the tests."""
+    asked = {
+        (node.module, one.name)
+        for folder in ("benchmarks", "data_samples", "docs")
+        for path in (ROOT / folder).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module
+        for one in node.names
+        if node.module.partition(".")[0] in PACKAGES
+    }
+    assert len(asked) > 20
+    assert [one for one in sorted(asked) if not _is_there(*one)] == []
+
+
+def _is_there(module: str, name: str) -> bool:
+    """Whether a module has this name, or a module below it."""
+    found = import_module(module)
+    below = hasattr(found, "__path__") and find_spec(f"{module}.{name}")
+    return hasattr(found, name) or bool(below)
 
 
 @pytest.mark.long

@@ -14,7 +14,7 @@ from connectors.postgres.database import open_database
 from connectors.postgres.lease import hold_batch
 from connectors.settings import Settings
 from flows.stages.apply import apply
-from flows.stages.check import check, staged_tables
+from flows.stages.check import check
 from flows.stages.finish import finish
 from flows.stages.receive import receive
 from flows.stages.stage import stage
@@ -53,7 +53,7 @@ def main() -> None:
         clock.lap("finish")
         state = ledger.find_batch(connection, lease.batch_id).state
         applied: Counter[str] = Counter()
-        for table in staged_tables(lease):
+        for table in ledger.staged_tables(lease.connection, lease.batch_id):
             for receipt in ledger.list_receipts(connection, lease.batch_id, apply_stage(table)):
                 applied.update(receipt.counts)
     clock.report(
