@@ -24,7 +24,9 @@ async def schedule(
     from prefect.server import models, schemas
     from prefect.server.database import provide_database_interface
 
-    async with provide_database_interface().session_context(begin_transaction=True) as session:
+    async with provide_database_interface().session_context(
+        begin_transaction=True, with_for_update=True
+    ) as session:
         run = schemas.core.FlowRun(
             flow_id=flow,
             deployment_id=deployment,
