@@ -16,7 +16,7 @@ from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.steps.frames.sources import record_schema
 from schemas.derived.sql_names import SCHEMA
-from schemas.field import Kind, Table
+from schemas.field import TIMES, Table
 from schemas.kinds import OFFSET
 from schemas.tables import PAYMENT
 
@@ -49,8 +49,7 @@ def main(url: str, home: Path, folder: Path) -> None:
 
 def _delivered(table: Table, rows: pl.DataFrame) -> pl.DataFrame:
     return rows.select(
-        (_moment(field.name) if field.kind in (Kind.DATETIME, Kind.DATETIME_OFFSET) else field.name)
-        for field in table.delivered
+        (_moment(field.name) if field.kind in TIMES else field.name) for field in table.delivered
     )
 
 

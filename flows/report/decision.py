@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from flows.report.markdown import cell, value_cell
 from flows.report.spelling import digits, record_title
 from flows.steps.batch_report import STATES, BatchReport
-from flows.steps.totals import Totals
 from schemas.counting import agree, quantity
 from schemas.derived.views import ERRORS
 
@@ -29,7 +28,7 @@ class FirstReject(NamedTuple):
 
 def decision_markdown(batch_id: int, report: BatchReport, rows: Sequence[FirstReject]) -> str:
     """The description of the form."""
-    waiting = sum(one.rows for one in _states(report, "pending"))
+    waiting = _rows_in(report, "pending")
     blocks = [
         f"## Batch {batch_id} is held",
         f"{cell(report.held_because or 'It is over its error budget', 200)}. Nothing of it is "
@@ -55,13 +54,13 @@ def _beside(report: BatchReport) -> Iterator[str]:
     """What a release does not apply, errors first."""
     yield f"{digits(report.errors)} {agree(report.errors, 'is', 'are')} in error"
     for state in STATES:
-        rows = sum(one.rows for one in _states(report, state))
+        rows = _rows_in(report, state)
         if rows and state not in (*ERRORS, "pending"):
             yield f"{digits(rows)} {agree(rows, 'is', 'are')} {state}"
 
 
-def _states(report: BatchReport, state: str) -> Iterator[Totals]:
-    return (one.states[state] for one in report.chains if state in one.states)
+def _rows_in(report: BatchReport, state: str) -> int:
+    return sum(one.states[state].rows for one in report.chains if state in one.states)
 
 
 # Paragraphs and no tables: the form is narrow, and a table in it would hide its last columns.

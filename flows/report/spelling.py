@@ -22,11 +22,11 @@ def digits(value: int | Decimal, *, signed: bool = False) -> str:
     One that is too long to be read is told by powers of ten, to the last digit: 1e308 + 10.50.
     """
     size = Decimal(value).copy_abs()
-    parts = addends(size)
-    if parts != [size] or len(plain(size)) > MOST_CHARACTERS:
-        text = f" {MINUS if value < 0 else '+'} ".join(map(_part, parts))
+    text = plain(size)
+    if len(text) > MOST_CHARACTERS:
+        text = f" {MINUS if value < 0 else '+'} ".join(map(_part, addends(size)))
     else:
-        whole, _, decimals = plain(size).partition(".")
+        whole, _, decimals = text.partition(".")
         text = f"{int(whole):,}".replace(",", NARROW)
         if isinstance(value, Decimal):
             text += "." + decimals.ljust(2, "0")

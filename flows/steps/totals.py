@@ -16,6 +16,13 @@ NO_CURRENCY = ""
 Amounts = Mapping[str, Mapping[str, Decimal]]
 
 
+def in_currency(currency: str, code: str | None = None) -> str:
+    """A currency by its CurrenciesId, and its code where that is known."""
+    if currency == NO_CURRENCY:
+        return "no currency"
+    return f"{currency} {code}" if code else f"currency {currency}"
+
+
 @dataclass(frozen=True, slots=True)
 class Totals:
     """What a set of rows adds up to."""

@@ -215,7 +215,7 @@ def test_a_break_whose_field_has_another_one_is_not_resolved(
     first = run(found("0", **gone))
     now = [found("0", **one) for one in there]
     second = run(pl.concat(now) if now else found("0").clear(), first)
-    others = changed_into(held_rows(second))
+    others = changed_into(held_rows(second), {})
     assert others["id"].to_list() == (ids(found("0", **gone)) if into else [])
     (forward,) = roll_forward(with_changed(second, second["id"], others))
     assert ("- changed into another break of the same field" in lines(forward)) is into

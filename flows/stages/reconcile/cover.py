@@ -22,6 +22,7 @@ from flows.steps.reconcile.cut_off import Cut
 from flows.steps.reconcile.joins import JoinResult
 from flows.steps.reconcile.report import InputLine, PreviousLine, RunLine, SignOff, SourceLine
 from flows.steps.rules.rules import Rules
+from flows.steps.totals import in_currency
 from schemas.amounts import spelled
 from schemas.counting import agree, quantity
 from schemas.field import TENANT
@@ -222,8 +223,7 @@ def _unshown(gathered: Gathered) -> Iterator[str]:
     for (extract, record), (totals, _) in sorted(gathered.unshown.items()):
         table = EXTRACTS[record]
         money = [
-            f"{name} {spelled(amounts[name])} in "
-            + (f"currency {currency}" if currency else "no currency")
+            f"{name} {spelled(amounts[name])} in {in_currency(currency)}"
             for currency, amounts in sorted(totals.amounts.items())
             for name in table.amounts
             if amounts.get(name)

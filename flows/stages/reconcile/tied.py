@@ -23,7 +23,7 @@ from connectors.postgres.digests import (
 from connectors.postgres.ledger import ENDED, TAKEN_BACK, Batch, Extract
 from flows.steps.frames.statuses import number
 from flows.steps.reconcile.sums import totals_by
-from flows.steps.totals import Totals, add
+from flows.steps.totals import Totals, add, in_currency
 from schemas.amounts import spelled
 from schemas.counting import agree, quantity
 from schemas.derived.sql_names import IDENTITY, key_columns
@@ -166,7 +166,7 @@ def _differences(table: Table, expected: Totals, totals: Totals) -> Iterator[str
                 of.amounts.get(currency, {}).get(name, Decimal(0)) for of in (totals, expected)
             )
             if now != then:
-                where = f"currency {currency}" if currency else "no currency"
+                where = in_currency(currency)
                 yield f"{name} of {spelled(now)} in {where}, and it was {spelled(then)}"
 
 

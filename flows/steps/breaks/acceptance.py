@@ -89,7 +89,7 @@ def both_values(names: Mapping[str, str] = NO_NAMES) -> tuple[pl.Expr, pl.Expr]:
     return was.alias("accepted_as"), values(names=names).alias("is_now")
 
 
-def accepted_terms(names: Mapping[str, str] = NO_NAMES) -> pl.Expr:
+def accepted_terms(names: Mapping[str, str]) -> pl.Expr:
     """What a break was accepted as, with its ceiling and its last day."""
     until = pl.format(" until {}", pl.col("accepted_until").cast(pl.String)).fill_null("")
     return pl.concat_str([values("seen_", names), _up_to(), until])

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from flows.steps.breaks.acceptance import NO_NAMES, name_of, values
+from flows.steps.breaks.acceptance import name_of, values
 from flows.steps.breaks.carried_states import BEFORE
 from flows.steps.frames.light import as_texts
 from flows.steps.frames.parts import PartedRows
@@ -18,9 +18,12 @@ CHANGED_INTO = "CHANGED_INTO"
 """Stands in place of the state of such a break where a run counts what became of it."""
 _FIELD = ("record", "tenant", "key", "field")
 _CAME = (BreakState.NEW, BreakState.REOPENED)
+_NONE = pl.DataFrame(
+    schema=dict.fromkeys(("id", f"state{BEFORE}", "what", "was", "is_now"), pl.String())
+)
 
 
-def changed_into(carried: PartedRows, names: Mapping[str, str] = NO_NAMES) -> pl.DataFrame:
+def changed_into(carried: PartedRows, names: Mapping[str, str]) -> pl.DataFrame:
     """Of the breaks that are gone those whose field has another one that came in this run.
 
     Columns `id`, `state_before`, `what`, `was` and `is_now`, in the order of `what`.
@@ -29,14 +32,13 @@ def changed_into(carried: PartedRows, names: Mapping[str, str] = NO_NAMES) -> pl
     has_field = pl.col("field") != ""
     gone = carried.filter(pl.col("state").is_in(RESOLVED) & has_field)
     ids = as_texts(gone.select("id", *_FIELD))
+    if ids.is_empty():
+        return _NONE
     came = carried.filter(pl.col("state").is_in(_CAME) & has_field)
-    if not ids.is_empty():
-        there = as_texts(came.select("id", *_FIELD))
-        pairs = ids.join(there, on=_FIELD, how="inner", nulls_equal=True, suffix="_new")
-    if ids.is_empty() or pairs.is_empty():
-        return pl.DataFrame(
-            schema=dict.fromkeys(("id", f"state{BEFORE}", "what", "was", "is_now"), pl.String())
-        )
+    there = as_texts(came.select("id", *_FIELD))
+    pairs = ids.join(there, on=_FIELD, nulls_equal=True, suffix="_new")
+    if pairs.is_empty():
+        return _NONE
     was = _those(gone, pairs["id"]).select(
         "id", f"state{BEFORE}", name_of(), values(names=names).alias("was")
     )
@@ -46,6 +48,11 @@ def changed_into(carried: PartedRows, names: Mapping[str, str] = NO_NAMES) -> pl
     )
     told = pairs.join(now, on="id_new").group_by("id").agg(pl.col("now").sort().str.join("; "))
     return was.join(told.rename({"now": "is_now"}), on="id").sort("what", "id")
+
+
+def accepted_among(others: pl.DataFrame) -> pl.DataFrame:
+    """Those of `changed_into` that were accepted."""
+    return others.filter(pl.col(f"state{BEFORE}") == BreakState.ACCEPTED)
 
 
 def with_changed(breaks: pl.DataFrame, ids: pl.Series, others: pl.DataFrame) -> pl.DataFrame:

@@ -15,14 +15,14 @@ import numpy as np
 
 from flows.steps.fast.cells import MICRO, read_decimal, read_integer
 from flows.steps.fast.forms import SHORT, Book, Form, HowRead, TimePart, Word, lines_of
-from flows.steps.validate.normalise import TIMES, CellForm
+from flows.steps.validate.normalise import CellForm
 from flows.steps.validate.times import TimeForm
 from schemas.cells.counted_times import EPOCHS
 from schemas.cells.date_forms import DateForms
 from schemas.cells.dates import date_parts
 from schemas.cells.numbers import BLANK, BLANKS, GROUPS, NumberForm
 from schemas.cells.reading import INTEGER_BITS
-from schemas.field import Field, Kind
+from schemas.field import TIMES, Field, Kind
 
 Line = Mapping[str, int]
 """Attributes of a `HowRead`; the others are 0."""

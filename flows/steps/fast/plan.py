@@ -10,11 +10,11 @@ from flows.steps.fast.book import Bookmaker, PlainValue, is_unix, plain_value
 from flows.steps.fast.forms import Book, HowRead
 from flows.steps.validate.arithmetic import ColumnSum
 from flows.steps.validate.excluded import KeptBy
-from flows.steps.validate.normalise import TIMES, CellForm, Writing
+from flows.steps.validate.normalise import CellForm, Writing
 from flows.steps.validate.times import TimeForm
-from schemas.field import Field, Kind, Table
+from schemas.field import NUMBERS, TIMES, Field, Kind, Table
 
-KINDS = (Kind.INTEGER, Kind.INTEGER64, Kind.DOUBLE, Kind.BOOLEAN, *TIMES)
+KINDS = (*NUMBERS, Kind.BOOLEAN, *TIMES)
 """Those of which an empty text and none are one."""
 
 
@@ -72,7 +72,7 @@ def plan_of(
     read, left, constants, written = [], {}, {}, {}
     book = Bookmaker()
     for of in table.delivered:
-        form = writing.fields.get(of.name, writing.form)
+        form = writing.form_of(of.name)
         if of.name in writing.constants:
             text = writing.constants[of.name]
             constant = plain_value(of, text)

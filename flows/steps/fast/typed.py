@@ -208,7 +208,7 @@ class _Frame:
         """The fields that the loops leave, from the cells of the columns they are made of."""
         fields = [self._table.by_name[name] for name in left]
         texts = cells.select(
-            writing.fields.get(of.name, writing.form)
+            writing.form_of(of.name)
             .made(of, [pl.col(str(place)) for place in left[of.name]])
             .alias(of.name)
             for of in fields

@@ -8,7 +8,7 @@ import polars as pl
 from flows.steps.breaks.acceptance import outgrown
 from flows.steps.breaks.ageing import AgeingLine, ageing
 from flows.steps.breaks.carried_states import BEFORE, is_open, is_unseen
-from flows.steps.breaks.changed_into import with_changed
+from flows.steps.breaks.changed_into import accepted_among, with_changed
 from flows.steps.breaks.counted import COUNTS
 from flows.steps.frames.light import without
 from flows.steps.frames.parts import PartedRows
@@ -44,21 +44,19 @@ class BreakFigures:
     aside_forward: tuple[RollForward, ...]
 
 
-def break_figures(carried: PartedRows, others: pl.DataFrame | None = None) -> BreakFigures:
+def break_figures(carried: PartedRows, others: pl.DataFrame) -> BreakFigures:
     """Of breaks as `carry_forward.explained` gives them; few of their columns are read.
 
     `others` are those that have `changed_into` others.
     """
     breaks = carried.select(*_ASKED)
     there = without(breaks, pl.col("state").is_in(RESOLVED))
-    replaced = 0
-    if others is not None and not others.is_empty():
-        replaced = others.filter(pl.col(f"state{BEFORE}") == BreakState.ACCEPTED).height
+    if not others.is_empty():
         breaks = with_changed(breaks, carried.select("id")["id"], others)
     return BreakFigures(
         open=int(there.select(is_open().sum()).item()),
         accepted=int((there["state"] == BreakState.ACCEPTED).sum()),
-        outgrown=int(there.select(outgrown().sum()).item()) + replaced,
+        outgrown=int(there.select(outgrown().sum()).item()) + accepted_among(others).height,
         aside=aside_lines(there),
         not_looked_at=tuple(_not_looked_at(there)),
         ageing=ageing(there),

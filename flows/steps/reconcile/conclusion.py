@@ -7,9 +7,8 @@ from datetime import date
 import polars as pl
 
 from flows.steps.breaks.acceptance import outgrown
-from flows.steps.breaks.carried_states import BEFORE
 from flows.steps.breaks.causes import Causes
-from flows.steps.breaks.changed_into import changed_into
+from flows.steps.breaks.changed_into import accepted_among, changed_into
 from flows.steps.breaks.make import left_of
 from flows.steps.frames.parts import PartedRows
 from flows.steps.frames.sources import Sources
@@ -29,6 +28,7 @@ from flows.steps.reconcile.report import (
     Changes,
     Cover,
     InputLine,
+    OutgrownLine,
     PreviousLine,
     ReconciliationReport,
     RunLine,
@@ -40,7 +40,6 @@ from flows.steps.reconcile.totals import chain_lines, control_lines, proofs
 from flows.steps.reconcile.verdict import Opinion, reached, untied
 from flows.steps.rules.canonical import rules_hash, rules_text
 from flows.steps.rules.rules import Rules
-from schemas.life import BreakState
 from schemas.operations import PUSHES
 
 _NO_DAYS = pl.DataFrame(schema={"first": pl.Date, "last": pl.Date})
@@ -91,7 +90,8 @@ def conclude(
     others = changed_into(carried, facts.currencies)
     breaks = break_figures(carried, others)
     other = carried.filter(outgrown()).whole()
-    replaced = others.filter(pl.col(f"state{BEFORE}") == BreakState.ACCEPTED)
+    replaced = accepted_among(others)
+    left = (*outgrown_lines(other, facts.currencies), *replaced_lines(replaced))
     again = accepted_again(carried, facts.signed_acceptances, facts.currencies)
     of_kinds = kinds(sources, judgement.statuses, carried, rules)
     sides = [kind.sides for kind in of_kinds]
@@ -132,7 +132,7 @@ def conclude(
         accepted_forward=breaks.accepted_forward,
         aside_forward=breaks.aside_forward,
         run=facts.run,
-        changes=facts.changes and _changes(facts, breaks, other, replaced, again, rules),
+        changes=facts.changes and _changes(facts.changes, breaks, left, again, rules),
         left_out=judgement.left_out | _left_out(causes, other, replaced, again),
     )
 
@@ -147,21 +147,14 @@ def _nothing_by_then(
 
 
 def _changes(
-    facts: Facts,
+    changes: Changes,
     breaks: BreakFigures,
-    other: pl.DataFrame,
-    replaced: pl.DataFrame,
+    left: tuple[OutgrownLine, ...],
     again: pl.DataFrame,
     rules: Rules,
 ) -> Changes:
-    assert facts.changes is not None, "there are some to add to"
-    told = replace(
-        facts.changes,
-        aside=breaks.aside,
-        outgrown=(*outgrown_lines(other, facts.currencies), *replaced_lines(replaced)),
-        again=again_lines(again),
-    )
-    return accepted_by(told, rules_hash(rules))
+    more = replace(changes, aside=breaks.aside, outgrown=left, again=again_lines(again))
+    return accepted_by(more, rules_hash(rules))
 
 
 def _left_out(

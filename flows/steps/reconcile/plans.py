@@ -62,8 +62,10 @@ def reconcile_plans(
     for them; a detail that is due and was paid later was not paid.
     What is told is `own`.
     """
-    # What a number means as of the day is not changed by what is dated after it.
-    more = later_payments.join(payments, on="Id", how="anti", maintain_order="left")
+    more = later_payments
+    if more.height:
+        # What a number means as of the day is not changed by what is dated after it.
+        more = more.join(payments, on="Id", how="anti", maintain_order="left")
     every, both = with_rows_of(payments, more), with_rows_of(details, later_details)
     found = _paid_by(linked(prepared(both), every, rules.plans), as_of)
     links = found.filter(pl.col("tenant").is_not_null())

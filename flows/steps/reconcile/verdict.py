@@ -8,12 +8,11 @@ from flows.steps.reconcile.report import AsideLine, PreviousLine
 from flows.steps.reconcile.roll_forward import RUN_OUT, RollForward
 from flows.steps.reconcile.self_test import SelfTest
 from flows.steps.reconcile.totals import PROOF_TEXTS, ChainLine, ControlLine, Proof, ProofLine
+from flows.steps.totals import in_currency
 from schemas.amounts import in_text
 from schemas.breaks import Status
 from schemas.counting import agree, quantity
 from schemas.tables import EXTRACTS, title_of
-
-NO_NAMES: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +28,8 @@ def reached(
     unexplained: Iterable[str],
     breaks: BreakFigures,
     proven: Sequence[Proof],
-    previous: PreviousLine | None = None,
-    currencies: Mapping[str, str] = NO_NAMES,
+    previous: PreviousLine | None,
+    currencies: Mapping[str, str],
 ) -> Opinion:
     """`incomplete` is what is missing for a verdict, `unexplained` what does not tie, in words.
 
@@ -130,8 +129,7 @@ def _run_out(
 
 def _of_money(forward: RollForward, line: ProofLine, names: Mapping[str, str]) -> str:
     """How many breaks of a currency a line has, and what they come to."""
-    key, code = forward.currency, names.get(forward.currency)
-    currency = (f"{key} {code}" if code else f"currency {key}") if key else "no currency"
+    currency = in_currency(forward.currency, names.get(forward.currency))
     money = [
         f"{kind} {in_text(amount)}"
         for kind, amount in (("difference", line.amount), ("gross", line.gross))

@@ -25,7 +25,7 @@ from schemas.cells.reading import UNFIT, Moment, Number, Unread, Value, limit_of
 from schemas.cells.sheet_cells import REMARK
 from schemas.cells.unread import CODE, DETAIL, why_unread
 from schemas.derived.nested import read_nested
-from schemas.field import Field, Kind, Table
+from schemas.field import INTEGERS, Field, Kind, Table
 from schemas.frame_types import frame_columns
 from schemas.kinds import EXACT, OFFSET
 from schemas.reasons import UNREAD_CELL
@@ -36,18 +36,20 @@ FEW = 200
 """Up to so many texts of a kind, each of them is read by itself."""
 _TEXT, _GIVEN = pl.col("text"), pl.col("given")
 _IS_REMARKED = _TEXT.str.contains(UNFIT, literal=True).fill_null(value=False)
-_IS_MADE = (_GIVEN.is_null() | _GIVEN.str.contains(UNFIT, literal=True)).fill_null(value=True)
+_IS_MADE = _GIVEN.is_null() | _GIVEN.str.contains(UNFIT, literal=True)
 _REMARK = _TEXT.str.splitn(UNFIT, 2).struct.field("field_1")
 _OF_SHEET = (pl.col(CODE).is_not_null() & _TEXT.str.contains(REMARK)).fill_null(value=False)
 """It stands for a cell of a sheet that is not read, and says why."""
 _TOLD = (
     pl.when(_OF_SHEET).then(pl.lit(UNREAD_CELL)).otherwise(pl.col(CODE).fill_null("")).alias(CODE),
     # What is said of a text with a remark is of no text that was delivered.
-    pl.when(~_IS_REMARKED & ~_OF_SHEET).then(DETAIL).alias(DETAIL),
+    pl.when(~(_IS_REMARKED | _OF_SHEET)).then(DETAIL).alias(DETAIL),
     pl.col(KEPT),
-    pl.when(_GIVEN.is_null() | (_IS_MADE & ~_OF_SHEET))
+    pl.when(_OF_SHEET)
+    .then(pl.coalesce(_GIVEN, _TEXT))
+    .when(_IS_MADE)
     .then(_TEXT)
-    .when(_IS_REMARKED & ~_OF_SHEET)
+    .when(_IS_REMARKED)
     .then(_GIVEN + UNFIT + _REMARK)
     .otherwise(_GIVEN)
     .alias("quoted"),
@@ -175,7 +177,7 @@ def _read_strictly(
     masks = [(code, (told[CODE] == code).to_numpy()) for code in codes]
     unread: dict[str, list[OfField]] = {}
     for (of, rows), span in zip(left, spans, strict=True):
-        limit = limit_of(of.kind) if of.kind in (Kind.INTEGER, Kind.INTEGER64) else ""
+        limit = limit_of(of.kind) if of.kind in INTEGERS else ""
         facts = {name: told[name][span] for name in ("quoted", KEPT, DETAIL)}
         for code, mask in masks:
             wrong = mask[span]
@@ -264,9 +266,11 @@ def _with_amounts(
     of: Field, typed: pl.DataFrame, rows: Rows, read_ones: Sequence[Value | Unread]
 ) -> pl.DataFrame:
     """The frame with amounts that a double would change, to their last digit."""
+    if not of.amount:
+        return typed
     exact = [one.facts.get("exact") if isinstance(one, Unread) else None for one in read_ones]
     told = np.array([text is not None for text in exact], np.bool_)
-    if not of.amount or not told.any():
+    if not told.any():
         return typed
     column = typed[of.name + EXACT]
     texts = pl.Series([text for text in exact if text is not None], dtype=pl.String)

@@ -14,10 +14,8 @@ from flows.steps.validate.key_ids import key_ids
 from flows.steps.validate.times import TimeForm
 from schemas.cells.numbers import AROUND, NumberForm
 from schemas.cells.reading import UNFIT
-from schemas.field import Field, Kind, Table
+from schemas.field import NUMBERS, TIMES, Field, Kind, Table
 
-NUMBERS = (Kind.DOUBLE, Kind.INTEGER, Kind.INTEGER64)
-TIMES = (Kind.DATETIME, Kind.DATETIME_OFFSET)
 _ISO, _PLAIN = TimeForm(), NumberForm()
 _ABSENT = ("",)
 SHOWN = 100
@@ -159,9 +157,13 @@ class Writing:
     keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Fields that are a number made of others, with those."""
 
+    def form_of(self, name: str) -> CellForm:
+        """How the cells of a field are written."""
+        return self.fields.get(name, self.form)
+
     def is_made(self, name: str, columns: Sequence[int]) -> bool:
         """Whether the text of a field, of these columns, is the cell of no single one."""
-        form = self.fields.get(name, self.form)
+        form = self.form_of(name)
         return bool(len(columns) > 1 or form.sum or form.is_completed)
 
 
@@ -186,7 +188,7 @@ def normalise(
         if of.name in writing.constants:
             columns.append(pl.lit(writing.constants[of.name]).alias(of.name))
         elif of.name in found:
-            form = writing.fields.get(of.name, writing.form)
+            form = writing.form_of(of.name)
             given = [pl.col(str(column)) for column in found[of.name]]
             columns.append(form.made(of, given).alias(of.name))
         else:
