@@ -62,6 +62,8 @@ def serial_text(text: str, epoch: str) -> str:
         return remarked(text, NOT_READ)
     if 0 <= number < 1:
         return duration_text(text)
+    if number >= EXACT_BELOW:
+        return remarked(text, NO_DAY)
     count = EPOCHS[epoch]
     found = time_at(number, count)
     if isinstance(found, str):

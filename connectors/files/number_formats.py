@@ -65,7 +65,6 @@ def cell_format(number_format: str) -> CellFormat:
     return CellFormat(hours or (letters and currency is None), hours, currency, digits)
 
 
-@lru_cache(maxsize=1024)
 def currency_of(number_format: str) -> str | None:
     """The code of the one currency that a format names; None: it names none, or several.
 

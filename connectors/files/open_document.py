@@ -165,8 +165,9 @@ class _Reader:
             kind = cell.get(f"{_OFFICE}value-type")
             if kind is None and cell.get(f"{_TABLE}formula") is not None:
                 self.notes.uncomputed.append(f"{letters(column + 1)}{before + 1}")
-            if text := _text(cell, kind):
-                if kind == "float" and _ZEROS.match(_shown(cell)):
+            shown = _shown(cell)
+            if text := _text(cell, kind, shown):
+                if kind == "float" and _ZEROS.match(shown):
                     self.notes.zeros.update(range(column + 1, column + count + 1))
                 size += count * len(text)
                 if column + count > MOST_COLUMNS or size > MOST_BYTES:
@@ -185,9 +186,8 @@ def _repeated(one: ElementTree.Element, name: str) -> int:
     return count
 
 
-def _text(cell: ElementTree.Element, kind: str | None) -> str:
-    """What a cell says, as text that the readers of cells know."""
-    shown = _shown(cell)
+def _text(cell: ElementTree.Element, kind: str | None, shown: str) -> str:
+    """What a cell says, as text that the readers of cells know; `shown` is what a person sees."""
     if cell.get(f"{_CALC}value-type") == "error" or (
         cell.get(f"{_TABLE}formula") is not None and _ERROR.match(shown)
     ):

@@ -19,7 +19,7 @@ class Row(NamedTuple):
 
     cells: Sequence[str]
     """Without those behind the last value."""
-    repeated: int = 1
+    repeated: int
     currencies: Sequence[tuple[int, str]] = ()
     """Columns, from 0 on, whose cells name the currency of their number, each with its code."""
 

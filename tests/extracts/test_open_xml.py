@@ -132,6 +132,8 @@ CELLS = [
     (of("60", TIME), "60 (spreadsheets disagree about days before 1900-03-01)"),
     (of("9999999", TIME), "9999999 (no day of a calendar, or at midnight and nobody knows of "
      "which day)"),
+    (of("1e300", TIME), "1e300 (no day of a calendar, or at midnight and nobody knows of "
+     "which day)"),
     (of("1234.5", DOLLARS), "1234.5"),
     (of("1234.5", QUOTED), "1234.5"),
     (of("1234.5", FILLED), "1234.5"),
