@@ -202,9 +202,10 @@ def _header_unlike_rows(records: Sequence[TextRecord], width: int) -> int | None
     """
     rows = rows_of(records[:SAMPLE_LINES], width)
     for at, one in enumerate(records[:_HEADER_BELOW]):
+        if not _is_filled(one, width) or DATA_CELL.match(one.first_filled.strip()):
+            continue
         below = [row for row in rows if row.line > one.line and row.text != one.text]
-        is_named = _is_filled(one, width) and not DATA_CELL.match(one.first_filled.strip())
-        if is_named and below and any(Alike.of(below).cells_unlike(one)):
+        if below and any(Alike.of(below).cells_unlike(one)):
             return at
     return None
 
@@ -310,16 +311,18 @@ def _footer(
     Where `head` has none, they are compared with the rows above them.
     """
     tail = [one for one in _remaining(tail, width, between) if one.filled]
-    head_rows = rows_of(_remaining(head, width, between), width)
+    of_head = _alike(rows_of(_remaining(head, width, between), width))
     for at in range(max(0, len(tail) - _FOOTER_LINES), len(tail)):
-        rows = (head_rows or rows_of(tail[:at], width))[:SAMPLE_LINES]
         first, *others = tail[at:]
-        if not rows:
-            continue
-        alike = Alike.of(rows)
-        if len([*alike.differences(first)]) < 2:
+        alike = of_head or _alike(rows_of(tail[:at], width))
+        if alike is None or len([*alike.differences(first)]) < 2:
             continue
         # Below a footer there are no records.
         if all(len(one.cells) != width or any(alike.differences(one)) for one in others):
             return [first, *others]
     return []
+
+
+def _alike(rows: Sequence[TextRecord]) -> Alike | None:
+    """What the first of some rows have in common; None: there is none."""
+    return Alike.of(rows[:SAMPLE_LINES]) if rows else None

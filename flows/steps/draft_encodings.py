@@ -38,7 +38,7 @@ def likely_encodings(text: bytes) -> list[str]:
 
     Of those by which it is the same text the usual one, and none by which it is no words.
     """
-    foreign = [line for line in text.split(b"\n") if not line.isascii()]
+    foreign = [line for line in text.splitlines() if not line.isascii()]
     lines = ([line for line in foreign if not decodes(line, "utf-8")] or foreign)[:LOOKED_AT]
     runs = [run for line in lines for run in FOREIGN.findall(line)]
     # Nearly all bytes are signs of one byte; those of two stand together.

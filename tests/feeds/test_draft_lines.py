@@ -2,6 +2,7 @@
 
 import json
 import re
+import tracemalloc
 from collections import Counter
 from pathlib import Path
 
@@ -504,3 +505,14 @@ def test_an_odd_row_hides_neither_the_header_nor_the_delimiter(data: st.DataObje
     assert (shape.delimiter, shape.headed, shape.header_line) == (";", True, len(above) + 1)
     assert len(shape.rows) == len(rows) - 1
     assert [record.cells for record in shape.odd] == [tuple(odd)]
+
+
+def test_a_file_of_one_line_for_its_encoding_is_looked_at_piece_by_piece() -> None:
+    """Lines may end with CR alone; and what is asked of a line is a part of it."""
+    for end in ("\r", " "):
+        text = f"1;Müller in Grünau{end}".encode("cp1252") * 4_000
+        tracemalloc.start()
+        assert encoding_of(text).encoding == "cp1252"
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert most < 100 * len(text)

@@ -104,11 +104,11 @@ def offers_of(
     open_ones = sorted(
         place for name, place in places.items() if name and name not in own and place not in making
     )
+    values = {place: drafted.values(place) for place in open_ones}
     fitting = {
-        place: [of for of in left if _fits(of, drafted.values(place), kinds[place])]
-        for place in open_ones
+        place: [of for of in left if _fits(of, values[place], kinds[place])] for place in open_ones
     }
-    chosen = _chosen(drafted, table, fitting)
+    chosen = _chosen(names, table, fitting, values)
     taken = {of.name for of in chosen.values()}
     free = [of for of in left if of.name not in taken]
     return {
@@ -126,12 +126,14 @@ def _fits(of: Field, told: Collection[str], kinds: CellKinds) -> bool:
 
 
 def _chosen(
-    drafted: DraftCells, table: Table | None, fitting: Mapping[int, Sequence[Field]]
+    names: Sequence[str],
+    table: Table | None,
+    fitting: Mapping[int, Sequence[Field]],
+    values: Mapping[int, Sequence[str]],
 ) -> dict[int, Field]:
     """The likely field of each column: the key, then by their names, each of them once."""
-    names = drafted.shape.names
     pairs = [
-        (-_likeness(names[place], of, drafted.values(place), table), place, of.name, of)
+        (-_likeness(names[place], of, values[place], table), place, of.name, of)
         for place, fields in fitting.items()
         for of in _alike(names[place], fields) + _keys(names[place], table, fields) + _lone(fields)
     ]

@@ -1,6 +1,7 @@
 """The encoding of a text, as a draft of a profile says it."""
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from connectors.files.content import byte_order_mark, unmarked_utf16
@@ -86,8 +87,12 @@ def encoding_of(head: bytes) -> EncodingFound:
 
 def _telling(text: bytes, encodings: Sequence[str]) -> bytes:
     """The end of the first line that is another text in most of these encodings, and not UTF-8."""
-    lines = [line for line in text.split(b"\n") if not decodes(line, UTF_8)][:LOOKED_AT]
-    ends = [line[: run.end() + 10] for line in lines for run in FOREIGN.finditer(line)]
+    lines = [line for line in text.splitlines() if not decodes(line, UTF_8)][:LOOKED_AT]
+    ends = (
+        line[: run.end() + 10]
+        for line in lines
+        for run in islice(FOREIGN.finditer(line), LOOKED_AT)
+    )
     return max(ends, key=lambda end: len({_ending(end, one) for one in encodings}))
 
 

@@ -8,12 +8,12 @@ from itertools import chain
 from connectors.files.content import shown
 from connectors.files.first_record import folded
 from connectors.files.shape import COMMENT, Shape, numbered
+from connectors.files.text_records import LINE_END
 from flows.stages.draft.cells import DraftCells, quoted
 from schemas.counting import agree, grouped, quantity
 
 _ESCAPE = re.compile(r'\\"|(?:^|[,;|\t])\\N(?:[,;|\t]|$)')
 """What MySQL and PostgreSQL write where they escape."""
-_LINE_END = re.compile(r"\r\n|\r|\n")
 FEW = 10
 """Where no more than one in so many cells has blanks around it, they are of its text."""
 OTHERS = 3
@@ -140,7 +140,7 @@ def footer_lines(cells: DraftCells) -> Iterator[str]:
 
 def escapes_in(text: str) -> int:
     """How many lines seem to have escapes."""
-    return sum(bool(_ESCAPE.search(line)) for line in _LINE_END.split(text))
+    return sum(bool(_ESCAPE.search(line)) for line in LINE_END.split(text))
 
 
 def text_lines(text: str, cells: DraftCells) -> Iterator[str]:
