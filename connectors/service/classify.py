@@ -28,8 +28,6 @@ from connectors.service.encoding import Record
 from connectors.service.error_entries import (
     IN_DOUBT,
     MOST_CHARACTERS,
-    NOT_FINISHED,
-    OF_CALLER,
     REDIRECTS,
     REFUSED,
     SEE_OTHERS,
@@ -55,6 +53,14 @@ _BAD_TOKEN = re.compile(
 _NAMELESS = "errors that name neither a code nor a field"
 _NOT_AS_BATCH = (404, 405, 413, 414, 415, 431)
 """Answers to a batch of one row that may be about the batch: the row by itself decides."""
+_OF_CALLER = {
+    403: "The service refuses the role of the caller (403).",
+    407: "A proxy on the way to the service asks for credentials (407).",
+    421: "The service does not answer for the host in RECON_SERVICE_URL (421).",
+}
+"""What a status without a reason says, where it is about no row."""
+_NOT_FINISHED = (408, 499)
+"""Whoever waited for the row gave up, and what became of it nobody says."""
 _UNKNOWN_PATH = (404, 405)
 """How hosts answer a path, or a verb of it, that they do not have."""
 _CLEAR_TO_TLS = re.compile(rb"plain HTTP|HTTP request to an HTTPS", re.IGNORECASE)
@@ -205,11 +211,11 @@ class Classifier:
             # Who calls is asked before anything is done, and nobody was known by it so far.
             stop = "The service cannot read the token (500). Check RECON_SERVICE_TOKEN."
             return ClassifiedResponse(None, errors(UNSENT), stop=stop)
-        if not 400 <= reply.status < 500 or reply.status in NOT_FINISHED:
+        if not 400 <= reply.status < 500 or reply.status in _NOT_FINISHED:
             return ClassifiedResponse(None, errors(IN_DOUBT), doubt=True, failure=True)
         says_why = Said(status=status).refusal
         # A refusal that says why is about the record; the framework's own says nothing.
-        of_caller = None if says_why else OF_CALLER.get(reply.status)
+        of_caller = None if says_why else _OF_CALLER.get(reply.status)
         if reply.status == 400 and status is None and _CLEAR_TO_TLS.search(reply.body):
             of_caller = f"The service {SPEAKS_TLS}."
         elif self._shows_key and _is_key_unknown(reply, status):

@@ -27,14 +27,6 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 """What sends us elsewhere; the others of the 300s say nothing of whether a row was carried out."""
 SEE_OTHERS = frozenset({301, 302, 303})
 """Those of them that clients follow with a GET: they answer what may have been carried out."""
-OF_CALLER = {
-    403: "The service refuses the role of the caller (403).",
-    407: "A proxy on the way to the service asks for credentials (407).",
-    421: "The service does not answer for the host in RECON_SERVICE_URL (421).",
-}
-"""What a status without a reason says, where it is about no row."""
-NOT_FINISHED = (408, 499)
-"""Whoever waited for the row gave up, and what became of it nobody says."""
 MOST_TARGET = 200
 SHORT_SECRET = 4
 """A secret this short is hidden where it stands as a word of its own."""
