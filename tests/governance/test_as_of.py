@@ -150,6 +150,13 @@ def test_an_earlier_day_is_a_restatement(two_months: Workspace, rows: Any) -> No
     assert later.report.sign_off.report_hash == january.run.report_hash
     # A restatement is continued by the next one of its day.
     assert run(two_months, JANUARY, "once more").run.previous_id == again.run.id
+    # A day that no run told of restates none of them; what was signed before it is of another day.
+    between = run(two_months, JANUARY + timedelta(9), "asked for")
+    assert (
+        f"This is a restatement as of 2026-02-09, after reconciliation {later.run.id} as of "
+        "2026-02-28. Its signature replaces no other; reconciliation 1 as of 2026-01-31 stays "
+        "signed. Reason: asked for"
+    ) in " ".join(between.text().split())
 
 
 @pytest.mark.long

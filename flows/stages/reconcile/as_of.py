@@ -102,12 +102,12 @@ def refuse_day(
             f"There is nothing to restate: this scope {known}. Leave {names.restate} out, or "
             f"name a day before that with {names.as_of}."
         )
-    first = latest_run(connection, scope, as_of)
-    which = f" of reconciliation {first.id}" if first else ""
+    same = latest_run(connection, scope, as_of)
+    which = f" of reconciliation {same.id}" if same and same.as_of == as_of else ""
     signed = approved_runs(connection, scope_hash(scope), as_of)
     whose = ""
     if signed:
-        day = "" if first and first.id == signed[-1].id else f" as of {signed[-1].as_of}"
+        day = "" if which and same and same.id == signed[-1].id else f" as of {signed[-1].as_of}"
         whose = f"; reconciliation {signed[-1].id}{day} stays signed"
     # The reason comes last: where a text is cut, what is said of the report itself is there.
     return (
