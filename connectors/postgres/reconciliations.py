@@ -26,13 +26,12 @@ DECISION_SECONDS = 60
 """How long a decision waits for another one; each takes moments."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reconciliation:
-    """One row of the reconciliation table."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFacts:
+    """What a run says of itself when it is saved."""
 
     id: int
     scope: str
-    scope_hash: str
     as_of: date
     rules_hash: str
     verdict: str
@@ -41,13 +40,20 @@ class Reconciliation:
     previous_id: int | None
     decided_through: int
     """The last decision it has acted on; 0: none."""
-    opened_at: datetime
     folder: str
     """Of its files, under the reports folder."""
-    event_id: int
     rules_text: str | None = None
     """None: of a run of an earlier version, which has them in its totals alone."""
     version: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconciliation(RunFacts):
+    """One row of the reconciliation table."""
+
+    scope_hash: str
+    opened_at: datetime
+    event_id: int
 
     def __post_init__(self) -> None:
         if isinstance(self.as_of, str):

@@ -1,8 +1,7 @@
 """A run of a scope saved with its breaks."""
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from datetime import date
+from dataclasses import asdict
 
 import polars as pl
 import psycopg
@@ -14,6 +13,7 @@ from connectors.postgres.database import COPY_BYTES
 from connectors.postgres.reconciliations import (
     MANIFEST_NOTED,
     Reconciliation,
+    RunFacts,
     find_run,
     latest_run,
     scope_hash,
@@ -26,27 +26,9 @@ from schemas.ledger import BREAK_STATE
 DRAFTED_BREAKS = f"draft_{BREAK_STATE.name}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewRun:
-    """A run that is to be saved: what its row says."""
-
-    id: int
-    scope: str
-    as_of: date
-    rules_hash: str
-    verdict: str
-    report_hash: str
-    chain_hash: str
-    previous_id: int | None
-    decided_through: int
-    folder: str
-    rules_text: str | None = None
-    version: str | None = None
-
-
 def save_run(
     connection: psycopg.Connection,
-    run: NewRun,
+    run: RunFacts,
     breaks: Iterable[pl.DataFrame],
     *,
     signed_through: int,

@@ -12,12 +12,13 @@ import polars as pl
 from connectors.postgres.breaks import decisions_since, unresolved
 from connectors.postgres.reconciliations import (
     Reconciliation,
+    RunFacts,
     hold_scope,
     latest_run,
     next_number,
     scope_hash,
 )
-from connectors.postgres.save_run import NewRun, save_run
+from connectors.postgres.save_run import save_run
 from connectors.postgres.trail import last_event
 from flows.stages.reconcile.breaks import breaks_left
 from flows.stages.reconcile.report_files import MANIFEST, RECORDS, TOTALS, sha256_of
@@ -123,7 +124,7 @@ def reconcile(
                     "as_of": as_of.isoformat(), "verdict": verdict, "sha256": hashes,
                     "report_hash": whole, "chain_hash": chained}  # fmt: skip
         (folder / MANIFEST).write_text(json.dumps(manifest))
-        run = NewRun(
+        run = RunFacts(
             id=number,
             scope=scope,
             as_of=as_of,

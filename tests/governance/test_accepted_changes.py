@@ -62,8 +62,9 @@ SEMICOLONS = (
 )
 BANK = replace(COMMA, feed="bank")
 RUN = Reconciliation(
-    1, "everything", "", FIRST, "", "RECONCILED", "", "", None, 0,
-    datetime(2026, 1, 29, tzinfo=UTC), "reconciliation-1", 1,
+    id=1, scope="everything", scope_hash="", as_of=FIRST, rules_hash="", verdict="RECONCILED",
+    report_hash="", chain_hash="", previous_id=None, decided_through=0,
+    opened_at=datetime(2026, 1, 29, tzinfo=UTC), folder="reconciliation-1", event_id=1,
 )  # fmt: skip
 LOOSE = read_rules_text(f'name = "strict"\nreferences = []\n{TOLERANCE}')
 OTHER_KEYS = [

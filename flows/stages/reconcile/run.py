@@ -20,6 +20,7 @@ from connectors.memory import give_arrays_back
 from connectors.postgres.breaks import decisions_since, unresolved
 from connectors.postgres.reconciliations import (
     Reconciliation,
+    RunFacts,
     find_run,
     hold_scope,
     latest_run,
@@ -27,7 +28,7 @@ from connectors.postgres.reconciliations import (
     scope_hash,
 )
 from connectors.postgres.resume import resumed, when_let
-from connectors.postgres.save_run import NewRun, save_run
+from connectors.postgres.save_run import save_run
 from connectors.postgres.signatures import approved_runs
 from connectors.postgres.trail import last_event
 from connectors.process import user_name
@@ -328,7 +329,7 @@ class _Run:
     ) -> Reconciliation:
         """Save the run with its breaks: from here on it is there."""
         asked = self.asked
-        run = NewRun(
+        run = RunFacts(
             id=number,
             scope=asked.scope_text,
             as_of=asked.as_of,
