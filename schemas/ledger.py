@@ -146,7 +146,7 @@ LEDGER: dict[str, Table] = named(
         Field("decision", STRING, note="whose word its state is: a decision; none: an answer's"),
         Field("decision_number", INTEGER, note="which of its batch that decision is, from 1"),
         Field("earlier", INTEGER, note="how many of its rows earlier_send has; none: no row"),
-        Field("follows", Kind.BOOLEAN, note="its state is what another row came to; none: its own"),
+        Field("follows", Kind.BOOLEAN, note="whether its state was taken over from another row"),
     ),
     _own(
         "earlier_send",

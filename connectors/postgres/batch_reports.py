@@ -5,6 +5,7 @@ And those that are to be written again: what makes them false is committed befor
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 import psycopg
@@ -17,10 +18,15 @@ from schemas.guards.batch_states import UNDO
 WRITTEN, REMOVED = "report written", "report removed"
 OWED = "report to be written again"
 """It says what is not so any more: a correction of its batch ended, or was taken back."""
-RENDERINGS = ("report.html", "report.txt")
+PAGE, TEXT = RENDERINGS = "report.html", "report.txt"
 MANIFEST = "manifest.json"
 FILES = (*RENDERINGS, MANIFEST)
 """What the folder of a batch's report holds."""
+
+
+def folder_of(reports: Path, batch_id: int) -> Path:
+    """The folder of a batch's report, below that of all reports."""
+    return reports / f"batch-{batch_id}"
 
 
 class Noted(NamedTuple):
@@ -30,12 +36,12 @@ class Noted(NamedTuple):
     hashes: Mapping[str, str]
     removed: bool
     owed: bool
-    """Whether it is to be written again."""
+    """Whether it is to be written again; one that was removed is not."""
 
 
 def note_written(connection: psycopg.Connection, batch_id: int, hashes: Mapping[str, str]) -> None:
     """Write down the SHA-256 of each file, unless that is what is written down already."""
-    last = noted_reports(connection, batch_id)
+    last = noted_reports(connection, [batch_id])
     if not last or last[0].removed or last[0].owed or last[0].hashes != hashes:
         detail = {"sha256": dict(hashes)}
         add_event(connection, WRITTEN, batch_id=batch_id, detail=detail)
@@ -43,7 +49,7 @@ def note_written(connection: psycopg.Connection, batch_id: int, hashes: Mapping[
 
 def note_removed(connection: psycopg.Connection, batch_id: int) -> None:
     """Write down that a report is about to be removed: one that is missing else was lost."""
-    if noted_reports(connection, batch_id):
+    if noted_reports(connection, [batch_id]):
         add_event(connection, REMOVED, batch_id=batch_id)
 
 
@@ -52,9 +58,9 @@ def note_owed(connection: psycopg.Connection, batches: Collection[int]) -> None:
 
     Where nothing is written down of one there is none, or housekeeping removed it.
     """
-    for batch_id in sorted(batches):
-        if any(not one.removed and not one.owed for one in noted_reports(connection, batch_id)):
-            add_event(connection, OWED, batch_id=batch_id)
+    for one in noted_reports(connection, batches):
+        if not one.removed and not one.owed:
+            add_event(connection, OWED, batch_id=one.batch_id)
 
 
 def owed_by(connection: psycopg.Connection, batch_id: int) -> list[int]:
@@ -71,11 +77,7 @@ def owed_by(connection: psycopg.Connection, batch_id: int) -> list[int]:
     ).fetchall()
     reopened = said_last(connection, batch_id, UNDO).get(REOPENED, ())
     concerned = {*(one for (one,) in corrected), *map(int, reopened)}
-    return [
-        one
-        for one in sorted(concerned)
-        if any(noted.owed and not noted.removed for noted in noted_reports(connection, one))
-    ]
+    return [one.batch_id for one in noted_reports(connection, concerned) if one.owed]
 
 
 def open_corrections(connection: psycopg.Connection) -> list[int]:
@@ -94,20 +96,29 @@ def settled_report(connection: psycopg.Connection, batch_id: int) -> Iterator[No
     """
     with connection.transaction():
         connection.execute("SELECT FROM batch WHERE id = %s FOR NO KEY UPDATE", [batch_id])
-        yield next(iter(noted_reports(connection, batch_id)), None)
+        yield next(iter(noted_reports(connection, [batch_id])), None)
 
 
-def noted_reports(connection: psycopg.Connection, batch_id: int | None = None) -> list[Noted]:
-    """The last word on the report of each batch, or of one; none of an earlier version's.
+def noted_reports(
+    connection: psycopg.Connection, batches: Collection[int] | None = None
+) -> list[Noted]:
+    """The last word on the report of each batch, or of these; none of an earlier version's.
 
     One that a version before this wrote down may lack the hash of its manifest.
     """
     rows = connection.execute(
-        "SELECT DISTINCT ON (batch_id) batch_id, detail, what, EXISTS (SELECT FROM event o "
-        "WHERE o.batch_id = e.batch_id AND o.what = %(owed)s AND o.id > e.id) FROM event e "
-        "WHERE what IN (%(written)s, %(removed)s) AND batch_id IS NOT NULL "
-        "AND (%(batch)s::int IS NULL OR batch_id = %(batch)s) ORDER BY batch_id, id DESC",
-        {"written": WRITTEN, "removed": REMOVED, "owed": OWED, "batch": batch_id},
+        """SELECT DISTINCT ON (batch_id) batch_id, detail, what,
+            what = %(written)s AND EXISTS (SELECT FROM event o
+                WHERE o.batch_id = e.batch_id AND o.what = %(owed)s AND o.id > e.id)
+        FROM event e WHERE what IN (%(written)s, %(removed)s) AND batch_id IS NOT NULL
+            AND (%(batches)s::int[] IS NULL OR batch_id = ANY(%(batches)s))
+        ORDER BY batch_id, id DESC""",
+        {
+            "written": WRITTEN,
+            "removed": REMOVED,
+            "owed": OWED,
+            "batches": None if batches is None else [*batches],
+        },
     )
     return [
         Noted(batch, _hashes(detail), what == REMOVED, owed) for batch, detail, what, owed in rows

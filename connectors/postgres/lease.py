@@ -144,23 +144,16 @@ class EndedBatch(Lease):
 
 def is_worked_on(connection: psycopg.Connection, batch_id: int) -> bool:
     """Whether a run has a batch and renews its lease, as it is seen without taking it."""
-    return (
-        connection.execute(
-            f"SELECT FROM {SCHEMA}.lease l JOIN pg_stat_activity a ON a.pid = l.pid "
-            "WHERE l.name = %s AND l.expires_at > clock_timestamp()",
-            [lease_name(Held.BATCH, batch_id)],
-        ).fetchone()
-        is not None
-    )
+    return bool(worked_on(connection, batch_id))
 
 
-def worked_on(connection: psycopg.Connection) -> list[int]:
-    """The batches that a run has, as is_worked_on sees it of one."""
+def worked_on(connection: psycopg.Connection, whose: object = "%") -> list[int]:
+    """The batches that runs have and renew their leases of; `whose`: this one alone."""
     rows = connection.execute(
         f"SELECT split_part(l.name, ' ', 2)::int FROM {SCHEMA}.lease l "
         "JOIN pg_stat_activity a ON a.pid = l.pid "
         "WHERE l.name LIKE %s AND l.expires_at > clock_timestamp()",
-        [lease_name(Held.BATCH, "%")],
+        [lease_name(Held.BATCH, whose)],
     )
     return [batch for (batch,) in rows]
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import psycopg
 
 from connectors.files.atomic import GOING
+from connectors.postgres.batch_reports import folder_of
 from connectors.postgres.ledger import ENDED, TAKEN_BACK
 from schemas.derived.views import LISTING_FEED
 from schemas.tables import INSERT_BATCH_DATA
@@ -132,7 +133,7 @@ def unneeded_reports(reports: Path, closed: Collection[int], before: float) -> I
     """What an earlier removal left, and the report folders of closed batches."""
     yield from _leftovers(reports)
     for batch in sorted(closed):
-        yield from _old(reports / f"batch-{batch}", before)
+        yield from _old(folder_of(reports, batch), before)
 
 
 def unneeded_spools(spool: Path, ended: Collection[int]) -> Iterator[Unneeded]:

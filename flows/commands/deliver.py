@@ -123,12 +123,12 @@ def import_command(
 
 def show_ended(ended: "Ended", reports: Path, *, as_json: bool, verbose: bool = False) -> None:
     """Tell what became of a batch and where its report is."""
+    from connectors.postgres.batch_reports import PAGE, folder_of
     from flows.report.next_step import commands, decisions, left_of
     from flows.report.text import render_text, verdict_of
 
-    folder = reports / f"batch-{ended.batch.id}"
     if as_json:
-        print_json(ended_json(ended, folder))
+        print_json(ended_json(ended, reports))
         return
     console = out()
     for message in ended.messages:
@@ -161,13 +161,15 @@ def show_ended(ended: "Ended", reports: Path, *, as_json: bool, verbose: bool = 
         console.print(f"next: {decisions(ended.batch.id)}")
     elif todo := commands(ended.batch.id, left_of(ended.report)):
         console.print(f"next: {todo}")
-    console.print(f"report: {folder / 'report.html'}")
+    console.print(f"report: {folder_of(reports, ended.batch.id) / PAGE}")
     if link := desk_link(DeskPage.BATCH, ended.batch.id):
         console.print(f"desk: {link}")
 
 
-def ended_json(ended: "Ended", folder: Path) -> dict[str, Any]:
+def ended_json(ended: "Ended", reports: Path) -> dict[str, Any]:
     """What `--json` prints about a batch."""
+    from connectors.postgres.batch_reports import PAGE, folder_of
+
     report = ended.report
     return {
         "batch": ended.batch.id,
@@ -209,7 +211,7 @@ def ended_json(ended: "Ended", folder: Path) -> dict[str, Any]:
             }
             for reason in report.reasons
         ],
-        "report": str(folder / "report.html"),
+        "report": str(folder_of(reports, ended.batch.id) / PAGE),
     }
 
 

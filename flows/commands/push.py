@@ -85,7 +85,7 @@ def push_command(
                 continue
             kept = not_sent(place, number)
             if json:
-                shown = ended_json(ended, place.settings.reports / f"batch-{number}")
+                shown = ended_json(ended, place.settings.reports)
                 told.append(shown | {"not_sent": [table.name for table in kept]})
             else:
                 show_ended(ended, place.settings.reports, as_json=False, verbose=True)
@@ -161,6 +161,7 @@ def resolve_command(
 
     Exit code 0: nothing is left to decide; 1: something is, or rows are to be sent again.
     """
+    from connectors.postgres.batch_reports import PAGE, folder_of
     from flows.stages.chosen_sends import ChosenSends
     from flows.stages.resolve import next_text, resolve
 
@@ -170,14 +171,14 @@ def resolve_command(
         resolved = resolve(
             place, batch, ChosenSends(rows, operation, state), as_, by=by, reason=reason
         )
-    folder = place.settings.reports / f"batch-{batch}"
     if json:
-        print_json(ended_json(resolved.ended, folder) | {"resolved": resolved.detail})
+        ended = ended_json(resolved.ended, place.settings.reports)
+        print_json(ended | {"resolved": resolved.detail})
     else:
         told = quantity(resolved.rows, "row", grouped)
         then = next_text(batch, resolved.detail)
         out().print(f"{told} of batch {batch}: {as_.value}. {then}")
-        out().print(f"report: {folder / 'report.html'}")
+        out().print(f"report: {folder_of(place.settings.reports, batch) / PAGE}")
     return resolved.ended.exit_code
 
 
@@ -206,7 +207,7 @@ def pull_command(
         pulled = pull(place, listing)
     reports = place.settings.reports
     if json:
-        shape = ended_json(pulled.ended, reports / f"batch-{pulled.ended.batch.id}")
+        shape = ended_json(pulled.ended, reports)
         print_json(shape | {"listings": [asdict(one) for one in pulled.listings]})
     else:
         for one in pulled.listings:

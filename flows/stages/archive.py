@@ -16,6 +16,7 @@ from connectors.files.evidence import MISSING, difference
 from connectors.postgres.batch_reports import (
     FILES,
     Noted,
+    folder_of,
     noted_reports,
     open_corrections,
     owed_by,
@@ -27,7 +28,7 @@ from connectors.postgres.reconciliations import list_runs
 from connectors.postgres.removals import ONE_BY_ONE, VERIFIED, expected_of, removed_contents
 from connectors.postgres.retention import Expected, expected_contents
 from connectors.postgres.trail import add_event
-from flows.stages.batch_folder import folder_of, opened_at
+from flows.stages.batch_folder import opened_at
 from flows.stages.reconcile.kept_signatures import SIGNATURES, altered_signatures
 from flows.stages.reconcile.report_files import check_files
 from flows.stages.unknown import Unknown, unknown_contents
@@ -167,7 +168,7 @@ def _altered(workspace: Workspace, noted: Noted | None) -> list[Mismatch]:
     """The same of one report as it is noted; of one that housekeeping removed none is missed."""
     if noted is None or noted.removed:
         return []
-    folder = folder_of(workspace, noted.batch_id)
+    folder = folder_of(workspace.settings.reports, noted.batch_id)
     found = [
         (f"reports/{folder.name}/{name}", difference(folder / name, sha256, None))
         for name, sha256 in sorted(noted.hashes.items())
@@ -185,10 +186,12 @@ def _out_of_date(
     under_way = {*open_corrections(connection), *worked_on(connection)}
     to_come = {one for batch_id in under_way for one in owed_by(connection, batch_id)}
     for batch_id in owed:
+        if batch_id in to_come:
+            continue
         with settled_report(connection, batch_id) as now:
-            left = now is not None and now.owed and not now.removed and batch_id not in to_come
+            left = now is not None and now.owed
         if left:
-            name = folder_of(workspace, batch_id).name
+            name = folder_of(workspace.settings.reports, batch_id).name
             yield Mismatch(f"reports/{name}", OUT_OF_DATE, batches=(batch_id,))
 
 
@@ -210,7 +213,7 @@ def _unhashed(
     batches = {one.id: one for one in batches_of(connection, unsaid)}
     unhashed, lost, unfinished = 0, [], []
     for batch_id, names in sorted(unsaid.items()):
-        folder = folder_of(workspace, batch_id)
+        folder = folder_of(workspace.settings.reports, batch_id)
         batch = batches.get(batch_id)
         if opened_at(folder) not in (None, batch and batch.opened_at):
             lost.append(f"reports/{folder.name}")
@@ -255,25 +258,22 @@ def _is_signatures(one: Mismatch) -> bool:
     return one.path.endswith(f"/{SIGNATURES}")
 
 
+def _batches(found: Iterable[Mismatch]) -> list[int]:
+    return sorted({batch for one in found for batch in one.batches})
+
+
 def remedy(verified: VerifiedArchive) -> str:
     """What to do about what does not match."""
     told = []
-    unwritten, of_batches = (
-        sorted(
-            {
-                batch
-                for one in verified.mismatches
-                if _is_report(one) and (one.found in (OUT_OF_DATE, UNFINISHED)) is left
-                for batch in one.batches
-            }
-        )
-        for left in (True, False)
-    )
+    of_reports = [one for one in verified.mismatches if _is_report(one)]
+    stale = [one for one in of_reports if one.found in (OUT_OF_DATE, UNFINISHED)]
+    unwritten = _batches(stale)
+    of_batches = _batches(one for one in of_reports if one not in stale)
     if any(one.batches and not _is_report(one) for one in verified.mismatches):
         told.append("Import the files named again: that puts their bytes back.")
     if any(one.found == UNKNOWN for one in verified.mismatches):
         told.append("What has no name of ours is used by nothing: look at it and remove it.")
-    of_runs = [one for one in verified.mismatches if _is_report(one) and not one.batches]
+    of_runs = [one for one in of_reports if not one.batches]
     if any(_is_signatures(one) for one in of_runs):
         told.append(
             f"Find out who changed {SIGNATURES} or the ledger; where the ledger is right, whoever "

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from connectors.files.atomic import write_file
-from connectors.postgres.batch_reports import MANIFEST, RENDERINGS
+from connectors.postgres.batch_reports import MANIFEST, PAGE, TEXT, folder_of
 from connectors.postgres.ledger import Batch
 from flows.report.html import render_html
 from flows.report.text import render_text
@@ -18,11 +18,6 @@ from flows.steps.batch_report import BatchReport
 log = logging.getLogger("recon.report")
 
 
-def folder_of(workspace: Workspace, batch_id: int) -> Path:
-    """The folder of a batch's report."""
-    return workspace.settings.reports / f"batch-{batch_id}"
-
-
 def write_report(
     workspace: Workspace, batch: Batch, report: BatchReport
 ) -> tuple[Path, dict[str, str]]:
@@ -30,9 +25,9 @@ def write_report(
 
     Returns their folder and the SHA-256 of each file, the manifest among them.
     """
-    folder = folder_of(workspace, batch.id)
+    folder = folder_of(workspace.settings.reports, batch.id)
     _put_aside(folder, batch)
-    texts = dict(zip(RENDERINGS, (render_html(report), render_text(report)), strict=True))
+    texts = {PAGE: render_html(report), TEXT: render_text(report)}
     hashes = {}
     for name, text in texts.items():
         write_file(folder / name, text.encode())

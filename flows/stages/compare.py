@@ -196,7 +196,7 @@ def _refuse_other_unit(name: str, leeway: Leeway, columns: Sequence[Column]) -> 
         )
 
 
-def side_result(side: Side, other: Side, question: Question, equal: int = 0) -> SideResult:
+def side_result(side: Side, other: Side, question: Question, equal: int) -> SideResult:
     """One side as reports tell of it, with the rows that were found equal before."""
     only = [name for name in side.columns if name not in other.columns]
     return SideResult(

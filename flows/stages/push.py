@@ -391,7 +391,7 @@ class _Pass:
         for answered_before in (None, began):
             yield from self._windows_of(answered_before)
 
-    def _windows_of(self, answered_before: int | None) -> Iterator[Sequence[Request]]:
+    def _windows_of(self, answered_before: str | None) -> Iterator[Sequence[Request]]:
         lane, after = self.lane, 0
         while rows := next_rows(lane, after, BLOCK, answered_before):
             after = rows[-1].request.number

@@ -32,8 +32,9 @@ from connectors.postgres.undo import (
 from connectors.recovery import reach
 from flows.report.text import left_told
 from flows.stages.check import leave_hold
-from flows.stages.finish import report_corrected, report_if_written, report_taken_back
+from flows.stages.finish import report_taken_back
 from flows.stages.kept import unproven
+from flows.stages.owed_reports import write_owed
 from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
 from schemas.guards.batch_states import UNDO
@@ -142,9 +143,7 @@ def undo_batch(
                     workspace, lease, tried, by, reason, faults, over_changes=over_changes
                 )
             )
-            for other in said_last(connection, batch_id, UNDO).get(REOPENED, ()):
-                report_if_written(workspace, connection, int(other))
-            report_corrected(workspace, connection, ledger.find_batch(connection, batch_id))
+            write_owed(workspace, connection, batch_id)
             clear_spool(workspace.settings, batch_id)
             witness_trail(workspace, connection)
             return counts
@@ -169,7 +168,7 @@ def discard(
         refuse_if_corrected(connection, lease.batch_id, "discarded")
         settle_corrections(connection, lease.batch_id)
         report_taken_back(workspace, lease)
-    report_corrected(workspace, lease.connection, ledger.find_batch(connection, lease.batch_id))
+    write_owed(workspace, lease.connection, lease.batch_id)
     clear_spool(workspace.settings, lease.batch_id)
     witness_trail(workspace, lease.connection)
 
@@ -200,7 +199,7 @@ def _take_back(
         raise BatchStateError(f"Batch {batch_id} is {batch.state} already; nothing to undo.")
     tables = [
         table
-        for table in ledger.staged_tables(lease.connection, lease.batch_id)
+        for table in ledger.staged_tables(connection, batch_id)
         if table is not INSERT_BATCH_DATA
     ]
     counts: Counter[str] = Counter()

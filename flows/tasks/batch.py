@@ -24,6 +24,7 @@ from connectors.errors import STOPS_PUSH, ConservationError
 from connectors.files.profile import DEFAULT, Profile
 from connectors.files.profile_file import load_profile, with_terms
 from connectors.postgres import ledger
+from connectors.postgres.batch_reports import folder_of
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import State
 from connectors.postgres.trail import time_of
@@ -31,7 +32,6 @@ from flows.report.decision import decision_markdown
 from flows.report.markdown import escape, rejects_table, summary_markdown
 from flows.report.next_step import commands, left_of
 from flows.stages.apply import apply
-from flows.stages.batch_folder import folder_of
 from flows.stages.check import check, held_event, release
 from flows.stages.finish import DOES_NOT_TIE, build_report, finish
 from flows.stages.kept import prove_batch
@@ -279,7 +279,7 @@ def report_batch(batch: BatchStatus) -> BatchStatus:
     Raises ConservationError when the figures do not tie, after the report was written.
     """
     with held(batch.batch_id, batch.state) as (workspace, lease):
-        folder = folder_of(workspace, lease.batch_id)
+        folder = folder_of(workspace.settings.reports, lease.batch_id)
         try:
             report = _finished(workspace, lease)
         except ConservationError:

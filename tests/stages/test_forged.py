@@ -790,7 +790,7 @@ def test_what_an_older_event_says_of_a_batch_ends_no_command(
                 [what, detail],
             )
         assert recorded(connection, [1]) == {1: None}
-        (noted,) = noted_reports(connection, 1)
+        (noted,) = noted_reports(connection, [1])
         assert noted.hashes in ({}, {"a": "5"})
         assert not is_profile_altered(connection, 1)
         assert done_for(connection, job, "undo") is None

@@ -52,17 +52,15 @@ class OutgoingWindow(NamedTuple):
     """When the row was changed last, as it was read."""
 
 
-def next_transaction(connection: psycopg.Connection) -> int:
+def next_transaction(connection: psycopg.Connection) -> str:
     """The number of the next transaction of the server that changes something."""
-    row = connection.execute(
-        "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint % 4294967296"
-    ).fetchone()
+    row = connection.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::xid::text").fetchone()
     assert row is not None
-    return int(row[0])
+    return str(row[0])
 
 
 def next_rows(
-    lane: Lane, after: int, most: int, answered_before: int | None = None
+    lane: Lane, after: int, most: int, answered_before: str | None = None
 ) -> list[OutgoingWindow]:
     """Up to so many rows to send behind a number, in push order.
 
@@ -75,7 +73,7 @@ def next_rows(
     else:
         # What came since is no more transactions old: a clock may have been set back meanwhile.
         asked = """x.status IS NOT NULL
-            AND age(x.xmin) NOT BETWEEN 0 AND age(%(answered_before)s::text::xid)"""
+            AND age(x.xmin) NOT BETWEEN 0 AND age(%(answered_before)s::xid)"""
     places = connection.execute(
         f"SELECT x.number, x.extract_id, x.record_number FROM send x WHERE {_OWN_TO_SEND} "
         f"AND {asked} AND x.number > %(after)s ORDER BY x.number LIMIT %(most)s",

@@ -22,7 +22,7 @@ from flows.steps.breaks.money import largest_first
 from flows.steps.frames.beyond import from_both
 from schemas.accounts import MAY_DECIDE
 from schemas.breaks import BREAKS, Money
-from schemas.life import BreakState, Choice, Look
+from schemas.life import GONE, BreakState, Choice, Look
 from schemas.show_as import Numbers
 from schemas.tables import EXTRACTS
 
@@ -95,6 +95,7 @@ def show(visit: Visit) -> Response:
         titles=titles,
         records={name: table.title for name, table in EXTRACTS.items()},
         words=WORDS,
+        gone=GONE,
         states=[*POOLS, *(one for one in BreakState if one != BreakState.ACCEPTED)],
         names=read_currencies(visit.place.settings.currencies),
     )

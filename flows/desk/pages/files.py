@@ -9,11 +9,10 @@ import psycopg
 from starlette.responses import FileResponse, Response
 
 from connectors.errors import SignatureRefused
-from connectors.postgres.batch_reports import FILES, noted_reports
+from connectors.postgres.batch_reports import FILES, folder_of, noted_reports
 from connectors.postgres.looks import look_at
 from flows.desk.seen import batch_of, run_of, shows_text
 from flows.desk.visit import Visit
-from flows.stages.batch_folder import folder_of
 from flows.stages.reconcile.corrections import FOLDER
 from flows.stages.reconcile.report_files import READ_BY_PEOPLE, listed_files, sha256_of
 from schemas.guards.trail_rules import report_hash
@@ -58,7 +57,7 @@ def give_of_batch(visit: Visit) -> Response:
         there = report_files(visit, connection, batch.id)
     if name not in there:
         return _none(visit, f"The report of batch {batch.id} has no file of this name to show you.")
-    folder = folder_of(visit.place, batch.id)
+    folder = folder_of(visit.place.settings.reports, batch.id)
     if not (folder / name).is_file() or sha256_of(folder / name) != there[name]:
         raise _altered(f"{name} of batch {batch.id}")
     return _file(folder, name, folder.name)
@@ -69,7 +68,7 @@ def report_files(visit: Visit, connection: psycopg.Connection, batch_id: int) ->
 
     A report shows rows with errors as they were delivered, of whichever tenant.
     """
-    noted = noted_reports(connection, batch_id) if shows_text(visit) else []
+    noted = noted_reports(connection, [batch_id]) if shows_text(visit) else []
     if not noted or noted[0].removed:
         return {}
     return {name: noted[0].hashes[name] for name in FILES if name in noted[0].hashes}

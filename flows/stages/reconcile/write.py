@@ -29,9 +29,11 @@ from flows.stages.reconcile.report_files import (
     BREAKS_CSV,
     BREAKS_PARQUET,
     MANIFEST,
-    READ_BY_PEOPLE,
+    PAGE,
     RECORDS,
+    TEXT,
     TOTALS,
+    WORKBOOK,
 )
 from flows.stages.reconcile.sources import Gathered
 from flows.stages.workspace import Workspace
@@ -109,7 +111,9 @@ def rendered(report: ReconciliationReport) -> Mapping[str, Write]:
         file.write(totals_json(report))
 
     return {
-        **dict(zip(READ_BY_PEOPLE, (page, workbook, text), strict=True)),
+        PAGE: page,
+        WORKBOOK: workbook,
+        TEXT: text,
         BREAKS_CSV: partial(write_breaks_csv, frame),
         BREAKS_PARQUET: partial(write_parquet, frame),
         TOTALS: totals,
