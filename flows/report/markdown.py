@@ -132,9 +132,7 @@ def _record(report: BatchReport, chain: Chain) -> Iterator[MarkdownPart]:
     read = chain.lines[0].totals if chain.lines else Totals()
     yield _states(f"## {title}", chain, chain.title, "End state", "read", read)
     residuals = [
-        (line.stage, escape(one))
-        for line in chain.lines
-        for one in differences(report, chain, line.residual)
+        row for line in chain.lines for row in _left(report, chain, line.stage, line.residual)
     ]
     if residuals:
         yield MarkdownPart(f"### {title}: residuals", ("Stage", "Not explained"), residuals)
@@ -158,11 +156,19 @@ def _pushed(report: BatchReport, one: Pushed) -> Iterator[MarkdownPart]:
     heading = f"## At the service: {title} ({escape(one.operation)})"
     whole = "inserted, updated and unchanged"
     yield _states(heading, chain, one.title, "State at the service", whole, one.planned)
-    left = [("told", escape(text)) for text in differences(report, chain, one.residual)]
+    left = _left(report, chain, "told", one.residual)
     if left:
         yield MarkdownPart(
             f"### {title} at the service: residuals", ("Stage", "Not explained"), left
         )
+
+
+def _left(report: BatchReport, chain: Chain, stage: str, residual: Totals) -> list[tuple[str, str]]:
+    """What a stage leaves unexplained, a figure in a row."""
+    return [
+        (stage, f"{escape(label)}: {digits(value, signed=True)}")
+        for label, value in differences(report, chain, residual)
+    ]
 
 
 def _states(

@@ -188,10 +188,12 @@ def figure_label(report: BatchReport, figure: Figure) -> str:
     return f"{visible(figure.name)}, {currency_label(report, figure.currency)}"
 
 
-def differences(report: BatchReport, chain: Chain, totals: Totals) -> list[str]:
-    """Every figure of a residual that is not zero, with its value."""
+def differences(
+    report: BatchReport, chain: Chain, totals: Totals
+) -> list[tuple[str, int | Decimal]]:
+    """Every figure of a residual that is not zero: its label and its value."""
     return [
-        f"{figure_label(report, figure)}: {digits(figure.of(totals), signed=True)}"
+        (figure_label(report, figure), figure.of(totals))
         for figure in figures(chain)
         if figure.of(totals)
     ]
@@ -279,8 +281,7 @@ def _chain(report: BatchReport, chain: Chain) -> Iterator[str]:
 
 
 def _pushed(report: BatchReport, one: Pushed) -> Iterator[str]:
-    left = "; ".join(differences(report, one.chain, one.residual))
-    words = f"RESIDUAL {left}" if left else "residual 0"
+    words = _residual(report, one.chain, one.residual)
     yield from section(
         f"At the service: {one.title}",
         [
@@ -292,11 +293,16 @@ def _pushed(report: BatchReport, one: Pushed) -> Iterator[str]:
     )
 
 
+def _residual(report: BatchReport, chain: Chain, totals: Totals) -> str:
+    left = differences(report, chain, totals)
+    told = "; ".join(f"{label}: {digits(value, signed=True)}" for label, value in left)
+    return f"RESIDUAL {told}" if told else "residual 0"
+
+
 def _stages(report: BatchReport, chain: Chain) -> Iterator[str]:
     stub = ["", *(line.stage for line in chain.lines)]
     for line in chain.lines:
-        left = differences(report, chain, line.residual)
-        residual = f"RESIDUAL {'; '.join(left)}" if left else "residual 0"
+        residual = _residual(report, chain, line.residual)
         words = f"{line.explained}; {residual}" if line.explained else residual
         yield from wrapped(words, first=f"  {line.stage:18}", rest=" " * 20)
     for label, group in _by_currency(report, chain):

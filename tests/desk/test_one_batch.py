@@ -39,6 +39,16 @@ def test_a_batch_says_what_became_of_every_row(
         assert told in text, told
 
 
+def test_what_is_not_accounted_for_is_a_number_as_others_of_the_page(
+    workspace: Workspace, browser: New, tmp_path: Path
+) -> None:
+    bring(workspace, tmp_path / "a.csv", line(1, amount="2000.00"), line(2))
+    with workspace.database.connect() as connection:
+        connection.execute('UPDATE payment SET "PaidAmount" = 999.99 WHERE "Id" = 1')
+    page = browser().open("/batches/1")
+    assert "PaidAmount, CurrenciesId 1 (not named): \u22121\u202f000.01" in page.answer.text
+
+
 def test_the_files_of_its_report_are_given_as_written_or_not_at_all(
     workspace: Workspace, browser: New, tmp_path: Path
 ) -> None:

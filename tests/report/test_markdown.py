@@ -38,6 +38,11 @@ def test_hostile_text_reads_back_as_itself() -> None:
     assert r"1.0\r\n2026-01-01 INFO" in shown
 
 
+@pytest.mark.parametrize("name", [name for name in REPORTS if name != "hostile"])
+def test_no_mark_of_our_own_numbers_is_spelled_out(name: str) -> None:
+    assert r"\u" not in PICTURE.sub("", summary_markdown(REPORTS[name]()))
+
+
 def test_no_address_is_left_for_a_renderer_to_find() -> None:
     assert not ADDRESS.search(PICTURE.sub("", summary_markdown(hostile())))
     for row in rejects_table(hostile()):

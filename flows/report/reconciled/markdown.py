@@ -8,16 +8,18 @@ from flows.report.reconciled.chart import picture
 from flows.report.reconciled.first_page import changed, method, to_sign
 from flows.report.reconciled.pools import cause_titles, pooled_causes
 from flows.report.reconciled.words import (
+    CURRENCIES,
     NOT_READABLE,
     currency_label,
-    money_by_currency,
     money_of_break,
     side_told,
     value_of_break,
     verdict_of,
 )
 from flows.report.spelling import digits, neutral, neutral_apart, record_title
+from flows.steps.breaks.cause_groups import CauseGroup
 from flows.steps.breaks.money import largest_first
+from flows.steps.breaks.shares import Share
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.reported_breaks import BreakLine, Breaks
 from schemas.breaks import BREAKS
@@ -163,16 +165,34 @@ def _causes(report: ReconciliationReport) -> Iterator[str]:
     for pool, causes in pooled_causes(report).items():
         if causes:
             yield f"## Causes of most money, of breaks that are {pool}"
-            told = [
-                (cell(one.title(titles), 160), digits(one.breaks), money_by_currency(report, one))
+            rows = [
+                (cell(one.title(titles), 160), digits(one.breaks), _money(report, one))
                 for one in islice(causes.values(), CAUSES)
             ]
-            yield markdown_table(
-                ("Cause", " Breaks", "Money"),
-                [(title, breaks, escape(money)) for title, breaks, money in told],
-            )
+            yield markdown_table(("Cause", " Breaks", "Money"), rows)
             left = report.left_out.get("causes", 0) if pool == "open" else 0
             yield from _left(len(causes) + left, CAUSES)
+
+
+def _money(report: ReconciliationReport, group: CauseGroup) -> str:
+    """The money of a cause in its first currencies, and how many others there are."""
+    told = [
+        f"{escape(currency_label(report, currency))}: {_share(share)}"
+        if currency
+        else _share(share)
+        for currency, share in islice(group.shares.items(), CURRENCIES)
+    ]
+    left = len(group.shares) - len(told)
+    return "; ".join([*told, *([quantity(left, "more currency", digits)] if left else [])])
+
+
+def _share(share: Share) -> str:
+    told = (
+        "" if share.difference is None else f"difference {digits(share.difference)}",
+        "" if share.gross is None else f"gross {digits(share.gross)}",
+        f"{digits(share.sums.unreadable)} {NOT_READABLE}" if share.sums.unreadable else "",
+    )
+    return ", ".join(filter(None, told)) or "no money"
 
 
 def _bars(report: ReconciliationReport) -> list[tuple[str, Mapping[str, int]]]:
@@ -187,9 +207,9 @@ def _bars(report: ReconciliationReport) -> list[tuple[str, Mapping[str, int]]]:
 
 
 def _told(report: ReconciliationReport) -> str:
-    """The picture in words."""
+    """The picture in words, its counts each one number to whoever reads it aloud."""
     return "; ".join(
-        f"{title}: {', '.join(f'{status} {digits(rows)}' for status, rows in counts.items())}"
+        f"{title}: {', '.join(f'{status} {rows}' for status, rows in counts.items())}"
         for title, counts in _bars(report)
     )
 

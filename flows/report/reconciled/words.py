@@ -2,18 +2,14 @@
 
 from collections.abc import Mapping
 from decimal import Decimal
-from itertools import islice
 
 from flows.report.reconciled.verdicts import VERDICTS, VerdictWords, word_of
 from flows.report.spelling import apart, currency_named, digits, ungrouped, visible
-from flows.steps.breaks.cause_groups import CauseGroup
-from flows.steps.breaks.shares import Share
 from flows.steps.frames.beyond import number_of
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.reported_breaks import BreakLine
 from flows.steps.reconcile.totals import ProofLine
 from schemas.breaks import BREAKS, STATUSES, Money
-from schemas.counting import quantity
 from schemas.life import GONE, BreakState
 from schemas.tables import EXTRACTS
 
@@ -137,25 +133,6 @@ def money_of_break(report: ReconciliationReport, one: BreakLine) -> tuple[str, s
 
 CURRENCIES = 5
 """Currencies of a cause that a text tells."""
-
-
-def money_by_currency(report: ReconciliationReport, group: CauseGroup) -> str:
-    """The money of a cause in its first currencies, and how many others there are."""
-    told = [
-        f"{currency_label(report, currency)}: {_share(share)}" if currency else _share(share)
-        for currency, share in islice(group.shares.items(), CURRENCIES)
-    ]
-    left = len(group.shares) - len(told)
-    return "; ".join([*told, *([quantity(left, "more currency", digits)] if left else [])])
-
-
-def _share(share: Share) -> str:
-    told = (
-        "" if share.difference is None else f"difference {digits(share.difference)}",
-        "" if share.gross is None else f"gross {digits(share.gross)}",
-        f"{digits(share.sums.unreadable)} {NOT_READABLE}" if share.sums.unreadable else "",
-    )
-    return ", ".join(filter(None, told)) or "no money"
 
 
 def code_title(code: str) -> str:

@@ -292,6 +292,19 @@ def test_no_blank_of_ours_is_spelled_out() -> None:
     assert with_unreadable("rejected", 1234) == "rejected (1234 not readable)"
 
 
+def test_no_mark_of_our_own_numbers_is_spelled_out_in_the_ui() -> None:
+    """A cause tells its money as the tables do, a picture its counts as one number each."""
+    report = everything()
+    first, *others = report.breaks
+    less = replace(first, counted=Decimal(-1_000_000))
+    statuses = [replace(one, rows=one.rows * 1000) for one in report.statuses]
+    page = reconciliation_markdown(
+        replace(report, breaks=Breaks.of((less, *others)), statuses=tuple(statuses))
+    )
+    assert "978 EUR: difference \u2212999\u202f874.75 |" in page
+    assert r"MATCHED\_EXACT 38000" in page
+
+
 def test_what_has_no_money_shows_no_zero() -> None:
     """Breaks of records without an amount: they are counted, and nothing is added up."""
     report = everything()
