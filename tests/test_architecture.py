@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "architecture.md"
 ROOMS = runpy.run_path(str(ROOT / "docs" / "rooms.py"))
 PACKAGES = ROOMS["PACKAGES"]
+PATHS = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
 POINTER = re.compile(r"`([a-z_]+)\.(?!(?:csv|html|json|parquet|pid|py|toml|yaml)`)([A-Za-z_]+)`")
 """Names of files look like it: their endings are left out."""
 NOT_OURS = ("datetime.strptime", "loop.create_connection", "schema.table")
@@ -55,11 +56,10 @@ def test_every_path_of_the_page_is_there() -> None:
 
 def test_what_a_docstring_points_at_is_there() -> None:
     """`make.ORIGIN` in words: a module of ours, and a name that stands in it."""
-    paths = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
     gone = []
-    for path in paths:
+    for path in PATHS:
         for module, name in POINTER.findall(path.read_text()):
-            meant = [other.read_text() for other in paths if other.stem == module]
+            meant = [other.read_text() for other in PATHS if other.stem == module]
             if (
                 not any(re.search(rf"\b{name}\b", text) for text in meant)
                 and f"{module}.{name}" not in NOT_OURS
@@ -71,10 +71,9 @@ def test_what_a_docstring_points_at_is_there() -> None:
 
 def test_a_text_that_explains_stands_below_what_it_explains() -> None:
     """A constant that was moved or deleted takes its text along."""
-    paths = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
     left = [
         f"{path.relative_to(ROOT)}:{text.lineno}"
-        for path in paths
+        for path in PATHS
         for module in (ROOMS["parsed"](path),)
         for node in (module, *(one for one in module.body if isinstance(one, ast.ClassDef)))
         for before, text in pairwise(node.body)
@@ -110,8 +109,7 @@ def _is_there(module: str, name: str) -> bool:
 @pytest.mark.long
 def test_no_module_waits_for_itself() -> None:
     """Imports at the top of modules make no circle: any of them can be the first."""
-    paths = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
-    ahead = {path: set(ROOMS["imported"](path, at_once=True)) for path in paths}
+    ahead = {path: set(ROOMS["imported"](path, at_once=True)) for path in PATHS}
     while free := [path for path, needed in ahead.items() if not needed & ahead.keys() - {path}]:
         for path in free:
             del ahead[path]
@@ -123,8 +121,7 @@ def test_a_class_name_is_one_class() -> None:
     """Whoever reads a name knows which class is meant, without the line that imports it."""
     named = Counter(
         node.name
-        for package in PACKAGES
-        for path in (ROOT / package).rglob("*.py")
+        for path in PATHS
         for node in ROOMS["parsed"](path).body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
@@ -151,8 +148,7 @@ def test_no_path_is_taken_for_a_pattern() -> None:
     """polars does so with every path it is given, unless it is told otherwise."""
     found = {
         str(path.relative_to(ROOT)): len(READERS.findall(path.read_text()))
-        for package in PACKAGES
-        for path in (ROOT / package).rglob("*.py")
+        for path in PATHS
         if path.name != "columnar.py"
     }
     bare = {path: count for path, count in found.items() if count}

@@ -35,7 +35,6 @@ AS = {
     "left": "",  # A pipe that nobody reads is there already.
     "all closed": "<&- >&- 2>&-",
 }
-SHORT = ("closed-could not run", "full-could not run", "left-stopped", "all closed-nobody types")
 
 
 @pytest.mark.long(

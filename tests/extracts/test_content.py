@@ -133,7 +133,8 @@ def test_a_refusal_says_where_what_and_what_next(code: str) -> None:
     assert (error.code, error.line) == (code, 3)
 
 
-@pytest.mark.parametrize("code", REFUSALS)
-def test_a_refusal_that_is_documented_is_one_that_happens(code: str) -> None:
-    paths = [path for room in ("connectors", "flows") for path in (ROOT / room).rglob("*.py")]
-    assert any(f'"{code}"' in path.read_text() for path in paths), "nothing raises it: delete it"
+def test_a_refusal_that_is_documented_is_one_that_happens() -> None:
+    rooms = ("connectors", "flows")
+    written = "".join(path.read_text() for room in rooms for path in (ROOT / room).rglob("*.py"))
+    never = [one for one in REFUSALS if f'"{one}"' not in written]
+    assert never == [], "nothing raises these: delete them"

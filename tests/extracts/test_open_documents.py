@@ -1,7 +1,5 @@
 """Sheets of OpenDocument workbooks: the document's own numbers, and nothing hidden in silence."""
 
-import csv
-import io
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -10,14 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connectors.files.blocks import blocks
-from connectors.files.content import open_content
 from connectors.files.profile_file import read_profile
 from flows.stages.draft.profile import draft_profile
 from flows.stages.examine import examine
 from flows.stages.workspace import Workspace
 from tests.examples import examples
-from tests.extracts.test_workbooks import SHAPE, imported_and_corrected
+from tests.extracts.test_workbooks import SHAPE, imported_and_corrected, read
 
 PROFILE = read_profile(SHAPE)
 NAMESPACES = (
@@ -78,11 +74,6 @@ def made(path: Path, *tables: str, parts: dict[str, str] | None = None) -> str:
         for name, part in kept.items():
             archive.writestr(name, part)
     return str(path)
-
-
-def read(path: str, sheet: str | int | None = None) -> list[list[str]]:
-    content = open_content(Path(path), sheet=sheet)
-    return [*csv.reader(io.StringIO(b"".join(blocks(content, 0, 50)).decode()))]
 
 
 BY_HAND = (

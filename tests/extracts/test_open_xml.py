@@ -1,7 +1,5 @@
 """Cells of Office Open XML workbooks: what they write, and not what a reader makes of it."""
 
-import csv
-import io
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,13 +8,13 @@ from typing import Any
 import pytest
 
 from connectors.errors import ExtractRefused
-from connectors.files.blocks import blocks
 from connectors.files.content import open_content
 from connectors.files.workbook import check_workbook
 from connectors.settings import Limits
 from schemas.cells.counted_times import counted_time
 from tests.extracts.test_open_documents import day, number, row, table
 from tests.extracts.test_open_documents import made as ods_of
+from tests.extracts.test_workbooks import read
 
 MAIN, OFFICE = (
     "http://schemas.openxmlformats.org/spreadsheetml/2006/main",
@@ -37,11 +35,15 @@ BUILT_IN = (14, 22, 27, 46)
 def made(
     path: Path,
     *rows: Sequence[str],
+    sheet: str = "",
     texts: Sequence[str] = (),
     book: str = "",
     strict: bool = False,
 ) -> str:
-    """A workbook of these cells; `texts` are the shared ones, `book` stands behind its sheets."""
+    """A workbook of these cells, or of a sheet's rows as it writes them.
+
+    `texts` are the shared ones, `book` stands behind its sheets.
+    """
     kinds = ("worksheet", "styles", "sharedStrings")
     types = "".join(
         f'<Override PartName="/xl/{part}.xml" ContentType="{CONTENT}.{kind}+xml"/>'
@@ -59,7 +61,7 @@ def made(
     styles = "".join(
         f'<xf numFmtId="{one}" fontId="0" fillId="0" borderId="0"/>' for one in numbers
     )
-    sheet = "".join(f"<row>{''.join(cells)}</row>" for cells in rows)
+    sheet = sheet or "".join(f"<row>{''.join(cells)}</row>" for cells in rows)
     parts = {
         "[Content_Types].xml": f'<Types xmlns="{PACKAGE}/content-types">{types}</Types>',
         "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{PACKAGE}/relationships">'
@@ -77,11 +79,6 @@ def made(
                 part = part.replace(one, other)  # noqa: PLW2901
             archive.writestr(name, part)
     return str(path)
-
-
-def read(path: str) -> list[list[str]]:
-    text = b"".join(blocks(open_content(Path(path)), 0, 50)).decode()
-    return [*csv.reader(io.StringIO(text))]
 
 
 def of(value: str, style: int = 0) -> str:
@@ -246,13 +243,7 @@ def test_zeros_that_only_a_format_shows_are_said(
 
 
 def test_rows_and_cells_that_a_sheet_leaves_out_are_empty(tmp_path: Path) -> None:
-    path = made(tmp_path / "a.xlsx", ())
-    with zipfile.ZipFile(path) as parts:
-        held = {name: parts.read(name) for name in parts.namelist()}
-    rows = b'<row r="2"><c r="B2"><v>1</v></c></row><row r="5"><c r="A5"><v>2</v></c><c r="D5"/>'
-    rows += b'</row><row r="900000"><c r="A900000" s="1"/></row>'
-    held["xl/worksheet.xml"] = held["xl/worksheet.xml"].replace(b"<row></row>", rows)
-    with zipfile.ZipFile(path, "w") as parts:
-        for name, part in held.items():
-            parts.writestr(name, part)
+    sheet = '<row r="2"><c r="B2"><v>1</v></c></row><row r="5"><c r="A5"><v>2</v></c><c r="D5"/>'
+    sheet += '</row><row r="900000"><c r="A900000" s="1"/></row>'
+    path = made(tmp_path / "a.xlsx", sheet=sheet)
     assert read(path) == [[], ["", "1"], [], [], ["2", ""]]

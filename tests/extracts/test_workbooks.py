@@ -59,8 +59,7 @@ def made(path: Path, fill: Fill, **options: Any) -> str:
 
 def read(path: str, sheet: str | int | None = None) -> list[list[str]]:
     content = open_content(Path(path), sheet=sheet)
-    text = b"".join(blocks(content, 0, 50)).decode()
-    return [*csv.reader(io.StringIO(text))]
+    return [*csv.reader(io.StringIO(b"".join(blocks(content, 0, 50)).decode()))]
 
 
 def by_hand(book: Any, sheet: Any) -> None:

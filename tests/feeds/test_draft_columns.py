@@ -140,8 +140,8 @@ def test_no_field_is_suggested_that_rejects_a_cell_or_a_second_time(
     path, table = tmp_path / "a.csv", EXTRACTS[name]
     for cells in CELLS:
         names = [f"{of.name} x" for of in table.delivered]
-        path.write_text("\n".join(";".join([one] * len(names)) for one in cells) + "\n")
-        path.write_text(f"{';'.join(names)}\n{path.read_text()}")
+        lines = (names, *([one] * len(names) for one in cells))
+        path.write_text("".join(f"{';'.join(line)}\n" for line in lines))
         fields = suggested(drafted(str(path), name)[0])
         assert len({*fields.values()}) == len(fields)
         for field, cell in product(fields.values(), cells):

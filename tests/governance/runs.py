@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -164,3 +164,11 @@ def tamper(workspace: Workspace, table: str, statement: str) -> None:
         connection.execute(f"ALTER TABLE {table} DISABLE TRIGGER USER")
         connection.execute(statement)
         connection.execute(f"ALTER TABLE {table} ENABLE TRIGGER USER")
+
+
+def names(place: Workspace, path: Path, text: str | None) -> Workspace:
+    """The workspace with these names of currencies, kept at a path; None: with no names."""
+    if text is None:
+        return replace(place, settings=replace(place.settings, currencies=None))
+    path.write_text(f"CurrenciesId,Code\n{text}")
+    return replace(place, settings=replace(place.settings, currencies=path))

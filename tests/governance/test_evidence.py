@@ -38,7 +38,7 @@ from schemas.field import Kind
 from schemas.guards.roles import MERGER, READER
 from schemas.ledger import LEDGER
 from tests.conftest import Once
-from tests.push.conftest import deliver, towards
+from tests.push.conftest import deliver, towards, written_over
 from tests.push.deliveries import tones
 from tests.service.faulty_server import LOST, FaultyServer, at
 from tests.stages.conftest import As
@@ -345,9 +345,7 @@ def test_a_pushed_batch_that_was_undone_leaves_the_others_as_they_were_answered(
 ) -> None:
     """The undo lets rows of another batch be sent again, and says so in an event of its own."""
     with FaultyServer() as server:
-        place = towards(workspace, server.url)
-        deliver(place, write(tmp_path / "a.csv", line(1), line(2)))
-        deliver(place, write(tmp_path / "b.csv", line(1, amount="2", day=2)))
+        place = written_over(workspace, server.url, tmp_path)
         undo_batch(place, 2, **SAID)
         assert holds(place)
         push_batch(place, 1)
@@ -389,9 +387,7 @@ def test_an_answer_that_was_altered_is_not_hidden_by_what_is_done_later(
     workspace: Workspace, tmp_path: Path, how: str
 ) -> None:
     with FaultyServer() as server:
-        place = towards(workspace, server.url)
-        deliver(place, write(tmp_path / "a.csv", line(1), line(2)))
-        deliver(place, write(tmp_path / "b.csv", line(1, amount="2", day=2)))
+        place = written_over(workspace, server.url, tmp_path)
         state = "unsent" if how == "push" else "refused"
         altered(place, f"UPDATE send SET state = '{state}' WHERE batch_id = 1")
         HIDING[how](place)

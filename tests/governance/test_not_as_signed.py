@@ -25,7 +25,7 @@ from flows.stages.reconcile.sign import prepare
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from schemas.accounts import SELF_DECLARED
-from tests.governance.runs import tamper
+from tests.governance.runs import names, tamper
 from tests.governance.test_three_days import (
     FIRST,
     SECOND,
@@ -105,10 +105,6 @@ def test_a_signature_alone_that_was_lost_is_told(signed: Workspace) -> None:
     assert len(again.report.changes.notes) == 1
 
 
-def kept_in(place: Workspace) -> Path:
-    return place.settings.reports / "reconciliation-1" / SIGNATURES
-
-
 SAID_OTHERWISE: dict[str, Callable[[str], str]] = {
     "by": lambda text: text.replace("Ann", "Eve"),
     "role": lambda text: text.replace("prepared", "approved"),
@@ -125,7 +121,7 @@ SAID_OTHERWISE: dict[str, Callable[[str], str]] = {
 
 
 def test_signatures_beside_a_report_are_held_against_the_ledger(signed: Workspace) -> None:
-    path = kept_in(signed)
+    path = signed.settings.reports / "reconciliation-1" / SIGNATURES
     written = path.read_bytes()
     assert not verify_archive(signed).mismatches
     for what, bent in SAID_OTHERWISE.items():
@@ -147,13 +143,6 @@ def test_signatures_beside_a_report_are_held_against_the_ledger(signed: Workspac
     tamper(signed, "signature", "DELETE FROM signature WHERE role = 'approved'")
     (found,) = verify_archive(signed).mismatches
     assert "it has prepared by Ann" in found.found
-
-
-def names(place: Workspace, path: Path, text: str | None) -> Workspace:
-    if text is None:
-        return replace(place, settings=replace(place.settings, currencies=None))
-    path.write_text(f"CurrenciesId,Code\n{text}")
-    return replace(place, settings=replace(place.settings, currencies=path))
 
 
 NAMES = [

@@ -6,7 +6,6 @@ past, and looser rules.
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from html import unescape
@@ -31,6 +30,7 @@ from flows.steps.rules.canonical import rules_hash
 from flows.steps.rules.file import read_rules_text
 from flows.steps.rules.rules import Rules
 from schemas.life import Choice
+from tests.governance.runs import names
 from tests.stages.payments import line, write
 
 FIRST, SECOND, THIRD = (date(2026, 1, day) for day in (29, 30, 31))
@@ -193,10 +193,7 @@ def test_an_amount_that_grew_after_it_was_accepted(signed_twice: Workspace) -> N
 def test_an_accepted_amount_whose_currency_is_another_now_is_not_resolved(
     signed_twice: Workspace, tmp_path: Path
 ) -> None:
-    names = tmp_path / "currencies.csv"
-    names.write_text("CurrenciesId,Code\n1,EUR\n2,JPY\n")
-    named = replace(signed_twice.settings, currencies=names)
-    signed_twice = replace(signed_twice, settings=named)
+    signed_twice = names(signed_twice, tmp_path / "currencies.csv", "1,EUR\n2,JPY\n")
     with signed_twice.database.connect() as connection:
         connection.execute('UPDATE payment SET "CurrenciesId" = 2 WHERE "Id" = 1')
     other = run(signed_twice, THIRD)

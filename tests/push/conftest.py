@@ -17,6 +17,7 @@ from connectors.service import Credentials, Scheme
 from connectors.settings import ServiceSettings
 from flows.stages.sequence import Ended, import_delivery
 from flows.stages.workspace import Workspace
+from tests.stages.payments import line, write
 
 PUSHED = replace(DEFAULT, push=True)
 USER = User("ops", "pw-canary", ("Client", "Admin", "Partner"))
@@ -40,6 +41,14 @@ def towards(workspace: Workspace, url: str, form: str = "json", **settings: Any)
 def deliver(workspace: Workspace, *paths: Path | str) -> Ended:
     """Import and push."""
     return import_delivery(workspace, [str(path) for path in paths], PUSHED)
+
+
+def written_over(workspace: Workspace, url: str, folder: Path) -> Workspace:
+    """Two payments that were pushed, the first of which batch 2 has written over."""
+    place = towards(workspace, url)
+    deliver(place, write(folder / "a.csv", line(1), line(2)))
+    deliver(place, write(folder / "b.csv", line(1, amount="2", day=2)))
+    return place
 
 
 @contextmanager

@@ -425,8 +425,7 @@ def test_acceptances_that_have_run_out_are_told_with_their_money() -> None:
 
 def test_what_is_unexplained_names_its_currency() -> None:
     sums = [Proof("payment", "PaidAmount", key, (), Decimal("100.5")) for key in ("", "1", "2")]
-    none = NO_BREAKS
-    assert [*untied(sums, (), (), none, SelfTest(1, 1, ()))] == [
+    assert [*untied(sums, (), (), NO_BREAKS, SelfTest(1, 1, ()))] == [
         "Payment PaidAmount: 100.5 without a currency unexplained",
         "Payment PaidAmount: 100.5 in currency 1 unexplained",
         "Payment PaidAmount: 100.5 in currency 2 unexplained",
@@ -439,7 +438,7 @@ def test_what_is_unexplained_names_its_currency() -> None:
     ]
     bare = ControlLine("invoice_file", 7, "", 2, 1, {}, {}, 0, 0, {}, {}, 1)
     chain = ChainLine("payment", "matched", "1", 1, {}, 0, 0, {}, "", 1, {})
-    forward = replace(none, roll_forward=(RollForward("2", (), 0, Decimal(1)),))
+    forward = replace(NO_BREAKS, roll_forward=(RollForward("2", (), 0, Decimal(1)),))
     told = untied((), (*controls, bare), (chain,), forward, SelfTest(1, 1, ()))
     assert [*dict.fromkeys(told)] == [
         "Payment: a residual in the control totals in currency 1",

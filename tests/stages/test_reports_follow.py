@@ -19,7 +19,7 @@ from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import discard_batch, import_delivery, push_batch, run_batch
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
-from tests.push.conftest import Copy, deliver, towards
+from tests.push.conftest import Copy, written_over
 from tests.push.conftest import copied as copied  # noqa: PLC0414 -- the fixture.
 from tests.recon import run
 from tests.service.faulty_server import FaultyServer
@@ -62,12 +62,17 @@ def test_a_report_says_that_its_batch_was_taken_back(workspace: Workspace, tmp_p
         assert f"{meaning} By ann: agreed." in page(workspace, batch)
 
 
-def test_a_report_follows_what_corrects_its_rows(workspace: Workspace, tmp_path: Path) -> None:
+def corrected_in(workspace: Workspace, tmp_path: Path, most: int = 1) -> Path:
+    """Batch 1 with two rows in error, and the file that repairs so many of them."""
     lines = line(1), line(2, amount="x"), line(3, amount="x")
     import_delivery(workspace, [write(tmp_path / "a.csv", *lines)], DEFAULT)
     (rejects,) = write_rejects(workspace, 1, tmp_path / "rejects", with_secrets=False)
-    rejects.write_text(rejects.read_text().replace(",x,", ",7,"))
-    import_delivery(workspace, [str(rejects)], DEFAULT, corrects=1)
+    rejects.write_text(rejects.read_text().replace(",x,", ",7,", most))
+    return rejects
+
+
+def test_a_report_follows_what_corrects_its_rows(workspace: Workspace, tmp_path: Path) -> None:
+    import_delivery(workspace, [str(corrected_in(workspace, tmp_path, 2))], DEFAULT, corrects=1)
     assert verdicts(workspace) == {1: "COMPLETE", 2: "COMPLETE"}
     undo_batch(workspace, 2, **SAID)
     assert verdicts(workspace) == {1: "COMPLETE WITH ERRORS", 2: "UNDONE"}
@@ -77,23 +82,12 @@ def test_a_report_follows_what_an_undo_lets_be_sent_again(
     workspace: Workspace, tmp_path: Path
 ) -> None:
     with FaultyServer() as server:
-        place = towards(workspace, server.url)
-        deliver(place, write(tmp_path / "a.csv", line(1), line(2)))
-        deliver(place, write(tmp_path / "b.csv", line(1, amount="2", day=2)))
+        place = written_over(workspace, server.url, tmp_path)
         undo_batch(place, 2, **SAID)
         said = " ".join(told(place)[2].split())
         assert "The service keeps what it was sent: 1 of " in said
         push_batch(place, 1)
         told(place)
-
-
-def corrected_in(workspace: Workspace, tmp_path: Path, repaired: str = "7") -> Path:
-    """Batch 1 with a row in error, and the file that repairs it."""
-    lines = line(1), line(2, amount="x"), line(3, amount="x")
-    import_delivery(workspace, [write(tmp_path / "a.csv", *lines)], DEFAULT)
-    (rejects,) = write_rejects(workspace, 1, tmp_path / "rejects", with_secrets=False)
-    rejects.write_text(rejects.read_text().replace(",x,", f",{repaired},", 1))
-    return rejects
 
 
 COMMANDS: dict[str, tuple[str, ...]] = {
@@ -134,9 +128,7 @@ def test_an_undo_that_died_writes_the_reports_of_those_it_reopened(
     workspace: Workspace, tmp_path: Path
 ) -> None:
     with FaultyServer() as server:
-        place = towards(workspace, server.url)
-        deliver(place, write(tmp_path / "a.csv", line(1), line(2)))
-        deliver(place, write(tmp_path / "b.csv", line(1, amount="2", day=2)))
+        written_over(workspace, server.url, tmp_path)
     undo = (str(workspace.settings.database_url), workspace.settings.home, "undo", "2")
     assert run(*undo, "--reason", "agreed", CRASH_AT="file-written:4").returncode < 0
     (left,) = verify_archive(workspace).mismatches
