@@ -7,6 +7,7 @@ import pytest
 
 from flows.steps.reconcile.debts import roll_up
 from flows.steps.reconcile.documents import cover, reconcile_documents
+from flows.steps.reconcile.left_out import AROUND
 from schemas.tables import INVOICE_FILE, PAYMENT
 from tests.reconcile.records import database, extract
 
@@ -44,6 +45,23 @@ def test_documents(breaks: list[tuple[str, str]], payments: Rows, files: Rows) -
     rolled = roll_up(extract(PAYMENT, *payments))
     found = reconcile_documents([cover(rolled, database(INVOICE_FILE, *files))])
     assert sorted(found.select("code", "key").iter_rows()) == breaks
+
+
+@pytest.mark.parametrize(("near", "first"), [((False, True), 1), ((True, False), 2)])
+def test_addresses_that_others_brought_count_for_the_file_of_the_scope(
+    near: tuple[bool, bool], first: int
+) -> None:
+    files = database(INVOICE_FILE, {"batch_id": 1}, {"Id": 2, "InvoiceUrl": "x", "batch_id": 2})
+    found = cover(roll_up(extract(PAYMENT, {})), files.with_columns(pl.Series(AROUND, near)))
+    told = reconcile_documents([found]).select("code", "key", "found", "batch_id").rows()
+    assert told == [("INV_MULTI", "70", "2", first)]
+
+
+def test_files_of_others_alone_are_theirs() -> None:
+    files = database(INVOICE_FILE, {}, {"Id": 2, "InvoiceUrl": "x"}, {"Id": 3, "DebtsId": 71})
+    near = files.with_columns(pl.Series(AROUND, [True, True, False]))
+    paid = extract(PAYMENT, {}, {"Id": 2, "DebtsId": 71})
+    assert reconcile_documents([cover(roll_up(paid), near)]).is_empty()
 
 
 def test_of_several_tenants_that_have_the_debt_the_least_is_named() -> None:

@@ -47,7 +47,7 @@ def cover(rolled: pl.DataFrame, invoices: pl.DataFrame) -> Coverage:
 
     A file whose debt was paid under other tenants only is INV_TENANT, and that debt then has its
     file: it is not INV_NONE too. Of files that are `LEFT_OUT`, or `AROUND` the scope, it is known
-    that they are there; the latter are counted.
+    that they are there; the latter are counted, with their addresses.
     """
     out, near = (
         pl.col(name) if name in invoices.columns else pl.lit(value=False)
@@ -87,7 +87,7 @@ def cover(rolled: pl.DataFrame, invoices: pl.DataFrame) -> Coverage:
             expected=as_text(pl.col("other")),
             found=as_text(pl.col("tenant")),
         ),
-        _several(files.filter(~unjudged), counts),
+        _several(files.filter(~out), files.filter(~unjudged), counts),
     ]
     return Coverage(_none(without), breaks, strange, counts)
 
@@ -141,17 +141,23 @@ def _file_break(code: str, rows: pl.DataFrame, **facts: pl.Expr) -> pl.DataFrame
     )
 
 
-def _several(files: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
-    """Debts with more than one address; one address under two numbers is INV_DUPLICATE."""
-    more = counts.filter(pl.col("invoices") > 1)
-    debts = (
-        in_order(INVOICE_FILE, files.join(more, on=DEBT, how="semi", maintain_order="left"))
+def _several(files: pl.DataFrame, own: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
+    """Debts with more than one address; one address under two numbers is INV_DUPLICATE.
+
+    Of all `files` the addresses are counted; `own` are the scope's, whose first is named.
+    """
+    more = counts.filter(pl.col("invoices") > 1).join(own, on=DEBT, how="semi")
+    addresses = (
+        files.join(more, on=DEBT, how="semi")
         .group_by(DEBT)
-        .agg(
-            pl.col("InvoiceUrl").unique().alias("addresses"),
-            *(pl.col(name).first() for name in ORIGIN if name in files.columns),
-        )
+        .agg(pl.col("InvoiceUrl").unique().alias("addresses"))
         .filter(pl.col("addresses").list.len() > 1)
+    )
+    debts = (
+        in_order(INVOICE_FILE, own.join(addresses, on=DEBT, how="semi", maintain_order="left"))
+        .group_by(DEBT)
+        .agg(pl.col(name).first() for name in ORIGIN if name in own.columns)
+        .join(addresses, on=DEBT)
         .with_columns(
             pl.col("addresses")
             .list.eval(pl.element().map_elements(same, pl.String))
