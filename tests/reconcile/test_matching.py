@@ -514,6 +514,31 @@ def test_a_wrong_echo_is_told_by_field_and_is_where_the_sides_parted() -> None:
     assert result.breaks["found"].to_list() == ["12", "12"]
 
 
+OTHER_CURRENCY = [
+    # The currency and the amount of the echo; what is told of both, and their money.
+    ("840", "12", {"CurrenciesId": "840", "PaidAmount": "12 in currency 840"}, [10, None]),
+    ("840", "10", {"CurrenciesId": "840"}, [10]),
+    ("978", "12", {"PaidAmount": "12"}, [2]),
+    # A currency that is not told is no other one.
+    ("null", "12", {"CurrenciesId": None, "PaidAmount": "12"}, [10, 2]),
+]
+
+
+@pytest.mark.parametrize(("currency", "paid", "found", "money"), OTHER_CURRENCY)
+def test_an_echo_in_another_currency_has_no_difference(
+    currency: str, paid: str, found: dict[str, str | None], money: list[int | None]
+) -> None:
+    echo = (
+        '{"Id":1,"TenantsId":1,"ActionsId":7,"DebtsId":70,"PaymentDate":"2026-01-02T03:04:05+00:00"'
+        f',"PaidAmount":{paid},"DiscountAmount":0,"CurrenciesId":{currency},"CurrencyRatesId":5}}'
+    )
+    sent = answers({"state": "differs", "echo": echo})
+    result = matched(PAYMENT, extract(PAYMENT, {}), database(PAYMENT, {}), sent=sent)
+    told = result.breaks.filter(code="ECHO").sort("field")
+    assert dict(told.select("field", "found").iter_rows()) == found
+    assert told["amount"].to_list() == money
+
+
 def test_an_echo_is_looked_at_where_its_record_is_compared() -> None:
     """One that is missing or left out has one break at most; what was answered says no more."""
     sent = answers({"state": "differs", "echo": "not JSON"})

@@ -11,6 +11,7 @@ import polars as pl
 from flows.steps.frames.beyond import from_both
 from flows.steps.match.comparison import SECRET
 from flows.steps.match.pairing import pair
+from flows.steps.totals import in_currency
 from schemas.amounts import BEYOND
 from schemas.breaks import Status
 from schemas.derived.json_text import canonical_json, number_text
@@ -114,11 +115,16 @@ def _differing(
         field.name for field in table.delivered if field.name in expected or field.name in found
     ]
     differing = [name for name in names if not _same(expected.get(name), found.get(name))]
+    # Between two currencies there is no difference: an amount with its currency is no number.
+    other = found.get(table.currency) if table.currency in differing else None
     for name in differing:
+        told = _text(found.get(name))
         if table.by_name[name].secret:
             yield name, SECRET, SECRET
+        elif told is not None and other is not None and table.by_name[name].amount:
+            yield name, _text(expected.get(name)), f"{told} in {in_currency(str(_text(other)))}"
         else:
-            yield name, _text(expected.get(name)), _text(found.get(name))
+            yield name, _text(expected.get(name)), told
     if not differing:
         yield "", None, _shown(table, echo or "")
 
