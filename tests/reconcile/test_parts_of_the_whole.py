@@ -48,9 +48,12 @@ FEEDS: dict[str, tuple[int | None, list[tuple[str, ...]]]] = {
     "first": (
         None,
         [
-            (HEADER, *(payment(number, number + 10, "10") for number in (101, 110, 201, 701))),
-            (RATES, "9,7,1,2,1.1,2026-01-02T00:00:00"),
-            (FILES, "1,7,2,https://i/1", "2,7,3,https://i/2", "4,7,211,https://i/4", "7,7,11,https://i/7"),
+            # The rate of payment 301 and the file of its debt are of tenant 8.
+            (HEADER, *(payment(number, number + 10, "10") for number in (101, 110, 201, 701)),
+             payment(301, 311, "10", rate=50)),
+            (RATES, "9,7,1,2,1.1,2026-01-02T00:00:00", "50,8,1,2,1.1,2026-01-02T00:00:00"),
+            (FILES, "1,7,2,https://i/1", "2,7,3,https://i/2", "4,7,211,https://i/4",
+             "7,7,11,https://i/7", "8,8,311,https://i/8"),
         ],
     ),
     "second": (
@@ -110,7 +113,8 @@ def joined(place: Workspace, scope: Scope, rules: Rules | None = None) -> JoinRe
 
 
 def told(done: JoinResult) -> Told:
-    rows = done.breaks.select("code", "record", "key", "expected", "found", "amount").iter_rows()
+    names = ("code", "record", "key", "tenant", "expected", "found", "amount")
+    rows = done.breaks.select(names).iter_rows()
     return {(code, record, key): tuple(facts) for code, record, key, *facts in rows}
 
 
@@ -156,6 +160,10 @@ def test_what_is_said_of_a_tenant_is_what_the_whole_says_of_it(place: Workspace)
     # Of details it says what was delivered bound to it, and of payments all that was planned.
     whole, scope = joined(place, Scope()), Scope(tenants=(7,))
     theirs, every = joined(place, scope), told(whole)
+    others = {about: every.pop(about) for about, facts in [*every.items()] if facts[0] == 8}
+    assert told(joined(place, Scope(tenants=(8,)))) == others
+    assert {code for code, *_ in others} == {"INV_TENANT", "TENANT_CROSS"}
+    assert {code for code, *_ in every} > {"RATE_TENANT", "TENANT_CROSS"}
     unbound = {about for about in every if about[1] == DETAIL and about[2][0] != "3"}
     assert {code for code, *_ in unbound} == {"PLAN_UNPAID"}
     assert told(theirs) == {about: every[about] for about in every.keys() - unbound}

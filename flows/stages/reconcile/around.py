@@ -1,92 +1,62 @@
 """What the database has beside the records of a scope, which joins hold them against."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date
 
 import polars as pl
 import psycopg
 
 from connectors.postgres import sources as truths
+from flows.steps.breaks.make import day_paid
 from flows.steps.frames.beyond import texts_last
-from flows.steps.frames.parts import Change, Load, columns_of, held, whole
+from flows.steps.frames.parts import Load, columns_of
 from flows.steps.frames.sources import no_records, record_schema
 from flows.steps.reconcile.countable import among
-from flows.steps.reconcile.links import linked, prepared
-from flows.steps.reconcile.plans import is_wide, of_plans
-from flows.steps.rules.rules import Rules
+from flows.steps.reconcile.plans import cut_numbers, is_wide
 from schemas.field import Table
 from schemas.kinds import OFFSET
 from schemas.tables import CURRENCY_RATE, INVOICE_FILE, PAYMENT, PAYMENT_PLAN_DETAIL
 
+_DEBT = ("TenantsId", "DebtsId")
 _BELONGS_BY = {
-    PAYMENT: ("TenantsId", "DebtsId", "CurrencyRatesId"),
+    PAYMENT: (*_DEBT, "CurrencyRatesId", "PaymentDate", "PaymentDate" + OFFSET),
     PAYMENT_PLAN_DETAIL: ("PaymentsId", "PaymentPlansId"),
-    INVOICE_FILE: ("DebtsId",),
+    INVOICE_FILE: _DEBT,
     CURRENCY_RATE: ("TenantsId",),
 }
 """Fields of records that say, beside their identity, what they belong with."""
 
 
-@dataclass(frozen=True)
-class OfTenants:
-    """Whose records a scope is about, where it is of tenants."""
-
-    tenants: Collection[int]
-    rows: Change
-    """Of records that name tenants those that name one of these."""
-    bound: Collection[int]
-    """All batches that are bound to one of them."""
-
-    def details(
-        self, details: pl.DataFrame, own: pl.DataFrame, payments: pl.DataFrame
-    ) -> pl.DataFrame:
-        """Plan details that are theirs: bound to them, or by the payments that their plans name.
-
-        `own` are details of the scope, `payments` all that details name, of whichever tenant.
-        """
-        every = prepared(pl.concat([own, details], how="diagonal"))
-        known = linked(every, payments, Rules().plans).tail(details.height)
-        tenant = pl.coalesce("tenant", pl.when(pl.col("tenants").is_null()).then("whose"))
-        bound = pl.col("batch_id").is_in(list(self.bound))
-        theirs = bound | tenant.is_in(list(self.tenants))
-        return details.filter(known.select(theirs.fill_null(value=False)).to_series())
-
-
 def records_around(
-    connection: psycopg.Connection,
-    others: Sequence[psycopg.Connection],
+    rows_of_all: Callable[[Table], Iterable[pl.DataFrame]],
     database: Mapping[str, Sequence[Load]],
-    whose: OfTenants | None,
-    at_once: int,
     *,
     narrow: bool,
 ) -> dict[str, pl.DataFrame]:
-    """Records of the database that those of the scope (`database`) belong with.
+    """Records of the database that those of the scope (`database`) belong with, whosever they are.
 
-    The plans of its payments and details, with all that is planned for what they name. Of a scope
-    that is `narrow` also the rates that its payments name, and those of its tenants; what else was
-    paid for the debts of its payments and invoice files, with the plans of all these; and the files
-    of these debts. A million rows are read some at a time, and few of them kept.
+    The plans of its payments and details, with all that is planned for what they name, and what
+    details name; the rates that its payments name. Of a scope that is `narrow` also the rates of
+    its tenants, what else was paid for the debts of its payments and invoice files, with the plans
+    of all these, and the files of these debts. A scope of tenants has all that is theirs: of their
+    debts without a file, and files without a payment, it is asked what other tenants have.
+    `rows_of_all` reads a million rows some at a time, and few of them are kept.
     """
     own = {table.name: _links_of(table, database.get(table.name)) for table in _BELONGS_BY}
 
-    def read(table: Table, *, of_all: bool = False, **wanted: pl.Series) -> pl.DataFrame:
+    def read(table: Table, *more: pl.Expr, **wanted: pl.Series) -> pl.DataFrame:
         asked = {name: some.cast(pl.Int64).drop_nulls().unique() for name, some in wanted.items()}
-        if all(some.is_empty() for some in asked.values()):
+        if not more and all(some.is_empty() for some in asked.values()):
             return no_records(table)
         related = [
             pl.col(name).cast(pl.Int64).is_in(some.implode()) for name, some in asked.items()
         ]
+        related += more
         if table is PAYMENT:
             # A detail may name one by a number that was cut.
-            related.append(is_wide())
-        parts = [
-            texts_last(rows.filter(pl.any_horizontal(related)))
-            for rows in truths.database_rows(connection, table, others, at_once)
-        ]
+            related += [is_wide() & cut.is_in(asked["Id"].implode()) for cut in cut_numbers()]
+        parts = [texts_last(rows.filter(pl.any_horizontal(related))) for rows in rows_of_all(table)]
         found = pl.concat(parts, how="diagonal")
-        if whose is not None and table.tenant is not None and not of_all:
-            found = whose.rows(found)
         return found.filter(~among(table, found, own[table.name]))
 
     paid, planned, files, rates = (own[table.name] for table in _BELONGS_BY)
@@ -95,30 +65,69 @@ def records_around(
     if narrow:
         beside = read(PAYMENT, DebtsId=debts, Id=planned["PaymentsId"])
         named = pl.concat([named, beside["Id"]])
-    plans, names = planned["PaymentPlansId"], planned["PaymentsId"]
-    details = read(PAYMENT_PLAN_DETAIL, PaymentsId=named, PaymentPlansId=plans)
-    if details.height:
-        plans = pl.concat([plans, details["PaymentPlansId"]])
-        details = read(PAYMENT_PLAN_DETAIL, PaymentsId=named, PaymentPlansId=plans)
-        names = pl.concat([names, details["PaymentsId"]])
-        if not names.drop_nulls().cast(pl.Int64).is_in(named.implode()).all():
-            # A payment falls to all details that name it, in the order of their days.
-            details = read(PAYMENT_PLAN_DETAIL, PaymentsId=names, PaymentPlansId=plans)
-    if details.height and whose is not None:
-        payments = [read(PAYMENT, of_all=True, Id=names)]
-        if PAYMENT.name in database:
-            payments.append(of_plans(database[PAYMENT.name], names))
-        mine = whole(database.get(PAYMENT_PLAN_DETAIL.name, (held(details.clear()),)))
-        details = whose.details(details, mine, pl.concat(payments, how="diagonal"))
-    if not narrow:
-        return {PAYMENT_PLAN_DETAIL.name: details} if details.height else {}
-    tenants = pl.concat([paid["TenantsId"], rates["TenantsId"]])
-    return {
-        PAYMENT.name: read(PAYMENT, DebtsId=debts, Id=names),
+    named = pl.concat([named, planned["PaymentsId"].cast(pl.Int64)])
+    names, plans = _linked(rows_of_all, named, planned["PaymentPlansId"])
+    details = read(PAYMENT_PLAN_DETAIL, PaymentsId=names, PaymentPlansId=plans)
+    rate = {"Id": paid["CurrencyRatesId"]}
+    unpaid: tuple[pl.Expr, ...] = ()
+    if narrow:
+        beside = read(INVOICE_FILE, DebtsId=debts)
+        rate["TenantsId"] = pl.concat([paid["TenantsId"], rates["TenantsId"]])
+    else:
+        beside = read(INVOICE_FILE, DebtsId=paid.join(files, on=_DEBT, how="anti")["DebtsId"])
+        debts = beside["DebtsId"]
+        unpaid = _while_unpaid(files, paid)
+    around = {
+        PAYMENT.name: read(PAYMENT, *unpaid, DebtsId=debts, Id=names),
         PAYMENT_PLAN_DETAIL.name: details,
-        INVOICE_FILE.name: read(INVOICE_FILE, DebtsId=debts),
-        CURRENCY_RATE.name: read(CURRENCY_RATE, Id=paid["CurrencyRatesId"], TenantsId=tenants),
+        INVOICE_FILE.name: beside,
+        CURRENCY_RATE.name: read(CURRENCY_RATE, **rate),
     }
+    return around if narrow or any(rows.height for rows in around.values()) else {}
+
+
+def _linked(
+    rows_of_all: Callable[[Table], Iterable[pl.DataFrame]], names: pl.Series, plans: pl.Series
+) -> tuple[pl.Series, pl.Series]:
+    """The payments and plans that all plan details lead to from some; none where no detail does.
+
+    A payment falls to all details that name it, and what a detail means by a number that several
+    tenants have is told by the rest of its plan.
+    """
+    if names.null_count() == names.len() and plans.null_count() == plans.len():
+        return names.clear(), plans.clear()
+    links = pl.concat(
+        rows.select(pl.col("PaymentsId", "PaymentPlansId").cast(pl.Int64))
+        for rows in rows_of_all(PAYMENT_PLAN_DETAIL)
+    ).unique()
+    known, found = -1, links.clear()
+    reached = [names.cast(pl.Int64), plans.cast(pl.Int64)]
+    while found.height > known:
+        known = found.height
+        near = [
+            pl.col(name).is_in(some.drop_nulls().unique().implode())
+            for name, some in zip(links.columns, reached, strict=True)
+        ]
+        found = links.filter(pl.any_horizontal(near))
+        reached = [
+            pl.concat([some, found[name]]).unique()
+            for name, some in zip(links.columns, reached, strict=True)
+        ]
+    return found["PaymentsId"], found["PaymentPlansId"]
+
+
+def _while_unpaid(files: pl.DataFrame, paid: pl.DataFrame) -> tuple[pl.Expr, ...]:
+    """Which payments are of the debt of an invoice file before the file's own tenant pays it."""
+    if files.is_empty():
+        return ()
+    first = paid.group_by(_DEBT).agg(day_paid().min().alias("until"))
+    never = pl.lit(date.max)
+    debts = (
+        files.select(_DEBT).unique().join(first, on=_DEBT, how="left").group_by("DebtsId")
+        .agg(pl.col("until").fill_null(never).max()).drop_nulls()
+    )  # fmt: skip
+    until = pl.col("DebtsId").replace_strict(debts["DebtsId"], debts["until"], default=None)
+    return (day_paid() < until,)
 
 
 def rows_of(

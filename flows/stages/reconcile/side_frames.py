@@ -13,7 +13,7 @@ from connectors.postgres.lost_references import lost_references
 from connectors.postgres.side_sizes import bytes_of_sides, sampled_numbers
 from connectors.postgres.sources import by_row
 from connectors.settings import MIB
-from flows.stages.reconcile.around import OfTenants, records_around
+from flows.stages.reconcile.around import records_around
 from flows.stages.reconcile.arrived import Arrived
 from flows.stages.reconcile.listings import of_scope
 from flows.stages.reconcile.put_aside import has_ranges, keeper, put_aside, ranges
@@ -117,14 +117,13 @@ class SideFrames:
         """What the scope's records belong with beside them, where it is not everything."""
         if not self.narrow and not self.tenants:
             return {}
-        whose = None
-        if self.tenants:
-            bound = [one for one, tenant in self.standing.items() if tenant in self.tenants]
-            whose = OfTenants(self.tenants, self._of_tenants, bound)
-        at_once = max(self.at_once, STREAMED)
-        return records_around(
-            self.connection, self.others, self.database, whose, at_once, narrow=self.narrow
+        read = partial(
+            truths.database_rows,
+            self.connection,
+            others=self.others,
+            at_once=max(self.at_once, STREAMED),
         )
+        return records_around(read, self.database, narrow=self.narrow)
 
     def _streamed(self, of_key: Ranges | None) -> int | None:
         """How many bytes of a side are read at once; None: all of it."""

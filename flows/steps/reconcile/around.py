@@ -1,8 +1,8 @@
 """What a scope's records belong with: all that the database has, and the breaks are its own.
 
-A scope of batches or feeds is about what these brought. Whether a rate is there, what was planned
-for a payment and what else was paid for its debt are questions to the whole database. So is what
-was planned for the payments of tenants, where the scope is of these.
+A scope is about what its batches brought, or what is of its tenants. Whether a rate is there and
+whose it is, what was planned for a payment, what else was paid for its debt and who has its invoice
+file are questions to the whole database.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,6 +27,7 @@ from schemas.field import Table
 from schemas.tables import EXTRACTS, INVOICE_FILE, PAYMENT, PAYMENT_PLAN_DETAIL
 
 _DEBT = ["TenantsId", "DebtsId"]
+_PLAN = "PaymentPlansId"
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,9 @@ class KnownRecords:
         if self._near(PAYMENT):
             paid = _debts(self.own.judged(PAYMENT))
             debts = pl.concat([paid, _debts(self.own.every(INVOICE_FILE))]).unique()
-        plans = whole(self.own.every(PAYMENT_PLAN_DETAIL))["PaymentPlansId"].unique()
+        # Of a plan that begins after the day it is told that it is in several currencies.
+        details = (*self.own.every(PAYMENT_PLAN_DETAIL), *self.later.every(PAYMENT_PLAN_DETAIL))
+        plans = pl.concat(columns_of(one, [_PLAN])[_PLAN] for one in details).unique()
         breaks = partial(_own, self.keys, self.alike, paid, plans.cast(pl.String))
         return Own(breaks, plans, debts)
 

@@ -216,8 +216,8 @@ def _between(
             later=in_order(CURRENCY_RATE, with_rows_of(*others)),
             left_out=in_order(CURRENCY_RATE, with_rows_of(rates.clear(), *unjudged)),
             beside=in_order(CURRENCY_RATE, beside),
+            own=known.scope,
         )
-        rated = replace(rated, breaks=known.scope.breaks(rated.breaks))
     planned = PlanAnnex()
     payments = known.payments()
     details = known.details(known.own, known.near)

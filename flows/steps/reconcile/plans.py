@@ -131,14 +131,7 @@ def _unnamed(beside: pl.DataFrame, payments: pl.DataFrame) -> pl.DataFrame:
         return no_breaks()
     wide = payments.lazy().filter(is_wide()).select("Id").unique()
     cut = (
-        pl.concat(
-            [
-                wide.with_columns(
-                    pl.col("Id").cast(pl.Int32, wrap_numerical=True).cast(pl.Int64).alias("pay_id")
-                ),
-                wide.with_columns(pl.col("Id").clip(-WIDEST - 1, WIDEST).alias("pay_id")),
-            ]
-        )
+        pl.concat(wide.with_columns(number.alias("pay_id")) for number in cut_numbers())
         .group_by("pay_id")
         .agg(pl.col("Id").min().alias("meant"))
         .collect()
@@ -169,6 +162,13 @@ def _unnamed(beside: pl.DataFrame, payments: pl.DataFrame) -> pl.DataFrame:
 def is_wide() -> pl.Expr:
     """Whether a payment has a number that no plan detail can hold."""
     return (pl.col("Id") > WIDEST) | (pl.col("Id") < -WIDEST - 1)
+
+
+def cut_numbers() -> tuple[pl.Expr, pl.Expr]:
+    """What a payment's number may have become in 32 bits: its last ones, or the nearest number."""
+    number = pl.col("Id")
+    last = number.cast(pl.Int32, wrap_numerical=True).cast(pl.Int64)
+    return last, number.clip(-WIDEST - 1, WIDEST)
 
 
 def _too_wide(payments: pl.DataFrame, planned: pl.DataFrame) -> pl.DataFrame:

@@ -27,6 +27,7 @@ from flows.steps.frames.parts import Load, columns_of, with_rows_of
 from flows.steps.frames.rate_series import PAIR, series
 from flows.steps.frames.sources import no_records
 from flows.steps.reconcile.delivered_order import in_order
+from flows.steps.reconcile.own import EVERY, Own
 from flows.steps.reconcile.series import reconcile_series
 from flows.steps.reconcile.tenants import crossings
 from flows.steps.reconcile.used_rates import (
@@ -58,6 +59,7 @@ def reconcile_rates(
     later: pl.DataFrame = _NO_RATES,
     left_out: pl.DataFrame = _NO_RATES,
     beside: pl.DataFrame = _NO_RATES,
+    own: Own = EVERY,
 ) -> Annex[RateLine]:
     """The breaks of J4 and J5, and the rates that payments used.
 
@@ -66,7 +68,7 @@ def reconcile_rates(
     are the rates after the cut-off: a payment that names one of them names a rate of the future; of
     these rates themselves nothing is said. `left_out` are rates by which payments are not judged:
     what names one of them names a rate that is there, and no more. `beside` are rates that others
-    brought, which are in the series of the others.
+    brought, which are in the series of the others. What is told is `own`.
     """
     # A rate with a hole cannot be used: what names it is as if it were not there.
     rates, later, left_out, beside = (
@@ -77,9 +79,9 @@ def reconcile_rates(
         with_rows_of(whole, later).with_columns(judged=True), left_out.with_columns(judged=False)
     )
     used = _judged(_uses(payments), known, series(whole), rules.rates)
-    own = reconcile_series(whole, rules, as_of)
-    annex = used_rates(used, own)
-    breaks = number_duplicates([_payment_breaks(payments, used), own], places)
+    of_series = own.breaks(reconcile_series(whole, rules, as_of))
+    annex = used_rates(used, of_series)
+    breaks = own.breaks(number_duplicates([_payment_breaks(payments, used), of_series], places))
     return Annex(breaks, (), rate_lines(annex, used, rules.rates), left_of(annex.height), annex)
 
 
