@@ -1,16 +1,22 @@
 """A scope of tenants reads what is theirs: rows that name them, and what their batches brought."""
 
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import pytest
 
 from connectors.files.profile import DEFAULT
 from connectors.postgres.ledger import find_batch
-from flows.stages.reconcile.scope import Scope
+from flows.stages.reconcile.run import reconcile
+from flows.stages.reconcile.scope import Asked, Scope
 from flows.stages.reconcile.sources import Gathered, gather_sources
+from flows.stages.reconcile.tied import found_in
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
+from flows.steps.rules.rules import Rules
+from flows.steps.totals import Totals, add
+from schemas.tables import EXTRACTS
 from tests.conftest import Once
 from tests.stages.payments import line, write
 
@@ -60,6 +66,36 @@ def test_it_reads_rows_of_its_tenants_and_of_their_batches(place: Workspace, sid
         "payment_plan_detail": {7},
         "user_account": {7},
     }
+
+
+@pytest.mark.parametrize("record", KEYS)
+def test_reports_of_tenants_and_what_names_none_add_up_to_everything(
+    place: Workspace, record: str
+) -> None:
+    def totals(scope: Scope) -> tuple[Totals, Totals]:
+        one, table = gathered(place, scope), EXTRACTS[record]
+        found = found_in(table, one.sources.extract[record])
+        nameless = (of for (_, kind), of in one.nameless.items() if kind == record)
+        return tuple(add(of for of, _ in some) for some in (found.values(), nameless))  # type: ignore[return-value]
+
+    (seven, nobody), (eight, the_same) = (totals(Scope(tenants=(one,))) for one in (7, 8))
+    assert (nobody, nobody.rows) == (the_same, 1)
+    assert totals(Scope()) == (seven + eight + nobody, Totals())
+
+
+def test_page_one_says_what_only_the_report_of_everything_has(place: Workspace) -> None:
+    def notes(scope: Scope) -> list[str]:
+        report = reconcile(place, Asked(scope, date(2026, 1, 31), Rules(), by="ann")).report
+        assert report.changes is not None
+        return [one for one in report.changes.notes if "everything alone" in one]
+
+    assert notes(Scope(tenants=(7,))) == [
+        "Rows that name no tenant, of deliveries that are bound to none, are in the report of "
+        "everything alone: 1 row of payment (PaidAmount 10.5 in currency 1; DiscountAmount 0.5 in "
+        "currency 1), 1 row of payment plan detail (PlannedAmount 10.5 in currency 1), 1 row of "
+        "user account record"
+    ]
+    assert notes(Scope()) == []
 
 
 def test_it_names_no_file_of_a_delivery_for_others(place: Workspace) -> None:

@@ -22,10 +22,10 @@ from flows.steps.reconcile.cut_off import Cut
 from flows.steps.reconcile.joins import JoinResult
 from flows.steps.reconcile.report import InputLine, PreviousLine, RunLine, SignOff, SourceLine
 from flows.steps.rules.rules import Rules
-from flows.steps.totals import in_currency
+from flows.steps.totals import Totals, in_currency
 from schemas.amounts import spelled
 from schemas.counting import agree, quantity
-from schemas.field import TENANT
+from schemas.field import TENANT, Table
 from schemas.operations import PUSHES
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
@@ -74,7 +74,10 @@ def gather_facts(
         after=cut.lines,
         restates=restates,
         run=run,
-        changes=replace(changes, notes=(*_of_nobody(connection, scope, gathered), *changes.notes)),
+        changes=replace(
+            changes,
+            notes=(*_of_nobody(connection, scope, gathered), *_nameless(gathered), *changes.notes),
+        ),
         signed_acceptances=signed_acceptances(
             connection, scope.text, asked.as_of, method.currencies or {}
         ),
@@ -178,6 +181,34 @@ def _of_nobody(connection: psycopg.Connection, scope: Scope, gathered: Gathered)
         yield f"No record names tenant {tenant}, and no delivery is bound to it"
 
 
+def _nameless(gathered: Gathered) -> Iterator[str]:
+    """Rows of which nobody can tell whose they are: they may be of the tenants of the scope."""
+    found: dict[str, Totals] = {}
+    for (_, record), (totals, _) in gathered.nameless.items():
+        found[record] = found.get(record, Totals()) + totals
+    if not found:
+        return
+    told = (
+        f"{quantity(found[record].rows, 'row')} of {EXTRACTS[record].title.lower()}"
+        f"{_money_of(EXTRACTS[record], found[record])}"
+        for record in sorted(found)
+    )
+    yield (
+        "Rows that name no tenant, of deliveries that are bound to none, are in the report of "
+        f"everything alone: {', '.join(told)}"
+    )
+
+
+def _money_of(table: Table, totals: Totals) -> str:
+    money = [
+        f"{name} {spelled(amounts[name])} in {in_currency(currency)}"
+        for currency, amounts in sorted(totals.amounts.items())
+        for name in table.amounts
+        if amounts.get(name)
+    ]
+    return f" ({'; '.join(money)})" if money else ""
+
+
 def _unnamed(tenants: set[int], gathered: Gathered) -> set[int]:
     """Those of some tenants that no row and no record of the target names."""
     for side in (gathered.sources.extract, gathered.sources.database):
@@ -222,17 +253,10 @@ def _unshown(gathered: Gathered) -> Iterator[str]:
     names = {one.id: f"{one.name} of batch {one.batch_id}" for one in gathered.extracts}
     for (extract, record), (totals, _) in sorted(gathered.unshown.items()):
         table = EXTRACTS[record]
-        money = [
-            f"{name} {spelled(amounts[name])} in {in_currency(currency)}"
-            for currency, amounts in sorted(totals.amounts.items())
-            for name in table.amounts
-            if amounts.get(name)
-        ]
         yield (
             f"{names[extract]}, {table.title.lower()}: {quantity(totals.rows, 'row')} "
             f"{agree(totals.rows, 'is', 'are')} kept by reference to it and "
-            f"{agree(totals.rows, 'proves', 'prove')} nothing"
-            + (f" ({'; '.join(money)})" if money else "")
+            f"{agree(totals.rows, 'proves', 'prove')} nothing{_money_of(table, totals)}"
         )
 
 

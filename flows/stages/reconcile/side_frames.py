@@ -30,6 +30,8 @@ from flows.steps.reconcile.countable import (
     unfit,
     written_over,
 )
+from schemas.breaks import Status
+from schemas.derived.left_out import OWN
 from schemas.derived.views import WRITTEN
 from schemas.field import Table
 from schemas.guards.tenants import TENANT
@@ -38,6 +40,7 @@ from schemas.tables import DOCUMENTED, EXTRACTS, PAYMENT_PLAN_DETAIL
 
 _HELD = 4
 """Times what is reconciled at once: sides up to so many bytes are held while they are read."""
+_LEFT_OUT = [state for state, (status, _) in OWN.items() if status is Status.EXCLUDED]
 STREAMED = 16 * MIB
 """Bytes of a larger side that are read at once, at least: each range has rows of most of them."""
 
@@ -79,6 +82,7 @@ class SideFrames:
         self.found: Found = {}
         self.unproven: dict[str, pl.DataFrame] = {}
         self.unshown: Found = {}
+        self.nameless: Found = {}
         self.lost: dict[str, pl.DataFrame] = {}
 
     def add(
@@ -141,6 +145,7 @@ class SideFrames:
     def _delivered(self, table: Table, arrived: Arrived, rows: pl.DataFrame) -> pl.DataFrame:
         add_found(self.found, found_in(table, rows))
         self._add_unshown(table, rows)
+        self._add_nameless(table, rows)
         return _told(arrived, self._of_tenants(rows))
 
     def _there(self, arrived: Arrived, rows: pl.DataFrame) -> pl.DataFrame:
@@ -235,6 +240,14 @@ class SideFrames:
         if unproven is not None:
             unshown = rows.join(unproven, on=unproven.columns, how="semi")
             add_found(self.unshown, found_in(table, unshown))
+
+    def _add_nameless(self, table: Table, rows: pl.DataFrame) -> None:
+        """Rows that no scope of tenants has, and that count or are in error."""
+        if self.tenants:
+            left_out = pl.col("state").is_in(_LEFT_OUT).fill_null(value=False)
+            bound = pl.col("batch_id").is_in(self.bound)
+            nameless = rows.filter(_names_none(rows), ~bound, ~left_out)
+            add_found(self.nameless, found_in(table, nameless))
 
     def add_listing(
         self, listing: Extract, places: pl.DataFrame, batches: Sequence[int], zone: str

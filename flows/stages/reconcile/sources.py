@@ -64,6 +64,11 @@ class Gathered:
     """
     unshown: Found = field(default_factory=dict)
     """What the rows come to of which no text can be shown, by extract and record kind."""
+    nameless: Found = field(default_factory=dict)
+    """Of a scope of tenants: what the rows come to that name none, in deliveries bound to none.
+
+    Some of them may be theirs; they are in no scope of tenants.
+    """
 
 
 @dataclass(frozen=True)
@@ -153,6 +158,7 @@ def gather_sources(
             untied=untied,
             unproven={**delivered.unproven, **unreadable},
             unshown=frames.unshown,
+            nameless=frames.nameless,
         )
 
 
