@@ -110,8 +110,10 @@ def told(done: JoinResult, about: pl.Expr | None = None) -> Told:
 
 
 def lines(done: JoinResult) -> set[object]:
-    """Plans and debts with their figures."""
-    return {replace(one, flags=()) for one in (*done.plans, *done.debts)}
+    """Plans and debts with their figures; what these and rates are flagged for is in the report."""
+    shown = (*done.plans, *done.debts)
+    assert {flag for one in (*shown, *done.rates) for flag in one.flags} <= {*done.breaks["code"]}
+    return {replace(one, flags=()) for one in shown}
 
 
 def of_tenant(tenant: int) -> Callable[[Table], pl.Expr]:
