@@ -141,10 +141,16 @@ class Profile:
 
     @cached_property
     def sources(self) -> Mapping[str, tuple[str, ...]]:
-        """The fields that are made of other columns than one of their own, with those."""
+        """The fields that are made of other columns than one of their own, with those.
+
+        Behind those that are added up is the one that says how many units they are for.
+        """
         parts = ("from", "sum", "minus")
         return {
-            name: tuple(chain(*(told[key] for key in parts if key in told)))
+            name: (
+                *chain(*(told[key] for key in parts if key in told)),
+                *((told["per"]["column"],) if "per" in told else ()),
+            )
             for name, told in self.fields.items()
             if told.keys() & {*parts}
         }

@@ -3,6 +3,7 @@
 Whatever cannot be meant is refused with a ProfileError that names the key and what is allowed.
 """
 
+import re
 from typing import Any
 
 import polars as pl
@@ -195,6 +196,28 @@ def _scale(key: str, value: object) -> str:
     return f"{number:f}"
 
 
+def _per(key: str, value: object) -> dict[str, Any]:
+    told = {}
+    for one, text in as_section(key, value).items():
+        name, reader = known(f"{key}.{one}", one, OF_UNITS)
+        told[name] = reader(f"{key}.{one}", text)
+    return told
+
+
+def _units(key: str, value: object) -> str:
+    text = _constant(key, value)
+    if not re.fullmatch("10*", text):
+        raise ProfileError(
+            f"{key} = {shown(text)!r} is no number of units by which all amounts can be divided "
+            'exactly. Write "1", "10", "100" ...'
+        )
+    return text
+
+
+def _map_of_units(key: str, value: object) -> dict[str, str]:
+    return {theirs: _units(f"{key}.{theirs}", ours) for theirs, ours in _map(key, value).items()}
+
+
 def _part(key: str, value: object) -> str:
     text = text_of(key, value)
     groups = check_pattern(key, text)
@@ -280,6 +303,13 @@ def _constant(key: str, value: object) -> str:
     return text
 
 
+OF_UNITS: dict[str, tuple[str, Reader]] = {
+    "column": ("column", _column_name),
+    "part": ("part", _part),
+    "map": ("map", _map_of_units),
+    "others": ("others", _units),
+}
+"""Keys of what says for how many units a number is."""
 OF_FIELD: dict[str, tuple[str, Reader]] = {
     **WRITTEN,
     "from": ("from", _column_names),
@@ -287,6 +317,8 @@ OF_FIELD: dict[str, tuple[str, Reader]] = {
     "sum": ("sum", _column_names),
     "minus": ("minus", _column_names),
     "scale": ("scale", _scale),
+    "filled": ("filled", one_of("any", "one")),
+    "per": ("per", _per),
     "part": ("part", _part),
     "prefix": ("prefix", _affix),
     "suffix": ("suffix", _affix),

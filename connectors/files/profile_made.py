@@ -1,6 +1,6 @@
 """What fields of a feed profile are made of: whatever cannot be meant is refused."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from itertools import chain
 from typing import Any
 
@@ -23,6 +23,7 @@ MADE = OF_FIELD.keys() - WRITTEN.keys()
 """Keys of a field that say what it is made of."""
 _NUMBERS, _TIMES = {*NUMBERS}, {*TIMES}
 SUM = ("sum", "minus")
+_TO_SUM = {"scale": "multiplies", "per": "divides", "filled": "says which columns may make"}
 AFFIXES = ("prefix", "suffix")
 _READ_BY: dict[str, set[Kind]] = {
     **dict.fromkeys(("thousands", "groups", "negative", "positive", "currency"), _NUMBERS),
@@ -99,10 +100,11 @@ def _check_sum(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:
     """Refuse a sum of what has none, or one that is something else as well."""
     summed = [key for key in SUM if key in stated]
     if not summed:
-        if "scale" in stated:
-            raise ProfileError(
-                f"fields.{name}.scale multiplies a sum. Name its columns in sum, or in minus."
-            )
+        for key, does in _TO_SUM.items():
+            if key in stated:
+                raise ProfileError(
+                    f"fields.{name}.{key} {does} a sum. Name its columns in sum, or in minus."
+                )
         return
     at = f"fields.{name}.{summed[0]}"
     if not _kinds(profile, name) <= _NUMBERS:
@@ -112,6 +114,25 @@ def _check_sum(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:
     added, taken = ({*map(folded, stated.get(key, ()))} for key in SUM)
     if both := sorted(added & taken):
         raise ProfileError(f"fields.{name}: {both[0]!r} is in sum and in minus. Keep one of them.")
+    if stated.get("filled") == "one" and len(added | taken) == 1:
+        raise ProfileError(
+            f"fields.{name}.filled would change nothing: there is one column. Take it out."
+        )
+    if "per" in stated:
+        _check_per(f"fields.{name}.per", stated["per"], added | taken)
+
+
+def _check_per(at: str, told: Mapping[str, Any], summed: Set[str]) -> None:
+    """Refuse what does not say for how many units a sum is."""
+    if "column" not in told:
+        raise ProfileError(
+            f"{at} does not say which column the number of units is in, or what tells it. Name it: "
+            f'{at}.column = "Currency".'
+        )
+    if folded(told["column"]) in summed:
+        raise ProfileError(f"{at}.column: {shown(told['column'])!r} is a part of the sum itself.")
+    if "others" in told and "map" not in told:
+        raise ProfileError(f"{at}.others is what a text stands for that {at}.map does not name.")
 
 
 def _check_join(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:

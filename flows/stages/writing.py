@@ -50,11 +50,28 @@ def _form(written: Mapping[str, Any], unread: str | None) -> CellForm:
         written.get("map"),
         written.get("default"),
         unread,
-        _sum(written),
+        sum=_sum(written),
+        units=_units(written),
     )
 
 
 def _sum(written: Mapping[str, Any]) -> ColumnSum | None:
     if not written.keys() & {"sum", "minus"}:
         return None
-    return ColumnSum(len(written.get("sum", ())), Decimal(written.get("scale", "1")))
+    scale, one_filled = Decimal(written.get("scale", "1")), written.get("filled") == "one"
+    return ColumnSum(len(written.get("sum", ())), scale, one_filled)
+
+
+def _units(written: Mapping[str, Any]) -> CellForm | None:
+    """How a column says for how many units a number is."""
+    told = written.get("per")
+    if told is None:
+        return None
+    return CellForm(
+        number_form(written).count,
+        null=written["null"],
+        blanks_dropped=written["blanks"] == "dropped",
+        part=told.get("part"),
+        map=told.get("map"),
+        others=told.get("others"),
+    )

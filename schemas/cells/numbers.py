@@ -107,6 +107,11 @@ class NumberForm:
         return replace(self, implied=0) if self.implied else self
 
     @property
+    def count(self) -> "NumberForm":
+        """The same for numbers that count something, whatever is written around an amount."""
+        return NumberForm(self.decimal, self.thousands, groups=self.groups)
+
+    @property
     def said(self) -> str:
         """The form, as whoever corrects a number is told it."""
         said = [f"decimal sign is {self.decimal!r}"]

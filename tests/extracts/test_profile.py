@@ -11,7 +11,7 @@ from connectors.errors import ProfileError
 from connectors.files.lookups import LOOKUP
 from connectors.files.profile import DEFAULT, Profile, written_of
 from connectors.files.profile_file import load_profile, read_profile, with_terms
-from connectors.files.profile_keys import KEYS, OF_FIELD, SECTIONS
+from connectors.files.profile_keys import KEYS, OF_FIELD, OF_UNITS, SECTIONS
 from connectors.files.profile_writing import WRITTEN
 from schemas.cells.dates import date_form
 from tests.odd_toml import ODD_TOML
@@ -402,6 +402,7 @@ def test_the_page_documents_every_key_and_its_example_loads() -> None:
     page = PAGE.read_text(encoding="utf-8")
     keys = [*KEYS, *(f"{name}.{key}" for name, section in SECTIONS.items() for key in section)]
     keys += [*(key for key in OF_FIELD if key not in WRITTEN), LOOKUP]
+    keys += [f"per.{key}" for key in OF_UNITS]
     documented = re.findall(r"^\| `([a-z_.]+)` \|", page, re.MULTILINE)
     assert documented == keys
     examples = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)

@@ -134,6 +134,76 @@ def test_a_whole_number_is_written_as_one(cells: str, sum_: str) -> None:
     assert frame.select(made).item() == sum_
 
 
+ONE_OF = [
+    # money out, money in, what is paid; a text: why it is rejected
+    ("", "1.234,56", "1234.56"),
+    ("20,00", "", "-20.00"),
+    ("0,00", "7,00", "7.00"),
+    ("0", "-0,00", "0.00"),
+    ("20,00", "7,00", "7,00 - 20,00 (more than one of its columns has a number)"),
+    ("-20,00", "7,00", "7,00 - -20,00 (more than one of its columns has a number)"),
+    ("1e-30", "7,00", "7,00 - 1e-30 (more than one of its columns has a number)"),
+    ("x", "7,00", "7,00 - x (one of them is no number: decimal sign is ','"),
+]
+STATEMENT = read_profile(
+    {
+        **SHAPE,
+        "columns": {"No": "Id"},
+        "constants": {**SHAPE["constants"], "DiscountAmount": "0.00"},
+        "fields": {"PaidAmount": {"sum": ["In"], "minus": ["Out"], "filled": "one"}},
+    }
+)
+
+
+@pytest.mark.parametrize(("out", "into", "told"), ONE_OF)
+def test_of_debit_and_credit_no_more_than_one_may_be_filled(out: str, into: str, told: str) -> None:
+    form = writing_of(STATEMENT).fields["PaidAmount"]
+    frame = pl.DataFrame({"In": [into], "Out": [out]})
+    made = form.made(EXTRACTS["payment"].by_name["PaidAmount"], [pl.col("In"), pl.col("Out")])
+    assert str(frame.select(made).item()).replace("\0", "").startswith(told)
+
+
+def test_the_fast_path_takes_one_of_debit_and_credit_too(tmp_path: Path) -> None:
+    path = tmp_path / "payments.csv"
+    good = [f"{number};;{number},50\n" for number in range(10, 60)]
+    rows = [f"{number};{out};{into}\n" for number, (out, into, _) in enumerate(ONE_OF)]
+    path.write_text("No;Out;In\n" + "".join([*good, *rows]))
+    header, found = chunks(path, STATEMENT)
+    for chunk in found:
+        compare(header, chunk, STATEMENT)
+
+
+UNITS = [
+    # the rate, its units by a column, what one unit is worth; a text: why it is rejected
+    ("15,2", "100 JPY", "0.152"),
+    ("15,2", "1 USD", "15.2"),
+    ("1.234,5", "1.000 IDR", "1.2345"),
+    ("0", "100 JPY", "0"),
+    ("", "100 JPY", None),
+    ("15,2", "3 XXX", "15,2 ('3' is no number of units: 1, 10, 100 ...)"),
+    ("15,2", "0,1 XXX", "15,2 ('0.1' is no number of units"),
+    ("15,2", "JPY", "15,2 ('JPY (no part of it fits ^([0-9.,]+) )' is no number of units"),
+    ("15,2", "", "15,2 ('' is no number of units"),
+    ("x", "100 JPY", "x (one of them is no number"),
+]
+
+
+@pytest.mark.parametrize(("rate", "units", "told"), UNITS)
+def test_an_amount_for_several_units_is_divided_exactly(
+    rate: str, units: str, told: str | None
+) -> None:
+    per = {"column": "Currency", "part": "^([0-9.,]+) "}
+    shape = {**SHAPE, "fields": {"DiscountAmount": {"sum": ["Rate"], "per": per}}}
+    form = writing_of(read_profile(shape)).fields["DiscountAmount"]
+    frame = pl.DataFrame({"Rate": [rate], "Currency": [units]})
+    of = EXTRACTS["payment"].by_name["DiscountAmount"]
+    found = frame.select(form.made(of, [pl.col("Rate"), pl.col("Currency")])).item()
+    if told is None:
+        assert found is None
+    else:
+        assert found.replace("\0", "").startswith(told)
+
+
 NUMBERS = st.one_of(
     st.none(),
     st.decimals(-(10**20), 10**20, allow_nan=False, places=9).map("{:f}".format),
@@ -162,17 +232,33 @@ def test_a_sum_is_exact(numbers: list[str | None], added: int, scale: str) -> No
 
 
 @settings(max_examples=examples(300, 30), deadline=None)
-@given(st.data(), st.integers(1, 4), st.integers(0, 4), st.sampled_from(["1", "0.01"]))
+@given(
+    st.data(),
+    st.integers(1, 4),
+    st.integers(0, 4),
+    st.sampled_from(["1", "0.01"]),
+    st.booleans(),
+)
 def test_many_sums_are_those_of_each_row(
-    data: st.DataObject, columns: int, added: int, scale: str
+    data: st.DataObject, columns: int, added: int, scale: str, one_filled: bool
 ) -> None:
     cells = st.one_of(NUMBERS, st.sampled_from(["", "x", "5.", "1.2.3"]))
     rows = data.draw(st.lists(st.tuples(*[cells] * columns), max_size=12))
-    total, names = ColumnSum(added, Decimal(scale)), [f"{at}" for at in range(columns)]
+    units = data.draw(
+        st.lists(st.sampled_from(["1", "100", "1e3", " 10.0", "3", None]), max_size=12)
+    )
+    rows, units = rows[: len(units)], units[: len(rows)]
+    total = ColumnSum(added, Decimal(scale), one_filled)
+    names = [f"{at}" for at in range(columns)]
     frame = pl.DataFrame(rows, dict.fromkeys(names, pl.String), orient="row")
+    frame = frame.with_columns(pl.Series("units", units, pl.String))
     of = [pl.col(name) for name in names]
     found = frame.select(total.of(of, of, "said").alias("sum"))["sum"].to_list()
     assert found == [total._one(row, row, "said") for row in rows]
+    found = frame.select(total.of(of, of, "said", pl.col("units")).alias("sum"))["sum"].to_list()
+    assert found == [
+        total._one(row, row, "said", one) for row, one in zip(rows, units, strict=True)
+    ]
 
 
 @pytest.mark.parametrize("other", ["0.5", "0.1234567"], ids=["at once", "one by one"])
@@ -209,6 +295,18 @@ def test_the_fast_path_sums_as_validating_does(tmp_path: Path) -> None:
         ("PaidAmount", {"sum": ["A", "A"]}, "each of them once"),
         ("PaidAmount", {"sum": ["A"], "from": ["B"]}, "from both say what PaidAmount is"),
         ("PaidAmount", {"minus": ["A"], "map": {"a": "1"}}, "map both say what PaidAmount is"),
+        ("PaidAmount", {"filled": "one"}, "filled says which columns may make a sum"),
+        ("PaidAmount", {"sum": ["A"], "filled": "one"}, "there is one column"),
+        ("PaidAmount", {"per": {"column": "B"}}, "per divides a sum"),
+        ("PaidAmount", {"sum": ["A"], "per": {"part": "(1)"}}, "does not say which column"),
+        ("PaidAmount", {"sum": ["A"], "per": {"column": "a"}}, "'a' is a part of the sum itself"),
+        ("PaidAmount", {"sum": ["A"], "per": {"column": "B", "others": "1"}}, "others is what a"),
+        (
+            "PaidAmount",
+            {"sum": ["A"], "per": {"column": "B", "map": {"x": "3"}}},
+            "per.map.x = '3'",
+        ),
+        ("PaidAmount", {"sum": ["A"], "per": {"by": "B"}}, "per.by is not a key"),
         ("Id", {"sum": ["A"]}, "columns and fields.Id.sum both say what Id is"),
         ("TenantsId", {"sum": ["A"]}, "constants.TenantsId and fields.TenantsId.sum both"),
     ],

@@ -108,6 +108,30 @@ def test_a_daily_file_on_top_of_the_history_adds_its_day_alone(
     assert dict(states) == {"inserted": 2, "unchanged": 7}
 
 
+PER_100 = {"column": "Currency", "map": {"JPY": "100", "HUF": 100}, "others": "1"}
+
+
+def test_rates_for_100_units_stand_beside_rates_for_one(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    fields = {**SHAPE["fields"], "ExchangeRate": {"sum": ["Rate"], "per": PER_100}}
+    columns = {"Date": "EffectiveDate", "Currency": "ToCurrenciesId"}
+    profile = read_profile({**SHAPE, "columns": columns, "fields": fields})
+    batch = import_delivery(workspace, [write(tmp_path, HISTORY)], profile).batch
+    assert batch.state is State.COMPLETE
+    assert rates(rows) == [
+        ("2014-08-22", 196, "0.5843"),
+        ("2014-08-22", 392, "1.377"),
+        ("2014-08-22", 840, "1.3267"),
+        ("2014-08-25", 392, "1.3713"),
+        ("2014-08-25", 840, "1.32"),
+    ]
+    with workspace.database.connect() as connection:
+        row = locate(workspace, connection, batch.id, "rates.csv", Spot(line=2))[1]
+        made = {one.field: one for one in made_fields(workspace, connection, row, row.data)}
+    assert made["ExchangeRate"][1:] == ("Rate / units by Currency", "137.13 | JPY", "1.3713")
+
+
 def test_each_record_has_the_line_it_comes_from(
     workspace: Workspace, recon: Any, rows: Any, tmp_path: Path
 ) -> None:

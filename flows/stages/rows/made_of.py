@@ -58,9 +58,10 @@ def _said(header: Header, place: int) -> str:
 
 
 def _sum(names: Sequence[str], told: Mapping[str, Any]) -> str:
-    added = len(told.get("sum", ()))
-    columns = " + ".join(names[:added]) + "".join(f" - {name}" for name in names[added:])
-    return f"({columns.strip()}) * {told['scale']}" if "scale" in told else columns.strip()
+    added, total = len(told.get("sum", ())), len(told.get("sum", ())) + len(told.get("minus", ()))
+    columns = " + ".join(names[:added]) + "".join(f" - {name}" for name in names[added:total])
+    said = f"({columns.strip()}) * {told['scale']}" if "scale" in told else columns.strip()
+    return f"{said} / units by {names[total]}" if "per" in told else said
 
 
 def delivered_of(header: Header, cells: Sequence[str], name: str) -> str | None:

@@ -99,7 +99,7 @@ class Bookmaker:
             return range(0)
         if total is None:
             self._add_line(of, form, columns, how, default)
-        elif of.kind is Kind.DOUBLE and total.scale == 1:
+        elif of.kind is Kind.DOUBLE and total.scale == 1 and form.units is None:
             for column in columns:  # Where all are empty, there is a default: not in each of them.
                 self._add_line(of, replace(form, default=None), [column], how, PlainValue(0, 0))
         return range(first, len(self._how))

@@ -200,6 +200,8 @@ class _Frame:
             added[~there], digits[~there] = default
             there[:] = True
         self.sound &= np.abs(added) < BEYOND_MILLIONTHS
+        if total.one_filled:
+            self.sound &= (values != 0).sum(axis=0) <= 1
         self.add(of, _Values(added, digits, there))
 
     def add_left(

@@ -11,6 +11,8 @@ from schemas.cells.numbers import AROUND, exact_number
 from schemas.cells.reading import UNFIT, Number, read_number
 from schemas.millionths import millionths_of, scale_of, written_out
 
+_UNITS = "units"
+
 
 @dataclass(frozen=True, slots=True)
 class ColumnSum:
@@ -20,16 +22,26 @@ class ColumnSum:
     """How many of its columns are added up; those behind them are taken away."""
     scale: Decimal = Decimal(1)
     """What the sum is multiplied by."""
+    one_filled: bool = False
+    """Whether no more than one of its columns may have a number that is not zero."""
 
-    def of(self, plain: Sequence[pl.Expr], given: Sequence[pl.Expr], said: str) -> pl.Expr:
+    def of(
+        self,
+        plain: Sequence[pl.Expr],
+        given: Sequence[pl.Expr],
+        said: str,
+        units: pl.Expr | None = None,
+    ) -> pl.Expr:
         """The sum of these columns; where one of them has no number it is marked.
 
-        `plain` has the numbers as the service document writes them, `given` as they were delivered.
+        `plain` has the numbers as the service document writes them, `given` as they were delivered;
+        `units`, as in `plain`, how many units they are for, where that is not one.
         A column without a value adds nothing; where none has one, there is no sum.
         """
         names = [f"plain{at}" for at in range(len(plain))]
         columns = [one.alias(name) for one, name in zip(plain, names, strict=True)]
         columns += [one.alias(f"given{at}") for at, one in enumerate(given)]
+        columns += [] if units is None else [units.alias(_UNITS)]
         return pl.struct(columns).map_batches(
             lambda rows: self._all(rows.struct.unnest(), said),
             return_dtype=pl.String,
@@ -41,9 +53,17 @@ class ColumnSum:
         plain = [pl.col(name) for name in rows.columns[:half]]
         # Nearly all are short, and are added up at once.
         fits = [one.is_null() | one.str.contains(MILLIONTHS) for one in plain]
+        if _UNITS in rows.columns:
+            fits.append((pl.col(_UNITS) == "1").fill_null(value=False))
+        if self.one_filled:
+            filled = (one.str.contains("[1-9]").fill_null(value=False) for one in plain)
+            fits.append(pl.sum_horizontal(one.cast(pl.Int8) for one in filled) <= 1)
         short = rows.select(pl.all_horizontal(*fits, pl.lit(value=self.scale == 1))).to_series()
         sums = rows.filter(short).select(self._in_millionths(plain)).to_series()
-        texts = [self._one(row[:half], row[half:], said) for row in rows.filter(~short).iter_rows()]
+        texts = [
+            self._one(row[:half], row[half : 2 * half], said, *row[2 * half :])
+            for row in rows.filter(~short).iter_rows()
+        ]
         places = pl.concat([short.arg_true(), (~short).arg_true()])
         return pl.concat([sums, pl.Series(texts, dtype=pl.String)]).gather(places.arg_sort())
 
@@ -57,9 +77,13 @@ class ColumnSum:
         return pl.when(~pl.all_horizontal(one.is_null() for one in plain)).then(text)
 
     def _one(
-        self, plain: Sequence[str | None], given: Sequence[str | None], said: str
+        self,
+        plain: Sequence[str | None],
+        given: Sequence[str | None],
+        said: str,
+        units: str | None = "1",
     ) -> str | None:
-        total, found = Decimal(0), False
+        total, found, filled = Decimal(0), False, 0
         for place, text in enumerate(plain):
             if text is None:
                 continue
@@ -67,16 +91,35 @@ class ColumnSum:
             if number is None:
                 return f"{self._written(given)}{UNFIT} (one of them is no number: {said})"
             add = EXACT.add if place < self.added else EXACT.subtract
-            total, found = add(total, number), True
+            total, found, filled = add(total, number), True, filled + bool(number)
         if not found:
             return None
+        if self.one_filled and filled > 1:
+            return f"{self._written(given)}{UNFIT} (more than one of its columns has a number)"
+        zeros = _zeros_of(units)
+        if zeros is None:
+            told = f"{(units or '').replace(UNFIT, '')!r} is no number of units: 1, 10, 100 ..."
+            return f"{self._written(given)}{UNFIT} ({told})"
+        total = EXACT.multiply(total, self.scale).scaleb(-zeros, EXACT)
         # Nothing is less than nothing. Nothing is rounded: the field says whether it can keep it.
-        return f"{EXACT.add(EXACT.multiply(total, self.scale), Decimal(0)):f}"
+        return f"{EXACT.add(total, Decimal(0)):f}"
 
     def _written(self, given: Sequence[str | None]) -> str:
         signs = ("+" if place < self.added else "-" for place in range(len(given)))
         cells = [f"{sign} {cell}" for sign, cell in zip(signs, given, strict=True) if cell]
         return " ".join(cells).removeprefix("+ ")
+
+
+def _zeros_of(units: str | None) -> int | None:
+    """How many zeros one has behind it in a number of units; None: it is none, or not so written.
+
+    By another number nothing could be divided exactly.
+    """
+    number = None if units is None else _number(units.strip(AROUND))
+    if number is None or number < 1:
+        return None
+    zeros = number.adjusted()
+    return zeros if number == Decimal(1).scaleb(zeros, EXACT) else None
 
 
 def _number(text: str) -> Decimal | None:

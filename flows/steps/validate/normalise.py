@@ -51,6 +51,10 @@ class CellForm:
 
     sum: ColumnSum | None = None
     """How its columns are added up, where it is a number that is their sum."""
+    units: "CellForm | None" = None
+    """How the last of its columns says for how many units such a number is; None: for one."""
+    others: str | None = None
+    """What a cell stands for that is none of those in `map`; None: it is not read."""
 
     def is_one_number(self, of: Field) -> bool:
         """Whether a field is a number as a whole: joined to a text, two numbers are a third one."""
@@ -65,11 +69,15 @@ class CellForm:
 
     def made(self, of: Field, cells: Sequence[pl.Expr]) -> pl.Expr:
         """The cells of a field as the service document writes them, from those of some columns."""
+        units = None
+        if self.units is not None:
+            *cells, cell = cells
+            units = self.units.made(of, [cell])
         given = [self._given(of, cell) for cell in cells]
         text = given[0]
         if self.sum is not None:
             plain = [self.plain(of, cell) for cell in given]
-            total = self.sum.of(plain, given, self.number.said)
+            total = self.sum.of(plain, given, self.number.said, units)
             if of.kind is not Kind.DOUBLE:  # A whole number has no decimals, a scale has.
                 total = total.str.replace(r"^(-?[0-9]+)\.0+$", "$1")
             return self._or_default(pl.coalesce(given), total)
@@ -112,7 +120,8 @@ class CellForm:
             listed = ", ".join(self.map)
             more = "…" if len(listed) > SHOWN else ""
             said = f"{UNFIT} (none of those that are mapped: {listed[:SHOWN]}{more})"
-            found = pl.coalesce(found, text + pl.lit(said))
+            found = pl.coalesce(found, pl.lit(self.others), text + pl.lit(said))
+            found = pl.when(text.is_not_null()).then(found)
         else:
             found = self.plain(of, cell)
             # A number says itself that it is none; a text is told by a sign that no text has.
