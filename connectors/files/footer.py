@@ -1,9 +1,9 @@
 """The lines behind the last record that are none, and the totals that stand there."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from itertools import islice, takewhile
+from itertools import takewhile
 from typing import NamedTuple
 
 import polars as pl
@@ -12,14 +12,24 @@ from connectors.errors import ExtractRefused
 from connectors.files.blocks import blocks
 from connectors.files.content import Content, refused, shown
 from connectors.files.dialect import Dialect
-from connectors.files.linear_patterns import Groups, as_series, decoded, fitting, groups_of
+from connectors.files.linear_patterns import (
+    Groups,
+    as_series,
+    decoded,
+    fitting,
+    group_names,
+    groups_of,
+)
 from connectors.files.manifest import total_of
-from connectors.files.manifest_entries import ALL, ManifestEntry
+from connectors.files.manifest_entries import ALL, ManifestEntry, Sums
 from connectors.files.profile import ROWS, Profile, number_form, written_of
+from connectors.files.profile_made import currencies_of
 from connectors.files.shadow import shadow
 from connectors.files.workbook_parts import with_remarks
 from schemas.amounts import EXACT
 from schemas.cells.numbers import NumberForm, exact_number
+from schemas.cells.reading import Unread, read_integer
+from schemas.field import Kind
 
 OWN_FOOTER = "its footer"
 FOOTER_BYTES = 1 << 16
@@ -35,6 +45,8 @@ class ExtractFooter:
     rows: int | None
     sums: Mapping[str, Decimal]
     """By field, over all currencies."""
+    by_currency: Sums = field(default_factory=dict)
+    """By field, of each currency that has a line of its own."""
 
 
 def read_footer(
@@ -42,20 +54,21 @@ def read_footer(
 ) -> ExtractFooter | None:
     """The footer that every file of the feed has; None: its files have none.
 
-    Each of its patterns takes one line: what else looks like one is a record, and never lost.
-    Raises ExtractRefused `incomplete_file` where one of its lines is missing, or states no number.
+    Each of its patterns takes one line, or those of several currencies, as far as it names one:
+    what else looks like one is a record, and never lost. Raises ExtractRefused `incomplete_file`
+    where one of its lines is missing, or states no number.
     """
     if not profile.footer:
         return None
     every = [*_from_the_end(content, body_start)]
     comments = _are_comments(content, profile, dialect, every)
     below = (line for line, comment in zip(every, comments, strict=True) if not comment)
-    behind = [*islice(below, len(profile.footer))]
     # The last line of a text in quotes has their end: it is of a record, whatever it says.
-    lines = [*takewhile(lambda line: not _has_open_quote(line, dialect), behind)][::-1]
-    found = _by_pattern(profile.footer, [_decoded(content, line) for line in lines])
+    closed = takewhile(lambda line: not _has_open_quote(line, dialect), below)
+    lines = _at_the_end(content, profile, closed)
+    found = _by_pattern(profile, [_decoded(content, line) for line in lines])
     for pattern in profile.footer:
-        if pattern not in found:
+        if not any(one.pattern == pattern for one in found.values()):
             none = f"no line at its end fits the pattern {shown(pattern)!r}"
             above = (line for line in every if lines and line.start < lines[0].start)
             if there := _above_the_end(content, pattern, above):
@@ -66,14 +79,55 @@ def read_footer(
             if every:
                 none += _told_signs(_decoded(content, every[0]))
             raise _refused(content, none)
-    start, said = lines[0].start, dict[str, str]()
-    for groups in found.values():
+    start = lines[min(found)].start
+    rows, sums = _stated(content, profile, [one.groups for one in found.values()])
+    by_currency = _stated_by_currency(content, profile, [one.groups for one in found.values()])
+    for name, of in by_currency.items():
+        if sums.setdefault(name, total := total_of(of)) != total:
+            raise _refused(
+                content,
+                f"its footer states a sum of {name} of {sums[name]:f}, and by currency sums that "
+                f"come to {total:f}",
+            )
+    return ExtractFooter(start, rows, sums, by_currency)
+
+
+def _stated(
+    content: Content, profile: Profile, lines: Iterable[Groups]
+) -> tuple[int | None, dict[str, Decimal]]:
+    """How many rows there are, and the sums over all currencies, as far as lines state them."""
+    said: dict[str, str] = {}
+    for groups in lines:
+        if _currency_in(profile, groups):
+            continue
         for name, text in groups.items():
             if text is not None and said.setdefault(name, text) != text:
                 raise _refused(content, _told_twice(name, said[name], text))
     numbers = {name: _number(content, profile, name, text) for name, text in said.items()}
     rows = numbers.pop(ROWS, None)
-    return ExtractFooter(start, None if rows is None else int(rows), numbers)
+    return None if rows is None else int(rows), numbers
+
+
+def _stated_by_currency(
+    content: Content, profile: Profile, lines: Iterable[Groups]
+) -> dict[str, dict[str, Decimal]]:
+    """The sums of lines that name their currency, by field and currency."""
+    found: dict[str, dict[str, Decimal]] = {}
+    for groups in lines:
+        if not (of := _currency_in(profile, groups)):
+            continue
+        currency = _currency(content, profile, of, groups[of] or "")
+        for name, text in groups.items():
+            if name == of or text is None:
+                continue
+            number, sums = _number(content, profile, name, text), found.setdefault(name, {})
+            if sums.setdefault(currency, number) != number:
+                raise _refused(
+                    content,
+                    f"its footer states {name} in currency {currency} twice: "
+                    f"{sums[currency]:f}, {number:f}",
+                )
+    return found
 
 
 def with_footer(entry: ManifestEntry | None, footer: ExtractFooter, name: str) -> ManifestEntry:
@@ -81,17 +135,26 @@ def with_footer(entry: ManifestEntry | None, footer: ExtractFooter, name: str) -
 
     Raises ExtractRefused `incomplete_file` where the two differ.
     """
-    said = ManifestEntry(
-        OWN_FOOTER, footer.rows, sums={f: {ALL: n} for f, n in footer.sums.items()}
-    )
+    said = {name: footer.by_currency.get(name, {ALL: total}) for name, total in footer.sums.items()}
     if entry is None:
-        return said
-    stated = entry.sums or {}
+        return ManifestEntry(OWN_FOOTER, footer.rows, sums=said)
+    stated = dict(entry.sums or {})
     details = [
-        f"sum of {field}: {total:f} by {entry.manifest}, {own[ALL]:f} by the footer"
-        for field, own in (said.sums or {}).items()
-        if field in stated and (total := total_of(stated[field])) != own[ALL]
+        f"sum of {field}: {total:f} by {entry.manifest}, {footer.sums[field]:f} by the footer"
+        for field in said
+        if field in stated and (total := total_of(stated[field])) != footer.sums[field]
     ]
+    for amount in sorted(stated.keys() & said.keys()):
+        if ALL in stated[amount]:
+            stated[amount] = said[amount]  # The same total, and more where it is by currency.
+        elif ALL not in said[amount]:
+            details += [
+                f"sum of {amount} in currency {currency}: {one:f} by {entry.manifest}, {own:f} by "
+                "the footer"
+                for currency in sorted({*stated[amount], *said[amount]})
+                if (one := stated[amount].get(currency, Decimal(0)))
+                != (own := said[amount].get(currency, Decimal(0)))
+            ]
     if None not in (entry.rows, footer.rows) and entry.rows != footer.rows:
         details.append(f"rows: {entry.rows} by {entry.manifest}, {footer.rows} by the footer")
     if details:
@@ -100,7 +163,7 @@ def with_footer(entry: ManifestEntry | None, footer: ExtractFooter, name: str) -
         entry,
         manifest=f"{entry.manifest} and {OWN_FOOTER}",
         rows=footer.rows if entry.rows is None else entry.rows,
-        sums={**(said.sums or {}), **stated},
+        sums={**said, **stated},
     )
 
 
@@ -108,6 +171,13 @@ class _Line(NamedTuple):
     start: int
     """Position of its first byte."""
     text: bytes
+
+
+class _Fits(NamedTuple):
+    """What a line of a footer is."""
+
+    pattern: str
+    groups: Groups
 
 
 def _from_the_end(content: Content, body_start: int) -> Iterator[_Line]:
@@ -119,6 +189,33 @@ def _from_the_end(content: Content, body_start: int) -> Iterator[_Line]:
         end -= len(line)
         if line.strip():
             yield _Line(end, line)
+
+
+def _at_the_end(content: Content, profile: Profile, below: Iterable[_Line]) -> list[_Line]:
+    """The lines that may be of the footer, from the first one down; `below` gives the last first.
+
+    There is one for each pattern, but as many as there are of patterns that name a currency.
+    """
+    several = _by_each_currency(profile)
+    left, lines = len(profile.footer) - len(several), list[_Line]()
+    for line in below:
+        if not fitting(as_series([_decoded(content, line)]), several).any():
+            if not left:
+                break
+            left -= 1
+        lines.append(line)
+    return lines[::-1]
+
+
+def _by_each_currency(profile: Profile) -> list[str]:
+    """The patterns of the footer that fit a line of each currency."""
+    of = {*currencies_of(profile.record)}
+    return [pattern for pattern in profile.footer if of & {*group_names([pattern])}]
+
+
+def _currency_in(profile: Profile, groups: Groups) -> str | None:
+    """The field whose group in a line says which currency its sums are in; None: of all."""
+    return next((name for name in currencies_of(profile.record) if name in groups), None)
 
 
 def _has_open_quote(line: _Line, dialect: Dialect) -> bool:
@@ -184,12 +281,14 @@ def _decoded(content: Content, line: _Line) -> str:
     return line.text.decode(content.encoding, "replace").strip()
 
 
-def _by_pattern(patterns: Sequence[str], lines: Sequence[str]) -> dict[str, Groups]:
-    """What a line of its own says for each pattern, as far as there is one.
+def _by_pattern(profile: Profile, lines: Sequence[str]) -> dict[int, _Fits]:
+    """What each line of the footer is, by its place.
 
     A line that several patterns fit is given to the one that no other line is left for.
     """
-    held = {pattern: groups_of(lines, [pattern]) for pattern in patterns}
+    several = _by_each_currency(profile)
+    single = [pattern for pattern in profile.footer if pattern not in several]
+    held = {pattern: groups_of(lines, [pattern]) for pattern in profile.footer}
     taken: dict[int, str] = {}
 
     def take(pattern: str, asked: set[int]) -> bool:
@@ -202,12 +301,34 @@ def _by_pattern(patterns: Sequence[str], lines: Sequence[str]) -> dict[str, Grou
                 return True
         return False
 
-    for pattern in patterns:
+    for pattern in single:
         take(pattern, set())
-    return {
-        pattern: with_remarks(held[pattern][place] or {}, lines[place])
-        for place, pattern in sorted(taken.items())
-    }
+    for pattern in several:
+        for place, groups in enumerate(held[pattern]):
+            if groups is not None:
+                taken.setdefault(place, pattern)
+    found: dict[int, _Fits] = {}
+    for place in reversed(range(len(lines))):
+        if place in taken:
+            groups = held[taken[place]][place] or {}
+            found[place] = _Fits(taken[place], with_remarks(groups, lines[place]))
+        elif several:
+            break  # It is a record, and so is what stands above it.
+    return dict(sorted(found.items()))
+
+
+def _currency(content: Content, profile: Profile, name: str, text: str) -> str:
+    """The currency that a line names, as a record of the feed would be in it."""
+    told, cell = profile.fields.get(name, {}), text.strip(' "')
+    meant = told.get("map", {}).get(cell, cell if "map" not in told else "")
+    meant = meant or ("" if cell else told.get("default", ""))
+    number = read_integer(Kind.INTEGER, meant)
+    if isinstance(number, Unread):
+        known = f"a text that fields.{name}.map names" if "map" in told else "its number"
+        raise _refused(
+            content, f"its footer states {name} as {shown(text, 100)!r}, which is not {known}"
+        )
+    return str(number)
 
 
 def _number(content: Content, profile: Profile, name: str, text: str) -> Decimal:
@@ -215,7 +336,7 @@ def _number(content: Content, profile: Profile, name: str, text: str) -> Decimal
     written = written_of(profile, None if name == ROWS else name)
     form = number_form(written)
     if name == ROWS:
-        form = NumberForm(form.decimal, form.thousands, groups=form.groups)
+        form = form.count
     plain = text.strip(' "')
     if form != NumberForm():
         plain = pl.select(form.plain(pl.lit(plain))).item()
@@ -234,8 +355,9 @@ def _told_twice(name: str, *texts: str) -> str:
     if name == ROWS:
         return said
     return (
-        f"{said}. A footer has one sum of a field, over all currencies and columns: leave the "
-        "group out of the other patterns, and have sums by currency stated in a control manifest"
+        f"{said}. A footer has one sum of a field, over all currencies and columns: where each is "
+        "that of a currency, name that by a group of its field; or leave the group out of the "
+        "other patterns"
     )
 
 

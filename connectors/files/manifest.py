@@ -120,11 +120,15 @@ def _sum_differences(
         total = total_of(read)
         return [] if stated[ALL] == total else [_difference(f"sum of {field}", stated[ALL], total)]
     return [
-        _difference(f"sum of {field} in currency {shown(currency, 20)}", expected, actual)
+        _difference(f"sum of {field} in {_in(currency)}", expected, actual)
         for currency in sorted({*stated, *read})
         if (expected := stated.get(currency, Decimal(0)))
         != (actual := read.get(currency, Decimal(0)))
     ]
+
+
+def _in(currency: str) -> str:
+    return f"currency {shown(currency, 20)}" if currency else "no currency"
 
 
 def total_of(by_currency: Mapping[str, Decimal]) -> Decimal:
@@ -133,11 +137,11 @@ def total_of(by_currency: Mapping[str, Decimal]) -> Decimal:
 
 
 def _difference(what: str, stated: object, read: object) -> str:
-    numbers = [_shown(n) if isinstance(n, Decimal) else str(n) for n in (stated, read)]
+    numbers = [shown_number(n) if isinstance(n, Decimal) else str(n) for n in (stated, read)]
     return f"{what}: stated {numbers[0]}, the file has {numbers[1]}"
 
 
-def _shown(number: Decimal) -> str:
+def shown_number(number: Decimal) -> str:
     """With hundredths if with any decimals, and no zeros behind them."""
     text = f"{number:f}0" if "." in f"{number:f}" else f"{number:f}"
     return re.sub(r"(\.\d\d\d*?)0+$", r"\1", text)

@@ -20,7 +20,13 @@ from connectors.files.profile import (
 )
 from connectors.files.profile_forms import check_written
 from connectors.files.profile_keys import FOUND
-from connectors.files.profile_made import check_constant, check_made, fields_of, needed_by
+from connectors.files.profile_made import (
+    check_constant,
+    check_made,
+    currencies_of,
+    fields_of,
+    needed_by,
+)
 from connectors.files.profile_values import choice
 from connectors.files.shadow import DELIMITER
 from schemas.cells.counted_times import INSTANTS
@@ -192,14 +198,45 @@ def _check_around(profile: Profile) -> None:
         )
     tables = [EXTRACTS[profile.record]] if profile.record else [*EXTRACTS.values()]
     amounts = [name for table in tables for name in table.amounts]
+    currencies = currencies_of(profile.record)
     for line in profile.footer:
-        for name in group_names([line]):
+        names = group_names([line])
+        if of := [name for name in names if name in currencies]:
+            _check_of_currency(profile, line, names, of)
+        for name in names:
             if name == ROWS and profile.unpivots:
                 raise ProfileError(
                     f"footer: the group rows of {shown(line)!r} would not tie, because a line "
                     "becomes several records. Write (?:...) for it."
                 )
-            choice("footer", name, (ROWS, *amounts), "rows, or an amount of the record")
+            allowed = (ROWS, *amounts, *currencies)
+            choice("footer", name, allowed, "rows, or an amount of the record or its currency")
+            if "per" in profile.fields.get(name, {}):
+                raise ProfileError(
+                    f"footer: the group {name} of {shown(line)!r} would not tie, because amounts "
+                    f"for several units (fields.{name}.per) are added up there. Write (?:...) for "
+                    "it."
+                )
+
+
+def _check_of_currency(
+    profile: Profile, line: str, names: Sequence[str], currencies: Sequence[str]
+) -> None:
+    """Refuse a line of totals that is not of one currency of several, or has no sum of it."""
+    of = currencies[0]
+    why = ""
+    if of in profile.constants:
+        why = f"constants.{of} says which one it is. Write (?:...) for the group"
+    elif len(currencies) > 1:
+        why = f"it is in {' and '.join(currencies)}. Keep one of them"
+    elif ROWS in names:
+        why = "rows counts those of all currencies. Write (?:...) for that group"
+    elif len(names) == 1:
+        why = "it has no sum. Name an amount of the record by a group as well"
+    if why:
+        raise ProfileError(
+            f"footer: the group {of} of {shown(line)!r} names a currency, and {why}."
+        )
 
 
 def check_tenant(profile: Profile) -> None:

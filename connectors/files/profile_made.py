@@ -264,3 +264,9 @@ def fields_of(record: str | None) -> tuple[str, ...]:
     if record:
         return EXTRACTS[record].columns
     return tuple(dict.fromkeys(chain(*(table.columns for table in EXTRACTS.values()))))
+
+
+def currencies_of(record: str | None) -> tuple[str, ...]:
+    """The field that names the currency of a record's amounts; None: those of any record."""
+    tables = [EXTRACTS[record]] if record else EXTRACTS.values()
+    return tuple(dict.fromkeys(table.currency for table in tables if table.currency))

@@ -4,13 +4,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import groupby
 from operator import attrgetter
+from types import MappingProxyType
 from typing import NamedTuple
 
-from connectors.files.manifest import Difference, differences
-from connectors.files.manifest_entries import ManifestEntry, read_entry
+from connectors.files.manifest import Difference, differences, shown_number, total_of
+from connectors.files.manifest_entries import ALL, ManifestEntry, read_entry
 from connectors.files.profile import Profile
 from connectors.postgres.ledger import Extract, Receipt
-from flows.steps.totals import Totals, add
+from flows.steps.totals import NO_CURRENCY, Totals, add
 from flows.steps.validate.states import EXCLUDED
 from schemas.amounts import KEYS
 from schemas.counting import agree, quantity
@@ -24,6 +25,9 @@ class Tied(NamedTuple):
     """None: all tie."""
     unread: Mapping[str, int]
     """By what is added up: rows whose part of it was delivered and cannot be read."""
+    no_currency: Mapping[str, Decimal] = MappingProxyType({})
+    """By field that is stated by currency, and ties over all of them: the sum of rows whose
+    currency cannot be read, which may be of any."""
 
     @property
     def details(self) -> list[str]:
@@ -33,7 +37,9 @@ class Tied(NamedTuple):
     @property
     def is_refused(self) -> bool:
         """Whether it is not the file that was stated: no unread cell can be the difference."""
-        return any(not self.unread.get(one.of) for one in self.differences)
+        return any(
+            not (self.unread.get(one.of) or one.of in self.no_currency) for one in self.differences
+        )
 
     @property
     def unproven(self) -> str | None:
@@ -46,6 +52,9 @@ class Tied(NamedTuple):
         )
 
     def _told_unread(self, name: str) -> str:
+        if not self.unread.get(name):
+            amount = shown_number(self.no_currency[name])
+            return f"rows with {amount} of it have no currency that can be read"
         rows, part = self.unread[name], "key" if name == KEYS else "amount"
         have = f"{quantity(rows, 'row')} {agree(rows, 'has', 'have')}"
         return f"{have} no {part} there that can be read"
@@ -74,7 +83,14 @@ def tied(entry: ManifestEntry, parts: Sequence[TotalsRead], profile: Profile, re
     for currency, values in read.amounts.items():
         for name, value in values.items():
             sums[name][currency] = value
-    return Tied(differences(entry, read.rows, sums, read.keys), read.unreadable)
+    no_currency = {
+        name: sums[name][NO_CURRENCY]
+        for name, stated in (entry.sums or {}).items()
+        if ALL not in stated
+        and NO_CURRENCY in sums.get(name, {})
+        and total_of(stated) == total_of(sums[name])
+    }
+    return Tied(differences(entry, read.rows, sums, read.keys), read.unreadable, no_currency)
 
 
 def is_added(state: str, profile: Profile) -> bool:

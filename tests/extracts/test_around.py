@@ -224,6 +224,62 @@ def test_the_footer_is_no_record_and_its_totals_are_read(
     assert header.footer.sums == {"PaidAmount": Decimal("1214.56")}
 
 
+OF_EACH = r"Summe (?P<CurrenciesId>\w+);(?P<PaidAmount>[^;]*);"
+IN_EURO = {
+    "columns": {**COLUMNS, "Mandant": "CurrenciesId"},
+    "constants": {name: text for name, text in REST.items() if name != "CurrenciesId"}
+    | {"TenantsId": 7},
+    "fields": {"CurrenciesId": {"map": {"EUR": "978", "USD": "840", "7": "7"}}},
+}
+EUR, USD = "Summe EUR;1.234,56;\n", "Summe USD;-20,00;\n"
+BY_CURRENCY: list[tuple[list[str], str, Any]] = [
+    # patterns, the footer, the sums by currency; or what is said
+    ([OF_EACH], EUR + USD, {"978": Decimal("1234.56"), "840": Decimal("-20.00")}),
+    ([OF_EACH], USD, {"840": Decimal("-20.00")}),
+    ([COUNT, OF_EACH], f"{EUR}2 Buchungen;;\n{USD}", {"978": Decimal("1234.56"), "840": -20}),
+    ([OF_EACH, SUM], f"{EUR}{USD}Summe;1.214,56;\n", {"978": Decimal("1234.56"), "840": -20}),
+    ([OF_EACH, SUM], f"{EUR}{USD}Summe;1.214,57;\n", "1214.57, and by currency .* to 1214.56"),
+    ([OF_EACH], EUR + EUR, {"978": Decimal("1234.56")}),
+    ([OF_EACH], f"{EUR}Summe EUR;5,00;\n", "PaidAmount in currency 978 twice: 1234.56, 5.00"),
+    ([OF_EACH], "Summe CHF;5,00;\n", "CurrenciesId as 'CHF', which is not a text that fields"),
+    ([OF_EACH], "Summe EUR;x;\n", "states PaidAmount as 'x', which is no number"),
+    ([OF_EACH], "", "no line at its end fits the pattern"),
+    ([OF_EACH, COUNT], EUR, "no line at its end fits the pattern '.*Buchungen"),
+    ([OF_EACH], f"{EUR}2 Buchungen;;\n", "no line at its end fits"),
+]
+
+
+@pytest.mark.parametrize(("patterns", "footer", "wanted"), BY_CURRENCY)
+def test_a_footer_may_have_a_sum_for_each_currency(
+    tmp_path: Path, patterns: list[str], footer: str, wanted: Any
+) -> None:
+    profile = bank(**IN_EURO, footer=patterns)
+    text = HEADER + ROWS + footer
+    if isinstance(wanted, str):
+        assert re.search(wanted, str(refused(tmp_path, text, profile)))
+        return
+    header, records = read(tmp_path, text, profile)
+    assert records == ROWS
+    assert header.footer is not None
+    assert header.footer.by_currency == {"PaidAmount": wanted}
+    assert header.footer.sums == {"PaidAmount": sum(wanted.values())}
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"constants": REST}, "constants.CurrenciesId says which one it is"),
+        ({"footer": [r"(?P<CurrenciesId>.*);(?P<rows>\d+);"]}, "rows counts those of all"),
+        ({"footer": ["Summe (?P<CurrenciesId>.*);.*"]}, "it has no sum"),
+    ],
+)
+def test_a_line_of_a_currency_that_cannot_be_meant(keys: dict[str, Any], said: str) -> None:
+    columns = COLUMNS if "constants" in keys else IN_EURO["columns"]
+    fields = {} if "constants" in keys else IN_EURO["fields"]
+    with pytest.raises(ProfileError, match=said):
+        bank(**{**IN_EURO, "footer": [OF_EACH], "columns": columns, "fields": fields, **keys})
+
+
 def test_a_file_that_was_cut_anywhere_is_refused(tmp_path: Path) -> None:
     """By its footer: whatever is left of the records, their end is not there."""
     profile = bank(footer=[SUM, COUNT])
@@ -414,6 +470,12 @@ def test_what_manifest_and_footer_state_has_to_agree() -> None:
     ):
         with pytest.raises(ExtractRefused, match=r"(3|4) by m, (2|5.00) by the footer"):
             with_footer(other, footer, "a.csv")
+    own = {"PaidAmount": {"1": Decimal(1), "2": Decimal(4)}}
+    finer = ExtractFooter(0, 2, {"PaidAmount": Decimal(5)}, own)
+    total = ManifestEntry("m", sums={"PaidAmount": {"": Decimal(5)}})
+    assert with_footer(total, finer, "a.csv").sums == own
+    with pytest.raises(ExtractRefused, match="in currency 1: 2 by manifest"):
+        with_footer(entry, finer, "a.csv")
 
 
 def test_a_file_says_its_delimiter_also_above_the_line_that_the_profile_names(

@@ -142,6 +142,65 @@ def test_only_a_cell_that_cannot_be_read_excuses_the_sum_it_belongs_to(
     assert told.search(batch.held_because or "")
 
 
+IN_EACH = replace(
+    PROFILE,
+    footer=("(?P<CurrenciesId>[A-Z]+),(?P<PaidAmount>[^,]*),*",),
+    fields={"CurrenciesId": {"from": ("Kind",), "map": {"EUR": "978", "USD": "840"}}},
+    constants={name: of for name, of in PROFILE.constants.items() if name != "CurrenciesId"},
+    leave_out={},
+)
+BY_CURRENCY = [
+    # rows, the footer, whether the file is refused, and what is said
+    ([("10", "EUR"), ("2.50", "USD")], "EUR,10.00,,,\nUSD,2.50,,,", None, None),
+    (
+        [("10", "EUR"), ("2.50", "USD")],
+        "EUR,10.00,,,\nUSD,2.60,,,",
+        "incomplete_file",
+        "sum of PaidAmount in currency 840: stated 2.60, the file has 2.50",
+    ),
+    (
+        [("10", "EUR"), ("2.50", "USD")],
+        "EUR,12.50,,,",
+        "incomplete_file",
+        "in currency 840: stated 0, the file has 2.50; sum of PaidAmount in currency 978",
+    ),
+    (
+        [("10", "EUR"), ("2.50", "U$D")],
+        "EUR,10.00,,,\nUSD,2.50,,,",
+        None,
+        "rows with 2.50 of it have no currency that can be read",
+    ),
+    (
+        [("10", "EUR"), ("2.50", "U$D")],
+        "EUR,10.00,,,\nUSD,2.60,,,",
+        "incomplete_file",
+        "in no currency: stated 0, the file has 2.50",
+    ),
+]
+
+
+@pytest.mark.parametrize(("delivered", "footer", "refused", "told"), BY_CURRENCY)
+def test_the_sum_of_each_currency_ties(
+    workspace: Workspace,
+    tmp_path: Path,
+    delivered: list[tuple[str, str]],
+    footer: str,
+    refused: str | None,
+    told: str | None,
+) -> None:
+    path = tmp_path / "shop.csv"
+    rows = [row(number, *one) for number, one in enumerate(delivered)]
+    path.write_text("\n".join([HEADER, *rows, footer, ""]))
+    (verdict,) = examine(workspace.settings, [str(path)], IN_EACH)
+    assert (verdict.refused, told in (verdict.message or "") if told else verdict.message) == (
+        refused, True if told else None,
+    )  # fmt: skip
+    batch = import_delivery(workspace, [str(path)], IN_EACH).batch
+    is_held = bool(told) and refused is None
+    assert (batch.state is State.HELD) is is_held
+    assert (batch.state is State.COMPLETE) is (told is None)
+
+
 @pytest.mark.parametrize(
     ("number", "told"), [("x", "stated 3, the file has 1, and 1 row has no key there"), ("", None)]
 )
