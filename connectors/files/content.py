@@ -73,6 +73,10 @@ FORMATS = (
 )
 
 
+COMPUTED, SAVED = "computed", "saved"
+"""Values of formulas in a workbook: not those that the workbook says may be others, or all."""
+
+
 @dataclass(frozen=True, slots=True)
 class Content:
     """One stored extract as text; every position counts the bytes that `blocks` gives."""
@@ -91,6 +95,8 @@ class Content:
     """Whether it is a workbook, of which a sheet is read as CSV."""
     sheet: str | int | None = None
     """Name or number of the sheet; None: the only one that is shown."""
+    formulas: str = COMPUTED
+    """Which values of formulas are read: those that are `computed`, or all that are `saved`."""
     kept: Evidence | None = None
     """What is recorded of it, where it is read from the archive."""
     held: bytes | None = None
@@ -119,26 +125,35 @@ def open_content(
     *,
     name: str | None = None,
     sheet: str | int | None = None,
+    formulas: str = COMPUTED,
 ) -> Content:
     """The text of the file at `path`; raises ExtractRefused `bad_encoding`.
 
-    `encoding` is what the feed states; None: UTF-8. A byte-order mark outweighs both. `sheet` is
-    that of a workbook.
+    `encoding` is what the feed states; None: UTF-8. A byte-order mark outweighs both. `sheet` and
+    `formulas` are those of a workbook.
     """
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         head = file.read(HEAD_BYTES)
-    return _content(path, encoding, name or path.name, head, size, sheet)
+    content = _content(path, encoding, name or path.name, head, size)
+    return replace(content, sheet=sheet, formulas=formulas) if content.workbook else content
 
 
 def open_kept(
-    kept: Evidence, encoding: str | None, *, name: str, sheet: str | int | None = None
+    kept: Evidence,
+    encoding: str | None,
+    *,
+    name: str,
+    sheet: str | int | None = None,
+    formulas: str = COMPUTED,
 ) -> Content:
     """The same of a content in the archive; raises EvidenceBroken where it is not what it was."""
     with ProvenFile(kept) as file:
         head = file.read(MOST_HELD)
-    content = _content(kept.path, encoding, name, head[:HEAD_BYTES], kept.bytes, sheet)
-    held = head if len(head) == kept.bytes and not content.workbook else None
+    content = _content(kept.path, encoding, name, head[:HEAD_BYTES], kept.bytes)
+    if content.workbook:
+        return replace(content, kept=kept, sheet=sheet, formulas=formulas)
+    held = head if len(head) == kept.bytes else None
     return replace(content, kept=kept, held=held)
 
 
@@ -148,10 +163,9 @@ def _content(
     shown_name: str,
     head: bytes,
     size: int,
-    sheet: str | int | None,
 ) -> Content:
     if head.startswith(ZIP):
-        return Content(path, shown_name, "utf-8", "utf-8", 0, size, workbook=True, sheet=sheet)
+        return Content(path, shown_name, "utf-8", "utf-8", 0, size, workbook=True)
     mark, marked = byte_order_mark(head)
     delivered = marked or canonical_encoding(encoding or "utf-8")
     if delivered.startswith("utf-32"):

@@ -164,7 +164,7 @@ class _Reader:
                 self.notes.merged.append(f"{letters(column + 1)}{before + 1}")
             kind = cell.get(f"{_OFFICE}value-type")
             if kind is None and cell.get(f"{_TABLE}formula") is not None:
-                self.notes.uncomputed.append(f"{letters(column + 1)}{before + 1}")
+                self.notes.note_formula(f"{letters(column + 1)}{before + 1}", has_value=False)
             shown = _shown(cell)
             if text := _text(cell, kind, shown):
                 if kind == "float" and _ZEROS.match(shown):

@@ -32,7 +32,7 @@ from schemas.cells.sheet_cells import NOT_READ, remarked
 
 PART = "xl/workbook.xml"
 _RELATIONS = "xl/_rels/workbook.xml.rels"
-_TRUE = {"1", "true"}
+_TRUE, _FALSE = {"1", "true"}, {"0", "false"}
 _TRUTHS = {"1": "True", "true": "True", "0": "False", "false": "False"}
 _PLACE = re.compile(r"([A-Z]{1,3})[0-9]+")
 _ESCAPE = re.compile(r"_x(?![Dd][89A-Fa-f])([0-9A-Fa-f]{4})_")
@@ -47,8 +47,8 @@ class _Book(NamedTuple):
     visible: Sequence[int]
     epoch: str
     """What its days count from, by its name."""
-    is_computed_anew: bool
-    """Its formulas are computed by whoever opens it: what they are saved with is no value."""
+    may_be_stale: str
+    """Why what its formulas are saved with may not be what they come to; none: it does not say."""
     texts: str | None
     styles: str | None
     """The parts that many cells share."""
@@ -57,8 +57,8 @@ class _Book(NamedTuple):
 def facts_of(content: Content) -> SheetFacts:
     """What is said of a sheet beside its cells.
 
-    Raises ExtractRefused for one that cannot be read, or has a formula that was never computed,
-    or rows and cells that stand twice or in no order.
+    Raises ExtractRefused for one that cannot be read, or has a formula without the value that it
+    comes to, or rows and cells that stand twice or in no order.
     """
     with _reading(content) as reader:
         width = max((len(row.cells) for row in reader.rows()), default=0)
@@ -78,7 +78,8 @@ def _reading(content: Content) -> Iterator["_Reader"]:
         names = [name for name, _ in book.sheets]
         at = chosen(content, names, book.visible)
         hidden = [name for one, name in enumerate(names) if one not in book.visible]
-        yield _Reader(content, parts, book, book.sheets[at][1], SheetNotes(hidden))
+        notes = SheetNotes(hidden, may_be_stale=book.may_be_stale)
+        yield _Reader(content, parts, book, book.sheets[at][1], notes)
 
 
 def _book(parts: zipfile.ZipFile) -> _Book:
@@ -100,10 +101,21 @@ def _book(parts: zipfile.ZipFile) -> _Book:
         sheets,
         visible,
         "excel-1904" if from_1904 else "excel",
-        computing is not None and computing.get("fullCalcOnLoad") in _TRUE,
+        _may_be_stale("workbook", computing),
         shared.get("sharedStrings"),
         shared.get("styles"),
     )
+
+
+def _may_be_stale(what: str, computing: ElementTree.Element | None) -> str:
+    """What a workbook or a sheet says against the values that its formulas are saved with."""
+    if computing is None:
+        return ""
+    if computing.get("fullCalcOnLoad") in _TRUE:
+        return f"the {what} leaves them to whoever opens it (fullCalcOnLoad)"
+    if computing.get("calcCompleted") in _FALSE:
+        return f"the {what} was saved before all of them were computed (calcCompleted)"
+    return ""
 
 
 def _related(relation: ElementTree.Element) -> tuple[str, str]:
@@ -193,6 +205,8 @@ class _Reader:
                 yield self._row(one, number)
                 above = number
                 one.clear()
+            elif tag == "sheetCalcPr":
+                self.notes.may_be_stale = self.notes.may_be_stale or _may_be_stale("sheet", one)
             elif tag == "mergeCell":
                 self.notes.merged.append(one.get("ref", ""))
             elif tag == "col" and hidden:
@@ -213,8 +227,9 @@ class _Reader:
             parts = {one.tag.rpartition("}")[2]: one for one in cell}
             kind = cell.get("t", "n")
             form = self._formats.get(cell.get("s") or "0", PLAIN) if kind == "n" else PLAIN
-            if "f" in parts and not self._is_computed(kind, parts.get("v")):
-                self.notes.uncomputed.append(f"{letters(column)}{number}")
+            if "f" in parts:
+                has_value = _has_value(kind, parts.get("v"))
+                self.notes.note_formula(f"{letters(column)}{number}", has_value=has_value)
             text = self._text(kind, parts, form)
             if not text:
                 continue
@@ -225,11 +240,6 @@ class _Reader:
             if form.digits > 1 and len(text.lstrip("-").partition(".")[0]) < form.digits:
                 self.notes.zeros.add(column)
         return Row(cells, 1, currencies)
-
-    def _is_computed(self, kind: str, value: ElementTree.Element | None) -> bool:
-        """Whether a formula has the value that it comes to; of a text that may be nothing."""
-        saved = value is not None and bool(value.text or kind == "str")
-        return saved and not self._book.is_computed_anew
 
     def _text(self, kind: str, parts: Mapping[str, ElementTree.Element], form: CellFormat) -> str:
         """What a cell says, as text that the readers of cells know."""
@@ -257,6 +267,11 @@ class _Reader:
                 return value
             case _:
                 return remarked(kind, NOT_READ)
+
+
+def _has_value(kind: str, value: ElementTree.Element | None) -> bool:
+    """Whether a formula is saved with a value; that of a text may be nothing."""
+    return value is not None and bool(value.text or kind == "str")
 
 
 def _column(place: str | None, before: int) -> int:

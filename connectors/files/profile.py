@@ -50,6 +50,8 @@ class Profile:
     """Which rows are in the totals of a footer or a manifest: `all`, or `kept`, not left out."""
     sheet: str | int | None = None
     """Of a workbook: name or number of the sheet that is read; None: the only one that is shown."""
+    formulas: str = "computed"
+    """Of a workbook: which values of formulas are read, `computed`, or all that were `saved`."""
     positions: Mapping[str, str] = field(default_factory=dict)
     """Where the cells of a line are that has nothing between them, by column: `1-10`."""
     names: tuple[str, ...] = ()

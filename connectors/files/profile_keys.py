@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from connectors.errors import ProfileError
-from connectors.files.content import RECODED, canonical_encoding, shown
+from connectors.files.content import COMPUTED, RECODED, SAVED, canonical_encoding, shown
 from connectors.files.dialect import NO_QUOTE, may_separate
 from connectors.files.encodings import can_be_divided
 from connectors.files.linear_patterns import check_pattern, fitting
@@ -343,6 +343,7 @@ KEYS: dict[str, tuple[str, Reader]] = {
     "footer": ("footer", _lines("['Total,,,(?P<PaidAmount>[^,]*),.*']")),
     "totals": ("totals", one_of("all", "kept")),
     "sheet": ("sheet", _sheet),
+    "formulas": ("formulas", one_of(COMPUTED, SAVED)),
     "names": ("names", _column_names),
     "first_line": ("first_line", whole(1, MOST_LINES)),
     "short_lines": ("short_lines", one_of("refused", "filled")),

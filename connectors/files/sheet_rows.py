@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from connectors.files.content import Content, refused
-from schemas.counting import first_of
+from connectors.files.content import SAVED, Content, refused
+from schemas.counting import first_of, grouped
 
 SHOWN = 10
 MOST_ROWS, MOST_COLUMNS = 1 << 20, 1 << 14
@@ -54,7 +54,29 @@ class SheetNotes:
     zeros: set[int] = field(default_factory=set)
     """Columns, from 1 on, of numbers that are shown with zeros before them."""
     uncomputed: list[str] = field(default_factory=list)
-    """Formulas that are saved without a value, or with one that is none."""
+    """Formulas that are saved without a value."""
+    formulas: int = 0
+    """How many are saved with one ..."""
+    first_formulas: list[str] = field(default_factory=list)
+    """... and which ones first."""
+    may_be_stale: str = ""
+    """Why such a value may not be what its formula comes to; none: nothing says so."""
+
+    def note_formula(self, place: str, *, has_value: bool) -> None:
+        """A cell has a formula."""
+        if not has_value:
+            self.uncomputed.append(place)
+            return
+        self.formulas += 1
+        if self.formulas <= SHOWN:
+            self.first_formulas.append(place)
+
+    @property
+    def _stale(self) -> list[str]:
+        if not (self.may_be_stale and self.formulas):
+            return []
+        more = self.formulas - len(self.first_formulas)
+        return [*self.first_formulas, *([f"and {grouped(more)} more"] if more else [])]
 
     def facts(self, content: Content, width: int) -> SheetFacts:
         """What is said of the sheet; raises ExtractRefused where formulas have no values."""
@@ -62,7 +84,19 @@ class SheetNotes:
             detail = f"formulas that were never computed, {first_of(self.uncomputed, SHOWN)}: "
             detail += "open the workbook with a spreadsheet program and save it"
             raise refused("unsupported_format", content.name, detail=detail)
+        stale = ", ".join(self._stale)
+        if stale and content.formulas != SAVED:
+            detail = (
+                f"formulas whose saved values may not be what they come to, {stale}: "
+                f"{self.may_be_stale}; open the workbook with a spreadsheet program and save it, "
+                "or, if the program that writes it computes them all before it saves, state "
+                f'formulas = "{SAVED}" in the feed profile'
+            )
+            raise refused("unsupported_format", content.name, detail=detail)
         noted = {
+            f"formulas read with the values they were saved with, though {self.may_be_stale}": (
+                [stale] if stale else []
+            ),
             "hidden sheets": [", ".join(self.hidden)] if self.hidden else [],
             "merged": self.merged,
             "hidden rows": self.hidden_rows,

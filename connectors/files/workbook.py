@@ -6,9 +6,10 @@ are lines without a value.
 
 import zipfile
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from connectors.files import open_document, open_xml
-from connectors.files.content import HEAD_BYTES, Content, refused
+from connectors.files.content import HEAD_BYTES, SAVED, Content, refused
 from connectors.files.sheet_rows import SheetFacts, SheetLine
 from connectors.files.workbook_parts import MOST_BYTES, broken_refused, opened
 from connectors.settings import Limits
@@ -23,7 +24,9 @@ def check_workbook(content: Content, limits: Limits) -> SheetFacts:
 
 
 def sheet_lines(content: Content) -> Iterator[SheetLine]:
-    """The rows of a sheet, each with as many cells as its widest row has."""
+    """The rows of a sheet that was checked, each with as many cells as its widest row has."""
+    # What was taken in is read as it was, whatever a later version would have said of it.
+    content = replace(content, formulas=SAVED)
     if _is_open_document(content):
         yield from open_document.lines_of(content, open_document.facts_of(content).width)
     else:

@@ -274,7 +274,11 @@ class _Examination:
         assert opened.stored is not None
         assert opened.header is not None
         content = open_content(
-            opened.stored.path, self.profile.encoding, name=opened.name, sheet=self.profile.sheet
+            opened.stored.path,
+            self.profile.encoding,
+            name=opened.name,
+            sheet=self.profile.sheet,
+            formulas=self.profile.formulas,
         )
         size = self.settings.limits.block_bytes
         return read_chunks(content, opened.header, first_place(opened.header), size)

@@ -95,7 +95,11 @@ def cleared_of(workspace: Workspace, extracts: Iterable[Extract]) -> Collection[
 def open_extract_kept(workspace: Workspace, extract: Extract, profile: Profile) -> Content:
     """The kept content of an extract; raises EvidenceBroken for what is not what was delivered."""
     return open_kept(
-        evidence_of(workspace, extract), profile.encoding, name=extract.name, sheet=profile.sheet
+        evidence_of(workspace, extract),
+        profile.encoding,
+        name=extract.name,
+        sheet=profile.sheet,
+        formulas=profile.formulas,
     )
 
 

@@ -133,7 +133,13 @@ def _open_stored(
     try:
         if entry is not None:
             check_bytes(entry, stored)
-        content = open_kept(stored.evidence, profile.encoding, name=name, sheet=profile.sheet)
+        content = open_kept(
+            stored.evidence,
+            profile.encoding,
+            name=name,
+            sheet=profile.sheet,
+            formulas=profile.formulas,
+        )
         sheets = check_workbook(content, settings.limits).remarks if content.workbook else ()
         header = headers.read(content, EXTRACTS[record] if record else None)
         if header.footer is not None:

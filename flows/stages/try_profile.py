@@ -141,7 +141,11 @@ def _tried(opened: Opened, profile: Profile, settings: Settings, rows: int) -> T
         return Tried(nothing_yet)
     assert opened.stored is not None
     content = open_content(
-        opened.stored.path, profile.encoding, name=opened.name, sheet=profile.sheet
+        opened.stored.path,
+        profile.encoding,
+        name=opened.name,
+        sheet=profile.sheet,
+        formulas=profile.formulas,
     )
     used = {place for places in header.sources.values() for place in places}
     columns = enumerate(zip(header.names, header.fields, strict=True))

@@ -188,33 +188,50 @@ def test_a_time_is_of_the_same_day_wherever_it_stands(tmp_path: Path) -> None:
 
 
 ANEW = '<calcPr calcId="124519" fullCalcOnLoad="1"/>'
-COMPUTED = '<calcPr calcId="191029"/>'
+COMPUTED, UNFINISHED = '<calcPr calcId="191029"/>', '<calcPr calcMode="manual" calcCompleted="0"/>'
 SUM, TEXT = "<c><f>A2*2</f><v>0</v></c>", '<c t="str"><f>A2&amp;"x"</f><v>3x</v></c>'
-FORMULAS = [
-    # a cell, what the workbook says of its formulas, whether it is read
-    (SUM, COMPUTED, True),
-    (SUM, "", True),
-    (SUM, ANEW, False),
-    (TEXT, COMPUTED, True),
-    (TEXT, ANEW, False),
-    (of("1"), ANEW, True),
-    ('<c t="str"><f>A2&amp;"x"</f></c>', COMPUTED, False),
-    ('<c t="str"><f>""</f><v></v></c>', COMPUTED, True),
-    ("<c><f>A2*2</f></c>", COMPUTED, False),
-    ("<c><f>A2*2</f><v/></c>", COMPUTED, False),
+NEVER = "never computed, B1: open the workbook with"
+FORMULAS: list[tuple[str, str, str | None, str | None]] = [
+    # a cell, what the workbook says of its formulas, what is said of it as computed, and as saved
+    (SUM, COMPUTED, None, None),
+    (SUM, "", None, None),
+    (SUM, ANEW, r"B1: the workbook leaves them to whoever .* state formulas = \"saved\"", None),
+    (SUM, UNFINISHED, "B1: the workbook was saved before all of them were computed", None),
+    (TEXT, COMPUTED, None, None),
+    (TEXT, ANEW, "may not be what they come to, B1: ", None),
+    (of("1"), ANEW, None, None),
+    (of("1"), UNFINISHED, None, None),
+    ('<c t="str"><f>A2&amp;"x"</f></c>', COMPUTED, NEVER, NEVER),
+    ('<c t="str"><f>""</f><v></v></c>', COMPUTED, None, None),
+    ("<c><f>A2*2</f></c>", COMPUTED, NEVER, NEVER),
+    ("<c><f>A2*2</f><v/></c>", COMPUTED, NEVER, NEVER),
+    ("<c><f>A2*2</f><v/></c>", ANEW, NEVER, NEVER),
 ]
 
 
-@pytest.mark.parametrize(("cell", "book", "is_read"), FORMULAS)
-def test_a_formula_that_was_never_computed_has_no_value(
-    tmp_path: Path, cell: str, book: str, is_read: bool
+@pytest.mark.parametrize("formulas", ["computed", "saved"])
+@pytest.mark.parametrize(("cell", "book", "computed", "saved"), FORMULAS)
+def test_a_formula_has_a_value_that_the_workbook_does_not_speak_against(
+    tmp_path: Path, cell: str, book: str, computed: str | None, saved: str | None, formulas: str
 ) -> None:
-    content = open_content(Path(made(tmp_path / "a.xlsx", (of("1"), cell), book=book)))
-    if is_read:
-        check_workbook(content, Limits())
+    path = Path(made(tmp_path / "a.xlsx", (of("1"), cell), book=book))
+    content = open_content(path, formulas=formulas)
+    said = saved if formulas == "saved" else computed
+    if said is None:
+        remarks = check_workbook(content, Limits()).remarks
+        noted = "formulas read with the values they were saved with, though the workbook"
+        assert (noted in "".join(remarks)) is (computed is not None)
     else:
-        with pytest.raises(ExtractRefused, match="never computed, B1: open the workbook with"):
+        with pytest.raises(ExtractRefused, match=said):
             check_workbook(content, Limits())
+
+
+def test_a_sheet_may_leave_its_formulas_to_whoever_opens_it_too(tmp_path: Path) -> None:
+    behind = '</sheetData><sheetCalcPr fullCalcOnLoad="1"/><sheetData>'
+    path = Path(made(tmp_path / "a.xlsx", sheet=f"<row>{SUM * 12}</row>{behind}"))
+    with pytest.raises(ExtractRefused, match="I1, J1, and 2 more: the sheet leaves them to"):
+        check_workbook(open_content(path), Limits())
+    assert read(str(path)) == [["0"] * 12]
 
 
 ZERO_CELLS: list[tuple[Any, ...]] = [
