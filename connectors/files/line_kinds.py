@@ -59,7 +59,12 @@ def line_kinds(
     places = [at for at, line in enumerate(lines) if line in rows]
     others = [at for at, line in enumerate(lines) if line not in rows and not _END.search(line)]
     again = sum(lines[at] == header for at in others)
+    with_blanks = _of_empty_cells(delimiter, "[ \\t]*")
+    is_empty = fitting(as_series([lines[at] for at in others]), [with_blanks])
+    quoted = {at for at, fits in zip(others, is_empty, strict=True) if fits and '"' in lines[at]}
     for at in others:
+        if at in quoted:
+            continue
         if lines[at].strip() and not lines[at].strip(f"{delimiter} \t"):
             blank.append(lines[at])
         elif is_rule(lines[at]):
@@ -83,6 +88,10 @@ def line_kinds(
         pattern, groups = says or Heading(_alike(head, found), ())
         kinds.append(LineKind(pattern, len(found), groups))
     kinds += [LineKind(_of_signs(alike), len(alike)) for alike in (rules, blank) if alike]
+    if quoted:
+        signs = {*"".join(lines[at] for at in quoted)} - {'"', delimiter}
+        empty = with_blanks if signs else _of_empty_cells(delimiter, "")
+        kinds.append(LineKind(empty, len(quoted)))
     records = as_series([*rows])
     return tuple(
         one
@@ -97,6 +106,12 @@ def _of_signs(lines: Sequence[str]) -> str:
     """A pattern of lines that have no other signs than these."""
     signs = _MEANT_WITHIN.sub(r"\\\g<0>", "".join(sorted({*"".join(lines)})))
     return f"[{signs}]+"
+
+
+def _of_empty_cells(delimiter: str, blanks: str) -> str:
+    """A pattern of lines with nothing in any of their cells, some of which may be in quotes."""
+    cell = f'{blanks}(?:"{blanks}")?{blanks}'
+    return f"{cell}(?:{literal(delimiter)}{cell})+"
 
 
 def _head(line: str) -> str:

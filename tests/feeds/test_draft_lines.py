@@ -224,6 +224,7 @@ def test_only_what_can_be_no_record_is_offered_as_a_footer(
 
 ROWS = "4713;5,00;03.11.2026;c\n4714;6,00;03.11.2026;\n"
 ACCOUNT = "#   Account becomes a column of the rows below; where it is none, write .* for it"
+EMPTY = r'[ \t]*(?:"[ \t]*")?[ \t]*'
 BETWEEN = [
     # lines above the header and between the rows, what is said of them
     ("Account: 1\n", "Account: 2\n", ["'Account: *(?P<Account>.*)'", "1 line", ACCOUNT]),
@@ -233,6 +234,9 @@ BETWEEN = [
     ("", ";;;\n", ["'[;]+'", "1 line"]),
     ("", ";;;\n ; ;;\n;;\n", ["'[ ;]+'", "3 lines"]),
     ("", ";;;\n----\n\n", ["'[\\-]+', '[;]+'", "2 lines"]),
+    ("", '"";"";"";""\n;"";;\n', ['\'(?:"")?(?:;(?:"")?)+\'', "2 lines"]),
+    ("", '"";;" ";\n"" ;"";"";""\n', [f"'{EMPTY}(?:;{EMPTY})+'", "2 lines"]),
+    ("", '";";;;\n', []),
     # Of two kinds with one name the first says it: what is below it is no other one.
     (
         "",
