@@ -75,7 +75,8 @@ REASONS = _by_code(
         "Integer",
         "not an integer",
         "'{field}' is not an integer: {value}.",
-        "Deliver an optional sign and the digits 0-9 only, or as the profile states.",
+        "Deliver an optional sign and digits only, or state in the profile: thousands, negative, "
+        "part, map, width.",
     ),
     Reason(
         "IntegerRange",
@@ -87,7 +88,8 @@ REASONS = _by_code(
         "Number",
         "not a number",
         "'{field}' is not a number: {value}.",
-        "Deliver digits and a decimal point, no unit, no thousands sign, or as the profile states.",
+        "Deliver digits and a decimal point only, or state in the profile: decimal, thousands, "
+        "negative, currency, width.",
     ),
     Reason(
         "NotFinite",
@@ -105,7 +107,7 @@ REASONS = _by_code(
         "Boolean",
         "not a boolean",
         "'{field}' is neither True nor False: {value}.",
-        "Deliver True or False, or as the profile states.",
+        "Deliver True or False, or state the words in the profile: true, false.",
     ),
     Reason(
         "Text",
@@ -117,13 +119,14 @@ REASONS = _by_code(
         "DateTime",
         "not a date and time",
         "'{field}' is not a date and time that can be read: {value}.",
-        "Deliver YYYY-MM-DDTHH:MM:SS with the offset, or as the profile states.",
+        "Deliver YYYY-MM-DDTHH:MM:SS with the offset, or state in the profile: date_format, "
+        "offset, zone, width.",
     ),
     Reason(
         "OffsetMissing",
         "time without offset",
         "'{field}' has no offset, so its instant is unknown: {value}.",
-        "Deliver the offset (+02:00, Z), or state one in the feed profile.",
+        "Deliver the offset (+02:00, Z), or state in the profile: offset, zone.",
     ),
     Reason(
         "Map",

@@ -3,18 +3,19 @@
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta, timezone, tzinfo
 from functools import cached_property
 from itertools import chain
 from typing import Any
 
-from connectors.files.profile_writing import WRITTEN
+from connectors.files.profile_writing import FOLDED, WRITTEN
 from connectors.settings import zone_of
 from schemas.cells.date_forms import DateForms
 from schemas.cells.numbers import NEGATIVE, POSITIVE, NumberForm
 from schemas.cells.reading import offset_minutes
+from schemas.cells.widths import of_usual_width
 
 FEED_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 ROWS = "rows"
@@ -83,6 +84,9 @@ class Profile:
     """What a number with a percent sign means: a `share`, or percentage `points`."""
     implied_decimals: int = 0
     """How many of a number's last digits are decimals that no sign stands before."""
+    width: str = "kept"
+    """What full-width signs in numbers and times are: other signs, `kept`, or the usual, `folded`.
+    """
     date_format: str | tuple[str, ...] | None = None
     """In directives of `datetime.strptime`, or a name of `EPOCHS`, or several of them, of which
     each time is written in one; None: ISO 8601."""
@@ -225,22 +229,29 @@ def _is_of_field(key: str, stated: Mapping[str, Any]) -> bool:
 
 def number_form(written: Mapping[str, Any]) -> NumberForm:
     """How numbers are written, by the keys of `WRITTEN`."""
+    width = _width(written)
     return NumberForm(
         written["decimal"],
         written["thousands"] or "",
-        written["negative"],
-        written["positive"],
-        written["currency"],
+        tuple(map(width, written["negative"])),
+        tuple(map(width, written["positive"])),
+        tuple(map(width, written["currency"])),
         written["percent"],
         written["implied_decimals"],
         written["groups"],
     )
 
 
+def _width(written: Mapping[str, Any]) -> Callable[[str], str]:
+    """What is made of a text that says how values are written: the same as of those values."""
+    return of_usual_width if written["width"] == FOLDED else str
+
+
 def date_forms(written: Mapping[str, Any]) -> DateForms:
     """How times are written, by the keys of `WRITTEN`; but for what a time without offset means."""
     stated = written["date_format"]
     texts = (stated,) if isinstance(stated, str) else stated or ()
+    texts = tuple(map(_width(written), texts))
     zones = tuple((name, _meaning(text)) for name, text in written["zones"].items())
     forms = DateForms(texts, written["date_zeros"] == "dropped", written["months"], zones)
     return replace(forms, decimal=written["decimal"]) if forms.counted else forms

@@ -30,6 +30,7 @@ _READ_BY: dict[str, set[Kind]] = {
     "percent": _NUMBERS,
     "decimal": _NUMBERS,
     "implied_decimals": {Kind.DOUBLE},
+    "width": _NUMBERS | _TIMES,
     **dict.fromkeys(("date_format", "date_zeros", "months", "offset", "zone", "zones"), _TIMES),
     **{key: {Kind.BOOLEAN} for key in ("true", "false")},
 }

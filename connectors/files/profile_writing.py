@@ -24,6 +24,8 @@ _THOUSANDS = (
     BLANK,
 )
 
+FOLDED = "folded"
+"""Of full-width signs in numbers and times: they are the usual ones."""
 MOST_FORMS = 8
 """Of times in one column."""
 
@@ -132,6 +134,7 @@ WRITTEN: dict[str, tuple[str, Reader]] = {
     "currency": ("currency", _examples('["€1", "1 EUR"]')),
     "percent": ("percent", one_of("share", "points")),
     "implied_decimals": ("implied_decimals", whole(0, 6)),
+    "width": ("width", one_of("kept", FOLDED)),
     "date_format": ("date_format", _date_formats),
     "date_zeros": ("date_zeros", one_of("kept", "dropped")),
     "months": ("months", _months),

@@ -9,6 +9,7 @@ import polars as pl
 from connectors.files.cells import unread_cells
 from connectors.files.header import Header
 from connectors.files.profile import Profile, date_forms, number_form, written_of
+from connectors.files.profile_writing import FOLDED
 from flows.steps.validate.arithmetic import ColumnSum
 from flows.steps.validate.normalise import CellForm, Writing, normalise
 from flows.steps.validate.times import TimeForm
@@ -52,6 +53,7 @@ def _form(written: Mapping[str, Any], unread: str | None) -> CellForm:
         unread,
         sum=_sum(written),
         units=_units(written),
+        folded=written["width"] == FOLDED,
     )
 
 
@@ -74,4 +76,5 @@ def _units(written: Mapping[str, Any]) -> CellForm | None:
         part=told.get("part"),
         map=told.get("map"),
         others=told.get("others"),
+        folded=written["width"] == FOLDED,
     )

@@ -20,6 +20,7 @@ DAYS = (
         for order in ((year, "%m", "%d"), ("%d", "%m", year), ("%m", "%d", year))
     ),
     *("%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%d-%b-%y", "%Y%m%d"),
+    *("%Y年%m月%d日", "%Y년 %m월 %d일"),
     *("%b %d, %Y", "%B %d, %Y", "%b %d %Y"),
 )
 """Days of numbers in each order that some write: none of them is told by the signs between."""

@@ -485,6 +485,15 @@ def test_a_file_says_its_delimiter_also_above_the_line_that_the_profile_names(
     assert read(tmp_path, text, bank(header_line=3))[1] == ROWS.replace(";", "~")
 
 
+def test_totals_are_as_wide_as_the_numbers_of_records(tmp_path: Path) -> None:
+    wide = "".join(chr(ord(sign) + 0xFEE0) for sign in "1.214,56")
+    text = HEADER + ROWS + FOOTER.replace("1.214,56", wide)
+    header, _ = read(tmp_path, text, bank(footer=[SUM, COUNT], width="folded"))
+    assert header.footer is not None
+    assert header.footer.sums == {"PaidAmount": Decimal("1214.56")}
+    assert "no number" in str(refused(tmp_path, text, bank(footer=[SUM, COUNT])))
+
+
 def test_a_count_of_rows_is_no_share(tmp_path: Path) -> None:
     profile = bank(footer=[COUNT], percent="points", thousands=".")
     header, _ = read(tmp_path, HEADER + ROWS + "1.002 Buchungen;;\n", profile)

@@ -116,6 +116,22 @@ def test_the_fast_path_is_what_validating_says(
         compare(header, chunk, PROFILES[title])
 
 
+def test_full_width_digits_are_read_beside_the_fast_path(tmp_path: Path) -> None:
+    wide = str.maketrans({chr(sign): chr(sign + 0xFEE0) for sign in range(0x21, 0x7F)})
+    rows = [line(number, amount="-1.50", tenant=7, day=1) for number in range(40)]
+    cells = rows[3].split(",")
+    rows[3:6] = [
+        ",".join([*cells[:at], cells[at].translate(wide), *cells[at + 1 :]]) for at in (0, 4, 5)
+    ]
+    path = tmp_path / "payments.csv"
+    path.write_text("\n".join([HEADER, *rows, ""]))
+    profile = replace(DEFAULT, width="folded")
+    header, (chunk,) = chunks(path, profile)
+    compare(header, chunk, profile)
+    validated = validate_chunk(chunk, header, profile, 1, 1, with_texts=False)
+    assert validated.rows["payment"].clean.sum() == 40
+
+
 @pytest.mark.parametrize("rate", [0.0, 0.05, 0.5])
 def test_a_whole_file_is_what_validating_says(tmp_path: Path, rate: float) -> None:
     write_payments(tmp_path, 5_000, rate, 17)

@@ -30,6 +30,11 @@ def normal(field: str, cell: str, **stated: Any) -> str:
     return text and text.replace(UNFIT, "")
 
 
+def wide(text: str) -> str:
+    """A text in full-width signs."""
+    return "".join(chr(ord(sign) + 0xFEE0) for sign in text)
+
+
 EXCEL = {"date_format": "excel"}
 UNIX = {"date_format": "unix"}
 UNIX_MS = {"date_format": "unix-ms"}
@@ -186,6 +191,12 @@ def test_whatever_a_form_states_is_told_with_it(key: str) -> None:
 SAP = COMMA | {"negative": ["1-"]}
 BOOKED = {"thousands": ",", "negative": ["(1)", "\N{MINUS SIGN}1"], "currency": ["€1", "1 EUR"]}
 FLAGGED = {"negative": ["1 DR"], "positive": ["1 CR"]}
+WIDE = {
+    "width": "folded",
+    "thousands": ",",
+    "negative": [wide("-") + "1", "(1)"],
+    "currency": ["1" + wide("EUR"), "￥1"],
+}
 RUPEES = {"thousands": ",", "negative": ["(1)", "-1"], "currency": ["Rs.1", "Rs. 1", "1 Kc.", "€1"]}
 
 
@@ -247,6 +258,15 @@ RUPEES = {"thousands": ",", "negative": ["(1)", "-1"], "currency": ["Rs.1", "Rs.
         ({"percent": "share"}, "12.5", None),
         ({"implied_decimals": 2, "currency": ["€1"]}, "1234.", None),
         ({"percent": "points"}, "12.5 %", "12.5"),
+        ({"negative": ["▲1", "△1"], "thousands": ","}, "▲1,234", "-1234"),
+        (WIDE, wide("1,234.50"), "1234.50"),
+        (WIDE, "1,234.50", "1234.50"),
+        (WIDE, wide("-12"), "-12"),
+        (WIDE, wide("(12)"), "-12"),
+        (WIDE, "\u3000" + wide("12EUR"), "12"),
+        (WIDE, "￥" + wide("12"), "12"),
+        (WIDE, "▲12", None),
+        ({"thousands": ","}, wide("12"), None),
     ],
 )
 def test_a_sign_is_where_the_feed_says(
@@ -271,6 +291,7 @@ TURKISH = [
     "Kas\u0131m",
     "Aral\u0131k",
 ]
+WIDE_DAY = {"width": "folded", "date_format": "%Y" + wide("/") + "%m" + wide("/") + "%d"}
 MARQUESAS = {
     "date_format": "%d %B %Y %H:%M %Z",
     "months": TURKISH,
@@ -285,6 +306,11 @@ MARQUESAS = {
         ({"date_format": "%d.%m.%Y %H:%M%z"}, "31.12.2026 23:59+0130", "2026-12-31T23:59:00+01:30"),
         ({"date_format": "%d.%m.%Y %H:%M%z"}, "31.12.2026 23:59-02", "2026-12-31T23:59:00-02:00"),
         ({"date_format": "%d.%m.%Y %H:%M%z"}, "31.12.2026 23:59Z", "2026-12-31T23:59:00+00:00"),
+        ({"date_format": "%Y年%m月%d日"}, "2026年11月1日", "2026-11-01T00:00:00"),
+        (WIDE_DAY, wide("2026/11/1"), "2026-11-01T00:00:00"),
+        (WIDE_DAY, "2026/11/01", "2026-11-01T00:00:00"),
+        ({"width": "folded"}, wide("2026-11-01"), "2026-11-01"),
+        ({"width": "folded", "date_format": "excel"}, wide("45292"), "2024-01-01T00:00:00"),
         ({"zone": "Europe/Berlin"}, "2026-07-01T10:00:00", "2026-07-01T10:00:00+02:00"),
         ({"zone": "Europe/Berlin"}, "2026-07-01T10:00:00Z", "2026-07-01T10:00:00Z"),
         (EXCEL, "45292", "2024-01-01T00:00:00"),

@@ -36,7 +36,7 @@ from flows.steps.draft_months import WordedDays, worded_days
 from flows.steps.draft_numbers import NumberSigns
 from flows.steps.draft_table import table_of
 from flows.steps.draft_times import NOTHING, TimesFound, digit_times, times_of
-from schemas.counting import grouped, quantity
+from schemas.counting import agree, grouped, quantity
 from schemas.field import INTEGERS, NUMBERS, TIMES, Field, Kind, Table
 from schemas.reasons import NOT_SHOWN
 from schemas.tables import EXTRACTS
@@ -47,6 +47,7 @@ DAY_DIGITS = 8
 """Of a day in digits alone, whose column needs no name that tells it."""
 WORDS = (Kind.BOOLEAN,)
 BOOLEANS = {"true", "false", "1", "0"}
+_WIDE_DIGIT = re.compile("[\uff10-\uff19]")
 _PADDED = re.compile(r"0[0-9]").match
 _ISO_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}").fullmatch
 
@@ -141,6 +142,7 @@ class _Draft:
         values = {*times, *worded, *numbers, *making, *typed}
         yield from _nothing_lines(values, self.cells)
         yield from number_lines(numbers, self.cells)
+        yield from self._width_lines()
         joined = self._joined(times)
         yield from time_lines(times, worded, joined, self.cells)
         yield from self._unread_lines({*times, *worded}, numbers)
@@ -154,6 +156,16 @@ class _Draft:
         yield from column_lines(self.cells, self.table, offers, table)
         yield from self._joined_section(joined)
         yield from _nothing_sections(values, typed, self.cells)
+
+    def _width_lines(self) -> Iterator[str]:
+        """That numbers and times may be written in full-width digits."""
+        cells = [cell for row in self.shape.rows for cell in row if _WIDE_DIGIT.search(cell)]
+        if cells:
+            have = f"{quantity(len(cells), 'cell', grouped)} {agree(len(cells), 'has', 'have')}"
+            yield (
+                f'# ? width = "folded"  # {have} full-width digits, such as '
+                f"{self.cells.shown(cells[0], 40)}: of numbers and times"
+            )
 
     def _read_columns(self) -> tuple[dict[int, TimesFound], dict[int, NumberSigns], list[int]]:
         """The columns of times, of numbers, and of nothing, by their places."""

@@ -14,6 +14,7 @@ from flows.steps.validate.key_ids import key_ids
 from flows.steps.validate.times import TimeForm
 from schemas.cells.numbers import AROUND, NumberForm
 from schemas.cells.reading import UNFIT
+from schemas.cells.widths import usual_width
 from schemas.field import NUMBERS, TIMES, Field, Kind, Table
 
 _ISO, _PLAIN = TimeForm(), NumberForm()
@@ -55,6 +56,8 @@ class CellForm:
     """How the last of its columns says for how many units such a number is; None: for one."""
     others: str | None = None
     """What a cell stands for that is none of those in `map`; None: it is not read."""
+    folded: bool = False
+    """Whether full-width signs in numbers and times are the usual ones."""
 
     def is_one_number(self, of: Field) -> bool:
         """Whether a field is a number as a whole: joined to a text, two numbers are a third one."""
@@ -86,7 +89,7 @@ class CellForm:
             text = pl.when(~pl.all_horizontal(one.is_null() for one in given)).then(joined)
         found = self._found(of, text)
         if len(given) > 1 and self.is_one_number(of):
-            digits = (one.str.contains("[0-9]").fill_null(value=False) for one in given)
+            digits = (one.str.contains(r"\p{Nd}").fill_null(value=False) for one in given)
             remark = pl.lit(f"{UNFIT} (more than one of its columns has a number)")
             several = pl.sum_horizontal(one.cast(pl.Int8) for one in digits) > 1
             found = pl.when(several).then(text + remark).otherwise(found)
@@ -134,6 +137,8 @@ class CellForm:
 
     def plain(self, of: Field, text: pl.Expr) -> pl.Expr:
         """A text of a field as the service document writes it."""
+        if self.folded and of.kind in (*NUMBERS, *TIMES):
+            text = usual_width(text)
         number = self.number if of.kind is Kind.DOUBLE else self.number.whole
         if of.kind in NUMBERS and number != _PLAIN:
             return number.plain(text)
