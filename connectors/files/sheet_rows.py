@@ -40,6 +40,8 @@ class SheetFacts:
     width: int
     remarks: tuple[str, ...]
     """What a person sees otherwise, or does not see."""
+    in_doubt: str = ""
+    """Why formulas may come to other values than they were saved with; none: nothing says so."""
 
 
 @dataclass(slots=True)
@@ -106,7 +108,7 @@ class SheetNotes:
             ],
         }
         said = (f"{what}: {first_of(places, SHOWN)}" for what, places in noted.items() if places)
-        return SheetFacts(width, tuple(said))
+        return SheetFacts(width, tuple(said), self.may_be_stale if stale else "")
 
 
 def written(rows: Iterable[Row], width: int) -> Iterator[SheetLine]:

@@ -10,7 +10,8 @@ import pytest
 from connectors.errors import ExtractRefused
 from connectors.files.content import open_content
 from connectors.files.workbook import check_workbook
-from connectors.settings import Limits
+from connectors.settings import Limits, Settings
+from flows.stages.draft.profile import draft_profile
 from schemas.cells.counted_times import counted_time
 from tests.extracts.test_open_documents import day, number, row, table
 from tests.extracts.test_open_documents import made as ods_of
@@ -232,6 +233,8 @@ def test_a_sheet_may_leave_its_formulas_to_whoever_opens_it_too(tmp_path: Path) 
     with pytest.raises(ExtractRefused, match="I1, J1, and 2 more: the sheet leaves them to"):
         check_workbook(open_content(path), Limits())
     assert read(str(path)) == [["0"] * 12]
+    draft = draft_profile(Settings(tmp_path), str(path), "by-hand", "payment")
+    assert '# ? formulas = "saved"  # if its values are true, though the sheet leaves' in draft
 
 
 ZERO_CELLS: list[tuple[Any, ...]] = [

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from connectors.files.archive import store
 from connectors.files.blocks import blocks
-from connectors.files.content import byte_order_mark, open_content, shown
+from connectors.files.content import SAVED, byte_order_mark, open_content, shown
 from connectors.files.delivery import find_extract
 from connectors.files.first_record import folded
 from connectors.files.profile_file import read_profile
@@ -69,9 +69,12 @@ def draft_profile(
             file.seek(max(0, stored.bytes - LOOKED_AT))
             last, size = file.read(), stored.bytes
         found = encoding_of(head)
-        content = open_content(stored.path, found.encoding, name=source.name, sheet=sheet)
+        content = open_content(
+            stored.path, found.encoding, name=source.name, sheet=sheet, formulas=SAVED
+        )
+        in_doubt = ""
         if content.workbook:
-            check_workbook(content, settings.limits)
+            in_doubt = check_workbook(content, settings.limits).in_doubt
             text = b"".join(blocks(content, 0, LOOKED_AT))
             head, last, size = text[:LOOKED_AT], text[-LOOKED_AT:], len(text)
             found = EncodingFound("utf-8")
@@ -81,7 +84,7 @@ def draft_profile(
     table = EXTRACTS[record] if record else None
     cells = DraftCells.of(shape, table)
     separators = () if content.workbook else tuple(text_lines(begin, cells))
-    drafted = _Draft(feed, cells, table, sheet, separators)
+    drafted = _Draft(feed, cells, table, sheet, in_doubt, separators)
     return "\n".join(drafted.lines(source.name, path, found.lines(cells))) + "\n"
 
 
@@ -107,6 +110,8 @@ class _Draft:
     """Its columns and their cells, as they are shown."""
     table: Table | None
     sheet: str | None
+    in_doubt: str
+    """Why formulas of a workbook may come to other values than they were saved with."""
     separators: tuple[str, ...]
     """What is said of the signs of a text; a workbook has none."""
 
@@ -129,6 +134,8 @@ class _Draft:
         )
         if self.sheet:
             yield f"sheet = {quoted(self.sheet)}"
+        if self.in_doubt:
+            yield f'# ? formulas = "{SAVED}"  # if its values are true, though {self.in_doubt}'
         yield from encoding
         yield from header_lines(self.cells)
         yield from self.separators
