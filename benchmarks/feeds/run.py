@@ -121,7 +121,9 @@ def _file(feed: str, folder: Path, rows: int) -> tuple[Path, Profile]:
     if header.unpivot:
         height = rows // len(header.unpivot.labels)
         days = (FIRST + timedelta(days=number) for number in range(height))
-        lines = (",".join([f"{day:%Y-%m-%d}", *records[0][1:]]) for day in days)
+        form, sign = profile.date_format, header.dialect.delimiter.decode()
+        assert isinstance(form, str)
+        lines = (sign.join([day.strftime(form), *records[0][1:]]) for day in days)
         path.write_bytes(text[: header.body_start] + "\n".join(lines).encode())
         return path, profile
     chunks = read_chunks(content, header, first_place(header), Limits().block_bytes)
