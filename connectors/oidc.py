@@ -6,10 +6,11 @@ nonce that was sent and within its time.
 """
 
 import hashlib
+import hmac
+import json
 import secrets
-import threading
 import time
-from base64 import urlsafe_b64encode
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -26,10 +27,10 @@ ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES
 """Signatures by a key that only the provider has; no shared secret, and never none."""
 ANSWER_SECONDS = 10
 ANSWER_BYTES = 1024 * 1024
-PENDING_SECONDS, MOST_PENDING = 600, 10_000
-"""How long somebody may take to show themselves, and how many may be at it: the last ones."""
-LONGEST_THERE = 1_000
-"""Characters of where somebody wanted to go; what is longer is forgotten."""
+BEGUN_SECONDS = 600
+"""How long somebody may take to show themselves."""
+LONGEST_THERE = 500
+"""Bytes of where somebody wanted to go; what is longer is forgotten."""
 DESCRIBED_SECONDS = 300
 """For how long what the provider says of itself is kept."""
 LEEWAY_SECONDS = 60
@@ -59,20 +60,6 @@ class ProviderSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pending:
-    """Somebody who was sent to the provider."""
-
-    nonce: str
-    verifier: str
-    key: bytes
-    """Of the browser that went, hashed: whoever begins says how long theirs is."""
-    there: str
-    """Where they wanted to go."""
-    redirect: str
-    until: float
-
-
-@dataclass(frozen=True, slots=True)
 class Identified:
     """Who somebody is, by the word of the provider."""
 
@@ -82,55 +69,46 @@ class Identified:
 
 
 class Provider:
-    """One provider; what was begun is remembered in this process for some minutes."""
+    """One provider.
+
+    What has to be known of a begun login is in the state that comes back with it, sealed by this
+    process: however many are begun, nothing is kept of them, and none costs another its place.
+    """
 
     def __init__(self, settings: ProviderSettings) -> None:
         self._settings = settings
-        self._lock = threading.Lock()
-        self._pending: dict[str, _Pending] = {}
+        self._seal = secrets.token_bytes(32)
         self._described: tuple[float, dict[str, Any]] = (0.0, {})
 
     def begin(self, key: str, there: str, redirect: str) -> str:
         """The address at the provider where whoever has this browser shows who they are."""
         address = str(self._description()["authorization_endpoint"])
-        state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(64)
-        nonce, now = secrets.token_urlsafe(32), time.monotonic()
-        there = there if len(there) <= LONGEST_THERE else "/"
-        with self._lock:
-            # Anybody may begin, so that many who never end are to keep nobody out.
-            while self._pending:
-                oldest = next(iter(self._pending))
-                if self._pending[oldest].until > now and len(self._pending) < MOST_PENDING:
-                    break
-                del self._pending[oldest]
-            self._pending[state] = _Pending(
-                nonce, verifier, _hashed(key), there, redirect, now + PENDING_SECONDS
-            )
-        challenge = urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=")
+        state = self._begun(key, there if len(there.encode()) <= LONGEST_THERE else "/")
+        challenge = urlsafe_b64encode(hashlib.sha256(self._verifier(state).encode()).digest())
         asked = {
             "response_type": "code",
             "client_id": self._settings.client_id,
             "redirect_uri": redirect,
             "scope": "openid email" if self._settings.claim == "email" else "openid",
             "state": state,
-            "nonce": nonce,
-            "code_challenge": challenge.decode(),
+            "nonce": self._nonce(state),
+            "code_challenge": challenge.rstrip(b"=").decode(),
             "code_challenge_method": "S256",
         }
         return f"{address}{'&' if '?' in address else '?'}{urlencode(asked)}"
 
-    def end(self, key: str, state: str, code: str) -> Identified:
-        """Who it was that came back; raises LoginRefused."""
-        with self._lock:
-            begun = self._pending.pop(state, None)
-        if begun is None or begun.until < time.monotonic():
-            raise LoginRefused("This login was not begun here, or too long ago. Log in again.")
-        if not secrets.compare_digest(begun.key, _hashed(key)):
-            raise LoginRefused("This login was begun in another browser. Log in again.")
+    def end(self, key: str, state: str, code: str, redirect: str) -> Identified:
+        """Who it was that came back to `redirect`; raises LoginRefused.
+
+        The provider takes each code once (RFC 6749, 4.1.2), and with it the state that belongs to
+        it.
+        """
+        there = self._there(key, state)
         if not code:
             raise LoginRefused("The provider did not say who you are. Log in again.")
         description = self._description()
-        claims = self._claims(description, self._token(description, begun, code), begun.nonce)
+        token = self._token(description, state, code, redirect)
+        claims = self._claims(description, token, self._nonce(state))
         known = claims.get(self._settings.claim)
         if self._settings.claim == "email" and claims.get("email_verified") is not True:
             known = None
@@ -139,14 +117,42 @@ class Provider:
                 f"The provider does not tell your {self._settings.claim}, or has not verified it. "
                 "Ask who runs it."
             )
-        return Identified(f"{self._settings.issuer} {known}", begun.there)
+        return Identified(f"{self._settings.issuer} {known}", there)
 
-    def _token(self, description: dict[str, Any], begun: _Pending, code: str) -> str:
+    def _begun(self, key: str, there: str) -> str:
+        """A state: until when, whose browser and where to, and that this process says so."""
+        said = [time.monotonic() + BEGUN_SECONDS, secrets.token_hex(16), _hashed(key), there]
+        text = _encoded(json.dumps(said, ensure_ascii=False).encode())
+        return f"{text}.{self._derived('state', text)}"
+
+    def _there(self, key: str, state: str) -> str:
+        """Where somebody wanted to go; raises LoginRefused for a state that is not theirs."""
+        text, _, seal = state.partition(".")
+        if not hmac.compare_digest(seal.encode(), self._derived("state", text).encode()):
+            raise LoginRefused(_NOT_BEGUN)
+        until, _, whose, there = json.loads(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        if until < time.monotonic():
+            raise LoginRefused(_NOT_BEGUN)
+        if not hmac.compare_digest(whose, _hashed(key)):
+            raise LoginRefused("This login was begun in another browser. Log in again.")
+        return str(there)
+
+    def _nonce(self, state: str) -> str:
+        return self._derived("nonce", state)
+
+    def _verifier(self, state: str) -> str:
+        """What shows that a code is redeemed by who asked for it; nobody else can compute it."""
+        return self._derived("verifier", state)
+
+    def _derived(self, what: str, of: str) -> str:
+        return _encoded(hmac.digest(self._seal, f"{what} {of}".encode(), "sha256"))
+
+    def _token(self, description: dict[str, Any], state: str, code: str, redirect: str) -> str:
         sent = {
             "grant_type": "authorization_code",
             "code": code,
-            "redirect_uri": begun.redirect,
-            "code_verifier": begun.verifier,
+            "redirect_uri": redirect,
+            "code_verifier": self._verifier(state),
             "client_id": self._settings.client_id,
         }
         secret = self._settings.client_secret
@@ -211,5 +217,13 @@ class Provider:
         return told
 
 
-def _hashed(key: str) -> bytes:
-    return hashlib.sha256(key.encode()).digest()
+_NOT_BEGUN = "This login was not begun here, or too long ago. Log in again."
+
+
+def _hashed(key: str) -> str:
+    """A browser's key, hashed: whoever begins says how long theirs is."""
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+def _encoded(content: bytes) -> str:
+    return urlsafe_b64encode(content).rstrip(b"=").decode()

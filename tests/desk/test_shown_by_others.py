@@ -27,6 +27,7 @@ from tests.accounts.people import ANNA, BO, add, logged_in
 from tests.desk.browser import NO_AUTHORITIES, Browser, desk_of
 
 SECRET = "a secret of the proxy alone"
+BACK = "http://localhost/login/back"
 
 
 @pytest.fixture(scope="module")
@@ -100,9 +101,12 @@ def test_a_way_back_is_taken_once_and_by_who_began_it(workspace: Workspace, issu
     with provided(workspace, issuer) as anna:
         show(anna, "4711")
         back = next(one.url for one in anna.answer.history if one.url.path == "/login/back")
-        assert "not begun here" in anna.open(str(back)).text
-        for asked in ({}, {"state": "x", "code": "y"}, {"state": "", "code": ""}):
-            assert anna.open("/login/back", **asked).status == 401
+        anna.send("/logout")
+        assert "The provider refused the login" in anna.open(str(back)).text
+        state = str(back.params["state"])
+        forged = (f"{state}x", f"x{state}", state.partition(".")[0], "x", ".", "")
+        for asked in ({}, *({"state": one, "code": "y"} for one in forged)):
+            assert "not begun here" in anna.open("/login/back", **asked).text
         other = Browser(str(anna.client.base_url))
         other.client.follow_redirects = False
         began = other.client.get("/login/provider")
@@ -115,7 +119,6 @@ def test_a_provider_that_does_not_answer_or_is_another(issuer: str) -> None:
     nobody = Provider(ProviderSettings("http://127.0.0.1:9", "desk"))
     with pytest.raises(LoginRefused, match="does not answer"):
         nobody.begin("key", "/", "http://desk/login/back")
-    assert not nobody._pending, "nobody was sent to it"
     other = Provider(ProviderSettings(f"{issuer}/", "desk"))
     with pytest.raises(LoginRefused, match="does not describe the provider"):
         other.begin("key", "/", "http://desk/login/back")
@@ -123,7 +126,7 @@ def test_a_provider_that_does_not_answer_or_is_another(issuer: str) -> None:
 
 def test_a_token_for_another_client_or_nonce_is_not_taken(issuer: str) -> None:
     """The same code, exchanged by a client that is expected to be another."""
-    here, back = Provider(ProviderSettings(issuer, "desk", "secret")), "http://localhost/login/back"
+    here, back = Provider(ProviderSettings(issuer, "desk", "secret")), BACK
 
     def code(provider: Provider) -> tuple[str, str]:
         address = provider.begin("key", "/", back)
@@ -131,32 +134,35 @@ def test_a_token_for_another_client_or_nonce_is_not_taken(issuer: str) -> None:
         told = parse_qs(urlsplit(answer.headers["location"]).query)
         return told["state"][0], told["code"][0]
 
-    state, one = code(here)
-    pending = here._pending
-    pending[state] = replace(pending[state], nonce="another")
+    (_, one), (state, _) = code(here), code(here)
     with pytest.raises(LoginRefused, match="word does not hold"):
-        here.end("key", state, one)
+        here.end("key", state, one, back)
     state, one = code(here)
     here._settings = replace(here._settings, client_id="other")
     with pytest.raises(LoginRefused):
-        here.end("key", state, one)
+        here.end("key", state, one, back)
 
 
-def test_many_who_never_come_back_keep_nobody_out(
-    issuer: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_however_many_begin_nobody_is_kept_out_and_nothing_is_kept(issuer: str) -> None:
     """Whoever asks need not be logged in, nor say the truth about where they go."""
-    monkeypatch.setattr(oidc, "MOST_PENDING", 3)
-    here, back = Provider(ProviderSettings(issuer, "desk", "secret")), "http://localhost/login/back"
-    for _ in range(5):
-        here.begin("x" * 100_000, "/" * 100_000, back)
-    address = here.begin("key", "/runs/1", back)
-    assert len(here._pending) == 3
-    assert len(repr(here._pending)) < 5_000
+    here = Provider(ProviderSettings(issuer, "desk", "secret"))
+    address = here.begin("key", "/runs/1", BACK)
+    for _ in range(10_001):
+        other = here.begin("x" * 1_000, "/" * 1_000, BACK)
+    assert len(other) < 1_000
     answer = httpx.post(address, data={"sub": "4711"}, follow_redirects=False)
     told = parse_qs(urlsplit(answer.headers["location"]).query)
-    shown = here.end("key", told["state"][0], told["code"][0])
+    shown = here.end("key", told["state"][0], told["code"][0], BACK)
     assert (shown.known_as, shown.there) == (f"{issuer} 4711", "/runs/1")
+
+
+def test_a_login_is_begun_for_a_while(issuer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = Provider(ProviderSettings(issuer, "desk", "secret"))
+    for seconds, told in ((oidc.BEGUN_SECONDS, "did not say who"), (-1, "or too long ago")):
+        monkeypatch.setattr(oidc, "BEGUN_SECONDS", seconds)
+        asked = parse_qs(urlsplit(here.begin("key", "/", BACK)).query)
+        with pytest.raises(LoginRefused, match=told):
+            here.end("key", asked["state"][0], "", BACK)
 
 
 def test_a_provider_is_not_asked_anew_by_each_who_begins() -> None:
@@ -180,7 +186,7 @@ def test_a_provider_is_not_asked_anew_by_each_who_begins() -> None:
         Thread(target=server.serve_forever, daemon=True).start()
         here = Provider(ProviderSettings(f"http://127.0.0.1:{server.server_port}", "desk"))
         for _ in range(5):
-            here.begin("key", "/", "http://localhost/login/back")
+            here.begin("key", "/", BACK)
         server.shutdown()
     assert len(asked) == 1
 
@@ -188,12 +194,13 @@ def test_a_provider_is_not_asked_anew_by_each_who_begins() -> None:
 def test_what_is_sent_along_proves_who_comes_back(issuer: str) -> None:
     """A provider that asks for it sees that the code is redeemed by who asked for it (PKCE)."""
     here = Provider(ProviderSettings(issuer, "desk"))
-    asked = parse_qs(urlsplit(here.begin("key", "/", "http://localhost/login/back")).query)
-    (pending,) = here._pending.values()
-    digest = hashlib.sha256(pending.verifier.encode()).digest()
+    asked = parse_qs(urlsplit(here.begin("key", "/", BACK)).query)
+    digest = hashlib.sha256(here._verifier(asked["state"][0]).encode()).digest()
     assert asked["code_challenge"] == [urlsafe_b64encode(digest).decode().rstrip("=")]
     assert asked["code_challenge_method"] == ["S256"]
-    assert asked["nonce"] == [pending.nonce]
+    again = parse_qs(urlsplit(here.begin("key", "/", BACK)).query)
+    for name in ("state", "nonce", "code_challenge"):
+        assert asked[name] != again[name]
 
 
 @contextmanager

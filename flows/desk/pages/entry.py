@@ -142,7 +142,8 @@ def from_provider(visit: Visit) -> Response:
         return visit.go("/login")
     asked = visit.asked
     try:
-        shown = provider.end(visit.key, asked.get("state", ""), asked.get("code", ""))
+        state, code = asked.get("state", ""), asked.get("code", "")
+        shown = provider.end(visit.key, state, code, _back(visit))
         with visit.place.database.connect() as connection:
             token = vouch(connection, shown.known_as, How.OIDC)
         if token is None:
