@@ -4,16 +4,24 @@ The ledger says so too. One that is brought back from a backup does not know wha
 nor what was delivered again after that; this goes with the home.
 """
 
+import fcntl
 import json
 import logging
+import os
 import re
-from datetime import datetime
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import BinaryIO
 
-from connectors.files.atomic import open_private
+from connectors.errors import ReconError
+from connectors.files.atomic import open_private, write_file
 
 log = logging.getLogger("recon.archive")
 REMOVED_LIST = "removed.jsonl"
+LISTED = timedelta(days=1096)
+"""For so long a content stays listed: three years, beyond the age of any backup to bring back."""
 # A line that a full disk cut costs none behind it.
 _LINE = re.compile(r"\{[^{}]*\}")
 
@@ -23,12 +31,46 @@ def list_removed(archive: Path, sha256: str, at: datetime, *, kept: bool = False
 
     A full disk keeps nobody from making room on it.
     """
-    said = {"sha256": sha256, "at": at.isoformat()} | ({"kept": True} if kept else {})
     try:
-        with open_private(archive / REMOVED_LIST, append=True) as file:
-            file.write(json.dumps(said).encode() + b"\n")
+        with _alone(archive) as file:
+            file.write(_line(sha256, at, kept=kept))
     except OSError as error:
         log.warning("%s: %s: %s is not named there", archive / REMOVED_LIST, error, sha256)
+
+
+def forget_long_removed(archive: Path, now: datetime) -> None:
+    """Leave out of the list what says nothing any more, and what was removed too long ago.
+
+    What is kept again or listed twice says nothing. A list that cannot be written stays as it is.
+    """
+    path = archive / REMOVED_LIST
+    if not path.exists():
+        return
+    try:
+        with _alone(archive):
+            listed = listed_as_removed(archive)
+            left = {sha256: at for sha256, at in listed.items() if at > now - LISTED}
+            if len(left) < path.read_bytes().count(b"\n"):
+                write_file(path, b"".join(_line(sha256, at) for sha256, at in left.items()))
+    except (OSError, ReconError) as error:
+        log.warning("%s stays as long as it is: %s", path, error)
+
+
+def _line(sha256: str, at: datetime, *, kept: bool = False) -> bytes:
+    said = {"sha256": sha256, "at": at.isoformat()} | ({"kept": True} if kept else {})
+    return json.dumps(said).encode() + b"\n"
+
+
+@contextmanager
+def _alone(archive: Path) -> Iterator[BinaryIO]:
+    """The list to add to, for a moment by no other process; one written anew is opened anew."""
+    path = archive / REMOVED_LIST
+    while True:
+        with open_private(path, append=True) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if os.fstat(file.fileno()).st_nlink:
+                yield file
+                return
 
 
 def listed_as_removed(archive: Path) -> dict[str, datetime]:

@@ -5,8 +5,8 @@ the next one would not finish.
 """
 
 import math
-import os
 import shutil
+import stat
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,6 +16,7 @@ from pathlib import Path
 import psycopg
 
 from connectors.files.atomic import GOING
+from connectors.files.listed import OnError, files_below, listed, raised
 from connectors.postgres.batch_reports import folder_of
 from connectors.postgres.ledger import ENDED, TAKEN_BACK
 from schemas.derived.views import LISTING_FEED
@@ -122,53 +123,52 @@ def closed_deliveries(connection: psycopg.Connection, closed: Collection[int]) -
     return {str(row[0]) for row in rows}
 
 
-def unneeded_contents(archive: Path, needed: Collection[str], before: float) -> Iterator[Unneeded]:
+def unneeded_contents(
+    archive: Path, needed: Collection[str], before: float, onerror: OnError
+) -> Iterator[Unneeded]:
     """Archived contents that no batch needs and that were not delivered lately."""
-    for path in sorted(archive.glob("??/*.csv")):
+    for path in listed(archive, "??", "*.csv", onerror=onerror):
         if path.stem not in needed:
-            yield from _old(path, before)
+            yield from _old(path, before, onerror)
 
 
-def unneeded_reports(reports: Path, closed: Collection[int], before: float) -> Iterator[Unneeded]:
+def unneeded_reports(
+    reports: Path, closed: Collection[int], before: float, onerror: OnError
+) -> Iterator[Unneeded]:
     """What an earlier removal left, and the report folders of closed batches."""
-    yield from _leftovers(reports)
+    for path in listed(reports, f"{GOING}*", onerror=onerror):
+        yield from _old(path, math.inf, onerror)
     for batch in sorted(closed):
-        yield from _old(folder_of(reports, batch), before)
+        yield from _old(folder_of(reports, batch), before, onerror)
 
 
-def unneeded_spools(spool: Path, ended: Collection[int]) -> Iterator[Unneeded]:
+def unneeded_spools(spool: Path, ended: Collection[int], onerror: OnError) -> Iterator[Unneeded]:
     """What waits for a batch that has ended: its run was killed before it removed that."""
-    yield from _leftovers(spool)
     names = {f"batch-{batch}" for batch in ended}
-    for path in sorted(spool.glob("batch-*")):
-        if path.name in names:
-            yield from _old(path, math.inf)
+    for path in listed(spool, "*", onerror=onerror):
+        if path.name in names or _is_going(path):
+            yield from _old(path, math.inf, onerror)
 
 
 def unneeded_deliveries(
-    archive: Path, closed: Collection[str], before: float
+    archive: Path, closed: Collection[str], before: float, onerror: OnError
 ) -> Iterator[Unneeded]:
     """Deliveries an inbox has archived, under a key that begins with their content id."""
-    for folder in sorted(archive.glob("??")):
-        yield from _leftovers(folder)
-    for path in sorted(archive.glob("??/*")):
-        if path.name.partition("-")[0] in closed:
-            yield from _old(path, before)
+    for path in listed(archive, "??", "*", onerror=onerror):
+        if path.name.partition("-")[0] in closed or _is_going(path):
+            yield from _old(path, before, onerror)
 
 
-def old_folders(folder: Path, before: float) -> Iterator[Unneeded]:
+def old_folders(folder: Path, before: float, onerror: OnError) -> Iterator[Unneeded]:
     """What an earlier removal left, and folders in which nothing came or went since a time."""
-    yield from _leftovers(folder)
-    for path in sorted(folder.iterdir()):
-        if not path.name.startswith(GOING):
-            yield from _old(path, before)
+    for path in listed(folder, "*", onerror=onerror):
+        yield from _old(path, before, onerror)
 
 
-def old_files(folder: Path, before: float) -> Iterator[Unneeded]:
+def old_files(folder: Path, before: float, onerror: OnError) -> Iterator[Unneeded]:
     """Files that were last written before a time."""
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            yield from _old(path, before)
+    for path, _ in files_below(folder, onerror=onerror):
+        yield from _old(path, before, onerror)
 
 
 def remove(found: Unneeded) -> None:
@@ -187,24 +187,28 @@ def remove(found: Unneeded) -> None:
                 shutil.rmtree(going)
 
 
-def _old(path: Path, before: float) -> Iterator[Unneeded]:
-    with suppress(FileNotFoundError):
+def _is_going(path: Path) -> bool:
+    """Whether an earlier removal was killed before it was done with it."""
+    return path.name.startswith(GOING)
+
+
+def _old(path: Path, before: float, onerror: OnError) -> Iterator[Unneeded]:
+    """The file or folder where it is so old, or left by an earlier removal.
+
+    A folder that cannot be read to its end could not be removed either, and stays as it is.
+    """
+    try:
         status = path.stat()
-        if status.st_mtime < before:
-            size = _folder_bytes(path) if path.is_dir() else status.st_size
-            yield Unneeded(path, size, status.st_mtime)
-
-
-def _leftovers(folder: Path) -> Iterator[Unneeded]:
-    for path in sorted(folder.glob(f"{GOING}*")):
-        yield from _old(path, math.inf)
+        if status.st_mtime >= (math.inf if _is_going(path) else before):
+            return
+        size = _folder_bytes(path) if stat.S_ISDIR(status.st_mode) else status.st_size
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        onerror(error)
+        return
+    yield Unneeded(path, size, status.st_mtime)
 
 
 def _folder_bytes(folder: Path) -> int:
-    size = 0
-    for place, _, names in os.walk(folder):
-        for name in names:
-            # What may not be looked at is told of where it is to be removed.
-            with suppress(OSError):
-                size += os.lstat(Path(place) / name).st_size
-    return size
+    return sum(status.st_size for _, status in files_below(folder, onerror=raised))

@@ -13,6 +13,7 @@ import psycopg
 from connectors.errors import SignatureRefused
 from connectors.files.archive import kept_path
 from connectors.files.evidence import MISSING, difference
+from connectors.files.listed import listed
 from connectors.postgres.batch_reports import (
     FILES,
     Noted,
@@ -38,6 +39,8 @@ from schemas.counting import agree, grouped, quantity
 log = logging.getLogger("recon.archive")
 UNKNOWN = "no content of ours has this name"
 OUT_OF_DATE = "something that it tells of ended, or was taken back, since it was written"
+UNREAD = "it cannot be read"
+"""How it begins what is found of a file or folder that this account has no right to."""
 UNFINISHED = "the run that wrote it ended before it was done, so nobody can tell what it wrote"
 HASH = 64
 
@@ -80,9 +83,14 @@ class VerifiedArchive:
 def verify_archive(workspace: Workspace) -> VerifiedArchive:
     """Hash everything that is kept; what does not match goes to the audit trail of its batches."""
     archive = workspace.settings.archive
-    there = {path.stem for path in archive.glob("??/*") if _is_content(path)}
     size = reports = 0
     mismatches: list[Mismatch] = []
+
+    def unread(error: OSError) -> None:
+        path, found = Path(error.filename), f"{UNREAD}: {error.strerror}"
+        mismatches.append(Mismatch(str(path.relative_to(workspace.settings.home)), found))
+
+    there = {path.stem for path in listed(archive, "??", "*", onerror=unread) if _is_content(path)}
     unbrought: set[str] = set()
     with workspace.database.connect() as connection:
         expected = {one.sha256: one for one in expected_contents(connection)}
@@ -269,7 +277,8 @@ def remedy(verified: VerifiedArchive) -> str:
     stale = [one for one in of_reports if one.found in (OUT_OF_DATE, UNFINISHED)]
     unwritten = _batches(stale)
     of_batches = _batches(one for one in of_reports if one not in stale)
-    if any(one.batches and not _is_report(one) for one in verified.mismatches):
+    of_contents = [one for one in verified.mismatches if one.batches and not _is_report(one)]
+    if any(not one.found.startswith(UNREAD) for one in of_contents):
         told.append("Import the files named again: that puts their bytes back.")
     if any(one.found == UNKNOWN for one in verified.mismatches):
         told.append("What has no name of ours is used by nothing: look at it and remove it.")
@@ -291,6 +300,9 @@ def remedy(verified: VerifiedArchive) -> str:
             f"`recon rerun {unwritten[0]}` goes on with batch {unwritten[0]}, or writes its report "
             "again."
         )
+    unread = [one for one in verified.mismatches if one.found.startswith(UNREAD)]
+    if unread:
+        told.append("Give this account the right to read what it cannot.")
     lost = [one for one in verified.mismatches if not one.batches and one.found != MISSING]
     return " ".join(told) or ("Remove what no batch knows." if lost else "")
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from connectors.files.archive import kept_path
+from connectors.files.listed import listed, raised
 from connectors.files.removed_contents import listed_as_removed
 from connectors.postgres.push.gate import going_on
 from connectors.postgres.push.restores import Restore, declare, known_contents
@@ -34,7 +35,8 @@ def go_on_after_restore(
 ) -> WentOn:
     """Bind this database and this home to each other again."""
     settings = workspace.settings
-    kept = {path.stem for path in settings.archive.glob("??/*.csv")}
+    # One that cannot be looked at may be lost, and what it has may have been sent.
+    kept = {path.stem for path in listed(settings.archive, "??", "*.csv", onerror=raised)}
     with (
         workspace.database.connect() as connection,
         going_on(connection, settings.home, settings.service.turn_seconds),

@@ -2,16 +2,18 @@
 
 import logging
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import psycopg
 
 from connectors.files.archive import hold_archive
-from connectors.files.removed_contents import list_removed
+from connectors.files.listed import OnError
+from connectors.files.removed_contents import forget_long_removed, list_removed
 from connectors.files.uploads import uploads_folder
 from connectors.postgres.batch_reports import note_removed
 from connectors.postgres.push.gate import why_held
@@ -50,6 +52,8 @@ class Retention:
 
 DEFAULT = Retention()
 CONTENTS, REPORTS = "archived contents", "batch reports"
+Find = Callable[[OnError], Iterator[Unneeded]]
+"""Finds what may go of one sort, and tells what it could not look at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +88,11 @@ def sweep(
         with workspace.database.connect() as connection:
             add_event(connection, BEGINS, detail=ONE_BY_ONE)
     swept = [
-        _swept(workspace, what, found, dry_run=dry_run)
-        for what, found in _unneeded(workspace, retention, now, inbox, results)
+        _swept(workspace, what, find, dry_run=dry_run)
+        for what, find in _unneeded(workspace, retention, now, inbox, results)
     ]
     if not dry_run:
+        forget_long_removed(workspace.settings.archive, now)
         with workspace.database.connect() as connection:
             detail = {one.what: _told(one) for one in swept}
             add_event(connection, SWEPT, detail={**ONE_BY_ONE, **detail})
@@ -116,7 +121,7 @@ def _unneeded(
     now: datetime,
     inbox: Path | None,
     results: Path | None,
-) -> Iterator[tuple[str, Iterator[Unneeded]]]:
+) -> Iterator[tuple[str, Find]]:
     settings = workspace.settings
     archived, reported, kept = (
         now - timedelta(days=days)
@@ -131,18 +136,27 @@ def _unneeded(
         held = why_held(connection, settings.home)
         known = known_contents(connection) if held else None
     old = archived.timestamp()
-    contents = unneeded_contents(settings.archive, needed, old)
-    # By what no batch knows, `recon restored` tells which deliveries a restored database has lost.
-    yield CONTENTS, (one for one in contents if known is None or one.path.stem in known)
+
+    def contents(onerror: OnError) -> Iterator[Unneeded]:
+        for one in unneeded_contents(settings.archive, needed, old, onerror):
+            # By what no batch knows, `recon restored` tells which deliveries a restored database
+            # has lost.
+            if known is None or one.path.stem in known:
+                yield one
+
+    yield CONTENTS, contents
     if inbox is not None:
-        yield "deliveries of the inbox", unneeded_deliveries(inbox / "archive", deliveries, old)
-    yield REPORTS, unneeded_reports(settings.reports, told, reported.timestamp())
+        yield (
+            "deliveries of the inbox",
+            partial(unneeded_deliveries, inbox / "archive", deliveries, old),
+        )
+    yield REPORTS, partial(unneeded_reports, settings.reports, told, reported.timestamp())
     if (spool := settings.spool).is_dir():
-        yield "spooled rows of ended batches", unneeded_spools(spool, ended)
+        yield "spooled rows of ended batches", partial(unneeded_spools, spool, ended)
     if (uploads := uploads_folder(settings)).is_dir():
-        yield "uploads that no job took in", old_folders(uploads, kept.timestamp())
+        yield "uploads that no job took in", partial(old_folders, uploads, kept.timestamp())
     if results is not None:
-        yield "results of runs", old_files(results, kept.timestamp())
+        yield "results of runs", partial(old_files, results, kept.timestamp())
 
 
 def _note(connection: psycopg.Connection, archive: Path, what: str, path: Path) -> None:
@@ -169,11 +183,16 @@ def _removed(workspace: Workspace, what: str, one: Unneeded) -> bool:
     return True
 
 
-def _swept(workspace: Workspace, what: str, found: Iterable[Unneeded], *, dry_run: bool) -> Swept:
+def _swept(workspace: Workspace, what: str, find: Find, *, dry_run: bool) -> Swept:
     number = size = 0
     oldest: float | None = None
     faults: list[str] = []
-    for one in _found(found, what, faults):
+
+    def not_looked_at(error: OSError) -> None:
+        faults.append(f"{error.filename or what}: {error.strerror or error}")
+        log.warning("Not looked at: %s", faults[-1])
+
+    for one in find(not_looked_at):
         if not dry_run:
             try:
                 if not _removed(workspace, what, one):
@@ -189,12 +208,3 @@ def _swept(workspace: Workspace, what: str, found: Iterable[Unneeded], *, dry_ru
     log.info("%s: %s %s, %s", done, number, what, bytes_)
     when = None if oldest is None else datetime.fromtimestamp(oldest, UTC)
     return Swept(what, number, size, when, tuple(faults))
-
-
-def _found(found: Iterable[Unneeded], what: str, faults: list[str]) -> Iterator[Unneeded]:
-    """What was found, up to a folder that may not be looked into."""
-    try:
-        yield from found
-    except OSError as error:
-        faults.append(f"{error.filename or what}: {error.strerror or error}")
-        log.warning("Not looked at: %s", faults[-1])

@@ -18,7 +18,8 @@ from connectors.files.spool import spool_path
 from connectors.files.uploads import Upload, uploads_folder
 from connectors.postgres import retention
 from connectors.postgres.ledger import State
-from flows.stages.retention import Retention, Swept, sweep
+from flows.stages.archive import remedy, verify_archive
+from flows.stages.retention import Retention, Swept, not_removed, sweep
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import discard_batch, import_delivery, push_batch, run_batch
 from flows.stages.undo import undo_batch
@@ -309,6 +310,46 @@ def test_what_cannot_be_removed_costs_nothing_else_and_fails_the_run(
     details = rows("SELECT detail FROM event WHERE what = 'housekeeping'")
     told_of = [json.loads(one)["deliveries of the inbox"] for (one,) in details]
     assert [one["not_removed"] for one in told_of] == [1, 1]
+
+
+def loop(path: Path) -> None:
+    """A folder that not even root can look into."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.symlink_to(path.name)
+
+
+def test_a_folder_that_cannot_be_read_is_told_of_and_hides_no_other(
+    workspace: Workspace, tmp_path: Path, rows: Any
+) -> None:
+    take(workspace, tmp_path / "a.csv", line(1))
+    ((key,),) = rows("SELECT content_id FROM batch")
+    settings, results = workspace.settings, tmp_path / "results"
+    delivery = tmp_path / "inbox" / "archive" / key[:2] / key
+    delivery.mkdir(parents=True)
+    first, _ = closed = (settings.archive / "00", tmp_path / "inbox" / "archive" / "00")
+    for path in closed:
+        loop(path)
+    loop(results)
+    terms = {"now": LATER, "inbox": tmp_path / "inbox", "results": results}
+    for dry_run in (True, False):
+        found = {one.what: one for one in sweep(workspace, RETENTION, dry_run=dry_run, **terms)}
+        for what, path, number in (
+            ("archived contents", first, 1),
+            ("deliveries of the inbox", closed[1], 1),
+            ("results of runs", results, 0),
+        ):
+            assert found[what].number == number, what
+            (fault,) = found[what].faults
+            assert fault == f"{path}: Too many levels of symbolic links"
+        assert not_removed(found.values()).startswith("3 items could not be looked at")
+        assert delivery.exists() == dry_run
+    proof = verify_archive(workspace)
+    (told,) = proof.mismatches
+    assert remedy(proof) == "Give this account the right to read what it cannot."
+    assert (told.path, told.found) == (
+        "archive/00",
+        "it cannot be read: Too many levels of symbolic links",
+    )
 
 
 def test_what_a_killed_sweep_left_is_no_obstacle(
