@@ -12,6 +12,11 @@ from urllib.parse import urlsplit
 from connectors.errors import SettingsError
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
+SECRET_PARAMETERS = (
+    *("password", "sslpassword", "oauth_client_secret"),
+    *("scram_client_key", "scram_server_key"),
+)
+"""Parameters of a database's address whose values are for nobody else."""
 WITNESS_STORES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "file", "memory")
 
 

@@ -9,6 +9,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import psycopg
 
+from connectors.addresses import SECRET_PARAMETERS
+
 CONNECT_SECONDS = 10
 NO_CONNECTION = (psycopg.Error, ValueError, OverflowError)
 """All that opening a connection raises: hosts and numbers are read before libpq has its say."""
@@ -56,7 +58,12 @@ def _secrets(url: str) -> set[str]:
     """As they are written and as they are meant."""
     parts = urlsplit(url)
     queries = (part.partition("=") for part in parts.query.split("&"))
-    written = [value for name, _, value in queries if "password" in name.lower()]
-    meant = [value for name, value in parse_qsl(parts.query) if "password" in name.lower()]
+    written = [value for name, _, value in queries if _is_secret(name)]
+    meant = [value for name, value in parse_qsl(parts.query) if _is_secret(name)]
     given = [parts.password or "", *written, *meant]
     return {one for text in given for one in (text, unquote(text)) if one}
+
+
+def _is_secret(parameter: str) -> bool:
+    """Whether its value is; also of one that is misspelled."""
+    return "password" in parameter.lower() or parameter in SECRET_PARAMETERS

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from connectors.addresses import address_problem
+from connectors.addresses import SECRET_PARAMETERS, address_problem
 from connectors.errors import SettingsError
 from connectors.settings import read_settings
 from flows.commands.kept_login import kept_token
@@ -115,8 +115,9 @@ def refuse_password(address: str, option: str, ways: str) -> None:
     try:
         parts = urlsplit(address)
         given = {name.lower() for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
-        held = parts.password is not None or bool(given & {"password", "sslpassword"})
-        held = held or bool(re.search(r"\bpassword\s*=", address, re.IGNORECASE))
+        held = parts.password is not None or not given.isdisjoint(SECRET_PARAMETERS)
+        named = "|".join(SECRET_PARAMETERS)
+        held = held or bool(re.search(rf"\b(?:{named})\s*=", address, re.IGNORECASE))
     except ValueError:
         held = True  # What cannot be read may hold one.
     if held:
