@@ -10,7 +10,7 @@ from prefect.states import Completed, Failed
 from pydantic import Field
 
 from connectors.desk_links import DeskPage, linked
-from connectors.errors import OF_ONE_BATCH, BatchHeldElsewhere
+from connectors.errors import OF_ONE_BATCH, BatchHeldElsewhere, OperationBusy
 from connectors.postgres import ledger
 from connectors.postgres.lease import is_worked_on
 from connectors.postgres.ledger import State
@@ -19,7 +19,7 @@ from connectors.settings import LEAST_RATE
 from flows.report.markdown import escape
 from flows.report.spelling import digits
 from flows.stages.push import ask_for_service, push
-from flows.stages.sequence import waiting_to_push
+from flows.stages.sequence import hardly_waiting, waiting_to_push
 from flows.stages.workspace import Workspace
 from flows.steps.batch_report import PUSH_STATES
 from flows.tasks import batch as tasks
@@ -76,14 +76,17 @@ def push_batch(
     # Once more, it would send so many once more.
     send = push_rows if max_rows is None else push_rows.with_options(retries=0)
     ended, kept_back, left = [], [], []
+    busy: list[int] = []
+    untried = [*found]
     for number in batches:
+        untried.remove(number)
         if not batch_id and _is_worked_on(number):
             left.append(number)
             continue
         try:
             opened = rerun_tasks.open_batch(number)
-            pushed = send(opened, max_rows=max_rows, rate=rate)
-            ended.append(tasks.report_batch(pushed))
+            pushed = send(opened, max_rows=max_rows, rate=rate, patient=not busy)
+            reported = tasks.report_batch(pushed)
         except OF_ONE_BATCH as error:
             if batch_id:
                 raise
@@ -92,10 +95,14 @@ def push_batch(
             else:
                 kept_back.append(str(error))
             continue
+        if pushed.busy and not batch_id:
+            busy.append(number)
+            continue
+        ended.append(reported)
         if pushed.stopped:
             break
     _publish(batches, next((one.stopped for one in ended if one.stopped), None))
-    return _end_state(ended, kept_back, left, waits=len(found) - len(batches))
+    return _end_state(ended, kept_back, left, busy, waits=len(untried))
 
 
 @task(name="find unsent", task_run_name="find batches with unsent rows", **FROM_LEDGER)
@@ -111,15 +118,22 @@ def _is_worked_on(batch_id: int) -> bool:
 
 
 @task(name="push batch", task_run_name="push batch {batch.batch_id}", **FROM_LEDGER)
-def push_rows(batch: BatchStatus, *, max_rows: int | None, rate: float | None) -> BatchStatus:
-    """Name the service if need be, and send; a service that is down is told, with the way on."""
+def push_rows(
+    batch: BatchStatus, *, max_rows: int | None, rate: float | None, patient: bool = True
+) -> BatchStatus:
+    """Name the service if need be, and send; a service that is down is told, with the way on.
+
+    `patient`: a run that sends the same records is waited for.
+    """
     # Held for writing even when it has ended: rows of it may be unsent again.
     with held(batch.batch_id, State.MERGED) as (workspace, lease):
         place = workspace if rate is None else _at_rate(workspace, rate)
+        place = place if patient else hardly_waiting(place)
         ask_for_service(place, lease)
-        stopped = tasks.push_reported(lambda: push(place, lease, most=max_rows))
+        stop = tasks.push_reported(lambda: push(place, lease, most=max_rows))
         now = ledger.find_batch(lease.connection, lease.batch_id)
-        return batch.model_copy(update={"state": now.state, "service": True, "stopped": stopped})
+        told = {"stopped": stop and str(stop), "busy": isinstance(stop, OperationBusy)}
+        return batch.model_copy(update={"state": now.state, "service": True, **told})
 
 
 def _at_rate(workspace: Workspace, rate: float) -> Workspace:
@@ -155,12 +169,17 @@ def _named(batches: Sequence[int]) -> str:
 
 
 def _end_state(
-    ended: Sequence[BatchStatus], kept_back: Sequence[str], left: Sequence[int], *, waits: int
+    ended: Sequence[BatchStatus],
+    kept_back: Sequence[str],
+    left: Sequence[int],
+    busy: Sequence[int],
+    *,
+    waits: int,
 ) -> RunState[Any]:
     """How a run ends, and what it says of the batches it did not push.
 
-    `kept_back`: what keeps others from being pushed; `left`: those that other runs have; `waits`:
-    those of the next run.
+    `kept_back`: what keeps others from being pushed; `left`: those that other runs have; `busy`:
+    those with records that another run is sending; `waits`: those of the next run.
     """
     data = [batch.model_dump(mode="json") for batch in ended]
     stopped = [ended[-1].stopped] if ended and ended[-1].stopped else []
@@ -168,8 +187,13 @@ def _end_state(
     has = (
         f"{agree(len(left), 'is', 'are')} left to the run that has {agree(len(left), 'it', 'each')}"
     )
+    behind_another = (
+        f"{agree(len(busy), 'waits', 'wait')} for the end of another run that sends the same "
+        "records; the next run goes on"
+    )
     others = [
         *([f"{_named(left).capitalize()} {has}."] if left else ()),
+        *([f"{_named(busy).capitalize()} {behind_another}."] if busy else ()),
         *([more] if waits else ()),
     ]
     if stopped or kept_back:
@@ -177,7 +201,7 @@ def _end_state(
     behind = [batch for batch in ended if batch.verdict != State.COMPLETE]
     if not behind:
         batches = quantity(len(ended), "batch")
-        nothing = "Nothing else unsent" if left else "Nothing unsent"
+        nothing = "Nothing else unsent" if left or busy else "Nothing unsent"
         told = f"{batches}: everything is at the service" if ended else nothing
         return Completed(name=COMPLETED, message=". ".join([told, *others]), data=data)
     todo = "; ".join(batch.next for batch in behind if batch.next) or "read their reports"

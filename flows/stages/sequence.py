@@ -4,11 +4,18 @@ The command line runs this; `flows/import_batch.py` runs the same stages in the 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import psycopg
 
-from connectors.errors import OF_ONE_BATCH, STOPS_PUSH, BatchStateError, ReconError
+from connectors.errors import (
+    OF_ONE_BATCH,
+    STOPS_PUSH,
+    BatchStateError,
+    OperationBusy,
+    ReconError,
+    ServiceUnusable,
+)
 from connectors.files.profile import Profile
 from connectors.postgres import ledger
 from connectors.postgres.lease import Lease, hold_batch
@@ -27,6 +34,9 @@ from flows.stages.undo import discard
 from flows.stages.way_on import goes_on_by
 from flows.stages.workspace import Workspace, named_service
 from flows.steps.batch_report import BatchReport
+
+HARDLY_SECONDS = 1.0
+"""How long a run waits for its turn that has already waited for a long one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,17 +139,28 @@ def push_waiting(
 ) -> Iterator[tuple[int, Ended | ReconError]]:
     """Push all batches that wait: the number of each, and how it ended or what keeps it back.
 
-    What keeps one batch back keeps no other; raises what would keep all of them.
+    What keeps one batch back keeps no other; what would keep all of them ends it. A run that sends
+    the same records is waited for once: batches without these are pushed meanwhile.
     """
     for number in waiting_to_push(workspace):
         ended: Ended | ReconError
         try:
             ended = push_batch(workspace, number, most=most)
-        except STOPS_PUSH:
-            raise
+        except OperationBusy as busy:
+            ended, workspace = busy, hardly_waiting(workspace)
         except OF_ONE_BATCH as error:
             ended = error
+        except ServiceUnusable as down:
+            yield number, down
+            return
         yield number, ended
+
+
+def hardly_waiting(workspace: Workspace) -> Workspace:
+    """The same that waits for its turn for no longer than one takes where nothing is long."""
+    service = workspace.settings.service
+    hardly = replace(service, turn_seconds=min(service.turn_seconds, HARDLY_SECONDS))
+    return replace(workspace, settings=replace(workspace.settings, service=hardly))
 
 
 def _push_batch(workspace: Workspace, batch_id: int, most: int | None) -> Ended:

@@ -20,7 +20,7 @@ from prefect import get_run_logger, task
 from prefect.context import TaskRunContext
 from pydantic import BaseModel, ConfigDict, Field
 
-from connectors.errors import STOPS_PUSH, ConservationError
+from connectors.errors import STOPS_PUSH, ConservationError, ReconError
 from connectors.files.profile import DEFAULT, Profile
 from connectors.files.profile_file import load_profile, with_terms
 from connectors.postgres import ledger
@@ -90,6 +90,8 @@ class BatchStatus(BaseModel):
     """Where the report files are."""
     stopped: str | None = None
     """Why not everything could be sent to the service; None: nothing was in the way."""
+    busy: bool = False
+    """Whether that was another run which sends the same records."""
     taken: bool = False
     """Whether another run has it since it was applied, sends what is unsent and reports it."""
     next: str = ""
@@ -258,17 +260,17 @@ def apply_rows(batch: BatchStatus) -> BatchStatus:
 def push_rows(batch: BatchStatus) -> BatchStatus:
     """Send what is unsent to the service; a service that is down is told, with the way on."""
     with held(batch.batch_id, batch.state) as (workspace, lease):
-        stopped = push_reported(lambda: push(workspace, lease))
-        return _told(lease, batch.model_copy(update={"stopped": stopped}), batch.rows)
+        stop = push_reported(lambda: push(workspace, lease))
+        return _told(lease, batch.model_copy(update={"stopped": stop and str(stop)}), batch.rows)
 
 
-def push_reported(send: Callable[[], None]) -> str | None:
+def push_reported(send: Callable[[], None]) -> ReconError | None:
     """Push, and give what stopped it: one line that says what to do, and no traceback above it."""
     try:
         send()
     except STOPS_PUSH as stop:
         get_run_logger().error("%s", stop)
-        return str(stop)
+        return stop
     return None
 
 

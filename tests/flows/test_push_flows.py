@@ -10,10 +10,12 @@ import pytest
 
 from connectors.files.profile import DEFAULT
 from connectors.postgres.lease import hold_batch
+from connectors.postgres.push.lane import hold_lane
 from flows.stages.pull import LISTINGS
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from schemas.operations import PUSHES
+from schemas.tables import MESSAGE_TONE
 from tests.flows.runs import artifact, run
 from tests.push.conftest import USER, sandbox_at
 from tests.push.deliveries import payments, tones
@@ -156,6 +158,30 @@ def test_a_batch_that_another_run_has_is_left_to_it(
         assert rows("SELECT count(*) FROM event WHERE batch_id = 1") == told
         assert push_batch(return_state=True).name == "Completed"
         assert len(server.effects) == 3
+
+
+def test_what_another_run_is_sending_fails_no_run_and_holds_up_no_other_batch(
+    workspace: Workspace, towards: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next run goes on with it: nobody has to see to anything."""
+    from flows.push_batch import push_batch
+
+    with FaultyServer() as server:
+        towards(server.url)
+        monkeypatch.setenv("RECON_SERVICE_TURN_SECONDS", "0.01")
+        for number, made in enumerate((tones, tones, payments), 1):
+            run(made(tmp_path / f"{number}.csv", number + 1))
+            push_batch(number, max_rows=1, return_state=True)
+        with (
+            workspace.database.connect() as other,
+            hold_batch(other, 1) as lease,
+            hold_lane(lease, PUSHES["message_tone"], MESSAGE_TONE, wait_seconds=1),
+        ):
+            swept = push_batch(return_state=True)
+        assert swept.type.value == "COMPLETED", swept.message
+        assert str(swept.message).startswith("1 batch: everything is at the service. Batch 1 is ")
+        assert "Batch 2 waits for the end of another run that sends the same" in str(swept.message)
+        assert push_batch(return_state=True).name == "Completed"
 
 
 @pytest.mark.long(but=("apply_rows",))

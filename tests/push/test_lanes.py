@@ -12,6 +12,7 @@ from connectors.errors import (
     BatchHeldElsewhere,
     BatchStateError,
     OperationBusy,
+    ServiceUnusable,
     SettingsError,
 )
 from connectors.files.profile import DEFAULT
@@ -21,7 +22,7 @@ from connectors.postgres.push.plan import plan_sends
 from connectors.postgres.push.window import claim, next_rows, record_answers
 from connectors.service import Answer, Verdict
 from flows.stages.push import ask_for_service
-from flows.stages.sequence import import_delivery, push_batch
+from flows.stages.sequence import import_delivery, push_batch, push_waiting
 from flows.stages.workspace import Workspace
 from schemas.operations import PUSHES
 from schemas.tables import MESSAGE_TONE, PAYMENT
@@ -58,6 +59,43 @@ def test_a_run_waits_for_its_turn_and_reports_what_is_unsent(
         push_batch(place, 2)
         assert server.twice() == []
         assert len(server.effects) == 4
+
+
+def test_a_busy_operation_keeps_no_batch_of_another_from_being_pushed(
+    workspace: Workspace, sent: Any, tmp_path: Path
+) -> None:
+    """It is waited for once, and what keeps its batches is told beside what was pushed."""
+    with FaultyServer() as server:
+        place = towards(workspace, server.url, turn_seconds=0.01)
+        for rows, made in enumerate((tones, tones, payments), 2):
+            import_delivery(workspace, [made(tmp_path / f"{rows}.csv", rows)], DEFAULT)
+        for batch in (1, 2, 3):
+            with workspace.database.connect() as connection, hold_batch(connection, batch) as lease:
+                ask_for_service(place, lease)
+        with (
+            workspace.database.connect() as connection,
+            hold_batch(connection, 1) as lease,
+            hold_lane(lease, TONES, MESSAGE_TONE, wait_seconds=1),
+        ):
+            told = dict(push_waiting(place))
+        assert isinstance(told[1], BatchHeldElsewhere)
+        assert isinstance(told[2], OperationBusy)
+        assert told[3].exit_code == 0
+        assert set(sent(3).values()) == {"acknowledged"}
+        assert {number: one.exit_code for number, one in push_waiting(place)} == {1: 0, 2: 0}
+
+
+def test_a_service_that_is_down_is_the_last_that_is_told(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    place = towards(workspace, "http://127.0.0.1:9")
+    for rows in (2, 3):
+        import_delivery(workspace, [tones(tmp_path / f"{rows}.csv", rows)], DEFAULT)
+    for batch in (1, 2):
+        with workspace.database.connect() as connection, hold_batch(connection, batch) as lease:
+            ask_for_service(place, lease)
+    ((number, told),) = push_waiting(place)
+    assert (number, isinstance(told, ServiceUnusable), told.exit_code) == (1, True, 2)
 
 
 @pytest.mark.long
