@@ -1,5 +1,6 @@
 """The sandbox: the documented service on a port of this machine, over a PostgreSQL database."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,7 +42,9 @@ class Sandbox:
                 listener = Listener(self.options.port, self._exchange.answer)
             except OSError as problem:
                 raise SettingsError(
-                    f"port={self.options.port} cannot be used: {problem}. Use another, or 0."
+                    f"The sandbox cannot listen on {ADDRESS}:{self.options.port}: "
+                    f"{os.strerror(problem.errno or 0)}. Stop what does, or choose another port; "
+                    "0 is any free one."
                 ) from None
             listener.start()
             try:

@@ -2,8 +2,10 @@
 
 import os
 import shlex
+import subprocess
 import sys
 import time
+from contextlib import suppress
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
@@ -14,6 +16,8 @@ from flows.commands.console import PORT, out, within
 from schemas.counting import agree, quantity
 
 DETACH_SECONDS = 240
+UNDO_SECONDS = 25
+"""What is left behind a stop while it starts, before the command is ended."""
 DOWN_SECONDS = 90
 
 
@@ -52,6 +56,8 @@ def up_command(
     Deployments, blocks and automations are registered; Ctrl-C stops all of it.
 
     Example: `recon up`, then open http://127.0.0.1:4200
+
+    Exit code 0: it was up and was stopped; 130: stopped before it was up.
     """
     from flows.ops.laptop import run
     from flows.ops.running import find
@@ -80,7 +86,7 @@ def down_command() -> int:
 
     Example: `recon down`
     """
-    from connectors.postgres.server.embedded import embedded_url
+    from connectors.postgres.server.embedded import answers, embedded_url
     from flows.ops.running import alone, await_end, find, note, stop_all
 
     home = read_settings().home
@@ -90,13 +96,13 @@ def down_command() -> int:
         if free:
             left = stop_all(running)
             note(folder, None)
-            if left:
-                # The database of the dead process stops with the last one that asked for it: this.
+            if answers(home / "postgres"):
+                # That of a dead process stops with the last one that asked for it: this.
                 embedded_url(home / "postgres")
             were = f"{quantity(left, 'process')} left behind {agree(left, 'was', 'were')} stopped."
             out().print(were if left else "Nothing is up.")
             return 0
-    # The one that starts has noted nothing yet: the note may be of a killed one before it.
+    # One that has just begun has noted nothing yet: the note may be of a killed one before it.
     found = running.process.find() if running else None
     if running is None or found is None:
         raise ReconError("recon up is just starting here; ask again in a moment.")
@@ -188,14 +194,24 @@ def _detached(settings: Settings, options: list[str]) -> int:
             os.environ | {"RECON_HOME": str(settings.home)},
             file,
         )
+    _say(f"Starting everything; {log} tells how far it is ...")
     deadline = time.monotonic() + DETACH_SECONDS
-    while time.monotonic() < deadline:
-        if _displayed_if_up(settings):
-            return 0
-        if started.poll() is not None:
-            raise ReconError(f"It did not start: {log_tail(log)}")
-        time.sleep(0.2)
-    raise ReconError(f"It is not up after {DETACH_SECONDS} s: {log_tail(log)}")
+    try:
+        while time.monotonic() < deadline:
+            if _displayed_if_up(settings):
+                return 0
+            if started.poll() is not None:
+                raise ReconError(f"It did not start: {log_tail(log)}")
+            time.sleep(0.2)
+    except KeyboardInterrupt:
+        started.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            started.wait(UNDO_SECONDS)
+        raise
+    raise ReconError(
+        f"It is not up after {DETACH_SECONDS} s, and goes on starting; `recon down` stops it. Its "
+        f"log ends with: {log_tail(log)}"
+    )
 
 
 def _displayed_if_up(settings: Settings) -> bool:
@@ -204,7 +220,7 @@ def _displayed_if_up(settings: Settings) -> bool:
     from flows.ops.running import describe, find
 
     running = find(settings.home / "up")
-    if running is None or not running.process.alive():
+    if running is None or not (running.up and running.process.alive()):
         return False
     _say(describe(running))
     show_held(settings, _say)

@@ -11,7 +11,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -47,12 +48,14 @@ from flows.ops.running import (
     note,
     stop_all,
 )
-from flows.ops.up_options import UpOptions, refuse_open_doors, refuse_taken_port
+from flows.ops.up_options import UpOptions, refuse_open_doors, refuse_taken_ports
 from flows.ops.whose_server import holder_of, login_header, who_answers
 from flows.stages.workspace import Workspace
 
 SERVER_SECONDS = 180
 """How long a server may take to answer the first time: it makes its tables."""
+PAUSE_SECONDS = 0.25
+"""How often a start looks whether a part is there, or it is to stop."""
 STOP_SECONDS = 20
 """How long a part may take to end before it is killed."""
 QUERY_SECONDS = "2"
@@ -78,7 +81,10 @@ Show = Callable[[str], None]
 
 
 def run(settings: Settings, choice: UpOptions, show: Show) -> int:
-    """Start everything, stay until interrupted, stop everything; raises ReconError."""
+    """Start everything, stay until interrupted, stop everything.
+
+    Raises ReconError, and KeyboardInterrupt where it was interrupted before all was up.
+    """
     login = os.environ.get("RECON_UP_AUTH") or None
     refuse_open_doors(choice, login)
     folder = settings.home / "up"
@@ -87,21 +93,59 @@ def run(settings: Settings, choice: UpOptions, show: Show) -> int:
             show(describe(find(folder)))
             show_held(settings, show)
             return 0
+        stopped = _stop_signals()
         stop_all(find(folder))  # What a killed run left behind, and its note with it.
         note(folder, None)
-        stopped = _stop_signals()
         with ExitStack() as parts:
-            refuse_taken_port(choice, login)
+            refuse_taken_ports(choice, login)
             parts.callback(note, folder, None)
-            running = _start(settings, choice, login, parts, show, folder)
+            start = Start(folder, choice, stopped, parts)
+            running = _start(settings, choice, login, start, show)
             note(folder, running)
             show(describe(running))
             show_held(settings, show)
             show("Ctrl-C stops everything.")
             _watch(settings, running, stopped)
-            show("Stopping ...")
     show("Everything is stopped.")
     return 0
+
+
+class Start:
+    """What is started so far; each process is noted, so that a killed start leaves no stranger."""
+
+    def __init__(
+        self, folder: Path, choice: UpOptions, stopped: threading.Event, parts: ExitStack
+    ) -> None:
+        self.folder, self.stopped, self.parts = folder, stopped, parts
+        self.terms = {name: str(value) for name, value in asdict(choice).items()}
+        self.children: dict[str, subprocess.Popen[bytes]] = {}
+        self._note()
+
+    def child(self, name: str, *arguments: str, environment: Mapping[str, str]) -> None:
+        """Start one part as a process."""
+        self.go_on()
+        self.children[name] = self.parts.enter_context(
+            _child(self.folder, name, arguments, environment)
+        )
+        self._note()
+
+    def go_on(self) -> None:
+        """Raise KeyboardInterrupt where somebody has stopped it meanwhile."""
+        if self.stopped.is_set():
+            raise KeyboardInterrupt
+
+    def until(self, done: Callable[[], bool], seconds: float) -> bool:
+        """Whether this is done within the time; a stop ends the wait."""
+        deadline = time.monotonic() + seconds
+        while not done():
+            if time.monotonic() > deadline:
+                return False
+            self.stopped.wait(PAUSE_SECONDS)
+            self.go_on()
+        return True
+
+    def _note(self) -> None:
+        note(self.folder, Running.starting(self.children, self.terms))
 
 
 def show_held(settings: Settings, show: Show) -> None:
@@ -116,12 +160,7 @@ def show_held(settings: Settings, show: Show) -> None:
 
 
 def _start(
-    settings: Settings,
-    choice: UpOptions,
-    login: str | None,
-    parts: ExitStack,
-    show: Show,
-    folder: Path,
+    settings: Settings, choice: UpOptions, login: str | None, start: Start, show: Show
 ) -> Running:
     show(f"Starting PostgreSQL in {settings.home / 'postgres'} ...")
     open_database(settings)
@@ -129,46 +168,42 @@ def _start(
     inbox = settings.home / "inbox"
     private_folder(inbox)
 
+    start.go_on()
     show("Starting the sandbox of the service ...")
     # Never in a database of the user's own.
     own = embedded_url(embedded_folder(settings))
-    sandbox = parts.enter_context(_sandbox(choice, own, show))
+    sandbox = start.parts.enter_context(_sandbox(choice, own, show))
 
+    start.go_on()
     show("Starting the desk ...")
     work: dict[str, str] = {}
-    desk = parts.enter_context(_desk(settings, choice, work))
+    desk = start.parts.enter_context(_desk(settings, choice, work))
 
+    start.go_on()
+    show("Starting the Prefect server ...")
     environment = prefect_environment(settings, choice, login)
     server_only = {
         "PREFECT_SERVER_DATABASE_CONNECTION_URL": _server_database(settings),
-        "PREFECT_SERVER_ENCRYPTION_KEY": _encryption_key(folder),
+        "PREFECT_SERVER_ENCRYPTION_KEY": _encryption_key(start.folder),
     }
-    show("Starting the Prefect server ...")
-    server = parts.enter_context(
-        _child(folder, "server", ["prefect", "server", "start"], environment | server_only)
-    )
-    _await_health(folder, server, choice, login)
+    start.child("server", "prefect", "server", "start", environment=environment | server_only)
+    _await_health(start, choice, login)
     work |= environment | _work_environment(settings, target, sandbox)
     work.setdefault("RECON_DESK_URL", desk)
     show("Registering pool, blocks, deployments and automations ...")
-    _register(folder, work)
+    _register(start, work)
     show("Starting the worker ...")
-    worker = parts.enter_context(
-        _child(
-            folder,
-            "worker",
-            ["prefect", "worker", "start", "--pool", "recon", "--type", "process"],
-            work,
-        )
-    )
+    options = ("--pool", "recon", "--type", "process")
+    start.child("worker", "prefect", "worker", "start", *options, environment=work)
+    start.go_on()
     return Running.of(
-        {"server": server, "worker": worker},
-        {name: str(value) for name, value in asdict(choice).items()},
+        start.children,
+        start.terms,
         prefect=choice.address,
         sandbox=sandbox,
         desk=desk,
         inbox=str(inbox),
-        logs=str(folder),
+        logs=str(start.folder),
     )
 
 
@@ -262,7 +297,7 @@ def _encryption_key(folder: Path) -> str:
 
 @contextmanager
 def _child(
-    folder: Path, name: str, arguments: list[str], environment: Mapping[str, str]
+    folder: Path, name: str, arguments: Sequence[str], environment: Mapping[str, str]
 ) -> Iterator[subprocess.Popen[bytes]]:
     """One part of the machine as a process; at the end it and what it started are gone."""
     with open_private(folder / f"{name}.log", append=True) as log:
@@ -278,7 +313,8 @@ def _child(
     try:
         yield process
     finally:
-        left = children_of(process.pid)
+        # Of one that has ended, another process may have the number.
+        left = children_of(process.pid) if process.poll() is None else []
         process.terminate()
         with suppress(subprocess.TimeoutExpired):
             process.wait(STOP_SECONDS)
@@ -289,23 +325,23 @@ def _child(
         end(alive, STOP_SECONDS / 4)
 
 
-def _await_health(
-    folder: Path, server: subprocess.Popen[bytes], choice: UpOptions, login: str | None
-) -> None:
-    pause = threading.Event()
+def _await_health(start: Start, choice: UpOptions, login: str | None) -> None:
+    folder, server = start.folder, start.children["server"]
     with httpx.Client(trust_env=False, timeout=5, headers=login_header(login)) as client:
-        for _ in range(SERVER_SECONDS * 4):
+
+        def healthy() -> bool:
             if server.poll() is not None:
                 raise ReconError(_ended("server", folder))
             with suppress(httpx.TransportError):
-                if client.get(f"{choice.address}/api/health").status_code == httpx.codes.OK:
-                    _refuse_stranger(folder, choice, login)
-                    return
-            pause.wait(0.25)
-    raise ReconError(
-        f"The Prefect server did not answer within {SERVER_SECONDS} s: "
-        f"{log_tail(folder / 'server.log')}"
-    )
+                return client.get(f"{choice.address}/api/health").status_code == httpx.codes.OK
+            return False
+
+        if not start.until(healthy, SERVER_SECONDS):
+            raise ReconError(
+                f"The Prefect server did not answer within {SERVER_SECONDS} s: "
+                f"{log_tail(folder / 'server.log')}"
+            )
+    _refuse_stranger(folder, choice, login)
 
 
 def _refuse_stranger(folder: Path, choice: UpOptions, login: str | None) -> None:
@@ -319,29 +355,29 @@ def _refuse_stranger(folder: Path, choice: UpOptions, login: str | None) -> None
     )
 
 
-def _register(folder: Path, environment: Mapping[str, str]) -> None:
-    log = folder / "deploy.log"
-    done = None
-    with open_private(log) as file, suppress(subprocess.TimeoutExpired):
-        done = subprocess.run(
-            [sys.executable, "-m", "flows", "deploy"],
-            env=environment,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-            timeout=SERVER_SECONDS,
-            start_new_session=True,
-            check=False,
-        )
-    if done is None or done.returncode:
+def _register(start: Start, environment: Mapping[str, str]) -> None:
+    log = start.folder / "deploy.log"
+    log.unlink(missing_ok=True)
+    start.child("deploy", "flows", "deploy", environment=environment)
+    deploy = start.children["deploy"]
+    done = start.until(lambda: deploy.poll() is not None, SERVER_SECONDS)
+    if not done or deploy.returncode:
         raise ReconError(f"The deployments could not be registered: {log_tail(log)}")
+    del start.children["deploy"]
 
 
 def _stop_signals() -> threading.Event:
+    """What is set once this process is told to stop; that is said at once, whatever it is doing."""
     stopped = threading.Event()
+
+    def stop(*_: object) -> None:
+        if not stopped.is_set():
+            stopped.set()
+            with suppress(OSError):  # The terminal may be what has gone.
+                os.write(sys.stdout.fileno(), b"Stopping ...\n")
+
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(name, lambda *_: stopped.set())
+        signal.signal(name, stop)
     return stopped
 
 

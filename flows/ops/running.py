@@ -74,14 +74,27 @@ class Running:
     """Empty: of an earlier version, which has none."""
     terms: Mapping[str, str] = field(default_factory=dict)
     """Options it was started with, as text; a note of an earlier version has none."""
+    up: bool = True
+    """False: it is just starting. An earlier version noted nothing before all was up."""
 
     @classmethod
     def of(
-        cls, children: Mapping[str, Popen[bytes]], terms: Mapping[str, str], **places: str
+        cls,
+        children: Mapping[str, Popen[bytes]],
+        terms: Mapping[str, str],
+        *,
+        up: bool = True,
+        **places: str,
     ) -> "Running":
         """This process and what it started."""
         found = {name: Process.of(child.pid) for name, child in children.items()}
-        return cls(Process.of(psutil.Process().pid), **places, children=found, terms=terms)
+        own = Process.of(psutil.Process().pid)
+        return cls(own, **places, children=found, terms=terms, up=up)
+
+    @classmethod
+    def starting(cls, children: Mapping[str, Popen[bytes]], terms: Mapping[str, str]) -> "Running":
+        """The same as long as not all of it is there: whoever ends it has to find the rest."""
+        return cls.of(children, terms, up=False, prefect="", sandbox="", inbox="", logs="")
 
 
 @contextmanager
@@ -163,7 +176,7 @@ def log_tail(path: Path) -> str:
 
 def describe(running: Running | None) -> str:
     """What runs where, for a person."""
-    if running is None:
+    if running is None or not running.up:
         return "recon up is just starting here; ask again in a moment."
     lines = [
         f"recon is up (process {running.process.pid}):",

@@ -58,6 +58,26 @@ def refuse_other_terms(running: Running | None, asked: Mapping[str, object]) -> 
         )
 
 
+def refuse_taken_ports(choice: UpOptions, login: str | None) -> None:
+    """Raise SettingsError where one of the ports is not free, before anything is started."""
+    refuse_taken_port(choice, login)
+    own = {"sandbox": choice.sandbox_port, "desk": choice.desk_port}
+    for part, port in own.items():
+        if port and port in (choice.port, *(one for name, one in own.items() if name != part)):
+            raise SettingsError(
+                f"Port {port} is asked for twice. Choose another one by --{part}-port; 0 is any "
+                "free one."
+            )
+        try:
+            socket.create_server(("127.0.0.1", port)).close()
+        except OSError as error:
+            raise SettingsError(
+                f"Port {port}, where the {part} would listen, cannot be used: {error.strerror}"
+                f"{holder_of(port)}. Nothing was started. Stop what has it, or choose another one "
+                f"by --{part}-port; 0 is any free one."
+            ) from None
+
+
 def refuse_taken_port(choice: UpOptions, login: str | None) -> None:
     """Raise SettingsError where somebody answers at the address; nothing of theirs is touched."""
     answering = who_answers(choice.address, login)

@@ -1,16 +1,21 @@
 """What `recon up` noted of its processes is found again, and nothing else is taken for it."""
 
 import os
+import socket
 import subprocess
 import sys
+import threading
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from flows.ops.running import Process, Running, find, note
-from flows.ops.up_options import UpOptions, refuse_taken_port
+from connectors.errors import SettingsError
+from flows.ops.laptop import Start
+from flows.ops.running import Process, Running, describe, find, note, stop_all
+from flows.ops.up_options import UpOptions, refuse_taken_port, refuse_taken_ports
 
 PLACES = {"prefect": "", "sandbox": "", "inbox": "", "logs": ""}
 
@@ -56,3 +61,42 @@ def test_a_host_is_asked_at_an_address_that_can_be_read(host: str, place: str) -
     choice = UpOptions(host=host, port=9)
     assert choice.address == f"http://{place}:9"
     refuse_taken_port(choice, None)
+
+
+@pytest.mark.parametrize("part", ["sandbox", "desk"])
+def test_a_taken_port_is_told_before_anything_is_started(part: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        own = {"sandbox_port": 0, "desk_port": 0} | {f"{part}_port": port}
+        with pytest.raises(SettingsError, match=f"where the {part} would listen") as refused:
+            refuse_taken_ports(UpOptions(port=9, **own), None)
+    assert f"process {os.getpid()} (" in str(refused.value)
+    assert f"by --{part}-port" in str(refused.value)
+    refuse_taken_ports(UpOptions(port=9, **own), None)
+    with pytest.raises(SettingsError, match="asked for twice"):
+        refuse_taken_ports(UpOptions(port=9, sandbox_port=port, desk_port=port), None)
+
+
+def test_what_a_start_has_begun_is_noted_and_a_stop_ends_it(tmp_path: Path) -> None:
+    stopped = threading.Event()
+    with ExitStack() as parts:
+        start = Start(tmp_path, UpOptions(), stopped, parts)
+        start.child("server", "http.server", "0", environment=os.environ)
+        noted = find(tmp_path)
+        assert noted is not None
+        assert "just starting" in describe(noted)
+        assert noted.process.alive()
+        assert [*noted.children] == ["server"]
+        stopped.set()
+        with pytest.raises(KeyboardInterrupt):
+            start.until(lambda: False, 60)
+        with pytest.raises(KeyboardInterrupt):
+            start.child("worker", "http.server", "0", environment=os.environ)
+    assert not noted.children["server"].alive()
+
+
+def test_what_a_killed_start_left_is_found(tmp_path: Path) -> None:
+    with ExitStack() as parts:
+        start = Start(tmp_path, UpOptions(), threading.Event(), parts)
+        start.child("server", "http.server", "0", environment=os.environ)
+        assert stop_all(find(tmp_path)) == 1

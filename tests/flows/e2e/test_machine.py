@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +137,35 @@ def test_what_a_killed_up_left_is_ended_by_down(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert "left behind were stopped" in done.stdout
     other.until(lambda: True if left_behind(other.home) == [] else None, seconds=20)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGKILL"])
+@pytest.mark.parametrize("line", ["PostgreSQL", "Prefect", "Registering"])
+def test_a_start_is_stopped_as_soon_as_somebody_says_so(
+    tmp_path: Path, line: str, name: str
+) -> None:
+    """Killed, it leaves what it had begun, and `recon down` ends that."""
+    other = Machine(tmp_path / "home")
+    log = tmp_path / "log"
+    with log.open("wb") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "flows", "up", *other.options()],
+            env=other.environment,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+        )
+    other.until(lambda: (line in log.read_text()) or None)
+    process.send_signal(signal.Signals[name])
+    code = process.wait()
+    if name == "SIGKILL":
+        assert other.recon("down").returncode == 0
+        other.until(lambda: True if left_behind(other.home) == [] else None, seconds=20)
+        return
+    assert code == 130, log.read_text()
+    assert "Stopping ...\nrecon: stopped." in log.read_text()
+    assert "recon is up" not in log.read_text()
+    assert left_behind(other.home) == []
 
 
 @pytest.mark.long
