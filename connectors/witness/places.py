@@ -296,7 +296,7 @@ class Webhook:
             self.name += f":{parts.port}"
 
     def give(self, witness: Witness, *, begun: bool) -> None:  # noqa: ARG002
-        """POST the line; anything but a 2xx is not given."""
+        """POST the line; anything but a 2xx is not given, and 409 is for a number it has."""
         import httpx  # noqa: PLC0415 -- nothing else of a batch without a service needs it.
 
         def post() -> None:
@@ -309,6 +309,13 @@ class Webhook:
                     headers={"Content-Type": "application/json"},
                 ) as answer,
             ):
+                if answer.status_code == httpx.codes.CONFLICT:
+                    raise WitnessPlaceFailed(
+                        f"{self.name} says that it has another witness {witness.number}: another "
+                        "RECON_HOME gives there, or this one went on from a backup. A webhook "
+                        "cannot be gone on from: put the newer RECON_HOME/witness back, or name "
+                        "another place for this home"
+                    )
                 if not answer.is_success:
                     raise WitnessPlaceFailed(f"{self.name} answered {answer.status_code}")
 

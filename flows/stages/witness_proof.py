@@ -27,6 +27,11 @@ NOT_SET = (
     "nobody witnesses this trail: whoever owns the database could have rewritten all of it. "
     "RECON_AUDIT_WITNESS names places that it cannot reach"
 )
+NOT_READ = (
+    "no place can be read back, so this is held against the copy in RECON_HOME alone: nothing here "
+    "tells where an older one was put in its place. Name a file or object store as well, or hold "
+    "it against what the webhook has kept: `recon audit verify --witness COPY`"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +149,8 @@ def _read(
             notes.append(f"{place.name} is a webhook, which cannot be read back: ask who keeps it")
         else:
             found[place.name] = lines
+    if len(notes) == len(addresses):
+        notes.append(NOT_READ)
     return found, notes
 
 

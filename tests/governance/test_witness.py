@@ -296,10 +296,29 @@ def test_what_a_webhook_did_not_take_waits_and_is_given_in_order(
         proof = verified(recon)
         assert "answered 503; 2 wait for it" in proof["unchecked"][0]
         assert "is a webhook, which cannot be read back" in proof["notes"][0]
+        assert not any("RECON_HOME alone" in note for note in proof["notes"])
         there.status = 200
         assert verified(recon)["holds"]
         assert there.bodies == book.lines
         assert len(book.lines) == 3
+
+
+def test_where_only_webhooks_are_set_it_is_said_what_nobody_here_can_tell(
+    recon: Recon, workspace: Workspace, book: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A home that a backup brought back gives a number twice, which its receiver alone sees."""
+    with hook() as there:
+        monkeypatch.setenv("RECON_AUDIT_WITNESS", there.url)
+        witnessed(recon, workspace, "first")
+        proof = verified(recon)
+        assert proof["holds"]
+        assert any("the copy in RECON_HOME alone" in note for note in proof["notes"])
+        there.status = 409
+        write(workspace, "second")
+        ran = recon("audit", "witness")
+        assert ran.returncode == 1
+        assert "says that it has another witness 2: another RECON_HOME gives there" in ran.stdout
+        assert "1 wait for it" in ran.stdout
 
 
 def test_a_webhook_that_drips_is_not_waited_for(
