@@ -10,6 +10,7 @@ from zipfile import ZipFile
 import pytest
 
 from connectors.files.profile import DEFAULT
+from flows.stages.rows.reject_page import shown_rejects
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
@@ -103,6 +104,18 @@ def test_the_workbook_has_every_one_as_a_line_and_no_formula(
     assert rows[-2] in sheet
     assert "x" * 30_000 in sheet, "what no cell can hold is cut, and not left out"
     assert REASONS["Number"].remedy in sheet
+
+
+def test_a_workbook_is_of_one_moment_however_many_rows_it_has(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """One statement gives them all: page by page, each would look through all that follow."""
+    bring(workspace, tmp_path / "a.csv", *(line(n, amount="x") for n in range(1, 1_202)))
+    with workspace.database.connect() as connection, workspace.database.connect() as other:
+        rows = shown_rejects(workspace, connection, 1, {})
+        first = next(rows)
+        other.execute("DELETE FROM staged_payment WHERE record_number > 1000")
+        assert [first.line, *(row.line for row in rows)] == [*range(2, 1_203)]
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,11 @@
 
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from http import HTTPStatus
 from typing import IO
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-import psycopg
 from starlette.responses import Response, StreamingResponse
 
 from connectors.errors import AccountRefused
@@ -17,10 +17,10 @@ from flows.desk.forms import read_row, saved_as
 from flows.desk.seen import batch_of, shows_text
 from flows.desk.visit import Visit
 from flows.report.reject_book import RejectLine, write_reject_book
-from flows.stages.rows.reject_page import ShownReject, list_rejects
+from flows.stages.rows.reject_page import ShownReject, shown_rejects
 from flows.stages.rows.rejects import repaired_elsewhere, write_rejects
 
-ON_A_PAGE, AT_ONCE = 50, 500
+ON_A_PAGE = 50
 FIRST = 0, 0
 """What the first row is behind."""
 WORKBOOK = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -39,9 +39,9 @@ def show(visit: Visit) -> Response:
         _refuse_without_text(visit)
         elsewhere = later_attempts(connection, batch.id)
         after = read_row(visit.asked.get("after", "")) or FIRST
-        rows = list_rejects(
-            visit.place, connection, batch.id, elsewhere, most=ON_A_PAGE + 1, after=after
-        )
+        most = ON_A_PAGE + 1
+        found = shown_rejects(visit.place, connection, batch.id, elsewhere, most=most, after=after)
+        rows = [*found]
     last = rows[ON_A_PAGE - 1] if len(rows) > ON_A_PAGE else None
     return visit.page(
         "rejects.html.jinja",
@@ -82,24 +82,13 @@ def workbook(visit: Visit) -> Response:
     with visit.place.database.connect() as connection:
         batch = batch_of(visit, connection)
         _refuse_without_text(visit)
+        elsewhere = later_attempts(connection, batch.id)
         book = tempfile.TemporaryFile()  # noqa: SIM115 -- closed when it is sent.
-        write_reject_book(
-            book,
-            f"Rows with errors of batch {batch.id}",
-            map(_line, _all_rejects(visit, connection, batch.id)),
-        )
+        # Ended before the connection is, which is for nothing else as long as rows may come.
+        with closing(shown_rejects(visit.place, connection, batch.id, elsewhere)) as rows:
+            title = f"Rows with errors of batch {batch.id}"
+            write_reject_book(book, title, map(_line, rows))
     return _given(book, f"rejects-of-batch-{batch.id}.xlsx", WORKBOOK)
-
-
-def _all_rejects(
-    visit: Visit, connection: psycopg.Connection, batch_id: int
-) -> Iterator[ShownReject]:
-    elsewhere, after = later_attempts(connection, batch_id), FIRST
-    while rows := list_rejects(
-        visit.place, connection, batch_id, elsewhere, most=AT_ONCE, after=after
-    ):
-        yield from rows
-        after = rows[-1].extract_id, rows[-1].record_number
 
 
 def _line(row: ShownReject) -> RejectLine:

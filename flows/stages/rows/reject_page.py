@@ -1,7 +1,7 @@
-"""Rows with errors as a page shows them, some at a time."""
+"""Rows with errors as people read them: some on a page, all in a workbook."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,22 +35,25 @@ class ShownReject:
     """The later batch that has its repair."""
 
 
-def list_rejects(
+def shown_rejects(
     workspace: Workspace,
     connection: psycopg.Connection,
     batch_id: int,
     elsewhere: Mapping[AttemptRow, Later],
     *,
-    most: int,
-    after: tuple[int, int],
-) -> list[ShownReject]:
-    """So many rows with errors of a batch behind the one of this extract and record number."""
+    most: int | None = None,
+    after: tuple[int, int] = (0, 0),
+) -> Generator[ShownReject, None, None]:
+    """The rows with errors of a batch behind the one of this extract and record number.
+
+    They come as one statement gives them: until the last one the connection is for nothing else.
+    """
     batch = ledger.find_batch(connection, batch_id)
     tables = ledger.staged_tables(connection, batch_id)
-    found = [*rejected_rows(connection, tables, batch_id, most=most, after=after)]
     texts = RowTexts(workspace, connection, [batch_id])
     names = {one.id: one.name for one in ledger.list_extracts(connection, batch_id)}
-    return [_shown(row, names[row.extract_id], elsewhere, batch) for row in texts.filled(found)]
+    for row in texts.filled(rejected_rows(connection, tables, batch_id, most=most, after=after)):
+        yield _shown(row, names[row.extract_id], elsewhere, batch)
 
 
 def _shown(
