@@ -64,9 +64,11 @@ BATCH_ENDS = ("completed_with_errors", "held", "rejected", "failed", "crashed", 
 
 MESSAGE = (
     '{"text": {{ ("recon: " ~ flow.name ~ " / " ~ flow_run.name ~ " is " ~ flow_run.state.name '
-    '~ ". Run " ~ flow_run.id) | tojson }}}'
+    '~ ". " ~ (flow_run | ui_url or "Run " ~ flow_run.id)) | tojson }}}'
 )
 """What the webhook gets, in the form that chat services take; no row and no value is in it.
+
+Whoever reads it opens the page of the run, where the server knows the address of its pages.
 
 The name of a run has the names of its files, so it is escaped.
 """

@@ -190,18 +190,26 @@ def test_notices_are_of_every_deployment_of_our_flows_and_of_our_tag() -> None:
                 assert wanted.matches(related) is is_ours, (name, resource)
 
 
+@pytest.mark.parametrize("pages", ["https://prefect.example.com", None])
 @pytest.mark.parametrize("name", ['a", "text": "all is well', 'say "hi".csv', "a\\b\nc"])
-def test_a_notice_is_json_whatever_a_run_is_called(name: str) -> None:
+def test_a_notice_is_json_whatever_a_run_is_called_and_leads_to_it(
+    name: str, pages: str | None
+) -> None:
+    from prefect.server.events.actions import CallWebhook
     from prefect.server.schemas.core import Flow, FlowRun
     from prefect.server.schemas.states import Failed
     from prefect.server.utilities.user_templates import render_user_template_sync
+    from prefect.settings import PREFECT_API_URL, PREFECT_UI_URL, temporary_settings
 
     from flows.ops.automations import MESSAGE
 
+    CallWebhook.validate_template(MESSAGE, "payload")
     flow = Flow(name="import-batch")
     run = FlowRun(flow_id=flow.id, name=name, state=Failed())
-    told = json.loads(render_user_template_sync(MESSAGE, {"flow": flow, "flow_run": run}))
-    assert told == {"text": f"recon: import-batch / {name} is Failed. Run {run.id}"}
+    with temporary_settings({PREFECT_UI_URL: pages}, restore_defaults={PREFECT_API_URL}):
+        told = json.loads(render_user_template_sync(MESSAGE, {"flow": flow, "flow_run": run}))
+    where = f"{pages}/runs/flow-run/{run.id}" if pages else f"Run {run.id}"
+    assert told == {"text": f"recon: import-batch / {name} is Failed. {where}"}
 
 
 def test_no_two_deployments_share_a_name() -> None:
