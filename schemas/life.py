@@ -22,6 +22,8 @@ class BreakState(StrEnum):
     RESOLVED_SERVICE = "RESOLVED_SERVICE"
     RESOLVED_NEITHER = "RESOLVED_NEITHER"
     """Gone, and neither side changed: the day of the report moved on, or it was signed since."""
+    CHANGED_INTO = "CHANGED_INTO"
+    """Gone, and nothing was resolved: another break says now how the same field differs."""
     NOT_LOOKED_AT = "NOT_LOOKED_AT"
     """The run did not look: its rules leave it out, or a source of it is not there."""
     WAIVED_BY_RULE = "WAIVED_BY_RULE"
@@ -111,6 +113,7 @@ GONE: Mapping[str, str] = {
     BreakState.RESOLVED_SOURCE: "resolved at the source",
     BreakState.RESOLVED_SERVICE: "resolved at the target (database or service)",
     BreakState.RESOLVED_NEITHER: "gone, neither side having changed",
+    BreakState.CHANGED_INTO: "changed into another break of the same field",
 }
 """The states of breaks that a run does not find any more, in words."""
 RESOLVED = tuple(map(BreakState, GONE))
@@ -129,6 +132,7 @@ STILL_THERE: Transitions = {
     (BreakState.RESOLVED_SOURCE, None): BreakState.REOPENED,
     (BreakState.RESOLVED_SERVICE, None): BreakState.REOPENED,
     (BreakState.RESOLVED_NEITHER, None): BreakState.REOPENED,
+    (BreakState.CHANGED_INTO, None): BreakState.REOPENED,
     # Looked at again, and still there.
     (BreakState.NOT_LOOKED_AT, None): BreakState.REOPENED,
     (BreakState.WAIVED_BY_RULE, None): BreakState.REOPENED,
@@ -143,9 +147,9 @@ STILL_THERE: Transitions = {
 """(state before, standing) -> state of a break that is found again.
 
 A break that is not found again is resolved: on neither side where none changed, else on the one
-that was claimed, or that changed. One that this run could not find, because it looked less far than
-the run that found it, is set aside. One that was resolved before and is not found is not carried
-any further.
+that was claimed, or that changed. One whose field has another break now has changed into that. One
+that this run could not find, because it looked less far than the run that found it, is set aside.
+One that was resolved before and is not found is not carried any further.
 """
 
 UNSEEN = (

@@ -81,6 +81,7 @@ TABLE = [
     ("RESOLVED_SOURCE", [], True, "REOPENED"),
     ("RESOLVED_SERVICE", [], True, "REOPENED"),
     ("RESOLVED_NEITHER", [], True, "REOPENED"),
+    ("CHANGED_INTO", [], True, "REOPENED"),
     ("NOT_LOOKED_AT", [], True, "REOPENED"),
     ("WAIVED_BY_RULE", [], True, "REOPENED"),
     ("NOT_LOOKED_AT", [("accept", GOOD)], True, "ACCEPTED"),
@@ -109,6 +110,7 @@ TABLE = [
     ("RESOLVED_SOURCE", [], False, None),
     ("RESOLVED_SERVICE", [], False, None),
     ("RESOLVED_NEITHER", [], False, None),
+    ("CHANGED_INTO", [], False, None),
 ]
 
 
@@ -160,6 +162,7 @@ def test_an_acceptance_holds_through_its_last_day(until: date, state: str) -> No
         ("A", "RESOLVED_SERVICE"),
         ("G", "RESOLVED_SERVICE"),
         ("-", "RESOLVED_NEITHER"),
+        (">", "CHANGED_INTO"),
         (None, "NOT_LOOKED_AT"),
     ],
 )

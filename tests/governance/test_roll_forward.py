@@ -9,13 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flows.stages.reconcile.put_aside import kept_parts
+from flows.steps.breaks.aside import Gone
 from flows.steps.breaks.carried_states import is_open
-from flows.steps.breaks.changed_into import changed_into, with_changed
+from flows.steps.breaks.carry_forward import carry_forward
+from flows.steps.breaks.changed_into import changed_into
 from flows.steps.breaks.frame import BREAK_SCHEMA, gather
 from flows.steps.breaks.lifecycle import CARRIED, DECISIONS, carry
 from flows.steps.breaks.saved import from_saved
+from flows.steps.breaks.tolerated import TOLERATED_SCHEMA
 from flows.steps.frames.parts import held_rows
+from flows.steps.frames.sources import Sources
 from flows.steps.reconcile.roll_forward import RollForward, roll_forward
+from flows.steps.rules.rules import Rules
 from schemas.life import BreakState
 from tests.examples import examples
 from tests.governance.runs import found, ids, to_saved, with_counts
@@ -212,12 +218,24 @@ OTHERS: list[tuple[dict[str, Any], list[dict[str, Any]], bool]] = [
 def test_a_break_whose_field_has_another_one_is_not_resolved(
     gone: dict[str, Any], there: list[dict[str, Any]], *, into: bool
 ) -> None:
-    first = run(found("0", **gone))
-    now = [found("0", **one) for one in there]
-    second = run(pl.concat(now) if now else found("0").clear(), first)
+    first = run(found("0", **gone)).select(list(CARRIED))
+    now = pl.concat([found("0").clear(), *(found("0", **one) for one in there)])
+    lives = carry_forward(
+        kept_parts(now.iter_slices(1) if now.height else [now]),
+        lambda _: first.clear(),
+        _decisions([], {}, FIRST),
+        Gone(first),
+        sources=Sources(extract={}, database={"payment": pl.DataFrame()}),
+        rules=Rules(),
+        as_of=FIRST,
+        tolerated=pl.DataFrame(schema=TOLERATED_SCHEMA),
+    )
+    second = with_counts(pl.concat(lives))
+    (state,) = second.filter(pl.col("id").is_in(first["id"].implode()))["state"]
+    assert state == ("CHANGED_INTO" if into else "RESOLVED_SERVICE")
     others = changed_into(held_rows(second), {})
-    assert others["id"].to_list() == (ids(found("0", **gone)) if into else [])
-    (forward,) = roll_forward(with_changed(second, second["id"], others))
+    assert others["id"].to_list() == (ids(first) if into else [])
+    (forward,) = roll_forward(second)
     assert ("- changed into another break of the same field" in lines(forward)) is into
     assert ("- resolved at the target (database or service)" in lines(forward)) is not into
     assert lines(forward).get("closing", (0, ""))[0] == len(there)

@@ -206,6 +206,8 @@ def test_an_accepted_amount_whose_currency_is_another_now_is_not_resolved(
             "changed into VALUE: expected 10.5, found 10",
         ],
     )
+    listed = list_breaks(signed_twice, other.run.id, Chosen(code="AMOUNT"))[1]
+    assert listed["state"].to_list() == ["CHANGED_INTO"]
     (forward,) = [one for one in other.report.accepted_forward if one.currency == "1"]
     moved = {line.text: line.rows for line in forward.lines if line.rows and not line.total}
     assert moved == {"- changed into another break of the same field": -1}

@@ -8,13 +8,13 @@ from connectors.files.currencies import read_currencies
 from connectors.postgres.looks import look_at
 from flows.desk.seen import run_of, shows_text
 from flows.desk.visit import Visit
-from flows.report.reconciled.words import SOURCES, STATES
+from flows.report.reconciled.words import SOURCES, STATES, WHY_GONE
 from flows.report.spelling import record_title
 from flows.stages.reconcile.behind_break import look_behind
 from flows.stages.reconcile.one_break import amount_of, find_break
 from schemas.accounts import MAY_DECIDE
 from schemas.breaks import Money
-from schemas.life import DONE, BreakState, Choice
+from schemas.life import DONE, Choice
 
 MEANS = {
     Money.DIFFERENCE: "by how much the sides differ",
@@ -23,12 +23,7 @@ MEANS = {
     Money.NONE: "it is about no money",
 }
 """What the amount of a break is, for people."""
-STATE_MEANS: Mapping[str, str] = {
-    **STATES,
-    BreakState.RESOLVED_SOURCE: "gone since: the delivered side has changed",
-    BreakState.RESOLVED_SERVICE: "gone since: the side it is compared with has changed",
-    BreakState.RESOLVED_NEITHER: "gone since, and neither side has changed",
-}
+STATE_MEANS: Mapping[str, str] = {**STATES, **WHY_GONE}
 
 
 def show(visit: Visit) -> Response:

@@ -10,6 +10,7 @@ from flows.desk.seen import run_of
 from flows.desk.visit import Visit
 from flows.steps.reconcile.changes import method_rows
 from flows.steps.reconcile.signed import CODE, LATE
+from schemas.life import BreakState
 
 
 def show(visit: Visit) -> Response:
@@ -31,6 +32,7 @@ def show(visit: Visit) -> Response:
         maker=by if person is None else person,
         said_by=by if person and by != person else None,
         review=review,
+        states=list(BreakState),
         since=[(code, review.codes[code]) for code in (CODE, LATE) if code in review.codes],
         changes=changes,
         method=method_rows(changes, run.rules_hash),

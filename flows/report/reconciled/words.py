@@ -26,6 +26,16 @@ STATES: Mapping[str, str] = {
     BreakState.WAIVED_BY_RULE: "found before and still there; the rules of this run tolerate it",
 }
 
+WHY_GONE: Mapping[str, str] = {
+    BreakState.RESOLVED_SOURCE: "gone, because of what was delivered since",
+    BreakState.RESOLVED_SERVICE: "gone, and not by a delivery: what it is compared with has "
+    "changed, in the database or at the service",
+    BreakState.RESOLVED_NEITHER: "gone, because the day moved on, or because it was signed since",
+    BreakState.CHANGED_INTO: "gone, and nothing was resolved: another break says now how the field "
+    "differs, and an acceptance does not cover it",
+}
+"""The same of the states of `GONE`."""
+
 ALWAYS: Mapping[str, str] = {
     "break": "one difference or contradiction that somebody has to resolve or to accept",
     "open": "neither resolved nor accepted: it keeps the report from reconciling",
@@ -42,9 +52,7 @@ ALWAYS: Mapping[str, str] = {
 GLOSSARY: Mapping[str, str] = {
     **STATUSES,
     **STATES,
-    GONE[BreakState.RESOLVED_SOURCE]: "gone, because of what was delivered since",
-    GONE[BreakState.RESOLVED_SERVICE]: "gone, and not by a delivery: what it is compared with has "
-    "changed, in the database or at the service",
+    **{GONE[state]: told for state, told in WHY_GONE.items()},
     NOT_READABLE: "the amount was delivered as something that is no number; it is in no sum",
 }
 """Words of those reports that use them."""

@@ -9,6 +9,7 @@ import polars as pl
 from flows.steps.breaks.ageing import with_ages
 from flows.steps.breaks.aside import Gone, set_aside
 from flows.steps.breaks.causes import Causes, Moments, find_causes
+from flows.steps.breaks.changed_into import replaced, with_replaced
 from flows.steps.breaks.counted import counts
 from flows.steps.breaks.frame import gather
 from flows.steps.breaks.lifecycle import CHANGED, carry
@@ -47,10 +48,14 @@ def carry_forward(
         severe = carried.with_columns(severities(carried, rules, as_of))
         return with_ages(severe, as_of, rules.calendar)
 
+    others: list[pl.Series] = []
     for part, decided in zip(found, _of_parts(found, decisions), strict=True):
-        yield told(carry(part, left(part["id"]), decided, changed, as_of, own))
+        carried = carry(part, left(part["id"]), decided, changed, as_of, own)
+        others.append(replaced(gone.breaks, carried))
+        yield told(carried)
     if gone.breaks.height:
         changed = set_aside(gone, sources=sources, rules=rules, as_of=as_of, tolerated=tolerated)
+        changed = with_replaced(changed, pl.concat(others))
         yield from parts(told(carry(gather(()), gone.breaks, decisions, changed, as_of, own)))
 
 

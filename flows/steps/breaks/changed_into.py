@@ -10,12 +10,11 @@ import polars as pl
 
 from flows.steps.breaks.acceptance import name_of, values
 from flows.steps.breaks.carried_states import BEFORE
+from flows.steps.breaks.lifecycle import REPLACED
 from flows.steps.frames.light import as_texts
 from flows.steps.frames.parts import PartedRows
-from schemas.life import RESOLVED, BreakState
+from schemas.life import BreakState
 
-CHANGED_INTO = "CHANGED_INTO"
-"""Stands in place of the state of such a break where a run counts what became of it."""
 _FIELD = ("record", "tenant", "key", "field")
 _CAME = (BreakState.NEW, BreakState.REOPENED)
 _NONE = pl.DataFrame(
@@ -23,22 +22,36 @@ _NONE = pl.DataFrame(
 )
 
 
+def replaced(gone: pl.DataFrame, carried: pl.DataFrame) -> pl.Series:
+    """Ids of breaks not found again whose field has one that came, of some breaks of this run."""
+    came = as_texts(carried.filter(_came()).select(_FIELD))
+    of_field = as_texts(gone.filter(_has_field()).select("id", *_FIELD))
+    return of_field.join(came, on=_FIELD, how="semi", nulls_equal=True)["id"]
+
+
+def with_replaced(changed: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
+    """What became of breaks that were not found again (CHANGED), as `replaced` has found.
+
+    One that is set aside this run could not find, so it has become nothing.
+    """
+    other = pl.col("side").is_not_null() & pl.col("id").is_in(ids.implode())
+    side = pl.when(other).then(pl.lit(REPLACED)).otherwise("side")
+    return changed.with_columns(side.alias("side"))
+
+
 def changed_into(carried: PartedRows, names: Mapping[str, str]) -> pl.DataFrame:
-    """Of the breaks that are gone those whose field has another one that came in this run.
+    """Breaks that have changed into others, with what these say.
 
     Columns `id`, `state_before`, `what`, `was` and `is_now`, in the order of `what`.
     `names` are those of currencies.
     """
-    has_field = pl.col("field") != ""
-    gone = carried.filter(pl.col("state").is_in(RESOLVED) & has_field)
+    gone = carried.filter(pl.col("state") == BreakState.CHANGED_INTO)
     ids = as_texts(gone.select("id", *_FIELD))
     if ids.is_empty():
         return _NONE
-    came = carried.filter(pl.col("state").is_in(_CAME) & has_field)
+    came = carried.filter(_came())
     there = as_texts(came.select("id", *_FIELD))
     pairs = ids.join(there, on=_FIELD, nulls_equal=True, suffix="_new")
-    if pairs.is_empty():
-        return _NONE
     was = _those(gone, pairs["id"]).select(
         "id", f"state{BEFORE}", name_of(), values(names=names).alias("was")
     )
@@ -55,11 +68,12 @@ def accepted_among(others: pl.DataFrame) -> pl.DataFrame:
     return others.filter(pl.col(f"state{BEFORE}") == BreakState.ACCEPTED)
 
 
-def with_changed(breaks: pl.DataFrame, ids: pl.Series, others: pl.DataFrame) -> pl.DataFrame:
-    """Breaks, whose ids these are, with CHANGED_INTO for the state of those that `changed_into`."""
-    changed = ids.is_in(others["id"].implode())
-    state = pl.when(changed).then(pl.lit(CHANGED_INTO)).otherwise(pl.col("state").cast(pl.String))
-    return breaks.with_columns(state.alias("state"))
+def _came() -> pl.Expr:
+    return pl.col("state").is_in(_CAME) & _has_field()
+
+
+def _has_field() -> pl.Expr:
+    return pl.col("field") != ""
 
 
 def _those(rows: PartedRows, ids: pl.Series) -> pl.DataFrame:

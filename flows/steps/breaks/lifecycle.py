@@ -31,6 +31,8 @@ LOOKED: dict[str, Dtype] = {
 """By which rules and as of which day a break was found last, and why it is set aside, if it is."""
 NEITHER = "-"
 """In place of the letter of a side: the break is gone, and neither side changed."""
+REPLACED = ">"
+"""Likewise: another break says now how the same field differs."""
 CHANGED: dict[str, Dtype] = {
     "id": pl.String(),
     "side": pl.String(),
@@ -69,7 +71,11 @@ _DECIDED, _OF_RUN = "_decided", "_of_run"
 _CLAIMS = {"source": Standing.RESOLVED_SOURCE, "service": Standing.RESOLVED_SERVICE}
 """What it amounts to that a break is said to be resolved on a side."""
 _GONE: tuple[tuple[str, Mapping[str, BreakState]], ...] = (
-    (f"side{_OF_RUN}", {NEITHER: BreakState.RESOLVED_NEITHER}),  # Whatever was claimed.
+    # Whatever was claimed.
+    (
+        f"side{_OF_RUN}",
+        {NEITHER: BreakState.RESOLVED_NEITHER, REPLACED: BreakState.CHANGED_INTO},
+    ),
     ("effect", {_CLAIMS["source"]: BreakState.RESOLVED_SOURCE}),
     ("effect", {_CLAIMS["service"]: BreakState.RESOLVED_SERVICE}),
     (f"side{_OF_RUN}", {"E": BreakState.RESOLVED_SOURCE}),

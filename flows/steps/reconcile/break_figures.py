@@ -8,7 +8,7 @@ import polars as pl
 from flows.steps.breaks.acceptance import outgrown
 from flows.steps.breaks.ageing import AgeingLine, ageing
 from flows.steps.breaks.carried_states import BEFORE, is_open, is_unseen
-from flows.steps.breaks.changed_into import accepted_among, with_changed
+from flows.steps.breaks.changed_into import accepted_among
 from flows.steps.breaks.counted import COUNTS
 from flows.steps.frames.light import without
 from flows.steps.frames.parts import PartedRows
@@ -51,8 +51,6 @@ def break_figures(carried: PartedRows, others: pl.DataFrame) -> BreakFigures:
     """
     breaks = carried.select(*_ASKED)
     there = without(breaks, pl.col("state").is_in(RESOLVED))
-    if not others.is_empty():
-        breaks = with_changed(breaks, carried.select("id")["id"], others)
     return BreakFigures(
         open=int(there.select(is_open().sum()).item()),
         accepted=int((there["state"] == BreakState.ACCEPTED).sum()),

@@ -14,7 +14,6 @@ from typing import NamedTuple
 import polars as pl
 
 from flows.steps.breaks.carried_states import BEFORE
-from flows.steps.breaks.changed_into import CHANGED_INTO
 from flows.steps.breaks.money import BASIS, Sums, counted
 from flows.steps.reconcile.totals import ProofLine
 from schemas.life import ASIDE, GONE, OPEN, RESOLVED, BreakState
@@ -24,7 +23,6 @@ OPENING, CLOSING = "opening", "closing"
 RUN_OUT = "+ expired: the acceptance has run out"
 """Breaks that are open again, as their acceptances held in the run before."""
 _GONE = {state.lower(): f"- {text}" for state, text in GONE.items()}
-_GONE[CHANGED_INTO.lower()] = "- changed into another break of the same field"
 _GONE["resolved_neither"] += ": the day moved on, or it was signed since"
 _STEPS = {
     "open": {
@@ -136,7 +134,7 @@ def _movements(one: _Alike, pool: str) -> Iterator[tuple[str, str, int, Sums]]:
 
 def _left(one: _Alike, pool: str) -> str:
     match one.state:
-        case state if state in (*RESOLVED, CHANGED_INTO, *ASIDE, BreakState.ACCEPTED):
+        case state if state in (*RESOLVED, *ASIDE, BreakState.ACCEPTED):
             return state.lower()
         case BreakState.EXPIRED if pool == "accepted":
             return "expired"
