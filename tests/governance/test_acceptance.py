@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable
 from datetime import date
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -13,10 +14,11 @@ import pytest
 from connectors.errors import DecisionRefused
 from connectors.postgres.audit import verify
 from connectors.postgres.breaks import Decision
-from flows.stages.reconcile.breaks import Chosen, decide_breaks, list_breaks
+from flows.stages.reconcile.before_approval import waits_in_full
+from flows.stages.reconcile.breaks import Chosen, breaks_now, decide_breaks, list_breaks
 from flows.stages.workspace import Workspace
 from schemas.life import Choice
-from tests.governance.runs import found, ids, reconcile, tamper
+from tests.governance.runs import found, ids, names, reconcile, tamper
 
 UNTIL = date(2026, 12, 31)
 
@@ -118,6 +120,23 @@ def test_a_ceiling_is_held_against_what_was_accepted_however_often_it_changed(
         "amount 10, in currency 1",
         "amount 26, in currency 1",
     )
+
+
+def test_what_was_accepted_and_what_is_now_name_currencies_as_reports_do(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    place = names(workspace, tmp_path / "currencies.csv", "1,EUR\n")
+    reconcile(place, found("1", amount="10"))
+    accept(place)
+    now = reconcile(place, found("1", amount="11"))
+    (line,) = list_breaks(place, None, Chosen())[1].rows(named=True)
+    both = ("amount 10, in 1 EUR", "amount 11, in 1 EUR")
+    assert (line["accepted_as"], line["is_now"]) == both
+    with place.database.connect() as connection:
+        waits = waits_in_full(place, connection, now, breaks_now(connection, now))
+        assert "accepted as amount 10, in 1 EUR, and now amount 11, in 1 EUR" in str(waits)
+    with pytest.raises(DecisionRefused, match="was amount 10, in 1 EUR; it is now amount 11, in 1"):
+        accept(place)
 
 
 REFUSED = [

@@ -104,7 +104,7 @@ def test_parts_say_what_is_said_at_once(seed: int, rows: int) -> None:
         as_of=NEXT,
         tolerated=TOLERATED,
     )
-    told, _ = explained(kept_parts(lives), None, None)
+    told, _ = explained(kept_parts(lives), None, None, {})
     carried = kept_parts(told)
     whole = at_once(found, before, decided, gone, NEXT)
     assert_frame_equal(pl.concat(carried), whole, check_column_order=False)

@@ -150,7 +150,7 @@ def test_an_acceptance_holds_through_its_last_day(until: date, state: str) -> No
     carried = carry(found("1"), left("ACCEPTED", until=until), NOBODY, changed(), DAY)
     assert carried["state"].to_list() == [state]
     assert carried["accepted_until"].to_list() == [until]
-    (text,) = acceptance(carried)
+    (text,) = acceptance(carried, {})
     assert text is None or "ann" in text
 
 
@@ -254,11 +254,11 @@ def test_what_a_decision_says_stays_with_the_break() -> None:
     assert accepted.select("accepted_by", "accepted_reason", "owner").rows() == [
         ("bo", "because", "treasury")
     ]
-    assert acceptance(accepted).to_list() == ["accepted by bo until 2026-02-28: because"]
+    assert acceptance(accepted, {}).to_list() == ["accepted by bo until 2026-02-28: because"]
     later = carry(found("1"), accepted, NOBODY, changed(), date(2026, 2, 10))
     assert later.row(0, named=True)["accepted_reason"] == "because"
     expired = carry(found("1"), later, NOBODY, changed(), date(2026, 3, 1))
-    assert acceptance(expired).to_list() == ["was accepted by bo until 2026-02-28: because"]
+    assert acceptance(expired, {}).to_list() == ["was accepted by bo until 2026-02-28: because"]
     again = carry(found("1"), expired, NOBODY, changed(), date(2026, 3, 2))
     assert again.select("state", "accepted_by", "owner").rows() == [("REOPENED", None, "treasury")]
     assert again["first_seen"].to_list() == [date(2026, 1, 1)]

@@ -47,6 +47,15 @@ def titles(causes: Causes) -> list[tuple[str, int]]:
     return [(line.title, line.breaks) for line in causes.lines]
 
 
+def test_a_title_names_its_currency_as_reports_do() -> None:
+    same = [amount(1, "10.5", "13"), amount(2, "20", "22.5")]
+    named, unnamed = found(*same, currencies={"978": "EUR"}), found(*same, currencies={"1": "USD"})
+    assert titles(named) == [("PaidAmount differs by 2.5 in 978 EUR", 2)]
+    assert titles(unnamed) == [("PaidAmount differs by 2.5 in currency 978", 2)]
+    # It is one cause whatever its currency is called.
+    assert named.of["cause"].equals(unnamed.of["cause"])
+
+
 EXPECTED = ["12.34", "56.78", "901.23"]
 
 

@@ -425,9 +425,9 @@ def test_acceptances_that_have_run_out_are_told_with_their_money() -> None:
 
 def test_what_is_unexplained_names_its_currency() -> None:
     sums = [Proof("payment", "PaidAmount", key, (), Decimal("100.5")) for key in ("", "1", "2")]
-    assert [*untied(sums, (), (), NO_BREAKS, SelfTest(1, 1, ()))] == [
+    assert [*untied(sums, (), (), NO_BREAKS, SelfTest(1, 1, ()), {"1": "EUR"})] == [
         "Payment PaidAmount: 100.5 without a currency unexplained",
-        "Payment PaidAmount: 100.5 in currency 1 unexplained",
+        "Payment PaidAmount: 100.5 in 1 EUR unexplained",
         "Payment PaidAmount: 100.5 in currency 2 unexplained",
     ]
     left = {"PaidAmount": Decimal(1)}
@@ -439,12 +439,12 @@ def test_what_is_unexplained_names_its_currency() -> None:
     bare = ControlLine("invoice_file", 7, "", 2, 1, {}, {}, 0, 0, {}, {}, 1)
     chain = ChainLine("payment", "matched", "1", 1, {}, 0, 0, {}, "", 1, {})
     forward = replace(NO_BREAKS, roll_forward=(RollForward("2", (), 0, Decimal(1)),))
-    told = untied((), (*controls, bare), (chain,), forward, SelfTest(1, 1, ()))
+    told = untied((), (*controls, bare), (chain,), forward, SelfTest(1, 1, ()), {"1": "EUR"})
     assert [*dict.fromkeys(told)] == [
-        "Payment: a residual in the control totals in currency 1",
+        "Payment: a residual in the control totals in 1 EUR",
         "Payment: a residual in the control totals in currency 2",
         "Payment: a residual in the control totals without a currency",
         "Invoice file: a residual in the control totals",
-        "Payment, matched: a residual in the chain in currency 1",
+        "Payment, matched: a residual in the chain in 1 EUR",
         "the roll-forward does not tie in currency 2",
     ]

@@ -28,9 +28,10 @@ STATE_MEANS: Mapping[str, str] = {**STATES, **WHY_GONE}
 
 def show(visit: Visit) -> Response:
     """All that is known of one break of a run."""
+    names = read_currencies(visit.place.settings.currencies)
     with visit.place.database.connect() as connection:
         run = run_of(visit, connection)
-        found = find_break(connection, run, visit.path["id"])
+        found = find_break(connection, run, visit.path["id"], names)
         behind = look_behind(visit.place, connection, found.facts, with_text=shows_text(visit))
         look_at(connection, run.id, found.facts["id"])
     facts = found.facts
@@ -40,7 +41,7 @@ def show(visit: Visit) -> Response:
         found=found,
         facts=facts,
         behind=behind,
-        names=read_currencies(visit.place.settings.currencies),
+        names=names,
         title=record_title(facts["record"]),
         state_means=STATE_MEANS.get(facts["state"], ""),
         side=SOURCES.get(facts["side"], ""),

@@ -3,6 +3,7 @@
 import polars as pl
 import psycopg
 
+from connectors.files.currencies import read_currencies
 from connectors.postgres.reconciliations import Reconciliation, latest_run
 from flows.report.reconciled.verdicts import word_of
 from flows.report.spelling import neutral
@@ -63,7 +64,8 @@ def waits_in_full(
     again = _again(run)
     if left:
         rules = rules_of(workspace, connection, run.rules_hash) or Rules()
-        told = what_is_open(breaks, severities(breaks, rules, run.as_of))
+        names = read_currencies(workspace.settings.currencies)
+        told = what_is_open(breaks, severities(breaks, rules, run.as_of), names)
         return (
             f"Open breaks of reconciliation {run.id}: {left} ({word_of(run.verdict)}), {told}. "
             f"See them: recon breaks list --run {run.id} --state open. Resolve them, or accept "

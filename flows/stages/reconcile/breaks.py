@@ -1,6 +1,6 @@
 """Breaks between two runs: as they stand now, and what people decide about them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -8,6 +8,7 @@ import polars as pl
 import psycopg
 
 from connectors.errors import DecisionRefused
+from connectors.files.currencies import read_currencies
 from connectors.postgres import reconciliations
 from connectors.postgres.breaks import (
     Decision,
@@ -205,21 +206,22 @@ def list_breaks(
         found = found.filter(pl.col("id").is_in(list(chosen.ids)))
     found = found.with_columns(
         outgrown(),
-        *both_values(),
+        *both_values(read_currencies(workspace.settings.currencies)),
     )
     by = (*largest_first(), *map(pl.col, ("code", "record", "key", "field", "id")))
     return run, found.sort(*by, nulls_last=True)
 
 
-def what_is_open(breaks: pl.DataFrame, severity: pl.Series) -> str:
+def what_is_open(breaks: pl.DataFrame, severity: pl.Series, currencies: Mapping[str, str]) -> str:
     """Open breaks: how many of each severity and code, and the gravest by name.
 
-    The severest first, and of one severity those with the largest amounts.
+    The severest first, and of one severity those with the largest amounts. `currencies` are the
+    names of currencies.
     """
     left = breaks.with_columns(severity.alias("severity")).filter(is_open())
     ordered = left.with_columns(
         pl.col("severity").replace_strict(GRAVEST, return_dtype=pl.Int8).alias("__rank"),
-        name_of(), outgrown(), *both_values(),
+        name_of(), outgrown(), *both_values(currencies),
     ).sort(
         "__rank", *largest_first(), pl.col("outgrown").not_(), "what", "id", nulls_last=True
     )  # fmt: skip
@@ -263,7 +265,8 @@ def decide_breaks(
             if decision.what in (Choice.ACCEPT, Choice.PROPOSE):
                 refuse_ceiling(meant, decision)
                 if number is None:
-                    refuse_unseen(connection, run, meant, by_id=bool(chosen.ids))
+                    named = read_currencies(workspace.settings.currencies)
+                    refuse_unseen(connection, run, meant, named, by_id=bool(chosen.ids))
             event = add_decisions(connection, run.id, meant["id"].to_list(), decision)
         witness_trail(workspace, connection)
     ids = tuple(meant["id"])

@@ -58,7 +58,7 @@ def gather_facts(
         truths=_truths(gathered),
         incomplete=(
             *_not_there(connection, scope),
-            *_incomplete(gathered, asked.rules, asked.unread),
+            *_incomplete(gathered, asked.rules, asked.unread, method.currencies or {}),
         ),
         previous=PreviousLine(previous.id, previous.as_of, previous.report_hash, previous.verdict)
         if previous
@@ -76,7 +76,11 @@ def gather_facts(
         run=run,
         changes=replace(
             changes,
-            notes=(*_of_nobody(connection, scope, gathered), *_nameless(gathered), *changes.notes),
+            notes=(
+                *_of_nobody(connection, scope, gathered),
+                *_nameless(gathered, method.currencies or {}),
+                *changes.notes,
+            ),
         ),
         signed_acceptances=signed_acceptances(
             connection, scope.text, asked.as_of, method.currencies or {}
@@ -181,7 +185,7 @@ def _of_nobody(connection: psycopg.Connection, scope: Scope, gathered: Gathered)
         yield f"No record names tenant {tenant}, and no delivery is bound to it"
 
 
-def _nameless(gathered: Gathered) -> Iterator[str]:
+def _nameless(gathered: Gathered, currencies: Mapping[str, str]) -> Iterator[str]:
     """Rows of which nobody can tell whose they are: they may be of the tenants of the scope."""
     found: dict[str, Totals] = {}
     for (_, record), (totals, _) in gathered.nameless.items():
@@ -190,7 +194,7 @@ def _nameless(gathered: Gathered) -> Iterator[str]:
         return
     told = (
         f"{quantity(found[record].rows, 'row')} of {EXTRACTS[record].title.lower()}"
-        f"{_money_of(EXTRACTS[record], found[record])}"
+        f"{_money_of(EXTRACTS[record], found[record], currencies)}"
         for record in sorted(found)
     )
     yield (
@@ -199,9 +203,9 @@ def _nameless(gathered: Gathered) -> Iterator[str]:
     )
 
 
-def _money_of(table: Table, totals: Totals) -> str:
+def _money_of(table: Table, totals: Totals, currencies: Mapping[str, str]) -> str:
     money = [
-        f"{name} {spelled(amounts[name])} in {in_currency(currency)}"
+        f"{name} {spelled(amounts[name])} in {in_currency(currency, currencies.get(currency))}"
         for currency, amounts in sorted(totals.amounts.items())
         for name in table.amounts
         if amounts.get(name)
@@ -218,7 +222,9 @@ def _unnamed(tenants: set[int], gathered: Gathered) -> set[int]:
     return tenants
 
 
-def _incomplete(gathered: Gathered, rules: Rules, unread: Mapping[str, str]) -> tuple[str, ...]:
+def _incomplete(
+    gathered: Gathered, rules: Rules, unread: Mapping[str, str], currencies: Mapping[str, str]
+) -> tuple[str, ...]:
     """What keeps the run from a verdict, in the reader's words."""
     missing = [
         f"batch {batch.id} is {batch.state.replace('_', ' ')}: what it brings is not all there"
@@ -227,7 +233,7 @@ def _incomplete(gathered: Gathered, rules: Rules, unread: Mapping[str, str]) -> 
     missing += [
         f"what is kept cannot be proven: {why}" for why in dict.fromkeys(gathered.unproven.values())
     ]
-    missing += _unshown(gathered)
+    missing += _unshown(gathered, currencies)
     if not gathered.sources.extract and not gathered.unproven:
         missing.append("there is no extract in this scope: nothing to hold the target against")
     missing += [
@@ -248,7 +254,7 @@ def _incomplete(gathered: Gathered, rules: Rules, unread: Mapping[str, str]) -> 
     return tuple(missing)
 
 
-def _unshown(gathered: Gathered) -> Iterator[str]:
+def _unshown(gathered: Gathered, currencies: Mapping[str, str]) -> Iterator[str]:
     """Extracts whose rows are no evidence, and what they come to."""
     names = {one.id: f"{one.name} of batch {one.batch_id}" for one in gathered.extracts}
     for (extract, record), (totals, _) in sorted(gathered.unshown.items()):
@@ -256,7 +262,7 @@ def _unshown(gathered: Gathered) -> Iterator[str]:
         yield (
             f"{names[extract]}, {table.title.lower()}: {quantity(totals.rows, 'row')} "
             f"{agree(totals.rows, 'is', 'are')} kept by reference to it and "
-            f"{agree(totals.rows, 'proves', 'prove')} nothing{_money_of(table, totals)}"
+            f"{agree(totals.rows, 'proves', 'prove')} nothing{_money_of(table, totals, currencies)}"
         )
 
 

@@ -4,7 +4,7 @@ The texts name terms as whoever asks calls them (`DecisionRefused`).
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -111,11 +111,17 @@ def refuse_ceiling(meant: pl.DataFrame, decision: Decision) -> None:
 
 
 def refuse_unseen(
-    connection: psycopg.Connection, run: Reconciliation, meant: pl.DataFrame, *, by_id: bool
+    connection: psycopg.Connection,
+    run: Reconciliation,
+    meant: pl.DataFrame,
+    currencies: Mapping[str, str],
+    *,
+    by_id: bool,
 ) -> None:
     """Whoever names no run may have seen the one before: what is other since needs its number.
 
     So does what is new since, where a filter chose it: an id is known to whoever names it.
+    `currencies` are the names of currencies.
     """
     if run.previous_id is None:
         return
@@ -132,12 +138,13 @@ def refuse_unseen(
         & pl.any_horizontal(pl.col(name).ne_missing(pl.col(f"{name}_then")) for name in BOUND)
     )
     then = other.select("id", *(pl.col(f"{name}_then").alias(name) for name in BOUND))
-    told = zip(other["id"], then.select(values()).to_series(), other.select(values()).to_series(),
+    said = values(currencies)
+    told = zip(other["id"], then.select(said).to_series(), other.select(said).to_series(),
                strict=True)  # fmt: skip
     lines = [f"{one} was {was}; it is now {now}" for one, was, now in told]
     if not by_id:
         new = joined.filter(pl.col("there").is_null())
-        told_new = zip(new["id"], new.select(values()).to_series(), strict=True)
+        told_new = zip(new["id"], new.select(said).to_series(), strict=True)
         lines += [f"{one} is new, {now}" for one, now in told_new]
     if not lines:
         return

@@ -59,15 +59,17 @@ class OneBreak:
         return last if last and last.what is Choice.ACCEPT else None
 
 
-def find_break(connection: psycopg.Connection, run: Reconciliation, break_id: str) -> OneBreak:
-    """A break of a run by its id; raises BreakUnknown."""
+def find_break(
+    connection: psycopg.Connection, run: Reconciliation, break_id: str, names: Mapping[str, str]
+) -> OneBreak:
+    """A break of a run by its id, its currencies by their `names`; raises BreakUnknown."""
     unknown = BreakUnknown(
         f"Reconciliation {run.id} has no break {break_id}. Its page lists those that it has."
     )
     if not re.fullmatch(ID, break_id):
         raise unknown
     ids = [break_id, *breaks_of_record(connection, run.id, break_id, OTHERS)]
-    standing = breaks_now(connection, run, ids).with_columns(outgrown(), *both_values())
+    standing = breaks_now(connection, run, ids).with_columns(outgrown(), *both_values(names))
     facts = {str(row["id"]): row for row in standing.iter_rows(named=True)}
     if break_id not in facts:
         raise unknown

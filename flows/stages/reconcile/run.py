@@ -16,6 +16,7 @@ import polars as pl
 import psycopg
 
 from connectors.errors import ReconciliationUnknown, ScopeHeldElsewhere
+from connectors.files.currencies import read_currencies
 from connectors.memory import give_arrays_back
 from connectors.postgres.breaks import decisions_since, unresolved
 from connectors.postgres.reconciliations import (
@@ -272,7 +273,10 @@ class _Run:
         sources = compared.gathered.sources
         rates = sources.database.get(CURRENCY_RATE.name)
         breaks, causes = explained(
-            kept_parts(states), rates, lambda breaks: moments(breaks, sources.extract)
+            kept_parts(states),
+            rates,
+            lambda breaks: moments(breaks, sources.extract),
+            read_currencies(self.workspace.settings.currencies),
         )
         return _Carried(kept_parts(breaks), causes, max((through, *decisions["id"])))
 

@@ -8,6 +8,7 @@ import polars as pl
 import psycopg
 
 from connectors.errors import EvidenceBroken
+from connectors.files.currencies import read_currencies
 from connectors.postgres import ledger
 from connectors.postgres.attempts import delivered_again
 from connectors.postgres.corrections import unrepaired
@@ -132,7 +133,7 @@ def gather_sources(
         frames, unreadable = _read_sides(workspace, connection, others[:1], scope, delivered)
         extract = _counted_once(connection, delivered, frames)
         around = frames.around()
-        untied = tuple(_untied(connection, delivered, frames, digests))
+        untied = tuple(_untied(workspace, connection, delivered, frames, digests))
         return Gathered(
             sources=Sources(
                 extract,
@@ -315,6 +316,7 @@ def _in_run(connection: psycopg.Connection, delivered: _Delivered) -> frozenset[
 
 
 def _untied(
+    workspace: Workspace,
     connection: psycopg.Connection,
     delivered: _Delivered,
     frames: SideFrames,
@@ -324,7 +326,14 @@ def _untied(
     yield from altered_ledger(connection, delivered.batch_ids)
     yield from unrepaired(connection, delivered.batch_ids)
     tables = {one: EXTRACTS[one] for one in delivered.records if one != INSERT_BATCH_DATA.name}
-    yield from untied(connection, tables, delivered.batches, delivered.files, frames.found)
+    yield from untied(
+        connection,
+        tables,
+        delivered.batches,
+        delivered.files,
+        frames.found,
+        read_currencies(workspace.settings.currencies),
+    )
     read = {*delivered.records, *frames.listed}
     hashed = {of: digest for of, digest in digests().items() if of[1] in read}
     yield from altered(connection, hashed, delivered.staged_in, delivered.readable)

@@ -64,8 +64,12 @@ def untied(
     batches: Sequence[Batch],
     extracts: Sequence[Extract],
     found: Found,
+    currencies: Mapping[str, str],
 ) -> Iterator[str]:
-    """Where side E does not tie, in the reader's words; `extracts` are refused ones as well."""
+    """Where side E does not tie, in the reader's words; `extracts` are refused ones as well.
+
+    `currencies` are their names.
+    """
     yield from _lost(connection)
     names = {one.id: f"{one.name} of batch {one.batch_id}" for one in extracts}
     counted = {one.id for one in extracts if one.refused is None}
@@ -83,7 +87,7 @@ def untied(
         if record not in tables:
             continue
         table = tables[record]
-        told = list(_differences(table, expected, totals))
+        told = list(_differences(table, expected, totals, currencies))
         then = counts.get((extract, record), {})
         if extract in applied:
             told += [
@@ -151,7 +155,9 @@ def altered(
         )
 
 
-def _differences(table: Table, expected: Totals, totals: Totals) -> Iterator[str]:
+def _differences(
+    table: Table, expected: Totals, totals: Totals, currencies: Mapping[str, str]
+) -> Iterator[str]:
     if totals.rows != expected.rows:
         were = agree(expected.rows, "was", "were")
         yield (
@@ -166,7 +172,7 @@ def _differences(table: Table, expected: Totals, totals: Totals) -> Iterator[str
                 of.amounts.get(currency, {}).get(name, Decimal(0)) for of in (totals, expected)
             )
             if now != then:
-                where = in_currency(currency)
+                where = in_currency(currency, currencies.get(currency))
                 yield f"{name} of {spelled(now)} in {where}, and it was {spelled(then)}"
 
 

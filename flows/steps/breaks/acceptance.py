@@ -10,12 +10,12 @@ from collections.abc import Mapping
 import polars as pl
 
 from flows.steps.breaks.frame import BREAK_SCHEMA
+from flows.steps.breaks.money import currency_named
 from flows.steps.frames.beyond import money_text, shown
 from schemas.amounts import BEYOND
 from schemas.frame_types import Dtype
 from schemas.life import BreakState
 
-NO_NAMES: Mapping[str, str] = {}
 BOUND = (
     *("currency", "expected", "found", "delta", f"delta{BEYOND}"),
     *("amount", f"amount{BEYOND}", "note"),
@@ -50,10 +50,11 @@ def size(prefix: str = "") -> pl.Expr:
     return pl.coalesce(f"{prefix}delta", f"{prefix}amount")
 
 
-def acceptance(carried: pl.DataFrame) -> pl.Series:
+def acceptance(carried: pl.DataFrame, names: Mapping[str, str]) -> pl.Series:
     """Who accepted a break until when and why, as reports tell it; null where nobody did.
 
-    One that is not what was accepted any more is told with both values.
+    One that is not what was accepted any more is told with both values. `names` are those of
+    currencies, as for `values`.
     """
     other = outgrown()
     lapsed = pl.col("state") == BreakState.EXPIRED
@@ -64,7 +65,7 @@ def acceptance(carried: pl.DataFrame) -> pl.Series:
         pl.col("accepted_until").cast(pl.String),
         _up_to(),
         pl.when(other)
-        .then(pl.format(" as {}; it is now {}", values("seen_"), values()))
+        .then(pl.format(" as {}; it is now {}", values(names, "seen_"), values(names)))
         .otherwise(pl.lit("")),
         "accepted_reason",
     )
@@ -83,16 +84,16 @@ def name_of() -> pl.Expr:
     return pl.concat_str(parts, separator=" ", ignore_nulls=True).alias("what")
 
 
-def both_values(names: Mapping[str, str] = NO_NAMES) -> tuple[pl.Expr, pl.Expr]:
+def both_values(names: Mapping[str, str]) -> tuple[pl.Expr, pl.Expr]:
     """What a break was accepted as, null where it was not, and what it is now."""
-    was = pl.when(pl.col("seen")).then(values("seen_", names))
-    return was.alias("accepted_as"), values(names=names).alias("is_now")
+    was = pl.when(pl.col("seen")).then(values(names, "seen_"))
+    return was.alias("accepted_as"), values(names).alias("is_now")
 
 
 def accepted_terms(names: Mapping[str, str]) -> pl.Expr:
     """What a break was accepted as, with its ceiling and its last day."""
     until = pl.format(" until {}", pl.col("accepted_until").cast(pl.String)).fill_null("")
-    return pl.concat_str([values("seen_", names), _up_to(), until])
+    return pl.concat_str([values(names, "seen_"), _up_to(), until])
 
 
 def _up_to() -> pl.Expr:
@@ -100,7 +101,7 @@ def _up_to() -> pl.Expr:
     return pl.format(" up to {}", money_text(pl.col("up_to"))).fill_null("")
 
 
-def values(prefix: str = "", names: Mapping[str, str] = NO_NAMES) -> pl.Expr:
+def values(names: Mapping[str, str], prefix: str = "") -> pl.Expr:
     """What a break says, or said when it was accepted, in one line.
 
     `names` are those of currencies, by CurrenciesId; one without a name is told by that.
@@ -109,10 +110,7 @@ def values(prefix: str = "", names: Mapping[str, str] = NO_NAMES) -> pl.Expr:
         pl.format(f"{word} {{}}", shown(prefix + name) if name in _MONEY else prefix + name)
         for name, word in _SHOWN.items()
     ]
-    currency = pl.col(f"{prefix}currency").cast(pl.String)
-    named = {key: f"in {key} {code}" for key, code in names.items()}
-    unnamed = pl.format("in currency {}", currency)
-    parts.append(currency.replace_strict(named, default=unnamed, return_dtype=pl.String))
+    parts.append(pl.format("in {}", currency_named(f"{prefix}currency", names)))
     note = pl.col(f"{prefix}note")
     parts.append(pl.when(note != "").then(note))
     told = pl.concat_str(parts, separator=", ", ignore_nulls=True)

@@ -1,6 +1,6 @@
 """From the breaks a run found and those of the run before to what the report tells of each."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date
 
@@ -70,7 +70,10 @@ def _of_parts(found: PartedRows, decisions: pl.DataFrame) -> Iterator[pl.DataFra
 
 
 def explained(
-    carried: PartedRows, rates: pl.DataFrame | None, moments: Moments | None
+    carried: PartedRows,
+    rates: pl.DataFrame | None,
+    moments: Moments | None,
+    currencies: Mapping[str, str],
 ) -> tuple[PartedRows, Causes]:
     """Carried breaks with what they add to totals (`counts`) and their `cause`; and the causes.
 
@@ -78,7 +81,7 @@ def explained(
     """
     counted = counts(carried)
     there = ~pl.col("state").is_in((*RESOLVED, *ASIDE))
-    causes = find_causes(carried.beside(counted).filter(there), rates, moments)
+    causes = find_causes(carried.beside(counted).filter(there), rates, moments, currencies)
     # Those that may have one are in the order of all.
     at = carried.select("state").select(pl.when(there).then(there.cum_sum() - 1)).to_series()
     told = carried.beside(counted.with_columns(causes.of["cause"][at]))

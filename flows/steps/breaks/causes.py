@@ -92,15 +92,17 @@ def find_causes(
     breaks: PartedRows,
     rates: pl.DataFrame | None = None,
     moments: Moments | None = None,
+    currencies: Mapping[str, str] | None = None,
 ) -> Causes:
     """Group breaks as `frame.gather` gives them, with what they add to totals (COUNTED).
 
     `rates` are currency rates, to tell amounts that were converted; `moments` says when records
-    happened, to tell breaks of one hour. Each rule reads the columns that it is about.
+    happened, to tell breaks of one hour; `currencies` are the names of currencies, for titles. Each
+    rule reads the columns that it is about.
     """
     ids = breaks.select("id")
     numbered = breaks.beside(ids.select(pl.int_range(pl.len(), dtype=pl.UInt32).alias(AT)))
-    chosen = _chosen(ids.height, _by_value(numbered, rates))
+    chosen = _chosen(ids.height, _by_value(numbered, rates, currencies or {}))
     left = pl.DataFrame({"left": chosen.group == NONE})
     if left["left"].any():
         rest = numbered.beside(left).filter(pl.col("left"))
@@ -116,7 +118,9 @@ def find_causes(
     return Causes(ids.hstack(of.select("cause")), lines, every - len(lines))
 
 
-def _by_value(breaks: PartedRows, rates: pl.DataFrame | None) -> Iterator[Candidates]:
+def _by_value(
+    breaks: PartedRows, rates: pl.DataFrame | None, currencies: Mapping[str, str]
+) -> Iterator[Candidates]:
     yield twins(breaks.select(AT, "code", "record", "key"))
     read = breaks.read([AT, "id", *_VALUES, "tenant", "key", "side", "currency"])
     amounts = pl.concat(map(exact_amounts, read))
@@ -125,7 +129,7 @@ def _by_value(breaks: PartedRows, rates: pl.DataFrame | None) -> Iterator[Candid
     yield factors(amounts)
     yield conversions(amounts, rates)
     yield transposed(amounts)
-    yield differences(amounts)
+    yield differences(amounts, currencies)
     del amounts
     yield from shifts(breaks.select(AT, *_VALUES))
     yield _named(breaks.select(AT, *_NAMED, "note"))

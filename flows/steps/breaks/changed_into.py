@@ -53,11 +53,11 @@ def changed_into(carried: PartedRows, names: Mapping[str, str]) -> pl.DataFrame:
     there = as_texts(came.select("id", *_FIELD))
     pairs = ids.join(there, on=_FIELD, nulls_equal=True, suffix="_new")
     was = _those(gone, pairs["id"]).select(
-        "id", f"state{BEFORE}", name_of(), values(names=names).alias("was")
+        "id", f"state{BEFORE}", name_of(), values(names).alias("was")
     )
     now = _those(came, pairs["id_new"]).select(
         pl.col("id").alias("id_new"),
-        pl.format("changed into {}: {}", "code", values(names=names)).alias("now"),
+        pl.format("changed into {}: {}", "code", values(names)).alias("now"),
     )
     told = pairs.join(now, on="id_new").group_by("id").agg(pl.col("now").sort().str.join("; "))
     return was.join(told.rename({"now": "is_now"}), on="id").sort("what", "id")

@@ -7,7 +7,7 @@ payments of that debt do not say already. Differences and gross money are never 
 nor are two currencies.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from functools import cache
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ import polars as pl
 
 from flows.steps.frames.beyond import exact_sum
 from flows.steps.frames.parts import Load, columns_of
+from flows.steps.totals import in_currency
 from schemas.amounts import BEYOND, EXACT
 from schemas.breaks import BREAKS, Money
 from schemas.tables import EXTRACTS, PAYMENT
@@ -124,8 +125,16 @@ def counted(breaks: pl.DataFrame, suffix: str = "") -> list[pl.Expr]:
 
 
 def currency_text() -> pl.Expr:
-    """The currency of a break as reports name it; empty where it has none."""
+    """The currency of a break by its CurrenciesId; empty where it has none."""
     return pl.col("currency").cast(pl.String).fill_null("")
+
+
+def currency_named(column: str, names: Mapping[str, str]) -> pl.Expr:
+    """A currency as `in_currency` names it: `978 EUR`, `currency 12` without a name, or null."""
+    currency = pl.col(column).cast(pl.String)
+    named = {key: in_currency(key, code) for key, code in names.items()}
+    unnamed = pl.format("currency {}", currency)
+    return currency.replace_strict(named, default=unnamed, return_dtype=pl.String)
 
 
 @cache

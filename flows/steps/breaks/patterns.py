@@ -4,6 +4,7 @@ Each function gives candidates: breaks by their number (AT), and the groups they
 rule. Which of them is taken is for `causes` to say.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
@@ -11,6 +12,7 @@ from functools import cache
 import polars as pl
 
 from flows.steps.breaks.make import joined, quantities
+from flows.steps.breaks.money import currency_named, currency_text
 from flows.steps.frames.beyond import money_text
 from schemas.breaks import BREAKS, OF_AMOUNTS
 from schemas.frame_types import AMOUNT
@@ -200,18 +202,18 @@ def _digits(amount: pl.Expr) -> pl.Expr:
     return amount.abs().cast(pl.String).str.replace(".", "", literal=True)
 
 
-def differences(amounts: pl.DataFrame) -> Candidates:
+def differences(amounts: pl.DataFrame, names: Mapping[str, str]) -> Candidates:
+    """Amounts that differ by the same; `names` are those of currencies."""
     delta = money_text(pl.col("f") - pl.col("e"))
-    currency = pl.col("currency").cast(pl.String).fill_null("")
     return candidates(
         amounts,
         "difference",
-        joined(field_name(), currency, delta),
+        joined(field_name(), currency_text(), delta),
         pl.format(
             "{} differs by {}{}",
             "field",
             delta,
-            pl.when(currency == "").then(pl.lit("")).otherwise(pl.lit(" in currency ") + currency),
+            pl.format(" in {}", currency_named("currency", names)).fill_null(""),
         ),
     )
 

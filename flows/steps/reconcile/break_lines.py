@@ -25,12 +25,15 @@ from schemas.life import RESOLVED
 RANK = {Severity.HIGH: 0, Severity.MEDIUM: 1, Severity.LOW: 2}
 
 
-def reported(carried: PartedRows) -> Breaks:
-    """Open, accepted and expired breaks: most severe first, then the largest."""
+def reported(carried: PartedRows, names: Mapping[str, str]) -> Breaks:
+    """Open, accepted and expired breaks: most severe first, then the largest.
+
+    `names` are those of currencies.
+    """
     order = _order(carried)
     parts: dict[str, list[pl.Series]] = {name: [] for name in SCHEMA}
     for part in carried:
-        for column in _lines(without(part, _RESOLVED)):
+        for column in _lines(without(part, _RESOLVED), names):
             parts[column.name].append(column)
     # Of each column there are two copies for a moment, and never of all of them.
     columns = (pl.concat(parts.pop(name)).gather(order) for name in SCHEMA)
@@ -49,12 +52,12 @@ def _order(carried: PartedRows) -> pl.Series:
     return without(there, _RESOLVED).select(order).to_series()
 
 
-def _lines(there: pl.DataFrame) -> pl.DataFrame:
+def _lines(there: pl.DataFrame, names: Mapping[str, str]) -> pl.DataFrame:
     """Some breaks as reports have them (`SCHEMA`)."""
     return there.with_columns(
         _by_code({code: one.group.value for code, one in BREAKS.items()}).alias("group"),
         _by_code({code: one.action for code, one in BREAKS.items()}).alias("action"),
-        acceptance(there).alias("acceptance"),
+        acceptance(there, names).alias("acceptance"),
         *(
             pl.col(name).cast(pl.String).fill_null("")
             for name in (

@@ -104,7 +104,7 @@ def conclude(
     proven = tuple(proof for one in sides if one.table.amounts for proof in proofs(one))
     opinion = reached(
         incomplete=(*facts.incomplete, *_nothing_by_then(of_kinds, facts.after, as_of)),
-        unexplained=untied(proven, controls, chain, breaks, self_test),
+        unexplained=untied(proven, controls, chain, breaks, self_test, facts.currencies),
         breaks=breaks,
         proven=proven,
         previous=facts.previous,
@@ -116,7 +116,7 @@ def conclude(
         chain=chain,
         controls=controls,
         proofs=proven,
-        breaks=reported(carried),
+        breaks=reported(carried, facts.currencies),
         ageing=breaks.ageing,
         roll_forward=breaks.roll_forward,
         rates=judgement.rates,

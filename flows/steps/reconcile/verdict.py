@@ -61,31 +61,32 @@ def untied(
     chain: Iterable[ChainLine],
     breaks: BreakFigures,
     self_test: SelfTest,
+    currencies: Mapping[str, str],
 ) -> Iterator[str]:
-    """What of a report leaves something unexplained."""
+    """What of a report leaves something unexplained; `currencies` are their names."""
     for proof in proven:
         if proof.unexplained:
-            of = _in(proof.currency)
+            of = _in(currencies, proof.currency)
             yield f"{title_of(proof.record)} {proof.field}: {proof.unexplained}{of} unexplained"
     for line in controls:
         if _leaves(line):
-            of = _in(line.currency, line.record)
+            of = _in(currencies, line.currency, line.record)
             yield f"{title_of(line.record)}: a residual in the control totals{of}"
     for step in chain:
         if _leaves(step):
-            of = _in(step.currency, step.record)
+            of = _in(currencies, step.currency, step.record)
             yield f"{title_of(step.record)}, {step.stage}: a residual in the chain{of}"
     for forward in (*breaks.roll_forward, *breaks.accepted_forward, *breaks.aside_forward):
         if forward.residual_rows or forward.residual or forward.residual_gross:
-            yield f"the roll-forward does not tie{_in(forward.currency)}"
+            yield f"the roll-forward does not tie{_in(currencies, forward.currency)}"
     if self_test.missed or self_test.found != self_test.planted:
         yield f"the self-test missed {', '.join(self_test.missed)}"
 
 
-def _in(currency: str, record: str | None = None) -> str:
+def _in(names: Mapping[str, str], currency: str, record: str | None = None) -> str:
     """In which currency something is; nothing of a record kind that has no amounts at all."""
     if currency:
-        return f" in currency {currency}"
+        return f" in {in_currency(currency, names.get(currency))}"
     bare = record in EXTRACTS and not EXTRACTS[record].amounts
     return "" if bare else " without a currency"
 

@@ -54,7 +54,7 @@ def decided(breaks: pl.DataFrame, *acceptances: tuple[str, str, slice]) -> Recon
         everything(),
         proofs=(),
         causes=(),
-        breaks=reported(held_rows(lines)),
+        breaks=reported(held_rows(lines), {"1": "EUR", "2": "USD"}),
         roll_forward=roll_forward(carried),
         accepted_forward=roll_forward(carried, "accepted"),
         aside_forward=(),
