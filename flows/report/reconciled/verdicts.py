@@ -21,7 +21,8 @@ VERDICTS: Mapping[str, VerdictWords] = {
     ),
     "RECONCILED_WITH_ACCEPTED": VerdictWords(
         "Reconciled with accepted breaks",
-        "Every difference is explained; those that remain were accepted by name, until a day.",
+        "Every difference is explained; those that remain were accepted by name, until a day, or "
+        "are set aside.",
         "warn",
     ),
     "NOT_RECONCILED": VerdictWords(
