@@ -58,7 +58,7 @@ def push_batch(
     max_rows: Annotated[int | None, Field(ge=1)] = None,
     rate: Annotated[float | None, Field(ge=LEAST_RATE)] = None,
 ) -> RunState[Any]:
-    """Send what is unsent: every PUT until it is there, every POST at most once.
+    """Send what is unsent: every PUT until it is there, a POST again only if it was not done.
 
     The artifact push-results shows the rows by operation and state.
 

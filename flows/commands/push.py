@@ -57,7 +57,7 @@ def push_command(
     ] = None,
     json: Json = False,
 ) -> int:
-    """Send unsent rows to the service: every PUT until it is there, every POST at most once.
+    """Send unsent rows: every PUT until it is there, a POST again only if it was not carried out.
 
     Run it again at any time: what was acknowledged is not sent again. A batch that cannot be pushed
     is reported and does not hold up the others. Example: `recon push 12`
