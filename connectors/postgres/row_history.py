@@ -15,7 +15,7 @@ from connectors.postgres.trail import said_by
 from schemas.counting import agree
 from schemas.derived.sql_names import SCHEMA, staged_name
 from schemas.derived.views import ENDS, STATE, told_joins
-from schemas.guards.batch_states import OPERATED
+from schemas.guards.batch_states import OPERATED, RESOLVE
 from schemas.tables import EXTRACTS
 
 
@@ -30,8 +30,18 @@ class BatchDecision:
     person: str | None
     """Account that was logged in; None: the name is what was said."""
 
+    @property
+    def word(self) -> WhoseWord:
+        """Whose it is."""
+        return WhoseWord(self.by, self.at, self.reason)
+
+    @property
+    def is_about_sends(self) -> bool:
+        """Whether it is about what was sent of rows."""
+        return self.what.startswith(RESOLVE)
+
     def __str__(self) -> str:
-        return f"{self.what} {WhoseWord(self.by, self.at, self.reason)}"
+        return f"{self.what} {self.word}"
 
 
 @dataclass(frozen=True, slots=True)

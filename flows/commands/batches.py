@@ -155,7 +155,7 @@ def row_command(
         ]
         for row, told in zip(found, rows, strict=True):
             told["next"] = _next(connection, row)
-            told["at_service"] = _at_service(connection, row, as_json=json)
+            told.update(_at_service(connection, row, told["decisions"], as_json=json))
             if told["data"] is None and told["raw"] is None:
                 told["next"] += texts.why_removed(told["extract_id"])
         fields = [
@@ -186,16 +186,23 @@ def row_command(
     return 0
 
 
-def _at_service(connection: "psycopg.Connection", row: Any, *, as_json: bool) -> Any:
-    """What was sent of a row, what was answered, and what it had come to before."""
+def _at_service(
+    connection: "psycopg.Connection", row: Any, decisions: list[Any], *, as_json: bool
+) -> dict[str, Any]:
+    """What was sent of a row, what was answered, what it had come to before; and who decided.
+
+    In lines a decision stands beside what it was about, and not among the others once more.
+    """
     from connectors.postgres.push.sends import Selection, list_sends
-    from flows.commands.sent_lines import sent_json, sent_lines
+    from flows.commands.sent_lines import sent_json, sent_lines, words_told
 
     place = (row.extract_id, row.record_number)
     sent = next(list_sends(connection, Selection(row.batch_id, rows=(place,))), None)
-    if sent is None:
-        return None
-    return sent_json(sent) if as_json else [*sent_lines(sent)]
+    if sent is None or as_json:
+        return {"at_service": sent and sent_json(sent)}
+    words = words_told(sent)
+    others = [one for one in decisions if not (one.is_about_sends and one.word in words)]
+    return {"at_service": [*sent_lines(sent)], "decisions": others}
 
 
 def _next(connection: "psycopg.Connection", row: Any) -> list[str]:

@@ -37,6 +37,12 @@ def sent_lines(sent: "Sent") -> Iterator[str]:
         yield from (f"    {told}" for told in _answered(one))
 
 
+def words_told(sent: "Sent") -> "set[WhoseWord | None]":
+    """The decisions that `sent_lines` tells of."""
+    earlier = ({one.decided, one.ended} for one in sent.earlier)
+    return {sent.decided}.union(*earlier)
+
+
 def _came_to(sent: "Sent | SentBefore") -> str:
     status = f", HTTP {sent.status}" if sent.status else ""
     status += f", decided: {sent.decision}{_word(sent.decided)}" if sent.decision else ""

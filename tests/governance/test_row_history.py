@@ -57,6 +57,9 @@ def test_a_row_tells_who_decided_about_it(
     decided = shown(1)
     assert (decided["sent"], decided["state_before"]) == ("acknowledged", None)
     assert said(decided["decisions"]) == [("resolve as confirm", "ann", "seen there")]
+    # To be read, it stands beside what it is about, once.
+    read = recon("row", "1", "a.csv", "--record", "1").stdout
+    assert read.count("seen there") == read.count("decided: confirm by ann") == 1
     answered = shown(2)
     assert (answered["sent"], answered["decisions"], answered["next"]) == ("acknowledged", [], [])
 
