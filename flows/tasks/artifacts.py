@@ -1,10 +1,17 @@
 """Artifacts of runs: each leads to the batches or the reconciliation that it is about."""
 
 from collections.abc import Iterable, Sequence
+from uuid import UUID
 
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.actions import ArtifactCreate
 
 from connectors.desk_links import DeskPage, told_at_desk
+from flows.report.markdown import summary_markdown
+from flows.steps.batch_report import BatchReport
+
+SUMMARY = "import-summary"
 
 
 def publish_table(
@@ -20,10 +27,33 @@ def publish_table(
 
 
 def publish_markdown(
-    text: str, *, key: str, about: str, batches: Iterable[int] = (), run: int | None = None
+    text: str,
+    *,
+    key: str,
+    about: str,
+    batches: Iterable[int] = (),
+    run: int | None = None,
+    flow_run: UUID | None = None,
 ) -> None:
-    """Keep a page in the same way."""
-    create_markdown_artifact(text, key=key, description=f"{about}{_links(batches, run)}")
+    """Keep a page in the same way; `flow_run` is whose it is where that has ended."""
+    told = f"{about}{_links(batches, run)}"
+    if flow_run is None:
+        create_markdown_artifact(text, key=key, description=told)
+        return
+    page = ArtifactCreate(
+        type="markdown", key=key, description=told, data=text, flow_run_id=flow_run
+    )
+    with get_client(sync_client=True) as client:
+        client.create_artifact(page)
+
+
+def publish_summary(
+    report: BatchReport, batch_id: int, about: str, *, flow_run: UUID | None = None
+) -> None:
+    """Keep what a batch comes to under two keys: the last batch of all, and this one."""
+    summary = summary_markdown(report)
+    for key in (SUMMARY, f"batch-{batch_id}"):
+        publish_markdown(summary, key=key, about=about, batches=[batch_id], flow_run=flow_run)
 
 
 def _links(batches: Iterable[int], run: int | None) -> str:

@@ -29,7 +29,7 @@ from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import State
 from connectors.postgres.trail import time_of
 from flows.report.decision import decision_markdown
-from flows.report.markdown import escape, rejects_table, summary_markdown
+from flows.report.markdown import escape, rejects_table
 from flows.report.next_step import commands, left_of
 from flows.stages.apply import apply
 from flows.stages.check import check, held_event, release
@@ -42,7 +42,7 @@ from flows.stages.rows.rejects import first_rejects
 from flows.stages.undo import discard
 from flows.stages.workspace import Workspace
 from flows.steps.batch_report import BatchReport
-from flows.tasks.artifacts import publish_markdown, publish_table
+from flows.tasks.artifacts import SUMMARY, publish_summary, publish_table
 from flows.tasks.attempts import ATTEMPTS, FROM_LEDGER, begun_again, this_run
 from flows.tasks.delivery import Delivery
 from flows.tasks.holding import held, open_workspace
@@ -304,7 +304,7 @@ def _finished(workspace: Workspace, lease: Lease) -> BatchReport:
     if report.verdict == DOES_NOT_TIE:
         raise ConservationError(
             f"Batch {batch.id} tied when it ended and does not tie any more: rows or receipts "
-            "were changed outside of it. The artifact import-summary shows which stage differs."
+            f"were changed outside of it. The artifact {SUMMARY} shows which stage differs."
         )
     return report
 
@@ -315,12 +315,10 @@ def _publish(lease: Lease, report: BatchReport, folder: Path, stopped: str | Non
     about = f"Batch {lease.batch_id}, {state}. All of it is in {folder}."
     if stopped:
         about = f"{about} {escape(stopped).rstrip('.')}."
-    summary, batches = summary_markdown(report), [lease.batch_id]
-    for key in ("import-summary", f"batch-{lease.batch_id}"):
-        publish_markdown(summary, key=key, about=about, batches=batches)
+    publish_summary(report, lease.batch_id, about)
     rejects = rejects_table(report) or NO_REJECTS
     show = f"{about} `recon row {lease.batch_id} FILE --line LINE` shows a row."
-    publish_table(rejects, key="rejects", about=show, batches=batches)
+    publish_table(rejects, key="rejects", about=show, batches=[lease.batch_id])
 
 
 def _told(lease: Lease, batch: BatchStatus, rows: Mapping[str, int]) -> BatchStatus:

@@ -23,7 +23,10 @@ from connectors.postgres.ledger import State
 from connectors.postgres.push.sends import count_states
 from connectors.postgres.trail import add_event, told_by_run
 from connectors.process import whoami
+from flows.stages.finish import build_report
+from flows.stages.workspace import Workspace
 from flows.steps.batch_report import PUSH_LEFT
+from flows.tasks.artifacts import publish_summary
 from flows.tasks.blocks import run_settings
 from flows.tasks.run_names import is_made_up
 from schemas.counting import agree, grouped, quantity
@@ -34,6 +37,8 @@ BEGAN = ledger.RUN_BEGAN
 NO_BATCH = "none"
 """What stands for the number of a batch in an event of a run that opened none."""
 CANCELLED, HELD, SKIPPED = "Cancelled", "Held", "Skipped"
+SUMMARY_SECONDS = 20
+"""How long a statement of the summary of a cancelled run may take: its worker waits for it."""
 OWN_ENDS = {
     f"batch {State.COMPLETE.value}": "Completed",
     f"batch {State.COMPLETE_WITH_ERRORS.value}": "CompletedWithErrors",
@@ -49,7 +54,9 @@ def on_end(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]) -> Non
 def on_cancellation(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]) -> None:  # noqa: ARG001
     """Tell that a run was cancelled; Prefect calls this while its state is still Cancelling."""
     _tell(flow, flow_run, CANCELLED)
-    _say(way_on(_unsent(flow_run)), flow_run)
+    unsent = _unsent(flow_run)
+    _say(way_on(unsent), flow_run)
+    _summarise(flow_run, unsent)
 
 
 class Hooks(TypedDict):
@@ -174,6 +181,25 @@ def _unsent(flow_run: FlowRun) -> dict[int, int]:
     except Exception as error:  # noqa: BLE001 -- a hook must never raise, whatever is the matter.
         _warn("What is unsent was not counted", flow_run, error)
         return {}
+
+
+def _summarise(flow_run: FlowRun, unsent: Mapping[int, int]) -> None:
+    """Publish what is of the batch that the run was at: the summary there is tells of before."""
+    try:
+        settings = run_settings()
+        place = Workspace(settings, open_database(settings))
+        with place.database.connect() as connection:
+            connection.execute(f"SET statement_timeout = '{SUMMARY_SECONDS}s'")
+            for batch, end in _ends_of(connection, flow_run, CANCELLED).items():
+                if end != CANCELLED:
+                    continue
+                state = ledger.find_batch(connection, batch).state.replace("_", " ")
+                left = way_on({batch: unsent.get(batch, 0)})
+                about = f"Batch {batch}, {state}, as a cancelled run has left it. {left}"
+                report = build_report(place, connection, batch)
+                publish_summary(report, batch, about, flow_run=flow_run.id)
+    except Exception as error:  # noqa: BLE001 -- a hook must never raise, whatever is the matter.
+        _warn("What the batch of this run comes to was not published", flow_run, error)
 
 
 def _warn(text: str, flow_run: FlowRun, error: Exception) -> None:

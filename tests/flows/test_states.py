@@ -7,7 +7,8 @@ import pytest
 
 from connectors.errors import BatchStateError
 from connectors.postgres.ledger import State
-from tests.flows.runs import flow_run, run
+from tests.flows.runs import artifact, flow_run, run
+from tests.flows.test_import_batch import on_payment
 from tests.stages.payments import line, write
 
 pytestmark = pytest.mark.flows
@@ -221,6 +222,32 @@ def test_a_run_that_was_cancelled_is_told_by_the_name_the_docs_give(
         ("run cancelled",),
     ]
     assert {"held", "cancelled"} <= set(automations.BATCH_ENDS)
+
+
+def test_a_cancelled_run_publishes_what_its_batch_comes_to(
+    tmp_path: Any, database_url: str
+) -> None:
+    """It stopped in the middle, so nothing else tells of its batch."""
+    from prefect.artifacts import Artifact
+    from prefect.states import Cancelling
+
+    from flows.import_batch import import_batch
+    from flows.tasks import hooks
+
+    run(write(tmp_path / "a.csv", line(1)))
+    on_payment(database_url, "RAISE 'stopped here';")
+    stopped = flow_run(run(write(tmp_path / "b.csv", line(2), line(3, amount="x"))))
+    assert "2 rows read, 1 with errors" not in artifact("import-summary").data
+    hooks.on_cancellation(import_batch, stopped, Cancelling())
+    for key in ("import-summary", "batch-2"):
+        told = Artifact.get(key)
+        assert told is not None
+        assert told.flow_run_id == stopped.id
+        assert str(told.description).startswith(
+            "Batch 2, checked, as a cancelled run has left it. "
+            "Retry goes on where this run stopped."
+        )
+        assert "2 rows read, 1 with errors" in str(told.data)
 
 
 def test_what_runs_of_earlier_versions_have_kept_is_read() -> None:

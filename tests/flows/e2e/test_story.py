@@ -119,6 +119,12 @@ def test_a_killed_run_is_crashed_and_its_retry_finishes(machine: Machine, folder
     assert batches == 1
 
 
+def summary_of(machine: Machine, run: str) -> Any:
+    """The artifact of this run that says what its batch comes to; None: there is none yet."""
+    asked = {"artifacts": {"flow_run_id": {"any_": [run]}, "key": {"any_": ["import-summary"]}}}
+    return next(iter(machine.post("/artifacts/filter", asked)), None)
+
+
 @pytest.mark.long
 def test_a_cancelled_run_stops_and_its_retry_finishes(machine: Machine, folder: Path) -> None:
     path, good = payments(folder / "cancelled.csv", 8000, 300, 7)
@@ -129,6 +135,8 @@ def test_a_cancelled_run_stops_and_its_retry_finishes(machine: Machine, folder: 
             machine.until(lambda: waiting(machine) or None)
             machine.post(f"/flow_runs/{run}/set_state", {"state": {"type": "CANCELLING"}})
             assert machine.end(run)[0] == "CANCELLED"
+            told = machine.until(lambda: summary_of(machine, run))
+            assert "as a cancelled run has left it" in told["description"]
         machine.until(lambda: None if busy(machine) else True)
     assert applied(machine, 8000, 300) == (0, Decimal())
     machine.retry(run)
