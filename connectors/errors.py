@@ -45,8 +45,11 @@ ReconError                 shown to the user as text, exit code 2
 └── ConservationError      totals that do not add up: a bug or tampering, never ignored
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any
 
+from schemas.amounts import spelled
 from schemas.life import OPTIONS
 
 
@@ -218,16 +221,26 @@ class DecisionRefused(ReconError):
     """A decision about breaks that cannot be taken; it was taken for none of them.
 
     `{until}` and its like in the text are what whoever asks calls a term of the decision, by
-    default as the command line does (`schemas.life.OPTIONS`).
+    default as the command line does (`schemas.life.OPTIONS`). Amounts and days among the values are
+    spelled as whoever asks is shown them; a value that is a function makes its text from that.
     """
 
     def __init__(self, text: str, /, **values: object) -> None:
         self._text, self._values = text, values
         super().__init__(self.worded(OPTIONS))
 
-    def worded(self, names: Mapping[str, str]) -> str:
+    def worded(self, names: Mapping[str, str], spell: Callable[[Any], Any] | None = None) -> str:
         """The text in the words of whoever asks."""
-        return self._text.format(**names, **self._values)
+        of = spell or _plain
+        told = {
+            name: value(of) if callable(value) else of(value)
+            for name, value in self._values.items()
+        }
+        return self._text.format(**names, **told)
+
+
+def _plain(value: Any) -> Any:
+    return spelled(value) if isinstance(value, Decimal) else value
 
 
 class DecisionsMoved(DecisionRefused):

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from datetime import date
+from decimal import Decimal
+from functools import partial
 from http import HTTPStatus
-from typing import Protocol
+from typing import Any, Protocol
 
 from starlette.responses import Response
 
@@ -20,7 +22,10 @@ from connectors.errors import (
     ReconError,
     SignatureRefused,
 )
+from flows.desk.shown import day, typed
 from flows.desk.visit import Visit
+from schemas.amounts import EXACT
+from schemas.show_as import ShowAs
 
 LARGEST = 2**31 - 1
 """The largest number that a batch, an extract, a run or a job can have."""
@@ -77,9 +82,21 @@ def status_of(error: ReconError) -> HTTPStatus:
     )
 
 
-def said_by(error: ReconError) -> str:
-    """A refusal in the words of the pages."""
-    return error.worded(LABELS) if isinstance(error, DecisionRefused) else str(error)
+def said_by(visit: Visit, error: ReconError) -> str:
+    """A refusal in the words of the pages, with amounts and days as its forms take them."""
+    if not isinstance(error, DecisionRefused):
+        return str(error)
+    return error.worded(LABELS, partial(_spelled, visit.show))
+
+
+def _spelled(show: ShowAs, value: Any) -> Any:
+    match value:
+        case Decimal():
+            return typed(show, EXACT.normalize(value))
+        case date():
+            return day(show, value)
+        case _:
+            return value
 
 
 class RefusablePage(Protocol):
@@ -95,7 +112,7 @@ def taken(visit: Visit, act: Callable[[], str], page: RefusablePage) -> Response
     try:
         address = act()
     except ReconError as error:
-        return page(visit, said=said_by(error), status=status_of(error))
+        return page(visit, said=said_by(visit, error), status=status_of(error))
     return visit.go(address)
 
 

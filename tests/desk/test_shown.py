@@ -174,6 +174,12 @@ def test_a_ceiling_is_typed_as_figures_are_shown(workspace: Workspace, browser: 
     terms = {"reason": "bank charges", "until": "2026-12-31"}
     anna.open(f"{decide}?all=1&state=open&what=accept").send(decide, **terms, up_to="1.500")
     assert (anna.status, "may be 1500 or 1,500" in anna.text) == (400, True)
+    # What is refused is told in the same form.
+    anna.send(decide, **terms, up_to="10,5")
+    assert "Up to 10,5 is less than what is there" in anna.text
+    assert " is 1234,56. Nothing was decided." in anna.text
+    anna.send(decide, **terms | {"until": "2026-01-01"}, up_to="")
+    assert "Last day 01.01.2026 has passed: reconciliation 1 is as of 31.01.2026." in anna.text
     anna.send(decide, **terms, up_to="1.500,00")
     assert "until 31.12.2026 up to 1.500,00" in anna.text
 

@@ -162,7 +162,7 @@ def decide(visit: Visit) -> Response:
             return page.confirm(decision)
         return page.done(decision)
     except ReconError as refused:
-        return page.show(said_by(refused), status_of(refused))
+        return page.show(said_by(visit, refused), status_of(refused))
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +306,7 @@ def _nothing(
 ) -> Response:
     return visit.page(
         "decide_nothing.html.jinja", status_of(refused),
-        run=run, said=said_by(refused), typed=visit.typed("reason"),
+        run=run, said=said_by(visit, refused), typed=visit.typed("reason"),
         query=urlencode(selection.fields), what=what, offered=offered,
     )  # fmt: skip
 

@@ -124,5 +124,5 @@ def _refuse_terms(terms: RuleTerms, as_of: date) -> None:
         raise DecisionRefused(
             "The ceiling of one break, {each}, is above the ceiling of all, {total}. Nothing was "
             "proposed.",
-            each=plain(terms.each), total=plain(terms.total),
+            each=terms.each, total=terms.total,
         )  # fmt: skip

@@ -18,7 +18,6 @@ from connectors.postgres.reconciliations import Reconciliation
 from flows.report.spelling import neutral
 from flows.steps.breaks.acceptance import BOUND, size, values
 from flows.steps.breaks.saved import from_saved
-from flows.steps.totals import plain
 from schemas.counting import first_of, quantity
 from schemas.life import DONE, SIDES, Choice
 
@@ -103,11 +102,12 @@ def refuse_ceiling(meant: pl.DataFrame, decision: Decision) -> None:
         )
     above = sized.filter(pl.col("size").abs() > decision.up_to)
     if above.height:
-        told = [f"{one} is {plain(amount)}" for one, amount in above.select("id", "size").rows()]
+        sizes = above.select("id", "size").rows()
         raise DecisionRefused(
             "{up_to} {amount} is less than what is there: {lines}. Nothing was decided.",
-            amount=plain(decision.up_to), lines=first_of(told, NAMED),
-        )  # fmt: skip
+            amount=decision.up_to,
+            lines=lambda spell: first_of([f"{one} is {spell(size)}" for one, size in sizes], NAMED),
+        )
 
 
 def refuse_unseen(
