@@ -7,7 +7,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from flows.report.spelling import digits
-from flows.report.text import end_states
+from flows.report.text import end_states, state_word
 from flows.steps.batch_report import Chain
 from schemas.counting import quantity
 
@@ -49,6 +49,11 @@ class ChartPart(NamedTuple):
 
     label: str
     rows: int
+
+    @property
+    def word(self) -> str:
+        """The state as people write it."""
+        return state_word(self.label)
 
     @property
     def colour(self) -> str:
@@ -105,7 +110,7 @@ def picture(parts: Sequence[ChartPart], *, title: str) -> str:
 def describe(parts: Iterable[ChartPart]) -> str:
     """The bar in words, with exact counts, each one number to whoever reads it aloud."""
     parts = tuple(parts)
-    counts = ", ".join(f"{part.label} {part.rows}" for part in parts)
+    counts = ", ".join(f"{part.word} {part.rows}" for part in parts)
     total = quantity(sum(part.rows for part in parts), "row")
     return f"{counts}; {total} in all" if parts else "no rows"
 
@@ -148,5 +153,5 @@ def _legend(parts: Iterable[ChartPart]) -> Markup:
         square = Markup('<rect x="{}" y="{}" width="12" height="12" fill="{}"/>')
         words = Markup('<text x="{}" y="{}">{} {}</text>')
         entries.append(square.format(left, top + 5, part.colour))
-        entries.append(words.format(left + 18, top + 16, part.label, digits(part.rows)))
+        entries.append(words.format(left + 18, top + 16, part.word, digits(part.rows)))
     return Markup().join(entries)

@@ -11,6 +11,7 @@ from flows.report.chart import colour_of, stacked_bar, state_parts
 from flows.report.spelling import NARROW, digits, record_title, shortened
 from flows.report.template import template
 from flows.report.text import (
+    PLANNED,
     VERDICTS,
     Figure,
     currency_label,
@@ -19,6 +20,7 @@ from flows.report.text import (
     figures,
     refusal,
     row_place,
+    state_word,
     verdict_of,
 )
 from flows.steps.batch_report import MOST_NOTES, BatchReport, Chain
@@ -86,7 +88,7 @@ PUSH_WORDS = Words(
     heading="What the service has",
     state="State at the service",
     sum="Sum of the states",
-    whole="Inserted, updated and unchanged",
+    whole=PLANNED.capitalize(),
     money="Money by state at the service",
 )
 
@@ -144,6 +146,7 @@ def render_html(report: BatchReport) -> str:
         currency_label=partial(currency_label, report),
         differences=partial(differences, report),
         end_states=end_states,
+        state_word=state_word,
         figures=figures,
         share=_share,
         title_of=record_title,

@@ -8,12 +8,14 @@ from flows.report.chart import describe, picture, state_parts
 from flows.report.spelling import digits, neutral, record_title, shortened, visible
 from flows.report.text import (
     NOTHING,
+    PLANNED,
     Figure,
     currency_label,
     differences,
     end_states,
     figures,
     refusal,
+    state_word,
     verdict_of,
 )
 from flows.steps.batch_report import BatchReport, Chain, Pushed
@@ -132,10 +134,10 @@ def _record(report: BatchReport, chain: Chain) -> Iterator[MarkdownPart]:
     read = chain.lines[0].totals if chain.lines else Totals()
     yield _states(f"## {title}", chain, chain.title, "End state", "read", read)
     residuals = [
-        row for line in chain.lines for row in _left(report, chain, line.stage, line.residual)
+        (line.stage, told) for line in chain.lines for told in _left(report, chain, line.residual)
     ]
     if residuals:
-        yield MarkdownPart(f"### {title}: residuals", ("Stage", "Not explained"), residuals)
+        yield MarkdownPart(f"### {title}: residuals", ("Stage", "Residual"), residuals)
     elif chain.lines:
         yield MarkdownPart(f"{title} ties: the residual is zero at every stage.", (), ())
     money = [figure for figure in figures(chain) if figure.currency is not None]
@@ -154,19 +156,16 @@ def _record(report: BatchReport, chain: Chain) -> Iterator[MarkdownPart]:
 def _pushed(report: BatchReport, one: Pushed) -> Iterator[MarkdownPart]:
     title, chain = escape(one.title), one.chain
     heading = f"## At the service: {title} ({escape(one.operation)})"
-    whole = "inserted, updated and unchanged"
-    yield _states(heading, chain, one.title, "State at the service", whole, one.planned)
-    left = _left(report, chain, "told", one.residual)
+    yield _states(heading, chain, one.title, "State at the service", PLANNED, one.planned)
+    left = [(told,) for told in _left(report, chain, one.residual)]
     if left:
-        yield MarkdownPart(
-            f"### {title} at the service: residuals", ("Stage", "Not explained"), left
-        )
+        yield MarkdownPart(f"### {title} at the service: residuals", ("Residual",), left)
 
 
-def _left(report: BatchReport, chain: Chain, stage: str, residual: Totals) -> list[tuple[str, str]]:
-    """What a stage leaves unexplained, a figure in a row."""
+def _left(report: BatchReport, chain: Chain, residual: Totals) -> list[str]:
+    """What is left unexplained, each figure by itself."""
     return [
-        (stage, f"{escape(label)}: {digits(value, signed=True)}")
+        f"{escape(label)}: {digits(value, signed=True)}"
         for label, value in differences(report, chain, residual)
     ]
 
@@ -183,7 +182,7 @@ def _states(
 
 
 def _counts(name: str, totals: Totals) -> tuple[str, str, str]:
-    return name, digits(totals.rows), digits(totals.keys)
+    return state_word(name), digits(totals.rows), digits(totals.keys)
 
 
 def _money(report: BatchReport, figure: Figure, *columns: Totals) -> tuple[str, ...]:

@@ -13,6 +13,8 @@ from schemas.tables import title_of
 
 NARROW = "\N{NARROW NO-BREAK SPACE}"
 MINUS = "\N{MINUS SIGN}"
+EMPTY = "empty text"
+"""What is shown of a text that is there and has no character."""
 _SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t", "\0": r"\0", "\x1b": r"\e"}
 
 

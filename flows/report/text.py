@@ -7,7 +7,16 @@ from decimal import Decimal
 from itertools import groupby
 from typing import NamedTuple
 
-from flows.report.spelling import MINUS, NARROW, digits, neutral, record_title, shortened, visible
+from flows.report.spelling import (
+    MINUS,
+    NARROW,
+    currency_named,
+    digits,
+    neutral,
+    record_title,
+    shortened,
+    visible,
+)
 from flows.steps.batch_report import BatchReport, Chain, FileLine, NoteLine, Pushed, ReasonLine
 from flows.steps.totals import NO_CURRENCY, Totals, add
 from schemas.counting import agree, quantity
@@ -75,6 +84,10 @@ AT_SERVICE: Mapping[str, str] = {
     "refused": "Correct the rows that the service refused, or settle them.",
 }
 """What to do next about rows at the service, by their state."""
+
+
+PLANNED = "inserted, updated and unchanged"
+"""The rows that the states at the service have to be the sum of."""
 
 
 class Figure(NamedTuple):
@@ -151,11 +164,13 @@ def _refused(report: BatchReport) -> int:
 
 
 def currency_label(report: BatchReport, currency: str) -> str:
-    """The ISO code where the settings name it, always with the CurrenciesId."""
-    if currency == NO_CURRENCY:
-        return "no currency given"
-    code, key = report.currencies.get(currency), f"CurrenciesId {visible(currency)}"
-    return f"{neutral(code, 80)} ({key})" if code else f"{key} (not named)"
+    """A currency as the report names it."""
+    return currency_named(currency, report.currencies)
+
+
+def state_word(state: str) -> str:
+    """A state as people write it: `in_doubt` as in doubt."""
+    return visible(state).replace("_", " ")
 
 
 def end_states(chain: Chain) -> dict[str, Totals]:
@@ -182,7 +197,7 @@ def figures(chain: Chain) -> tuple[Figure, ...]:
 
 
 def figure_label(report: BatchReport, figure: Figure) -> str:
-    """`Rows`, or `PaidAmount, EUR (CurrenciesId 1)`."""
+    """`Rows`, or `PaidAmount, 978 EUR`."""
     if figure.currency is None:
         return figure.name
     return f"{visible(figure.name)}, {currency_label(report, figure.currency)}"
@@ -288,7 +303,7 @@ def _pushed(report: BatchReport, one: Pushed) -> Iterator[str]:
             *wrapped(
                 f"{one.operation}: every row the database has; {words}", first="  ", rest="  "
             ),
-            *_states(report, one.chain, whole="planned"),
+            *_states(report, one.chain, whole=PLANNED),
         ],
     )
 
@@ -326,7 +341,7 @@ def _states(report: BatchReport, chain: Chain, whole: str = "read") -> Iterator[
             if name in ("sum", whole) or any(figure.of(totals) for figure in group)
         }
         yield from _grid(
-            [label, *shown],
+            [label, *map(state_word, shown)],
             [[[one.name, *(digits(one.of(totals)) for totals in shown.values())]] for one in group],
         )
 

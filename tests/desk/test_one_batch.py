@@ -11,6 +11,7 @@ from connectors.files.profile import DEFAULT
 from connectors.postgres.ledger import RUN_BEGAN
 from connectors.postgres.trail import add_event
 from flows.stages.sequence import import_delivery
+from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from tests.accounts.people import ANNA, TESSA, add
 from tests.desk.browser import Browser, desk_of
@@ -31,7 +32,7 @@ def test_a_batch_says_what_became_of_every_row(
         "Next: Correct 1 reject recon rejects 1 --out FOLDER",
         "a.csv Payment 3 1",
         "3 read = 1 rejected + 2 inserted; every figure ties.",
-        "PaidAmount, CurrenciesId 1 (not named) 21.00 0.00 21.00",
+        "PaidAmount, currency 1 21.00 0.00 21.00",
         "1 rejected row has no readable PaidAmount",
         "a.csv, line 4 x",
         "History",
@@ -46,7 +47,20 @@ def test_what_is_not_accounted_for_is_a_number_as_others_of_the_page(
     with workspace.database.connect() as connection:
         connection.execute('UPDATE payment SET "PaidAmount" = 999.99 WHERE "Id" = 1')
     page = browser().open("/batches/1")
-    assert "PaidAmount, CurrenciesId 1 (not named): \u22121\u202f000.01" in page.answer.text
+    assert "PaidAmount, currency 1: \u22121\u202f000.01" in page.answer.text
+
+
+def test_a_batch_is_called_what_its_report_calls_it(
+    workspace: Workspace, browser: New, tmp_path: Path
+) -> None:
+    bring(workspace, tmp_path / "a.csv", line(1))
+    bring(workspace, tmp_path / "b.csv", line(2))
+    undo_batch(workspace, 2, by="cy", reason="wrong month")
+    with workspace.database.connect() as connection:
+        connection.execute('UPDATE payment SET "PaidAmount" = 999.99 WHERE "Id" = 1')
+    page = browser().open("/batches/1")
+    assert "Does not tie. At least one figure does not add up" in page.text
+    assert "Undone. What was applied has been taken back. By cy" in page.open("/batches/2").text
 
 
 def test_the_files_of_its_report_are_given_as_written_or_not_at_all(

@@ -104,8 +104,12 @@ def test_a_break_that_is_not_there_or_not_seen_is_not_found(
 def test_delivered_text_is_shown_and_never_run(workspace: Workspace, browser: New) -> None:
     evil = found("12/7", code="VALUE", field="ActionsId", expected="<script>alert(1)</script>",
                  found="a\u202eb", note="=1+1")  # fmt: skip
-    run = reconcile(workspace, evil)
+    bare = found("12/9", code="VALUE", field="ActionsId", expected="", found=None)
+    run = reconcile(workspace, pl.concat([evil, bare]))
     page = browser().open(f"/runs/{run.id}/breaks/{ids(evil)[0]}").answer.text
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert(1)" in page
     assert "a\\u202eb" in page
+    # A text that is there and empty is no text that is not there.
+    text = browser().open(f"/runs/{run.id}/breaks/{ids(bare)[0]}").text
+    assert ("Expected empty text" in text, "Found" in text) == (True, False)

@@ -166,12 +166,12 @@ def test_the_cover_shows_what_is_in_the_database_by_currency() -> None:
     report = with_errors()
     cover = next(table for table in _tables(report) if table[0][0] == "Currency")
     assert [row[0] for row in cover[1:]] == [
-        "EUR (CurrenciesId 1)",
-        "USD (CurrenciesId 2)",
-        "GBP (CurrenciesId 3)",
-        "CHF (CurrenciesId 4)",
-        "CurrenciesId 7 (not named)",
-        "no currency given",
+        "1 EUR",
+        "2 USD",
+        "3 GBP",
+        "4 CHF",
+        "currency 7",
+        "no currency",
     ]
     euros = [Decimal(PAYMENTS[state][2]["1"][0]) for state in ("inserted", "updated")]
     assert cover[1][2] == "14\u202f723\u202f269.63"
@@ -188,9 +188,9 @@ def test_a_residual_is_named_with_its_figure_and_a_tied_chain_shows_zero() -> No
     assert table[-1][2].split("\n") == [
         "Rows: \u22121",
         "Hash total of keys: \u221250\u202f001",
-        "PaidAmount, EUR (CurrenciesId 1): \u221210.01",
+        "PaidAmount, 1 EUR: \u221210.01",
     ]
-    assert table[-1][6] == "PaidAmount, EUR (CurrenciesId 1): +0.01"
+    assert table[-1][6] == "PaidAmount, 1 EUR: +0.01"
 
 
 def test_rows_of_every_file_and_reason_are_on_the_page() -> None:

@@ -24,13 +24,14 @@ from flows.desk.seen import batch_of, shows_text
 from flows.desk.visit import Visit
 from flows.report.next_step import next_in_words, next_step, told_repaired
 from flows.report.text import (
-    VERDICTS,
+    PLANNED,
     Figure,
     differences,
     end_states,
     figure_label,
     figures,
     refusal,
+    verdict_of,
 )
 from flows.stages.check import held_event, seen_before
 from flows.stages.sequence import refuse_unless_held
@@ -103,7 +104,8 @@ def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) ->
         files=files,
         flow_runs=_flow_runs(events),
         prefect_ui=visit.desk.settings.prefect_ui,
-        meaning=VERDICTS[report.verdict].meaning if report and report.verdict in VERDICTS else "",
+        meaning=verdict_of(report).meaning if report else "",
+        planned=PLANNED,
         repaired=told_repaired(line),
         words=next_in_words(line),
         command=next_step(line, held=why is not None),

@@ -10,7 +10,7 @@ from flows.desk.shown import day, moment, money, number
 from flows.report.reconciled.first_page import NOTES
 from flows.report.reconciled.verdicts import word_of
 from flows.report.reconciled.words import amount_said
-from flows.report.spelling import currency_named, neutral, record_title, visible
+from flows.report.spelling import EMPTY, currency_named, neutral, record_title, visible
 from flows.report.template import environment
 from flows.stages.reconcile.scope import scope_told
 from schemas.counting import quantity
@@ -37,7 +37,9 @@ def scope_named(text: str) -> str:
 def value(show: ShowAs, text: str | None, record: str, field: str, most: int) -> str:
     """What a break says was expected or found, money as all money of the desk."""
     amount = amount_said(record, field or "", text)
-    return neutral(text or "", most) if amount is None else money(show, amount)
+    if amount is not None:
+        return money(show, amount)
+    return EMPTY if text == "" else neutral(text or "", most)
 
 
 @cache

@@ -16,7 +16,7 @@ from flows.report.reconciled.words import (
     value_of_break,
     verdict_of,
 )
-from flows.report.spelling import digits, neutral, neutral_apart, record_title
+from flows.report.spelling import EMPTY, digits, neutral, neutral_apart, record_title
 from flows.steps.breaks.cause_groups import CauseGroup
 from flows.steps.breaks.money import largest_first
 from flows.steps.breaks.shares import Share
@@ -220,8 +220,13 @@ def _difference(one: BreakLine) -> str:
     field = f"{cell(one.field)}: " if one.field else ""
     if one.expected is None and one.found is None:
         return field.removesuffix(": ")
-    expected, found = (value_of_break(one, text) or "" for text in (one.expected, one.found))
-    return f"{field}{value_cell(expected)} / {value_cell(found)}"
+    expected, found = (_value(value_of_break(one, text)) for text in (one.expected, one.found))
+    return f"{field}{expected} / {found}"
+
+
+def _value(text: str | None) -> str:
+    """What a side has: an empty text is there, and is not nothing."""
+    return EMPTY if text == "" else value_cell(text or "")
 
 
 def _amount(report: ReconciliationReport, one: BreakLine) -> str:
