@@ -118,8 +118,8 @@ _ONE_ALONE = (
     "propose it, and somebody else accepts it with the same last day and ceiling"
 )
 _CHANGED_RULES = (
-    "nobody approves a run whose rules they changed: %s made reconciliation %s by other rules "
-    "than the one before"
+    "nobody approves a run if they changed the rules since the last approved one: %s made or "
+    "ordered reconciliation %s by other rules than the one before"
 )
 _SIGNED_SINCE = (
     "a report that shows other tenants as well was approved after page one of reconciliation %s "

@@ -435,7 +435,7 @@ def test_what_a_job_makes_is_made_by_who_ordered_it_last(workspace: Workspace, r
         connection.execute(asked, ["otto", run])
         assert verify(connection).broken is None
     with (
-        pytest.raises(AccountRefused, match="rules they changed: olga made reconciliation"),
+        pytest.raises(AccountRefused, match="since the last approved one: olga made or ordered"),
         workspace.database.connect() as connection,
     ):
         connection.execute(asked, ["olga", run])
