@@ -116,6 +116,8 @@ GONE: Mapping[str, str] = {
     BreakState.CHANGED_INTO: "changed into another break of the same field",
 }
 """The states of breaks that a run does not find any more, in words."""
+PLACES: Mapping[str, str] = {side: GONE[of].removeprefix("resolved ") for side, of in SIDES.items()}
+"""Side on which a break is said to be resolved -> how the state is told that it will have."""
 RESOLVED = tuple(map(BreakState, GONE))
 ASIDE = (BreakState.NOT_LOOKED_AT, BreakState.WAIVED_BY_RULE)
 """States of breaks that a run found by other terms would show: neither open nor resolved."""

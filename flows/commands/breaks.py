@@ -22,7 +22,7 @@ from flows.commands.console import (
 from flows.commands.deliver import Json
 from schemas.amounts import BEYOND
 from schemas.counting import agree, quantity
-from schemas.life import Choice
+from schemas.life import PLACES, Choice
 
 if TYPE_CHECKING:
     from flows.stages.reconcile.breaks import Chosen, Decided
@@ -296,7 +296,7 @@ def _show_decided(decided: "Decided", names: Mapping[str, str], *, as_json: bool
         Choice.ACCEPT: f"accepted until {decision.until}{_ceiling(decision.up_to)}",
         Choice.PROPOSE: f"proposed to be accepted until {decision.until}{_ceiling(decision.up_to)}",
         Choice.REOPEN: "reopened",
-        Choice.RESOLVE: f"said to be resolved at {decision.side}",
+        Choice.RESOLVE: f"said to be resolved {PLACES.get(decision.side or '', '')}",
         Choice.ASSIGN: f"assigned to {decision.owner}{_due(decision.until)}",
         Choice.COMMENT: "commented on",
     }[decision.what]
@@ -346,7 +346,7 @@ def _due(until: date | None) -> str:
 
 def _state(line: dict[str, Any]) -> str:
     claimed = line["claimed"]
-    return f"{line['state']}, said to be resolved at {claimed}" if claimed else line["state"]
+    return f"{line['state']}, said to be resolved {PLACES[claimed]}" if claimed else line["state"]
 
 
 def _key(line: dict[str, Any]) -> str:

@@ -72,6 +72,22 @@ def test_a_break_tells_its_past_over_the_runs_of_its_scope(
     assert "decide?" not in page.answer.text
 
 
+def test_a_break_said_to_be_resolved_names_the_place_as_its_state_will(
+    workspace: Workspace, browser: New
+) -> None:
+    one = found("12/7")
+    run = reconcile(workspace, one)
+    address = f"/runs/{run.id}/breaks/{ids(one)[0]}"
+    decide_breaks(
+        workspace, run.id, Chosen(ids(one)), Decision(Choice.RESOLVE, "put right", side="service")
+    )
+    at = "at the target (database or service)"
+    assert f"said to be resolved {at}, the next run looks" in browser().open(address).text
+    reconcile(workspace, found("1"), as_of=DAY + timedelta(days=1))
+    gone = browser().open(f"/runs/{run.id + 1}/breaks/{ids(one)[0]}").text
+    assert f"Resolved {at}" in gone
+
+
 @pytest.mark.long
 def test_what_may_not_be_done_is_not_offered(workspace: Workspace, browser: New) -> None:
     add(workspace, ANNA, CLEO)

@@ -131,7 +131,7 @@ def test_decisions_as_documents(
     reopened = recon("breaks", "reopen", one, "--reason", "not paid")
     assert "1 break of reconciliation 1 reopened: 10.00 in 1 EUR." in reopened.stdout
     resolved = recon("breaks", "resolve", one, "--at", "service", "--reason", "put right")
-    assert "said to be resolved at service" in resolved.stdout
+    assert "said to be resolved at the target (database or service)" in resolved.stdout
     assert recon("breaks", "assign", "--state", "open", "--owner", "treasury").returncode == 0
     listed = json.loads(recon("breaks", "list", "--json").stdout)
     assert listed["as_of"] == "2026-01-31"

@@ -14,7 +14,7 @@ from flows.report.spelling import EMPTY, currency_named, neutral, record_title, 
 from flows.report.template import environment
 from flows.stages.reconcile.scope import scope_told
 from schemas.counting import quantity
-from schemas.life import GONE
+from schemas.life import GONE, PLACES
 from schemas.show_as import ShowAs
 
 
@@ -55,6 +55,7 @@ def _environment(show: ShowAs) -> Environment:
         moment=partial(moment, show),
         money=partial(money, show),
         noted=NOTES.__getitem__,
+        placed=PLACES.__getitem__,
         quantity=partial(quantity, spell=spell),
         record=record_title,
         scope=scope_named,
