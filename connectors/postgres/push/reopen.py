@@ -11,7 +11,7 @@ from connectors.postgres.database import nested_loops
 from connectors.postgres.ledger import batch_span
 from connectors.postgres.push.earlier import SAYS, count_earlier, keep_earlier
 from connectors.postgres.push.gate import IN_DOUBT
-from connectors.postgres.push.lane import lock_sends
+from connectors.postgres.push.lane import CarriedOut, lock_sends, unanswered_error
 from connectors.postgres.push.plan import OVERWRITTEN, TWIN, WRITTEN_BEFORE, same_stored
 from connectors.postgres.push.restores import DOUBTFUL
 from schemas.derived.sql_names import staged_name
@@ -31,9 +31,10 @@ def reopen_restored(connection: psycopg.Connection, table: Table, batch_id: int)
     """Let the rows that own their records again after an undo be sent again.
 
     A PUT is, where a newer body was sent. A POST that was carried out stays so: another one would
-    be another effect. A row that waits is touched, so that a push that took it for an older body
-    meanwhile finds it changed. Whatever their state, a PUT of them is another effect from now on.
-    What each had come to is kept.
+    be another effect. One that a restored database has as superseded is in doubt: the same undo may
+    have let it be sent after the backup was made. A row that waits is touched, so that a push that
+    took it for an older body meanwhile finds it changed. Whatever their state, a PUT of them is
+    another effect from now on. What each had come to is kept.
     """
     lock_sends(connection)
     # Looked for again: sends may have ended since they were looked at without the lock.
@@ -60,14 +61,18 @@ def reopen_restored(connection: psycopg.Connection, table: Table, batch_id: int)
         FROM sends_reopened o WHERE {these} AND {other}"""
     )
     # What another row said of a body that was overwritten since says nothing any more.
+    waits = "x.state IN ('unsent', 'superseded')"
+    doubted = "FALSE" if keyed else "(o.maybe_sent AND x.state = 'superseded')"
     connection.execute(
-        f"""UPDATE send x SET state = 'unsent',
-            twin = x.twin AND x.state IN ('unsent', 'superseded')
-                {"AND NOT o.newer_sent" if keyed else ""},
+        f"""UPDATE send x SET state = CASE WHEN {doubted} THEN 'in_doubt' ELSE 'unsent' END,
+            twin = x.twin AND {waits} {"AND NOT o.newer_sent" if keyed else ""},
             writer_extract_id = o.writer_extract_id, writer_record_number = o.writer_record_number,
-            error_data = CASE WHEN x.state IN ('unsent', 'superseded') THEN x.error_data END,
+            error_data = CASE WHEN {doubted} THEN %s WHEN {waits} THEN x.error_data END,
+            follows = x.follows AND NOT {doubted}, own_key = x.own_key AND NOT {doubted},
+            carried_out = CASE WHEN {doubted} THEN '{CarriedOut.MAYBE}' ELSE x.carried_out END,
             decision = NULL, decision_number = NULL, changed_at = now()
-        FROM sends_reopened o WHERE {these} AND {is_unsent}"""
+        FROM sends_reopened o WHERE {these} AND {is_unsent}""",
+        [unanswered_error(PUSHES[table.name])],
     )
     connection.execute("DROP TABLE sends_reopened")
 
@@ -92,7 +97,8 @@ def _owners(table: Table) -> str:
     They are those of the row that wrote the record, and of any other that sends its content: where
     that is a POST, only while the writer was never planned. What was overwritten before it was
     planned has no writer by name; it is found by what it says. A newer body counts where it went to
-    the same service, and where a restored database cannot know whether it was sent.
+    the same service, and where a restored database cannot know whether it was sent. So does it not
+    know whether they were sent themselves (`maybe_sent`).
     """
     keyed = PUSHES[table.name].keyed
     unplanned = """AND NOT EXISTS (SELECT FROM send own
@@ -150,7 +156,9 @@ def _owners(table: Table) -> str:
             -- Asked once, first: there are next to none.
             WHERE EXISTS (SELECT FROM overwritten)
         ), owner AS (
-            SELECT f.*, coalesce(s.extract_id, u.extract_id) IS NOT NULL AS newer_sent
+            SELECT f.*, coalesce(s.extract_id, u.extract_id) IS NOT NULL AS newer_sent,
+                EXISTS (SELECT FROM doubtful d
+                    WHERE d.id IN (f.extract_id, f.writer_extract_id)) AS maybe_sent
             FROM found f JOIN batch b ON b.id = f.batch_id
             LEFT JOIN sent s ON s.service = b.service
                 AND (s.extract_id, s.record_number) =
