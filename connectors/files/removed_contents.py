@@ -9,7 +9,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -24,6 +24,7 @@ LISTED = timedelta(days=1096)
 """For so long a content stays listed: three years, beyond the age of any backup to bring back."""
 # A line that a full disk cut costs none behind it.
 _LINE = re.compile(r"\{[^{}]*\}")
+_HASH = re.compile(r"[0-9a-f]{64}")
 
 
 def list_removed(archive: Path, sha256: str, at: datetime, *, kept: bool = False) -> None:
@@ -78,10 +79,24 @@ def listed_as_removed(archive: Path) -> dict[str, datetime]:
 
     What cannot be read says nothing.
     """
+    return _last_said(_lines(archive))
+
+
+def listed_among(archive: Path, contents: Collection[str]) -> set[str]:
+    """Those of some contents that are listed as removed; quick where the list names none."""
+    lines = _lines(archive)
+    named = {*contents}.intersection(_HASH.findall(lines))
+    return named & _last_said(lines).keys() if named else named
+
+
+def _lines(archive: Path) -> str:
     try:
-        lines = (archive / REMOVED_LIST).read_text("utf-8", errors="replace")
+        return (archive / REMOVED_LIST).read_text("utf-8", errors="replace")
     except FileNotFoundError:
-        return {}
+        return ""
+
+
+def _last_said(lines: str) -> dict[str, datetime]:
     found: dict[str, datetime] = {}
     for line in _LINE.finditer(lines):
         try:

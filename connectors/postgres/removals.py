@@ -7,7 +7,7 @@ only until another event says that the content is kept again.
 
 from bisect import bisect_right
 from collections.abc import Collection, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from operator import itemgetter
 
 import psycopg
@@ -20,6 +20,8 @@ REMOVED, KEPT_AGAIN, PUT_BACK = (
     "content kept again",
     "kept content put back",
 )
+REMOVED_AT, LISTED_AT = "removed_at", "listed_at"
+"""Of the detail of a removal: when it was, by this database or by what the home had listed."""
 BEGINS, SWEPT, VERIFIED = "housekeeping begins", "housekeeping", "archive verified"
 ONE_BY_ONE: Mapping[str, object] = {"each_removal": REMOVED}
 """Of the detail of these three: from here on the trail names every content that is removed.
@@ -35,11 +37,11 @@ def note_removal(
 
     `listed_at`: it was removed then, which the home alone knows.
     """
-    said = {"sha256": sha256} | ({"listed_at": listed_at.isoformat()} if listed_at else {})
     with connection.transaction():
         row = connection.execute("SELECT coalesce(%s, now())", [listed_at]).fetchone()
         assert row is not None
         moment: datetime = row[0]
+        said = {"sha256": sha256, LISTED_AT if listed_at else REMOVED_AT: _moment_text(moment)}
         marked = connection.execute(
             "UPDATE extract SET cleared_at = %s WHERE sha256 = %s RETURNING batch_id",
             [moment, sha256],
@@ -53,24 +55,40 @@ def note_removal(
 def take_over(connection: psycopg.Connection, listed: Mapping[str, datetime]) -> list[str]:
     """Write down removals that a restored database does not know; gives the contents.
 
-    `listed` are contents that are gone, and when the home says that they were removed. One that was
-    delivered after that, by what the database knows, was lost.
+    `listed` are contents that are gone, and when the home says that they were removed. The database
+    had told the home this time: of a removal that it knows it has the last word, which may be that
+    the content was kept again. Then it was lost.
     """
     rows = connection.execute(
-        "SELECT x.sha256, max(b.opened_at) FROM extract x JOIN batch b ON b.id = x.batch_id "
-        "WHERE x.sha256 = ANY(%s) GROUP BY 1 HAVING bool_or(x.cleared_at IS NULL) ORDER BY 1",
+        "SELECT sha256, array_agg(batch_id) FROM extract WHERE sha256 = ANY(%s) "
+        "GROUP BY 1 HAVING bool_or(cleared_at IS NULL) ORDER BY 1",
         [list(listed)],
     ).fetchall()
     events = connection.execute(
-        "SELECT detail, at FROM event WHERE what = ANY(%s) ORDER BY at", [[KEPT_AGAIN, PUT_BACK]]
+        "SELECT detail FROM event WHERE what = %s AND batch_id = ANY(%s)",
+        [REMOVED, [batch for _, batches in rows for batch in batches]],
     )
-    back = {_content_of(detail): at for detail, at in events}
+    known = {_removal_of(detail) for (detail,) in events}
     taken = [
-        sha256 for sha256, opened in rows if max(opened, back.get(sha256, opened)) < listed[sha256]
+        sha256
+        for sha256, _ in rows
+        # An event without the time, of an earlier version, may be that of any removal.
+        if known.isdisjoint(((sha256, _moment_text(listed[sha256])), (sha256, None)))
     ]
     for sha256 in taken:
         note_removal(connection, sha256, listed[sha256])
     return taken
+
+
+def _moment_text(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat()
+
+
+def _removal_of(detail: str | None) -> tuple[str, str | None]:
+    """Which content was removed, and when: no two removals of one are at one time."""
+    said = said_by(detail)
+    moment = said.get(REMOVED_AT, said.get(LISTED_AT))
+    return _content_of(detail), None if moment is None else str(moment)
 
 
 def contents_are_back(connection: psycopg.Connection, contents: Collection[str]) -> list[str]:

@@ -15,7 +15,7 @@ from connectors.files.encodings import is_utf8
 from connectors.files.evidence import MISSING
 from connectors.files.manifest_entries import entry_text
 from connectors.files.profile import Profile
-from connectors.files.removed_contents import list_removed
+from connectors.files.removed_contents import list_removed, listed_among
 from connectors.postgres import ledger
 from connectors.postgres.corrections import lock_corrections
 from connectors.postgres.evidence import received_detail
@@ -200,7 +200,10 @@ class ArchivedDelivery:
             note_birth(connection)
             # Asked once: where the answer to the commit is lost, the ledger knows the contents.
             self._before = self._before or _Before(connection, self.opened)
-            for sha256 in contents_are_back(connection, contents_of(self.opened)):
+            contents = contents_of(self.opened)
+            # A restored database may not know that the home has one listed as removed.
+            back = {*contents_are_back(connection, contents), *listed_among(self.archive, contents)}
+            for sha256 in sorted(back):
                 list_removed(self.archive, sha256, datetime.now(UTC), kept=True)
             received = _register(connection, self)
             told = self._before.told(connection, received.batch_id)
