@@ -23,7 +23,15 @@ from connectors.postgres.ledger import ENDED, ENDED_AT, OPENED_AT, State, time_t
 from connectors.postgres.trail import said_by
 from schemas.counting import agree, first_of, quantity
 from schemas.derived.sql_names import SCHEMA
-from schemas.guards.batch_states import APPLIED_STATES, ASKED_FOR, PREFIX, RESOLVE, RESTORED, UNDO
+from schemas.guards.batch_states import (
+    APPLIED_STATES,
+    ASKED_FOR,
+    INSTEAD_OF,
+    PREFIX,
+    RESOLVE,
+    RESTORED,
+    UNDO,
+)
 from schemas.guards.ledger_digests import (
     ANSWERS,
     APPLIED,
@@ -223,10 +231,10 @@ class _Record:
             self.terms[ENDED_AT] = _Link(position, detail.get(ENDED_AT))
         self.state = state
 
-    def send_to(self, service: object, position: int) -> None:
-        """Have it go to a service, if it goes to none; it stays with the first."""
+    def send_to(self, service: object, instead_of: object, position: int) -> None:
+        """Have it go to a service instead of the one that is known, if any."""
         known = self.terms.get(SERVICE)
-        if (known is None or known.value is None) and isinstance(service, str):
+        if (known.value if known else None) == instead_of and isinstance(service, str):
             self.terms[SERVICE] = _Link(position, service)
 
 
@@ -294,7 +302,7 @@ def _read(records: defaultdict[int, _Record], position: int, event: Event) -> It
         yield from _changed_answers(event.batch_id, record, position, str(detail[BEFORE]))
         record.answers = None
     if event.what == ASKED_FOR:
-        record.send_to(detail.get(SERVICE), position)
+        record.send_to(detail.get(SERVICE), detail.get(INSTEAD_OF), position)
     if event.what in _STATES:
         record.enter(event.what, position, detail)
 

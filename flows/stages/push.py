@@ -25,9 +25,14 @@ from connectors.postgres.ledger import IN_DATABASE, Batch, State
 from connectors.postgres.push.count import count_window, note_window
 from connectors.postgres.push.gate import pass_gate
 from connectors.postgres.push.lane import Lane, hold_lane, keep_held
-from connectors.postgres.push.plan import plan_sends, settle_duplicates
+from connectors.postgres.push.plan import plan_anew, plan_sends, settle_duplicates
 from connectors.postgres.push.restores import doubt_planned
-from connectors.postgres.push.sends import count_states, is_unsettled, row_name
+from connectors.postgres.push.sends import (
+    count_states,
+    is_bound_to_service,
+    is_unsettled,
+    row_name,
+)
 from connectors.postgres.push.window import (
     claim,
     count_to_send,
@@ -52,7 +57,7 @@ from flows.stages.advised import advised
 from flows.stages.workspace import Workspace, named_service
 from schemas.counting import agree, quantity
 from schemas.field import Table
-from schemas.guards.batch_states import ASKED_FOR
+from schemas.guards.batch_states import ASKED_FOR, INSTEAD_OF
 from schemas.operations import PUSHES
 
 log = logging.getLogger("recon.push")
@@ -91,6 +96,7 @@ def push(workspace: Workspace, lease: Lease, *, most: int | None = None) -> None
         return
     staged = ledger.staged_tables(lease.connection, lease.batch_id)
     tables = [table for table in staged if table.name in PUSHES]
+    batch = _go_over(workspace, lease, batch, tables)
     for table in staged:
         if table not in tables:
             log.info("%s", not_sent_text(table))
@@ -165,13 +171,34 @@ def ask_for_service(workspace: Workspace, lease: Lease) -> None:
                 lease.set_state(State.MERGED, detail=before)
 
 
+def _go_over(workspace: Workspace, lease: Lease, batch: Batch, tables: Sequence[Table]) -> Batch:
+    """The batch as it goes to the service that is set, if nothing of it may be at another one."""
+    settings = workspace.settings
+    if batch.service is None or settings.service.url is None:
+        return batch
+    named = named_service(settings.service)
+    if named == service_address(batch.service) or is_bound_to_service(lease.connection, batch.id):
+        return batch
+    pass_gate(lease.connection, settings.home, settings.service.turn_seconds)
+    service = ledger.known_service(lease.connection, named)
+    with lease.transaction() as connection:
+        detail = {SERVICE: service, INSTEAD_OF: batch.service}
+        add_event(connection, ASKED_FOR, batch_id=batch.id, detail=detail)
+        connection.execute("UPDATE batch SET service = %s WHERE id = %s", [service, batch.id])
+        planned = [PUSHES[table.name] for table in tables if plan_anew(lease, table)]
+        doubt_planned(connection, batch.id, planned)
+    log.info("Batch %s goes to %s: nothing of it is at %s", batch.id, service, batch.service)
+    return ledger.find_batch(lease.connection, batch.id)
+
+
 def _open(workspace: Workspace, lease: Lease, batch: Batch, opened: ExitStack) -> Service:
     settings = workspace.settings
     service = named_service(settings.service)
     if batch.service is None or service != service_address(batch.service):
         raise BatchStateError(
             f"Batch {batch.id} goes to {batch.service}, but RECON_SERVICE_URL names {service}. "
-            "Its records belong to one service; set that one, or undo the batch."
+            "Its records belong to one service, which has rows of it or may have them; set that "
+            "one, or undo the batch."
         )
     pass_gate(lease.connection, settings.home, settings.service.turn_seconds)
     credentials = workspace.credentials or read_credentials()

@@ -6,8 +6,8 @@ and only those who may apply rows say that rows were applied or taken back, or t
 held once is checked.
 
 What a batch is of and is read by stays as it was received, and so does the service that it goes to,
-once it goes to one. The database numbers it and says when it came. Why it is held, and when it
-ended, is said with the state and stays so.
+once that may have carried out or has judged a row of it. The database numbers it and says when it
+came. Why it is held, and when it ended, is said with the state and stays so.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,9 @@ PREFIX = "batch "
 FIRST = "received"
 HELD = "held"
 ASKED_FOR = "push asked for"
-"""The event by which a batch goes to a service that was received for none."""
+"""The event by which a batch goes to a service: its first, or another while it was sent to none."""
+INSTEAD_OF = "instead_of"
+"""Of its detail: the service that the batch went to before."""
 UNDO = "undo"
 RESOLVE = "resolve"
 """The event of a decision about sends."""
@@ -79,6 +81,21 @@ def lacks_merger() -> str:
         f"AND NOT pg_has_role(session_user, to_regrole('{MERGER}'), 'MEMBER') "
         "AND NOT pg_has_role(session_user, current_user, 'MEMBER'))"
     )
+
+
+def is_bound(batch: str) -> str:
+    """SQL for whether a batch stays with its service, which has or judged a row, or may have one.
+
+    A connection that was not made, or an answer that proves that nothing was carried out, binds
+    nothing. What a restored database may not know counts as sent, and so does what was decided.
+    """
+    return f"""(EXISTS (SELECT FROM {SCHEMA}.send x WHERE x.batch_id = {batch}
+            AND (x.attempts > 0
+                AND (x.state NOT IN ('unsent', 'superseded') OR x.carried_out IS NOT NULL)
+                OR x.decision IS NOT NULL OR x.earlier > 0))
+        OR EXISTS (SELECT FROM {SCHEMA}.push_restore r WHERE r.unsent = 'in_doubt'
+            AND (r.last_batch >= {batch} OR EXISTS (SELECT FROM {SCHEMA}.extract e
+                WHERE e.batch_id = {batch} AND r.lost::jsonb ? e.sha256))))"""
 
 
 def is_listed(what: str, batch_id: str) -> str:
@@ -165,12 +182,17 @@ STATES: tuple[str, ...] = (
             RAISE EXCEPTION 'batch % is %: when it ended is the time at which its state changed',
                 OLD.id, OLD.state;
         END IF;
-        IF NEW.service IS DISTINCT FROM OLD.service AND (OLD.service IS NOT NULL OR NOT EXISTS (
+        IF NEW.service IS DISTINCT FROM OLD.service AND NOT EXISTS (
             SELECT FROM {SCHEMA}.event e WHERE e.batch_id = OLD.id AND e.what = '{ASKED_FOR}'
-            AND e.detail::jsonb ->> 'service' = NEW.service))
+            AND e.detail::jsonb ->> 'service' = NEW.service
+            AND e.detail::jsonb ->> '{INSTEAD_OF}' IS NOT DISTINCT FROM OLD.service)
         THEN
             RAISE EXCEPTION 'batch % goes to %, and no event % says otherwise', OLD.id,
                 coalesce('service ' || OLD.service, 'no service'), quote_literal('{ASKED_FOR}');
+        END IF;
+        IF NEW.service <> OLD.service AND {is_bound("OLD.id")} THEN
+            RAISE EXCEPTION 'batch % stays with service %, which has rows of it or may have them',
+                OLD.id, OLD.service;
         END IF;
         IF OLD.state IN ({listed(ENDS)}) THEN
             RAISE EXCEPTION 'batch % is %, which is an end', OLD.id, OLD.state;

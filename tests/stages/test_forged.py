@@ -610,6 +610,14 @@ def test_what_was_received_stays_what_it_is(
                 told = r"as it was received|staged|no event|is said when|when it ended"
                 with pytest.raises(psycopg.Error, match=told):
                     connection.execute(statement)  # type: ignore[call-overload]
+            if role == MERGER:
+                detail = json.dumps({"service": "http://other", "instead_of": server.url})
+                with connection.transaction(force_rollback=True):
+                    connection.execute(
+                        "SELECT add_event(2, 'push asked for', 'x', NULL, %s)", [detail]
+                    )
+                    with pytest.raises(psycopg.Error, match="2 stays with service"):
+                        connection.execute(STAYS[5])  # type: ignore[call-overload]
             # The mark of housekeeping is believed with its event alone.
             connection.execute("UPDATE extract SET cleared_at = now()")
             connection.execute("UPDATE extract SET cleared_at = NULL")

@@ -35,11 +35,32 @@ def plan_sends(lease: Lease, table: Table) -> int:
     lock_sends(lease.connection)
     rows = lease.connection.execute(_plan(table), values).rowcount
     if rows:
-        lease.connection.execute(_MARK_SENT_BY_TWINS, values)
-        if not operation.keyed:
-            _mark_sent_before(lease.connection, table, values)
-            _note_doubts(lease.connection, table, values)
+        _mark_by_others(lease.connection, table, values)
     return rows
+
+
+def plan_anew(lease: Lease, table: Table) -> int:
+    """Plan once more what is planned of a batch that goes to another service now.
+
+    Of none of its rows anything is known but what others told, and that was of the former service.
+    """
+    operation = PUSHES[table.name].name
+    values = batch_span(lease.connection, lease.batch_id) | {"operation": operation}
+    lock_sends(lease.connection)
+    rows = lease.connection.execute(_FORGET, values).rowcount
+    if rows:
+        _mark_by_others(lease.connection, table, values)
+    return rows
+
+
+def _mark_by_others(
+    connection: psycopg.Connection, table: Table, values: Mapping[str, object]
+) -> None:
+    """Let planned rows end as others that have sent their content, or are to send it."""
+    connection.execute(_MARK_SENT_BY_TWINS, values)
+    if not PUSHES[table.name].keyed:
+        _mark_sent_before(connection, table, values)
+        _note_doubts(connection, table, values)
 
 
 def settle_duplicates(connection: psycopg.Connection, operation: Operation, batch_id: int) -> None:
@@ -121,6 +142,12 @@ _MARK_SENT_BY_TWINS = f"""UPDATE send x SET twin = TRUE FROM send o
     WHERE x.batch_id = %(batch)s AND x.operation = %(operation)s AND x.state = 'unsent'
         AND o.writer_extract_id = x.extract_id AND o.writer_record_number = x.record_number
         AND {TWIN} AND NOT o.twin"""
+
+_FORGET = """UPDATE send x SET state = 'unsent', attempts = 0, changed_at = now(),
+        twin = (x.writer_extract_id, x.writer_record_number) <> (x.extract_id, x.record_number),
+        status = NULL, error_data = NULL, echo = NULL, service_id = NULL, carried_out = NULL,
+        follows = NULL, own_key = NULL
+    WHERE x.batch_id = %(batch)s AND x.operation = %(operation)s AND x.state <> 'superseded'"""
 
 _AT_SERVICE = ("acknowledged", "in_doubt", "differs", "sending")
 """States of a row that its service has, or may have."""

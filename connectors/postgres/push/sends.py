@@ -25,7 +25,7 @@ from schemas.derived.push_keys import ASKING, AskingRow, push_key
 from schemas.derived.sql_names import staged_name
 from schemas.derived.views import SEND_ERRORS, json_expression, of_batch, position, quoted
 from schemas.field import Table
-from schemas.guards.batch_states import UNDO
+from schemas.guards.batch_states import UNDO, is_bound
 from schemas.operations import PUSHES, Operation
 from schemas.tables import EXTRACTS
 
@@ -151,6 +151,15 @@ def is_unsettled(connection: psycopg.Connection, batch_id: int, *, repeatable: b
         ).fetchone()
         is not None
     )
+
+
+def is_bound_to_service(connection: psycopg.Connection, batch_id: int) -> bool:
+    """Whether the service of a batch has a row of it, or may have or has judged one."""
+    row = connection.execute(
+        f"SELECT {is_bound('b.id')} FROM batch b WHERE b.id = %s", [batch_id]
+    ).fetchone()
+    assert row is not None
+    return bool(row[0])
 
 
 def row_name(connection: psycopg.Connection, batch_id: int, operation: str, number: int) -> str:

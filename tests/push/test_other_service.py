@@ -1,0 +1,70 @@
+"""A batch goes to the service that is set, until one may have a row of it."""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.errors import BatchStateError, ServiceUnusable
+from connectors.files.profile import DEFAULT
+from connectors.postgres.audit import verify
+from connectors.postgres.evidence import altered_ledger
+from flows.stages.sequence import import_delivery, push_batch
+from flows.stages.workspace import Workspace
+from tests.push.conftest import deliver, towards
+from tests.push.deliveries import applied, payments, tones
+from tests.service.faulty_server import LOST, OK, FaultyServer, Plan, Reply, always, status
+
+NOTHING_THERE: dict[str, Plan] = {
+    "a wrong path": always(status(404)),
+    "a wrong account": always(status(401)),
+    "too many": always(Reply(429, (("Retry-After", "0"),), applied=False)),
+}
+
+
+@pytest.mark.long(but=("a wrong path-tones",))
+@pytest.mark.parametrize("made", [tones, payments])
+@pytest.mark.parametrize("case", NOTHING_THERE)
+def test_a_batch_that_no_service_has_goes_to_the_one_that_is_set(
+    workspace: Workspace, rows: Any, sent: Any, tmp_path: Path, made: Any, case: str
+) -> None:
+    """An operator mistyped the address; what went to the right one before is still known there."""
+    with FaultyServer() as right, FaultyServer(NOTHING_THERE[case]) as wrong:
+        place = towards(workspace, right.url)
+        deliver(place, made(tmp_path / "a.csv", 1))
+        for url in ("http://127.0.0.1:9", wrong.url):
+            with pytest.raises(ServiceUnusable):
+                deliver(towards(workspace, url, attempts=2), made(tmp_path / "b.csv", 3))
+        assert push_batch(place, 2).batch.service == right.url
+        assert sent(2) == dict.fromkeys((1, 2, 3), "acknowledged")
+        assert {row: len(bodies) for row, bodies in applied(right).items()} == {1: 1, 2: 1, 3: 1}
+        assert rows("SELECT DISTINCT service FROM batch") == [(right.url,)]
+        with workspace.database.connect() as connection:
+            assert verify(connection).broken is None
+            assert altered_ledger(connection, [1, 2]) == ()
+
+
+THERE: dict[str, Plan] = {
+    "lost": always(LOST),
+    "refused": always(status(400, error_code="NotNull")),
+    "taken": always(OK),
+}
+
+
+@pytest.mark.long(but=("lost-payments",))
+@pytest.mark.parametrize("made", [tones, payments])
+@pytest.mark.parametrize("case", THERE)
+def test_a_batch_stays_with_the_service_that_may_have_a_row_of_it(
+    workspace: Workspace, rows: Any, tmp_path: Path, made: Any, case: str
+) -> None:
+    """Also where a row of it was never tried, or somebody decided about one."""
+    with FaultyServer(THERE[case]) as one, FaultyServer() as other:
+        place = towards(workspace, one.url, attempts=2, health_attempts=1, concurrency=1)
+        import_delivery(place, [made(tmp_path / "a.csv", 2)], DEFAULT)
+        with suppress(ServiceUnusable):
+            push_batch(place, 1, most=1)
+        with pytest.raises(BatchStateError, match="has rows of it or may have them"):
+            push_batch(towards(workspace, other.url), 1)
+        assert other.requests == []
+        assert rows("SELECT service FROM batch") == [(one.url,)]
