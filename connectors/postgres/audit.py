@@ -35,7 +35,7 @@ from schemas.guards.accounts import (
 )
 from schemas.guards.batch_states import PREFIX, RESTORED
 from schemas.guards.decisions import DECIDED, SIGNED
-from schemas.guards.jobs import JOB_ORDERED, job_told
+from schemas.guards.jobs import JOB_AGAIN, JOB_END, JOB_ENDED, JOB_ORDERED, job_told
 from schemas.guards.push_gate import LOST_HASH
 from schemas.guards.trail_functions import GENESIS, RUN_FACTS, SAVED, TURN
 from schemas.guards.trail_rules import Event, chain_hash, link_hash
@@ -336,15 +336,32 @@ def _subscriptions(connection: psycopg.Connection, told: Told) -> Iterator[str]:
 
 
 def _jobs(connection: psycopg.Connection, told: Told) -> Iterator[str]:
-    """What was asked for, and by whom, is what the event says with which it was ordered."""
+    """What was asked for and by whom, and what came of it, is what the last events of it say."""
     events = _by_id(told, {JOB_ORDERED: JOB_ORDERED})
-    for number, event, fact in connection.execute(
-        f"SELECT j.id, j.event_id, {job_told('j')} FROM job j ORDER BY j.id"
+    ends = _ends_of_jobs(told)
+    for number, event, fact, end in connection.execute(
+        f"SELECT j.id, j.event_id, {job_told('j')}, {job_told('j', JOB_END)} FROM job j "
+        "ORDER BY j.id"
     ).fetchall():
         position, detail = events.pop(event, (None, {}))
         if (number, fact) != (detail.get("job"), detail.get("sha256")):
             yield f"job {number} is not what {_link(position)} says of it"
+        # An earlier version wrote no event of the end.
+        position, hashed = ends.get(number, (None, end))
+        if end != hashed:
+            yield f"what came of job {number} is not what {_link(position)} says of it"
     yield from _missing(events, "job")
+
+
+def _ends_of_jobs(told: Told) -> dict[int, tuple[int, str]]:
+    """The last end of each job that was not ordered again since: its link, and the hash it says."""
+    ends: dict[int, tuple[int, str]] = {}
+    for position, event in _in_order(told, (JOB_ENDED, JOB_AGAIN)):
+        detail = said_by(event.detail)
+        ends.pop(detail["job"], None)
+        if event.what == JOB_ENDED:
+            ends[detail["job"]] = position, detail["sha256"]
+    return ends
 
 
 def _restores(connection: psycopg.Connection, told: Told) -> Iterator[str]:
@@ -418,6 +435,8 @@ _KEPT = {
     SUBSCRIBED,
     UNSUBSCRIBED,
     JOB_ORDERED,
+    JOB_AGAIN,
+    JOB_ENDED,
     RESTORED,
 }
 """Events that tell of rows kept in other tables."""

@@ -127,6 +127,19 @@ _SIGNED_SINCE = (
 )
 """What is refused, with %s for the values."""
 
+_TAKEN_BACK = f"""SELECT FROM {SCHEMA}.break_state b
+    JOIN {SCHEMA}.decision d ON d.break_id = b.break_id AND d.what = '{Choice.REOPEN}'
+        AND d.id > run.decided_through
+    JOIN {SCHEMA}.reconciliation r ON r.id = d.reconciliation_id AND r.scope_hash = run.scope_hash
+    WHERE b.reconciliation_id = run.id AND b.state = '{BreakState.ACCEPTED}' AND NOT EXISTS (
+        SELECT FROM {SCHEMA}.decision a
+        JOIN {SCHEMA}.reconciliation o ON o.id = a.reconciliation_id
+            AND o.scope_hash = run.scope_hash
+        WHERE a.break_id = d.break_id AND a.what = '{Choice.ACCEPT}' AND a.id > d.id
+        AND a."by" = b.accepted_by)"""
+"""SQL: breaks that a `run` has as accepted, that were reopened since and not accepted by the same
+person again. Whether it was as the run shows them, `recon sign` knows."""
+
 DECISIONS_OF: Mapping[str, str] = {
     # `whose` approves no run that they prepared, accepted breaks of, or changed the rules of.
     "refuse_interested(whose text, number integer)": f"""
@@ -363,6 +376,11 @@ DECISIONS_OF: Mapping[str, str] = {
         THEN
             RAISE EXCEPTION 'reconciliation % is not to be approved by %: it says %, prepared by %',
                 run.id, quote_literal(one."by"), run.verdict, coalesce(prepared."by", 'nobody');
+        END IF;
+        -- Its verdict is of when it was saved.
+        IF one.role = '{Role.APPROVED}' AND EXISTS ({_TAKEN_BACK}) THEN
+            RAISE EXCEPTION 'reconciliation % is not to be approved: a break that it shows as '
+                'accepted was reopened since', run.id;
         END IF;
         IF one.role = '{Role.PREPARED}' AND EXISTS (SELECT FROM {SCHEMA}.signature s
             WHERE s.reconciliation_id = run.id)

@@ -6,7 +6,7 @@ writes to the trail while it does a job carries the name of who ordered it last,
 the job.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from schemas.derived.sql_names import SAFE, SCHEMA, listed
 from schemas.guards.accounts import BATCH_SCOPE, IS_FOR_ALL, NOT_ALLOWED, NOT_YOURS, refuse, require
@@ -26,9 +26,12 @@ from schemas.jobs import (
 JOB_ORDERED, JOB_AGAIN = "job ordered", "job ordered again"
 JOB_REFUSED = "job refused"
 """Whoever ordered it may not do so any more, now that it is taken."""
-JOB_EVENTS = (JOB_ORDERED, JOB_AGAIN, JOB_REFUSED)
+JOB_ENDED = "job ended"
+JOB_EVENTS = (JOB_ORDERED, JOB_AGAIN, JOB_REFUSED, JOB_ENDED)
 JOB_FACTS = ("kind", "arguments", "asked_by", "person")
 """What nobody changes of a job; its event says their hash."""
+JOB_END = ("state", "exit_code", "said", "batches", "reconciliation_id")
+"""What came of it, and stays so until it is ordered again; the event of its end says their hash."""
 
 _PERSON = require(MAY_ORDER, f"'{ORDERING}'")
 _NO_JOB = refuse(NOT_ALLOWED, "there is no job %s that you may start", "number")
@@ -39,9 +42,9 @@ _OTHER_TENANTS = refuse(
 _NOT_STOPPED = refuse(NOT_ALLOWED, "job %s is %s, and is not started again", "number, one.state")
 
 
-def job_told(job: str) -> str:
-    """SQL for the hash of what nobody changes of a job."""
-    facts = ", ".join(f"{job}.{name}" for name in JOB_FACTS)
+def job_told(job: str, names: Sequence[str] = JOB_FACTS) -> str:
+    """SQL for the hash of what nobody changes of a job, or of what came of it."""
+    facts = ", ".join(f"{job}.{name}" for name in names)
     return f"encode(sha256(convert_to(json_build_array({job}.id, {facts})::text, 'UTF8')), 'hex')"
 
 
@@ -193,6 +196,8 @@ JOBS_OF: Mapping[str, str] = {
     "end_job(number integer, exit_code integer, said text, named text, "
     "reconciliation integer)": f"""
     RETURNS boolean LANGUAGE plpgsql {SAFE} AS $$
+    DECLARE
+        ended {SCHEMA}.job;
     BEGIN
         IF $5 IS NOT NULL AND NOT EXISTS (SELECT FROM {SCHEMA}.reconciliation r
             JOIN {SCHEMA}.event e ON e.id = r.event_id
@@ -208,8 +213,15 @@ JOBS_OF: Mapping[str, str] = {
             WHERE j.id = number AND j.state = '{JobState.RUNNING}' AND j.account = session_user
             -- Somebody else may have taken it over meanwhile.
             AND NOT EXISTS (SELECT FROM {SCHEMA}.lease l WHERE l.name = 'job ' || number
-                AND l.pid <> pg_backend_pid() AND {SCHEMA}.lease_lives(l.pid, l.mark));
-        RETURN FOUND;
+                AND l.pid <> pg_backend_pid() AND {SCHEMA}.lease_lives(l.pid, l.mark))
+            RETURNING * INTO ended;
+        IF ended.id IS NULL THEN
+            RETURN false;
+        END IF;
+        PERFORM {SCHEMA}.new_event((ended.arguments::jsonb ->> 'batch')::integer, '{JOB_ENDED}',
+            session_user, NULL, json_build_object('job', number, 'kind', ended.kind,
+            'exit_code', $2, 'sha256', {job_told("ended", JOB_END)})::text);
+        RETURN true;
     END $$""",
 }
 """Head -> rest of the definition."""

@@ -103,6 +103,22 @@ def test_nobody_approves_first_and_prepares_then(acting: As, workspace: Workspac
     assert intact(workspace)
 
 
+def test_nobody_approves_by_an_acceptance_that_was_taken_back(
+    acting: As, workspace: Workspace
+) -> None:
+    user, breaks = acting(CONTROLLER), found("1")
+    decide_breaks(user, reconcile(workspace, breaks).id, Chosen(ids=ids(breaks)), ACCEPT)
+    run = reconcile(workspace, breaks, verdict="RECONCILED_WITH_ACCEPTED")
+    sign(user, run.id, "prepared", "ann")
+    decide(user, run.id, ids(breaks)[0], {})
+    approver = acting(CONTROLLER)
+    with pytest.raises(StatementRefused, match="accepted was reopened since"):
+        sign(approver, run.id, "approved", "bo")
+    decide_breaks(user, run.id, Chosen(ids=ids(breaks)), ACCEPT)
+    sign(approver, run.id, "approved", "bo")
+    assert intact(workspace)
+
+
 FORGED_SIGNATURES: list[dict[str, object]] = [
     {"what": "report approved"},
     {"role": "approved"},

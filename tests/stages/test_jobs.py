@@ -413,6 +413,29 @@ def test_a_job_is_asked_again_who_ordered_it_when_it_is_taken(
         assert verify(connection).broken is None
 
 
+def test_what_came_of_a_job_is_what_its_event_says(
+    workspace: Workspace, otto: Workspace, rows: Rows
+) -> None:
+    number = ordered(otto, JobKind.PUSH)
+    do_job(workspace, number, lambda place, job: Done(COULD_NOT_RUN, "no room"))
+    ((detail,),) = rows("SELECT detail FROM event WHERE what = 'job ended'")
+    told = json.loads(detail)
+    assert (told["job"], told["kind"], told["exit_code"]) == (number, "push", COULD_NOT_RUN)
+    for name, other in (("exit_code", 0), ("said", "x"), ("batches", "7"), ("state", "running")):
+        ((was,),) = rows(f"SELECT {name} FROM job")
+        for value, is_told in ((other, False), (was, True)):
+            rows(f"UPDATE job SET {name} = %s RETURNING 1", [value])
+            with workspace.database.connect() as connection:
+                broken = f"what came of job {number} is not what link"
+                assert (broken not in str(verify(connection).broken)) == is_told
+    again(otto, number)
+    for _ in range(2):
+        with workspace.database.connect() as connection:
+            assert verify(connection).broken is None
+        if seen(otto, number).state is JobState.ORDERED:
+            do_job(workspace, number)
+
+
 def test_what_a_job_makes_is_made_by_who_ordered_it_last(workspace: Workspace, rows: Rows) -> None:
     """Nobody is logged in where a job is done; rules that it changes are changed by who ordered."""
     otto = replace(OTTO, roles=(AccountRole.OPERATOR, AccountRole.APPROVER))

@@ -7,7 +7,7 @@ revision = "0040"
 down_revision = "0039"
 branch_labels = None
 depends_on = None
-derived = "72610ae000456c33f43328ea63ad5828934b4f80d8795d6f07b442dda990647a"
+derived = "a867edd4da99ae71141c8367118e8912498b56ebef875fa471d2f857e59648b2"
 
 
 def upgrade() -> None:
