@@ -3,22 +3,33 @@
 What a batch wrote is added up twice, each time by its own columns: from the staged rows, and from
 the rows of the target that name them as their writers. Where these tie, there is no more to look
 for. Where they do not, or the target is much larger than the batch, every row that was written is
-looked up by its key.
+looked up by its key. So is every row that was not, because its record was there: nothing in the
+target names it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from typing import NamedTuple
 
 import psycopg
 
 from connectors.postgres.ledger import batch_span
+from connectors.postgres.trail import through_before
 from schemas.amounts import EXACT
 from schemas.derived.sql_names import IDENTITY, key_columns, listed, staged_name
-from schemas.derived.views import STATE, WRITTEN, apply_stage, joined, of_batch, quoted, told_joins
+from schemas.derived.views import (
+    STATE,
+    WRITTEN,
+    apply_stage,
+    joined,
+    of_batch,
+    quoted,
+    same_content,
+    told_joins,
+)
 from schemas.field import Table
 
-DATABASE, SINCE_CHANGED = "database", "since_changed"
+DATABASE, SINCE_CHANGED, UNCHANGED = "database", "since_changed", "unchanged"
 _MOST_BESIDE = 8
 """With more rows than so many for each of the batch, a target takes longer to read than to ask."""
 _PRIME = 1_000_003
@@ -43,10 +54,12 @@ class Recount(NamedTuple):
     staged: list[Sum]
     """The staged rows by state."""
     database: list[Sum]
-    """What the target itself holds of the rows this batch inserted or updated.
+    """What the target itself holds of the rows this batch inserted or updated, or found there.
 
     State "database": the target row is the one this batch wrote, and its amounts are the target's.
     State "since_changed": a later batch has written it, so they are what this batch had written.
+    State "unchanged": the batch wrote nothing; the target says what it delivered, or what a batch
+    wrote that was applied later.
     """
 
 
@@ -63,6 +76,13 @@ def recount(connection: psycopg.Connection, table: Table, batch_id: int) -> list
 
 def recount_both(connection: psycopg.Connection, table: Table, batch_id: int) -> Recount:
     """The same, and what the target holds."""
+    both = _both_of_written(connection, table, batch_id)
+    if any(one.state == UNCHANGED for one in both.staged):
+        both.database.extend(_found_there(connection, table, batch_id))
+    return both
+
+
+def _both_of_written(connection: psycopg.Connection, table: Table, batch_id: int) -> Recount:
     if _is_much(connection, table, batch_id):
         staged, held = recount(connection, table, batch_id), _held(connection, table, batch_id)
         if _together(one for one in staged if one.state in WRITTEN) == _together(held):
@@ -89,6 +109,32 @@ def _held(connection: psycopg.Connection, table: Table, batch_id: int) -> list[S
         batch_span(connection, batch_id),
     )
     return [_sum(table, *row) for row in rows]
+
+
+def _found_there(connection: psycopg.Connection, table: Table, batch_id: int) -> Iterator[Sum]:
+    """Of the rows whose record was there as they say it, those of which it still is.
+
+    Where it is another by now, a batch has written it that was not through before this one began,
+    or nothing of ours changed it.
+    """
+    # To the planner a state is a rare thing, unless it is hidden from it.
+    found = f"coalesce({STATE} = '{UNCHANGED}', FALSE)"
+    rows = connection.execute(
+        f"""SELECT NOT {through_before("g.other", "%(batch)s")}, g.* FROM (
+            SELECT CASE WHEN NOT ({same_content(table)}) THEN t.batch_id END AS other,
+                {_currency(table, "t")} AS held, s.extract_id, {_totals(table, "s")}
+                {_amounts(table, "s")} {_amounts(table, "t")}
+            FROM {staged_name(table)} s {told_joins(table)} JOIN {table.name} t ON {joined(table)}
+            WHERE {of_batch("s")} AND {found} GROUP BY 1, 2, 3, 4 ORDER BY 3, 4, 1, 2
+        ) g""",
+        batch_span(connection, batch_id),
+    )
+    for since, other, held, extract_id, currency, count, keys, places, *sums in rows:
+        own, of_target = sums[: len(table.amounts)], sums[len(table.amounts) :]
+        if other is None:
+            yield _sum(table, extract_id, UNCHANGED, held, count, keys, places, *of_target)
+        elif since:
+            yield _sum(table, extract_id, UNCHANGED, currency, count, keys, places, *own)
 
 
 def _together(sums: Iterable[Sum]) -> dict[tuple[int, str], list[Decimal]]:

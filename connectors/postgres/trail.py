@@ -12,6 +12,7 @@ import psycopg
 
 from connectors.process import whoami
 from schemas.derived.sql_names import SCHEMA
+from schemas.guards.batch_states import PREFIX
 
 
 def add_event(
@@ -79,6 +80,18 @@ def committed(
         [batch_id, what, list(tried)],
     ).fetchone()
     return None if row is None else int(row[0])
+
+
+def through_before(one: str, other: str) -> str:
+    """SQL for whether a batch was through before another one began.
+
+    A batch may have been held while later ones were applied, and the clocks of two machines differ.
+    So the numbers of events tell: each batch is checked before its rows are applied, and merged
+    behind that.
+    """
+    return f"""EXISTS (SELECT FROM event m WHERE m.batch_id = {one} AND m.what = '{PREFIX}merged'
+        AND m.id < (SELECT max(c.id) FROM event c
+            WHERE c.batch_id = {other} AND c.what = '{PREFIX}checked'))"""
 
 
 def last_event(connection: psycopg.Connection, *, of_batches: bool = False) -> int:

@@ -3,7 +3,8 @@
 import psycopg
 
 from connectors.errors import BatchStateError
-from connectors.postgres.ledger import State, batch_span
+from connectors.postgres.ledger import batch_span
+from connectors.postgres.trail import through_before
 from schemas.derived.sql_names import SCHEMA, content_columns, listed, staged_name, target_columns
 from schemas.derived.views import (
     FOUND,
@@ -16,7 +17,6 @@ from schemas.derived.views import (
     told_joins,
 )
 from schemas.field import Table
-from schemas.guards.batch_states import PREFIX
 
 TAKEN = ("deleted", "restored")
 """What becomes of rows that are taken back."""
@@ -72,27 +72,14 @@ def refuse_if_touched(connection: psycopg.Connection, table: Table, batch_id: in
 
 
 def _applied_since(connection: psycopg.Connection, table: Table, batch_id: int) -> list[int]:
-    """The batches that may rest on rows of this one, the last one first.
-
-    A batch may have been held while later ones were applied, and the clocks of two machines differ.
-    So the numbers of events tell which of them were through before this one began: each batch is
-    checked before its rows are applied, and merged behind that.
-    """
+    """The batches that may rest on rows of this one, the last one first."""
     batches = connection.execute(
-        """SELECT DISTINCT r.batch_id FROM receipt r JOIN batch b ON b.id = r.batch_id
+        f"""SELECT DISTINCT r.batch_id FROM receipt r JOIN batch b ON b.id = r.batch_id
         WHERE r.stage = %(stage)s AND r.batch_id <> %(batch)s
             AND b.state NOT IN ('undone', 'discarded') AND r.counts::jsonb ?| %(found)s
-            AND NOT EXISTS (SELECT FROM event e WHERE e.batch_id = r.batch_id
-                AND e.what = %(merged)s AND e.id < (SELECT max(id) FROM event
-                    WHERE batch_id = %(batch)s AND what = %(checked)s))
+            AND NOT {through_before("r.batch_id", "%(batch)s")}
         ORDER BY 1 DESC""",
-        {
-            "stage": apply_stage(table),
-            "batch": batch_id,
-            "found": list(FOUND),
-            "merged": PREFIX + State.MERGED,
-            "checked": PREFIX + State.CHECKED,
-        },
+        {"stage": apply_stage(table), "batch": batch_id, "found": list(FOUND)},
     )
     return [one for (one,) in batches]
 

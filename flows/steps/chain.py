@@ -25,9 +25,9 @@ def build_chain(
     """Tie what was read, what is staged, what was applied and what the database holds.
 
     `read` is what the reader added up by verdict, `staged` what the staged rows add up to by end
-    state, `database` what the target holds of the rows this batch wrote. Each comes from its own
-    count, so a residual of zero is a proof and not a repetition. A row that is pending explains
-    nothing once the batch is `applied`: nothing comes after it.
+    state, `database` what the target holds of the rows this batch wrote, and of those that it found
+    there. Each comes from its own count, so a residual of zero is a proof and not a repetition. A
+    row that is pending explains nothing once the batch is `applied`: nothing comes after it.
     """
     everything_read, everything_staged = add(read.values()), add(staged.values())
     corrected = staged.get("corrected", Totals())
@@ -35,7 +35,7 @@ def build_chain(
     waits = ("pending",) if "pending" not in staged or not applied else ()
     beside = _sum(staged, "superseded", "excluded", "stale", "listed", *waits)
     written = _sum(staged, *WRITTEN)
-    held = add(database.values())
+    held = add(totals for state, totals in database.items() if state != "unchanged")
     also = "".join(f", {state}" for state in ("excluded", "listed") if state in staged)
     in_error = "rejected, conflict and corrected" if corrected.rows else "rejected and conflict"
     links = [
@@ -48,7 +48,7 @@ def build_chain(
             " and ".join((f"superseded, stale{also}", *waits)),
             beside,
         ),
-        ("written", written, "unchanged: the database had them", _sum(staged, "unchanged")),
+        ("written", written, "unchanged: the database had them", _sum(database, "unchanged")),
         ("in the database", held, "read back by key", Totals()),
     ]
     lines = []

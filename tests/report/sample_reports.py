@@ -5,7 +5,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from flows.steps.batch_report import BatchReport, Chain, FileLine, NoteLine, ReasonLine
-from flows.steps.chain import WRITTEN, build_chain, build_pushed
+from flows.steps.chain import APPLIED, build_chain, build_pushed
 from flows.steps.totals import Totals, add
 from schemas.reasons import REASONS
 from schemas.tables import CURRENCY_RATE, INVOICE_FILE, PAYMENT
@@ -58,7 +58,7 @@ def totals(rows: int, keys: str, money: Mapping[str, tuple[str, ...]] | None = N
 
 def payments(states: States) -> Chain:
     staged = {state: totals(*parts) for state, parts in states.items()}
-    database = {state: staged[state] for state in WRITTEN if state in staged}
+    database = {state: staged[state] for state in APPLIED if state in staged}
     return build_chain(PAYMENT, staged, staged, database)
 
 
@@ -231,7 +231,8 @@ def untied() -> BatchReport:
     lost, cent = totals(1, "50001", {"1": ("10.01", "0")}), totals(0, "0", {"1": ("0.01", "0")})
     read = {state: totals(*PAYMENTS[state]) for state in ("inserted", "unchanged")}
     staged = {**read, "inserted": read["inserted"] - lost}
-    chain = build_chain(PAYMENT, read, staged, {"database": staged["inserted"] + cent})
+    held = {"database": staged["inserted"] + cent, "unchanged": staged["unchanged"]}
+    chain = build_chain(PAYMENT, read, staged, held)
     return replace(report, verdict="does_not_tie", chains=(chain, *report.chains[1:]))
 
 

@@ -7,6 +7,7 @@ import pytest
 from connectors.files.profile import DEFAULT
 from flows.stages.finish import DOES_NOT_TIE, build_report
 from flows.stages.sequence import import_delivery
+from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from tests.stages.payments import line, write
 
@@ -70,3 +71,37 @@ def test_what_a_later_batch_has_written_counts_as_it_was(
     later = [line(1003, amount="7.00"), line(1004, amount=f"{1004}.25")]
     import_delivery(workspace, [write(tmp_path / "c" / "c.csv", *later)], DEFAULT)
     assert counted(workspace, batch) == ("complete", [("written", 10), ("in the database", 10)])
+
+
+@pytest.mark.long(
+    but=(
+        "most of the target-a row removed",
+        "most of the target-a cent more",
+    )
+)
+@pytest.mark.parametrize("how", ALTERED)
+def test_what_a_batch_found_there_is_read_back(
+    workspace: Workspace, batch: int, tmp_path: Path, how: str
+) -> None:
+    """It wrote nothing, so that nothing in the target names it."""
+    own = [line(number, amount=f"{number}.25") for number in (*ROWS, 2000)]
+    again = import_delivery(workspace, [write(tmp_path / "c" / "c.csv", *own)], DEFAULT).batch.id
+    assert counted(workspace, again) == ("complete", [("written", 1), ("in the database", 1)])
+    with workspace.database.connect() as connection:
+        connection.execute(ALTERED[how])
+    assert counted(workspace, again)[0] == DOES_NOT_TIE
+
+
+def test_what_a_batch_found_there_may_be_written_by_a_later_one(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """And is as it was when that is undone; nothing of ours writes it and leaves the writer."""
+    for name, amount in (("a", "1"), ("b", "1"), ("c", "2")):
+        rows = [line(1, amount=amount), line(ord(name))]
+        import_delivery(workspace, [write(tmp_path / f"{name}.csv", *rows)], DEFAULT)
+    assert counted(workspace, 2)[0] == "complete"
+    undo_batch(workspace, 3, by=None, reason="wrong month")
+    assert counted(workspace, 2)[0] == "complete"
+    with workspace.database.connect() as connection:
+        connection.execute('UPDATE payment SET "PaidAmount" = 3 WHERE "Id" = 1')
+    assert counted(workspace, 2)[0] == DOES_NOT_TIE
