@@ -36,6 +36,15 @@ class Resolved:
 
 def next_text(batch_id: int, detail: Mapping[str, Any]) -> str:
     """What the next push does with rows that were decided upon; empty: nothing."""
+    told = [_sent_text(batch_id, detail)]
+    told += [
+        f"Rows of batch {other} ended as these had; `recon push {other}` lets them end as these do."
+        for other in detail.get("followed_by", ())
+    ]
+    return " ".join(filter(None, told))
+
+
+def _sent_text(batch_id: int, detail: Mapping[str, Any]) -> str:
     if detail["decision"] != SendDecision.RESEND:
         return ""
     rows, overwritten = detail["rows"], detail.get("overwritten", 0)

@@ -10,6 +10,7 @@ import pytest
 
 from connectors.errors import BatchStateError, ServiceUnusable
 from connectors.files.profile import DEFAULT
+from connectors.postgres.ledger import State
 from connectors.postgres.push.sends import SendDecision, left_at_service
 from flows.stages.chosen_sends import ChosenSends
 from flows.stages.reconcile.run import Asked, reconcile
@@ -145,6 +146,41 @@ def test_a_confirmation_is_taken_back_only_where_it_is_named(
             (1, 2, 3, 5, 6), 1
         )
         assert 2 not in breaks(place, 2)
+
+
+@pytest.mark.long(but=("refused-tones", "set aside-payments"))
+@pytest.mark.parametrize("made", [tones, payments])
+@pytest.mark.parametrize("end", ["refused", "set aside", "acknowledged"])
+def test_what_followed_a_confirmation_that_is_taken_back_ends_as_its_row_does(
+    workspace: Workspace, sent: Any, tmp_path: Path, made: Any, end: str
+) -> None:
+    """A row that was refused is sent by the other one, as any that has nobody to follow."""
+    with FaultyServer(at({2: DROPPED if made is tones else stored(2, 9.0)})) as server:
+        place = towards(workspace, server.url, concurrency=1)
+        deliver(place, made(tmp_path / "a.csv", 3))
+        settle(place, SendDecision.CONFIRM, rows=("a.csv:record:2",))
+        deliver(place, made(tmp_path / "b.csv", 4))
+        assert (sent(1)[2], sent(2)[2]) == ("acknowledged", "acknowledged")
+        requests = len(server.requests)
+        taken_back = SendDecision.ABANDON if end == "set aside" else SendDecision.RESEND
+        chosen = ChosenSends(("a.csv:record:2",))
+        settled = resolve(place, 1, chosen, taken_back, by=None, reason="looked again")
+        if end == "refused":
+            server.plan = always(status(400, error_code="NotNull"))
+        push_batch(place, 1)
+        server.plan = always(OK)
+        push_batch(place, 2)
+        again = made is payments and end == "set aside"
+        states = {"refused": ("refused", "acknowledged"), "set aside": ("abandoned", "abandoned")}
+        assert (sent(1)[2], sent(2)[2]) == (
+            ("abandoned", "acknowledged") if again else states.get(end, ("acknowledged",) * 2)
+        )
+        tries = {"refused": 2, "set aside": int(again), "acknowledged": 1}
+        assert len(server.requests) - requests == tries[end]
+        # It has nothing more to do, and whoever asks for it once more changes nothing.
+        assert push_batch(place, 2).batch.state in (State.COMPLETE, State.COMPLETE_WITH_ERRORS)
+        assert len(server.requests) - requests == tries[end]
+        assert "`recon push 2` lets them end as these do" in next_text(1, settled.detail)
 
 
 def gateways(path: Path, url: str) -> Path:

@@ -266,9 +266,6 @@ _EARLIER = f"""SELECT e.id, b.id FROM extract e JOIN batch b ON b.id = e.batch_i
     ORDER BY e.id"""
 """Extracts of which a row may have been sent before."""
 
-_WAITING = """x.batch_id = %(batch)s AND x.operation = %(operation)s
-    AND x.twin AND x.state NOT IN ('acknowledged', 'superseded')"""
-
 _WRITER = "(o.extract_id, o.record_number) = (x.writer_extract_id, x.writer_record_number)"
 _TWINS = f"""o.writer_extract_id = x.writer_extract_id
     AND o.writer_record_number = x.writer_record_number AND {TWIN}"""
@@ -281,6 +278,18 @@ _SAME = tuple(
 ALONE = " AND ".join(f"NOT EXISTS (SELECT FROM send o WHERE {same})" for same in _SAME)
 """SQL that keeps the rows `x` whose content no other row sends for itself."""
 
+
+_LEFT_ALONE = " AND ".join(
+    f"NOT EXISTS (SELECT FROM send o WHERE {same} AND o.state = 'acknowledged')" for same in _SAME
+)
+FOLLOWS = f"""x.twin AND (x.state NOT IN ('acknowledged', 'superseded')
+    OR x.state = 'acknowledged' AND x.follows AND {_LEFT_ALONE})"""
+"""SQL for whether a row `x` is to end as another one does.
+
+One that is acknowledged was so because another was: where somebody had confirmed that one and has
+taken it back since, this one ends as it then does.
+"""
+_WAITING = f"x.batch_id = %(batch)s AND x.operation = %(operation)s AND {FOLLOWS}"
 
 _KEYED_NAMES = tuple(one.name for one in PUSHES.values() if one.keyed)
 

@@ -19,7 +19,7 @@ from connectors.postgres.push.earlier import (
     words_of,
 )
 from connectors.postgres.push.lane import asking_columns
-from connectors.postgres.push.plan import WAITS
+from connectors.postgres.push.plan import FOLLOWS, WAITS
 from connectors.postgres.recount import Sum, key_number
 from schemas.derived.push_keys import ASKING, AskingRow, push_key
 from schemas.derived.sql_names import staged_name
@@ -145,8 +145,7 @@ def is_unsettled(connection: psycopg.Connection, batch_id: int, *, repeatable: b
     """
     return (
         connection.execute(
-            f"SELECT 1 FROM send x WHERE batch_id = %(batch)s AND ({WAITS} "
-            "OR twin AND state NOT IN ('acknowledged', 'superseded')) LIMIT 1",
+            f"SELECT 1 FROM send x WHERE batch_id = %(batch)s AND ({WAITS} OR {FOLLOWS}) LIMIT 1",
             {"batch": batch_id, "repeatable": repeatable},
         ).fetchone()
         is not None
