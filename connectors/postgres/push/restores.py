@@ -11,14 +11,19 @@ from dataclasses import dataclass
 
 import psycopg
 
+from connectors.postgres.database import nested_loops
+from connectors.postgres.ledger import batch_span
 from connectors.postgres.push.earlier import SAYS, count_earlier, keep_earlier
 from connectors.postgres.push.gate import IN_DOUBT
 from connectors.postgres.push.lane import CarriedOut, lock_sends, unanswered_error
-from connectors.postgres.push.plan import ALONE
+from connectors.postgres.push.plan import ALONE, same_stored
 from connectors.postgres.trail import add_event
+from schemas.derived.sql_names import staged_name
+from schemas.derived.views import joined, of_batch
 from schemas.guards.batch_states import RESTORED
 from schemas.guards.push_gate import LOST_HASH
 from schemas.operations import PUSHES, Operation
+from schemas.tables import EXTRACTS
 
 _POSTS = tuple(one for one in PUSHES.values() if not one.keyed)
 
@@ -67,14 +72,32 @@ def doubt_planned(
 
     Covered are the contents of batches there were at the declaration, whichever batch delivers them
     now, and those that the archive had and the database did not. So are rows that say once more
-    what such a row says, where no other row can tell whether it was sent. A row that was planned
-    before has been looked at, and may have been resolved since.
+    what such a row says, where no other row can tell whether it was sent: it sends it itself, or it
+    was never planned before its batch was undone. A row that was planned before has been looked at,
+    and may have been resolved since.
     """
     posts = [one for one in planned if not one.keyed]
     for rows in (_DELIVERED, _SAID_ONCE_MORE):
         doubted = f"""x.batch_id = %(batch)s
             AND EXISTS (SELECT FROM ({DOUBTFUL}) d WHERE {rows})"""
         _put(connection, posts, doubted, batch=batch_id, in_doubt=IN_DOUBT)
+    for operation in posts:
+        values = batch_span(connection, batch_id) | {"operation": operation.name}
+        found = connection.execute(_NEVER_PLANNED, values | {"in_doubt": IN_DOUBT}).fetchall()
+        if undone := [extract_id for (extract_id,) in found]:
+            # As for what was sent before: no statistics know the rows that were planned just now.
+            with nested_loops(connection, on=False):
+                _put(connection, [operation], _said_before(operation), undone=undone, **values)
+
+
+def _said_before(operation: Operation) -> str:
+    """SQL for the planned rows that say what a row of some extracts `undone` said."""
+    table = next(EXTRACTS[name] for name, one in PUSHES.items() if one.name == operation.name)
+    return f"""x.batch_id = %(batch)s AND (x.extract_id, x.record_number) IN (
+        SELECT s.extract_id, s.record_number FROM {staged_name(table)} s
+        JOIN {staged_name(table)} t ON {joined(table)} AND {same_stored(table)}
+            AND t.extract_id = ANY(%(undone)s)
+        WHERE {of_batch("s")})"""
 
 
 _DELIVERED = "x.extract_id = d.id"
@@ -86,6 +109,13 @@ DOUBTFUL = """SELECT e.id FROM push_restore r JOIN extract e ON r.lost::jsonb ? 
             WHERE before.sha256 = e.sha256 AND before.batch_id <= r.last_batch)
     WHERE r.unsent = %(in_doubt)s"""
 """SQL for the extracts of which a restored database cannot know what was sent."""
+
+
+_NEVER_PLANNED = f"""SELECT DISTINCT d.id FROM ({DOUBTFUL}) d JOIN extract e ON e.id = d.id
+    JOIN batch b ON b.id = e.batch_id AND b.state = 'undone'
+    WHERE NOT EXISTS (SELECT FROM send o WHERE o.batch_id = b.id AND o.operation = %(operation)s)
+    ORDER BY 1"""
+"""Extracts that a restore casts doubt on, of batches that were undone before they were planned."""
 
 
 def _put(
