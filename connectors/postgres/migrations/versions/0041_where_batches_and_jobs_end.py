@@ -1,13 +1,13 @@
 """where batches go, and how jobs end.
 
-Revision 0040, after 0039.
+Revision 0041, after 0040.
 """
 
-revision = "0040"
-down_revision = "0039"
+revision = "0041"
+down_revision = "0040"
 branch_labels = None
 depends_on = None
-derived = "a867edd4da99ae71141c8367118e8912498b56ebef875fa471d2f857e59648b2"
+derived = "2aad4476397b5ff960295d3bb05a3770c3f95184df4fed291322788a36ee2acf"
 
 
 def upgrade() -> None:
