@@ -32,6 +32,8 @@ class BatchSummary(NamedTuple):
     held_because: str | None
     repaired: Mapping[int, int] = {}
     """Later batch -> how many of its rejects that one repaired, where none is left."""
+    to_deliver: int = 0
+    """Refused files whose bytes no batch of the feed has taken by now."""
 
 
 def list_overview(
@@ -94,18 +96,15 @@ def taken_back(connection: psycopg.Connection, content_id: str) -> list[bool]:
     return [bool(one) for (one,) in rows]
 
 
-_OVERVIEW = f"""
-    WITH shown AS (
-        SELECT * FROM batch b WHERE (%(since)s::timestamptz IS NULL
-            OR opened_at >= %(since)s OR state <> ALL(%(ended)s))
-            AND (%(state)s::text IS NULL OR state = %(state)s)
-            AND (%(before)s::int IS NULL OR id < %(before)s)
-            AND (%(only)s::int IS NULL OR id = %(only)s)
-            AND (%(all)s OR {BATCH_SEEN})
-        ORDER BY id DESC LIMIT %(most)s
-    ), files AS (
-        SELECT batch_id, count(*) AS files, count(refused) AS refused
-        FROM extract WHERE batch_id IN (SELECT id FROM shown) GROUP BY 1
+COUNTED = """
+    files AS (
+        SELECT e.batch_id, count(*) AS files, count(e.refused) AS refused,
+            count(e.refused) FILTER (WHERE NOT EXISTS (SELECT FROM extract taken
+                JOIN batch b ON b.id = taken.batch_id WHERE taken.sha256 = e.sha256
+                AND taken.refused IS NULL AND b.feed = own.feed
+                AND b.state NOT IN ('undone', 'discarded'))) AS to_deliver
+        FROM extract e JOIN batch own ON own.id = e.batch_id
+        WHERE e.batch_id IN (SELECT id FROM shown) GROUP BY 1
     ), staged AS (
         SELECT batch_id, sum(value::bigint) AS rows,
             sum(value::bigint) FILTER (WHERE key = 'rejected') AS rejected
@@ -117,17 +116,34 @@ _OVERVIEW = f"""
         FROM outcome WHERE batch_id IN (SELECT id FROM shown) GROUP BY 1
     ), sent AS (
         SELECT batch_id, json_object_agg(state, rows) AS states,
+            coalesce(sum(rows) FILTER (WHERE state IN ('unsent', 'sending')), 0) AS waiting,
             coalesce(sum(rows) FILTER (WHERE state IN ('refused', 'differs', 'in_doubt')), 0)
                 AS undecided
         FROM (
             SELECT batch_id, state, count(*) AS rows FROM send
             WHERE batch_id IN (SELECT id FROM shown WHERE service IS NOT NULL) GROUP BY 1, 2
         ) counted GROUP BY 1
-    )
+    )"""
+"""What the batches of a query `shown` hold, each counted by itself; the rest of its WITH.
+
+What is left to do about a batch is found here alone: lists name it, and what it needs is kept.
+"""
+
+_OVERVIEW = f"""
+    WITH shown AS (
+        SELECT * FROM batch b WHERE (%(since)s::timestamptz IS NULL
+            OR opened_at >= %(since)s OR state <> ALL(%(ended)s))
+            AND (%(state)s::text IS NULL OR state = %(state)s)
+            AND (%(before)s::int IS NULL OR id < %(before)s)
+            AND (%(only)s::int IS NULL OR id = %(only)s)
+            AND (%(all)s OR {BATCH_SEEN})
+        ORDER BY id DESC LIMIT %(most)s
+    ), {COUNTED}
     SELECT b.id, b.feed, b.state, b.opened_at, coalesce(f.files, 0) AS files,
         coalesce(f.refused, 0) AS refused, coalesce(s.rows, 0)::bigint AS rows,
         (coalesce(s.rejected, 0) + coalesce(t.errors, 0) + coalesce(u.undecided, 0))::bigint
-            AS errors, coalesce(u.states, '{{}}') AS at_service, b.held_because
+            AS errors, coalesce(u.states, '{{}}') AS at_service, b.held_because,
+        coalesce(f.to_deliver, 0) AS to_deliver
     FROM shown b LEFT JOIN files f ON f.batch_id = b.id LEFT JOIN staged s ON s.batch_id = b.id
     LEFT JOIN told t ON t.batch_id = b.id LEFT JOIN sent u ON u.batch_id = b.id
     ORDER BY b.id DESC"""

@@ -19,6 +19,7 @@ from connectors.files.atomic import GOING
 from connectors.files.listed import OnError, files_below, listed, raised
 from connectors.postgres.batch_reports import folder_of
 from connectors.postgres.ledger import ENDED, TAKEN_BACK
+from connectors.postgres.overview import COUNTED
 from schemas.derived.views import LISTING_FEED
 from schemas.tables import INSERT_BATCH_DATA
 
@@ -39,30 +40,46 @@ class Unneeded:
             return False
 
 
-def closed_batches(connection: psycopg.Connection, before: datetime) -> set[int]:
-    """Batches that ended before a time and that nothing is left to do about.
+def closed_batches(
+    connection: psycopg.Connection, before: datetime, only: Collection[int] | None = None
+) -> set[int]:
+    """Batches that ended before a time and that nothing is left to do about; `only`: of these.
 
-    Its rows tell, and not its state, which says how it ended: a correction may have been undone
-    since, or rows have to be sent again. A batch with rows in error is not closed, however old it
-    is: they are written out for correction from the delivered content, or wait for a decision.
+    Its rows and files tell, and not its state, which says how it ended: a correction may have been
+    undone since, or rows have to be sent again. A batch with rows in error or a refused file is not
+    closed, however old it is: they are written out for correction from the delivered content, are
+    delivered anew, or wait for a decision. A batch and its corrections are closed by the last of
+    them: what one repaired is in error again when it is undone.
     """
     rows = connection.execute(
-        """WITH ended AS (
-            SELECT id, state FROM batch WHERE ended_at < %(before)s AND state = ANY(%(ended)s)
-        ), staged AS (
-            SELECT batch_id, sum(coalesce((counts::json ->> 'rejected')::bigint, 0)) AS rows
-            FROM receipt WHERE stage = 'stage' AND batch_id IN (SELECT id FROM ended) GROUP BY 1
-        ), told AS (
-            SELECT batch_id, count(*) FILTER (WHERE verdict IN ('rejected', 'conflict'))
-                - count(*) FILTER (WHERE verdict = 'corrected') AS rows
-            FROM outcome WHERE batch_id IN (SELECT id FROM ended) GROUP BY 1
-        )
-        SELECT e.id FROM ended e LEFT JOIN staged s ON s.batch_id = e.id
-        LEFT JOIN told t ON t.batch_id = e.id
-        WHERE e.state = ANY(%(taken_back)s) OR (coalesce(s.rows, 0) + coalesce(t.rows, 0) = 0
-            AND NOT EXISTS (SELECT 1 FROM send WHERE batch_id = e.id
-                AND state IN ('refused', 'differs', 'in_doubt', 'unsent', 'sending')))""",
-        {"before": before, "ended": [*ENDED], "taken_back": [*TAKEN_BACK]},
+        f"""WITH RECURSIVE asked AS (
+            SELECT id, corrects FROM batch WHERE ended_at < %(before)s AND state = ANY(%(ended)s)
+                AND (%(only)s::int[] IS NULL OR id = ANY(%(only)s))
+        ), above AS (
+            SELECT id AS asked, id, corrects FROM asked
+            UNION SELECT a.asked, b.id, b.corrects FROM batch b
+                JOIN above a ON b.id = a.corrects AND b.id < a.id
+        ), family AS (
+            SELECT asked, id FROM above
+            UNION SELECT f.asked, b.id FROM batch b
+                JOIN family f ON b.corrects = f.id AND b.id > f.id
+        ), shown AS (
+            SELECT * FROM batch WHERE id IN (
+                SELECT f.asked FROM family f JOIN batch b ON b.id = f.id GROUP BY 1
+                HAVING bool_and(b.state = ANY(%(ended)s) AND b.ended_at < %(before)s))
+        ), {COUNTED}
+        SELECT b.id FROM shown b LEFT JOIN files f ON f.batch_id = b.id
+        LEFT JOIN staged s ON s.batch_id = b.id LEFT JOIN told t ON t.batch_id = b.id
+        LEFT JOIN sent u ON u.batch_id = b.id
+        WHERE b.state = ANY(%(taken_back)s) OR (coalesce(s.rejected, 0) + coalesce(t.errors, 0) = 0
+            AND coalesce(u.undecided, 0) + coalesce(u.waiting, 0) = 0
+            AND coalesce(f.to_deliver, 0) = 0)""",
+        {
+            "before": before,
+            "only": None if only is None else [*only],
+            "ended": [*ENDED],
+            "taken_back": [*TAKEN_BACK],
+        },
     )
     return {int(row[0]) for row in rows}
 
@@ -73,17 +90,22 @@ def ended_batches(connection: psycopg.Connection) -> set[int]:
     return {int(row[0]) for row in rows}
 
 
-def needed_contents(connection: psycopg.Connection, closed: Collection[int]) -> set[str]:
+def needed_contents(
+    connection: psycopg.Connection, closed: Collection[int], only: str | None = None
+) -> set[str]:
     """Hashes of the delivered contents of every batch that is not closed, and of some that are.
 
     Every reconciliation reads insert-batch data with its content, as long as its batch counts.
+    `only`: of this hash.
     """
     rows = connection.execute(
-        """SELECT DISTINCT e.sha256 FROM extract e JOIN batch b ON b.id = e.batch_id
-        WHERE e.sha256 IS NOT NULL AND (NOT b.id = ANY(%(closed)s) OR e.record = %(read)s
+        f"""SELECT DISTINCT e.sha256 FROM extract e JOIN batch b ON b.id = e.batch_id
+        WHERE {"e.sha256 IS NOT NULL" if only is None else "e.sha256 = %(only)s"}
+            AND (NOT b.id = ANY(%(closed)s) OR e.record = %(read)s
             AND e.refused IS NULL AND b.feed <> %(listings)s
             AND NOT b.state = ANY(%(taken_back)s))""",
         {
+            "only": only,
             "closed": list(closed),
             "read": INSERT_BATCH_DATA.name,
             "listings": LISTING_FEED,
@@ -91,6 +113,13 @@ def needed_contents(connection: psycopg.Connection, closed: Collection[int]) -> 
         },
     )
     return {str(row[0]) for row in rows}
+
+
+def is_content_needed(connection: psycopg.Connection, sha256: str, before: datetime) -> bool:
+    """Whether a content is among them now, some time after they were listed."""
+    rows = connection.execute("SELECT batch_id FROM extract WHERE sha256 = %s", [sha256])
+    closed = closed_batches(connection, before, [batch_id for (batch_id,) in rows])
+    return bool(needed_contents(connection, closed, sha256))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +152,13 @@ def closed_deliveries(connection: psycopg.Connection, closed: Collection[int]) -
     return {str(row[0]) for row in rows}
 
 
+def is_delivery_closed(connection: psycopg.Connection, content_id: str, before: datetime) -> bool:
+    """Whether a content id is among them now, some time after they were listed."""
+    rows = connection.execute("SELECT id FROM batch WHERE content_id = %s", [content_id])
+    batches = {batch_id for (batch_id,) in rows}
+    return bool(batches) and batches == closed_batches(connection, before, batches)
+
+
 def unneeded_contents(
     archive: Path, needed: Collection[str], before: float, onerror: OnError
 ) -> Iterator[Unneeded]:
@@ -150,12 +186,17 @@ def unneeded_spools(spool: Path, ended: Collection[int], onerror: OnError) -> It
             yield from _old(path, math.inf, onerror)
 
 
+def content_of(delivery: Path) -> str:
+    """The content id of a delivery that an inbox has archived."""
+    return delivery.name.partition("-")[0]
+
+
 def unneeded_deliveries(
     archive: Path, closed: Collection[str], before: float, onerror: OnError
 ) -> Iterator[Unneeded]:
     """Deliveries an inbox has archived, under a key that begins with their content id."""
     for path in listed(archive, "??", "*", onerror=onerror):
-        if path.name.partition("-")[0] in closed or _is_going(path):
+        if content_of(path) in closed or _is_going(path):
             yield from _old(path, before, onerror)
 
 

@@ -19,7 +19,7 @@ class Left(NamedTuple):
     rejected: int = 0
     """Rows that we refused, or that contradict each other."""
     files: int = 0
-    """Files that could not be read."""
+    """Files that were refused, and not taken since."""
     at_service: Mapping[str, int] = {}
     """State at the service -> rows."""
 
@@ -66,7 +66,7 @@ def next_in_words(line: BatchSummary) -> str:
 
 def _left(line: BatchSummary) -> Left:
     undecided = sum(line.at_service.get(state, 0) for state in SEND_ERRORS)
-    return Left(line.errors - undecided, line.refused, line.at_service)
+    return Left(line.errors - undecided, line.to_deliver, line.at_service)
 
 
 def _in_words(left: Left) -> str:

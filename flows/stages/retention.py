@@ -12,6 +12,7 @@ from pathlib import Path
 import psycopg
 
 from connectors.files.archive import hold_archive
+from connectors.files.atomic import GOING
 from connectors.files.listed import OnError
 from connectors.files.removed_contents import forget_long_removed, list_removed
 from connectors.files.uploads import uploads_folder
@@ -23,7 +24,10 @@ from connectors.postgres.retention import (
     Unneeded,
     closed_batches,
     closed_deliveries,
+    content_of,
     ended_batches,
+    is_content_needed,
+    is_delivery_closed,
     needed_contents,
     old_files,
     old_folders,
@@ -51,7 +55,8 @@ class Retention:
 
 
 DEFAULT = Retention()
-CONTENTS, REPORTS = "archived contents", "batch reports"
+CONTENTS, DELIVERIES = "archived contents", "deliveries of the inbox"
+REPORTS = "batch reports"
 Find = Callable[[OnError], Iterator[Unneeded]]
 """Finds what may go of one sort, and tells what it could not look at."""
 
@@ -87,8 +92,11 @@ def sweep(
         # Before anything is removed: whoever may not write the trail removes nothing.
         with workspace.database.connect() as connection:
             add_event(connection, BEGINS, detail=ONE_BY_ONE)
+    days = {CONTENTS: retention.archive_days, DELIVERIES: retention.archive_days}
+    days[REPORTS] = retention.report_days
+    before = {what: now - timedelta(days=kept) for what, kept in days.items()}
     swept = [
-        _swept(workspace, what, find, dry_run=dry_run)
+        _swept(workspace, what, find, before.get(what), dry_run=dry_run)
         for what, find in _unneeded(workspace, retention, now, inbox, results)
     ]
     if not dry_run:
@@ -146,10 +154,7 @@ def _unneeded(
 
     yield CONTENTS, contents
     if inbox is not None:
-        yield (
-            "deliveries of the inbox",
-            partial(unneeded_deliveries, inbox / "archive", deliveries, old),
-        )
+        yield DELIVERIES, partial(unneeded_deliveries, inbox / "archive", deliveries, old)
     yield REPORTS, partial(unneeded_reports, settings.reports, told, reported.timestamp())
     if (spool := settings.spool).is_dir():
         yield "spooled rows of ended batches", partial(unneeded_spools, spool, ended)
@@ -159,31 +164,61 @@ def _unneeded(
         yield "results of runs", partial(old_files, results, kept.timestamp())
 
 
+def _batch_of(path: Path) -> int | None:
+    """The batch whose report is in a folder; None: it is no such folder."""
+    found = re.fullmatch(r"batch-(\d+)", path.name)
+    return int(found[1]) if found else None
+
+
 def _note(connection: psycopg.Connection, archive: Path, what: str, path: Path) -> None:
     """Write down what is about to be removed: what is missing else was lost."""
     if what == CONTENTS:
         list_removed(archive, path.stem, note_removal(connection, path.stem))
-    elif batch := re.fullmatch(r"batch-(\d+)", path.name):
-        note_removed(connection, int(batch[1]))
+    elif what == REPORTS and (batch := _batch_of(path)) is not None:
+        note_removed(connection, batch)
 
 
-def _removed(workspace: Workspace, what: str, one: Unneeded) -> bool:
-    """Remove it; false where somebody delivered or wrote it again meanwhile."""
-    if what not in (CONTENTS, REPORTS):
+def _is_still_unneeded(
+    connection: psycopg.Connection, what: str, path: Path, before: datetime
+) -> bool:
+    """Whether no batch needs it yet: one may have been undone since it was found."""
+    if path.name.startswith(GOING):
+        return True
+    if what == CONTENTS:
+        return not is_content_needed(connection, path.stem, before)
+    if what == DELIVERIES:
+        return is_delivery_closed(connection, content_of(path), before)
+    batch = _batch_of(path)
+    return batch is None or batch in closed_batches(connection, before, [batch])
+
+
+def _removed(workspace: Workspace, what: str, one: Unneeded, before: datetime | None) -> bool:
+    """Remove it; false where somebody delivered, wrote or needs it again meanwhile.
+
+    `before`: when the batches that had it were to have ended; None: it is not theirs.
+    """
+    if before is None:
         remove(one)
         return True
     with (
         workspace.database.connect() as connection,
         hold_archive(workspace.settings.archive) if what == CONTENTS else nullcontext(),
     ):
-        if not one.is_still():
+        if not (one.is_still() and _is_still_unneeded(connection, what, one.path, before)):
             return False
         _note(connection, workspace.settings.archive, what, one.path)
         remove(one)
     return True
 
 
-def _swept(workspace: Workspace, what: str, find: Find, *, dry_run: bool) -> Swept:
+def _swept(
+    workspace: Workspace,
+    what: str,
+    find: Find,
+    before: datetime | None,
+    *,
+    dry_run: bool,
+) -> Swept:
     number = size = 0
     oldest: float | None = None
     faults: list[str] = []
@@ -195,7 +230,7 @@ def _swept(workspace: Workspace, what: str, find: Find, *, dry_run: bool) -> Swe
     for one in find(not_looked_at):
         if not dry_run:
             try:
-                if not _removed(workspace, what, one):
+                if not _removed(workspace, what, one, before):
                     continue
             except OSError as error:
                 faults.append(f"{one.path}: {error.strerror or error}")

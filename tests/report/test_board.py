@@ -37,10 +37,10 @@ STEPS: list[tuple[State, dict[str, Any], str]] = [
         "recon rejects 7 --out FOLDER",
     ),
     (State.COMPLETE_WITH_ERRORS, {"at_service": {"abandoned": 2}}, ""),
-    (State.COMPLETE_WITH_ERRORS, {"refused": 1}, "deliver the refused file anew"),
+    (State.COMPLETE_WITH_ERRORS, {"to_deliver": 1}, "deliver the refused file anew"),
     (
         State.COMPLETE_WITH_ERRORS,
-        {"errors": 1, "refused": 2},
+        {"errors": 1, "to_deliver": 2},
         "recon rejects 7 --out FOLDER; deliver 2 refused files anew",
     ),
     (State.COMPLETE_WITH_ERRORS, {}, ""),  # Every error was corrected.
@@ -67,7 +67,7 @@ REPAIRED: list[tuple[dict[int, int], str]] = [
 def test_repaired_rejects_are_told_beside_what_is_left(repaired: dict[int, int], told: str) -> None:
     line = LINE._replace(state=State.COMPLETE_WITH_ERRORS, repaired=repaired)
     assert told_repaired(line) == board_table([line], UTC)[0]["Next"] == told
-    both = board_table([line._replace(refused=1)], UTC)[0]["Next"]
+    both = board_table([line._replace(to_deliver=1)], UTC)[0]["Next"]
     assert both == "; ".join(filter(None, (told, "deliver the refused file anew")))
 
 

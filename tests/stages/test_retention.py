@@ -13,12 +13,17 @@ from typing import Any
 
 import pytest
 
+from connectors.files.inbox import Inbox
 from connectors.files.profile import DEFAULT
 from connectors.files.spool import spool_path
 from connectors.files.uploads import Upload, uploads_folder
 from connectors.postgres import retention
 from connectors.postgres.ledger import State
+from connectors.postgres.overview import list_overview
+from flows.report.next_step import next_step
+from flows.stages import retention as sweeping
 from flows.stages.archive import remedy, verify_archive
+from flows.stages.inbox import Watch, import_here
 from flows.stages.retention import Retention, Swept, not_removed, sweep
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import discard_batch, import_delivery, push_batch, run_batch
@@ -95,6 +100,27 @@ def to_send_again(workspace: Workspace, path: Path) -> None:
         undo_batch(place, 2, by=None, reason="test")
 
 
+def refused(workspace: Workspace, path: Path, *again: int) -> None:
+    """A file of two rows with a manifest of three; and again, with one of so many."""
+    write(path, line(1), line(2))
+    for rows in (3, *again):
+        path.with_name("a.csv.manifest.json").write_text(
+            f'{{"files": {{"a.csv": {{"rows": {rows}}}}}}}'
+        )
+        import_delivery(workspace, [str(path)], DEFAULT)
+
+
+def refused_beside_a_good_one(workspace: Workspace, path: Path) -> None:
+    bad = path.with_name("b.csv")
+    bad.write_text("colour\nred\n")
+    import_delivery(workspace, [write(path, line(1)), str(bad)], DEFAULT)
+
+
+def taken_again_and_undone(workspace: Workspace, path: Path) -> None:
+    refused(workspace, path, 2)
+    undo_batch(workspace, 2, by=None, reason="test")
+
+
 def batch_rows(workspace: Workspace, path: Path, *, undo: bool = False) -> None:
     delivery = path.with_name("insert_batch_data.csv")
     delivery.write_text("BatchId,Data,HasError,Merged\n5,1,false,true\n")
@@ -129,6 +155,18 @@ CASES: dict[str, tuple[Callable[[Workspace, Path], Any], int, list[str]]] = {
     "insert-batch data": (batch_rows, 1, []),
     "insert-batch data, undone": (partial(batch_rows, undo=True), 0, []),
     "never ended": (crashed, 1, []),
+    "refused for its manifest": (refused, 1, ["batch-1"]),
+    "refused for its manifest, then delivered with the right one": (
+        lambda place, path: refused(place, path, 2),
+        0,
+        [],
+    ),
+    "refused for its manifest, taken with the right one, and that undone": (
+        taken_again_and_undone,
+        1,
+        ["batch-1"],
+    ),
+    "refused beside a good file": (refused_beside_a_good_one, 2, ["batch-1"]),
 }
 
 
@@ -145,6 +183,77 @@ def test_a_batch_keeps_what_it_may_still_need(
     assert (contents(workspace), reports(workspace)) == before
     swept()
     assert (contents(workspace), reports(workspace)) == (kept, kept_reports)
+
+
+def next_steps(workspace: Workspace) -> dict[int, str]:
+    with workspace.database.connect() as connection:
+        return {one.id: next_step(one) for one in list_overview(connection, 9)}
+
+
+@pytest.mark.long(but=("2",))
+@pytest.mark.parametrize("right", [3, 2])
+def test_what_recon_status_asks_for_is_kept_in_the_inbox_too(
+    workspace: Workspace, tmp_path: Path, swept: Any, right: int
+) -> None:
+    """The batch says to deliver the refused file anew, until one took it."""
+    inbox = Inbox(tmp_path / "inbox")
+    inbox.folder.mkdir()
+    watch = Watch(workspace, inbox, DEFAULT, import_here(workspace, DEFAULT))
+    for rows in dict.fromkeys((3, right)):
+        write(inbox.folder / "a.csv", line(1), line(2))
+        stated = json.dumps({"files": {"a.csv": {"rows": rows}}})
+        (inbox.folder / "a.csv.manifest.json").write_text(stated)
+        watch.look(0)
+    left = right != 2
+    assert next_steps(workspace)[1] == ("deliver the refused file anew" if left else "")
+    swept(inbox=inbox.folder)
+    assert contents(workspace) == int(left)
+    kept = [path.name for path in sorted(inbox.archive.glob("*/*/*"))]
+    assert kept == (["a.csv", "a.csv.manifest.json"] if left else [])
+
+
+def repaired_lately(workspace: Workspace, path: Path) -> None:
+    """A batch of long ago, and a correction that closed it today."""
+    corrected(workspace, path)
+    with workspace.database.connect() as connection:
+        connection.execute("UPDATE batch SET ended_at = '2020-01-01' WHERE id = 1")
+    for old in workspace.settings.archive.glob("??/*.csv"):
+        os.utime(old, (1, 1))
+
+
+def test_a_batch_is_closed_for_as_long_as_its_last_correction(
+    workspace: Workspace, tmp_path: Path, swept: Any
+) -> None:
+    repaired_lately(workspace, tmp_path / "a.csv")
+    assert swept(NOW)["archived contents"] == 0
+    undo_batch(workspace, 2, by=None, reason="wrong repair")
+    assert write_rejects(workspace, 1, tmp_path / "out", with_secrets=False)
+
+
+@pytest.mark.parametrize("sort", ["contents", "deliveries"])
+def test_what_an_undo_needs_again_while_a_sweep_is_at_work_is_spared(
+    workspace: Workspace,
+    tmp_path: Path,
+    swept: Any,
+    rows: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    sort: str,
+) -> None:
+    corrected(workspace, tmp_path / "a.csv")
+    ((key,),) = rows("SELECT content_id FROM batch WHERE id = 1")
+    (tmp_path / "inbox" / "archive" / key[:2] / key).mkdir(parents=True)
+    find = getattr(sweeping, f"unneeded_{sort}")
+
+    def found(*terms: Any) -> Any:
+        """The undo comes after everything was listed, and before the first is removed."""
+        listed = [*find(*terms)]
+        undo_batch(workspace, 2, by=None, reason="wrong repair")
+        return iter(listed)
+
+    monkeypatch.setattr(sweeping, f"unneeded_{sort}", found)
+    swept(inbox=tmp_path / "inbox")
+    kept = len([*tmp_path.glob("inbox/archive/??/*")])
+    assert (contents(workspace), kept) == (int(sort == "contents"), 1)
 
 
 def test_a_dry_run_counts_and_removes_nothing(
