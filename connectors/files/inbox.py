@@ -65,6 +65,18 @@ class Waiting:
         return paths_of(self.folder, self.names)
 
 
+@dataclass(frozen=True, slots=True)
+class Displaced:
+    """A delivery that was taken and could not be put back into the inbox."""
+
+    name: str
+    place: Path
+    """Where it is instead: below the quarantine, or where the next look tries again."""
+    why: str
+    trouble: OSError | ReconError | None = None
+    """What stood in the way; None: it was put aside."""
+
+
 def paths_of(folder: Path, names: Iterable[str]) -> list[str]:
     """The extracts of a delivery; manifests beside them are found by their names."""
     extracts = [str(folder / name) for name in names if not is_beside(name)]
@@ -80,6 +92,7 @@ class Inbox:
         self.quarantine = folder / "quarantine"
         self.taking = folder / ".recon" / "taking"
         self.waiting = folder / ".recon" / "waiting"
+        self._displaced: list[Displaced] = []
 
     @classmethod
     def of_home(cls, home: Path) -> "Inbox":
@@ -145,13 +158,20 @@ class Inbox:
                 names = sorted((one.name for one in delivered), key=is_beside)
                 why = "Another file of this name arrived while this one was being taken in"
                 why = f"{why}: {path.name}."
-                log.warning("%s: put aside, %s", self.put_aside(folder, names, why), why)
+                aside = self.put_aside(folder, names, why)
+                log.warning("%s: put aside, %s", aside, why)
+                self._displaced.append(Displaced(names[0], aside, why))
                 return
             given[path.name] = inode
         for path in delivered:
             path.unlink(missing_ok=True)
         folder.rmdir()
         reason.unlink(missing_ok=True)
+
+    def displaced(self) -> list[Displaced]:
+        """What could not be put back since this was asked last: nothing else tells of it."""
+        found, self._displaced = self._displaced, []
+        return found
 
     def _withdraw(self, name: str, inode: int, folder: Path) -> None:
         """Take back what was just given to the inbox; a delivery that took its place goes back."""
@@ -235,9 +255,12 @@ class Inbox:
     def recover(self) -> list[Waiting]:
         """Tidy up after a run that was killed; gives the imports it may not have started."""
         for folder in sorted(path for path in self.taking.iterdir() if path.is_dir()):
-            # It stays where it is, and the next look tries again.
-            with suppress(OSError, ReconError):
+            try:
                 self.put_back(folder)
+            except (OSError, ReconError) as trouble:
+                why = "It was taken, could not be put back, and is there until a look can."
+                name = next(iter(_names_in(folder)), folder.name)
+                self._displaced.append(Displaced(name, folder, why, trouble))
         for path in sorted(self.taking.iterdir()):
             if not (self.taking / path.name.removesuffix(WHY)).is_dir():
                 path.unlink()  # Of a folder that went to quarantine.
@@ -268,6 +291,16 @@ def _give(path: Path, target: Path) -> bool:
             return False
         path.rename(target)
     return True
+
+
+def _names_in(folder: Path) -> list[str]:
+    """The names of a taken delivery, the one that names it first; none where it cannot be read."""
+    try:
+        return sorted(
+            (path.name for path in folder.iterdir()), key=lambda one: (is_beside(one), one)
+        )
+    except OSError:
+        return []
 
 
 def _extracts_in(folder: Path) -> set[str]:

@@ -9,7 +9,7 @@ ledger behind that, take the same key and the same content for the same thing.
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -17,7 +17,7 @@ from connectors.errors import DeliveryError, EvidenceBroken, ReconError, SchemaR
 from connectors.files.arrivals import Arrival, Wait
 from connectors.files.atomic import room_left
 from connectors.files.content import shown
-from connectors.files.inbox import Inbox, Waiting, paths_of
+from connectors.files.inbox import Displaced, Inbox, Waiting, paths_of
 from connectors.files.profile import Profile
 from connectors.postgres import ledger
 from connectors.postgres.overview import taken_back
@@ -83,6 +83,7 @@ class Watch:
             lines = [self._start_again(waiting) for waiting in self.inbox.recover()]
             found = self.inbox.look(settle_seconds, wait)
             lines += [self._take(arrival) for arrival in found.complete]
+            lines += [self._displaced(one) for one in self.inbox.displaced()]
             lines += [InboxLine(name, "failed", why, 1) for name, why in found.unreadable.items()]
             lines += [InboxLine(name, "unfinished", why) for name, why in found.unfinished.items()]
             lines += [InboxLine(name, "left alone") for name in found.left_alone]
@@ -137,6 +138,12 @@ class Watch:
         self.inbox.keep(folder, key)
         reach("inbox-archived")
         return self._start(waiting)
+
+    def _displaced(self, one: Displaced) -> InboxLine:
+        if one.trouble is None:
+            return InboxLine(one.name, "quarantined", f"{one.place}: {one.why}", 1)
+        failed = self._failed(one.name, one.trouble)
+        return replace(failed, detail=f"{one.place}: {one.why} {failed.detail}")
 
     def _put_aside(self, folder: Path, names: Sequence[str], told: object) -> InboxLine:
         # The text names where the file was for a moment, which helps nobody.

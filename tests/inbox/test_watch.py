@@ -609,6 +609,76 @@ def test_a_delivered_file_is_put_back_whatever_its_name(
     assert (aside / "a.csv.why.txt").read_text() == "delivered too"
 
 
+def interrupted(folder: Path, text: str, name: str = "a.csv") -> None:
+    """As a look leaves it that was killed after it took a delivery."""
+    with Inbox(folder).alone():
+        taken = Inbox(folder).taking / "token"
+        taken.mkdir()
+    (taken / name).write_text(text)
+
+
+def test_every_delivery_that_came_in_has_a_line_though_another_took_its_name(
+    folder: Path, look: Any
+) -> None:
+    """It is not in the inbox any more, and somebody has to hear where it is."""
+    interrupted(folder, "of monday")
+    write(folder / "a.csv", line(1))
+    lines = look(lambda _waiting: Started("a run"))
+    assert sorted((one.name, one.became, one.exit_code) for one in lines) == [
+        ("a.csv", "quarantined", 1),
+        ("a.csv", "started", 0),
+    ]
+    (aside,) = [one for one in lines if one.became == "quarantined"]
+    assert aside.detail.startswith(f"{folder / 'quarantine' / 'a.csv'}: Another file of this name")
+    assert (folder / "quarantine" / "a.csv" / "a.csv").read_text() == "of monday"
+
+
+def test_a_delivery_that_is_taken_and_displaced_by_the_next_has_a_line_too(
+    folder: Path, look: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mark of it comes while another is imported, and the next one while it is put back."""
+    for number, name in enumerate(("a.csv", "b.csv")):
+        write(folder / name, line(number))
+    put_back = Inbox.put_back
+
+    def marked(_waiting: Waiting) -> Started:
+        write(folder / "b.csv.done")
+        return Started("a run")
+
+    def arrived(inbox: Inbox, taken: Path) -> None:
+        write(folder / "b.csv", line(2))
+        put_back(inbox, taken)
+
+    monkeypatch.setattr(Inbox, "put_back", arrived)
+    assert [(one.name, one.became, one.exit_code) for one in look(marked)] == [
+        ("a.csv", "started", 0),
+        ("b.csv", "unfinished", 0),
+        ("b.csv", "quarantined", 1),
+    ]
+    assert left(folder) == ["b.csv", "b.csv.done"]
+
+
+def test_a_delivery_that_cannot_be_put_back_is_told_of_at_every_look(
+    folder: Path, look: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted(folder, "of monday")
+    write(folder / "a.csv", line(1))
+
+    def full(path: Path, _content: bytes) -> None:
+        raise SettingsError(f"{path}: No space left on device")
+
+    monkeypatch.setattr("connectors.files.inbox.write_file", full)
+    for _ in range(2):
+        stuck = [one for one in look() if ".recon/taking/token" in one.detail]
+        assert [(one.name, one.became, one.exit_code) for one in stuck] == [("a.csv", "failed", 1)]
+        assert "could not be put back" in stuck[0].detail
+        assert "No space left on device" in stuck[0].detail
+        write(folder / "a.csv", line(1))
+    monkeypatch.undo()
+    found = look(lambda _waiting: Started("a run"))
+    assert {one.became for one in found} == {"quarantined", "started"}
+
+
 def test_a_file_that_grows_after_it_was_taken_is_put_aside(
     folder: Path, look: Any, rows: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
