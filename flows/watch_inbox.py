@@ -18,10 +18,9 @@ from pydantic import Field, ValidationError
 
 from connectors.errors import InboxHeldElsewhere, ReconError
 from connectors.files.inbox import Inbox, Waiting
-from connectors.files.profile import DEFAULT
-from connectors.files.profile_file import load_profile
 from connectors.settings import SETTLE_SECONDS
 from flows.stages.inbox import InboxLine, Start, Started, Watch, import_here
+from flows.stages.workspace import Workspace
 from flows.tasks.artifacts import publish_table
 from flows.tasks.delivery import BareAddress, Delivery, OverBudget
 from flows.tasks.holding import open_workspace
@@ -95,14 +94,27 @@ def look_into_inbox(
     deployment: str,
 ) -> list[InboxLine]:
     """One look; the lines tell what became of every file."""
-    workspace = open_workspace()
-    own = _own_terms(deployment)
     given = {"profile": profile, "over_budget": over_budget}
-    terms = (own or {}) | {name: value for name, value in given.items() if value is not None}
-    feed = load_profile(Path(terms["profile"])) if terms.get("profile") else DEFAULT
-    start = import_here(workspace, feed) if own is None else _deployed(deployment, terms)
+    watch = watch_on(open_workspace(), inbox, _own_terms(deployment), given, deployment)
+    return watch.look(settle_seconds)
+
+
+def watch_on(
+    workspace: Workspace,
+    inbox: str | None,
+    own: Mapping[str, Any] | None,
+    given: Mapping[str, Any],
+    deployment: str,
+) -> Watch:
+    """A watch that opens what is delivered on the terms its imports take it on.
+
+    `own`: those of the deployment that imports; None: there is none. `given`: those of the watch.
+    """
+    asked = {**(own or {}), **{name: value for name, value in given.items() if value is not None}}
+    terms = Delivery.model_validate({"paths": ["any"]} | asked).terms
+    start = import_here(workspace, terms) if own is None else _deployed(deployment, asked)
     found = Inbox(Path(inbox).resolve()) if inbox else Inbox.of_home(workspace.settings.home)
-    return Watch(workspace, found, feed, start).look(settle_seconds)
+    return Watch(workspace, found, terms, start)
 
 
 def _own_terms(name: str) -> dict[str, Any] | None:
@@ -140,7 +152,7 @@ def _deployed(name: str, terms: Mapping[str, Any]) -> Start:
     """
 
     def start(waiting: Waiting) -> Started:
-        taken = {"paths": waiting.paths, "content_id": waiting.content_id}
+        taken = {"paths": waiting.paths, "files_hash": waiting.files_hash}
         try:
             delivery = Delivery.model_validate({**terms, **taken})
             parameter = json.loads(delivery.model_dump_json(exclude_unset=True))

@@ -14,6 +14,7 @@ Back into the inbox it is a link where there are any: others put files there at 
 
 import fcntl
 import filecmp
+import hashlib
 import json
 import logging
 import os
@@ -48,10 +49,17 @@ class Waiting:
     key: str
     folder: Path
     names: tuple[str, ...]
+    files: tuple[str, ...] = ()
+    """SHA-256 of each file as it was taken, whether it is refused or not."""
+
+    @property
+    def files_hash(self) -> str | None:
+        """What the import has to find there; None: a version before this noted none."""
+        return hash_of(self.files) if self.files else None
 
     @property
     def content_id(self) -> str:
-        """What the inbox took; the key says besides how many batches had it before."""
+        """What it was known by when it was taken; the key says how many batches had it before."""
         return self.key.partition("-")[0]
 
     @property
@@ -81,6 +89,11 @@ def paths_of(folder: Path, names: Iterable[str]) -> list[str]:
     """The extracts of a delivery; manifests beside them are found by their names."""
     extracts = [str(folder / name) for name in names if not is_beside(name)]
     return extracts or [str(folder)]
+
+
+def hash_of(files: Iterable[str]) -> str:
+    """One hash of the SHA-256 of all files of a delivery, whatever their names."""
+    return hashlib.sha256(json.dumps(sorted(files)).encode()).hexdigest()
 
 
 class Inbox:
@@ -223,7 +236,7 @@ class Inbox:
 
     def mark(self, waiting: Waiting) -> None:
         """Note that an import has to be started, before its delivery leaves the inbox for good."""
-        note = {"names": list(waiting.names), "folder": waiting.folder.name}
+        note = {"names": waiting.names, "folder": waiting.folder.name, "files": waiting.files}
         write_file(self.waiting / waiting.key, json.dumps(note).encode())
 
     def unmark(self, key: str) -> None:
@@ -272,7 +285,8 @@ class Inbox:
             note = json.loads(path.read_bytes())
             folder = self.place_of(path.name).with_name(note.get("folder", path.name))
             if folder.is_dir():
-                found.append(Waiting(path.name, folder, tuple(note["names"])))
+                files = tuple(note.get("files", ()))
+                found.append(Waiting(path.name, folder, tuple(note["names"]), files))
             else:
                 path.unlink()
         return found

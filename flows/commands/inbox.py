@@ -62,15 +62,16 @@ def watch_command(
     from connectors.files.profile import DEFAULT
     from connectors.files.profile_file import load_profile
     from flows.stages.inbox import Watch, import_here
+    from flows.stages.terms import StatedTerms
 
     named = _folder(inbox)
-    feed = load_profile(profile) if profile else DEFAULT
+    terms = StatedTerms(load_profile(profile) if profile else DEFAULT)
     with workspace("watch", quiet=json) as place:
         watch = Watch(
             place,
             Inbox(named.resolve()) if named else Inbox.of_home(place.settings.home),
-            feed,
-            import_here(place, feed),
+            terms,
+            import_here(place, terms),
         )
         was_there = False
         while True:

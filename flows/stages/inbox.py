@@ -18,14 +18,14 @@ from connectors.files.arrivals import Arrival, Wait
 from connectors.files.atomic import room_left
 from connectors.files.content import shown
 from connectors.files.inbox import Displaced, Inbox, Waiting, paths_of
-from connectors.files.profile import Profile
 from connectors.postgres import ledger
 from connectors.postgres.overview import taken_back
 from connectors.recovery import reach
 from connectors.settings import SETTLE_SECONDS
-from flows.stages.known import known_batch
+from flows.stages.known import contents_of, known_batch
 from flows.stages.opened import Opened, open_delivery
 from flows.stages.sequence import import_delivery
+from flows.stages.terms import StatedTerms, terms_taken
 from flows.stages.workspace import Workspace
 
 log = logging.getLogger("recon.inbox")
@@ -69,7 +69,8 @@ class Watch:
 
     workspace: Workspace
     inbox: Inbox
-    profile: Profile
+    terms: StatedTerms
+    """On which the imports that it starts take what is delivered."""
     start: Start
 
     def look(
@@ -110,8 +111,10 @@ class Watch:
             )
         reach("inbox-taken")
         try:
+            terms = terms_taken(self.workspace, self.terms)
+            paths = paths_of(folder, arrival.names)
             opened = open_delivery(
-                self.workspace, paths_of(folder, arrival.names), self.profile, None
+                self.workspace, paths, terms.profile, self.terms.record, terms.record
             )
         except DeliveryError as error:
             return self._put_aside(folder, arrival.names, error)
@@ -119,7 +122,7 @@ class Watch:
             self.inbox.put_back(folder)
             raise
         with self.workspace.database.connect() as connection:
-            content_id, known, remark = known_batch(connection, self.profile.feed, opened)
+            content_id, known, remark = known_batch(connection, terms.profile.feed, opened)
             if content_id is None:
                 return self._put_aside(folder, arrival.names, _refusals(opened))
             reach("inbox-opened")
@@ -132,7 +135,8 @@ class Watch:
             detail = f"batch {known.id} took this content and is {known.state.replace('_', ' ')}"
             told = f"{detail}.{remark}" if remark else detail
             return InboxLine(name, "known", told, int(known.state != ledger.State.COMPLETE))
-        waiting = Waiting(key, self.inbox.place_of(key, arrival.names), arrival.names)
+        place, files = self.inbox.place_of(key, arrival.names), tuple(contents_of(opened))
+        waiting = Waiting(key, place, arrival.names, files)
         self.inbox.mark(waiting)
         reach("inbox-marked")
         self.inbox.keep(folder, key)
@@ -196,13 +200,20 @@ class Watch:
         return InboxLine(name, "failed", told, 1)
 
 
-def import_here(workspace: Workspace, profile: Profile) -> Start:
+def import_here(workspace: Workspace, terms: StatedTerms) -> Start:
     """Imports of this process: the stages one after the other, to the end of the batch."""
 
     def start(waiting: Waiting) -> Started:
         content_id = waiting.content_id
         try:
-            ended = import_delivery(workspace, waiting.paths, profile, content_id=content_id)
+            ended = import_delivery(
+                workspace,
+                waiting.paths,
+                terms.profile,
+                record=terms.record,
+                corrects=terms.corrects,
+                files_hash=waiting.files_hash,
+            )
         except (OSError, ReconError) as error:
             with workspace.database.connect() as connection:
                 opened = ledger.find_content(connection, content_id)

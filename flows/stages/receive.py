@@ -13,6 +13,7 @@ from connectors.errors import CorrectionError, EvidenceBroken
 from connectors.files.archive import Stored
 from connectors.files.encodings import is_utf8
 from connectors.files.evidence import MISSING
+from connectors.files.inbox import hash_of
 from connectors.files.manifest_entries import entry_text
 from connectors.files.profile import Profile
 from connectors.files.removed_contents import list_removed, listed_among
@@ -30,7 +31,6 @@ from flows.stages.known import (
     batch_of,
     content_id_of,
     contents_of,
-    known_batch,
     read_otherwise,
     refuse_other_terms,
     refuse_taken_otherwise,
@@ -41,10 +41,11 @@ from flows.stages.known import (
 )
 from flows.stages.opened import Opened, open_delivery
 from flows.stages.terms import (
+    StatedTerms,
     refuse_unapplied,
     secret_constants,
     stored_profile,
-    terms_of_correction,
+    terms_taken,
 )
 from flows.stages.workspace import Workspace, named_service
 from schemas.guards.leases import Held
@@ -72,14 +73,14 @@ def receive(
     *,
     record: str | None = None,
     corrects: int | None = None,
-    content_id: str | None = None,
+    files_hash: str | None = None,
 ) -> Received:
     """Archive the files of a delivery and open a batch for them; the same bytes open it once.
 
     Raises what `archived` raises.
     """
     delivery = archived(
-        workspace, paths, profile, record=record, corrects=corrects, content_id=content_id
+        workspace, paths, profile, record=record, corrects=corrects, files_hash=files_hash
     )
 
     def register() -> Received:
@@ -96,16 +97,15 @@ def archived(
     *,
     record: str | None = None,
     corrects: int | None = None,
-    content_id: str | None = None,
+    files_hash: str | None = None,
 ) -> "ArchivedDelivery":
     """Archive the files of a delivery, for which a batch is to be opened.
 
-    `content_id` is what the files were when an inbox took them; raises EvidenceBroken where they
-    are another content now. A correction is taken on the terms of the batch it corrects; raises
+    `files_hash` is that of the files when an inbox took them; raises EvidenceBroken where they are
+    others now. A correction is taken on the terms of the batch it corrects; raises
     CorrectionError where those that are stated are others, or where files of repairs do not come
     as one, and SettingsError for a table of currencies that a sheet needs and that cannot be used.
     """
-    likely = service = None
     given, encoding = profile, profile.encoding
     if corrects is None and profile.change_records:
         raise CorrectionError(
@@ -113,9 +113,8 @@ def archived(
             "batch: a row of its own changes the record with its key as it is. Leave it out, or "
             "say with --corrects which batch. Nothing was imported."
         )
-    if corrects is not None:
-        terms = terms_of_correction(workspace, corrects, profile, record)
-        profile, likely, service = terms.profile, terms.record, terms.service
+    terms = terms_taken(workspace, StatedTerms(profile, record, corrects))
+    profile, likely, service = terms.profile, terms.record, terms.service
     if profile.push and service is None:
         service = named_service(workspace.settings.service)
     opened = open_delivery(workspace, paths, profile, record, likely)
@@ -123,7 +122,7 @@ def archived(
         _refuse_repairs(opened)
     elif profile.encoding is not None and profile.encoding != encoding:
         _refuse_utf8(opened, profile.encoding)
-    if content_id is not None and _known_by(workspace, profile.feed, opened) != content_id:
+    if files_hash is not None and hash_of(contents_of(opened)) != files_hash:
         raise EvidenceBroken(
             f"{paths[0]}: the files were changed after the inbox took them. Nothing of them was "
             "imported. Put the files into the inbox again as they were delivered, and then run "
@@ -134,11 +133,6 @@ def archived(
     profile = replace(profile, record=record or profile.record)
     archive = workspace.settings.archive
     return ArchivedDelivery(opened, given, profile, corrects, service, archive)
-
-
-def _known_by(workspace: Workspace, feed: str, opened: Sequence[Opened]) -> str | None:
-    with workspace.database.connect() as connection:
-        return known_batch(connection, feed, opened).content_id
 
 
 def _refuse_repairs(opened: Sequence[Opened]) -> None:

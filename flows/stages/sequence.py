@@ -62,11 +62,11 @@ def import_delivery(
     *,
     record: str | None = None,
     corrects: int | None = None,
-    content_id: str | None = None,
+    files_hash: str | None = None,
 ) -> Ended:
     """Take a delivery through; one that was taken before is named and changes nothing."""
     delivery = archived(
-        workspace, paths, profile, record=record, corrects=corrects, content_id=content_id
+        workspace, paths, profile, record=record, corrects=corrects, files_hash=files_hash
     )
     received: Received | None = None
 

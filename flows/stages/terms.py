@@ -34,8 +34,19 @@ CHANGE_RECORDS = "change_records"
 
 
 @dataclass(frozen=True, slots=True)
+class StatedTerms:
+    """On which terms a delivery is taken, as they are stated for it."""
+
+    profile: Profile = DEFAULT
+    record: str | None = None
+    """The kind of its files; None: what their headers say."""
+    corrects: int | None = None
+    """The batch whose rejects it repairs."""
+
+
+@dataclass(frozen=True, slots=True)
 class Inherited:
-    """What a correction is taken on."""
+    """What a delivery is taken on, which a correction inherits for the most part."""
 
     profile: Profile
     record: str | None
@@ -69,6 +80,13 @@ def restored_profile(batch: Batch) -> Profile:
             f"one does not read. {error} Go on with that version. Nothing was changed."
         ) from None
     return profile
+
+
+def terms_taken(workspace: Workspace, stated: StatedTerms) -> Inherited:
+    """What a delivery is opened on; raises what `terms_of_correction` raises."""
+    if stated.corrects is None:
+        return Inherited(stated.profile, None, None)
+    return terms_of_correction(workspace, stated.corrects, stated.profile, stated.record)
 
 
 def terms_of_correction(

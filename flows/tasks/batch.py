@@ -10,7 +10,6 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC
 from pathlib import Path
 from typing import Any, Literal
@@ -21,8 +20,6 @@ from prefect.context import TaskRunContext
 from pydantic import BaseModel, ConfigDict, Field
 
 from connectors.errors import STOPS_PUSH, ConservationError, ReconError
-from connectors.files.profile import DEFAULT, Profile
-from connectors.files.profile_file import load_profile, with_terms
 from connectors.postgres import ledger
 from connectors.postgres.batch_reports import folder_of
 from connectors.postgres.lease import Lease
@@ -39,6 +36,7 @@ from flows.stages.owed_reports import write_owed
 from flows.stages.push import push
 from flows.stages.receive import receive
 from flows.stages.rows.rejects import first_rejects
+from flows.stages.terms import StatedTerms
 from flows.stages.undo import discard
 from flows.stages.workspace import Workspace
 from flows.steps.batch_report import BatchReport
@@ -123,38 +121,28 @@ REMEMBERED: dict[str, Any] = {
 def receive_files(delivery: Delivery) -> BatchStatus:
     """Archive the delivered files and open a batch, or find the one that took them before.
 
-    Where the files are another content by now than an inbox took, the run stops.
+    Where the files are others by now than an inbox took, the run stops.
     """
-    terms: dict[str, Any] = {
-        "tenant": delivery.tenant,
-        "budget_errors": delivery.max_errors,
-        "budget_rate": delivery.max_error_rate,
-        "push": delivery.push or None,
-    }
-    profile = load_profile(Path(delivery.profile)) if delivery.profile else DEFAULT
-    feed = replace(with_terms(profile, terms), change_records=delivery.change_records)
     return received_from(
-        open_workspace(),
-        delivery.paths,
-        feed,
-        record=delivery.record,
-        corrects=delivery.corrects,
-        content_id=delivery.content_id,
+        open_workspace(), delivery.paths, delivery.terms, files_hash=delivery.files_hash
     )
 
 
 def received_from(
     workspace: Workspace,
     paths: Sequence[str],
-    feed: Profile,
-    record: str | None,
-    corrects: int | None,
-    content_id: str | None = None,
+    terms: StatedTerms,
+    files_hash: str | None = None,
 ) -> BatchStatus:
     """Receive a delivery for this run; what was said of its files goes to the run's page."""
     log = get_run_logger()
     received = receive(
-        workspace, paths, feed, record=record, corrects=corrects, content_id=content_id
+        workspace,
+        paths,
+        terms.profile,
+        record=terms.record,
+        corrects=terms.corrects,
+        files_hash=files_hash,
     )
     for message in received.messages[:MESSAGES_SHOWN]:
         log.info("%s", message)

@@ -1,11 +1,16 @@
 """The form of an import: what to import and on which terms, as a run's parameters hold it."""
 
 import re
+from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Literal
 
 from prefect.exceptions import ParameterTypeError
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
+from connectors.files.profile import DEFAULT
+from connectors.files.profile_file import load_profile, with_terms
+from flows.stages.terms import StatedTerms
 from schemas.tables import EXTRACTS
 
 EARLIER = {"reject": "discard", "load": "release"}
@@ -131,11 +136,11 @@ class Delivery(BaseModel):
         description="Send what is applied on to the service this worker knows.",
         json_schema_extra={"position": 8},
     )
-    content_id: str | None = Field(
+    files_hash: str | None = Field(
         default=None,
-        title="Content",
+        title="Hash of the files",
         description=(
-            "What an inbox took: files that are another content by now are not imported. "
+            "What an inbox took: files that are others by now are not imported. "
             "Leave it empty in a run of your own."
         ),
         json_schema_extra={"position": 9},
@@ -150,6 +155,19 @@ class Delivery(BaseModel):
         ),
         json_schema_extra={"position": 10},
     )
+
+    @property
+    def terms(self) -> StatedTerms:
+        """On which terms its files are opened and taken; raises ProfileError."""
+        stated = {
+            "tenant": self.tenant,
+            "budget_errors": self.max_errors,
+            "budget_rate": self.max_error_rate,
+            "push": self.push or None,
+        }
+        profile = load_profile(Path(self.profile)) if self.profile else DEFAULT
+        profile = replace(with_terms(profile, stated), change_records=self.change_records)
+        return StatedTerms(profile, self.record, self.corrects)
 
     @property
     def label(self) -> str:

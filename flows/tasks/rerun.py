@@ -4,7 +4,6 @@ import psycopg
 from prefect import get_run_logger, task
 from prefect.client.schemas.objects import FlowRun
 
-from connectors.files.profile import DEFAULT
 from connectors.files.scratch import scratch_folder
 from connectors.postgres.lease import hold_batch
 from connectors.postgres.trail import told_by_run
@@ -14,6 +13,7 @@ from flows.stages.kept import prove_batch
 from flows.stages.rewind import REWOUND, rewind
 from flows.stages.rows.rejects import waiting_correction, write_rejects
 from flows.stages.sequence import refuse_if_taken_back
+from flows.stages.terms import StatedTerms
 from flows.tasks.attempts import FROM_LEDGER, this_run
 from flows.tasks.batch import REMEMBERED, BatchStatus, opened_now, received_from
 from flows.tasks.holding import open_workspace
@@ -28,7 +28,7 @@ def receive_correction(batch_id: int, corrected_file: str | None) -> BatchStatus
     """
     workspace = open_workspace()
     if corrected_file is not None:
-        return received_from(workspace, [corrected_file], DEFAULT, None, batch_id)
+        return received_from(workspace, [corrected_file], StatedTerms(corrects=batch_id))
     with scratch_folder(workspace.settings.scratch) as folder:
         # The rows are taken in from here, and they need what they were delivered with.
         written = write_rejects(workspace, batch_id, folder, with_secrets=True)
@@ -40,7 +40,7 @@ def receive_correction(batch_id: int, corrected_file: str | None) -> BatchStatus
                 return open_batch.fn(waiting)
             get_run_logger().info("Batch %s has no rows with errors", batch_id)
             return open_batch.fn(batch_id)
-        return received_from(workspace, [str(folder)], DEFAULT, None, batch_id)
+        return received_from(workspace, [str(folder)], StatedTerms(corrects=batch_id))
 
 
 @task(name="open batch", task_run_name="open batch {batch_id}", **FROM_LEDGER)

@@ -1,11 +1,12 @@
 """The flow `watch-inbox`: runs of import-batch for what is complete, one for each content."""
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from connectors.files.inbox import Inbox
+from connectors.files.inbox import Inbox, hash_of
 from flows.stages.workspace import Workspace
 from tests.flows.runs import artifact
 from tests.stages.payments import line, write
@@ -104,8 +105,61 @@ def test_a_deployment_imports_on_its_own_terms_but_for_what_the_watch_is_given(
     (run,) = [one for one in runs_of_imports() if one.id not in others]
     delivery = dict(run.parameters["delivery"])
     (path,) = delivery.pop("paths")
-    assert Path(path).parent.name == delivery.pop("content_id") == run.idempotency_key
+    assert Path(path).parent.name == run.idempotency_key
+    digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    assert delivery.pop("files_hash") == hash_of([digest])
     assert delivery == {name: own[name] for name in own if name != "paths"} | differs
+
+
+NOT_OF_TERMS = {"paths", "over_budget", "files_hash"}
+"""Fields of a delivery that say nothing about how its files are opened and taken."""
+STATED: dict[str, Any] = {
+    "profile": "bank.toml",
+    "record": "message_tone",
+    "tenant": 7,
+    "max_errors": 3,
+    "max_error_rate": 0.5,
+    "corrects": 4,
+    "push": True,
+    "change_records": True,
+}
+
+
+def test_every_term_of_a_delivery_is_stated_here() -> None:
+    from flows.tasks.delivery import Delivery
+
+    assert STATED.keys() | NOT_OF_TERMS == Delivery.model_fields.keys()
+
+
+@pytest.mark.long(but=("record", "corrects"))
+@pytest.mark.parametrize("name", STATED)
+def test_a_look_opens_what_is_delivered_on_the_terms_its_run_takes_it_on(
+    workspace: Workspace, inbox: Path, tmp_path: Path, name: str
+) -> None:
+    from flows.tasks.delivery import Delivery
+    from flows.watch_inbox import watch_on
+
+    (tmp_path / "bank.toml").write_text('feed = "bank"\n')
+    value = str(tmp_path / STATED[name]) if name == "profile" else STATED[name]
+    own = {"paths": ["/srv/in"], name: value}
+    made = watch_on(workspace, str(inbox), own, {"profile": None}, "import-batch/from-inbox")
+    assert made.terms == Delivery.model_validate(own).terms
+    assert made.terms != Delivery(paths=["/srv/in"]).terms
+
+
+def test_a_file_that_only_its_kind_makes_readable_is_imported_by_a_watch(
+    inbox: Path, rows: Any
+) -> None:
+    from flows.import_batch import import_batch
+
+    own = {"paths": ["/srv/in"], "record": "avatar"}
+    import_batch.to_deployment("from-inbox", parameters={"delivery": own}).apply()
+    others = {one.id for one in runs_of_imports()}
+    (inbox / "x.csv").write_text("TenantsId\n1\n")
+    assert watch(inbox, deployment="import-batch/from-inbox").message == "1 started"
+    (run,) = [one for one in runs_of_imports() if one.id not in others]
+    import_batch(**import_batch.validate_parameters(run.parameters), return_state=True)
+    assert rows("SELECT record, refused FROM extract") == [("avatar", None)]
 
 
 @pytest.mark.long

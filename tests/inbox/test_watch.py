@@ -22,6 +22,7 @@ from connectors.files.inbox import Inbox, Waiting
 from connectors.files.profile import DEFAULT
 from flows.commands import inbox as command
 from flows.stages.inbox import InboxLine, Started, Watch, import_here
+from flows.stages.terms import StatedTerms
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from tests.recon import run
@@ -37,8 +38,8 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def look(workspace: Workspace, folder: Path) -> Callable[..., list[InboxLine]]:
     def look_once(start: Any = None) -> list[InboxLine]:
-        start = start or import_here(workspace, DEFAULT)
-        watch = Watch(workspace, Inbox(folder), DEFAULT, start)
+        start = start or import_here(workspace, StatedTerms())
+        watch = Watch(workspace, Inbox(folder), StatedTerms(), start)
         return watch.look(5, lambda _seconds: None)
 
     return look_once
@@ -81,7 +82,7 @@ def test_known_bytes_are_known_to_the_inbox_whatever_else_is_wrong_with_them(
     limits = replace(workspace.settings.limits, columns=2)
     narrow = replace(workspace, settings=replace(workspace.settings, limits=limits))
     write(folder / "a.csv", line(1))
-    watch = Watch(narrow, Inbox(folder), DEFAULT, import_here(narrow, DEFAULT))
+    watch = Watch(narrow, Inbox(folder), StatedTerms(), import_here(narrow, StatedTerms()))
     assert became(watch.look(5, lambda _seconds: None)) == {"a.csv": "known"}
 
 
@@ -161,7 +162,7 @@ def test_what_was_undone_may_come_again(
     workspace: Workspace, folder: Path, look: Any, rows: Any
 ) -> None:
     keys = []
-    start = import_here(workspace, DEFAULT)
+    start = import_here(workspace, StatedTerms())
 
     def note(waiting: Waiting) -> Started:
         keys.append(waiting.key)
@@ -235,8 +236,8 @@ def test_a_start_that_opens_no_batch_is_made_up_for_where_an_earlier_one_refused
 def test_a_start_that_opens_no_batch_is_made_up_for_where_an_earlier_one_is_open_still(
     workspace: Workspace, folder: Path, rows: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    profile = replace(DEFAULT, budget_errors=0)
-    watch = Watch(workspace, Inbox(folder), profile, import_here(workspace, profile))
+    terms = StatedTerms(replace(DEFAULT, budget_errors=0))
+    watch = Watch(workspace, Inbox(folder), terms, import_here(workspace, terms))
 
     def deliver(*names: str) -> list[InboxLine]:
         for name in names:
@@ -263,7 +264,7 @@ def test_what_was_undone_before_its_note_was_gone_does_not_come_again_by_itself(
     workspace: Workspace, folder: Path, look: Any, rows: Any
 ) -> None:
     """As a look that is killed between an import and its note leaves it."""
-    start = import_here(workspace, DEFAULT)
+    start = import_here(workspace, StatedTerms())
 
     def killed(waiting: Waiting) -> Started:
         start(waiting)
@@ -544,7 +545,7 @@ def test_trouble_with_one_delivery_costs_no_other(
     write(folder / "a.csv", line(1))
     write(folder / "b.csv", line(2))
     (folder / "c.csv").write_text("colour\nred\n")
-    import_it = import_here(workspace, DEFAULT)
+    import_it = import_here(workspace, StatedTerms())
 
     def full_for_a(waiting: Waiting) -> Started:
         if waiting.names == ("a.csv",):
@@ -711,7 +712,7 @@ def test_what_waits_is_started_where_the_inbox_was_moved_to(
     write(folder / "a.csv", line(1))
     look(fail)
     moved = folder.rename(folder.with_name("moved"))
-    watch = Watch(workspace, Inbox(moved), DEFAULT, import_here(workspace, DEFAULT))
+    watch = Watch(workspace, Inbox(moved), StatedTerms(), import_here(workspace, StatedTerms()))
     assert became(watch.look(0)) == {"a.csv": "started"}
 
 
@@ -768,11 +769,9 @@ def test_content_that_comes_again_under_another_name_has_the_manifest_of_its_own
     assert archived(folder) == ["a.csv", "b.csv", "manifest.json", "manifest.json"]
     assert len({one.key for one in waiting}) == 1
     for one in (waiting[0], waiting[1]):
-        import_here(workspace, DEFAULT)(one)
+        import_here(workspace, StatedTerms())(one)
     assert rows("SELECT name, refused FROM extract") == [("a.csv", "incomplete_file")]
-    (folder / ".recon" / "waiting" / waiting[1].key).write_text(
-        json.dumps({"names": waiting[1].names, "folder": waiting[1].folder.name})
-    )
+    Inbox(folder).mark(waiting[1])
     with Inbox(folder).alone():
         assert Inbox(folder).recover() == [waiting[1]]
 

@@ -27,6 +27,7 @@ from flows.stages.inbox import Watch, import_here
 from flows.stages.retention import Retention, Swept, not_removed, sweep
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import discard_batch, import_delivery, push_batch, run_batch
+from flows.stages.terms import StatedTerms
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from tests.push.conftest import towards
@@ -198,7 +199,7 @@ def test_what_recon_status_asks_for_is_kept_in_the_inbox_too(
     """The batch says to deliver the refused file anew, until one took it."""
     inbox = Inbox(tmp_path / "inbox")
     inbox.folder.mkdir()
-    watch = Watch(workspace, inbox, DEFAULT, import_here(workspace, DEFAULT))
+    watch = Watch(workspace, inbox, StatedTerms(), import_here(workspace, StatedTerms()))
     for rows in dict.fromkeys((3, right)):
         write(inbox.folder / "a.csv", line(1), line(2))
         stated = json.dumps({"files": {"a.csv": {"rows": rows}}})
