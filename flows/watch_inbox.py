@@ -163,30 +163,44 @@ def _deployed(name: str, terms: Mapping[str, Any]) -> Start:
                 f"{waiting.folder}."
             ) from error
         try:
-            run = _run_of(name, parameter, waiting.key)
+            run, number = _run_of(name, parameter, waiting)
         except (PrefectException, httpx.HTTPError) as error:
             raise ReconError(
                 f"{name} could not be started: {type(error).__name__}. The delivery is kept in "
                 f"{waiting.folder} and is started at the next look."
             ) from error
-        return Started(f"run {run.name} of {name}")
+        stands = f"run {run.name} of {name}"
+        if not _is_over(run):
+            if number != waiting.run:
+                return Started(stands, run=number)
+            state = run.state.name if run.state else "to come"
+            return Started(f"{stands} is {state}", run=number, became="waiting")
+        return Started(f"{stands} has ended, and no batch has these very files", became="known")
 
     return start
 
 
-def _run_of(name: str, parameter: object, key: str) -> FlowRun:
-    """The run of this key that is to come or at work; it is made where there is none."""
-    number, tried = 1, key
+def _run_of(name: str, parameter: object, waiting: Waiting) -> tuple[FlowRun, int]:
+    """The run of a delivery that is to come or at work, and which of its key it is.
+
+    It is made where there is none. One that was started for this very delivery and has come to a
+    good end is given as it is: whatever it found there, another one would find as well.
+    """
+    number = max(waiting.run, 1)
     while True:
         run = run_deployment(
             name,
             parameters={"delivery": parameter},
             timeout=0,
-            idempotency_key=tried,
+            idempotency_key=waiting.key if number == 1 else f"{waiting.key}.{number}",
             as_subflow=False,
         )
         assert isinstance(run, FlowRun)
-        if run.state is None or not (run.state.is_final() or run.state.is_cancelling()):
-            return run
+        is_good = number == waiting.run and run.state is not None and run.state.is_completed()
+        if is_good or not _is_over(run):
+            return run, number
         number += 1
-        tried = f"{key}.{number}"
+
+
+def _is_over(run: FlowRun) -> bool:
+    return run.state is not None and (run.state.is_final() or run.state.is_cancelling())

@@ -6,7 +6,7 @@ archive/<ab>/<key>/       what was taken, by its content; with -<number> beside 
 quarantine/<name>/        what could not be read, with a <name>.why.txt
 .recon/taking/<token>/    a delivery between the inbox and one of these two, and beside it in
                           <token>.why.txt the name of the .why.txt that was put with it
-.recon/waiting/<key>      an archived delivery whose import was not yet started for certain
+.recon/waiting/<key>      an archived delivery that no batch has for certain
 
 Everything is on one file system, so a move is a rename: it has happened or it has not.
 Back into the inbox it is a link where there are any: others put files there at any time.
@@ -44,13 +44,15 @@ log = logging.getLogger("recon.inbox")
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """An archived delivery whose import has to be started."""
+    """An archived delivery that no batch has for certain."""
 
     key: str
     folder: Path
     names: tuple[str, ...]
     files: tuple[str, ...] = ()
     """SHA-256 of each file as it was taken, whether it is refused or not."""
+    run: int = 0
+    """Which run of this key is to import it; 0: none was started for certain."""
 
     @property
     def files_hash(self) -> str | None:
@@ -235,12 +237,17 @@ class Inbox:
         return place
 
     def mark(self, waiting: Waiting) -> None:
-        """Note that an import has to be started, before its delivery leaves the inbox for good."""
-        note = {"names": waiting.names, "folder": waiting.folder.name, "files": waiting.files}
+        """Note that an import has to come, before its delivery leaves the inbox for good."""
+        note = {
+            "names": waiting.names,
+            "folder": waiting.folder.name,
+            "files": waiting.files,
+            "run": waiting.run,
+        }
         write_file(self.waiting / waiting.key, json.dumps(note).encode())
 
     def unmark(self, key: str) -> None:
-        """The import was started."""
+        """A batch has it, or somebody took it back."""
         (self.waiting / key).unlink(missing_ok=True)
 
     def keep(self, folder: Path, key: str, *, by_name: bool = True) -> Path:
@@ -266,7 +273,7 @@ class Inbox:
         return place
 
     def recover(self) -> list[Waiting]:
-        """Tidy up after a run that was killed; gives the imports it may not have started."""
+        """Tidy up after a run that was killed; gives the deliveries that no batch may have yet."""
         for folder in sorted(path for path in self.taking.iterdir() if path.is_dir()):
             try:
                 self.put_back(folder)
@@ -286,7 +293,8 @@ class Inbox:
             folder = self.place_of(path.name).with_name(note.get("folder", path.name))
             if folder.is_dir():
                 files = tuple(note.get("files", ()))
-                found.append(Waiting(path.name, folder, tuple(note["names"]), files))
+                names, run = tuple(note["names"]), note.get("run", 0)
+                found.append(Waiting(path.name, folder, names, files, run))
             else:
                 path.unlink()
         return found

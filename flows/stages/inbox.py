@@ -1,9 +1,9 @@
 """Look into an inbox: take what is complete, archive it by its content, have it imported once.
 
 A delivery is moved out of the inbox, opened, archived and noted as waiting; then its import is
-started, and the note is taken away. A run that is killed in between finds the delivery back in
-the inbox, or the note, and starts the import again under the same key: who starts it, and the
-ledger behind that, take the same key and the same content for the same thing.
+started, and the note is taken away once a batch has it. A run that is killed in between finds the
+delivery back in the inbox, or the note, and starts the import again under the same key: who starts
+it, and the ledger behind that, take the same key and the same content for the same thing.
 """
 
 import logging
@@ -31,7 +31,7 @@ from flows.stages.workspace import Workspace
 log = logging.getLogger("recon.inbox")
 
 
-Became = Literal["started", "known", "quarantined", "unfinished", "left alone", "failed"]
+Became = Literal["started", "waiting", "known", "quarantined", "unfinished", "left alone", "failed"]
 
 
 class Started(NamedTuple):
@@ -39,11 +39,15 @@ class Started(NamedTuple):
 
     detail: str
     exit_code: int = 0
+    run: int = 0
+    """Which run of its key will import it; 0: the import is over, or the ledger's to go on with."""
+    became: Became = "started"
 
 
 Start = Callable[[Waiting], Started]
 """Starts the import of an archived delivery, once for each key.
 
+Where a run of it was started before, it says how that stands, and starts another one if it ended.
 Raises ImportStopped for one that opened its batch; after any other ReconError it is started anew.
 """
 
@@ -78,10 +82,10 @@ class Watch:
     ) -> list[InboxLine]:
         """Take in what is complete; raises InboxHeldElsewhere and, without an inbox, DeliveryError.
 
-        What could not be started stays noted, and the next look starts it.
+        What no batch has stays noted, and the next look starts it or says how its run stands.
         """
         with self.inbox.alone():
-            lines = [self._start_again(waiting) for waiting in self.inbox.recover()]
+            lines = [line for one in self.inbox.recover() if (line := self._start_again(one))]
             found = self.inbox.look(settle_seconds, wait)
             lines += [self._take(arrival) for arrival in found.complete]
             lines += [self._displaced(one) for one in self.inbox.displaced()]
@@ -156,15 +160,23 @@ class Watch:
         reach("inbox-quarantined")
         return InboxLine(names[0], "quarantined", f"{aside}: {why}", 1)
 
-    def _start_again(self, waiting: Waiting) -> InboxLine:
-        """Start what may not have been started, unless it was, and no batch has it now."""
+    def _start_again(self, waiting: Waiting) -> InboxLine | None:
+        """Start what no batch has yet, unless its run is to come; None: that run opened a batch."""
         try:
             with self.workspace.database.connect() as connection:
                 since = taken_back(connection, waiting.content_id)[waiting.batches_before :]
+                known = bool(since) or (
+                    waiting.files
+                    and {*waiting.files}
+                    == {*ledger.find_extracts(connection, self.terms.profile.feed, waiting.files)}
+                )
         except (OSError, ReconError) as error:
             return self._failed(waiting.names[0], error)
         if not (since and all(since)):
-            return self._start(waiting)
+            if not (waiting.run and known):
+                return self._start(waiting)
+            self.inbox.unmark(waiting.key)
+            return None
         self.inbox.unmark(waiting.key)
         told = (
             "its batch was undone or discarded, or refused it, and it is not imported once more by "
@@ -173,11 +185,10 @@ class Watch:
         return InboxLine(waiting.names[0], "known", told)
 
     def _start(self, waiting: Waiting) -> InboxLine:
-        became: Became = "started"
         try:
             started = self.start(waiting)
         except ImportStopped as stopped:
-            became, started = "failed", Started(str(stopped), 1)
+            started = Started(str(stopped), 1, became="failed")
         except EvidenceBroken as changed:
             # Whoever delivered it went on writing; no look would find it as it was taken.
             line = self._put_aside(waiting.folder, waiting.names, changed)
@@ -186,8 +197,14 @@ class Watch:
         except (OSError, ReconError) as error:
             return self._failed(waiting.names[0], error)
         reach("inbox-started")
-        self.inbox.unmark(waiting.key)
-        return InboxLine(waiting.names[0], became, *started)
+        try:
+            if not started.run:
+                self.inbox.unmark(waiting.key)
+            elif started.run != waiting.run:
+                self.inbox.mark(replace(waiting, run=started.run))
+        except (OSError, ReconError) as error:
+            return self._failed(waiting.names[0], error)
+        return InboxLine(waiting.names[0], started.became, started.detail, started.exit_code)
 
     def _failed(self, name: str, error: OSError | ReconError) -> InboxLine:
         if isinstance(error, SchemaReplaced):

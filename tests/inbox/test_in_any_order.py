@@ -29,8 +29,10 @@ class Queue:
         self._import = import_here(workspace, StatedTerms())
 
     def _start(self, waiting: Waiting) -> Started:
+        if waiting.run:
+            return Started("a run that waits", run=waiting.run, became="waiting")
         self.waiting.append(waiting)
-        return Started("a run that waits")
+        return Started("a run that waits", run=1)
 
     def deliver(self, stated: dict[str, Any] | None = None, **files: int) -> None:
         """Payments of these numbers by file, with what a manifest says of each."""
@@ -40,6 +42,10 @@ class Queue:
             manifest = {"files": {f"{name}.csv": said for name, said in stated.items()}}
             (self.folder / "manifest.json").write_text(json.dumps(manifest))
         self._watch.look(0)
+
+    def states(self) -> list[str]:
+        """What a further look says of what it started."""
+        return [one.became for one in self._watch.look(0)]
 
     def run(self, order: Sequence[int]) -> list[str]:
         return [self._import(self.waiting[number]).detail for number in order]
@@ -57,7 +63,9 @@ def test_deliveries_that_share_a_refused_file_are_imported_in_any_order(
     """Its bytes are refused with the first, and taken from the second."""
     queue.deliver({"good": {"rows": 1}, "bad": {"sha256": WRONG}}, good=1, bad=2)
     queue.deliver(bad=2)
+    assert queue.states() == ["waiting", "waiting"]
     queue.run(order)
+    assert queue.states() == []
     taken = rows("SELECT name FROM extract WHERE refused IS NULL ORDER BY name")
     assert taken == [("bad.csv",), ("good.csv",)]
     assert rows('SELECT "Id" FROM payment ORDER BY 1') == [(1,), (2,)]
