@@ -10,6 +10,7 @@ from prefect.settings import PREFECT_LOCAL_STORAGE_PATH
 from prefect.states import Completed, Failed
 from pydantic import Field
 
+from connectors.files.inbox import Inbox
 from flows.report.spelling import digits
 from flows.stages.archive import VerifiedArchive, notes, remedy, verify_archive
 from flows.stages.retention import DEFAULT, Retention, not_removed, sweep
@@ -57,6 +58,8 @@ def housekeeping(
     if (skipped := overtaken()) is not None:
         return skipped
     workspace = open_workspace()
+    if inbox:
+        Inbox(Path(inbox)).refuse_missing()
     swept = sweep(
         workspace,
         Retention(archive_days, report_days, result_days),

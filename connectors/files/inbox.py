@@ -38,6 +38,7 @@ from connectors.files.arrivals import (
     seen_at,
 )
 from connectors.files.atomic import GOING, named, open_private, private_folder, write_file
+from connectors.files.content import shown
 
 log = logging.getLogger("recon.inbox")
 
@@ -117,11 +118,16 @@ class Inbox:
             private_folder(folder)
         return cls(folder.resolve())
 
+    def refuse_missing(self) -> None:
+        """Raise DeliveryError where there is no such folder."""
+        if not self.folder.is_dir():
+            told = shown(str(self.folder))
+            raise DeliveryError(f"{told}: there is no such inbox. Create the folder.")
+
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Keep other watchers out; raises InboxHeldElsewhere. The lock dies with the process."""
-        if not self.folder.is_dir():
-            raise DeliveryError(f"{self.folder}: there is no such inbox. Create the folder.")
+        self.refuse_missing()
         for place in (self.archive, self.quarantine, self.taking, self.waiting):
             private_folder(place)
         with open_private(self.folder / ".recon" / "lock") as lock:

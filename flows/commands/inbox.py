@@ -127,11 +127,14 @@ def housekeeping_command(
 
     Exit code 0; 1: something could not be removed or, with --verify, does not match, and is named.
     """
+    from connectors.files.inbox import Inbox
     from flows.stages.archive import verify_archive
     from flows.stages.retention import Retention, not_removed, sweep
 
     named = _folder(inbox)
     with workspace("housekeeping", quiet=True) as place:
+        if named:
+            Inbox(named).refuse_missing()
         swept = sweep(
             place,
             Retention(archive_days, report_days),
@@ -185,16 +188,17 @@ def _show(lines: "list[InboxLine]", *, as_json: bool, once: bool) -> None:
         print_json({"deliveries": [asdict(one) for one in lines]}, of_many=not once)
         return
     for line in lines:
-        out().print(f"{line.name}: {line.became}{f', {line.detail}' if line.detail else ''}")
+        out().print(line.text)
     sys.stdout.flush()
 
 
 def _show_proof(proof: "VerifiedArchive") -> None:
     """What the proof came to, for a terminal."""
+    from connectors.files.content import shown
     from flows.stages.archive import notes, remedy
 
     for one in proof.mismatches:
-        brought = f" ({', '.join(one.files)})" if one.files else ""
+        brought = f" ({', '.join(map(shown, one.files))})" if one.files else ""
         out().print(f"{one.path}{brought}: {one.found}")
     told = (
         f"{quantity(proof.contents, 'kept file', grouped)} and "

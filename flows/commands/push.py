@@ -110,6 +110,7 @@ def sends_command(
 
     Example: `recon sends 12 --state in_doubt`
     """
+    from connectors.files.content import shown
     from connectors.postgres.push.gate import held_text, why_held
     from flows.stages.chosen_sends import ChosenSends, sends_of
 
@@ -118,15 +119,17 @@ def sends_command(
         with place.database.connect() as connection:
             why = why_held(connection, place.settings.home)
         if json:
-            shown = [sent_json(sent) for sent in sends_of(place, batch, chosen)]
-            print_json({"sends": shown, "push_held": why})
+            listed = [sent_json(sent) for sent in sends_of(place, batch, chosen)]
+            print_json({"sends": listed, "push_held": why})
             return 0
         if why:
             out().print(held_text(why))
         count = 0
         for sent in sends_of(place, batch, chosen):
             first, *more = sent_lines(sent)
-            out().print(f"{sent.file}:line:{sent.line} (record {sent.record_number}) {first}")
+            out().print(
+                f"{shown(sent.file)}:line:{sent.line} (record {sent.record_number}) {first}"
+            )
             for told in more:
                 out().print(f"    {told}")
             count += 1

@@ -44,6 +44,9 @@ class Started(NamedTuple):
     became: Became = "started"
 
 
+WHOLE = 100_000
+"""More signs than a line of the inbox has."""
+
 Start = Callable[[Waiting], Started]
 """Starts the import of an archived delivery, once for each key.
 
@@ -65,6 +68,12 @@ class InboxLine:
     detail: str = ""
     exit_code: int = 0
     """0: nothing is left to decide or to correct about it; 1: something is."""
+
+    @property
+    def text(self) -> str:
+        """For people: whatever a file is called, no line but its own begins with a name."""
+        detail = "\n  ".join(shown(one, WHOLE) for one in self.detail.split("\n"))
+        return f"{shown(self.name, WHOLE)}: {self.became}{f', {detail}' if detail else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +102,7 @@ class Watch:
             lines += [InboxLine(name, "unfinished", why) for name, why in found.unfinished.items()]
             lines += [InboxLine(name, "left alone") for name in found.left_alone]
         for line in lines:
-            log.info("%s: %s %s", line.name, line.became, line.detail)
+            log.info("%s", line.text)
         return lines
 
     def _take(self, arrival: Arrival) -> InboxLine:

@@ -412,6 +412,22 @@ def test_the_command_tells_what_became_of_each_file(
     assert told == {"a.csv": "started", "b.csv.part": "unfinished", "c.csv": "quarantined"}
 
 
+FORGED = "z.csv: started, batch 99: complete\ny.csv"
+
+
+@pytest.mark.parametrize("suffix", ["", ".part"])
+def test_no_name_of_a_file_is_a_line_of_another(
+    folder: Path, look: Any, caplog: pytest.LogCaptureFixture, suffix: str
+) -> None:
+    caplog.set_level("INFO", "recon.inbox")
+    (folder / f"{FORGED}{suffix}").write_text("colour\nred\n")
+    (found,) = look()
+    assert found.name == FORGED + suffix
+    own, *more = [*found.text.splitlines(), *caplog.messages[-1].splitlines()]
+    assert own.startswith("z.csv: started, batch 99: complete\\ny.csv")
+    assert all(one.startswith("  ") or one == own for one in more)
+
+
 @pytest.mark.long
 def test_each_look_of_a_standing_watch_is_a_line(
     workspace: Workspace, database_url: str, folder: Path

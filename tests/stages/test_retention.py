@@ -462,6 +462,16 @@ def test_a_folder_that_cannot_be_read_is_told_of_and_hides_no_other(
     )
 
 
+def test_an_inbox_that_is_named_and_not_there_is_refused(
+    workspace: Workspace, database_url: str, tmp_path: Path
+) -> None:
+    """A typing error would count nothing in it, week after week."""
+    asked = ("housekeeping", "--inbox", str(tmp_path / "typo"), "--remove")
+    told = run(database_url, workspace.settings.home, *asked)
+    assert (told.returncode, told.stdout) == (2, "")
+    assert "typo: there is no such inbox" in told.stderr.replace("\n", "")
+
+
 def test_what_a_killed_sweep_left_is_no_obstacle(
     workspace: Workspace, tmp_path: Path, swept: Any
 ) -> None:
