@@ -77,6 +77,8 @@ class Limits:
     """How much of both sides of a record kind is reconciled at once; more by ranges of the keys."""
     database_wait_seconds: int = 60
     """How long a database may take to come back when its connection was lost."""
+    inbox_wait_seconds: int = 24 * 60 * 60
+    """After so long, what waits in an inbox to be completed is said to be late."""
     lease_seconds: int = 120
     """A run that gives no sign of life for so long is taken over by whoever needs its batch."""
 

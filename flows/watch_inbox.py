@@ -77,10 +77,13 @@ def watch_inbox(
     if failed:
         return Failed(message=f"{told}. First: {failed[0].detail}")
     if left := {line.became for line in lines if line.exit_code}:
-        todo = ["read the .why.txt files"] if "quarantined" in left else []
-        todo += (
-            ["`recon status` names the next step of each batch"] if left - {"quarantined"} else []
-        )
+        in_inbox = {"unfinished", "left alone"}
+        steps = {
+            "read the .why.txt files": left & {"quarantined"},
+            "complete what waits in the inbox, or take it out": left & in_inbox,
+            "`recon status` names the next step of each batch": left - in_inbox - {"quarantined"},
+        }
+        todo = [step for step, of in steps.items() if of]
         return Completed(name=WITH_ERRORS, message=f"{told}. Next: {'; '.join(todo)}.")
     return Completed(message=told or "nothing was there")
 

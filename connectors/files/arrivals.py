@@ -13,11 +13,18 @@ from pathlib import Path
 from connectors.errors import ReconError
 from connectors.files.content import shown
 from connectors.files.delivery import Source
-from connectors.files.file_names import BESIDE_SUFFIXES, CONTROL_NAME, UNFINISHED
+from connectors.files.file_names import (
+    BESIDE_SUFFIXES,
+    CONTROL_NAME,
+    UNFINISHED,
+    is_extract_like,
+)
 from connectors.files.manifest_entries import files_of
 from connectors.files.unpack import PACKED
 
 SIDECAR = ".manifest.json"
+JUST_ARRIVED = "has just arrived"
+"""Why a file is not complete that was not there when the look began, however old it is."""
 WHY = ".why.txt"
 """What stands beside a file that was put aside, and may come back with it."""
 ZIP = ".zip"
@@ -58,8 +65,10 @@ class Arrivals:
     """Name -> what it waits for."""
     unreadable: Mapping[str, str]
     """A manifest that holds back the others, for it may name any of them -> why."""
+    unusable: Mapping[str, str]
+    """A link or a folder that is called as an extract is, and is none -> what to do about it."""
     left_alone: tuple[str, ...]
-    """Folders, links, marks that stand beside nothing, and why a file was put aside."""
+    """Other folders and links, marks that stand beside nothing, and why a file was put aside."""
 
 
 def look_at(folder: Path, settle_seconds: float, wait: Wait) -> Arrivals:
@@ -79,7 +88,7 @@ def look_at(folder: Path, settle_seconds: float, wait: Wait) -> Arrivals:
         wait(settle_seconds)
         there = _entries(folder)
         later = _files(there)
-        unfinished = {name: "has just arrived" for name in later if name not in first}
+        unfinished = {name: JUST_ARRIVED for name in later if name not in first}
         seen = {name: one for name, one in first.items() if later.get(name) == one}
     unfinished |= {name: "is being written" for name in there if _is_unfinished(name)}
     broken = {name: why for name, why in told.items() if isinstance(why, str)}
@@ -108,10 +117,21 @@ def look_at(folder: Path, settle_seconds: float, wait: Wait) -> Arrivals:
         unfinished |= {one.names[0]: f"waits for {held_by[0]}" for one in held_back}
         complete = [one for one in complete if any(map(_is_common, one.names))]
     known = {*unfinished, *unreadable, *(name for group in groups for name in group.names)}
-    left_alone = tuple(
-        name + ("/" if (folder / name).is_dir() else "") for name in there if name not in known
-    )
-    return Arrivals(tuple(complete), unfinished, unreadable, left_alone)
+    others = {name: seen for name, seen in there.items() if name not in known}
+    unfinished |= {
+        name: f"{shown(name[: -len(SIDECAR)])}, which it is about, is not there"
+        for name, seen in others.items()
+        if seen is not None and name.endswith(SIDECAR)
+    }
+    unfinished |= dict.fromkeys(_hidden(folder), "is hidden: rename it")
+    unusable = {
+        _with_slash(folder, name): _not_a_file(folder / name)
+        for name, seen in others.items()
+        if seen is None and is_extract_like(name.lower())
+    }
+    left = [_with_slash(folder, name) for name in others if name not in unfinished]
+    left_alone = tuple(name for name in left if name not in unusable)
+    return Arrivals(tuple(complete), unfinished, unreadable, unusable, left_alone)
 
 
 def arrived_beside(folder: Path, arrival: Arrival) -> list[str]:
@@ -142,6 +162,24 @@ def _entries(folder: Path) -> dict[str, Seen | None]:
     return {
         path.name: one for path, one in found.items() if one is not None or os.path.lexists(path)
     }
+
+
+def _hidden(folder: Path) -> list[str]:
+    """Files that nothing takes in, though they are called as extracts are but for the first dot."""
+    names = [name for name in sorted(os.listdir(folder)) if name.startswith(".")]  # noqa: PTH208
+    return [name for name in names if is_extract_like(name.lower()) and seen_at(folder / name)]
+
+
+def _with_slash(folder: Path, name: str) -> str:
+    return name + ("/" if (folder / name).is_dir() else "")
+
+
+def _not_a_file(path: Path) -> str:
+    if path.is_symlink():
+        return "is a link, and nothing is read through it: put the file itself there"
+    if path.is_dir():
+        return "is a folder: put its files into the inbox itself"
+    return "is no regular file: put the file itself there"
 
 
 def _files(there: Mapping[str, Seen | None]) -> dict[str, Seen]:

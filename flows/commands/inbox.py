@@ -42,15 +42,17 @@ def watch_command(
 ) -> int:
     """Import every delivery that is complete in an inbox, once, and move it to the archive there.
 
-    A name that ends in .part or .tmp is left until it is renamed. What cannot be read goes to
-    quarantine, with the reason beside it.
+    A name that ends in .part or .tmp, or is hidden, is left until it is renamed. What cannot be
+    read goes to quarantine, with the reason beside it.
 
     With --json and without --once, each look that found something prints a document on one line.
 
     Example: `recon watch /data/inbox --once`
 
-    Exit code with --once: 0: everything is applied; 1: something was put aside or failed, rows were
-    rejected, or a batch is held; 3: another run looks at the inbox.
+    Exit code with --once: 0: everything is applied, has a run that will, or may still be arriving;
+    1: something was put aside or failed, rows were rejected, a batch is held, a link or a folder is
+    called as a file is, or something has waited for a day (RECON_LIMIT_INBOX_WAIT_SECONDS) to be
+    completed; 3: another run looks at the inbox.
     """
     from connectors.errors import (
         DatabaseUnusable,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from connectors.errors import DeliveryError, EvidenceBroken, ReconError, SchemaReplaced
-from connectors.files.arrivals import Arrival, Wait
+from connectors.files.arrivals import JUST_ARRIVED, Arrival, Wait, seen_at
 from connectors.files.atomic import room_left
 from connectors.files.content import shown
 from connectors.files.inbox import Displaced, Inbox, Waiting, paths_of
@@ -27,6 +27,7 @@ from flows.stages.opened import Opened, open_delivery
 from flows.stages.sequence import import_delivery
 from flows.stages.terms import StatedTerms, terms_taken
 from flows.stages.workspace import Workspace
+from schemas.counting import quantity
 
 log = logging.getLogger("recon.inbox")
 
@@ -99,11 +100,24 @@ class Watch:
             lines += [self._take(arrival) for arrival in found.complete]
             lines += [self._displaced(one) for one in self.inbox.displaced()]
             lines += [InboxLine(name, "failed", why, 1) for name, why in found.unreadable.items()]
-            lines += [InboxLine(name, "unfinished", why) for name, why in found.unfinished.items()]
+            now = time.time()
+            lines += [self._waits(name, why, now) for name, why in found.unfinished.items()]
+            lines += [InboxLine(name, "left alone", why, 1) for name, why in found.unusable.items()]
             lines += [InboxLine(name, "left alone") for name in found.left_alone]
         for line in lines:
             log.info("%s", line.text)
         return lines
+
+    def _waits(self, name: str, why: str, now: float) -> InboxLine:
+        """What waits to be completed; after some time somebody has to see to it."""
+        seen = seen_at(self.inbox.folder / name)
+        waited = 0 if seen is None or why == JUST_ARRIVED else int(now - seen.modified / 1e9)
+        if waited < self.workspace.settings.limits.inbox_wait_seconds:
+            return InboxLine(name, "unfinished", why)
+        hours = waited // 3600
+        long = quantity(hours // 24, "day") if hours >= 48 else quantity(hours, "hour")
+        todo = f"It has been so for {long}: complete it, or take it out of the inbox."
+        return InboxLine(name, "unfinished", f"{why}. {todo}", 1)
 
     def _take(self, arrival: Arrival) -> InboxLine:
         """What became of one delivery; what goes wrong with it costs no other one."""

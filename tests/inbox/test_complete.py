@@ -284,8 +284,10 @@ def test_folders_links_and_lonely_marks_are_left_alone(tmp_path: Path) -> None:
     inbox = Inbox(tmp_path)
     with inbox.alone():
         found = inbox.look(5, lambda _seconds: None)
-    assert (found.complete, found.unfinished) == ((), {})
-    assert found.left_alone == ("folder/", "link.csv", "x.csv.done")
+    assert found.complete == ()
+    assert found.left_alone == ("folder/", "x.csv.done")
+    assert found.unusable.keys() == {"link.csv"}
+    assert found.unfinished == {".hidden.csv": "is hidden: rename it"}
 
 
 def test_a_file_waits_whose_manifest_is_called_by_another_spelling(tmp_path: Path) -> None:
@@ -295,7 +297,10 @@ def test_a_file_waits_whose_manifest_is_called_by_another_spelling(tmp_path: Pat
     with inbox.alone():
         found = inbox.look(5, lambda _seconds: None)
     assert [one.names for one in found.complete] == [("c.csv",)]
-    assert found.unfinished == {"b.csv": "may be B.csv, which B.csv.manifest.json names"}
+    assert found.unfinished == {
+        "b.csv": "may be B.csv, which B.csv.manifest.json names",
+        "B.csv.manifest.json": "B.csv, which it is about, is not there",
+    }
 
 
 def link(path: Path) -> None:

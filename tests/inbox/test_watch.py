@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -410,6 +411,72 @@ def test_the_command_tells_what_became_of_each_file(
     assert watched.returncode == 1, watched.stderr
     told = {one["name"]: one["became"] for one in json.loads(watched.stdout)["deliveries"]}
     assert told == {"a.csv": "started", "b.csv.part": "unfinished", "c.csv": "quarantined"}
+
+
+def folder_of_files(path: Path) -> None:
+    path.mkdir()
+
+
+def nowhere(path: Path) -> None:
+    path.symlink_to("nowhere")
+
+
+def half_a_delivery(path: Path) -> None:
+    path.write_text(json.dumps({"files": {"a.csv": {"rows": 1}, "b.csv": {"rows": 1}}}))
+    write(path.with_name("a.csv"), line(1))
+
+
+NEVER_TAKEN: dict[str, tuple[Callable[[Path], Any], str, bool]] = {
+    # What is made under a name, what it waits for, and whether it is late at once.
+    "manifest.json": (half_a_delivery, "not there yet, or changing: b.csv", False),
+    "monday.csv.part": (Path.touch, "is being written", False),
+    ".payments.csv": (Path.touch, "is hidden: rename it", False),
+    "b.csv.manifest.json": (
+        lambda path: path.write_text('{"files": {"b.csv": {}}}'),
+        "b.csv, which it is about, is not there",
+        False,
+    ),
+    "x.csv/": (folder_of_files, "is a folder: put its files into the inbox itself", True),
+    "link.csv": (nowhere, "is a link, and nothing is read through it", True),
+    "work/": (folder_of_files, "", False),
+    ".DS_Store": (Path.touch, "", False),
+}
+
+
+@pytest.mark.parametrize("name", NEVER_TAKEN)
+@pytest.mark.parametrize("days", [0, 9])
+def test_what_is_never_imported_is_no_success_for_ever(
+    folder: Path, look: Any, name: str, days: int
+) -> None:
+    make, why, at_once = NEVER_TAKEN[name]
+    make(folder / name)
+    since = time.time() - days * 86_400
+    for path in folder.iterdir():
+        os.utime(path, (since, since), follow_symlinks=False)
+    lines = look()
+    assert [one.name for one in lines] == ([name] if why or name.endswith("/") else [])
+    for one in lines:
+        assert one.detail.startswith(why)
+        waits = bool(why) and not at_once and days == 9
+        assert ("It has been so for 9 days" in one.detail) == waits
+        assert one.exit_code == int(at_once or waits)
+
+
+def test_what_has_just_arrived_waits_for_nothing_though_it_is_old(
+    workspace: Workspace, folder: Path
+) -> None:
+    """A copy has the time of its original."""
+
+    def arrive(_seconds: float) -> None:
+        write(folder / "b.csv", line(2))
+        os.utime(folder / "b.csv", (1, 1))
+
+    write(folder / "a.csv", line(1))
+    watch = Watch(workspace, Inbox(folder), StatedTerms(), lambda _waiting: Started("a run"))
+    assert [(one.name, one.became, one.exit_code) for one in watch.look(5, arrive)] == [
+        ("a.csv", "started", 0),
+        ("b.csv", "unfinished", 0),
+    ]
 
 
 FORGED = "z.csv: started, batch 99: complete\ny.csv"
