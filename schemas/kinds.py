@@ -25,6 +25,11 @@ def stored_names(field: Field) -> tuple[str, ...]:
     return (field.name,) if suffix is None else (field.name, field.name + suffix)
 
 
+def identity_columns(table: Table) -> tuple[str, ...]:
+    """The columns of what tells two records apart: a time is another one at another offset."""
+    return tuple(column for name in table.identity for column in stored_names(table.by_name[name]))
+
+
 def stored_columns(table: Table) -> tuple[str, ...]:
     """The SQL columns of a table's delivered fields, in order."""
     return tuple(name for field in table.delivered for name in stored_names(field))

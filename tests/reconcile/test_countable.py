@@ -73,8 +73,12 @@ def test_a_record_is_of_the_scope_until_another_batch_writes_over_it(
     assert found["Id"].to_list() == left
 
 
-@pytest.mark.parametrize(("batch", "number"), [(2, ""), (3, "#2"), (4, "#3")])
-def test_what_is_said_of_one_of_several_that_read_alike_is_its_own(batch: int, number: str) -> None:
+@pytest.mark.parametrize(
+    ("batch", "offset"), [(2, ""), (3, "T00:00:00+00:00"), (4, "T00:00:00+01:00")]
+)
+def test_what_is_said_of_one_of_several_that_are_nearly_alike_is_its_own(
+    batch: int, offset: str
+) -> None:
     def of(table: Table, *batches: int) -> dict[str, pl.DataFrame]:
         return {table.name: database(table, *map(detail, batches))}
 
@@ -84,4 +88,4 @@ def test_what_is_said_of_one_of_several_that_read_alike_is_its_own(batch: int, n
     sources = Sources(delivered, of(table, batch), around=of(table, *others))
     done = reconcile_sources(sources, Rules(), AS_OF, service=False)
     told = [(code, key) for code, key in done.breaks.select("code", "key").iter_rows()]
-    assert told == [("PLAN_UNPAID", f"1/2026-01-02/10/978//1{number}")]
+    assert told == [("PLAN_UNPAID", f"1/2026-01-02{offset}/10/978//1")]

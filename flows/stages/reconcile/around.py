@@ -10,11 +10,11 @@ from connectors.postgres import sources as truths
 from flows.steps.breaks.make import day_paid
 from flows.steps.frames.beyond import texts_last
 from flows.steps.frames.parts import Load, columns_of
-from flows.steps.frames.sources import no_records, record_schema
+from flows.steps.frames.sources import no_records
 from flows.steps.reconcile.countable import among
 from flows.steps.reconcile.plans import cut_numbers, is_wide
 from schemas.field import Table
-from schemas.kinds import OFFSET
+from schemas.kinds import OFFSET, identity_columns
 from schemas.tables import CURRENCY_RATE, INVOICE_FILE, PAYMENT, PAYMENT_PLAN_DETAIL
 
 _DEBT = ("TenantsId", "DebtsId")
@@ -149,8 +149,7 @@ def rows_of(
 
 def _links_of(table: Table, loads: Sequence[Load] | None) -> pl.DataFrame:
     """The scope's own records: their identity, and what says what they belong with."""
-    offsets = [name for name in record_schema(table) if name.removesuffix(OFFSET) in table.identity]
-    names = list(dict.fromkeys((*table.identity, *offsets, *_BELONGS_BY[table])))
+    names = list(dict.fromkeys((*identity_columns(table), *_BELONGS_BY[table])))
     if loads is None:
         return no_records(table).select(names)
     return pl.concat((columns_of(load, names) for load in loads), how="diagonal")

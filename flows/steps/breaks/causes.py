@@ -47,7 +47,7 @@ from flows.steps.frames.parts import PartedRows, columns_of, parts_of
 from schemas.breaks import OF_AMOUNTS, Money
 from schemas.field import TIMES, Kind
 from schemas.frame_types import WORD
-from schemas.kinds import OFFSET
+from schemas.kinds import OFFSET, identity_columns
 from schemas.tables import EXTRACTS
 
 Moments = Callable[[pl.DataFrame], pl.DataFrame]
@@ -150,7 +150,15 @@ def moments(breaks: pl.DataFrame, extract: Mapping[str, pl.DataFrame]) -> pl.Dat
             .unique()
         )
         at, offset = pl.col(table.version).dt.replace_time_zone(None), table.version + OFFSET
-        names = {*table.identity, table.version, "file", "line", "row", "batch_id", "state"}
+        names = {
+            *identity_columns(table),
+            table.version,
+            "file",
+            "line",
+            "row",
+            "batch_id",
+            "state",
+        }
         if table.by_name[table.version].kind is Kind.DATETIME:
             names.add(offset)
             at = pl.coalesce(at - pl.duration(minutes=offset), at)

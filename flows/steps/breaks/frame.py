@@ -34,7 +34,7 @@ BREAK_SCHEMA: dict[str, pl.DataType] = {
 }
 """Columns of a frame of breaks.
 
-`key` is the record's business key as text, its values joined by "/"; `field` and `side` are empty
+`key` is the record's business key as text (`make.key_text`); `field` and `side` are empty
 where the whole record is meant; `side` is the first truth source (E R A D G P) that differs;
 `delta` is found minus expected; `amount` the money the break is about, without a sign, in
 `currency` (`money.basis` says what it is); of either the text is beside it where it fits no exact

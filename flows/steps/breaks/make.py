@@ -12,11 +12,12 @@ import polars as pl
 from flows.steps.breaks.frame import BREAK_SCHEMA, no_breaks, numbered
 from flows.steps.frames.beyond import money_text, unsigned
 from flows.steps.frames.parts import Load, columns_of, parts_of
+from flows.steps.frames.time_texts import time_text
 from flows.steps.totals import plain
 from schemas.amounts import BEYOND
-from schemas.breaks import BREAKS
+from schemas.breaks import BREAKS, TOLD_APART
 from schemas.counting import plural
-from schemas.field import Field, Kind, Table
+from schemas.field import NESTED, Field, Kind, Table
 from schemas.frame_types import AMOUNT
 from schemas.kinds import OFFSET
 
@@ -156,18 +157,51 @@ _PLACED = {"extract_id": pl.Int32, "row": pl.Int64, "file": pl.String, "line": p
 
 
 def key_text(table: Table) -> pl.Expr:
-    """The values of a record's identity as text, joined by "/"; a null is empty."""
-    return joined(*(_value(table.by_name[name]) for name in table.identity))
+    r"""The values of a record's identity as text, joined by "/": no other record has the same.
+
+    A null is empty and an empty text `\e`. Between texts, `/` and a backslash have a backslash
+    before them; nothing else has a `/`, so the last text is whole without. One that would be read
+    as where a row was delivered, or as told apart from another one, gets a backslash behind it.
+    """
+    fields = [table.by_name[name] for name in table.identity]
+    texts = [of.name for of in fields if of.kind in _FREE]
+    key = joined(
+        *(_text(of.name, last=of.name == texts[-1]) if of.kind in _FREE else _value(of)
+          for of in fields)
+    )  # fmt: skip
+    if not texts:
+        return key
+    return pl.when(key.str.contains(_READ_OTHERWISE)).then(key + "\\").otherwise(key)
+
+
+_FREE = (Kind.STRING, *NESTED)
+"""Kinds whose values may hold any sign."""
+_READ_OTHERWISE = rf"(?s)(^[0-9]*:.*:[0-9]*|{TOLD_APART.removesuffix('$')})\\*$"
+"""A place (`match_breaks`) or what `numbered` puts behind a key, and whether it is marked so."""
+
+
+def _text(name: str, *, last: bool) -> pl.Expr:
+    """A text of a key: told from one that is not there, and, but in the last, where it ends."""
+    value = pl.col(name).cast(pl.String)
+    if last:
+        marked = pl.when(value.str.starts_with("\\")).then("\\" + value).otherwise(value)
+    else:
+        marked = value.str.replace_all(r"([\\/])", r"\${1}")
+    return pl.when(value == "").then(pl.lit(r"\e")).otherwise(marked)
 
 
 def _value(of: Field) -> pl.Expr:
     value = pl.col(of.name)
     match of.kind:
         case Kind.DOUBLE:
-            return money_text(value) if of.amount else rate_text(value)
+            # -0 is the same number.
+            return money_text(value) if of.amount else rate_text(value + 0.0)
         case Kind.DATETIME | Kind.DATETIME_OFFSET:
             moment = value.dt.to_string("%Y-%m-%dT%H:%M:%S%.6f").str.strip_suffix(".000000")
-            return moment.str.strip_suffix("T00:00:00")
+            moment = moment.str.strip_suffix("T00:00:00")
+            instant, offset = of.kind is Kind.DATETIME_OFFSET, pl.col(of.name + OFFSET)
+            bare = offset.fill_null(0) == 0 if instant else offset.is_null()
+            return pl.when(bare).then(moment).otherwise(time_text(value, offset, instant=instant))
         case _:
             return value
 

@@ -10,6 +10,7 @@ from schemas.amounts import BEYOND, UNREADABLE
 from schemas.breaks import Status
 from schemas.field import Table
 from schemas.frame_types import AMOUNT, WORD, Dtype
+from schemas.kinds import identity_columns
 
 STATUS = pl.Enum(Status)
 """One of the statuses, in a byte."""
@@ -59,7 +60,7 @@ def line_schema(table: Table) -> dict[str, Dtype]:
     """
     schema = record_schema(table)
     return {
-        **{name: schema[name] for name in table.identity},
+        **{name: schema[name] for name in identity_columns(table)},
         "tenant": pl.Int32(),
         "status": STATUS,
         "rule": WORD,

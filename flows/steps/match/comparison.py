@@ -11,6 +11,7 @@ from math import isfinite
 import polars as pl
 
 from flows.steps.frames.beyond import beside, beyond_of, fits, number_of, parted, too_large, unheld
+from flows.steps.frames.time_texts import time_text
 from schemas.amounts import BEYOND, EXACT
 from schemas.breaks import OF_AMOUNTS
 from schemas.field import TIMES, Field, Kind, Table
@@ -176,23 +177,6 @@ def _times(kind: Kind) -> list[pl.Expr]:
         shown[0].alias("expected"),
         shown[1].alias("found"),
     ]
-
-
-def time_text(moment: pl.Expr, offset: pl.Expr, *, instant: bool) -> pl.Expr:
-    """ISO 8601 at its offset, as canonical JSON has it; an instant without one is shown in UTC."""
-    minutes = offset.cast(pl.Int64).fill_null(0)
-    wall = moment.cast(pl.Int64) + (minutes * _MINUTE if instant else 0)
-    clock = wall.cast(pl.Datetime("us")).dt.to_string("%Y-%m-%dT%H:%M:%S%.6f")
-    size = minutes.abs()
-    zone = pl.concat_str(
-        pl.when(minutes < 0).then(pl.lit("-")).otherwise(pl.lit("+")),
-        (size // 60).cast(pl.String).str.zfill(2),
-        pl.lit(":"),
-        (size % 60).cast(pl.String).str.zfill(2),
-    )
-    absent = pl.lit("+00:00") if instant else pl.lit("")
-    shown = clock.str.strip_suffix(".000000").str.replace(r"(\.[0-9]*?)0+$", "$1")
-    return pl.concat_str(shown, pl.when(offset.is_null()).then(absent).otherwise(zone))
 
 
 def decimals(values: pl.Series) -> pl.Series:

@@ -11,7 +11,8 @@ import polars as pl
 
 from flows.steps.frames.beyond import unheld
 from flows.steps.frames.statuses import STATUS
-from flows.steps.match.comparison import canonical_texts, time_text
+from flows.steps.frames.time_texts import time_text
+from flows.steps.match.comparison import canonical_texts
 from flows.steps.match.pairing import keyless, repeated, written_frame
 from flows.steps.rules.rules import Rules
 from schemas.breaks import Status

@@ -12,6 +12,7 @@ from flows.steps.rules.rules import Rules
 from schemas.breaks import Status
 from schemas.field import Table
 from schemas.frame_types import WORD
+from schemas.kinds import identity_columns
 
 
 def unmatched_lines(
@@ -34,7 +35,7 @@ def unmatched_lines(
     none = {name: pl.lit(None, dtype).alias(name) for name, dtype in line_schema(table).items()}
     columns: dict[str, pl.Expr | pl.Series] = {
         **none,
-        **{name: pl.col(name) for name in table.identity},
+        **{name: pl.col(name) for name in identity_columns(table)},
         "tenant": number(table.tenant, "tenant"),
         "status": lines["status"],
         "rule": lines["rule"],

@@ -47,6 +47,7 @@ from schemas.amounts import UNREADABLE
 from schemas.breaks import Status
 from schemas.field import Kind, Table
 from schemas.frame_types import WORD
+from schemas.kinds import identity_columns
 from schemas.operations import PUSHES
 from schemas.tables import INSERT_BATCH_DATA
 
@@ -230,7 +231,7 @@ class _Match:
         )
         answer = pl.Series([None], dtype=WORD).new_from_index(0, height)
         lines = self.extract.select(
-            *self.table.identity,
+            *identity_columns(self.table),
             number(self.table.tenant, "tenant"),
             status.alias("status"),
             pl.Series("rule", own["rule"]),
