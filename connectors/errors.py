@@ -106,7 +106,7 @@ class DatabaseLost(DatabaseUnusable):
 
 
 class SchemaReplaced(DatabaseUnusable):
-    """Another version has migrated the database under a program, which has to be started again."""
+    """The database follows another version, or other record kinds, than the program began with."""
 
 
 class StatementRefused(ReconError):

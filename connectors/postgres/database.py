@@ -14,7 +14,7 @@ from connectors.errors import DatabaseUnusable, SchemaReplaced, StatementRefused
 from connectors.postgres.accounts import act_as
 from connectors.postgres.addresses import NO_CONNECTION, no_connection
 from connectors.postgres.heartbeat import DEFAULT_SECONDS
-from connectors.postgres.own_kinds import are_as_defined, kept_kinds
+from connectors.postgres.own_kinds import STATE, kept_kinds, state_as_defined
 from connectors.postgres.refusals import told
 from connectors.postgres.revisions import VERSION_TABLE, Way, is_behind, revision_of, revisions
 from connectors.postgres.server.embedded import answers, embedded_url, is_made
@@ -90,6 +90,8 @@ class Database:
     """Number of the job that is worked on, so that the trail says who asked for it."""
     revision: str | None = None
     """Of the schema when it was opened: a connection that finds another is refused from then on."""
+    kinds: str | None = None
+    """State of the record kinds of our own when it was opened (`own_kinds`); as `revision`."""
     loads: bool | None = None
     """Whether its role reads staged rows themselves; None: nobody has asked yet."""
     named_by: str = DATABASE
@@ -130,15 +132,25 @@ class Database:
         """Say how the session is to be, and look for the revision, which takes no more time so."""
         said = [TEXTS_OF_VALUES, SILENT_CLIENT]
         if self.revision is not None:
-            said.append(f"SELECT version_num FROM {SCHEMA}.{VERSION_TABLE}")
+            said.append(f"SELECT version_num, {STATE} FROM {SCHEMA}.{VERSION_TABLE}")
         cursor = connection.execute("; ".join(said))
         while cursor.nextset():
             pass
-        if self.revision is not None and (found := cursor.fetchone()) != (self.revision,):
+        if self.revision is None:
+            return
+        revision, kinds = cursor.fetchone() or (None, None)
+        if revision != self.revision:
+            there = f"at revision {revision}" if revision else "not there"
             raise SchemaReplaced(
-                f"The schema {SCHEMA!r} is {f'at revision {found[0]}' if found else 'not there'} "
-                f"now, and was at {self.revision} when this program began. Stop it, and start it "
-                "again in the version that is installed. Nothing was changed."
+                f"The schema {SCHEMA!r} is {there} now, and was at {self.revision} when this "
+                "program began. Stop it, and start it again in the version that is installed. "
+                "Nothing was changed."
+            )
+        if kinds != self.kinds:
+            raise SchemaReplaced(
+                "The database has other definitions of record kinds now than when this program "
+                "began. Stop it, and start it again with the files that `recon records export` "
+                "writes. Nothing was changed."
             )
 
     def _see_shown_rows(self, connection: psycopg.Connection) -> None:
@@ -276,13 +288,16 @@ def open_database(
         _refuse_read_only(connection)
         if is_behind(connection, revision_of(connection)):
             _bring_up_to_date(database, "migrate")
-        if not are_as_defined(connection):
+        kinds = state_as_defined(connection)
+        if kinds is None:
             _bring_up_to_date(database, "follow")
+            kinds = state_as_defined(connection)
         # After the revision, so that what somebody else adds meanwhile is no column that lacks.
         _refuse_incomplete(_columns(connection))
         with connection.transaction():
             ask(connection)
-    database.revision = revisions()[-1]
+    # None if somebody has changed them again since: no connection is ours then.
+    database.revision, database.kinds = revisions()[-1], kinds
     return database
 
 

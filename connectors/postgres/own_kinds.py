@@ -24,6 +24,10 @@ FORMER = "former"
 THERE = f"""SELECT c.relname::text, obj_description(c.oid, 'pg_class') FROM pg_class c
     WHERE c.relnamespace = to_regnamespace('{SCHEMA}') AND c.relkind = 'r'
     AND obj_description(c.oid, 'pg_class') LIKE '{MARK}%'"""
+STATE = f"""(SELECT encode(sha256(convert_to(coalesce(string_agg(
+    name || ' ' || comment, E'\\n' ORDER BY name COLLATE "C"), ''), 'UTF8')), 'hex')
+    FROM ({THERE}) AS kinds (name, comment))"""
+"""What `state_of` says of the kinds that are there: one question, whose answer is short."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +66,17 @@ def kept_kinds(connection: psycopg.Connection) -> dict[str, Table]:
     return {name: table_of(name, one.definition) for name, one in kept.items()}
 
 
-def are_as_defined(connection: psycopg.Connection) -> bool:
-    """Whether the database works with the definitions of this machine."""
-    kept = kept_of(connection.execute(THERE.replace("%", "%%")).fetchall())
-    return {name: one.definition for name, one in kept.items()} == _ours()
+def state_as_defined(connection: psycopg.Connection) -> str | None:
+    """`state_of` the database, if it works with the definitions of this machine."""
+    rows = connection.execute(THERE.replace("%", "%%")).fetchall()
+    there = {name: one.definition for name, one in kept_of(rows).items()}
+    return state_of(rows) if there == _ours() else None
+
+
+def state_of(rows: Sequence[Any]) -> str:
+    """A hash of the kinds of a database, which any change of a definition changes."""
+    told = "\n".join(f"{name} {comment}" for name, comment in sorted(rows))
+    return hashlib.sha256(told.encode()).hexdigest()
 
 
 def differences(there: Mapping[str, Table], name: str) -> list[Change]:

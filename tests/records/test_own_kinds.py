@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,7 +14,10 @@ import psycopg
 import psycopg.conninfo
 import pytest
 
+from connectors.errors import SchemaReplaced
 from connectors.postgres.break_history import breaks_of_record
+from connectors.postgres.database import open_database
+from connectors.postgres.own_kinds import STATE, THERE, state_of
 from flows.stages.workspace import Workspace
 from schemas.guards.roles import statements
 from schemas.own_tables import MOST_FIELDS
@@ -287,6 +291,34 @@ def test_a_machine_that_is_behind_leads_nothing_back(run: Run, rows: Any, tmp_pa
     assert run("records", "apply", **behind).returncode == 0
     assert "defined here as it was before" in run("status").stderr
     assert run("status", **behind).returncode == 0
+
+
+def test_who_opened_a_database_is_told_that_its_kinds_are_others_since(
+    run: Run, workspace: Workspace, tmp_path: Path
+) -> None:
+    def state() -> tuple[str, str]:
+        with workspace.database.connect() as connection:
+            ((told,),) = connection.execute(f"SELECT {STATE}").fetchall()
+            rows = connection.execute(THERE.replace("%", "%%")).fetchall()
+        return told, state_of(rows)
+
+    opened = open_database(workspace.settings)
+    states = [state()]
+    # Each change of what is defined: a kind is made, gets a field, loses it.
+    for text in (REFUND, REFUND + FEE, REFUND):
+        with opened.connect():
+            pass
+        define(tmp_path, text)
+        if text == REFUND and len(states) == 3:
+            assert run("records", "apply").returncode == 0
+        assert run("status").returncode == 0
+        states.append(state())
+        for one in (opened, opened.as_login("nobody"), opened.for_job(1)):
+            with pytest.raises(SchemaReplaced, match="start it again"), one.connect():
+                pass
+        opened = replace(opened, kinds=states[-1][0])
+    assert all(by_server == ours for by_server, ours in states)
+    assert len({*states}) == 4
 
 
 @pytest.mark.long
