@@ -1,13 +1,17 @@
 """A database brought to the record kinds that this machine defines, where nothing is lost by it."""
 
+import json
 from collections.abc import Iterator
+from typing import cast
 
+import psycopg
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from connectors.errors import DatabaseUnusable
 from connectors.postgres.ledger import NOTHING_APPLIED
 from connectors.postgres.own_kinds import THERE, KeptKind, hash_of, kept_of
+from connectors.postgres.trail import add_event
 from schemas.derived.sql import METADATA, STAGED, STORAGE, TARGETS
 from schemas.derived.sql_names import SCHEMA, SHOWN_SCHEMA, listed, staged_name
 from schemas.derived.views import DOCUMENTED_VIEWS, VIEWS, quoted
@@ -53,6 +57,7 @@ def follow_definitions(connection: sa.Connection, *, asked: bool) -> None:
         _run(connection, hidden_again(f"staged_{name}"))
     for name in gone:
         _drop(connection, name)
+        _tell(connection, "removed", name, there[name].definition, None)
     for name, table in OWN.tables.items():
         definition, kept = definition_of(table), there.get(name)
         if kept and kept.definition == definition:
@@ -67,6 +72,13 @@ def follow_definitions(connection: sa.Connection, *, asked: bool) -> None:
         comment = now.comment.replace("'", "''")
         _run(connection, f"COMMENT ON TABLE {SCHEMA}.{name} IS '{comment}'")
         _run(connection, f"ALTER TABLE {SCHEMA}.{staged_name(table)} SET ({_storage(table)})")
+        _tell(
+            connection,
+            "changed" if kept else "made",
+            name,
+            kept.definition if kept else None,
+            definition,
+        )
     _run(connection, f"CREATE OR REPLACE VIEW {SCHEMA}.{ROWS} AS {VIEWS[ROWS]}")
     if OWN.tables and connection.exec_driver_sql(f"SELECT to_regrole('{READER}')").scalar():
         for statement in (*grants_of(OWN.tables), *policies_of(OWN.tables, READER, LOADER)):
@@ -74,6 +86,23 @@ def follow_definitions(connection: sa.Connection, *, asked: bool) -> None:
         if connection.exec_driver_sql(f"SELECT to_regnamespace('{SHOWN_SCHEMA}')").scalar():
             for statement in shown_rows(OWN.tables.values(), READER):
                 _run(connection, statement)
+
+
+def _tell(
+    connection: sa.Connection, what: str, name: str, before: str | None, now: str | None
+) -> None:
+    """Say in the trail what became of a kind: the reports of its records rest on it."""
+    said: dict[str, object] = {"record": name}
+    said |= {
+        key: json.loads(one) for key, one in (("before", before), ("now", now)) if one is not None
+    }
+    if before is not None and now is not None:
+        said["changes"] = [one.told for one in changes(table_of(name, before), OWN.tables[name])]
+    add_event(
+        cast(psycopg.Connection, connection.connection.driver_connection),
+        f"record kind {what}",
+        detail=said,
+    )
 
 
 def _storage(table: Table) -> str:

@@ -117,6 +117,53 @@ def test_a_reference_that_leads_nowhere_is_a_break_until_it_leads_somewhere(
     assert broken() == [(*other, "Payment 2 is of another tenant", "OPEN")]
 
 
+REFERENCE = REFUND[REFUND.index("[[references]]") :]
+
+
+@pytest.mark.long
+def test_a_definition_is_one_of_the_rules_and_resolves_nothing(
+    run: Run, workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    assert run("import", write(tmp_path, ROWS[0])).returncode == 0
+
+    def states(text: str) -> tuple[list[tuple[str, ...]], dict[str, tuple[str, str]]]:
+        define(tmp_path, text)
+        assert run("records", "apply").returncode == 0
+        done = run("reconcile", "--as-of", "2026-01-31")
+        assert done.returncode in (0, 1), done.stderr
+        (folder,) = sorted((workspace.settings.home / "reports").glob("reconciliation-*"))[-1:]
+        breaks = pl.read_parquet(folder / "breaks.parquet").filter(record="refund")
+        told = json.loads((folder / "totals.json").read_bytes())["changes"]["rules"]
+        keys = {one["key"]: (one["old"], one["new"]) for one in told}
+        return breaks.select("code", "state").rows(), keys
+
+    missing = "REFERENCE_MISSING"
+    first, _ = states(REFUND)
+    assert first == [(missing, "NEW")]
+    key = "record kind refund: reference PaymentsId"
+    payment = "payment.Id of the same tenant"
+    # Who takes the reference away, or what it is about, has not mended it.
+    assert states(REFUND.replace(REFERENCE, "")) == (
+        [(missing, "NOT_LOOKED_AT")],
+        {key: (payment, "")},
+    )
+    # It stays so: nobody has looked, also by what else is defined otherwise.
+    again, changed = states(REFUND.replace(REFERENCE, "") + FEE)
+    assert again == [(missing, "NOT_LOOKED_AT")]
+    assert changed.keys() == {key, "record kind refund: field Fee"}
+    assert states(REFUND + FEE)[0] == [(missing, "REOPENED")]
+    # What is really there now is resolved, and listed no more, whatever the definition says.
+    assert run("import", write_payments(tmp_path / "payments.csv", line(1))).returncode == 0
+    assert states(REFUND.replace(REFERENCE, "") + FEE)[0] == []
+    told = rows("SELECT what, detail::json ->> 'record', detail::json ->> 'changes' FROM event "
+                "WHERE what LIKE 'record kind %' ORDER BY id")  # fmt: skip
+    assert told[:2] == [
+        ("record kind made", "refund", None),
+        ("record kind changed", "refund", '["it referred to other records"]'),
+    ]
+    assert len(told) == 5
+
+
 @pytest.mark.long
 def test_a_number_tells_the_newer_version(run: Run, rows: Any, tmp_path: Path) -> None:
     marked = "version = true\nbusiness_date = true"

@@ -16,6 +16,7 @@ from flows.stages.workspace import Workspace
 from flows.steps.breaks.carried_states import is_open
 from flows.steps.breaks.severity import severities
 from flows.steps.rules.canonical import rules_hash
+from flows.steps.rules.own_kinds import with_own_kinds
 from flows.steps.rules.rules import Rules
 from schemas.counting import agree, first_of, quantity
 from schemas.jobs import MAY_ORDER
@@ -113,6 +114,6 @@ def _again(run: Reconciliation) -> str:
             *(scope.options if scope else [f"(its scope is {text})"]),
             f"--as-of {run.as_of}",
             *(["--restate REASON"] if restated else []),
-            *(["--rules FILE"] if run.rules_hash != rules_hash(Rules()) else []),
+            *(["--rules FILE"] if run.rules_hash != rules_hash(with_own_kinds(Rules())) else []),
         ]
     )

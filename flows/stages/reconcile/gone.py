@@ -15,6 +15,7 @@ import polars as pl
 import psycopg
 
 from connectors.postgres.ledger import TAKEN_BACK, batches_of
+from connectors.postgres.lost_references import lost_references
 from connectors.postgres.reconciliations import Reconciliation, scope_hash
 from connectors.postgres.signatures import last_approved, signatures_of
 from flows.stages.reconcile.put_aside import keeper
@@ -30,6 +31,7 @@ from flows.steps.reconcile.cut_off import Cut, cut_off
 from flows.steps.reconcile.joins import joined_break_ids, reconcile_sources
 from flows.steps.reconcile.signed import CODE, LATE
 from flows.steps.rules.canonical import rules_hash
+from flows.steps.rules.own_kinds import tables_by
 from flows.steps.rules.rules import Rules
 from schemas.breaks import BREAKS
 from schemas.derived.views import ENDS
@@ -73,12 +75,24 @@ def _found_by_other_terms(gone: pl.DataFrame, run: LookedAt) -> dict[str, list[s
     for hashed, day in other_terms(gone, rules_hash(run.rules), run.as_of):
         earlier = rules_of(run.workspace, run.connection, hashed)
         if earlier is not None:
-            cut = cut_off(run.gathered.sources, day)
+            sources = _referring(run, earlier)
+            cut = cut_off(sources, day, tables_by(earlier))
             result = reconcile_sources(
                 cut.kept, earlier, day, service=run.gathered.service, cut=cut, keep=keeper()
             )
             found[hashed] = result.breaks["id"].to_list()
     return found
+
+
+def _referring(run: LookedAt, earlier: Rules) -> Sources:
+    """The sources with what the record kinds of earlier rules refer to in vain."""
+    sources = run.gathered.sources
+    other = {
+        name: lost_references(run.connection, table)
+        for name, table in tables_by(earlier).items()
+        if table.references != EXTRACTS[name].references and name in sources.extract
+    }
+    return replace(sources, lost={**sources.lost, **other}) if other else sources
 
 
 def _doubted(gone: pl.DataFrame, gathered: Gathered) -> pl.Series:

@@ -66,6 +66,7 @@ from flows.steps.reconcile.joins import JoinResult, reconcile_sources
 from flows.steps.reconcile.report import ReconciliationReport, RunLine
 from flows.steps.reconcile.self_test import self_test
 from flows.steps.rules.canonical import rules_hash, rules_text
+from flows.steps.rules.own_kinds import with_own_kinds
 from schemas.life import OPEN
 from schemas.tables import CURRENCY_RATE
 
@@ -174,8 +175,9 @@ def _saved(workspace: Workspace, written: Mapping[int, _Unsaved]) -> Reconciled 
 
 @contextmanager
 def _held(connection: psycopg.Connection, named: Asked) -> Iterator[Asked]:
-    """What is asked for, with its scope as it is kept, which is held meanwhile."""
-    kept = replace(named, scope=as_kept(connection, named.scope))
+    """What is asked for, with its scope and rules as they are kept; the scope is held meanwhile."""
+    rules = with_own_kinds(named.rules)
+    kept = replace(named, scope=as_kept(connection, named.scope), rules=rules)
     with hold_scope(connection, kept.scope_text):
         yield kept
 

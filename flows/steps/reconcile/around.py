@@ -22,6 +22,7 @@ from flows.steps.reconcile.cut_off import Cut, cut_off
 from flows.steps.reconcile.left_out import AROUND, LEFT_OUT, LeftOut, left_out
 from flows.steps.reconcile.own import Own
 from flows.steps.reconcile.second_keys import SECOND_KEYS
+from flows.steps.rules.own_kinds import tables_by
 from flows.steps.rules.rules import Rules
 from schemas.field import Table
 from schemas.tables import EXTRACTS, INVOICE_FILE, PAYMENT, PAYMENT_PLAN_DETAIL
@@ -149,7 +150,7 @@ def known_records(
     sources: Sources, cut: Cut, rules: Rules, as_of: date, out: LeftOut
 ) -> KnownRecords:
     """Where all records stand; `out` is what the rules leave out of `sources`."""
-    near = cut_off(Sources(sources.around_extract, sources.around), as_of)
+    near = cut_off(Sources(sources.around_extract, sources.around), as_of, tables_by(rules))
     later, beside, after = (
         SomeRecords(some, left_out(some, rules)) for some in (cut.after, near.kept, near.after)
     )

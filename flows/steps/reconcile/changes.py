@@ -11,6 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from flows.steps.reconcile.report import Changes, RuleChange
+from flows.steps.rules.own_kinds import told_keys
+from flows.steps.rules.values import RECORDS
 
 HASH = 12
 """Characters of a hash that name it."""
@@ -69,6 +71,9 @@ def _keys(text: str) -> dict[str, object]:
     found: dict[str, object] = {}
     for name, value in tomllib.loads(text).items():
         match value:
+            case Mapping() if name == RECORDS:
+                for record, definition in value.items():
+                    found |= told_keys(record, definition)
             case Mapping():
                 found |= _section(name, value)
             case list() if name in _NAMED:

@@ -86,11 +86,11 @@ class Cut:
         )
 
 
-def cut_off(sources: Sources, as_of: date) -> Cut:
+def cut_off(sources: Sources, as_of: date, tables: Mapping[str, Table] = EXTRACTS) -> Cut:
     """Part what is dated after a day from what the day is about."""
     kept: dict[str, dict[str, list[Load]]] = {side: {} for side in SIDES}
     after: dict[str, dict[str, list[Load]]] = {side: {} for side in SIDES}
-    for record, table in EXTRACTS.items():
+    for record, table in tables.items():
         if table.business_date is None:
             continue
         for side, late in _late_parts(table, sources, as_of).items():
@@ -98,7 +98,7 @@ def cut_off(sources: Sources, as_of: date) -> Cut:
                 loads = parts_of(_frames(sources, side), record)
                 kept[side][record] = _some(loads, [~one for one in late])
                 after[side][record] = _some(loads, late)
-    signed = _signed(sources, as_of)
+    signed = _signed(sources, as_of, tables)
     if not any(after.values()):
         return Cut(replace(sources, signed=signed))
     extract, database, listings = (with_parts(_frames(sources, side), kept[side]) for side in SIDES)
@@ -220,12 +220,12 @@ def _batch(frame: pl.DataFrame) -> pl.Series:
     return frame["batch_id"].fill_null(0) if "state" in frame.columns else nothing
 
 
-def _signed(sources: Sources, as_of: date) -> dict[str, pl.DataFrame]:
+def _signed(sources: Sources, as_of: date, tables: Mapping[str, Table]) -> dict[str, pl.DataFrame]:
     """Signed records up to the day: of a run before the last one, the later ones are not asked."""
     return {
         record: frame
-        if EXTRACTS[record].business_date is None
-        else frame.filter(~_after(EXTRACTS[record], as_defined(EXTRACTS[record], frame), as_of))
+        if tables[record].business_date is None
+        else frame.filter(~_after(tables[record], as_defined(tables[record], frame), as_of))
         for record, frame in sources.signed.items()
     }
 

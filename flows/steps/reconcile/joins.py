@@ -27,6 +27,7 @@ from flows.steps.reconcile.rates import reconcile_rates
 from flows.steps.reconcile.records import Matched, match
 from flows.steps.reconcile.signed import changed_after_signoff, late_arrivals
 from flows.steps.reconcile.used_rates import RateLine
+from flows.steps.rules.own_kinds import tables_by
 from flows.steps.rules.rules import Rules
 from schemas.breaks import Status
 from schemas.derived.left_out import NO_LISTING
@@ -84,8 +85,9 @@ def reconcile_sources(
     records = [record for record in EXTRACTS if record in {*sources.extract, *sources.database}]
     out = left_out(sources, rules)
     known = known_records(sources, cut, rules, as_of, out)
+    tables = tables_by(rules)
     matched = [
-        _match(EXTRACTS[record], sources, rules, as_of, known, service=service, keep=keep)
+        _match(tables[record], sources, rules, as_of, known, service=service, keep=keep)
         for record in records
     ]
     rated, planned, debts = _between(sources, rules, as_of, known, keep)

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from flows.steps.rules.rules import Rules
-from flows.steps.rules.values import NEVER
+from flows.steps.rules.values import NEVER, RECORDS
 from schemas.derived.json_text import number_text
 
 
@@ -37,6 +37,9 @@ def rules_text(rules: Rules) -> str:
     ):
         for one in values:
             lines += ["", f"[[{section}]]", *_assignments(one, section)]
+    if rules.records:
+        lines += ["", f"[{RECORDS}]"]
+        lines += [f"{name} = {_quoted(definition)}" for name, definition in rules.records]
     return "\n".join(lines) + "\n"
 
 

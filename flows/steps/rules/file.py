@@ -23,7 +23,7 @@ from flows.steps.rules.rules import (
     Tolerance,
     Window,
 )
-from flows.steps.rules.values import Reader, RulesRefused, Values
+from flows.steps.rules.values import RECORDS, Reader, RulesRefused, Values
 from schemas.derived.left_out import means_a_state
 from schemas.field import TIMES, Field, Kind, Table
 from schemas.tables import EXTRACTS
@@ -46,9 +46,10 @@ def read_rules_text(text: str, *, kept: bool = False) -> Rules:
     except ValueError as error:
         raise RulesRefused(f"This is not TOML: {error}.") from error
     reader = _Reader(key_lines(text))
-    rules = reader.rules(document)
     if kept:
-        return rules
+        records = document.pop(RECORDS, {})
+        return replace(reader.rules(document), records=tuple(records.items()))
+    rules = reader.rules(document)
     reader.check_ids(rules)
     return reader.with_values(rules)
 

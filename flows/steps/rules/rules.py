@@ -154,3 +154,5 @@ class Rules:
         default_factory=lambda: frozenset({"rates", "plans", "documents", "batches"})
     )
     """Which of the joins beyond a record's own are asked for."""
+    records: tuple[tuple[str, str], ...] = ()
+    """Names and definitions of the record kinds of one's own (`own_kinds`), of no rule file."""

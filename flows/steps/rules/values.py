@@ -12,6 +12,8 @@ from schemas.toml_text import Path, suggestion
 REFERENCES = ("rates", "plans", "documents", "batches")
 MOST = 2**31 - 1
 """No age in days and no count is above it."""
+RECORDS = "records"
+"""The definitions of record kinds, which only the kept rules of a run have."""
 NEVER = "never"
 """What stands for "no limit" where a rule has one by default."""
 Reader = Callable[[Path, Any], Any]

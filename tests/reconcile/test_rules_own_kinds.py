@@ -1,0 +1,113 @@
+"""Record kinds of one's own are of the rules by which a run is judged, and judged again."""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from flows.steps.frames.sources import Sources
+from flows.steps.reconcile.changes import rule_changes
+from flows.steps.reconcile.cut_off import cut_off
+from flows.steps.rules import own_kinds
+from flows.steps.rules.canonical import rules_hash, rules_text
+from flows.steps.rules.file import read_rules_text
+from flows.steps.rules.own_kinds import decides, tables_by, with_own_kinds
+from flows.steps.rules.rules import Rules
+from flows.steps.rules.values import RulesRefused
+from schemas.field import Field, Kind, Reference, Rule, Table
+from schemas.own_tables import OwnTables
+from tests.reconcile.records import AS_OF, database, extract
+
+REFUND = Table(
+    "refund",
+    'The "refund"',
+    (
+        Field("Id", Kind.INTEGER, required=True),
+        Field("PaymentsId", Kind.INTEGER64, note="what is given back"),
+        Field("At", Kind.DATETIME, business_date=True),
+        Field("Reason", Kind.STRING),
+    ),
+    key=("Id",),
+    references=(Reference("PaymentsId", "payment", same_tenant=True),),
+)
+
+
+def of(table: Table, field: str, **now: Any) -> Table:
+    return replace(
+        table, fields=tuple(replace(one, **now) if one.name == field else one for one in table)
+    )
+
+
+def rules(*tables: Table) -> Rules:
+    return Rules(records=tuple((one.name, decides(one)) for one in tables))
+
+
+def test_without_kinds_the_rules_are_what_they_were() -> None:
+    assert "records" not in rules_text(Rules())
+    assert tables_by(Rules()) is own_kinds.EXTRACTS
+
+
+def test_kept_rules_have_them_and_a_rule_file_does_not() -> None:
+    kept = rules(REFUND)
+    assert read_rules_text(rules_text(kept), kept=True) == kept
+    with pytest.raises(RulesRefused, match="'records' is not a rule"):
+        read_rules_text(rules_text(kept))
+
+
+def test_a_note_decides_about_no_figure() -> None:
+    noted = of(REFUND, "Id", note="a number")
+    assert rules_hash(rules(REFUND)) == rules_hash(rules(noted))
+
+
+@pytest.mark.parametrize(
+    ("now", "told"),
+    [
+        (
+            replace(REFUND, references=()),
+            ("reference PaymentsId", "payment.Id of the same tenant", ""),
+        ),
+        (
+            of(REFUND, "At", business_date=False),
+            ("field At", "datetime, business_date", "datetime"),
+        ),
+        (
+            of(REFUND, "Reason", rules=(Rule.NOT_NULL,)),
+            ("field Reason", "string", "string, NotNull"),
+        ),
+        (replace(REFUND, fields=REFUND.fields[:-1]), ("field Reason", "string", "")),
+        (replace(REFUND, title="Refund"), ("title", 'The "refund"', "Refund")),
+    ],
+)
+def test_each_change_is_told(now: Table, told: tuple[str, str, str]) -> None:
+    (one,) = rule_changes(rules_text(rules(REFUND)), rules_text(rules(now)))
+    assert (one.key, one.old, one.new) == (f"record kind refund: {told[0]}", *told[1:])
+
+
+def test_a_run_is_judged_again_by_what_its_definitions_were(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = replace(of(REFUND, "At", business_date=False), references=())
+    monkeypatch.setattr(own_kinds, "OWN", OwnTables({"refund": now}))
+    monkeypatch.setattr(own_kinds, "EXTRACTS", own_kinds.EXTRACTS | {"refund": now})
+    assert with_own_kinds(rules(REFUND)) == rules(now)
+    assert tables_by(rules(now))["refund"] is now
+    gone = replace(REFUND, fields=(*REFUND.fields, Field("Clerk", Kind.STRING)))
+    then = tables_by(rules(gone))["refund"]
+    assert (then.references, then.business_date) == (REFUND.references, "At")
+    # Frames have the columns of now.
+    assert then.columns == now.columns
+
+
+def test_what_was_dated_is_cut_off_as_it_was() -> None:
+    rows = [
+        {"Id": day, "At": datetime(2026, 1, day), "At_offset": None}  # noqa: DTZ001
+        for day in (8, 10)
+    ]
+    sources = Sources({"refund": extract(REFUND, *rows)}, {"refund": database(REFUND, *rows)})
+    then = cut_off(sources, AS_OF, {"refund": REFUND})
+    now = cut_off(sources, AS_OF, {"refund": of(REFUND, "At", business_date=False)})
+    for cut, ids in ((then, [8]), (now, [8, 10])):
+        assert [
+            side["refund"]["Id"].to_list() for side in (cut.kept.extract, cut.kept.database)
+        ] == [ids] * 2
