@@ -19,7 +19,7 @@ from flows.steps.rules.rules import Budget, Exclusion, Offset, Rules, Tolerance,
 from schemas.amounts import BEYOND
 from schemas.breaks import BREAKS, Status
 from schemas.derived.left_out import OWN, WORDS
-from schemas.field import Field, Kind
+from schemas.field import Field, Kind, Table
 from schemas.frame_types import AMOUNT
 from schemas.tables import (
     AVATAR,
@@ -428,6 +428,34 @@ def test_an_id_under_another_tenant_is_told_as_such() -> None:
     assert statuses(result) == ["MISSING_IN_TARGET", "MATCHED_EXACT", "MISSING_IN_EXTRACT"]
     crossed = result.breaks.filter(pl.col("code") == "TENANT_CROSS").row(0, named=True)
     assert (crossed["expected"], crossed["found"], crossed["key"]) == ("1", "3", "1/1")
+
+
+LINE = Table(
+    "statement_line",
+    "Statement line",
+    (
+        Field("Number", Kind.INTEGER64, required=True),
+        Field("TenantsId", Kind.INTEGER, required=True),
+        Field("BookedAt", Kind.DATETIME, required=True),
+    ),
+    key=("Number", "TenantsId", "BookedAt"),
+)
+OF_TENANTS = [*(of for of in EXTRACTS.values() if "TenantsId" in of.key and len(of.key) > 1), LINE]
+OF_KIND = {Kind.STRING: "a", Kind.DATETIME: datetime(2026, 1, 2)}  # noqa: DTZ001
+
+
+@pytest.mark.parametrize("table", OF_TENANTS, ids=[of.name for of in OF_TENANTS])
+def test_a_key_under_another_tenant_is_told_of_every_kind(table: Table) -> None:
+    key = {name: OF_KIND.get(table.by_name[name].kind, 1) for name in table.key}
+    there = {**key, "TenantsId": 3}
+    result = matched(table, extract(table, key), database(table, there))
+    crossed = result.breaks.filter(code="TENANT_CROSS").select("expected", "found", "field")
+    assert crossed.rows() == [("1", "3", "TenantsId")]
+    # Of another key it is another record.
+    rest = next(name for name in table.key if name != "TenantsId")
+    other = {**there, rest: "b" if key[rest] == "a" else 2}
+    result = matched(table, extract(table, key), database(table, other))
+    assert "TENANT_CROSS" not in result.breaks["code"]
 
 
 SERVICE = [

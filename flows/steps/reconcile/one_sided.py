@@ -5,7 +5,7 @@ import polars as pl
 from flows.steps.breaks.frame import no_breaks
 from flows.steps.breaks.match_breaks import line_breaks
 from flows.steps.frames.statuses import PARTNER, STATUS, Lines, line_schema, number
-from flows.steps.match.pairing import keyless
+from flows.steps.match.pairing import key_parts, keyless
 from flows.steps.reconcile.eligibility import excluded, settle
 from flows.steps.reconcile.windows import business_date
 from flows.steps.rules.rules import Rules
@@ -63,14 +63,17 @@ def unmatched_breaks(table: Table, alone: Lines, side: str) -> list[pl.DataFrame
 def tenant_crossings(
     table: Table, lines: Lines, missing: pl.Series, alone: pl.DataFrame
 ) -> pl.DataFrame:
-    """Missing records whose Id the target has under another tenant, without an extract row."""
+    """Missing records whose key the target has under another tenant, without an extract row."""
     tenant = table.tenant
-    if tenant is None or set(table.key) != {"Id", tenant} or alone.is_empty() or not missing.len():
+    rest = [name for name in table.key if name != tenant]
+    if tenant not in table.key or not rest or alone.is_empty() or not missing.len():
         return no_breaks()
-    wanted = lines.frame[missing].select("Id", tenant).with_columns(missing.alias("row"))
-    there = alone.filter(pl.col("status") == Status.MISSING_IN_EXTRACT)
-    others = there.group_by("Id").agg(pl.col(tenant).min().alias("other"))
-    crossed = wanted.join(others, on="Id", maintain_order="left")
+    keys = [part for name in rest for part in key_parts(table.by_name[name])]
+    wanted = lines.frame[missing].select(*keys, tenant).with_columns(missing.alias("row"))
+    there = alone.filter(pl.col("status") == Status.MISSING_IN_EXTRACT).select(*keys, tenant)
+    on = [name for name in there.columns if name != tenant]
+    others = there.group_by(on).agg(pl.col(tenant).min().alias("other"))
+    crossed = wanted.join(others, on=on, maintain_order="left")
     crossed = crossed.filter(pl.col(tenant) != pl.col("other"))
     found = crossed.select(
         "row",
