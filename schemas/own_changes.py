@@ -49,12 +49,11 @@ def changes(before: Table, now: Table) -> Iterator[Change]:
         if name in now.by_name:
             yield from _of_field(old, now.by_name[name])
         else:
-            asks = Asks.NO_ROWS if old.amount else Asks.UNHELD
+            asks = Asks.NO_ROWS if old.amount or old.secret else Asks.UNHELD
             yield Change(f"it had the field {name}", asks, name)
     for name, new in now.by_name.items():
         if name not in before.by_name:
-            required = Change(f"{name} is new and required", Asks.NO_RECORDS, name)
-            yield required if new.required else Change(f"{name} is new", field=name)
+            yield _of_new_field(new)
     if before.references != now.references:
         yield Change("it referred to other records")
     first = next(iter(before.amounts), None)
@@ -66,12 +65,25 @@ def changes(before: Table, now: Table) -> Iterator[Change]:
         yield Change("its fields had another order")
 
 
+def _of_new_field(new: Field) -> Change:
+    if new.secret:
+        # Rows of the kind could be shown until now, with whatever slipped into another cell.
+        return Change(f"{new.name} is new and secret", Asks.NO_ROWS, new.name)
+    if new.required:
+        return Change(f"{new.name} is new and required", Asks.NO_RECORDS, new.name)
+    if new.needs_value:
+        return Change(f"{new.name} is new and has to have a value", Asks.NONE_WAITING, new.name)
+    return Change(f"{new.name} is new", field=new.name)
+
+
 def _of_field(old: Field, new: Field) -> Iterator[Change]:
     name = old.name
     if old.kind is not new.kind:
         yield Change(f"{name} was of type {old.kind.value}", Asks.NO_ROWS, name)
     if old.amount != new.amount:
         yield Change(f"{name} was {'an' if old.amount else 'no'} amount", Asks.NO_ROWS, name)
+    if old.secret != new.secret:
+        yield Change(f"{name} was {'a' if old.secret else 'no'} secret", Asks.NO_ROWS, name)
     if new.required and not old.required:
         yield Change(f"{name} was not required", Asks.NO_RECORDS, name)
     if old.required and not new.required:

@@ -50,6 +50,7 @@ def table_faults(
     `has_currency` says that a currency is stated, be it right or not.
     """
     yield from _marks(table, unsure)
+    yield from _secrets(table, unsure)
     sure = {name: of for name, of in table.by_name.items() if name not in unsure}
     if table.amounts and not has_currency:
         yield KeyFault("currency", "is missing. Name the field that says what money is in.")
@@ -88,6 +89,31 @@ def _marks(table: Table, unsure: Collection[str]) -> Iterator[KeyFault]:
                 # Of a record without one nobody can say whether it is the older.
                 at = f"fields.{one.name}.version"
                 yield KeyFault(at, "is for a field that all records have. Make it required = true.")
+
+
+def _secrets(table: Table, unsure: Collection[str]) -> Iterator[KeyFault]:
+    for one in table.fields:
+        at = f"fields.{one.name}.secret"
+        if one.secret and one.name not in unsure and one.kind is not Kind.STRING:
+            yield KeyFault(at, "is for a string.")
+        if one.secret and one.name in table.key:
+            yield KeyFault(at, "is for a field that is not of the key, which every list shows.")
+
+
+def named_like_secrets(
+    table: Table, unsure: Collection[str], secrets: Mapping[str, str]
+) -> Iterator[KeyFault]:
+    """Fields that have the name of a secret and are none: half of what is shown goes by names.
+
+    `secrets` are the names in small letters, and the kind in which each is one.
+    """
+    for one in table.fields:
+        kind = secrets.get(one.name.casefold())
+        if kind is not None and not one.secret and one.name not in unsure:
+            said = (
+                f"is the name of a secret of {kind}. Make it secret = true, or name it otherwise."
+            )
+            yield KeyFault(f"fields.{one.name}", said)
 
 
 def reference_faults(

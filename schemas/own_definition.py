@@ -4,8 +4,8 @@ import json
 
 from schemas.field import Field, Kind, Reference, Rule, Table
 
-MARKS = ("amount", "version", "business_date")
-"""What a field may be for the totals and the days of its record."""
+MARKS = ("amount", "version", "business_date", "secret")
+"""What a field may be: for the totals and the days of its record, and for who may see it."""
 
 
 def definition_of(table: Table) -> str:

@@ -15,7 +15,14 @@ from typing import Any
 
 from schemas.field import NUMBERS, TENANT, TIMES, Field, Kind, Reference, Rule, Table
 from schemas.ledger import LEDGER
-from schemas.own_checks import REFERENCES, KeyFault, Others, reference_faults, table_faults
+from schemas.own_checks import (
+    REFERENCES,
+    KeyFault,
+    Others,
+    named_like_secrets,
+    reference_faults,
+    table_faults,
+)
 from schemas.own_columns import OWN_COLUMNS
 from schemas.own_definition import MARKS
 from schemas.toml_text import key_lines, read_toml, suggestion
@@ -90,6 +97,13 @@ def read_own_tables(
     for file in read.values():
         file.check_title(titles)
     own = {name: file.table for name, file in read.items() if file.table}
+    secrets = {
+        secret.casefold(): name
+        for name, table in (*own.items(), *documented.items())
+        for secret in table.secrets
+    }
+    for file in read.values():
+        file.check_secrets(secrets)
     unsure = {name: file.unsure for name, file in read.items()}
     # What a file defines that has no name, or no fields, nobody knows: it may be what is missing.
     unknown = [file for file in files if not (file.table and file.name)]
@@ -246,6 +260,12 @@ class _File:
                 yield Reference(
                     read["field"], read["record"], read["column"], same_tenant=read["same_tenant"]
                 )
+
+    def check_secrets(self, secrets: Mapping[str, str]) -> None:
+        """Tell fields that would be hidden in some places and shown in others."""
+        assert self.table is not None
+        for fault in named_like_secrets(self.table, self.unsure, secrets):
+            self._tell(fault)
 
     def check_title(self, titles: dict[str, str]) -> None:
         """Tell a title that another kind has: reports would show two of them under one name.

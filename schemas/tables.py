@@ -317,4 +317,7 @@ def title_of(record: str) -> str:
 
 
 SECRETS = frozenset(name for table in EXTRACTS.values() for name in table.secrets)
-"""Names of the fields whose values are never shown, over all records."""
+"""Names of the fields whose values are never shown, over all records.
+
+No field of another record has such a name and is none (`own_checks.named_like_secrets`).
+"""

@@ -3,12 +3,10 @@
 import polars as pl
 
 from schemas.field import Table
-from schemas.tables import EXTRACTS
+from schemas.tables import SECRETS
 
 HIDDEN = "(not shown: it can hold a secret)"
-_NAMES = {
-    field.name.lower() for table in EXTRACTS.values() for field in table.fields if field.secret
-}
+_NAMES = {name.lower() for name in SECRETS}
 
 
 def shown_record(table: Table, text: str) -> str:

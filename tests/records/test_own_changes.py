@@ -7,6 +7,7 @@ from schemas.own_changes import Asks, changes
 
 NOT_NULL = Field("Id", Kind.INTEGER, rules=(Rule.NOT_NULL,))
 ID, TEXT = Field("Id", Kind.INTEGER, required=True), Field("Reason", Kind.STRING)
+PIN = Field("Pin", Kind.STRING, secret=True)
 FEE = Field("Fee", Kind.DOUBLE, amount=True)
 CURRENCY = Field("CurrenciesId", Kind.INTEGER)
 
@@ -48,6 +49,15 @@ CASES = {
         kind(ID, Field("Reason", Kind.STRING, required=True)),
         [Asks.NO_RECORDS],
     ),
+    "a new field that has to have a value": (
+        kind(ID),
+        kind(ID, Field("Reason", Kind.STRING, rules=(Rule.NOT_NULL,))),
+        [Asks.NONE_WAITING],
+    ),
+    "a new secret": (kind(ID), kind(ID, PIN), [Asks.NO_ROWS]),
+    "a secret less": (kind(ID, PIN), kind(ID), [Asks.NO_ROWS]),
+    "a secret now": (kind(ID, Field("Pin", Kind.STRING)), kind(ID, PIN), [Asks.NO_ROWS]),
+    "a secret no more": (kind(ID, PIN), kind(ID, Field("Pin", Kind.STRING)), [Asks.NO_ROWS]),
     "a field less": (kind(ID, TEXT), kind(ID), [Asks.UNHELD]),
     "an amount less": (kind(ID, FEE), kind(ID), [Asks.NO_ROWS]),
     "another first amount": (

@@ -259,6 +259,39 @@ def test_a_field_that_no_row_holds_goes_again(run: Run, rows: Any, tmp_path: Pat
     assert "Refund Amount, currency 1: ties" in done.stdout, done.stderr
 
 
+@pytest.mark.parametrize("amount", ["10", pytest.param("ten", marks=pytest.mark.long)])
+def test_a_secret_of_ones_own_is_shown_nowhere(
+    run: Run, workspace: Workspace, rows: Any, tmp_path: Path, amount: str
+) -> None:
+    define(tmp_path, REFUND + '\n[fields.Pin]\ntype = "string"\nsecret = true\n')
+    top = "Id,TenantsId,PaymentsId,Amount,CurrenciesId,RefundedAt,Pin"
+    path = write(tmp_path, f"1,7,1,{amount},1,2026-01-05T10:00:00Z,canary-7", top=top)
+    profile = tmp_path / "feed.toml"
+    profile.write_text('feed = "f"\nrecord = "refund"\n[constants]\nPin = "canary-8"\n')
+    stated = write(tmp_path, f"2,7,1,{amount},1,2026-01-05T10:00:00Z", name="b.csv",
+                   top=top.removesuffix(",Pin"))  # fmt: skip
+    for command in (
+        ["check", path],
+        ["profile", "draft", path],
+        ["profile", "try", stated, "--profile", str(profile)],
+        ["import", path],
+        ["import", stated, "--profile", str(profile)],
+        ["row", "1", "refunds.csv", "--record", "1"],
+        ["row", "2", "b.csv", "--record", "1"],
+        ["reconcile", "--as-of", "2026-01-31"],
+        ["rejects", "1", "--out", str(tmp_path / "rejects")],
+    ):
+        done = run(*command)
+        assert done.returncode in (0, 1), (command, done.stderr)
+        assert "canary" not in done.stdout + done.stderr, command
+    kept = [*(workspace.settings.home / "reports").rglob("*"), *(tmp_path / "rejects").glob("*")]
+    for file in kept:
+        assert not file.is_file() or b"canary" not in file.read_bytes(), file
+    assert "canary" not in str(rows("SELECT * FROM event") + rows("SELECT profile FROM batch"))
+    if amount == "10":
+        assert rows('SELECT "Pin" FROM refund ORDER BY "Id"') == [("canary-7",), ("canary-8",)]
+
+
 CLERK = '\n[fields.Clerk]\ntype = "string"\n'
 TIGHTER = f'{CLERK}rules = ["NotNull"]\n'
 

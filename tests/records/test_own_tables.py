@@ -77,6 +77,23 @@ def test_what_a_database_keeps_makes_the_same_file_again(tmp_path: Path) -> None
     assert again == one
 
 
+def test_a_field_is_a_secret_of_every_kind_or_of_none(tmp_path: Path) -> None:
+    secret = REFUND.replace('type = "string"', 'type = "string"\nsecret = true')
+    assert read(tmp_path, secret) is None
+    (one,) = read_own_tables(tmp_path, DOCUMENTED).tables.values()
+    assert (one.secrets, one.unquotable) == (("Reason",), True)
+    assert table_of("refund", definition_of(one)) == one
+    of_key = secret.replace('"TenantsId"]', '"Reason"]').replace(
+        "secret", "required = true\nsecret"
+    )
+    assert "fields.Reason.secret is for a field that is not of the key" in str(
+        read(tmp_path, of_key)
+    )
+    fault = read(tmp_path, secret, FEE)
+    assert fault is not None
+    assert "1.toml, line 35: fields.Reason is the name of a secret of refund. Make it" in fault
+
+
 def test_where_kinds_are_defined() -> None:
     assert own_folder({}) == Path(".recon/records")
     assert own_folder({"RECON_HOME": "/srv/recon"}) == Path("/srv/recon/records")
@@ -118,7 +135,9 @@ REFUSED = [
     ("[fields.Reason]", "[fields.ID]", "fields.ID is Id in other letters"),
     ("[fields.Reason]", "[fields.BreakId]", "fields.BreakId is the name of a column of rejects"),
     ("[fields.Reason]", "[fields.Reconrow]", "is the name of a column of rejects"),
-    ('type = "string"', 'type = "string"\nsecret = true', "fields.Reason.secret is not a key"),
+    ('type = "string"', 'type = "string"\nsecret = "yes"', "fields.Reason.secret = 'yes' is none"),
+    ('type = "string"', 'type = "boolean"\nsecret = true', "fields.Reason.secret is for a string"),
+    ("[fields.Reason]", "[fields.PassWord]", "fields.PassWord is the name of a secret of client_"),
     ('type = "string"', 'type = "string"\nrules = ["Phone"]', "fields.Reason.rules = 'Phone'"),
     ('type = "string"', 'type = "string"\nversion = true', "is for a datetime or an integer"),
     ('type = "string"', 'type = "string"\nbusiness_date = true', "is for a datetime"),
