@@ -4,7 +4,6 @@ Nothing here reads a secret. A role that may not read rows as delivered is given
 """
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -13,8 +12,7 @@ import psycopg
 from psycopg.rows import class_row, dict_row
 
 from connectors.postgres.corrections import DeliveredPlace, place_of
-from schemas.breaks import TOLD_APART
-from schemas.derived.sql_names import SCHEMA, TARGET_NAMES, key_columns, staged_name
+from schemas.derived.sql_names import SCHEMA, TARGET_NAMES, staged_name
 from schemas.derived.views import SHOWN, joined, json_expression, quoted
 from schemas.field import Table
 
@@ -62,40 +60,36 @@ def reads_delivered_rows(connection: psycopg.Connection) -> bool:
     return bool(row and row[0])
 
 
-def key_of(table: Table, key: str | None) -> dict[str, int] | None:
-    """The key of a target row from the key of a break; None where that does not name a whole one.
-
-    What is short of a part may be the number of something else, such as of a debt.
-    """
-    names = key_columns(table)
-    parts = re.sub(TOLD_APART, "", key or "").split("/")
-    if names != table.key or not all(re.fullmatch(r"-?\d{1,19}", part) for part in parts):
-        return None
-    return dict(zip(names, map(int, parts), strict=True)) if len(parts) == len(names) else None
-
-
 def target_row(
     connection: psycopg.Connection,
     table: Table,
     *,
-    key: Mapping[str, int] | None,
+    key: Mapping[str, int | str] | None,
     by: RowPlace | None,
 ) -> TargetRow | None:
-    """The row of the target with this key, or else the one that a delivered row wrote last."""
+    """The row of the target with this key, or else the one of the record of a delivered row.
+
+    To a role that may not read rows as delivered, a row that another one has written over since
+    tells none.
+    """
     if table.name not in TARGET_NAMES or not (key or by):
         return None
     # Only names of the field tables come here.
+    source, of = f"{SCHEMA}.{table.name} t", "t"
+    if not key and reads_delivered_rows(connection):
+        source += f" JOIN {SCHEMA}.{staged_name(table)} s ON {joined(table)}"
+        source, of = f"{source} AND s.error_data IS NULL", "s"
     where = (
         " AND ".join(f"t.{quoted(name)} = %({name})s" for name in key)
         if key
-        else "t.extract_id = %(extract_id)s AND t.record_number = %(record_number)s"
+        else f"{of}.extract_id = %(extract_id)s AND {of}.record_number = %(record_number)s"
     )
     shown = replace(
         table, fields=tuple(one for one in table.fields if not one.secret), references=()
     )
     row = connection.execute(
         f"SELECT {json_expression(shown, 't')}, t.extract_id, t.record_number "
-        f"FROM {SCHEMA}.{table.name} t WHERE {where} LIMIT 1",
+        f"FROM {source} WHERE {where} LIMIT 1",
         key or (by._asdict() if by else {}),
     ).fetchone()
     return None if row is None else TargetRow(row[0], RowPlace(row[1], row[2]))
@@ -126,7 +120,7 @@ def row_beginning_at(
     batch_id: int,
     file: str,
     line: int,
-    key: Mapping[str, int] | None,
+    key: Mapping[str, int | str] | None,
 ) -> RowPlace | None:
     """The delivered row that begins at this line of a file; None: no row does.
 

@@ -9,13 +9,14 @@ import psycopg
 
 from connectors.postgres.break_history import decisions_about, states_of
 from connectors.postgres.push.earlier import WhoseWord
-from connectors.postgres.record_rows import RowPlace, key_of, row_beginning_at
+from connectors.postgres.record_rows import RowPlace, row_beginning_at
 from connectors.postgres.signatures import signatures_of
 from connectors.postgres.trail import said_by
 from schemas.counting import agree
 from schemas.derived.sql_names import SCHEMA, staged_name
 from schemas.derived.views import ENDS, STATE, told_joins
 from schemas.guards.batch_states import OPERATED, RESOLVE
+from schemas.key_texts import key_values
 from schemas.tables import EXTRACTS
 
 
@@ -162,7 +163,7 @@ def _breaks_of_row(connection: psycopg.Connection, row: Any, file: str) -> Itera
     table, place = EXTRACTS[row.record], RowPlace(row.extract_id, row.record_number)
     for scope, scope_hash, break_id, code, key, state, last in found:
         # A line may have become several records, and a batch may have two files of a name.
-        of = key_of(table, key)
+        of = key_values(table, key)
         if row_beginning_at(connection, row.batch_id, file, row.first_line, of) != place:
             continue
         runs = tuple(

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from connectors.files.profile import DEFAULT
-from connectors.postgres.record_rows import RowPlace, key_of, row_beginning_at, target_row
+from connectors.postgres.record_rows import RowPlace, row_beginning_at, target_row
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
+from schemas.key_texts import key_values
 from schemas.tables import EXTRACTS, PAYMENT
 from tests.desk.browser import Browser
 from tests.governance.runs import found, ids, reconcile
@@ -116,7 +117,28 @@ def test_a_role_that_loads_nothing_is_shown_what_it_may_read(
 def test_a_key_is_that_of_a_row_where_it_names_all_of_it(
     key: str | None, names: dict[str, int] | None
 ) -> None:
-    assert key_of(PAYMENT, key) == names
+    assert key_values(PAYMENT, key) == names
+
+
+@pytest.mark.parametrize("placed", [True, False])
+def test_a_record_whose_key_has_a_text_is_found_by_it_or_by_its_row(
+    workspace: Workspace, browser: New, tmp_path: Path, placed: bool
+) -> None:
+    for number in (1, 2):
+        file = tmp_path / f"{number}.csv"
+        file.write_text(f"{GATEWAYS}\n7,1,a/b,key,u{number},r\n")
+        import_delivery(workspace, [str(file)], DEFAULT)
+    # The row that the break is about was written over since.
+    place = {"file": "1.csv", "line": 2, "batch_id": 1} if placed else {}
+    for key in ("7/1/a/b", "1:1.csv:1"):
+        one = found(key, code="VALUE", record="payment_gateway", field="NotifyUrl", **place)
+        run = reconcile(workspace, one)
+        page = browser().open(f"/runs/{run.id}/breaks/{ids(one)[0]}")
+        if placed or key == "7/1/a/b":
+            assert "last written by batch 2 , 2.csv" in page.text, page.text
+        else:
+            assert "cannot be looked up by what is known of it" in page.text
+        assert "The database has no such record now" not in page.text
 
 
 def test_no_secret_is_asked_for_of_any_record(workspace: Workspace) -> None:

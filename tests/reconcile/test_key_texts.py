@@ -13,6 +13,7 @@ from flows.steps.breaks.make import key_text
 from flows.steps.breaks.match_breaks import line_key
 from flows.steps.frames.sources import record_schema
 from schemas.field import TIMES, Field, Kind, Table
+from schemas.key_texts import key_values
 from schemas.kinds import OFFSET, identity_columns
 from schemas.own_tables import KINDS
 from schemas.tables import ACTION_DOCUMENT
@@ -68,6 +69,18 @@ def test_no_two_records_have_one_text(data: st.DataObject) -> None:
     # Nor is one what is behind another, or where a row was delivered.
     assert texts.equals(pl.DataFrame({"key": texts}).select(without_number(pl.col("key")))["key"])
     assert not texts.str.contains(r"(?s)^[0-9]*:.*:[0-9]*$").any()
+
+
+@given(st.data())
+def test_a_text_names_the_values_it_was_made_of(data: st.DataObject) -> None:
+    of = data.draw(st.lists(st.sampled_from([Kind.STRING, Kind.INTEGER]), min_size=1, max_size=4))
+    table = kinds(*of)
+    row = data.draw(st.fixed_dictionaries(dict(pair for field in table for pair in _values(field))))
+    schema = {name: record_schema(table)[name] for name in identity_columns(table)}
+    text = pl.DataFrame([row], schema=schema).select(key_text(table)).item()
+    assert key_values(table, text) == row, text
+    assert key_values(table, f"{text}#2") == row
+    assert key_values(table, f"{text}#6:b.csv:2") == row
 
 
 ALIKE = [

@@ -17,7 +17,6 @@ from connectors.postgres.record_rows import (
     TargetRow,
     delivered_row,
     earlier_writers,
-    key_of,
     reads_delivered_rows,
     row_beginning_at,
     send_of,
@@ -32,6 +31,7 @@ from flows.steps.secrets import shown_record
 from flows.steps.totals import plain
 from schemas.amounts import EXACT
 from schemas.field import Kind, Table
+from schemas.key_texts import key_values
 from schemas.tables import EXTRACTS
 
 WITHHELD = (
@@ -88,6 +88,8 @@ class Behind:
     """What was sent and answered; None where the role may not read it."""
     past: Sequence[Mapping[str, Any]] | None
     """Delivered rows that wrote the record before; None where the role may not read it."""
+    looked_up: bool = True
+    """Whether it is known which row of the target it is about."""
     with_text: bool = True
     """Whether what was delivered, sent and answered is part of it."""
 
@@ -111,7 +113,7 @@ def look_behind(
     table = EXTRACTS.get(facts["record"])
     if table is None:
         return Behind(None, None, None, None, (), None, None, ())
-    place, key = None, key_of(table, facts["key"])
+    place, key = None, key_values(table, facts["key"])
     if facts["file"] and facts["line"] and facts["batch_id"]:
         place = row_beginning_at(connection, facts["batch_id"], facts["file"], facts["line"], key)
     target = target_row(connection, table, key=key, by=place)
@@ -128,7 +130,8 @@ def look_behind(
         send_of(connection, place) if delivered and place else None,
         _sent(connection, delivered, place) if with_text else None,
         None if past is None else [row for one in past if (row := _seen_row(connection, one))],
-        with_text,
+        looked_up=bool(key) or (place is not None and reads_delivered_rows(connection)),
+        with_text=with_text,
     )
 
 

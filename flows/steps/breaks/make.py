@@ -15,10 +15,11 @@ from flows.steps.frames.parts import Load, columns_of, parts_of
 from flows.steps.frames.time_texts import time_text
 from flows.steps.totals import plain
 from schemas.amounts import BEYOND
-from schemas.breaks import BREAKS, TOLD_APART
+from schemas.breaks import BREAKS
 from schemas.counting import plural
-from schemas.field import NESTED, Field, Kind, Table
+from schemas.field import Field, Kind, Table
 from schemas.frame_types import AMOUNT
+from schemas.key_texts import EMPTY, FREE, READ_OTHERWISE
 from schemas.kinds import OFFSET
 
 LINES = 1000
@@ -164,20 +165,14 @@ def key_text(table: Table) -> pl.Expr:
     as where a row was delivered, or as told apart from another one, gets a backslash behind it.
     """
     fields = [table.by_name[name] for name in table.identity]
-    texts = [of.name for of in fields if of.kind in _FREE]
+    texts = [of.name for of in fields if of.kind in FREE]
     key = joined(
-        *(_text(of.name, last=of.name == texts[-1]) if of.kind in _FREE else _value(of)
+        *(_text(of.name, last=of.name == texts[-1]) if of.kind in FREE else _value(of)
           for of in fields)
     )  # fmt: skip
     if not texts:
         return key
-    return pl.when(key.str.contains(_READ_OTHERWISE)).then(key + "\\").otherwise(key)
-
-
-_FREE = (Kind.STRING, *NESTED)
-"""Kinds whose values may hold any sign."""
-_READ_OTHERWISE = rf"(?s)(^[0-9]*:.*:[0-9]*|{TOLD_APART.removesuffix('$')})\\*$"
-"""A place (`match_breaks`) or what `numbered` puts behind a key, and whether it is marked so."""
+    return pl.when(key.str.contains(READ_OTHERWISE)).then(key + "\\").otherwise(key)
 
 
 def _text(name: str, *, last: bool) -> pl.Expr:
@@ -187,7 +182,7 @@ def _text(name: str, *, last: bool) -> pl.Expr:
         marked = pl.when(value.str.starts_with("\\")).then("\\" + value).otherwise(value)
     else:
         marked = value.str.replace_all(r"([\\/])", r"\${1}")
-    return pl.when(value == "").then(pl.lit(r"\e")).otherwise(marked)
+    return pl.when(value == "").then(pl.lit(EMPTY)).otherwise(marked)
 
 
 def _value(of: Field) -> pl.Expr:

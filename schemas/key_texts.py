@@ -1,0 +1,74 @@
+"""The key of a record as breaks name it: one text, and the values that it names.
+
+`flows.steps.breaks.make.key_text` writes it.
+"""
+
+import re
+
+from schemas.breaks import TOLD_APART
+from schemas.field import INTEGERS, NESTED, Kind, Table
+
+FREE = (Kind.STRING, *NESTED)
+"""Kinds whose values may hold any sign."""
+PLACE = r"^[0-9]*:.*:[0-9]*"
+"""A batch, file and row, which stand for a key that lacks a part (`match_breaks.line_key`)."""
+READ_OTHERWISE = rf"(?s)({PLACE}|{TOLD_APART.removesuffix('$')})\\*$"
+"""A text that reads like a place, or like one of several, and whether it is marked as none."""
+EMPTY = r"\e"
+"""An empty text; what is not there is empty."""
+
+_NUMBER = re.compile(rf"(?s){TOLD_APART.removesuffix('$')}\Z")
+_WHOLE_PLACE = re.compile(rf"(?s){PLACE}\Z")
+_MARKED = re.compile(READ_OTHERWISE.removesuffix("$") + r"\Z")
+_PART = re.compile(r"((?:[^\\/]|\\.)*)/", re.DOTALL)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+
+
+def key_values(table: Table, key: str | None) -> dict[str, int | str] | None:
+    """The key of a record from that of its break; None where that does not name a whole one.
+
+    None as well for a key with a number or a time, which may be written in several ways. What is
+    short of a part may be the number of something else, such as of a debt.
+    """
+    kinds = [table.by_name[name].kind for name in table.key]
+    if not key or not kinds or not {*kinds} <= {*INTEGERS, Kind.STRING}:
+        return None
+    bare = _NUMBER.sub("", key)
+    texts = [place for place, kind in enumerate(kinds) if kind is Kind.STRING]
+    if texts:
+        if _WHOLE_PLACE.match(bare):
+            return None
+        bare = bare[:-1] if _MARKED.search(bare) else bare
+    parts = _parts(bare, len(kinds), texts[-1] if texts else len(kinds) - 1)
+    if parts is None:
+        return None
+    values: dict[str, int | str] = {}
+    for place, (name, kind, part) in enumerate(zip(table.key, kinds, parts, strict=True)):
+        if kind is Kind.STRING and part:
+            values[name] = _text(part, last=place == texts[-1])
+        elif kind is not Kind.STRING and re.fullmatch(r"-?\d{1,19}", part):
+            values[name] = int(part)
+        else:
+            return None
+    return values
+
+
+def _parts(text: str, number: int, last: int) -> list[str] | None:
+    """The parts of a text; the one at `last` is all that those before and behind it leave."""
+    before = []
+    for _ in range(last):
+        found = _PART.match(text)
+        if found is None:
+            return None
+        before.append(found[1])
+        text = text[found.end() :]
+    rest = text.rsplit("/", number - last - 1) if number - last > 1 else [text]
+    return [*before, *rest] if len(rest) == number - last else None
+
+
+def _text(part: str, *, last: bool) -> str:
+    if part == EMPTY:
+        return ""
+    if last:
+        return part.removeprefix("\\")
+    return _ESCAPED.sub(r"\1", part)
