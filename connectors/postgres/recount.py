@@ -7,7 +7,7 @@ looked up by its key. So is every row that was not, because its record was there
 target names it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -111,30 +111,25 @@ def _held(connection: psycopg.Connection, table: Table, batch_id: int) -> list[S
     return [_sum(table, *row) for row in rows]
 
 
-def _found_there(connection: psycopg.Connection, table: Table, batch_id: int) -> Iterator[Sum]:
+def _found_there(connection: psycopg.Connection, table: Table, batch_id: int) -> list[Sum]:
     """Of the rows whose record was there as they say it, those of which it still is.
 
     Where it is another by now, a batch has written it that was not through before this one began,
     or nothing of ours changed it.
     """
-    # To the planner a state is a rare thing, unless it is hidden from it.
+    # To the planner a state is a rare thing, unless it is hidden from it. Of a truth it knows that
+    # there are two, so it makes few groups, each process its own.
     found = f"coalesce({STATE} = '{UNCHANGED}', FALSE)"
     rows = connection.execute(
-        f"""SELECT NOT {through_before("g.other", "%(batch)s")}, g.* FROM (
-            SELECT CASE WHEN NOT ({same_content(table)}) THEN t.batch_id END AS other,
-                {_currency(table, "t")} AS held, s.extract_id, {_totals(table, "s")}
-                {_amounts(table, "s")} {_amounts(table, "t")}
+        f"""SELECT g.* FROM (
+            SELECT s.extract_id, '{UNCHANGED}', {_totals(table, "s")} {_amounts(table, "s")},
+                t.batch_id AS writer, {same_content(table)} AS same
             FROM {staged_name(table)} s {told_joins(table)} JOIN {table.name} t ON {joined(table)}
-            WHERE {of_batch("s")} AND {found} GROUP BY 1, 2, 3, 4 ORDER BY 3, 4, 1, 2
-        ) g""",
+            WHERE {of_batch("s")} AND {found} GROUP BY s.extract_id, 3, writer, same
+        ) g WHERE g.same OR NOT {through_before("g.writer", "%(batch)s")} ORDER BY 1, 3""",
         batch_span(connection, batch_id),
     )
-    for since, other, held, extract_id, currency, count, keys, places, *sums in rows:
-        own, of_target = sums[: len(table.amounts)], sums[len(table.amounts) :]
-        if other is None:
-            yield _sum(table, extract_id, UNCHANGED, held, count, keys, places, *of_target)
-        elif since:
-            yield _sum(table, extract_id, UNCHANGED, currency, count, keys, places, *own)
+    return [_sum(table, *row[:-2]) for row in rows]
 
 
 def _together(sums: Iterable[Sum]) -> dict[tuple[int, str], list[Decimal]]:
