@@ -15,7 +15,7 @@ from connectors.errors import DatabaseUnusable
 from connectors.postgres.addresses import no_connection
 from connectors.postgres.follow_kinds import follow_definitions
 from connectors.postgres.heartbeat import DEFAULT_SECONDS
-from connectors.postgres.refusals import told
+from connectors.postgres.refusals import LIMIT, told
 from connectors.postgres.revisions import (
     MIGRATIONS,
     TAKEN_OVER,
@@ -46,6 +46,8 @@ def bring_up_to_date(
             raise busy_schema(engine, SCHEMA, wait_seconds) from None
         if session is None or not isinstance(error.orig, psycopg.Error):
             raise DatabaseUnusable(no_connection(error.orig or error, url, named_by)) from None
+        if way == "migrate" and (error.orig.sqlstate or "").startswith(LIMIT):
+            raise _over_limit(error.orig) from None
         lost, last_words = error.connection_invalidated, session.last_words
         raise told(error.orig, lost=lost, user=user, last_words=last_words) from None
     finally:
@@ -132,6 +134,17 @@ def _refuse_shown_of_others(connection: sa.Connection) -> None:
             f"OWNER TO {ours}` as {theirs} or a superuser, and the same command again. Nothing was "
             "changed."
         )
+
+
+def _over_limit(error: psycopg.Error) -> DatabaseUnusable:
+    """What the database holds, not what anybody gave, is more than a step can do with it."""
+    return DatabaseUnusable(
+        f"The schema {SCHEMA!r} cannot be brought to this version: what it holds meets a limit of "
+        f"the database server, {error.diag.message_primary} (SQLSTATE {error.sqlstate}). Nothing "
+        "was changed: the version that it was used with so far goes on with it. The server's log "
+        "has the statement, and so names the table. Where somebody added to that table by hand, "
+        "take it away and run the same command again."
+    )
 
 
 def _not_allowed(error: sa.exc.ProgrammingError, current: str | None) -> Exception:

@@ -100,16 +100,6 @@ def unpacked(commit: str, folder: Path) -> Path:
     return folder
 
 
-@pytest.fixture
-def empty_url(server: str, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A database without a schema, for the earlier code to make its own."""
-    name = f"earlier_{os.getpid()}_{abs(hash(request.node.name)) % 10**8}"
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}"')  # type: ignore[call-overload]
-        yield server.replace("/postgres?", f"/{name}?")
-        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')  # type: ignore[call-overload]
-
-
 def earlier(code: Path, url: str, home: Path, *arguments: str, **more: str) -> int:
     """Run the earlier code; gives its exit code."""
     environment = dict(os.environ) | {

@@ -69,11 +69,4 @@ def upgrade() -> None:
         comment="Where an account is sent the reports of a scope",
     )
     op.add_column("account", sa.Column("show_as", sa.TEXT(), nullable=True), schema="recon")
-    op.create_index(
-        "break_state_record",
-        "break_state",
-        ["reconciliation_id", "key"],
-        unique=False,
-        schema="recon",
-    )
     # ### end Alembic commands ###

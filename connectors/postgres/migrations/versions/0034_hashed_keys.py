@@ -14,7 +14,8 @@ derived = "295a93906543344981a1c7ac1410d4e6a5a5776b111d1aa41041719e1bf2cf4b"
 
 
 def upgrade() -> None:
-    op.drop_index("break_state_record", table_name="break_state", schema="recon")
+    # Step 0021 made one of the keys themselves, and long ones kept it from being made.
+    op.drop_index("break_state_record", table_name="break_state", schema="recon", if_exists=True)
     op.create_index(
         "break_state_record",
         "break_state",
