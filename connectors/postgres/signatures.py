@@ -37,6 +37,8 @@ class Signature:
     """Hash of the changes of how the figures are made that were accepted with it."""
     person: str | None = None
     """The account that was logged in; None: the name is self-declared."""
+    kept_at: datetime | None = None
+    """The time beside it in its table, which of one of an earlier version is another."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "role", Role(self.role))
@@ -107,8 +109,9 @@ def signatures_of(connection: psycopg.Connection, number: int) -> dict[Role, Sig
     with connection.cursor(row_factory=dict_row) as cursor:
         found = cursor.execute(
             "SELECT s.reconciliation_id, s.role, s.by, s.comment, coalesce(e.at, s.at) AS at, "
-            "s.report_hash, s.event_id, e.account, e.person, e.detail FROM signature s "
-            "LEFT JOIN event e ON e.id = s.event_id WHERE s.reconciliation_id = %s",
+            "s.at AS kept_at, s.report_hash, s.event_id, e.account, e.person, e.detail "
+            "FROM signature s LEFT JOIN event e ON e.id = s.event_id "
+            "WHERE s.reconciliation_id = %s",
             [number],
         ).fetchall()
     return {signature.role: signature for signature in map(_signature, found)}

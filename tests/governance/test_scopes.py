@@ -10,7 +10,7 @@ import pytest
 from connectors.errors import DayRefused, SettingsError
 from connectors.files.profile import DEFAULT
 from flows.stages.reconcile.run import Asked, reconcile
-from flows.stages.reconcile.scope import EVERYTHING, Scope, scope_told
+from flows.stages.reconcile.scope import EVERYTHING, Scope, is_one_scope, scope_told
 from flows.stages.sequence import import_delivery
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
@@ -50,6 +50,10 @@ def test_a_scope_has_one_text_in_whatever_order_it_is_named() -> None:
     assert Scope.read("batches 10, 9, 9; feeds pay, file; tenants 8, 7") == Scope(
         (9, 10), ("file", "pay"), (7, 8)
     )
+    assert is_one_scope("feeds pay, file", "feeds file, pay")
+    assert not is_one_scope("feeds pay, file", "feeds file")
+    assert is_one_scope(restated := "feeds pay, file as of 2026-01-29, restated: late", restated)
+    assert not is_one_scope(restated, "feeds file, pay")
 
 
 @pytest.mark.parametrize(

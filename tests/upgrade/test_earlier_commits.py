@@ -189,3 +189,16 @@ def test_the_current_code_goes_on(code: Path, empty_url: str, tmp_path: Path, st
     assert batch == ("complete_with_errors",)
     # And the other way round: the earlier code refuses what the current one has taken over.
     assert earlier(code, empty_url, home, "status") == 2
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("code", some(made(older=False), 10**6), indirect=True)
+def test_what_it_signed_is_no_forgery(code: Path, empty_url: str, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    path = write(tmp_path / "a.csv", line(1), line(2))
+    assert earlier(code, empty_url, home, "import", path) == 0
+    assert earlier(code, empty_url, home, "reconcile", "--as-of", "2026-03-31") in (0, 1)
+    assert earlier(code, empty_url, home, "sign", "prepare", "--by", "ann", PGTZ="Asia/Tokyo") == 0
+    told = run(empty_url, home, "archive", "verify")
+    assert told.returncode == 0, told.stdout
+    assert run(empty_url, home, "audit", "verify").returncode == 0

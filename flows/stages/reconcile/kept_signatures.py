@@ -7,6 +7,9 @@ next run of the scope says so on page one instead of going on as if nobody had s
 import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
@@ -16,6 +19,7 @@ from connectors.files.atomic import write_file
 from connectors.files.evidence import MISSING
 from connectors.postgres.reconciliations import Reconciliation
 from connectors.postgres.signatures import Signature, signatures_of, signed_reports
+from flows.stages.reconcile.scope import is_one_scope
 from flows.stages.workspace import Workspace
 from schemas.accounts import SELF_DECLARED
 
@@ -81,17 +85,32 @@ def altered_signatures(
         return MISSING if signatures and run.version is not None else None
     except (OSError, ValueError):
         return "it cannot be read"
-    said = _said_of(run, signatures)
-    if isinstance(told, dict) and _in_order(told) == _in_order(said):
+    earlier = [replace(one, at=one.kept_at or one.at) for one in signatures]
+    said = (_in_order(_said_of(run, of)) for of in (signatures, earlier))
+    if isinstance(told, dict) and _in_order(told) in said:
         return None
     return f"changed since, or the ledger was: it has {_names(signatures)}"
 
 
 def _in_order(said: Mapping[str, Any]) -> dict[str, Any]:
-    """The same whoever signed first."""
+    """The same whoever signed first, and whichever version wrote it."""
     signed = said.get("signatures")
-    texts = [json.dumps(one, sort_keys=True) for one in signed] if isinstance(signed, list) else []
+    texts = map(_in_one_form, signed) if isinstance(signed, list) else ()
     return {**said, "signatures": sorted(texts)}
+
+
+def _in_one_form(signature: Any) -> str:
+    """A signature as this version writes it.
+
+    An earlier one knew no accounts, so every name was self-declared, and wrote the time of the
+    signature's own row, in the zone of the server.
+    """
+    if not isinstance(signature, dict):
+        return json.dumps(signature)
+    said = {"account": SELF_DECLARED, **signature}
+    with suppress(KeyError, TypeError, ValueError, OverflowError):
+        said["at"] = datetime.fromisoformat(said["at"]).astimezone(UTC).isoformat()
+    return json.dumps(said, sort_keys=True)
 
 
 def _names(signatures: Iterable[Signature]) -> str:
@@ -106,7 +125,7 @@ def lost_signatures(
     for path in sorted(workspace.settings.reports.glob(f"{FOLDER}*/{SIGNATURES}"), key=str):
         try:
             told: Any = json.loads(path.read_bytes())
-            if told["scope"] != scope:
+            if not is_one_scope(told["scope"], scope):
                 continue
             signed = [(one["role"], one["by"], one["at"][:10], one["report_hash"])
                       for one in told["signatures"]]  # fmt: skip

@@ -128,6 +128,12 @@ def scope_told(text: str) -> str:
     return _OF_ONE.sub(lambda found: found[1] + _ONE[found[2]], text)
 
 
+def is_one_scope(text: str, other: str) -> bool:
+    """Whether two texts name one scope: an earlier version had what was named in its order."""
+    named = Scope.read(text)
+    return text == other or (named is not None and named == Scope.read(other))
+
+
 def as_kept(connection: psycopg.Connection, scope: Scope) -> Scope:
     """A scope with the text that its runs are kept under, so that the next one follows them.
 
