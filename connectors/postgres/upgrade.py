@@ -25,9 +25,19 @@ from connectors.postgres.revisions import (
     revisions,
 )
 from connectors.postgres.schema_lock import busy_schema, lock_schema
+from connectors.postgres.schema_owner import act_as_owner
 from connectors.postgres.session import Session, open_session
 from connectors.settings import DATABASE
-from schemas.derived.sql_names import SCHEMA, SHOWN_SCHEMA
+from schemas.derived.sql_names import SCHEMA
+
+_AS_OWNER = (
+    "Run any command, `recon status` for one, once as the owner of the schema, or as a superuser "
+    "where something in it belongs to another account; nothing was changed."
+)
+_KINDS_OF_OWNER = (
+    "The database does not have the record kinds that are defined here, or has others, and the "
+    f"role that connected may not make them. {_AS_OWNER}"
+)
 
 
 def bring_up_to_date(
@@ -85,7 +95,8 @@ def migrate(
         return
     try:
         lock_schema(connection, SCHEMA, context._version, wait_seconds)
-        _refuse_shown_of_others(connection)
+        if not act_as_owner(connection):
+            raise _not_the_owner(current)
         # Somebody else may have brought it there meanwhile.
         current = revision_of(asking)
         if not is_behind(asking, current):
@@ -104,36 +115,13 @@ def follow(
     context = MigrationContext.configure(connection, opts={"version_table_schema": SCHEMA})
     try:
         lock_schema(connection, SCHEMA, context._version, wait_seconds)
-        _refuse_shown_of_others(connection)
+        if not act_as_owner(connection):
+            raise DatabaseUnusable(_KINDS_OF_OWNER)
         follow_definitions(connection, asked=asked)
     except sa.exc.ProgrammingError as error:
         if not isinstance(error.orig, psycopg.errors.InsufficientPrivilege):
             raise
-        raise DatabaseUnusable(
-            "The database does not have the record kinds that are defined here, or has others, and "
-            "the role that connected may not make them. Run any command, `recon status` for "
-            "one, once as the owner of the schema; nothing was changed."
-        ) from None
-
-
-def _refuse_shown_of_others(connection: sa.Connection) -> None:
-    """Say whose the schema of shown rows is where the owner of ours may not change it."""
-    found = connection.execute(
-        sa.text(
-            "SELECT quote_ident(pg_get_userbyid(s.nspowner)), quote_ident(current_user) "
-            "FROM pg_namespace s, pg_namespace o WHERE s.nspname = :shown AND o.nspname = :schema "
-            "AND pg_has_role(o.nspowner, 'USAGE') AND NOT pg_has_role(s.nspowner, 'USAGE')"
-        ),
-        {"shown": SHOWN_SCHEMA, "schema": SCHEMA},
-    ).one_or_none()
-    if found:
-        theirs, ours = found
-        raise DatabaseUnusable(
-            f"The schema {SHOWN_SCHEMA!r} has to be changed for this version and belongs to "
-            f"{theirs}: the roles were granted as that account. Run `ALTER SCHEMA {SHOWN_SCHEMA} "
-            f"OWNER TO {ours}` as {theirs} or a superuser, and the same command again. Nothing was "
-            "changed."
-        )
+        raise DatabaseUnusable(_KINDS_OF_OWNER) from None
 
 
 def _over_limit(error: psycopg.Error) -> DatabaseUnusable:
@@ -151,12 +139,15 @@ def _not_allowed(error: sa.exc.ProgrammingError, current: str | None) -> Excepti
     """The same as text where a right is missing; what else is wrong stays what it is."""
     if not isinstance(error.orig, psycopg.errors.InsufficientPrivilege):
         return error
+    return _not_the_owner(current, error.orig.diag.message_primary)
+
+
+def _not_the_owner(current: str | None, said: str | None = None) -> DatabaseUnusable:
     there = f"at revision {current}" if current else "not there"
     if current == revisions()[-1]:
         there += " with views and functions of another form of it"
     return DatabaseUnusable(
         f"The schema {SCHEMA!r} is {there}, "
         f"this version needs revision {revisions()[-1]}, and the role that connected "
-        "may not bring it there. Run any command, `recon status` for one, once as the owner of the "
-        "schema; nothing was changed."
+        f"may not bring it there{f': {said}' if said else ''}. {_AS_OWNER}"
     )

@@ -174,7 +174,13 @@ def statements() -> Iterator[str]:
     # Whose rows are seen is said before anybody is let read: a view that was made anew has all.
     yield from policies(READER, LOADER)
     yield f"GRANT SELECT ON {_tables((SHOWN,))} TO {READER}"
-    yield f"CREATE SCHEMA IF NOT EXISTS {SHOWN_SCHEMA}"
+    # Whoever grants: the owner of the schema makes its views anew with every upgrade.
+    yield (
+        f"DO $$ DECLARE owner text := (SELECT nspowner::regrole FROM pg_namespace "
+        f"WHERE nspname = '{SCHEMA}'); BEGIN "
+        f"EXECUTE 'CREATE SCHEMA IF NOT EXISTS {SHOWN_SCHEMA} AUTHORIZATION ' || owner; "
+        f"EXECUTE 'ALTER SCHEMA {SHOWN_SCHEMA} OWNER TO ' || owner; END $$"
+    )
     yield f"GRANT USAGE ON SCHEMA {SHOWN_SCHEMA} TO {READER}"
     yield from shown_rows(EXTRACTS.values(), READER)
     for name in (*TARGET_NAMES, *LEDGER):

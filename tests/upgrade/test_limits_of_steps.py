@@ -4,14 +4,12 @@ from random import Random
 
 import psycopg
 import pytest
-import sqlalchemy as sa
-from alembic import command
-from alembic.config import Config
 from psycopg import sql
 
 from connectors.errors import DatabaseUnusable
-from connectors.postgres.revisions import MIGRATIONS, revisions
-from connectors.postgres.upgrade import bring_up_to_date, engine_on
+from connectors.postgres.revisions import revisions
+from connectors.postgres.upgrade import bring_up_to_date
+from tests.upgrade.steps import brought_to
 
 SIGNS = 10_000
 ANY = {"A": "'{}'", "B": "false", "D": "now()", "N": "1", "U": "''"}
@@ -21,18 +19,6 @@ COLUMNS = """SELECT c.relname, a.attname, t.typcategory, EXISTS (
     FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid JOIN pg_type t ON t.oid = a.atttypid
     WHERE c.relnamespace = 'recon'::regnamespace AND c.relkind = 'r'
     AND c.relname <> 'alembic_version' AND a.attnum > 0 ORDER BY 1, a.attnum"""
-
-
-def brought_to(url: str, revision: str) -> None:
-    """The tables of an earlier revision, in an empty database."""
-    engine = engine_on(url)
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
-    with engine.begin() as connection:
-        connection.execute(sa.text("CREATE SCHEMA recon"))
-        config.attributes |= {"connection": connection, "tables_only": True}
-        command.upgrade(config, revision)
-    engine.dispose()
 
 
 def test_a_text_of_any_length_is_brought_along(empty_url: str) -> None:

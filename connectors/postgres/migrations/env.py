@@ -14,9 +14,8 @@ from schemas.derived.views import VIEWS
 
 
 def run() -> None:
-    """Upgrade, and derive views and triggers anew."""
+    """Upgrade a schema that is there, and derive views and triggers anew."""
     connection: sa.Connection = context.config.attributes["connection"]
-    connection.execute(sa.text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
     context.configure(
         connection=connection,
         target_metadata=METADATA,
