@@ -3,7 +3,7 @@
 import os
 import socket
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +13,11 @@ import psycopg
 from connectors.errors import DatabaseUnusable, SchemaReplaced, StatementRefused
 from connectors.postgres.accounts import act_as
 from connectors.postgres.addresses import NO_CONNECTION, no_connection
+from connectors.postgres.completeness import (
+    refuse_incomplete,
+    refuse_remains,
+    what_is_there,
+)
 from connectors.postgres.heartbeat import DEFAULT_SECONDS
 from connectors.postgres.own_kinds import STATE, kept_kinds, state_as_defined
 from connectors.postgres.refusals import told
@@ -20,9 +25,7 @@ from connectors.postgres.revisions import VERSION_TABLE, Way, is_behind, revisio
 from connectors.postgres.server.embedded import answers, embedded_url, is_made
 from connectors.postgres.session import Session, open_session
 from connectors.settings import DATABASE, MIB, Settings
-from schemas.counting import first_of
-from schemas.derived.sql_names import SCHEMA, SHOWN_SCHEMA, staged_name, table_columns
-from schemas.derived.views import VIEWS
+from schemas.derived.sql_names import SCHEMA, SHOWN_SCHEMA, staged_name
 from schemas.field import Table
 from schemas.tables import PAYMENT
 
@@ -32,7 +35,6 @@ ROOM_SECONDS = (0.1, 0.3, 0.6)
 """Waits for room where as many are connected as may be: closed sessions go soon after."""
 STATEMENT_SECONDS = 900
 """No statement may wait for ever; a chunk takes seconds."""
-MISSING_SHOWN = 5
 _STAGED = staged_name(PAYMENT)
 """Whoever loads reads the staged rows of every record kind."""
 COPY_BYTES = MIB
@@ -292,8 +294,8 @@ def open_database(
         if kinds is None:
             _bring_up_to_date(database, "follow")
             kinds = state_as_defined(connection)
-        # After the revision, so that what somebody else adds meanwhile is no column that lacks.
-        _refuse_incomplete(_columns(connection))
+        # After the revision, so that what somebody else adds meanwhile is nothing that lacks.
+        refuse_incomplete(what_is_there(connection))
         with connection.transaction():
             ask(connection)
     # None if somebody has changed them again since: no connection is ours then.
@@ -306,7 +308,10 @@ def is_empty(settings: Settings) -> bool:
     if settings.database_url is None and not is_made(embedded_folder(settings)):
         return True
     with _named(settings).connect() as connection:
-        return revision_of(connection) is None
+        current = revision_of(connection)
+        if current is None:
+            refuse_remains(connection, current)
+        return current is None
 
 
 def kinds_there(settings: Settings) -> dict[str, Table]:
@@ -341,35 +346,6 @@ def _named(settings: Settings) -> Database:
         limits.lease_seconds,
         named_by=settings.database_from,
     )
-
-
-def _columns(connection: psycopg.Connection) -> dict[str, list[str]]:
-    """The columns of each table and view of the schema."""
-    found = connection.execute(
-        "SELECT c.relname, array_agg(a.attname::text) "
-        "FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid "
-        "WHERE c.relnamespace = to_regnamespace(%s) AND a.attnum > 0 AND NOT a.attisdropped "
-        "GROUP BY 1",
-        [SCHEMA],
-    )
-    return dict(found.fetchall())
-
-
-def _refuse_incomplete(there: Mapping[str, Collection[str]]) -> None:
-    """A table or column that somebody took away is told before any row is touched."""
-    missing = [
-        f"{table}.{column}"
-        for table, columns in table_columns().items()
-        for column in columns
-        if column not in there.get(table, ())
-    ]
-    missing += [view for view in VIEWS if view not in there]
-    if missing:
-        raise DatabaseUnusable(
-            f"The schema {SCHEMA!r} lacks {first_of(missing, MISSING_SHOWN)}. It was changed by "
-            "hand or restored in part: restore it from a backup, or name an empty database. "
-            "Nothing was changed."
-        )
 
 
 def _refuse_too_old(version: int) -> None:

@@ -13,6 +13,7 @@ from alembic.runtime.migration import MigrationContext
 
 from connectors.errors import DatabaseUnusable
 from connectors.postgres.addresses import no_connection
+from connectors.postgres.completeness import refuse_remains
 from connectors.postgres.follow_kinds import follow_definitions
 from connectors.postgres.heartbeat import DEFAULT_SECONDS
 from connectors.postgres.refusals import LIMIT, told
@@ -101,6 +102,7 @@ def migrate(
         current = revision_of(asking)
         if not is_behind(asking, current):
             return
+        refuse_remains(asking, current)
         if current == TAKEN_OVER:
             connection.execute(context._version.update().values(version_num=revisions()[0]))
         command.upgrade(config, "head")

@@ -9,7 +9,7 @@ from connectors.postgres.upgrade import engine_on
 
 
 def brought_to(url: str, revision: str) -> None:
-    """The tables of an earlier revision, in an empty database."""
+    """The tables of an earlier revision, in an empty database, and a trigger as each one has."""
     engine = engine_on(url)
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
@@ -17,4 +17,10 @@ def brought_to(url: str, revision: str) -> None:
         connection.execute(sa.text("CREATE SCHEMA recon"))
         config.attributes |= {"connection": connection, "tables_only": True}
         command.upgrade(config, revision)
+        connection.execute(
+            sa.text(
+                "CREATE TRIGGER event_append_only BEFORE UPDATE ON recon.event "
+                "FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()"
+            )
+        )
     engine.dispose()

@@ -1,0 +1,82 @@
+"""Whether all of the schema is there: what was restored in part looks whole until it is used.
+
+`pg_restore` makes tables, views and functions first, fills the tables, and makes keys, indexes and
+triggers last. Cut off before that, a database keeps no rule of its own.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+
+import psycopg
+
+from connectors.errors import DatabaseUnusable
+from schemas.counting import first_of
+from schemas.derived.sql_names import SCHEMA, TARGET_NAMES, table_columns
+from schemas.derived.views import VIEWS
+from schemas.guards.trail_rules import TRIGGERS
+from schemas.ledger import LEDGER
+
+MISSING_SHOWN = 5
+_RULES = "\n".join(TRIGGERS)
+FUNCTIONS = {*re.findall(rf"CREATE OR REPLACE FUNCTION {SCHEMA}\.(\w+)", _RULES)}
+TRIGGER_NAMES = {*re.findall(r"CREATE (?:OR REPLACE |CONSTRAINT )TRIGGER (\w+)", _RULES)}
+KEYED = {*(name for name, table in LEDGER.items() if table.key), *TARGET_NAMES}
+"""Tables with a primary key."""
+_THERE = f"""SELECT c.relname::text, array_agg(a.attname::text)
+    FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+    WHERE c.relnamespace = to_regnamespace('{SCHEMA}') AND a.attnum > 0 AND NOT a.attisdropped
+    GROUP BY 1
+    UNION ALL SELECT '(functions)', array_agg(proname::text) FROM pg_proc
+    WHERE pronamespace = to_regnamespace('{SCHEMA}')
+    UNION ALL SELECT '(triggers)', array_agg(t.tgname::text)
+    FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+    WHERE c.relnamespace = to_regnamespace('{SCHEMA}') AND t.tgenabled IN ('O', 'A')
+    UNION ALL SELECT '(keys)', array_agg(c.relname::text)
+    FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
+    WHERE c.relnamespace = to_regnamespace('{SCHEMA}') AND i.indisprimary AND i.indisvalid"""
+_RESTORE = (
+    "It was changed by hand or restored in part: restore it from a backup, or name an empty "
+    "database. Nothing was changed."
+)
+
+
+def what_is_there(connection: psycopg.Connection) -> dict[str, Collection[str]]:
+    """The columns of each table and view, and the names of functions, triggers and keyed tables."""
+    return {name: names or () for name, names in connection.execute(_THERE).fetchall()}
+
+
+def refuse_incomplete(there: Mapping[str, Collection[str]]) -> None:
+    """What somebody took away, or did not bring back, is told before any row is touched."""
+    if missing := [*_missing(there)]:
+        raise DatabaseUnusable(
+            f"The schema {SCHEMA!r} lacks {first_of(missing, MISSING_SHOWN)}. {_RESTORE}"
+        )
+
+
+def _missing(there: Mapping[str, Collection[str]]) -> Iterator[str]:
+    for table, columns in table_columns().items():
+        yield from (f"{table}.{column}" for column in columns if column not in there.get(table, ()))
+    yield from (view for view in VIEWS if view not in there)
+    for what, names in (("function", FUNCTIONS), ("trigger", TRIGGER_NAMES), ("key", KEYED)):
+        found = {*there[f"({what}s)"]}
+        of = "the key of" if what == "key" else f"the {what}"
+        yield from (f"{of} {name}" for name in sorted(names - found))
+
+
+def refuse_remains(connection: psycopg.Connection, current: str | None) -> None:
+    """Keep a schema that was restored in part from being made whole without its rows.
+
+    `current` is its revision; of one that has none nothing else may be there.
+    """
+    there = what_is_there(connection)
+    ours = {*table_columns()} & there.keys()
+    if current is None and (ours or FUNCTIONS.intersection(there["(functions)"])):
+        raise DatabaseUnusable(f"The schema {SCHEMA!r} has no revision. {_RESTORE}")
+    unkeyed = sorted((ours & KEYED).difference(there["(keys)"]))
+    lost = [f"the key of {name}" for name in unkeyed]
+    if current is not None and not there["(triggers)"]:
+        lost.append("its triggers")
+    if lost:
+        raise DatabaseUnusable(
+            f"The schema {SCHEMA!r} lacks {first_of(lost, MISSING_SHOWN)}. {_RESTORE}"
+        )
