@@ -3,13 +3,17 @@
 `python -m connectors.postgres.tools pg_dump --format=custom --file=recon.dump`
 
 What it writes is for nobody else, and no secret of the database's address stands on a command line.
+pg_restore sends every server a setting that PostgreSQL 15 and 16 do not know. To these goes what it
+would have done as text without that, in one transaction.
 """
 
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -28,6 +32,13 @@ ON_DATABASE = ("pg_dump", "pg_restore", "psql")
 PASSWORD, SERVICE = "password", "recon"
 LONGEST_LINE = 900
 """Bytes of a text in a file of services, of whose lines libpq takes 1023."""
+UNKNOWN_BEFORE = 170000
+"""The first server that knows the setting."""
+UNKNOWN = b"SET transaction_timeout = 0;\n"
+AS_ONE = ("-1", "--single-transaction", "-e", "--exit-on-error")
+"""What a restore to an older server is anyway, and pg_restore takes for no text."""
+READING = ("--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--output=/dev/null")
+NO_RESTORE = ("-l", "--list", "-V", "--version", "-?", "--help")
 
 
 def main(name: str = "", *arguments: str) -> int:
@@ -37,14 +48,55 @@ def main(name: str = "", *arguments: str) -> int:
         return 2
     keep_private()
     try:
-        address, secrets = _apart(database_url(read_settings()))
-        program = installed_programs() / "bin" / name
-        with _given(secrets) as (environment, service):
-            command = [str(program), f"--dbname={make_conninfo(**address, **service)}", *arguments]
-            return subprocess.run(command, env=os.environ | environment, check=False).returncode
+        url = database_url(read_settings())
+        address, secrets = _apart(url)
+        programs = installed_programs() / "bin"
+        with _given(secrets) as (more, service):
+            environment, place = os.environ | more, make_conninfo(**address, **service)
+            restores = name == "pg_restore" and not {*NO_RESTORE}.intersection(arguments)
+            if restores and _is_older(url):
+                return _restore_as_text(programs, place, arguments, environment)
+            command = [str(programs / name), f"--dbname={place}", *arguments]
+            return subprocess.run(command, env=environment, check=False).returncode
     except ReconError as error:
         sys.stderr.write(f"recon: {error}\n")
         return 2
+
+
+def _is_older(url: str) -> bool:
+    """Whether the server does not know the setting; one that cannot be asked is told of later."""
+    try:
+        with psycopg.connect(url) as connection:
+            return connection.info.server_version < UNKNOWN_BEFORE
+    except psycopg.Error:
+        return False
+
+
+def _restore_as_text(
+    programs: Path, address: str, arguments: Sequence[str], environment: Mapping[str, str]
+) -> int:
+    """Restore all of it or nothing, without the setting; gives the exit code."""
+    asked = [one for one in arguments if one not in AS_ONE]
+    written = [str(programs / "pg_restore"), "--file=-", *asked]
+    read = [str(programs / "psql"), f"--dbname={address}", *READING]
+    with (
+        subprocess.Popen(written, env=environment, stdout=subprocess.PIPE) as writer,
+        subprocess.Popen(read, env=environment, stdin=subprocess.PIPE) as reader,
+    ):
+        assert writer.stdout is not None
+        assert reader.stdin is not None
+        with suppress(BrokenPipeError), reader.stdin as script:
+            script.write(b"BEGIN;\n")
+            for line in writer.stdout:
+                if line == UNKNOWN:
+                    break
+                script.write(line)
+            shutil.copyfileobj(writer.stdout, script)
+            # What ended before its end is not kept.
+            if writer.wait() == 0:
+                script.write(b"COMMIT;\n")
+        writer.stdout.close()
+    return reader.returncode or min(1, abs(writer.returncode))
 
 
 def _apart(url: str) -> tuple[dict[str, str], dict[str, str]]:
