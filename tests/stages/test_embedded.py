@@ -262,3 +262,34 @@ def test_a_server_that_trusted_everybody_is_closed(own: Path) -> None:
         rules.write_text(made := "local all all peer map=recon\nlocal app app scram-sha-256\n")
         embedded_url(own)
         assert rules.read_text() == made, "somebody's own rules stay"
+
+
+def test_a_folder_of_another_account_lets_in_who_has_it_now(own: Path) -> None:
+    """Copied with its home to another machine or account, its rules name the former one."""
+    embedded_url(own)
+    Postmaster(own).stop()
+    people, rules = own / "pg_ident.conf", own / "pg_hba.conf"
+    made = people.read_text()
+    rules.write_text("# Only over the socket.\nlocal all all peer map=recon\n")
+    people.write_text('# Who may be any role of this server.\nrecon "formerly" all\n')
+    with psycopg.connect(embedded_url(own)) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+    assert people.read_text() == made
+
+
+def test_who_is_not_let_in_is_told_at_once(own: Path) -> None:
+    """By rules that somebody made: they stay, and waiting changes nothing of them."""
+    embedded_url(own)
+    Postmaster(own).stop()
+    files = [own / "pg_ident.conf", own / "pg_hba.conf"]
+    kept = [path.read_text() for path in files]
+    theirs = 'recon "formerly" all\nrecon "theirs" app\n'
+    try:
+        files[0].write_text(theirs)
+        with pytest.raises(DatabaseUnusable, match=r"does not let \w+ in: .* Have `local all all"):
+            embedded_url(own)
+        assert files[0].read_text() == theirs
+        Postmaster(own).stop()
+    finally:
+        for path, text in zip(files, kept, strict=True):
+            path.write_text(text)

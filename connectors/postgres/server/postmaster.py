@@ -8,6 +8,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import signal
 import socket
@@ -44,6 +45,10 @@ TEXTS = ("--encoding=utf8", "--locale=C", "--locale-provider=builtin", "--builti
 """Texts are ordered by their signs and have capitals of all letters, whoever runs recon first."""
 START_SECONDS = STOP_SECONDS = 60
 PAUSE_SECONDS = 0.02
+RULE = "local all all peer map=recon"
+_ENTRY = re.compile(r'recon "[^"]*" all')
+_REFUSED = re.compile(r"authentication failed|pg_hba\.conf")
+"""In what the server says to who may not come in, however long it is waited for."""
 
 
 class Postmaster:
@@ -131,22 +136,29 @@ class Postmaster:
     def close_to_others(self) -> bool:
         """Let in only this folder's owner and root, as the system says who they are.
 
-        Rules that somebody made are kept, unless they trust whoever comes. Says if it did anything.
+        Rules that somebody made are kept, unless they trust whoever comes. Those that recon made
+        may be of the machine or the account that the folder was brought from. Says if it did
+        anything.
         """
-        rules = _lines(self.folder / "pg_hba.conf")
-        if not any("trust" in line.partition("#")[0].split() for line in rules):
+        rules = _rules(self.folder / "pg_hba.conf")
+        ours = rules == [RULE] and all(map(_ENTRY.fullmatch, _rules(self.folder / "pg_ident.conf")))
+        outdated = ours and {*_rules(self.folder / "pg_ident.conf")} != {*self._entries()}
+        if not outdated and not any("trust" in line.split() for line in rules):
             return False
         self._let_in_only_us()
         return True
 
-    def _let_in_only_us(self) -> None:
+    def _entries(self) -> list[str]:
+        """Who may be any role, as the server's map of users says it."""
         owner = self.folder.stat().st_uid
         names = {name_of(owner), name_of(0), name_of(os.geteuid())}
-        people = "".join(f'recon "{name}" all\n' for name in sorted(names))
-        _replace(self.folder / "pg_ident.conf", f"# Who may be any role of this server.\n{people}")
-        told = (
-            "# Only over the socket, only those in pg_ident.conf.\nlocal all all peer map=recon\n"
-        )
+        return [f'recon "{name}" all' for name in sorted(names)]
+
+    def _let_in_only_us(self) -> None:
+        people = "\n".join(self._entries())
+        told = f"# Who may be any role of this server.\n{people}\n"
+        _replace(self.folder / "pg_ident.conf", told)
+        told = f"# Only over the socket, only those in pg_ident.conf.\n{RULE}\n"
         _replace(self.folder / "pg_hba.conf", told)
 
     def _launch(self) -> None:
@@ -186,6 +198,14 @@ class Postmaster:
             except psycopg.OperationalError as error:
                 if not self._is_alive():
                     return False
+                if _REFUSED.search(str(error)):
+                    raise DatabaseUnusable(
+                        f"The embedded PostgreSQL in {self.folder} does not let "
+                        f"{name_of(os.geteuid())} in: {str(error).strip()}. Its pg_hba.conf and "
+                        f"pg_ident.conf are not as recon writes them. Have `{RULE}` in the first "
+                        f"and `{', '.join(self._entries())}` in the second, a line each, and run "
+                        "the same command again."
+                    ) from None
                 if time.monotonic() > deadline:
                     raise DatabaseUnusable(
                         f"The embedded PostgreSQL in {self.folder} does not answer within "
@@ -352,6 +372,11 @@ def _lines(path: Path) -> list[str]:
     with suppress(OSError):
         return [line.strip() for line in path.read_text(errors="replace").splitlines()]
     return []
+
+
+def _rules(path: Path) -> list[str]:
+    """The lines of a file of the server without comments."""
+    return [rule for line in _lines(path) if (rule := line.partition("#")[0].strip())]
 
 
 def _replace(path: Path, text: str) -> None:
