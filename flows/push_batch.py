@@ -18,6 +18,7 @@ from connectors.postgres.push.sends import count_states
 from connectors.settings import LEAST_RATE
 from flows.report.markdown import escape
 from flows.report.spelling import digits
+from flows.report.text import state_word
 from flows.stages.push import ask_for_service, push
 from flows.stages.sequence import hardly_waiting, waiting_to_push
 from flows.stages.workspace import Workspace
@@ -77,9 +78,9 @@ def push_batch(
     send = push_rows if max_rows is None else push_rows.with_options(retries=0)
     ended, kept_back, left = [], [], []
     busy: list[int] = []
-    untried = [*found]
+    tried = 0
     for number in batches:
-        untried.remove(number)
+        tried += 1
         if not batch_id and _is_worked_on(number):
             left.append(number)
             continue
@@ -102,7 +103,7 @@ def push_batch(
         if pushed.stopped:
             break
     _publish(batches, next((one.stopped for one in ended if one.stopped), None))
-    return _end_state(ended, kept_back, left, busy, waits=len(untried))
+    return _end_state(ended, kept_back, left, busy, waits=len(found) - tried)
 
 
 @task(name="find unsent", task_run_name="find batches with unsent rows", **FROM_LEDGER)
@@ -150,7 +151,7 @@ def _publish(batches: Sequence[int], stopped: str | None) -> None:
                     {
                         "Batch": linked(DeskPage.BATCH, number),
                         "Operation": operation,
-                        "State": state.replace("_", " "),
+                        "State": state_word(state),
                         "Rows": digits(states[state]),
                     }
                     for state in PUSH_STATES
@@ -203,7 +204,8 @@ def _end_state(
         batches = quantity(len(ended), "batch")
         nothing = "Nothing else unsent" if left or busy else "Nothing unsent"
         told = f"{batches}: everything is at the service" if ended else nothing
-        return Completed(name=COMPLETED, message=". ".join([told, *others]), data=data)
+        told = f"{told}." if others else told
+        return Completed(name=COMPLETED, message=" ".join([told, *others]), data=data)
     todo = "; ".join(batch.next for batch in behind if batch.next) or "read their reports"
     which = _named([batch.batch_id for batch in behind])
     told = f"Rows of {which} are not at the service or carry errors. Next: {todo}."

@@ -11,6 +11,7 @@ from connectors.errors import BatchStateError
 from connectors.postgres.push.sends import SendDecision
 from flows.report.markdown import cell
 from flows.report.spelling import digits
+from flows.report.text import state_word
 from flows.stages.chosen_sends import ChosenSends
 from flows.stages.resolve import next_text
 from flows.stages.resolve import resolve as settle
@@ -78,7 +79,7 @@ def resolve(
     detail = settle_rows(batch_id, decision, reason, by, rows, operation, state)
     publish_table(
         [
-            {"Operation": name, "Was": was.replace("_", " "), "Rows": digits(count)}
+            {"Operation": name, "Was": state_word(was), "Rows": digits(count)}
             for name, states in detail["counts"].items()
             for was, count in states.items()
         ],

@@ -182,7 +182,7 @@ def unneeded_spools(spool: Path, ended: Collection[int], onerror: OnError) -> It
     """What waits for a batch that has ended: its run was killed before it removed that."""
     names = {f"batch-{batch}" for batch in ended}
     for path in listed(spool, "*", onerror=onerror):
-        if path.name in names or _is_going(path):
+        if path.name in names or is_going(path):
             yield from _old(path, math.inf, onerror)
 
 
@@ -196,7 +196,7 @@ def unneeded_deliveries(
 ) -> Iterator[Unneeded]:
     """Deliveries an inbox has archived, under a key that begins with their content id."""
     for path in listed(archive, "??", "*", onerror=onerror):
-        if content_of(path) in closed or _is_going(path):
+        if content_of(path) in closed or is_going(path):
             yield from _old(path, before, onerror)
 
 
@@ -228,7 +228,7 @@ def remove(found: Unneeded) -> None:
                 shutil.rmtree(going)
 
 
-def _is_going(path: Path) -> bool:
+def is_going(path: Path) -> bool:
     """Whether an earlier removal was killed before it was done with it."""
     return path.name.startswith(GOING)
 
@@ -240,7 +240,7 @@ def _old(path: Path, before: float, onerror: OnError) -> Iterator[Unneeded]:
     """
     try:
         status = path.stat()
-        if status.st_mtime >= (math.inf if _is_going(path) else before):
+        if status.st_mtime >= (math.inf if is_going(path) else before):
             return
         size = _folder_bytes(path) if stat.S_ISDIR(status.st_mode) else status.st_size
     except FileNotFoundError:

@@ -108,9 +108,7 @@ def down_command() -> int:
         raise ReconError("recon up is just starting here; ask again in a moment.")
     found.terminate()
     if not await_end(running.process, DOWN_SECONDS):
-        raise ReconError(
-            f"Process {running.process.pid} does not end. Its logs are in {running.logs}."
-        )
+        raise ReconError(f"Process {running.process.pid} does not end. Its logs are in {folder}.")
     out().print("Everything is stopped.")
     return 0
 

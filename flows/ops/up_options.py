@@ -63,7 +63,7 @@ def refuse_taken_ports(choice: UpOptions, login: str | None) -> None:
     refuse_taken_port(choice, login)
     own = {"sandbox": choice.sandbox_port, "desk": choice.desk_port}
     for part, port in own.items():
-        if port and port in (choice.port, *(one for name, one in own.items() if name != part)):
+        if port and [choice.port, *own.values()].count(port) > 1:
             raise SettingsError(
                 f"Port {port} is asked for twice. Choose another one by --{part}-port; 0 is any "
                 "free one."

@@ -8,6 +8,7 @@ from connectors.postgres.overview import BatchSummary
 from flows.report.markdown import cell
 from flows.report.next_step import next_step, told_repaired
 from flows.report.spelling import digits
+from flows.report.text import state_word
 
 MOST = 200
 """Batches of one table; the pages of the UI slow down with more."""
@@ -27,7 +28,7 @@ def board_table(
                 "; ".join(filter(None, (told_repaired(line), next_step(line, held=held)))),
                 2 * NARROW,
             ),
-            "State": cell(line.state.replace("_", " ")),
+            "State": cell(state_word(line.state)),
             "Held because": cell(line.held_because or "", 2 * NARROW),
             "Rows": digits(line.rows),
             "Errors": digits(line.errors),

@@ -127,7 +127,7 @@ def render_text(report: BatchReport) -> str:
 
 def verdict_of(report: BatchReport) -> BatchVerdict:
     """The verdict in words; a batch on its way is named by its state."""
-    state = visible(report.verdict).upper().replace("_", " ")
+    state = state_word(report.verdict).upper()
     under_way = BatchVerdict(state, "The batch has not reached its end.", "Run the batch again.")
     known = VERDICTS.get(report.verdict, under_way)
     if report.held_because and report.verdict == "held":

@@ -158,10 +158,7 @@ def ask_for_service(workspace: Workspace, lease: Lease) -> None:
         service = named_service(workspace.settings.service)
         service = ledger.known_service(lease.connection, service)
         with lease.transaction() as connection:
-            add_event(connection, ASKED_FOR, batch_id=batch.id, detail={SERVICE: service})
-            connection.execute(
-                "UPDATE batch SET service = %s WHERE id = %s", [service, lease.batch_id]
-            )
+            _name_service(connection, batch, service)
             lease.set_state(State.MERGED)
     elif batch.state in ledger.ENDED:
         repeatable = workspace.settings.service.idempotent
@@ -169,6 +166,13 @@ def ask_for_service(workspace: Workspace, lease: Lease) -> None:
             with lease.transaction() as connection:
                 before = answers_detail(connection, batch.id, BEFORE)
                 lease.set_state(State.MERGED, detail=before)
+
+
+def _name_service(connection: psycopg.Connection, batch: Batch, service: str) -> None:
+    """Write down where a batch goes, and instead of where."""
+    instead = {} if batch.service is None else {INSTEAD_OF: batch.service}
+    add_event(connection, ASKED_FOR, batch_id=batch.id, detail={SERVICE: service, **instead})
+    connection.execute("UPDATE batch SET service = %s WHERE id = %s", [service, batch.id])
 
 
 def _go_over(workspace: Workspace, lease: Lease, batch: Batch, tables: Sequence[Table]) -> Batch:
@@ -182,9 +186,7 @@ def _go_over(workspace: Workspace, lease: Lease, batch: Batch, tables: Sequence[
     pass_gate(lease.connection, settings.home, settings.service.turn_seconds)
     service = ledger.known_service(lease.connection, named)
     with lease.transaction() as connection:
-        detail = {SERVICE: service, INSTEAD_OF: batch.service}
-        add_event(connection, ASKED_FOR, batch_id=batch.id, detail=detail)
-        connection.execute("UPDATE batch SET service = %s WHERE id = %s", [service, batch.id])
+        _name_service(connection, batch, service)
         planned = [PUSHES[table.name] for table in tables if plan_anew(lease, table)]
         doubt_planned(connection, batch.id, planned)
     log.info("Batch %s goes to %s: nothing of it is at %s", batch.id, service, batch.service)

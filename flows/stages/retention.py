@@ -12,7 +12,6 @@ from pathlib import Path
 import psycopg
 
 from connectors.files.archive import hold_archive
-from connectors.files.atomic import GOING
 from connectors.files.listed import OnError
 from connectors.files.removed_contents import forget_long_removed, list_removed
 from connectors.files.uploads import uploads_folder
@@ -28,6 +27,7 @@ from connectors.postgres.retention import (
     ended_batches,
     is_content_needed,
     is_delivery_closed,
+    is_going,
     needed_contents,
     old_files,
     old_folders,
@@ -92,12 +92,9 @@ def sweep(
         # Before anything is removed: whoever may not write the trail removes nothing.
         with workspace.database.connect() as connection:
             add_event(connection, BEGINS, detail=ONE_BY_ONE)
-    days = {CONTENTS: retention.archive_days, DELIVERIES: retention.archive_days}
-    days[REPORTS] = retention.report_days
-    before = {what: now - timedelta(days=kept) for what, kept in days.items()}
     swept = [
-        _swept(workspace, what, find, before.get(what), dry_run=dry_run)
-        for what, find in _unneeded(workspace, retention, now, inbox, results)
+        _swept(workspace, what, find, before, dry_run=dry_run)
+        for what, find, before in _unneeded(workspace, retention, now, inbox, results)
     ]
     if not dry_run:
         forget_long_removed(workspace.settings.archive, now)
@@ -129,7 +126,11 @@ def _unneeded(
     now: datetime,
     inbox: Path | None,
     results: Path | None,
-) -> Iterator[tuple[str, Find]]:
+) -> Iterator[tuple[str, Find, datetime | None]]:
+    """What may go, sort by sort, and when the batches that had it were to have ended.
+
+    None: it is not theirs.
+    """
     settings = workspace.settings
     archived, reported, kept = (
         now - timedelta(days=days)
@@ -152,16 +153,17 @@ def _unneeded(
             if known is None or one.path.stem in known:
                 yield one
 
-    yield CONTENTS, contents
+    yield CONTENTS, contents, archived
     if inbox is not None:
-        yield DELIVERIES, partial(unneeded_deliveries, inbox / "archive", deliveries, old)
-    yield REPORTS, partial(unneeded_reports, settings.reports, told, reported.timestamp())
+        yield DELIVERIES, partial(unneeded_deliveries, inbox / "archive", deliveries, old), archived
+    reports = partial(unneeded_reports, settings.reports, told, reported.timestamp())
+    yield REPORTS, reports, reported
     if (spool := settings.spool).is_dir():
-        yield "spooled rows of ended batches", partial(unneeded_spools, spool, ended)
+        yield "spooled rows of ended batches", partial(unneeded_spools, spool, ended), None
     if (uploads := uploads_folder(settings)).is_dir():
-        yield "uploads that no job took in", partial(old_folders, uploads, kept.timestamp())
+        yield "uploads that no job took in", partial(old_folders, uploads, kept.timestamp()), None
     if results is not None:
-        yield "results of runs", partial(old_files, results, kept.timestamp())
+        yield "results of runs", partial(old_files, results, kept.timestamp()), None
 
 
 def _batch_of(path: Path) -> int | None:
@@ -182,7 +184,7 @@ def _is_still_unneeded(
     connection: psycopg.Connection, what: str, path: Path, before: datetime
 ) -> bool:
     """Whether no batch needs it yet: one may have been undone since it was found."""
-    if path.name.startswith(GOING):
+    if is_going(path):
         return True
     if what == CONTENTS:
         return not is_content_needed(connection, path.stem, before)

@@ -28,6 +28,7 @@ from connectors.postgres.trail import time_of
 from flows.report.decision import decision_markdown
 from flows.report.markdown import escape, rejects_table
 from flows.report.next_step import commands, left_of
+from flows.report.text import state_word
 from flows.stages.apply import apply
 from flows.stages.check import check, held_event, release
 from flows.stages.finish import DOES_NOT_TIE, build_report, finish
@@ -299,7 +300,7 @@ def _finished(workspace: Workspace, lease: Lease) -> BatchReport:
 
 def _publish(lease: Lease, report: BatchReport, folder: Path, stopped: str | None = None) -> None:
     """Fixed keys, so that the UI shows the versions of one report, or one batch, in a row."""
-    state = ledger.find_batch(lease.connection, lease.batch_id).state.replace("_", " ")
+    state = state_word(ledger.find_batch(lease.connection, lease.batch_id).state)
     about = f"Batch {lease.batch_id}, {state}. All of it is in {folder}."
     if stopped:
         about = f"{about} {escape(stopped).rstrip('.')}."

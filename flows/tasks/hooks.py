@@ -23,6 +23,7 @@ from connectors.postgres.ledger import State
 from connectors.postgres.push.sends import count_states
 from connectors.postgres.trail import add_event, told_by_run
 from connectors.process import whoami
+from flows.report.text import state_word
 from flows.stages.finish import build_report
 from flows.stages.workspace import Workspace
 from flows.steps.batch_report import PUSH_LEFT
@@ -193,7 +194,7 @@ def _summarise(flow_run: FlowRun, unsent: Mapping[int, int]) -> None:
             for batch, end in _ends_of(connection, flow_run, CANCELLED).items():
                 if end != CANCELLED:
                     continue
-                state = ledger.find_batch(connection, batch).state.replace("_", " ")
+                state = state_word(ledger.find_batch(connection, batch).state)
                 left = way_on({batch: unsent.get(batch, 0)})
                 about = f"Batch {batch}, {state}, as a cancelled run has left it. {left}"
                 report = build_report(place, connection, batch)

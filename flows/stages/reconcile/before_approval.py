@@ -1,5 +1,7 @@
 """What keeps a report from being approved by anybody, and what to do about it."""
 
+from dataclasses import replace
+
 import polars as pl
 import psycopg
 
@@ -15,8 +17,6 @@ from flows.stages.reconcile.scope import Scope
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.carried_states import is_open
 from flows.steps.breaks.severity import severities
-from flows.steps.rules.canonical import rules_hash
-from flows.steps.rules.own_kinds import with_own_kinds
 from flows.steps.rules.rules import Rules
 from schemas.counting import agree, first_of, quantity
 from schemas.jobs import MAY_ORDER
@@ -62,11 +62,11 @@ def waits_in_full(
     if what_waits(connection, run, breaks) is None:
         return None
     left = breaks.filter(is_open()).height
-    again = _again(run)
+    rules = rules_of(workspace, connection, run.rules_hash)
+    again = _again(run, rules)
     if left:
-        rules = rules_of(workspace, connection, run.rules_hash) or Rules()
         names = read_currencies(workspace.settings.currencies)
-        told = what_is_open(breaks, severities(breaks, rules, run.as_of), names)
+        told = what_is_open(breaks, severities(breaks, rules or Rules(), run.as_of), names)
         return (
             f"Open breaks of reconciliation {run.id}: {left} ({word_of(run.verdict)}), {told}. "
             f"See them: recon breaks list --run {run.id} --state open. Resolve them, or accept "
@@ -74,7 +74,7 @@ def waits_in_full(
             f"--until YYYY-MM-DD. Then reconcile again: {again}"
         )
     if run.verdict in RECONCILED:
-        return _taken_back_told(connection, run, breaks)
+        return _taken_back_told(workspace, connection, run, breaks)
     return (
         f"The report of reconciliation {run.id} says “{word_of(run.verdict)}”, and nobody "
         "approves that. Where its breaks are accepted since, reconcile again for a report that "
@@ -83,7 +83,7 @@ def waits_in_full(
 
 
 def _taken_back_told(
-    connection: psycopg.Connection, run: Reconciliation, breaks: pl.DataFrame
+    workspace: Workspace, connection: psycopg.Connection, run: Reconciliation, breaks: pl.DataFrame
 ) -> str:
     """Which acceptances of a report nobody stands for any more, and where to go on."""
     back = taken_back(connection, run, breaks)
@@ -100,12 +100,12 @@ def _taken_back_told(
         f"{first_of(told, NAMED, by='; ')}. Nobody "
         "approves a report by an acceptance that was taken back. Resolve or accept what is open "
         f"(recon breaks list --run {last.id} --state open), reconcile again, and have that report "
-        f"signed: {_again(last)}"
+        f"signed: {_again(last, rules_of(workspace, connection, last.rules_hash))}"
     )
 
 
-def _again(run: Reconciliation) -> str:
-    """The command that reconciles the scope of a run as of its day once more."""
+def _again(run: Reconciliation, rules: Rules | None) -> str:
+    """The command that reconciles the scope of a run as of its day once more, by its rules."""
     text, restated, _ = run.scope.partition(RESTATED)
     scope = Scope.read(text)
     return " ".join(
@@ -114,6 +114,6 @@ def _again(run: Reconciliation) -> str:
             *(scope.options if scope else [f"(its scope is {text})"]),
             f"--as-of {run.as_of}",
             *(["--restate REASON"] if restated else []),
-            *(["--rules FILE"] if run.rules_hash != rules_hash(with_own_kinds(Rules())) else []),
+            *(["--rules FILE"] if rules is None or replace(rules, records=()) != Rules() else []),
         ]
     )

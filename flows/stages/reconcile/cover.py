@@ -49,6 +49,7 @@ def gather_facts(
     scope = asked.scope
     signed = last_sign_off(connection, scope.text, asked.as_of)
     method = method_now(workspace, asked.rules, gathered)
+    names = method.currencies or {}
     changes = changes_since(workspace, connection, scope, asked.scope_text, method)
     return Facts(
         title=f"Reconciliation of {scope_told(scope.text)}",
@@ -58,13 +59,13 @@ def gather_facts(
         truths=_truths(gathered),
         incomplete=(
             *_not_there(connection, scope),
-            *_incomplete(gathered, asked.rules, asked.unread, method.currencies or {}),
+            *_incomplete(gathered, asked.rules, asked.unread, names),
         ),
         previous=PreviousLine(previous.id, previous.as_of, previous.report_hash, previous.verdict)
         if previous
         else None,
         sign_off=_since(signed, judgement),
-        currencies=method.currencies or {},
+        currencies=names,
         undated=tuple(
             record
             for record, table in EXTRACTS.items()
@@ -78,13 +79,11 @@ def gather_facts(
             changes,
             notes=(
                 *_of_nobody(connection, scope, gathered),
-                *_nameless(gathered, method.currencies or {}),
+                *_nameless(gathered, names),
                 *changes.notes,
             ),
         ),
-        signed_acceptances=signed_acceptances(
-            connection, scope.text, asked.as_of, method.currencies or {}
-        ),
+        signed_acceptances=signed_acceptances(connection, scope.text, asked.as_of, names),
     )
 
 

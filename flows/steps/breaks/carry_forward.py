@@ -51,7 +51,8 @@ def carry_forward(
     others: list[pl.Series] = []
     for part, decided in zip(found, _of_parts(found, decisions), strict=True):
         carried = carry(part, left(part["id"]), decided, changed, as_of, own)
-        others.append(replaced(gone.breaks, carried))
+        if gone.breaks.height:
+            others.append(replaced(gone.breaks, carried))
         yield told(carried)
     if gone.breaks.height:
         changed = set_aside(gone, sources=sources, rules=rules, as_of=as_of, tolerated=tolerated)

@@ -109,7 +109,7 @@ def reconcile_sources(
     changed, unheld = _changed(sources, cut)
     changed = out.unjudged(changed)
     late = [
-        late_arrivals(EXTRACTS[record], signed, load(), sources.approved)
+        late_arrivals(tables[record], signed, load(), sources.approved)
         for record, signed in sources.signed.items()
         for load in (parts_of(sources.database, record) if sources.approved else ())
     ]
