@@ -207,15 +207,16 @@ def old_folders(folder: Path, before: float, onerror: OnError) -> Iterator[Unnee
 
 
 def old_files(folder: Path, before: float, onerror: OnError) -> Iterator[Unneeded]:
-    """Files that were last written before a time."""
-    for path, _ in files_below(folder, onerror=onerror):
-        yield from _old(path, before, onerror)
+    """Files that were last written before a time; of nothing else is known what it is for."""
+    for path, status in files_below(folder, onerror=onerror):
+        if stat.S_ISREG(status.st_mode) and status.st_mtime < before:
+            yield Unneeded(path, status.st_size, status.st_mtime)
 
 
 def remove(found: Unneeded) -> None:
-    """Remove a file, or a folder after it was renamed; what is gone already is gone."""
+    """Remove a file or a link, or a folder after it was renamed; what is gone already is gone."""
     with suppress(FileNotFoundError):
-        if not found.path.is_dir():
+        if found.path.is_symlink() or not found.path.is_dir():
             found.path.unlink()
             return
         going = found.path
@@ -234,12 +235,12 @@ def is_going(path: Path) -> bool:
 
 
 def _old(path: Path, before: float, onerror: OnError) -> Iterator[Unneeded]:
-    """The file or folder where it is so old, or left by an earlier removal.
+    """The file, folder or link where it is so old, or left by an earlier removal.
 
     A folder that cannot be read to its end could not be removed either, and stays as it is.
     """
     try:
-        status = path.stat()
+        status = path.lstat()
         if status.st_mtime >= (math.inf if is_going(path) else before):
             return
         size = _folder_bytes(path) if stat.S_ISDIR(status.st_mode) else status.st_size

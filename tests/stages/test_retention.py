@@ -345,11 +345,17 @@ def test_an_inbox_loses_old_deliveries_of_closed_batches_only(
 def test_results_of_runs_go_by_their_age(tmp_path: Path, workspace: Workspace, swept: Any) -> None:
     results = tmp_path / "results" / "receive"
     results.mkdir(parents=True)
-    (results / "new").touch()
-    (results / "old").touch()
-    os.utime(results / "old", (1, 1))
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (results / "linked").symlink_to(elsewhere)
+    os.mkfifo(results / "pipe")
+    for name in ("new", "old"):
+        (results / name).touch()
+    for name in ("linked", "pipe", "old"):
+        os.utime(results / name, (1, 1))
+        os.utime(results / name, (1, 1), follow_symlinks=False)
     assert swept(NOW, results=tmp_path / "results")["results of runs"] == 1
-    assert [path.name for path in results.iterdir()] == ["new"]
+    assert {path.name for path in results.iterdir()} == {"new", "linked", "pipe"}
 
 
 @pytest.mark.long
@@ -384,9 +390,13 @@ def test_an_upload_that_no_job_took_in_goes(
     upload.open("a.csv")
     upload.write(b"x" * 10)
     upload.close()
+    elsewhere = workspace.settings.home / "elsewhere"
+    elsewhere.mkdir()
+    (uploads_folder(workspace.settings) / "linked").symlink_to(elsewhere)
     assert swept(NOW)["uploads that no job took in"] == 0
-    assert swept()["uploads that no job took in"] == 1
+    assert swept()["uploads that no job took in"] == 2
     assert [*uploads_folder(workspace.settings).iterdir()] == []
+    assert elsewhere.is_dir(), "of a link nothing else goes"
 
 
 def aged(workspace: Workspace) -> None:
