@@ -347,20 +347,23 @@ def _jobs(connection: psycopg.Connection, told: Told) -> Iterator[str]:
         if (number, fact) != (detail.get("job"), detail.get("sha256")):
             yield f"job {number} is not what {_link(position)} says of it"
         # An earlier version wrote no event of the end.
-        position, hashed = ends.get(number, (None, end))
+        position, hashed = ends.pop(str(number), (None, end))
         if end != hashed:
             yield f"what came of job {number} is not what {_link(position)} says of it"
     yield from _missing(events, "job")
+    for job, (position, _) in ends.items():
+        yield f"{_link(position)} says what came of job {job}, which is not there"
 
 
-def _ends_of_jobs(told: Told) -> dict[int, tuple[int, str]]:
+def _ends_of_jobs(told: Told) -> dict[str, tuple[int, object]]:
     """The last end of each job that was not ordered again since: its link, and the hash it says."""
-    ends: dict[int, tuple[int, str]] = {}
+    ends: dict[str, tuple[int, object]] = {}
     for position, event in _in_order(told, (JOB_ENDED, JOB_AGAIN)):
         detail = said_by(event.detail)
-        ends.pop(detail["job"], None)
+        job = str(detail.get("job"))
+        ends.pop(job, None)
         if event.what == JOB_ENDED:
-            ends[detail["job"]] = position, detail["sha256"]
+            ends[job] = position, detail.get("sha256")
     return ends
 
 

@@ -434,6 +434,15 @@ def test_what_came_of_a_job_is_what_its_event_says(
             assert verify(connection).broken is None
         if seen(otto, number).state is JobState.ORDERED:
             do_job(workspace, number)
+    forged = "SELECT new_event(NULL, 'job ended', 'x', NULL, %s)"
+    for of, told in (
+        ({}, "says what came of job None, which is not there"),
+        ({"job": [number]}, f"says what came of job [{number}], which is not there"),
+        ({"job": number}, f"what came of job {number} is not what link"),
+    ):
+        with workspace.database.connect() as connection:
+            connection.execute(forged, [json.dumps(of)])
+            assert told in str(verify(connection).broken)
 
 
 def test_what_a_job_makes_is_made_by_who_ordered_it_last(workspace: Workspace, rows: Rows) -> None:
