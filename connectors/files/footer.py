@@ -286,7 +286,8 @@ def _decoded(content: Content, line: _Line) -> str:
 def _by_pattern(profile: Profile, lines: Sequence[str]) -> dict[int, _Fits]:
     """What each line of the footer is, by its place.
 
-    A line that several patterns fit is given to the one that no other line is left for.
+    A line that several patterns fit is given to the one that no other line is left for; one of a
+    currency to another pattern only where that fits nothing else.
     """
     several = _by_each_currency(profile)
     single = [pattern for pattern in profile.footer if pattern not in several]
@@ -303,8 +304,13 @@ def _by_pattern(profile: Profile, lines: Sequence[str]) -> dict[int, _Fits]:
                 return True
         return False
 
-    for pattern in single:
-        take(pattern, set())
+    of_currency = {
+        place for pattern in several for place, groups in enumerate(held[pattern]) if groups
+    }
+    for left_out in (of_currency, set[int]()):
+        for pattern in single:
+            if pattern not in taken.values():
+                take(pattern, {*left_out})
     for pattern in several:
         for place, groups in enumerate(held[pattern]):
             if groups is not None:

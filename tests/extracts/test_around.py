@@ -232,12 +232,23 @@ IN_EURO = {
     "fields": {"CurrenciesId": {"map": {"EUR": "978", "USD": "840", "7": "7"}}},
 }
 EUR, USD = "Summe EUR;1.234,56;\n", "Summe USD;-20,00;\n"
+ANY_SUM = r"Summe.*;(?P<PaidAmount>[^;]*);"
 BY_CURRENCY: list[tuple[list[str], str, Any]] = [
     # patterns, the footer, the sums by currency; or what is said
     ([OF_EACH], EUR + USD, {"978": Decimal("1234.56"), "840": Decimal("-20.00")}),
     ([OF_EACH], USD, {"840": Decimal("-20.00")}),
     ([COUNT, OF_EACH], f"{EUR}2 Buchungen;;\n{USD}", {"978": Decimal("1234.56"), "840": -20}),
     ([OF_EACH, SUM], f"{EUR}{USD}Summe;1.214,56;\n", {"978": Decimal("1234.56"), "840": -20}),
+    (
+        [ANY_SUM, OF_EACH],
+        f"{EUR}{USD}Summe;1.214,56;\n",
+        {"978": Decimal("1234.56"), "840": -20},
+    ),
+    (
+        [ANY_SUM, r"(Summe|2 Buchungen);.*", OF_EACH],
+        f"{EUR}{USD}Summe;1.214,56;\n2 Buchungen;;\n",
+        {"978": Decimal("1234.56"), "840": -20},
+    ),
     ([OF_EACH, SUM], f"{EUR}{USD}Summe;1.214,57;\n", "1214.57, and by currency .* to 1214.56"),
     ([OF_EACH], EUR + EUR, {"978": Decimal("1234.56")}),
     ([OF_EACH], f"{EUR}Summe EUR;5,00;\n", "PaidAmount in currency 978 twice: 1234.56, 5.00"),
