@@ -22,15 +22,13 @@ from connectors.files.linear_patterns import (
 )
 from connectors.files.manifest import total_of
 from connectors.files.manifest_entries import ALL, ManifestEntry, Sums
-from connectors.files.profile import ROWS, Profile, number_form, written_of
+from connectors.files.profile import ROWS, Profile, number_form, width_of, written_of
 from connectors.files.profile_made import currencies_of
-from connectors.files.profile_writing import FOLDED
 from connectors.files.shadow import shadow
 from connectors.files.workbook_parts import with_remarks
 from schemas.amounts import EXACT
 from schemas.cells.numbers import NumberForm, exact_number
 from schemas.cells.reading import Unread, read_integer
-from schemas.cells.widths import of_usual_width
 from schemas.field import Kind
 
 OWN_FOOTER = "its footer"
@@ -345,8 +343,7 @@ def _number(content: Content, profile: Profile, name: str, text: str) -> Decimal
     form = number_form(written)
     if name == ROWS:
         form = form.count
-    plain = text.strip(' "')
-    plain = of_usual_width(plain) if written["width"] == FOLDED else plain
+    plain = width_of(written)(text.strip(' "'))
     if form != NumberForm():
         plain = pl.select(form.plain(pl.lit(plain))).item()
     number = exact_number(plain.removesuffix("."))

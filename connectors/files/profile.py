@@ -229,7 +229,7 @@ def _is_of_field(key: str, stated: Mapping[str, Any]) -> bool:
 
 def number_form(written: Mapping[str, Any]) -> NumberForm:
     """How numbers are written, by the keys of `WRITTEN`."""
-    width = _width(written)
+    width = width_of(written)
     return NumberForm(
         written["decimal"],
         written["thousands"] or "",
@@ -242,7 +242,7 @@ def number_form(written: Mapping[str, Any]) -> NumberForm:
     )
 
 
-def _width(written: Mapping[str, Any]) -> Callable[[str], str]:
+def width_of(written: Mapping[str, Any]) -> Callable[[str], str]:
     """What is made of a text that says how values are written: the same as of those values."""
     return of_usual_width if written["width"] == FOLDED else str
 
@@ -251,7 +251,7 @@ def date_forms(written: Mapping[str, Any]) -> DateForms:
     """How times are written, by the keys of `WRITTEN`; but for what a time without offset means."""
     stated = written["date_format"]
     texts = (stated,) if isinstance(stated, str) else stated or ()
-    texts = tuple(map(_width(written), texts))
+    texts = tuple(map(width_of(written), texts))
     zones = tuple((name, _meaning(text)) for name, text in written["zones"].items())
     forms = DateForms(texts, written["date_zeros"] == "dropped", written["months"], zones)
     return replace(forms, decimal=written["decimal"]) if forms.counted else forms
