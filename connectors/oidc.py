@@ -84,7 +84,6 @@ class Provider:
         """The address at the provider where whoever has this browser shows who they are."""
         address = str(self._description()["authorization_endpoint"])
         state = self._begun(key, there if len(there.encode()) <= LONGEST_THERE else "/")
-        challenge = urlsafe_b64encode(hashlib.sha256(self._verifier(state).encode()).digest())
         asked = {
             "response_type": "code",
             "client_id": self._settings.client_id,
@@ -92,7 +91,7 @@ class Provider:
             "scope": "openid email" if self._settings.claim == "email" else "openid",
             "state": state,
             "nonce": self._nonce(state),
-            "code_challenge": challenge.rstrip(b"=").decode(),
+            "code_challenge": _encoded(hashlib.sha256(self._verifier(state).encode()).digest()),
             "code_challenge_method": "S256",
         }
         return f"{address}{'&' if '?' in address else '?'}{urlencode(asked)}"

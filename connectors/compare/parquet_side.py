@@ -10,6 +10,7 @@ import polars as pl
 from connectors.compare.sides import UNREADABLE, Side, first_line
 from connectors.errors import SidesRefused
 from connectors.files.columnar import is_named, parquet_columns, parquet_rows
+from connectors.files.listed import raised
 from connectors.files.system_errors import cure
 from schemas.cells.readings import column
 from schemas.frame_types import Dtype
@@ -54,7 +55,7 @@ def _walked(folder: Path) -> Iterator[Path]:
     """
     seen: dict[tuple[int, int], Path] = {}
     try:
-        for path, folders, names in os.walk(folder, onerror=_raised, followlinks=True):
+        for path, folders, names in os.walk(folder, onerror=raised, followlinks=True):
             folders.sort()
             place = Path(path)
             status = place.stat()
@@ -75,10 +76,6 @@ def _walked(folder: Path) -> Iterator[Path]:
             f"{error.filename}: cannot be read: {error.strerror}. {cure(error)}, or move it out of "
             "what is compared, then compare again."
         ) from error
-
-
-def _raised(error: OSError) -> None:
-    raise error
 
 
 def _one_schema(path: Path, files: tuple[Path, ...]) -> Mapping[str, Dtype]:

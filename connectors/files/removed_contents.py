@@ -49,9 +49,9 @@ def forget_long_removed(archive: Path, now: datetime) -> None:
         return
     try:
         with _alone(archive):
-            listed = listed_as_removed(archive)
-            left = {sha256: at for sha256, at in listed.items() if at > now - LISTED}
-            if len(left) < path.read_bytes().count(b"\n"):
+            lines = _lines(archive)
+            left = {sha256: at for sha256, at in _last_said(lines).items() if at > now - LISTED}
+            if len(left) < lines.count("\n"):
                 write_file(path, b"".join(_line(sha256, at) for sha256, at in left.items()))
     except (OSError, ReconError) as error:
         log.warning("%s stays as long as it is: %s", path, error)

@@ -74,11 +74,12 @@ class SheetNotes:
             self.first_formulas.append(place)
 
     @property
-    def _stale(self) -> list[str]:
-        if not (self.may_be_stale and self.formulas):
-            return []
+    def _stale(self) -> str:
+        """The formulas whose values may not be what they come to; none: nothing says so."""
+        if not self.may_be_stale:
+            return ""
         more = self.formulas - len(self.first_formulas)
-        return [*self.first_formulas, *([f"and {grouped(more)} more"] if more else [])]
+        return ", ".join(self.first_formulas) + (f", and {grouped(more)} more" if more else "")
 
     def facts(self, content: Content, width: int) -> SheetFacts:
         """What is said of the sheet; raises ExtractRefused where formulas have no values."""
@@ -86,7 +87,7 @@ class SheetNotes:
             detail = f"formulas that were never computed, {first_of(self.uncomputed, SHOWN)}: "
             detail += "open the workbook with a spreadsheet program and save it"
             raise refused("unsupported_format", content.name, detail=detail)
-        stale = ", ".join(self._stale)
+        stale = self._stale
         if stale and content.formulas != SAVED:
             detail = (
                 f"formulas whose saved values may not be what they come to, {stale}: "

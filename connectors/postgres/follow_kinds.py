@@ -57,7 +57,7 @@ def follow_definitions(connection: sa.Connection, *, asked: bool) -> None:
         _run(connection, hidden_again(f"staged_{name}"))
     for name in gone:
         _drop(connection, name)
-        _tell(connection, "removed", name, there[name].definition, None)
+        _tell(connection, name, there[name].definition, None)
     for name, table in OWN.tables.items():
         definition, kept = definition_of(table), there.get(name)
         if kept and kept.definition == definition:
@@ -72,13 +72,7 @@ def follow_definitions(connection: sa.Connection, *, asked: bool) -> None:
         comment = now.comment.replace("'", "''")
         _run(connection, f"COMMENT ON TABLE {SCHEMA}.{name} IS '{comment}'")
         _run(connection, f"ALTER TABLE {SCHEMA}.{staged_name(table)} SET ({_storage(table)})")
-        _tell(
-            connection,
-            "changed" if kept else "made",
-            name,
-            kept.definition if kept else None,
-            definition,
-        )
+        _tell(connection, name, kept.definition if kept else None, definition)
     _run(connection, f"CREATE OR REPLACE VIEW {SCHEMA}.{ROWS} AS {VIEWS[ROWS]}")
     if OWN.tables and connection.exec_driver_sql(f"SELECT to_regrole('{READER}')").scalar():
         for statement in (*grants_of(OWN.tables), *policies_of(OWN.tables, READER, LOADER)):
@@ -88,10 +82,9 @@ def follow_definitions(connection: sa.Connection, *, asked: bool) -> None:
                 _run(connection, statement)
 
 
-def _tell(
-    connection: sa.Connection, what: str, name: str, before: str | None, now: str | None
-) -> None:
+def _tell(connection: sa.Connection, name: str, before: str | None, now: str | None) -> None:
     """Say in the trail what became of a kind: the reports of its records rest on it."""
+    what = "made" if before is None else "removed" if now is None else "changed"
     said: dict[str, object] = {"record": name}
     said |= {
         key: json.loads(one) for key, one in (("before", before), ("now", now)) if one is not None

@@ -77,8 +77,9 @@ def target_row(
     # Only names of the field tables come here.
     source, of = f"{SCHEMA}.{table.name} t", "t"
     if not key and reads_delivered_rows(connection):
+        of = "s"
         source += f" JOIN {SCHEMA}.{staged_name(table)} s ON {joined(table)}"
-        source, of = f"{source} AND s.error_data IS NULL", "s"
+        source += " AND s.error_data IS NULL"
     where = (
         " AND ".join(f"t.{quoted(name)} = %({name})s" for name in key)
         if key

@@ -18,14 +18,12 @@ from connectors.postgres.push.earlier import (
     next_decision,
 )
 from connectors.postgres.push.lane import lock_sends
-from connectors.postgres.push.plan import CURRENT, FOLLOWS, TWIN, sent_by_another
+from connectors.postgres.push.plan import CURRENT, FOLLOWS, TWIN, sent_by_another, table_of
 from connectors.postgres.push.sends import Selection, SendDecision, SendState, where_chosen
 from connectors.postgres.trail import committed, told_by_run
 from schemas.derived.sql_names import listed, staged_name
 from schemas.derived.views import joined, of_batch
 from schemas.guards.batch_states import RESOLVE
-from schemas.operations import PUSHES
-from schemas.tables import EXTRACTS
 
 MOST_NAMED = 1_000
 """Rows of one decision that the audit trail names one by one; of the others each names it."""
@@ -137,7 +135,7 @@ def _followers(connection: psycopg.Connection, batch_id: int, number: int) -> li
 
 def _overwritten(connection: psycopg.Connection, batch_id: int, operation: str, number: int) -> int:
     """How many rows of a decision to send them again a later batch has overwritten: none is."""
-    table = next(EXTRACTS[name] for name, one in PUSHES.items() if one.name == operation)
+    table = table_of(operation)
     row = connection.execute(
         f"""SELECT count(*) FROM send x JOIN {staged_name(table)} s
             ON s.extract_id = x.extract_id AND s.record_number = x.record_number

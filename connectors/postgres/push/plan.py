@@ -20,6 +20,7 @@ from schemas.field import Table
 from schemas.kinds import stored_columns
 from schemas.operations import PUSHES, Operation
 from schemas.reasons import REASONS
+from schemas.tables import EXTRACTS
 
 
 def plan_sends(lease: Lease, table: Table) -> int:
@@ -105,6 +106,11 @@ def _plan(table: Table) -> str:
             FROM (SELECT s.* {rows} WHERE {of_batch("s")} AND {STATE} = 'unchanged') s
             LEFT JOIN {table.name} t ON {joined(table)} AND {same_stored(table)}
         ) applied"""
+
+
+def table_of(operation: str) -> Table:
+    """The record kind that an operation sends."""
+    return next(EXTRACTS[name] for name, one in PUSHES.items() if one.name == operation)
 
 
 def same_stored(table: Table) -> str:

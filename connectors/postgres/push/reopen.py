@@ -48,7 +48,8 @@ def reopen_restored(connection: psycopg.Connection, table: Table, batch_id: int)
     keyed = PUSHES[table.name].keyed
     carried_out = "OR o.newer_sent AND x.state IN ('acknowledged', 'differs', 'refused')"
     these = "(x.extract_id, x.record_number) = (o.extract_id, o.record_number)"
-    is_unsent = f"(x.state IN ('unsent', 'superseded') {carried_out if keyed else ''})"
+    waits = "x.state IN ('unsent', 'superseded')"
+    is_unsent = f"({waits} {carried_out if keyed else ''})"
     # The key of a PUT is forgotten with its number, whatever its state.
     other = "TRUE" if keyed else is_unsent
     # Those who send go on meanwhile: what is kept has to be what is changed.
@@ -61,7 +62,6 @@ def reopen_restored(connection: psycopg.Connection, table: Table, batch_id: int)
         FROM sends_reopened o WHERE {these} AND {other}"""
     )
     # What another row said of a body that was overwritten since says nothing any more.
-    waits = "x.state IN ('unsent', 'superseded')"
     doubted = "FALSE" if keyed else "(o.maybe_sent AND x.state = 'superseded')"
     connection.execute(
         f"""UPDATE send x SET state = CASE WHEN {doubted} THEN 'in_doubt' ELSE 'unsent' END,

@@ -16,14 +16,13 @@ from connectors.postgres.ledger import batch_span
 from connectors.postgres.push.earlier import SAYS, count_earlier, keep_earlier
 from connectors.postgres.push.gate import IN_DOUBT
 from connectors.postgres.push.lane import CarriedOut, lock_sends, unanswered_error
-from connectors.postgres.push.plan import ALONE, same_stored
+from connectors.postgres.push.plan import ALONE, same_stored, table_of
 from connectors.postgres.trail import add_event
 from schemas.derived.sql_names import staged_name
 from schemas.derived.views import joined, of_batch
 from schemas.guards.batch_states import RESTORED
 from schemas.guards.push_gate import LOST_HASH
 from schemas.operations import PUSHES, Operation
-from schemas.tables import EXTRACTS
 
 _POSTS = tuple(one for one in PUSHES.values() if not one.keyed)
 
@@ -92,7 +91,7 @@ def doubt_planned(
 
 def _said_before(operation: Operation) -> str:
     """SQL for the planned rows that say what a row of some extracts `undone` said."""
-    table = next(EXTRACTS[name] for name, one in PUSHES.items() if one.name == operation.name)
+    table = table_of(operation.name)
     return f"""x.batch_id = %(batch)s AND (x.extract_id, x.record_number) IN (
         SELECT s.extract_id, s.record_number FROM {staged_name(table)} s
         JOIN {staged_name(table)} t ON {joined(table)} AND {same_stored(table)}
