@@ -14,7 +14,16 @@ from flows.stages.sequence import import_delivery, push_batch
 from flows.stages.workspace import Workspace
 from tests.push.conftest import deliver, towards
 from tests.push.deliveries import applied, payments, tones
-from tests.service.faulty_server import LOST, OK, FaultyServer, Plan, Reply, always, status
+from tests.service.faulty_server import (
+    LOST,
+    OK,
+    FaultyServer,
+    Plan,
+    Reply,
+    always,
+    scripted,
+    status,
+)
 
 NOTHING_THERE: dict[str, Plan] = {
     "a wrong path": always(status(404)),
@@ -43,6 +52,35 @@ def test_a_batch_that_no_service_has_goes_to_the_one_that_is_set(
         with workspace.database.connect() as connection:
             assert verify(connection).broken is None
             assert altered_ledger(connection, [1, 2]) == ()
+
+
+GATEWAYS = "TenantsId,PaymentActionsId,Name,ServiceKey,NotifyUrl,RedirectUrl"
+GATEWAY = "1,1,gateway,key,https://{},https://r"
+
+
+@pytest.mark.parametrize("turns", [1, 2])
+def test_that_an_earlier_version_is_in_doubt_is_said_of_the_service_it_went_to(
+    workspace: Workspace, rows: Any, tmp_path: Path, turns: int
+) -> None:
+    """And once, however often a batch goes to another one and back."""
+    path, said = tmp_path / "g.csv", "SELECT value FROM note WHERE code = 'InDoubt'"
+    plan = scripted([LOST], then=status(404))
+    with FaultyServer(plan) as first, FaultyServer(NOTHING_THERE["a wrong path"]) as other:
+        places = [
+            towards(workspace, server.url, attempts=1, health_attempts=1)
+            for server in (first, other)
+        ]
+        for host in ("n", "m"):
+            path.write_text(f"{GATEWAYS}\n{GATEWAY.format(host)}\n")
+            with suppress(ServiceUnusable):
+                deliver(places[0], path)
+        assert rows(said) == [("batch 1",)]
+        for turn in range(turns):
+            with pytest.raises(ServiceUnusable):
+                push_batch(places[1 - turn], 2)
+        there = places[turns % 2].settings.service.url
+        assert rows("SELECT service FROM batch WHERE id = 2") == [(there,)]
+        assert rows(said) == ([] if turns == 1 else [("batch 1",)])
 
 
 THERE: dict[str, Plan] = {

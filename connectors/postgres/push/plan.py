@@ -238,7 +238,14 @@ def _end_as_before(table: Table) -> str:
 def _note_doubts(
     connection: psycopg.Connection, table: Table, values: Mapping[str, object]
 ) -> None:
-    """Note POSTs of a record of which an earlier one is in doubt: the service may have both."""
+    """Note POSTs of a record of which an earlier one is in doubt: the service may have both.
+
+    What was noted of the former service goes.
+    """
+    connection.execute(
+        "DELETE FROM note WHERE batch_id = %(batch)s AND record = %(record)s AND code = 'InDoubt'",
+        {**values, "record": table.name},
+    )
     connection.execute(
         f"""INSERT INTO note (batch_id, extract_id, record_number, record, code, field, value, rows,
             message)
