@@ -57,8 +57,8 @@ _LINES: Mapping[str, tuple[str, str, str]] = {
     ),
     NOTES: (
         "e.place, x.record_number, x.record, x.code, x.field, x.value, x.rows, x.message",
-        # They have an index of batches.
-        f"{SCHEMA}.note {_OF_EXTRACTS} AND x.batch_id = ANY ($1)",
+        # They have an index of batches. What a push notes comes behind the event with the hash.
+        f"{SCHEMA}.note {_OF_EXTRACTS} AND x.batch_id = ANY ($1) AND x.code <> 'InDoubt'",
         'e.place, x.record_number, x.record COLLATE "C", x.code COLLATE "C", x.field COLLATE "C", '
         'x.value COLLATE "C", x.rows, x.message COLLATE "C"',
     ),

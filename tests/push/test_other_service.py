@@ -58,7 +58,7 @@ GATEWAYS = "TenantsId,PaymentActionsId,Name,ServiceKey,NotifyUrl,RedirectUrl"
 GATEWAY = "1,1,gateway,key,https://{},https://r"
 
 
-@pytest.mark.parametrize("turns", [1, 2])
+@pytest.mark.parametrize("turns", [0, 1, 2])
 def test_that_an_earlier_version_is_in_doubt_is_said_of_the_service_it_went_to(
     workspace: Workspace, rows: Any, tmp_path: Path, turns: int
 ) -> None:
@@ -81,6 +81,9 @@ def test_that_an_earlier_version_is_in_doubt_is_said_of_the_service_it_went_to(
         there = places[turns % 2].settings.service.url
         assert rows("SELECT service FROM batch WHERE id = 2") == [(there,)]
         assert rows(said) == ([] if turns == 1 else [("batch 1",)])
+        with workspace.database.connect() as connection:
+            assert verify(connection).broken is None
+            assert altered_ledger(connection, [1, 2]) == ()
 
 
 THERE: dict[str, Plan] = {
