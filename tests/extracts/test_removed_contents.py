@@ -51,7 +51,7 @@ def test_what_is_listed_while_it_is_written_anew_stays_listed(tmp_path: Path) ->
     def forget(_: str) -> None:
         forget_long_removed(tmp_path, NOW)
 
+    both = [(work, name) for name in names for work in (add, forget)]
     with ThreadPoolExecutor(4) as threads:
-        for work in (add, forget):
-            threads.map(work, names)
+        list(threads.map(lambda one: one[0](one[1]), both))
     assert listed_as_removed(tmp_path).keys() - {"old"} == {*names}
