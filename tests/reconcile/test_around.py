@@ -140,7 +140,7 @@ def about_tenant(one: History, tenant: int) -> pl.Expr:
 
 
 SEEDS = range(60)
-FEW = tuple(map(str, SEEDS[:6]))
+FEW = ("8", "21")
 
 
 @pytest.mark.long(but=FEW)
