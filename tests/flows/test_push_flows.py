@@ -12,12 +12,14 @@ from connectors.files.profile import DEFAULT
 from connectors.postgres.lease import hold_batch
 from connectors.postgres.push.lane import hold_lane
 from flows.stages.pull import LISTINGS
+from flows.stages.push import ask_for_service
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from schemas.operations import PUSHES
 from schemas.tables import MESSAGE_TONE
 from tests.flows.runs import artifact, run
 from tests.push.conftest import USER, sandbox_at
+from tests.push.conftest import towards as at_service
 from tests.push.deliveries import payments, tones
 from tests.service.faulty_server import DROPPED, OK, FaultyServer, always, at, status
 
@@ -169,9 +171,11 @@ def test_what_another_run_is_sending_fails_no_run_and_holds_up_no_other_batch(
     with FaultyServer() as server:
         towards(server.url)
         monkeypatch.setenv("RECON_SERVICE_TURN_SECONDS", "0.01")
-        for number, made in enumerate((tones, tones, payments), 1):
-            run(made(tmp_path / f"{number}.csv", number + 1))
-            push_batch(number, max_rows=1, return_state=True)
+        place = at_service(workspace, server.url)
+        for batch, made in enumerate((tones, tones, payments), 1):
+            import_delivery(workspace, [made(tmp_path / f"{batch}.csv", batch + 1)], DEFAULT)
+            with workspace.database.connect() as connection, hold_batch(connection, batch) as lease:
+                ask_for_service(place, lease)
         with (
             workspace.database.connect() as other,
             hold_batch(other, 1) as lease,
