@@ -18,6 +18,7 @@ from connectors.files.reader import first_place, read_chunks
 from connectors.files.shape import shape_of
 from connectors.settings import Limits
 from schemas.tables import EXTRACTS
+from tests.stages.payments import wide
 
 COLUMNS = {"Zahlung": "Id", "Betrag": "PaidAmount", "Mandant": "TenantsId"}
 REST = {
@@ -497,8 +498,7 @@ def test_a_file_says_its_delimiter_also_above_the_line_that_the_profile_names(
 
 
 def test_totals_are_as_wide_as_the_numbers_of_records(tmp_path: Path) -> None:
-    wide = "".join(chr(ord(sign) + 0xFEE0) for sign in "1.214,56")
-    text = HEADER + ROWS + FOOTER.replace("1.214,56", wide)
+    text = HEADER + ROWS + FOOTER.replace("1.214,56", wide("1.214,56"))
     header, _ = read(tmp_path, text, bank(footer=[SUM, COUNT], width="folded"))
     assert header.footer is not None
     assert header.footer.sums == {"PaidAmount": Decimal("1214.56")}

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from flows.steps.draft_times import DAYS, TimesFound, times_of
 from tests.feeds.test_draft import drafted
 from tests.governance.conftest import recon as recon  # noqa: PLC0414 -- the fixture.
+from tests.stages.payments import wide
 
 
 @pytest.mark.parametrize(
@@ -51,11 +52,11 @@ def test_a_time_in_several_columns_is_told_with_the_names_of_its_zones(
 
 
 def test_days_and_digits_of_east_asia_are_told(tmp_path: Path) -> None:
-    path, wide = tmp_path / "a.csv", "".join(chr(ord(sign) + 0xFEE0) for sign in "1,234")
-    path.write_text(f"No,On,Paid\n1,2026年11月1日,1\n2,2026年9月30日,{wide}\n")
+    path, cell = tmp_path / "a.csv", wide("1,234")
+    path.write_text(f"No,On,Paid\n1,2026年11月1日,1\n2,2026年9月30日,{cell}\n")
     text, draft = drafted(str(path))
     assert draft.date_format == "%Y年%m月%d日"
-    assert f'# ? width = "folded"  # 1 cell has full-width digits, such as {wide}' in text
+    assert f'# ? width = "folded"  # 1 cell has full-width digits, such as {cell}' in text
 
 
 @given(

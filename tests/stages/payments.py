@@ -1,4 +1,4 @@
-"""Small payment files for the stories."""
+"""Small payment files for the stories, and how their cells may be written."""
 
 from pathlib import Path
 
@@ -18,3 +18,8 @@ def write(path: Path, *lines: str) -> str:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join([HEADER, *lines]) + "\n")
     return str(path)
+
+
+def wide(text: str) -> str:
+    """A text in full-width signs."""
+    return "".join(chr(ord(sign) + 0xFEE0) for sign in text)

@@ -23,7 +23,7 @@ from flows.stages.write_out import write_out
 from flows.steps.validate.key_filter import looked_at
 from schemas.millionths import in_millionths, plain_rows
 from tests.examples import examples
-from tests.stages.payments import HEADER, line
+from tests.stages.payments import HEADER, line, wide
 
 EXTRACT = Extract(1, 1, "payments.csv", None, None, None, None, None, None, None)
 GOOD = st.builds(
@@ -117,12 +117,9 @@ def test_the_fast_path_is_what_validating_says(
 
 
 def test_full_width_digits_are_read_beside_the_fast_path(tmp_path: Path) -> None:
-    wide = str.maketrans({chr(sign): chr(sign + 0xFEE0) for sign in range(0x21, 0x7F)})
     rows = [line(number, amount="-1.50", tenant=7, day=1) for number in range(40)]
     cells = rows[3].split(",")
-    rows[3:6] = [
-        ",".join([*cells[:at], cells[at].translate(wide), *cells[at + 1 :]]) for at in (0, 4, 5)
-    ]
+    rows[3:6] = [",".join([*cells[:at], wide(cells[at]), *cells[at + 1 :]]) for at in (0, 4, 5)]
     path = tmp_path / "payments.csv"
     path.write_text("\n".join([HEADER, *rows, ""]))
     profile = replace(DEFAULT, width="folded")

@@ -19,6 +19,7 @@ from flows.steps.validate.normalise import normalise
 from schemas.cells.numbers import GROUPS, NumberForm, plain_number
 from schemas.cells.reading import UNFIT, Number, read_number
 from schemas.tables import EXTRACTS
+from tests.stages.payments import wide
 
 PAYMENT = EXTRACTS["payment"]
 
@@ -28,11 +29,6 @@ def normal(field: str, cell: str, **stated: Any) -> str:
     cells = pl.DataFrame({"0": [cell]})
     text: str = normalise(PAYMENT, cells, [field], writing, {})[field][0]
     return text and text.replace(UNFIT, "")
-
-
-def wide(text: str) -> str:
-    """A text in full-width signs."""
-    return "".join(chr(ord(sign) + 0xFEE0) for sign in text)
 
 
 EXCEL = {"date_format": "excel"}
