@@ -89,16 +89,10 @@ def tool(*command: str, **environment: str) -> "subprocess.CompletedProcess[str]
 
 
 def test_an_address_that_cannot_be_read_is_told_without_its_password(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "connectors.postgres.tools", "psql"],
-        env=os.environ
-        | {
-            "RECON_HOME": str(tmp_path),
-            "RECON_DATABASE_URL": "postgresql://owner:s3cret-4711@db/recon?colour=red",
-        },
-        capture_output=True,
-        text=True,
-        check=False,
+    done = tool(
+        "psql",
+        RECON_HOME=str(tmp_path),
+        RECON_DATABASE_URL="postgresql://owner:s3cret-4711@db/recon?colour=red",
     )
     assert done.returncode == 2
     assert "RECON_DATABASE_URL" in done.stderr
