@@ -446,8 +446,8 @@ def test_a_folder_that_cannot_be_read_is_told_of_and_hides_no_other(
     settings, results = workspace.settings, tmp_path / "results"
     delivery = tmp_path / "inbox" / "archive" / key[:2] / key
     delivery.mkdir(parents=True)
-    first, _ = closed = (settings.archive / "00", tmp_path / "inbox" / "archive" / "00")
-    for path in closed:
+    first, second = (settings.archive / "00", tmp_path / "inbox" / "archive" / "00")
+    for path in (first, second):
         loop(path)
     loop(results)
     terms = {"now": LATER, "inbox": tmp_path / "inbox", "results": results}
@@ -455,7 +455,7 @@ def test_a_folder_that_cannot_be_read_is_told_of_and_hides_no_other(
         found = {one.what: one for one in sweep(workspace, RETENTION, dry_run=dry_run, **terms)}
         for what, path, number in (
             ("archived contents", first, 1),
-            ("deliveries of the inbox", closed[1], 1),
+            ("deliveries of the inbox", second, 1),
             ("results of runs", results, 0),
         ):
             assert found[what].number == number, what
