@@ -68,6 +68,7 @@ def test_it_reads_rows_of_its_tenants_and_of_their_batches(place: Workspace, sid
     }
 
 
+@pytest.mark.long(but=("payment",))
 @pytest.mark.parametrize("record", KEYS)
 def test_reports_of_tenants_and_what_names_none_add_up_to_everything(
     place: Workspace, record: str

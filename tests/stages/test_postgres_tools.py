@@ -46,6 +46,7 @@ def test_what_a_program_writes_is_private_and_the_password_is_on_no_command_line
 OF_SERVICE = r"\! tr '\0' ' ' < /proc/$PPID/cmdline; echo; stat -c %a $PGSERVICEFILE"
 
 
+@pytest.mark.long(but=("sslpassword",))
 @pytest.mark.parametrize("name", ["sslpassword", "oauth_client_secret"])
 def test_no_other_secret_of_an_address_is_on_a_command_line(
     name: str, database_url: str, tmp_path: Path
