@@ -134,6 +134,12 @@ def _check_per(at: str, told: Mapping[str, Any], summed: Set[str]) -> None:
         raise ProfileError(f"{at}.column: {shown(told['column'])!r} is a part of the sum itself.")
     if "others" in told and "map" not in told:
         raise ProfileError(f"{at}.others is what a text stands for that {at}.map does not name.")
+    for theirs in told.get("map", {}):
+        if theirs != theirs.strip():
+            raise ProfileError(
+                f"{at}.map.{shown(theirs)} has blanks around it, and cells are looked up without "
+                "those. Take them out."
+            )
 
 
 def _check_join(profile: Profile, name: str, stated: Mapping[str, Any]) -> None:

@@ -52,7 +52,7 @@ def _form(written: Mapping[str, Any], unread: str | None) -> CellForm:
         written.get("default"),
         unread,
         sum=_sum(written),
-        units=_units(written),
+        units=_units(written, unread),
         folded=written["width"] == FOLDED,
     )
 
@@ -64,7 +64,7 @@ def _sum(written: Mapping[str, Any]) -> ColumnSum | None:
     return ColumnSum(len(written.get("sum", ())), scale, one_filled)
 
 
-def _units(written: Mapping[str, Any]) -> CellForm | None:
+def _units(written: Mapping[str, Any], unread: str | None) -> CellForm | None:
     """How a column says for how many units a number is."""
     told = written.get("per")
     if told is None:
@@ -75,6 +75,8 @@ def _units(written: Mapping[str, Any]) -> CellForm | None:
         blanks_dropped=written["blanks"] == "dropped",
         part=told.get("part"),
         map=told.get("map"),
+        unread=unread,
         others=told.get("others"),
+        map_is_bare=True,
         folded=written["width"] == FOLDED,
     )

@@ -9,6 +9,8 @@ NOT_READ = "this sort of cell is not read"
 _WHYS = "|".join(map(re.escape, (TOO_LARGE, TOO_EARLY, NO_DAY, NOT_READ)))
 REMARK = rf" \((?:{_WHYS})\)"
 """Within a cell that is not read."""
+ERROR_VALUE = r"^\s*#+\s*$|#\xa1?\pL[\pL\d/_]*[!?]|#\pL/\pL|#NV\b|#GETTING_DATA\b|Err:\d"
+"""Within a cell whose formula has no value, in the words of any spreadsheet: `#N/A`, `#BEZUG!`."""
 
 
 def remarked(value: object, why: str) -> str:

@@ -11,6 +11,7 @@ from connectors.files.profile import Profile
 from connectors.files.profile_file import read_profile
 from connectors.settings import Limits, Settings
 from flows.stages.examine import FileVerdict, examine
+from schemas.cells.sheet_cells import NO_DAY, NOT_READ, TOO_EARLY, TOO_LARGE, remarked
 from schemas.own_columns import PARENT_COLUMN
 
 SHAPE: dict[str, Any] = {
@@ -90,6 +91,39 @@ def test_nothing_is_cut_out_of_a_cell_that_is_not_read(
     assert [(one["FieldName"], one["ErrorCode"]) for one in reject.errors] == [
         (field, "UnreadCell")
     ]
+
+
+ERRORS = ["#N/A", "#DIV/0!", "#REF!", "#NAME?", "#VALUE!", "#NUM!", "#NULL!", "#SPILL!", "Err:502"]
+REMARKED = [remarked("100", why) for why in (TOO_LARGE, TOO_EARLY, NO_DAY, NOT_READ)]
+UNITS: list[dict[str, Any]] = [
+    {"map": {"JPY": 100}, "others": 1},
+    {"part": r"([A-Z]+|\d+)", "map": {"JPY": 100}, "others": 1},
+    {"part": r"(\d)"},
+]
+DEFAULTS = [
+    {"from": ["No"], "default": "5"},
+    {"from": ["No"], "part": r"(\d)", "default": "5"},
+    {"from": ["No"], "part": r"(\d)", "map": {"1": 1, "5": 5, "0": 3}, "default": "5"},
+]
+
+
+@pytest.mark.parametrize("strict_bytes", [0, 1 << 20], ids=["fast", "strict"])
+@pytest.mark.parametrize(
+    ("field", "told"),
+    [("PaidAmount", {"sum": ["Paid"], "per": {"column": "Unit", **one}}) for one in UNITS]
+    + [("Id", one) for one in DEFAULTS],
+)
+def test_nothing_else_stands_for_it_or_for_an_error(
+    tmp_path: Path, field: str, told: dict[str, Any], strict_bytes: int
+) -> None:
+    settings = Settings(tmp_path / "home", limits=Limits(strict_bytes=strict_bytes))
+    rows = [
+        [at, 2.5, "2026-11-01", cell] if field == "PaidAmount" else [cell, 2.5, "2026-11-01", "JPY"]
+        for at, cell in enumerate((*ERRORS, *REMARKED))
+    ]
+    profile = with_fields({**SHAPE, "unknown_columns": "ignore"}, **{field: told})
+    verdict = examined(settings, tmp_path, profile, [*HEADER, "Unit"], *rows)
+    assert [one.errors[0]["FieldName"] for one in verdict.rejects] == [field] * len(rows)
 
 
 @pytest.mark.parametrize(

@@ -204,6 +204,34 @@ def test_an_amount_for_several_units_is_divided_exactly(
         assert found.replace("\0", "").startswith(told)
 
 
+LOOKED_UP = [
+    # the text that units follow from, whether others may be for 100, what 15,2 is worth then
+    *((text, others, "15.2") for text in ("JPY", " JPY", "JPY\t", "\xa0JPY ") for others in (0, 1)),
+    *((text, 0, None) for text in ("EUR", "", " ", "#N/A", "#NV", "####")),
+    ("EUR", 1, "0.152"),
+    (" EUR ", 1, "0.152"),
+    *(
+        (text, 1, None)
+        for text in ("", " ", "-", " - ", "#N/A", " #REF!", "#NV", "#BEZUG!", "####")
+    ),
+    *((text, 1, None) for text in ("#N/D", "#\xa1REF!", "#GETTING_DATA", "Err:502")),
+]
+
+
+@pytest.mark.parametrize("part", [{}, {"part": "^(?:X|)(.*)$"}], ids=["whole", "part"])
+@pytest.mark.parametrize(("text", "others", "told"), LOOKED_UP)
+def test_units_are_looked_up_without_blanks_and_never_guessed(
+    text: str, others: int, told: str | None, part: dict[str, str]
+) -> None:
+    per = {"column": "C", "map": {"JPY": 1}, **part, **({"others": 100} if others else {})}
+    told_of = {"sum": ["Rate"], "per": per, "null": ["", "-"]}
+    form = writing_of(read_profile({**SHAPE, "fields": {"PaidAmount": told_of}})).fields
+    frame = pl.DataFrame({"Rate": ["15,2"], "C": [text]})
+    of = EXTRACTS["payment"].by_name["PaidAmount"]
+    found = frame.select(form[of.name].made(of, [pl.col("Rate"), pl.col("C")])).item()
+    assert (found == told) if told else "is no number of units" in found
+
+
 NUMBERS = st.one_of(
     st.none(),
     st.decimals(-(10**20), 10**20, allow_nan=False, places=9).map("{:f}".format),
@@ -305,6 +333,11 @@ def test_the_fast_path_sums_as_validating_does(tmp_path: Path) -> None:
             "PaidAmount",
             {"sum": ["A"], "per": {"column": "B", "map": {"x": "3"}}},
             "per.map.x = '3'",
+        ),
+        (
+            "PaidAmount",
+            {"sum": ["A"], "per": {"column": "B", "map": {" JPY": "1"}}},
+            "has blanks around it",
         ),
         ("PaidAmount", {"sum": ["A"], "per": {"by": "B"}}, "per.by is not a key"),
         ("Id", {"sum": ["A"]}, "columns and fields.Id.sum both say what Id is"),

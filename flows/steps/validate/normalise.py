@@ -14,6 +14,7 @@ from flows.steps.validate.key_ids import key_ids
 from flows.steps.validate.times import TimeForm
 from schemas.cells.numbers import AROUND, NumberForm
 from schemas.cells.reading import UNFIT
+from schemas.cells.sheet_cells import ERROR_VALUE
 from schemas.cells.widths import usual_width
 from schemas.field import NUMBERS, TIMES, Field, Kind, Table
 
@@ -56,6 +57,8 @@ class CellForm:
     """How the last of its columns says for how many units such a number is; None: for one."""
     others: str | None = None
     """What a cell stands for that is none of those in `map`; None: it is not read."""
+    map_is_bare: bool = False
+    """Whether blanks around what `map` is asked for are no part of it."""
     folded: bool = False
     """Whether full-width signs in numbers and times are the usual ones."""
 
@@ -112,18 +115,23 @@ class CellForm:
         """What the text says by `part` and `map`; one that says nothing by them is marked."""
         part = text if self.part is None else text.str.extract(self.part, 1)
         if self.unread and (self.part is not None or of.kind is Kind.STRING):
-            part = pl.when(~text.str.contains(self.unread)).then(part)
+            part = pl.when(~self._says_none(of, text)).then(part)
         cell, is_whole = part, part is text
         if self.is_completed:
             whole = pl.lit(self.prefix) + part + pl.lit(self.suffix)
             # Around nothing there is nothing to complete: it would be a value that nobody wrote.
             cell = pl.when(part.str.strip_chars(AROUND) != "").then(whole).otherwise(part)
         if self.map is not None:
+            cell = cell.str.strip_chars() if self.map_is_bare else cell
             found = cell.replace_strict(self.map, default=None, return_dtype=pl.String)
             listed = ", ".join(self.map)
             more = "…" if len(listed) > SHOWN else ""
             said = f"{UNFIT} (none of those that are mapped: {listed[:SHOWN]}{more})"
-            found = pl.coalesce(found, pl.lit(self.others), text + pl.lit(said))
+            if self.others is not None:
+                # What says nothing is no other text: for how many units would be a guess.
+                other = ~cell.is_in(["", *self.null]) & ~self._says_none(of, text)
+                found = pl.coalesce(found, pl.when(other).then(pl.lit(self.others)))
+            found = pl.coalesce(found, text + pl.lit(said))
             found = pl.when(text.is_not_null()).then(found)
         else:
             found = self.plain(of, cell)
@@ -134,6 +142,15 @@ class CellForm:
         if self.part is not None:
             said = f"{UNFIT} (no part of it fits {self.part})"
         return pl.when(part.is_not_null()).then(found).otherwise(text + pl.lit(said))
+
+    def _says_none(self, of: Field, text: pl.Expr) -> pl.Expr:
+        """Whether nothing may be cut out of a cell, or stand for it: it is not read, or an error.
+
+        A number without `part` and `map` says itself that it is none; an error is a text.
+        """
+        patterns = [] if of.kind is Kind.STRING else [ERROR_VALUE]
+        patterns += [self.unread] if self.unread else []
+        return text.str.contains("|".join(patterns))
 
     def plain(self, of: Field, text: pl.Expr) -> pl.Expr:
         """A text of a field as the service document writes it."""
