@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import takewhile
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -27,8 +27,9 @@ from connectors.files.profile_made import currencies_of
 from connectors.files.shadow import shadow
 from connectors.files.workbook_parts import with_remarks
 from schemas.amounts import EXACT
-from schemas.cells.numbers import NumberForm, exact_number
+from schemas.cells.numbers import AROUND, NumberForm, exact_number
 from schemas.cells.reading import Unread, read_integer
+from schemas.cells.sheet_cells import ERROR_VALUE, REMARK
 from schemas.field import Kind
 
 OWN_FOOTER = "its footer"
@@ -325,12 +326,13 @@ def _by_pattern(profile: Profile, lines: Sequence[str]) -> dict[int, _Fits]:
 
 def _currency(content: Content, profile: Profile, name: str, text: str) -> str:
     """The currency that a line names, as a record of the feed would be in it."""
-    told, cell = profile.fields.get(name, {}), text.strip(' "')
-    meant = told.get("map", {}).get(cell, cell if "map" not in told else "")
-    meant = meant or ("" if cell else told.get("default", ""))
-    number = read_integer(Kind.INTEGER, meant)
+    written = written_of(profile, name)
+    plain = _plain(written, number_form(written).whole, text)
+    if {"", *written["null"]} & {text, text.strip(' "')}:
+        plain = written.get("default", plain)
+    number = read_integer(Kind.INTEGER, plain)
     if isinstance(number, Unread):
-        known = f"a text that fields.{name}.map names" if "map" in told else "its number"
+        known = f"a text that fields.{name}.map names" if "map" in written else "its number"
         raise _refused(
             content, f"its footer states {name} as {shown(text, 100)!r}, which is not {known}"
         )
@@ -343,10 +345,7 @@ def _number(content: Content, profile: Profile, name: str, text: str) -> Decimal
     form = number_form(written)
     if name == ROWS:
         form = form.count
-    plain = width_of(written)(text.strip(' "'))
-    if form != NumberForm():
-        plain = pl.select(form.plain(pl.lit(plain))).item()
-    number = exact_number(plain.removesuffix("."))
+    number = exact_number(_plain(written, form, text).strip(AROUND).removesuffix("."))
     if number is None or (name == ROWS and (number < 0 or number != number.to_integral_value())):
         what = "no count of rows" if name == ROWS else f"no number: {form.said}"
         raise _refused(
@@ -354,6 +353,25 @@ def _number(content: Content, profile: Profile, name: str, text: str) -> Decimal
         )
     # As the columns are that the field is the sum of.
     return EXACT.multiply(number, Decimal(written["scale"])) if "scale" in written else number
+
+
+def _plain(written: Mapping[str, Any], form: NumberForm, text: str) -> str:
+    """What a text says, as a cell of a record that has it, or only the part that is read of it."""
+    cells = (text.strip(' "'), text)
+    parts = [one for one in (*(_part_of(written, cell) for cell in cells), *cells) if one]
+    if "map" in written:
+        return next((str(written["map"][one]) for one in parts if one in written["map"]), "")
+    plain = width_of(written)(next(iter(parts), ""))
+    return plain if form == NumberForm() else str(pl.select(form.plain(pl.lit(plain))).item())
+
+
+def _part_of(written: Mapping[str, Any], cell: str) -> str | None:
+    """What is read of a cell, with what the sender leaves out around it; None: nothing fits."""
+    if "part" in written:
+        says = ~pl.lit(cell).str.contains(f"{REMARK}|{ERROR_VALUE}")
+        part = pl.when(says).then(pl.lit(cell).str.extract(written["part"], 1))
+        cell = pl.select(part).item()
+    return cell and f"{written.get('prefix', '')}{cell}{written.get('suffix', '')}"
 
 
 def _told_twice(name: str, *texts: str) -> str:

@@ -74,7 +74,7 @@ def _units(written: Mapping[str, Any], unread: str | None) -> CellForm | None:
         null=written["null"],
         blanks_dropped=written["blanks"] == "dropped",
         part=told.get("part"),
-        map=told.get("map"),
+        map={text.strip(): units for text, units in told["map"].items()} if "map" in told else None,
         unread=unread,
         others=told.get("others"),
         map_is_bare=True,

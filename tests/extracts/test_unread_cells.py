@@ -193,11 +193,13 @@ FOOTERS = [
 ]
 
 
+@pytest.mark.parametrize("part", [{}, {"part": r"([\d.]+)"}], ids=["whole", "part"])
 @pytest.mark.parametrize(("footer", "patterns"), FOOTERS)
 def test_a_total_is_none_either(
-    settings: Settings, tmp_path: Path, footer: list[Any], patterns: list[str]
+    settings: Settings, tmp_path: Path, footer: list[Any], patterns: list[str], part: dict[str, str]
 ) -> None:
-    profile = read_profile({**SHAPE, "footer": patterns})
+    shape = {**SHAPE, "footer": patterns}
+    profile = with_fields(shape, PaidAmount={"from": ["Paid"], **part})
     verdict = examined(settings, tmp_path, profile, HEADER, GOOD, footer)
     assert verdict.refused == "incomplete_file"
     assert "(a workbook does not hold whole numbers of this size exactly)" in str(verdict.message)

@@ -12,6 +12,7 @@ import pytest
 from connectors.files.profile import Profile
 from connectors.files.profile_file import read_profile
 from connectors.postgres.ledger import State
+from connectors.settings import Settings
 from flows.stages.examine import examine
 from flows.stages.sequence import import_delivery, release_batch
 from flows.stages.workspace import Workspace
@@ -199,6 +200,69 @@ def test_the_sum_of_each_currency_ties(
     is_held = bool(told) and refused is None
     assert (batch.state is State.HELD) is is_held
     assert (batch.state is State.COMPLETE) is (told is None)
+
+
+BY_CELL: list[tuple[dict[str, Any], str]] = [
+    # how CurrenciesId is written, and the cell of the record and of the footer
+    ({}, "978"),
+    ({}, " 978 "),
+    ({"width": "folded"}, "\uff19\uff17\uff18"),
+    ({"thousands": " "}, "1 978"),
+    ({"negative": ["1-"]}, "978-"),
+    ({"positive": ["1+", "1"]}, "978+"),
+    ({"currency": ["No 1"]}, "No 978"),
+    ({"part": r"^[A-Z]+/(\d+)$"}, "EUR/978"),
+    ({"thousands": "'", "part": r"/([\d']+)$"}, "EUR/1'978"),
+    ({"part": r"^[A-Z]/(\d+)$", "prefix": "9", "suffix": "8"}, "E/7"),
+    ({"prefix": "9", "suffix": "8"}, "7"),
+    ({"map": {"EUR": 978}}, "EUR"),
+    ({"map": {" EUR": 978}}, " EUR"),
+    ({"map": {"\uff25": 978}, "part": "([^x])"}, "x\uff25"),
+    ({"part": r"^([A-Z]+)/", "map": {"EUR": 978}}, "EUR/978"),
+    ({"default": 978}, ""),
+    ({"null": ["-"], "default": 978}, "-"),
+    ({"null": ["-"], "map": {"EUR": 1}, "default": 978}, "-"),
+    ({"blanks": "dropped", "null": ["-"], "default": 978}, " - "),
+]
+OF_PART = [
+    # how PaidAmount is written, and the cell of the record and of the footer
+    ({"part": r"EUR ([\d.]+)"}, "EUR 10.50"),
+    ({"part": r"EUR ([\d,]+)", "decimal": ","}, "EUR 10,50"),
+    ({"width": "folded"}, "\uff11\uff10.50"),
+    ({"negative": ["1-"], "thousands": " "}, "1 000.50-"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "told", "cell"),
+    [("CurrenciesId", *one) for one in BY_CELL] + [("PaidAmount", *one) for one in OF_PART],
+)
+def test_a_footer_that_repeats_the_cells_of_the_only_record_ties(
+    tmp_path: Path, name: str, told: dict[str, Any], cell: str
+) -> None:
+    cells = {"CurrenciesId": "978", "PaidAmount": "10.00", name: cell}
+    constants = dict.fromkeys(("TenantsId", "ActionsId", "DebtsId", "CurrencyRatesId"), 7)
+    profile = read_profile(
+        {
+            "feed": "shop",
+            "record": "payment",
+            "delimiter": ";",
+            "footer": ["Total;(?P<PaidAmount>[^;]*);(?P<CurrenciesId>[^;]*);"],
+            "columns": {"No": "Id"},
+            "constants": {
+                **constants,
+                "DiscountAmount": "0.00",
+                "PaymentDate": "2026-11-01T00:00:00Z",
+            },
+            "fields": {name: told},
+            "unknown_columns": "ignore",
+        }
+    )
+    line = f"{cells['PaidAmount']};{cells['CurrenciesId']};"
+    path = tmp_path / "shop.csv"
+    path.write_text(f"No;PaidAmount;CurrenciesId;On\n1;{line}\nTotal;{line}\n")
+    (verdict,) = examine(Settings(tmp_path / "home"), [str(path)], profile)
+    assert (verdict.message, verdict.rows_in, len(verdict.rejects)) == (None, 1, 0)
 
 
 @pytest.mark.parametrize(
