@@ -229,16 +229,16 @@ def _is_of_field(key: str, stated: Mapping[str, Any]) -> bool:
 
 def number_form(written: Mapping[str, Any]) -> NumberForm:
     """How numbers are written, by the keys of `WRITTEN`."""
-    width = width_of(written)
+    said = _in_width_of_values(written)
     return NumberForm(
-        written["decimal"],
-        written["thousands"] or "",
-        tuple(map(width, written["negative"])),
-        tuple(map(width, written["positive"])),
-        tuple(map(width, written["currency"])),
-        written["percent"],
-        written["implied_decimals"],
-        written["groups"],
+        said["decimal"],
+        said["thousands"] or "",
+        said["negative"],
+        said["positive"],
+        said["currency"],
+        said["percent"],
+        said["implied_decimals"],
+        said["groups"],
     )
 
 
@@ -249,12 +249,26 @@ def width_of(written: Mapping[str, Any]) -> Callable[[str], str]:
 
 def date_forms(written: Mapping[str, Any]) -> DateForms:
     """How times are written, by the keys of `WRITTEN`; but for what a time without offset means."""
-    stated = written["date_format"]
+    said = _in_width_of_values(written)
+    stated = said["date_format"]
     texts = (stated,) if isinstance(stated, str) else stated or ()
-    texts = tuple(map(width_of(written), texts))
-    zones = tuple((name, _meaning(text)) for name, text in written["zones"].items())
-    forms = DateForms(texts, written["date_zeros"] == "dropped", written["months"], zones)
-    return replace(forms, decimal=written["decimal"]) if forms.counted else forms
+    zones = tuple((name, _meaning(text)) for name, text in said["zones"].items())
+    forms = DateForms(texts, said["date_zeros"] == "dropped", said["months"], zones)
+    return replace(forms, decimal=said["decimal"]) if forms.counted else forms
+
+
+def _in_width_of_values(written: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys with all that they state in the width that numbers and times are read in."""
+    width = width_of(written)
+
+    def said(value: Any) -> Any:
+        if isinstance(value, str):
+            return width(value)
+        if isinstance(value, Mapping):
+            return {width(name): meaning for name, meaning in value.items()}
+        return tuple(map(width, value)) if isinstance(value, tuple | list) else value
+
+    return {key: said(value) for key, value in written.items() if key in WRITTEN}
 
 
 def _meaning(text: str) -> tzinfo:

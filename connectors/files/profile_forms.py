@@ -58,6 +58,11 @@ def _check_times(written: Mapping[str, Any], key: Called) -> None:
         )
     _check_zones(written, key)
     forms, texts = date_forms(written), date_forms(written).texts
+    if forms.months and len({*map(str.casefold, forms.months)}) < len(forms.months):
+        raise ProfileError(
+            f"{key('months')} has one name twice: by width, full-width letters are the usual ones. "
+            "Keep one of them."
+        )
     if forms.zeros_dropped and (forms.months or EPOCHS.keys() >= {*texts}):
         raise ProfileError(
             f"{key('date_zeros')} is about a date_format that is all numbers. Add one, or take "
@@ -82,6 +87,11 @@ def _check_times(written: Mapping[str, Any], key: Called) -> None:
 def _check_zones(written: Mapping[str, Any], key: Called) -> None:
     """Refuse names of zones that say nothing, or not for certain."""
     forms = date_forms(written)
+    if len(forms.zones) < len(written["zones"]):
+        raise ProfileError(
+            f"{key('zones')} has one name twice: by width, full-width letters are the usual ones. "
+            "Keep one of them."
+        )
     named = ["%Z" in text for text in forms.texts]
     if any(named) and not forms.zones:
         raise ProfileError(

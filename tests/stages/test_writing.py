@@ -11,7 +11,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from connectors.errors import ProfileError
 from connectors.files.profile_file import read_profile
+from connectors.files.profile_writing import WRITTEN
 from connectors.settings import Settings
 from flows.stages.examine import examine
 from flows.stages.writing import writing_of
@@ -363,6 +365,60 @@ def test_a_month_in_any_case_is_one_or_said_to_be_none(name: str) -> None:
     months = {"MAYIS": 5, "HAZ\u0130RAN": 6, "KASIM": 11, "ARALIK": 12}
     number = TURKISH.index(known[0]) + 1 if known else months[name]
     assert text == f"2026-{number:02}-02T00:00:00"
+
+
+SHORT = ["Jan", "Feb", "Mar", "Apr", "Mai", "Jun", "Jul", "Aug", "Sep", "Okt", "Nov", "Dez"]
+ZONED, IN_MONTHS = {"date_format": "%Y/%m/%d %Z"}, {"date_format": "%Y-%b-%d"}
+SAID_WIDE: dict[str, tuple[dict[str, Any], str, str] | str] = {
+    # by key what states it full-width, with a cell in the usual form and what that says; or why not
+    "blanks": "not an allowed value",
+    "decimal": "not an allowed value",
+    "thousands": "not an allowed value",
+    "groups": "not an allowed value",
+    "negative": ({"negative": [wide("(") + "1" + wide(")")]}, "(5)", "-5"),
+    "positive": ({"positive": ["1" + wide("H")]}, "5H", "5"),
+    "currency": ({"currency": [wide("EUR") + "1"]}, "EUR5", "5"),
+    "percent": "not an allowed value",
+    "implied_decimals": "is not a whole number",
+    "width": "not an allowed value",
+    "date_format": ({"date_format": f"%Y{wide('/')}%m{wide('/')}%d"}, "2026/11/01", "2026-11-01"),
+    "date_zeros": "not an allowed value",
+    "months": (IN_MONTHS | {"months": [*map(wide, SHORT)]}, "2026-Okt-01", "2026-10-01"),
+    "offset": "is no offset",
+    "zone": "is no IANA time zone",
+    "zones": (ZONED | {"zones": {wide("JST"): "+09:00"}}, "2026/11/01 JST", "2026-11-01"),
+    "null": "",
+    "true": "",
+    "false": "",
+}
+"""Of no number or time, which alone are folded, is a text without a reason."""
+
+
+@pytest.mark.parametrize("key", WRITTEN)
+def test_what_is_stated_full_width_is_folded_with_the_cells(key: str) -> None:
+    told = SAID_WIDE[key]
+    if isinstance(told, str):
+        if told:
+            with pytest.raises(ProfileError, match=told):
+                read_profile({"feed": "x", "width": "folded", key: wide("1")})
+        return
+    stated, cell, plain = told
+    field = "PaidAmount" if key in ("negative", "positive", "currency") else "PaymentDate"
+    for one in (cell, "".join(wide(sign) if sign != " " else sign for sign in cell)):
+        assert normal(field, one, width="folded", **stated).startswith(plain)
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        ZONED | {"zones": {"JST": "+09:00", wide("JST"): "+08:00"}},
+        IN_MONTHS | {"months": [wide("Feb"), *SHORT[1:]]},
+    ],
+)
+def test_two_names_that_are_one_when_folded_are_refused(stated: dict[str, Any]) -> None:
+    read_profile({"feed": "x", **stated})
+    with pytest.raises(ProfileError, match="has one name twice"):
+        read_profile({"feed": "x", "width": "folded", **stated})
 
 
 DROPPED = {"date_zeros": "dropped"}
