@@ -101,13 +101,17 @@ def _secrets(table: Table, unsure: Collection[str]) -> Iterator[KeyFault]:
 
 
 def named_like_secrets(
-    table: Table, unsure: Collection[str], secrets: Mapping[str, str]
+    table: Table, unsure: Collection[str], secrets: Mapping[str, str], shown: Mapping[str, str]
 ) -> Iterator[KeyFault]:
     """Fields that have the name of a secret and are none: half of what is shown goes by names.
 
-    `secrets` are the names in small letters, and the kind in which each is one.
+    `secrets` are the names in small letters, and the kind in which each is one; `shown` the same of
+    the fields of documented kinds that are none, which no secret may be called.
     """
     for one in table.fields:
+        if one.secret and (kind := shown.get(one.name.casefold())):
+            said = f"is for no field with the name of one that is shown, of {kind}. Name it "
+            yield KeyFault(f"fields.{one.name}.secret", f"{said}otherwise.")
         kind = secrets.get(one.name.casefold())
         if kind is not None and not one.secret and one.name not in unsure:
             said = (

@@ -1,12 +1,29 @@
 """Texts of whole records as commands show them: never with a password in them."""
 
+import re
+from collections.abc import Collection
+
 import polars as pl
 
 from schemas.field import Table
-from schemas.tables import SECRETS
+from schemas.tables import DOCUMENTED, SECRETS
 
 HIDDEN = "(not shown: it can hold a secret)"
-_NAMES = {name.lower() for name in SECRETS}
+
+
+def pattern_of(documented: Collection[str], own: Collection[str]) -> str:
+    """A pattern that fits a text in small letters that may have a secret of one of these names.
+
+    Those of the service document are of no other word, and are looked for within words too. Those
+    of one's own may be short: they are whole words, in front of which a sign may be escaped.
+    """
+    begin, end = r"(?:^|[^a-z]|\\[bfnrt]|\\u[0-9a-f]{4}|%[0-9a-f]{2})", "(?:[^a-z]|$)"
+    within = sorted(map(str.lower, documented))
+    return "|".join([*within, *(f"{begin}{name.lower()}{end}" for name in sorted(own))])
+
+
+_OF_SERVICE = {name for table in DOCUMENTED.values() for name in table.secrets}
+_NAMES = pattern_of(_OF_SERVICE, SECRETS - _OF_SERVICE)
 
 
 def shown_record(table: Table, text: str) -> str:
@@ -14,7 +31,7 @@ def shown_record(table: Table, text: str) -> str:
 
     Insert-batch data may hold a record of such a kind that could not be read as one.
     """
-    hidden = table.unquotable or any(name in text.lower() for name in _NAMES)
+    hidden = table.unquotable or re.search(_NAMES, text.lower()) is not None
     return HIDDEN if hidden else text
 
 
@@ -22,7 +39,7 @@ def shown_records(table: Table, texts: pl.Series) -> pl.Series:
     """The same of many records of one kind."""
     hidden = pl.repeat(True, len(texts), eager=True)
     if not table.unquotable:
-        hidden = texts.str.to_lowercase().str.contains_any(sorted(_NAMES)).fill_null(value=False)
+        hidden = texts.str.to_lowercase().str.contains(_NAMES).fill_null(value=False)
     if not hidden.any():
         return texts
     told = pl.Series([HIDDEN], dtype=pl.String).new_from_index(0, len(texts))

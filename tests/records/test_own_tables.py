@@ -94,6 +94,16 @@ def test_a_field_is_a_secret_of_every_kind_or_of_none(tmp_path: Path) -> None:
     assert "1.toml, line 35: fields.Reason is the name of a secret of refund. Make it" in fault
 
 
+@pytest.mark.parametrize("name", ["Name", "NAME", "PaidAmount", "ErrorCode"])
+def test_a_secret_has_no_name_that_is_shown_elsewhere(tmp_path: Path, name: str) -> None:
+    shown = REFUND.replace("[fields.Reason]", f"[fields.{name}]")
+    secret = shown.replace('type = "string"', 'type = "string"\nsecret = true')
+    fault = read(tmp_path, secret)
+    assert fault is not None
+    assert f"fields.{name}.secret is for no field with the name of one that is shown, of " in fault
+    assert read(tmp_path, shown) is None
+
+
 def test_where_kinds_are_defined() -> None:
     assert own_folder({}) == Path(".recon/records")
     assert own_folder({"RECON_HOME": "/srv/recon"}) == Path("/srv/recon/records")
