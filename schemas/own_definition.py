@@ -25,13 +25,19 @@ def definition_of(table: Table) -> str:
             }
             for of in table.fields
         ],
-        "references": [
-            {"field": one.field, "record": one.table, "column": one.column,
-             "same_tenant": one.same_tenant}
-            for one in table.references
-        ],
-    }  # fmt: skip
+        "references": [reference_shape(one) for one in table.references],
+    }
     return json.dumps(shape, sort_keys=True)
+
+
+def reference_shape(reference: Reference) -> dict[str, str | bool]:
+    """A reference by the keys that a file says it with."""
+    return {
+        "field": reference.field,
+        "record": reference.table,
+        "column": reference.column,
+        "same_tenant": reference.same_tenant,
+    }
 
 
 def table_of(name: str, definition: str) -> Table:

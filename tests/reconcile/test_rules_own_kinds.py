@@ -12,7 +12,7 @@ from flows.steps.reconcile.cut_off import cut_off
 from flows.steps.rules import own_kinds
 from flows.steps.rules.canonical import rules_hash, rules_text
 from flows.steps.rules.file import read_rules_text
-from flows.steps.rules.own_kinds import decides, tables_by, with_own_kinds
+from flows.steps.rules.own_kinds import decides, out_of_reach, tables_by, with_own_kinds
 from flows.steps.rules.rules import Rules
 from flows.steps.rules.values import RulesRefused
 from schemas.field import Field, Kind, Reference, Rule, Table
@@ -24,6 +24,7 @@ REFUND = Table(
     'The "refund"',
     (
         Field("Id", Kind.INTEGER, required=True),
+        Field("TenantsId", Kind.INTEGER, required=True),
         Field("PaymentsId", Kind.INTEGER64, note="what is given back"),
         Field("At", Kind.DATETIME, business_date=True),
         Field("Reason", Kind.STRING),
@@ -101,7 +102,7 @@ def test_a_run_is_judged_again_by_what_its_definitions_were(
 
 def test_what_was_dated_is_cut_off_as_it_was() -> None:
     rows = [
-        {"Id": day, "At": datetime(2026, 1, day), "At_offset": None}  # noqa: DTZ001
+        {"Id": day, "TenantsId": 7, "At": datetime(2026, 1, day), "At_offset": None}  # noqa: DTZ001
         for day in (8, 10)
     ]
     sources = Sources({"refund": extract(REFUND, *rows)}, {"refund": database(REFUND, *rows)})
@@ -111,3 +112,76 @@ def test_what_was_dated_is_cut_off_as_it_was() -> None:
         assert [
             side["refund"]["Id"].to_list() for side in (cut.kept.extract, cut.kept.database)
         ] == [ids] * 2
+
+
+SHOP = Table(
+    "shop",
+    "Shop",
+    (
+        Field("Id", Kind.INTEGER, required=True),
+        Field("TenantsId", Kind.INTEGER, required=True),
+        Field("Code", Kind.INTEGER),
+    ),
+    key=("Id",),
+)
+SOLD = Table(
+    "sold",
+    "Sold",
+    (
+        Field("Id", Kind.INTEGER, required=True),
+        Field("TenantsId", Kind.INTEGER, required=True),
+        Field("ShopCode", Kind.INTEGER),
+    ),
+    key=("Id",),
+    references=(Reference("ShopCode", "shop", "Code"),),
+)
+
+
+def without(table: Table, field: str) -> Table:
+    return replace(table, fields=tuple(one for one in table if one.name != field))
+
+
+TARGETS: list[tuple[Table | None, bool, bool]] = [
+    # what it refers to, as it is now; whether a reference to it, and one of the same tenant, can
+    # be followed still
+    (SHOP, True, True),
+    (of(SHOP, "Code", kind=Kind.INTEGER64, required=True), True, True),
+    (of(SHOP, "Code", kind=Kind.STRING), False, False),
+    (of(SHOP, "Code", kind=Kind.DOUBLE), False, False),
+    (without(SHOP, "Code"), False, False),
+    (without(SHOP, "TenantsId"), True, False),
+    (of(SHOP, "TenantsId", required=False), True, False),
+    (replace(SHOP, key=("Id", "TenantsId")), True, True),
+    (None, False, False),
+]
+
+
+@pytest.mark.parametrize("same_tenant", [False, True])
+@pytest.mark.parametrize(("shop", "any_tenant", "of_tenant"), TARGETS)
+def test_an_earlier_reference_is_followed_where_one_could_be_defined_now(
+    shop: Table | None,
+    any_tenant: bool,
+    of_tenant: bool,
+    same_tenant: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kinds = {"sold": replace(SOLD, references=())} | ({"shop": shop} if shop else {})
+    monkeypatch.setattr(own_kinds, "EXTRACTS", own_kinds.EXTRACTS | kinds)
+    then = replace(SOLD, references=(replace(SOLD.references[0], same_tenant=same_tenant),))
+    earlier = rules(then, SHOP)
+    followed = of_tenant if same_tenant else any_tenant
+    assert tables_by(earlier)["sold"].references == (then.references if followed else ())
+    assert out_of_reach(earlier) == (set() if followed else {("sold", "ShopCode")})
+
+
+UNREFERRED = replace(SOLD, references=())
+
+
+@pytest.mark.parametrize(
+    "now", [without(UNREFERRED, "ShopCode"), of(UNREFERRED, "ShopCode", kind=Kind.STRING)]
+)
+def test_a_field_that_no_row_had_a_value_of_led_nowhere(
+    now: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_kinds, "EXTRACTS", own_kinds.EXTRACTS | {"sold": now, "shop": SHOP})
+    assert (tables_by(rules(SOLD))["sold"].references, out_of_reach(rules(SOLD))) == ((), set())

@@ -164,6 +164,52 @@ def test_a_definition_is_one_of_the_rules_and_resolves_nothing(
     assert len(told) == 5
 
 
+LINE = """name = "refund"
+key = ["Id", "TenantsId"]
+[fields.Id]
+type = "integer"
+required = true
+[fields.TenantsId]
+type = "integer"
+required = true
+"""
+TARGET_CHANGES = [
+    pytest.param(LINE, id="the column is gone"),
+    pytest.param(f'{LINE}[fields.Code]\ntype = "string"\n', id="the column is a text"),
+    pytest.param(None, id="the kind is gone"),
+]
+
+
+@pytest.mark.long(but=("the column is gone",))
+@pytest.mark.parametrize("shop", TARGET_CHANGES)
+def test_a_change_of_what_was_referred_to_neither_stops_a_run_nor_resolves_a_break(
+    run: Run, workspace: Workspace, tmp_path: Path, shop: str | None
+) -> None:
+    fee = f'{LINE}[fields.ShopCode]\ntype = "integer"\n'
+    refers = '[[references]]\nfield = "ShopCode"\nrecord = "shop"\ncolumn = "Code"\n'
+    path = tmp_path / "records" / "shop.toml"
+    path.write_text(f'{LINE}[fields.Code]\ntype = "integer"\n'.replace("refund", "shop"))
+    define(tmp_path, fee + refers)
+
+    def states() -> list[str]:
+        done = run("reconcile", "--as-of", "2026-01-31")
+        assert done.returncode in (0, 1), done.stderr
+        (folder,) = sorted((workspace.settings.home / "reports").glob("reconciliation-*"))[-1:]
+        breaks = pl.read_parquet(folder / "breaks.parquet")
+        return breaks.filter(code="REFERENCE_MISSING")["state"].to_list()
+
+    assert run("import", write(tmp_path, "1,7,44", top="Id,TenantsId,ShopCode")).returncode == 0
+    assert states() == ["NEW"]
+    define(tmp_path, fee)
+    if shop is None:
+        path.unlink()
+    else:
+        path.write_text(shop.replace("refund", "shop"))
+    assert run("records", "apply").returncode == 0
+    # It is not resolved: nobody can look.
+    assert [states(), states()] == [["NOT_LOOKED_AT"]] * 2
+
+
 @pytest.mark.long
 def test_a_number_tells_the_newer_version(run: Run, rows: Any, tmp_path: Path) -> None:
     marked = "version = true\nbusiness_date = true"

@@ -31,12 +31,15 @@ from flows.steps.reconcile.cut_off import Cut, cut_off
 from flows.steps.reconcile.joins import joined_break_ids, reconcile_sources
 from flows.steps.reconcile.signed import CODE, LATE
 from flows.steps.rules.canonical import rules_hash
-from flows.steps.rules.own_kinds import tables_by
+from flows.steps.rules.own_kinds import out_of_reach, tables_by
 from flows.steps.rules.rules import Rules
+from schemas.break_classes import BreakClass
 from schemas.breaks import BREAKS
 from schemas.derived.views import ENDS
 from schemas.life import Role
 from schemas.tables import EXTRACTS
+
+_FIELD = {"record": pl.String(), "field": pl.String()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +83,16 @@ def _found_by_other_terms(gone: pl.DataFrame, run: LookedAt) -> dict[str, list[s
             result = reconcile_sources(
                 cut.kept, earlier, day, service=run.gathered.service, cut=cut, keep=keeper()
             )
-            found[hashed] = result.breaks["id"].to_list()
+            found[hashed] = [*result.breaks["id"], *_out_of_reach(gone, earlier)]
     return found
+
+
+def _out_of_reach(gone: pl.DataFrame, earlier: Rules) -> pl.Series:
+    """Ids of breaks of references that cannot be followed any more: nobody knows they are gone."""
+    lost = pl.DataFrame(list(out_of_reach(earlier)), schema=_FIELD, orient="row")
+    codes = [code for code, of in BREAKS.items() if of.group is BreakClass.REFERENCE]
+    about = gone.filter(pl.col("code").is_in(codes)).select("id", *_FIELD)
+    return about.join(lost, on=list(_FIELD), how="semi")["id"]
 
 
 def _referring(run: LookedAt, earlier: Rules) -> Sources:

@@ -1,13 +1,14 @@
 """Record kinds of one's own among the rules: their definitions decide about figures as these do."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from flows.steps.rules.rules import Rules
-from schemas.field import Table
-from schemas.own_definition import definition_of, table_of
-from schemas.tables import EXTRACTS, OWN, TABLES
+from schemas.field import INTEGERS, Reference, Table
+from schemas.own_checks import Others, reference_faults
+from schemas.own_definition import definition_of, reference_shape, table_of
+from schemas.tables import EXTRACTS, OWN
 
 
 def with_own_kinds(rules: Rules) -> Rules:
@@ -22,31 +23,55 @@ def decides(table: Table) -> str:
 
 def tables_by(rules: Rules) -> Mapping[str, Table]:
     """All record kinds, those of one's own as some rules have them, with the columns of now."""
-    then = {
-        name: _as_then(EXTRACTS[name], table_of(name, definition))
-        for name, definition in rules.records
-        if name in EXTRACTS and definition != decides(EXTRACTS[name])
-    }
+    then = {now.name: _as_then(now, then) for now, then in _defined_otherwise(rules)}
     return {**EXTRACTS, **then} if then else EXTRACTS
 
 
-def _as_then(now: Table, then: Table) -> Table:
-    """What of a definition may have been other where rows are: references, version and date.
+def out_of_reach(rules: Rules) -> set[tuple[str, str]]:
+    """Record kind and field of the references of some rules that nobody can follow any more.
 
-    A field that is gone had no value in any row, so no reference of it led anywhere.
+    What they led to may be there or not: it has no such column now, or another one.
     """
+    return {
+        (now.name, one.field)
+        for now, then in _defined_otherwise(rules)
+        for one in _references_held(now, then)
+        if not _can_be_followed(now, one)
+    }
+
+
+def _defined_otherwise(rules: Rules) -> Iterator[tuple[Table, Table]]:
+    """The kinds that some rules have otherwise than they are defined now: as now, and as then."""
+    for name, definition in rules.records:
+        if name in EXTRACTS and definition != decides(EXTRACTS[name]):
+            yield EXTRACTS[name], table_of(name, definition)
+
+
+def _as_then(now: Table, then: Table) -> Table:
+    """What of a definition may have been other where rows are: references, version and date."""
     marks = {of.name: (of.version, of.business_date) for of in then}
     fields = []
     for of in now:
         version, business_date = marks.get(of.name, (False, False))
         fields.append(replace(of, version=version, business_date=business_date))
-    return replace(
-        now,
-        fields=tuple(fields),
-        references=tuple(
-            one for one in then.references if one.field in now.by_name and one.table in TABLES
-        ),
-    )
+    followed = (one for one in _references_held(now, then) if _can_be_followed(now, one))
+    return replace(now, fields=tuple(fields), references=tuple(followed))
+
+
+def _references_held(now: Table, then: Table) -> Iterator[Reference]:
+    """The earlier references that a row may have a value of.
+
+    A field that is gone, or came back as another type, had none in any row: it led nowhere.
+    """
+    for one in then.references:
+        if one.field in now.by_name and now.by_name[one.field].kind in INTEGERS:
+            yield one
+
+
+def _can_be_followed(now: Table, reference: Reference) -> bool:
+    """Whether a definition of now could have the reference."""
+    others = Others(EXTRACTS, {}, complete=True)
+    return not any(reference_faults("", now, (), reference_shape(reference), others))
 
 
 def told_keys(name: str, definition: str) -> dict[str, str]:
