@@ -24,6 +24,16 @@ class BreakClass(StrEnum):
     GOVERNANCE = "GOVERNANCE"
 
 
+class Compared(StrEnum):
+    """Which two sources a break holds against each other."""
+
+    TARGET = "what was delivered with the target"
+    ANSWER = "what was sent with what the service says of it"
+    OTHERS = "a record with others that it belongs to"
+    LISTING = "what was sent with what the service lists"
+    SIGNED = "what was signed with what is there now"
+
+
 @dataclass(frozen=True, slots=True)
 class OfClass:
     """What is the same of all breaks of a class."""
@@ -38,21 +48,23 @@ class OfClass:
     """Whether they are looked for once more, with one side as it was, where they are gone."""
     needs: Table | None
     """The record kind without which they are not looked for; of a batch, the listing of it."""
+    compared: Compared
+    """What they hold against each other, where their code does not say otherwise."""
 
 
 CLASSES: Mapping[BreakClass, OfClass] = {
-    name: OfClass(grave, in_rows, between, tried_again, needs)
-    for name, grave, in_rows, between, tried_again, needs in (
-        (BreakClass.COMPLETENESS, False, False, False, False, None),
-        (BreakClass.ACCURACY, False, True, False, False, None),
-        (BreakClass.REFERENCE, False, True, True, False, None),
-        (BreakClass.RATE, False, True, True, True, CURRENCY_RATE),
-        (BreakClass.PLAN, False, False, True, True, PAYMENT_PLAN_DETAIL),
-        (BreakClass.DOCUMENT, False, False, True, True, INVOICE_FILE),
-        (BreakClass.BATCH, False, False, True, False, INSERT_BATCH_DATA),
-        (BreakClass.TENANT, True, True, False, True, None),
-        (BreakClass.DUPLICATE, False, True, True, False, None),
-        (BreakClass.PRECISION, False, True, False, False, None),
-        (BreakClass.GOVERNANCE, True, False, True, False, None),
+    name: OfClass(grave, in_rows, between, tried_again, needs, compared)
+    for name, grave, in_rows, between, tried_again, needs, compared in (
+        (BreakClass.COMPLETENESS, False, False, False, False, None, Compared.TARGET),
+        (BreakClass.ACCURACY, False, True, False, False, None, Compared.TARGET),
+        (BreakClass.REFERENCE, False, True, True, False, None, Compared.OTHERS),
+        (BreakClass.RATE, False, True, True, True, CURRENCY_RATE, Compared.OTHERS),
+        (BreakClass.PLAN, False, False, True, True, PAYMENT_PLAN_DETAIL, Compared.OTHERS),
+        (BreakClass.DOCUMENT, False, False, True, True, INVOICE_FILE, Compared.OTHERS),
+        (BreakClass.BATCH, False, False, True, False, INSERT_BATCH_DATA, Compared.LISTING),
+        (BreakClass.TENANT, True, True, False, True, None, Compared.OTHERS),
+        (BreakClass.DUPLICATE, False, True, True, False, None, Compared.TARGET),
+        (BreakClass.PRECISION, False, True, False, False, None, Compared.TARGET),
+        (BreakClass.GOVERNANCE, True, False, True, False, None, Compared.SIGNED),
     )
 }

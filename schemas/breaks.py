@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 
-from schemas.break_classes import CLASSES, BreakClass, OfClass
+from schemas.break_classes import CLASSES, BreakClass, Compared, OfClass
 
 
 class Status(StrEnum):
@@ -90,6 +90,13 @@ class BreakCode:
     together: bool = False
     """Whether, where it names no side, it is about several records together: its key, that of a
     debt or a plan, may be written like the key of another record."""
+    at_service: bool = False
+    """Whether it is about what was sent and what the service says of that, unlike its class."""
+
+    @property
+    def compared(self) -> Compared:
+        """Which two sources it holds against each other."""
+        return Compared.ANSWER if self.at_service else self.of_class.compared
 
     @property
     def of_class(self) -> OfClass:
@@ -150,21 +157,28 @@ BREAKS = _by_code(
         "refused by the service",
         "Correct what the service names, and deliver the record again.",
         money=Money.GROSS,
+        at_service=True,
     ),
     _completeness(
-        "NOT_SENT", "not sent to the service yet", "Push the batch: recon push.", money=Money.GROSS
+        "NOT_SENT",
+        "not sent to the service yet",
+        "Push the batch: recon push.",
+        money=Money.GROSS,
+        at_service=True,
     ),
     _completeness(
         "IN_DOUBT",
         "sent, and the answer was lost",
         "Look at the service, then settle it: recon resolve. A PUT: recon push.",
         money=Money.GROSS,
+        at_service=True,
     ),
     _completeness(
         "UNCONFIRMED",
         "taken for accepted: neither echoed nor read back",
         "Read the record back at the service.",
         money=Money.GROSS,
+        at_service=True,
     ),
     _accuracy(
         "AMOUNT",
@@ -193,6 +207,7 @@ BREAKS = _by_code(
         "Compare the record at the service with the extract.",
         money=Money.DIFFERENCE,
         whole=Money.GROSS,
+        at_service=True,
     ),
     _precision(
         "PRECISION",

@@ -13,7 +13,7 @@ from flows.stages.reconcile.put_aside import kept_parts
 from flows.steps.breaks.aside import Gone
 from flows.steps.breaks.carried_states import is_open
 from flows.steps.breaks.carry_forward import carry_forward
-from flows.steps.breaks.changed_into import changed_into
+from flows.steps.breaks.changed_into import changed_into, replaced
 from flows.steps.breaks.frame import BREAK_SCHEMA, gather
 from flows.steps.breaks.lifecycle import CARRIED, DECISIONS, carry
 from flows.steps.breaks.saved import from_saved
@@ -22,7 +22,7 @@ from flows.steps.frames.parts import held_rows
 from flows.steps.frames.sources import Sources
 from flows.steps.reconcile.roll_forward import RollForward, roll_forward
 from flows.steps.rules.rules import Rules
-from schemas.life import BreakState
+from schemas.life import RESOLVED, UNRESOLVED, BreakState
 from tests.examples import examples
 from tests.governance.runs import found, ids, to_saved, with_counts
 
@@ -211,6 +211,16 @@ OTHERS: list[tuple[dict[str, Any], list[dict[str, Any]], bool]] = [
     ({"tenant": None}, [{"code": "VALUE", "tenant": None}], True),
     ({"code": "MISSING_IN_TARGET", "field": ""}, [{"code": "DUPLICATE", "field": ""}], False),
     ({}, [], False),
+    # Extract and database differ still, and since the service has answered it did so there.
+    ({}, [{"side": "A"}], True),
+    ({"code": "PRECISION", "side": "E"}, [{}], True),
+    ({"code": "REFERENCE_MISSING"}, [{"code": "REFERENCE_TENANT"}], True),
+    # Other sources differ now.
+    ({}, [{"code": "CHANGED_AFTER_SIGNOFF"}], False),
+    ({"code": "CHANGED_AFTER_SIGNOFF"}, [{}], False),
+    ({}, [{"code": "ECHO", "side": "A"}], False),
+    ({"code": "ECHO", "side": "A"}, [{}], False),
+    ({"code": "ECHO", "side": "A"}, [{"code": "CHANGED_AFTER_SIGNOFF"}], False),
 ]
 
 
@@ -219,13 +229,14 @@ def test_a_break_whose_field_has_another_one_is_not_resolved(
     gone: dict[str, Any], there: list[dict[str, Any]], *, into: bool
 ) -> None:
     first = run(found("0", **gone)).select(list(CARRIED))
+    of = {"payment": pl.DataFrame()}
     now = pl.concat([found("0").clear(), *(found("0", **one) for one in there)])
     lives = carry_forward(
         kept_parts(now.iter_slices(1) if now.height else [now]),
         lambda _: first.clear(),
         _decisions([], {}, FIRST),
         Gone(first),
-        sources=Sources(extract={}, database={"payment": pl.DataFrame()}),
+        sources=Sources(extract=of, database=of, answers=of),
         rules=Rules(),
         as_of=FIRST,
         tolerated=pl.DataFrame(schema=TOLERATED_SCHEMA),
@@ -239,6 +250,24 @@ def test_a_break_whose_field_has_another_one_is_not_resolved(
     assert ("- changed into another break of the same field" in lines(forward)) is into
     assert ("- resolved at the target (database or service)" in lines(forward)) is not into
     assert lines(forward).get("closing", (0, ""))[0] == len(there)
+
+
+CAME = [
+    # how the run before left the break that is there beside one that is gone; whether it came
+    (None, True),
+    *((state, True) for state in RESOLVED),
+    *((state, False) for state in UNRESOLVED),
+]
+
+
+@pytest.mark.parametrize(("left", "came"), CAME)
+def test_a_break_that_was_there_all_the_time_is_not_what_another_has_changed_into(
+    left: str | None, *, came: bool
+) -> None:
+    gone = run(found("0"))
+    beside = run(found("0", code="VALUE")).with_columns(pl.lit(left, pl.String).alias("state"))
+    there = run(found("0", code="VALUE"), beside.filter(pl.col("state").is_not_null()))
+    assert replaced(gone, there).to_list() == (ids(gone) if came else [])
 
 
 def test_an_acceptance_that_runs_out_is_open_again_under_its_own_line() -> None:

@@ -1,7 +1,8 @@
-"""Breaks that are gone because a break of another code says the same field differs otherwise.
+"""Breaks that are gone because another break says the same field differs otherwise.
 
 The code is part of what a break is: where an amount that differed has another currency now, its
-break is gone and there is a new one. Nothing was resolved, and an acceptance covers none of it.
+break is gone and there is a new one. Nothing was resolved, and an acceptance covers none of it. The
+other one holds the same two sources against each other, and was not there before.
 """
 
 from collections.abc import Mapping
@@ -13,10 +14,14 @@ from flows.steps.breaks.carried_states import BEFORE
 from flows.steps.breaks.lifecycle import REPLACED
 from flows.steps.frames.light import as_texts
 from flows.steps.frames.parts import PartedRows
-from schemas.life import BreakState
+from schemas.breaks import BREAKS
+from schemas.life import RESOLVED, BreakState
 
 _FIELD = ("record", "tenant", "key", "field")
-_CAME = (BreakState.NEW, BreakState.REOPENED)
+_COMPARED = "_compared"
+_SAME = (*_FIELD, _COMPARED)
+"""What a break and the one that it has changed into have in common."""
+_SOURCES = {code: of.compared.value for code, of in BREAKS.items()}
 _NONE = pl.DataFrame(
     schema=dict.fromkeys(("id", f"state{BEFORE}", "what", "was", "is_now"), pl.String())
 )
@@ -24,9 +29,8 @@ _NONE = pl.DataFrame(
 
 def replaced(gone: pl.DataFrame, carried: pl.DataFrame) -> pl.Series:
     """Ids of breaks not found again whose field has one that came, of some breaks of this run."""
-    came = as_texts(carried.filter(_came()).select(_FIELD))
-    of_field = as_texts(gone.filter(_has_field()).select("id", *_FIELD))
-    return of_field.join(came, on=_FIELD, how="semi", nulls_equal=True)["id"]
+    came, of_field = _about(carried.filter(_came())), _about(gone.filter(_has_field()))
+    return of_field.join(came, on=_SAME, how="semi", nulls_equal=True)["id"]
 
 
 def with_replaced(changed: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
@@ -46,12 +50,11 @@ def changed_into(carried: PartedRows, names: Mapping[str, str]) -> pl.DataFrame:
     `names` are those of currencies.
     """
     gone = carried.filter(pl.col("state") == BreakState.CHANGED_INTO)
-    ids = as_texts(gone.select("id", *_FIELD))
+    ids = _about(gone)
     if ids.is_empty():
         return _NONE
     came = carried.filter(_came())
-    there = as_texts(came.select("id", *_FIELD))
-    pairs = ids.join(there, on=_FIELD, nulls_equal=True, suffix="_new")
+    pairs = ids.join(_about(came), on=_SAME, nulls_equal=True, suffix="_new")
     was = _those(gone, pairs["id"]).select(
         "id", f"state{BEFORE}", name_of(), values(names).alias("was")
     )
@@ -69,7 +72,16 @@ def accepted_among(others: pl.DataFrame) -> pl.DataFrame:
 
 
 def _came() -> pl.Expr:
-    return pl.col("state").is_in(_CAME) & _has_field()
+    """Whether the run before had no such break."""
+    before = pl.col(f"state{BEFORE}")
+    return (before.is_null() | before.is_in(RESOLVED)) & _has_field()
+
+
+def _about(rows: pl.DataFrame | PartedRows) -> pl.DataFrame:
+    """Breaks by their ids, with the field they are about and which sources differ in it."""
+    sources = pl.col("code").replace_strict(_SOURCES, default=None, return_dtype=pl.String)
+    about = as_texts(rows.select("id", "code", *_FIELD))
+    return about.select("id", *_FIELD, sources.alias(_COMPARED))
 
 
 def _has_field() -> pl.Expr:
