@@ -117,11 +117,6 @@ _batch = partial(BreakCode, group=BreakClass.BATCH)
 _governance = partial(BreakCode, group=BreakClass.GOVERNANCE)
 
 
-TOLD_APART = r"#[0-9]+(:.+:[0-9]+)?(#[0-9]+)?$"
-"""What is behind the key of a break where several read alike: where its row was delivered, or a
-number."""
-
-
 _OTHER_TENANT = (
     "Where the tenant of an applied record is wrong, undo its batch and import its files "
     "corrected: a tenant is part of the key, and a repair keeps the key of its row."

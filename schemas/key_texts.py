@@ -5,19 +5,24 @@
 
 import re
 
-from schemas.breaks import TOLD_APART
 from schemas.field import INTEGERS, NESTED, Kind, Table
 
 FREE = (Kind.STRING, *NESTED)
 """Kinds whose values may hold any sign."""
 PLACE = r"^[0-9]*:.*:[0-9]*"
 """A batch, file and row, which stand for a key that lacks a part (`match_breaks.line_key`)."""
-READ_OTHERWISE = rf"(?s)({PLACE}|{TOLD_APART.removesuffix('$')})\\*$"
-"""A text that reads like a place, or like one of several, and whether it is marked as none."""
+READ_OTHERWISE = rf"(?s){PLACE}\\*$"
+"""A text that reads like a place, and whether it is marked as none."""
+TOLD_APART = r"(?s)#[0-9].*$"
+"""What is behind the key of a break where several read alike: where its row was delivered, or a
+number. File names may have any sign, so a key has no such text: see NUMBERED."""
+NUMBERED, NOT_NUMBERED = r"#(\\*[0-9])", r"#\${1}"
+"""A text in a key that would be read as behind it, and how it is written: `#2` as `#\2`."""
 EMPTY = r"\e"
 """An empty text; what is not there is empty."""
 
-_NUMBER = re.compile(rf"(?s){TOLD_APART.removesuffix('$')}\Z")
+_NUMBER = re.compile(TOLD_APART)
+_NOT_NUMBERED = re.compile(r"#\\(\\*[0-9])")
 _WHOLE_PLACE = re.compile(rf"(?s){PLACE}\Z")
 _MARKED = re.compile(READ_OTHERWISE.removesuffix("$") + r"\Z")
 _PART = re.compile(r"((?:[^\\/]|\\.)*)/", re.DOTALL)
@@ -39,6 +44,7 @@ def key_values(table: Table, key: str | None) -> dict[str, int | str] | None:
         if _WHOLE_PLACE.match(bare):
             return None
         bare = bare[:-1] if _MARKED.search(bare) else bare
+        bare = _NOT_NUMBERED.sub(r"#\1", bare)
     parts = _parts(bare, len(kinds), texts[-1] if texts else len(kinds) - 1)
     if parts is None:
         return None

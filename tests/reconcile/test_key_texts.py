@@ -71,6 +71,24 @@ def test_no_two_records_have_one_text(data: st.DataObject) -> None:
     assert not texts.str.contains(r"(?s)^[0-9]*:.*:[0-9]*$").any()
 
 
+BEHIND = st.builds(
+    "".join,
+    st.tuples(
+        st.one_of(
+            st.just(""),
+            st.builds(
+                "#{}:{}:{}".format,
+                st.integers(1, 2),
+                st.one_of(st.just("b.csv#2"), st.text(SIGNS + "1", min_size=1, max_size=6)),
+                st.integers(1, 2),
+            ),
+        ),
+        st.sampled_from(["", "#2"]),
+    ),
+)
+"""What `numbered` puts behind a key: where a row was delivered, in a file of any name, a number."""
+
+
 @given(st.data())
 def test_a_text_names_the_values_it_was_made_of(data: st.DataObject) -> None:
     of = data.draw(st.lists(st.sampled_from([Kind.STRING, Kind.INTEGER]), min_size=1, max_size=4))
@@ -79,8 +97,29 @@ def test_a_text_names_the_values_it_was_made_of(data: st.DataObject) -> None:
     schema = {name: record_schema(table)[name] for name in identity_columns(table)}
     text = pl.DataFrame([row], schema=schema).select(key_text(table)).item()
     assert key_values(table, text) == row, text
-    assert key_values(table, f"{text}#2") == row
-    assert key_values(table, f"{text}#6:b.csv:2") == row
+    # Whatever is behind it, in a file of any name: so no two of them are one text.
+    behind = data.draw(BEHIND)
+    assert key_values(table, text + behind) == row, text + behind
+    assert pl.select(without_number(pl.lit(text + behind))).item() == text
+
+
+@pytest.mark.parametrize(
+    "url", ["https://x/a#1:b", "https://x/a#1", "#1:b:2", r"a#\1", r"a#\\1", "a#1#2:b", "##1"]
+)
+@pytest.mark.parametrize("behind", ["", "#2", "#6:pay.csv:12", "#6:pay.csv#2:12#3"])
+def test_a_text_with_a_number_sign_names_its_own_record(url: str, behind: str) -> None:
+    values = {"TenantsId": 5, "ActionsId": 3, "DocumentUrl": url}
+    (key,) = line_key(ACTION_DOCUMENT, extract(ACTION_DOCUMENT, values))
+    assert key_values(ACTION_DOCUMENT, key + behind) == values
+
+
+def test_a_place_in_one_of_two_files_of_a_name_is_read_to_its_end() -> None:
+    rows = extract(TEXTS, {"Book": "x", "Ref": None}).with_columns(pl.lit("b.csv#2").alias("file"))
+    keys = line_key(TEXTS, rows)
+    assert keys.to_list() == [r"1:b.csv#\2:1"]
+    assert (
+        pl.DataFrame({"key": keys + "#2"}).select(without_number(pl.col("key")))["key"].equals(keys)
+    )
 
 
 ALIKE = [

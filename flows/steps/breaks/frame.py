@@ -8,8 +8,8 @@ import polars as pl
 
 from flows.steps.frames.light import light
 from flows.steps.frames.parts import Load, columns_of, held, own_name
-from schemas.breaks import TOLD_APART
 from schemas.frame_types import AMOUNT
+from schemas.key_texts import TOLD_APART
 
 BREAK_SCHEMA: dict[str, pl.DataType] = {
     "code": pl.String(),

@@ -19,7 +19,7 @@ from schemas.breaks import BREAKS
 from schemas.counting import plural
 from schemas.field import Field, Kind, Table
 from schemas.frame_types import AMOUNT
-from schemas.key_texts import EMPTY, FREE, READ_OTHERWISE
+from schemas.key_texts import EMPTY, FREE, NOT_NUMBERED, NUMBERED, READ_OTHERWISE
 from schemas.kinds import OFFSET
 
 LINES = 1000
@@ -162,7 +162,8 @@ def key_text(table: Table) -> pl.Expr:
 
     A null is empty and an empty text `\e`. Between texts, `/` and a backslash have a backslash
     before them; nothing else has a `/`, so the last text is whole without. One that would be read
-    as where a row was delivered, or as told apart from another one, gets a backslash behind it.
+    as where a row was delivered gets a backslash behind it, and a `#` before a digit one between
+    them: what is behind a key begins so.
     """
     fields = [table.by_name[name] for name in table.identity]
     texts = [of.name for of in fields if of.kind in FREE]
@@ -172,7 +173,13 @@ def key_text(table: Table) -> pl.Expr:
     )  # fmt: skip
     if not texts:
         return key
+    key = not_numbered(key)
     return pl.when(key.str.contains(READ_OTHERWISE)).then(key + "\\").otherwise(key)
+
+
+def not_numbered(key: pl.Expr) -> pl.Expr:
+    """Texts of which none reads as behind a key where several are told apart."""
+    return key.str.replace_all(NUMBERED, NOT_NUMBERED)
 
 
 def _text(name: str, *, last: bool) -> pl.Expr:

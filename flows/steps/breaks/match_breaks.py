@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from flows.steps.breaks.frame import BREAK_SCHEMA, PLACE_OF, no_breaks
-from flows.steps.breaks.make import joined, key_text, make_breaks
+from flows.steps.breaks.make import joined, key_text, make_breaks, not_numbered
 from flows.steps.frames.beyond import beside, unsigned
 from flows.steps.frames.statuses import EXPECTED, FOUND, Lines
 from schemas.amounts import BEYOND
@@ -112,7 +112,7 @@ def line_key(table: Table, lines: pl.DataFrame) -> pl.Series:
         nameless |= delivered & pl.any_horizontal(pl.col(name).is_null() for name in table.key)
     if table.unquotable and "state" in lines.columns:
         nameless |= pl.col("state").is_in(ERRORS).fill_null(value=False)
-    key = pl.when(nameless).then(_place()).otherwise(key_text(table))
+    key = pl.when(nameless).then(not_numbered(_place())).otherwise(key_text(table))
     return lines.select(key.alias("key")).to_series()
 
 
