@@ -1,5 +1,6 @@
 """Record kinds of one's own are of the rules by which a run is judged, and judged again."""
 
+import re
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -49,11 +50,39 @@ def test_without_kinds_the_rules_are_what_they_were() -> None:
     assert tables_by(Rules()) is own_kinds.EXTRACTS
 
 
-def test_kept_rules_have_them_and_a_rule_file_does_not() -> None:
+def test_kept_rules_have_them() -> None:
     kept = rules(REFUND)
     assert read_rules_text(rules_text(kept), kept=True) == kept
-    with pytest.raises(RulesRefused, match="'records' is not a rule"):
-        read_rules_text(rules_text(kept))
+
+
+NOT_NOW = "the record kind refund is not defined so now, and rules define none. Take [records] out"
+
+
+@pytest.mark.parametrize(
+    ("now", "refused"),
+    [
+        (REFUND, None),
+        (of(REFUND, "Reason", note="why"), None),
+        (replace(REFUND, title="Refund"), NOT_NOW),
+        (None, NOT_NOW),
+    ],
+)
+def test_the_rules_of_a_report_are_a_rule_file_while_its_kinds_are_defined_so(
+    now: Table | None, refused: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_kinds, "OWN", OwnTables({"refund": now} if now else {}))
+    text = rules_text(replace(rules(REFUND), name="month end"))
+    if refused is None:
+        assert with_own_kinds(read_rules_text(text)) == read_rules_text(text, kept=True)
+        return
+    line = text[: text.index("refund = ")].count("\n") + 1
+    with pytest.raises(RulesRefused, match=re.escape(f"line {line}: {refused}")):
+        read_rules_text(text)
+
+
+def test_kinds_are_a_section_of_a_rule_file() -> None:
+    with pytest.raises(RulesRefused, match=re.escape("records is a section. Write [records].")):
+        read_rules_text("records = 5")
 
 
 def test_a_note_decides_about_no_figure() -> None:

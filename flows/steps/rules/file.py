@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from flows.steps.rules.excluded_values import EXAMPLES, value_text
+from flows.steps.rules.own_kinds import unlike_now
 from flows.steps.rules.rules import (
     Budget,
     Direction,
@@ -39,16 +40,18 @@ def read_rules_text(text: str, *, kept: bool = False) -> Rules:
     """The rules a TOML text states; raises RulesRefused.
 
     `kept`: those of a run there was, of which an exclusion may have an id or a value that is
-    refused by now.
+    refused by now, and record kinds another definition. A file may be what a report says of its
+    rules: the definitions in it are those of now, or it is refused.
     """
     try:
         document = read_toml(text, parse_float=Decimal)
     except ValueError as error:
         raise RulesRefused(f"This is not TOML: {error}.") from error
     reader = _Reader(key_lines(text))
+    records = document.pop(RECORDS, {})
     if kept:
-        records = document.pop(RECORDS, {})
         return replace(reader.rules(document), records=tuple(records.items()))
+    reader.check_records(records)
     rules = reader.rules(document)
     reader.check_ids(rules)
     return reader.with_values(rules)
@@ -56,6 +59,17 @@ def read_rules_text(text: str, *, kept: bool = False) -> Rules:
 
 class _Reader(Values):
     """Reads one document."""
+
+    def check_records(self, records: Any) -> None:
+        """Refuse definitions of record kinds that are not those of now."""
+        if not isinstance(records, dict):
+            self.refuse((RECORDS,), f"{RECORDS} is a section. Write [{RECORDS}].")
+        for name in unlike_now(records):
+            self.refuse(
+                (RECORDS, name),
+                f"the record kind {name} is not defined so now, and rules define none. Take "
+                f"[{RECORDS}] out: record kinds of your own count as they are defined.",
+            )
 
     def rules(self, document: Mapping[str, Any]) -> Rules:
         top: dict[str, Reader] = {

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from flows.steps.rules.rules import Rules
 from schemas.field import INTEGERS, Reference, Table
@@ -19,6 +20,12 @@ def with_own_kinds(rules: Rules) -> Rules:
 def decides(table: Table) -> str:
     """What of a definition decides about figures: all but its notes."""
     return definition_of(replace(table, fields=tuple(replace(of, note="") for of in table)))
+
+
+def unlike_now(records: Mapping[str, Any]) -> Iterator[str]:
+    """Names of record kinds that some rules define otherwise than they are defined now."""
+    now = dict(with_own_kinds(Rules()).records)
+    return (name for name, definition in records.items() if now.get(name) != definition)
 
 
 def tables_by(rules: Rules) -> Mapping[str, Table]:
