@@ -86,7 +86,9 @@ def push_batch(
             continue
         try:
             opened = rerun_tasks.open_batch(number)
-            pushed = send(opened, max_rows=max_rows, rate=rate, patient=not busy)
+            pushed = send(
+                opened, max_rows=max_rows, rate=rate, patient=not busy, named=number == batch_id
+            )
             reported = tasks.report_batch(pushed)
         except OF_ONE_BATCH as error:
             if batch_id:
@@ -120,18 +122,23 @@ def _is_worked_on(batch_id: int) -> bool:
 
 @task(name="push batch", task_run_name="push batch {batch.batch_id}", **FROM_LEDGER)
 def push_rows(
-    batch: BatchStatus, *, max_rows: int | None, rate: float | None, patient: bool = True
+    batch: BatchStatus,
+    *,
+    max_rows: int | None,
+    rate: float | None,
+    patient: bool = True,
+    named: bool = True,
 ) -> BatchStatus:
     """Name the service if need be, and send; a service that is down is told, with the way on.
 
-    `patient`: a run that sends the same records is waited for.
+    `patient`: a run that sends the same records is waited for. `named`: the run is of this batch.
     """
     # Held for writing even when it has ended: rows of it may be unsent again.
     with held(batch.batch_id, State.MERGED) as (workspace, lease):
         place = workspace if rate is None else _at_rate(workspace, rate)
         place = place if patient else hardly_waiting(place)
         ask_for_service(place, lease)
-        stop = tasks.push_reported(lambda: push(place, lease, most=max_rows))
+        stop = tasks.push_reported(lambda: push(place, lease, most=max_rows, named=named))
         now = ledger.find_batch(lease.connection, lease.batch_id)
         told = {"stopped": stop and str(stop), "busy": isinstance(stop, OperationBusy)}
         return batch.model_copy(update={"state": now.state, "service": True, **told})

@@ -84,19 +84,23 @@ class _SendNumber(NamedTuple):
     number: int
 
 
-def push(workspace: Workspace, lease: Lease, *, most: int | None = None) -> None:
+def push(
+    workspace: Workspace, lease: Lease, *, most: int | None = None, named: bool = True
+) -> None:
     """Send what is unsent of a batch that asks for a service; raises one of STOPS_PUSH.
 
     One row that is refused costs one row. A service that refuses us or does not answer at all
     stops the run once; what is unsent stays so and a later run goes on with it. `most` limits the
-    rows of this run.
+    rows of this run. Only a batch that somebody `named` goes to another service: of all that wait
+    nobody says that each is for the one that is set.
     """
     batch = ledger.find_batch(lease.connection, lease.batch_id)
     if batch.service is None or batch.state not in ledger.UNDER_WAY:
         return
     staged = ledger.staged_tables(lease.connection, lease.batch_id)
     tables = [table for table in staged if table.name in PUSHES]
-    batch = _go_over(workspace, lease, batch, tables)
+    if named:
+        batch = _go_over(workspace, lease, batch, tables)
     for table in staged:
         if table not in tables:
             log.info("%s", not_sent_text(table))
@@ -197,10 +201,19 @@ def _open(workspace: Workspace, lease: Lease, batch: Batch, opened: ExitStack) -
     settings = workspace.settings
     service = named_service(settings.service)
     if batch.service is None or service != service_address(batch.service):
+        if is_bound_to_service(lease.connection, batch.id):
+            way_on = (
+                "Its records belong to one service, which has rows of it or may have them; set "
+                "that one, or undo the batch."
+            )
+        else:
+            way_on = (
+                "The first one can have no row of it: set that one again, or let the batch go to "
+                f"the other one by `recon push {batch.id}`."
+            )
         raise BatchStateError(
             f"Batch {batch.id} goes to {batch.service}, but RECON_SERVICE_URL names {service}. "
-            "Its records belong to one service, which has rows of it or may have them; set that "
-            "one, or undo the batch."
+            + way_on
         )
     pass_gate(lease.connection, settings.home, settings.service.turn_seconds)
     credentials = workspace.credentials or read_credentials()

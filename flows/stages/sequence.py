@@ -117,11 +117,19 @@ def _go_on(
     )
 
 
-def push_batch(workspace: Workspace, batch_id: int, *, most: int | None = None) -> Ended:
-    """Send what is unsent of a batch that is in the database, then recount and report it."""
-    if most is not None:
-        return _push_batch(workspace, batch_id, most)  # Run again, it would send so many once more.
-    return resumed(workspace.database, lambda: _push_batch(workspace, batch_id, None))
+def push_batch(
+    workspace: Workspace, batch_id: int, *, most: int | None = None, named: bool = True
+) -> Ended:
+    """Send what is unsent of a batch that is in the database, then recount and report it.
+
+    `named`: somebody asked for this one, which may then go to another service.
+    """
+
+    def go() -> Ended:
+        return _push_batch(workspace, batch_id, most, named=named)
+
+    # Run again, it would send so many once more.
+    return resumed(workspace.database, go) if most is None else go()
 
 
 def waiting_to_push(workspace: Workspace) -> list[int]:
@@ -145,7 +153,7 @@ def push_waiting(
     for number in waiting_to_push(workspace):
         ended: Ended | ReconError
         try:
-            ended = push_batch(workspace, number, most=most)
+            ended = push_batch(workspace, number, most=most, named=False)
         except OperationBusy as busy:
             ended, workspace = busy, hardly_waiting(workspace)
         except OF_ONE_BATCH as error:
@@ -163,18 +171,20 @@ def hardly_waiting(workspace: Workspace) -> Workspace:
     return replace(workspace, settings=replace(workspace.settings, service=hardly))
 
 
-def _push_batch(workspace: Workspace, batch_id: int, most: int | None) -> Ended:
+def _push_batch(workspace: Workspace, batch_id: int, most: int | None, *, named: bool) -> Ended:
     with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
         refuse_if_taken_back(connection, batch_id)
         ask_for_service(workspace, lease)
-        report = push_and_finish(workspace, lease, most=most)
+        report = push_and_finish(workspace, lease, most=most, named=named)
         return Ended(ledger.find_batch(connection, batch_id), report, new=False)
 
 
-def push_and_finish(workspace: Workspace, lease: Lease, *, most: int | None = None) -> BatchReport:
+def push_and_finish(
+    workspace: Workspace, lease: Lease, *, most: int | None = None, named: bool = True
+) -> BatchReport:
     """Push where the batch asks for it; the report is written even when something stops that."""
     try:
-        push(workspace, lease, most=most)
+        push(workspace, lease, most=most, named=named)
     except STOPS_PUSH:
         finish(workspace, lease)
         raise

@@ -99,6 +99,24 @@ def test_a_batch_that_was_only_imported_is_pushed_on_request(
 
 
 @pytest.mark.long
+def test_only_a_run_of_the_batch_takes_it_to_another_service(
+    workspace: Workspace, towards: Any, tmp_path: Path
+) -> None:
+    from flows.push_batch import push_batch
+
+    with FaultyServer(always(status(401))) as former, FaultyServer() as server:
+        towards(former.url)
+        run(tones(tmp_path / "tones.csv", 2), push=True)
+        towards(server.url)
+        of_all = push_batch(return_state=True)
+        assert of_all.name == "Failed"
+        assert "by `recon push 1`" in of_all.message
+        assert server.requests == []
+        assert push_batch(1, return_state=True).name == "Completed"
+        assert len(server.effects) == 2
+
+
+@pytest.mark.long
 def test_batches_above_those_of_one_run_are_told_and_are_the_next_run_s(
     workspace: Workspace, towards: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
