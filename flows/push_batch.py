@@ -137,7 +137,7 @@ def push_rows(
     with held(batch.batch_id, State.MERGED) as (workspace, lease):
         place = workspace if rate is None else _at_rate(workspace, rate)
         place = place if patient else hardly_waiting(place)
-        ask_for_service(place, lease)
+        ask_for_service(place, lease, named=named)
         stop = tasks.push_reported(lambda: push(place, lease, most=max_rows, named=named))
         now = ledger.find_batch(lease.connection, lease.batch_id)
         told = {"stopped": stop and str(stop), "busy": isinstance(stop, OperationBusy)}

@@ -28,6 +28,7 @@ from connectors.postgres.push.lane import Lane, hold_lane, keep_held
 from connectors.postgres.push.plan import plan_anew, plan_sends, settle_duplicates
 from connectors.postgres.push.restores import doubt_planned
 from connectors.postgres.push.sends import (
+    SendState,
     count_states,
     is_bound_to_service,
     is_unsettled,
@@ -72,6 +73,8 @@ NO_SUCCESS = 300
 """Statuses from here on: the service did not take the row, for its own sake or altogether."""
 WAIT, NOT_SIGNED_IN = 429, 401
 """They say nothing of the row; the second does where the service had taken others."""
+SETTLED = {SendState.ACKNOWLEDGED, SendState.SUPERSEDED}
+"""States of rows for which nothing is left to do, whichever row brought them there."""
 _UNDECIDED = (Verdict.UNSENT, Verdict.IN_DOUBT)
 PASSES = 3
 """How often one run comes back to rows that were proved unsent."""
@@ -147,10 +150,12 @@ def not_sent_text(table: Table) -> str:
     return f"{table.title}: not sent, because the service documents no operation that takes it."
 
 
-def ask_for_service(workspace: Workspace, lease: Lease) -> None:
+def ask_for_service(workspace: Workspace, lease: Lease, *, named: bool = True) -> None:
     """Name the service a batch goes to, and go on with it where something of it is unsent.
 
-    Raises SettingsError where no service is set, BatchStateError for a batch that is not applied.
+    So does one that somebody `named` where it goes to another service now, and ended at the former
+    one by what others had told. Raises SettingsError where no service is set, BatchStateError for
+    a batch that is not applied.
     """
     batch = ledger.find_batch(lease.connection, lease.batch_id)
     if batch.state not in IN_DATABASE:
@@ -166,7 +171,9 @@ def ask_for_service(workspace: Workspace, lease: Lease) -> None:
             lease.set_state(State.MERGED)
     elif batch.state in ledger.ENDED:
         repeatable = workspace.settings.service.idempotent
-        if is_unsettled(lease.connection, batch.id, repeatable=repeatable):
+        if is_unsettled(lease.connection, batch.id, repeatable=repeatable) or (
+            named and _ends_elsewhere(workspace, lease, batch)
+        ):
             with lease.transaction() as connection:
                 before = answers_detail(connection, batch.id, BEFORE)
                 lease.set_state(State.MERGED, detail=before)
@@ -179,13 +186,27 @@ def _name_service(connection: psycopg.Connection, batch: Batch, service: str) ->
     connection.execute("UPDATE batch SET service = %s WHERE id = %s", [service, batch.id])
 
 
+def _ends_elsewhere(workspace: Workspace, lease: Lease, batch: Batch) -> bool:
+    """Whether a batch that has ended goes to another service with rows that are not settled."""
+    states = {state for of in count_states(lease.connection, batch.id).values() for state in of}
+    return not states <= SETTLED and _other_service(workspace, lease, batch) is not None
+
+
+def _other_service(workspace: Workspace, lease: Lease, batch: Batch) -> str | None:
+    """The service that is set, if it is another one and nothing of a batch may be at its own."""
+    service = workspace.settings.service
+    if batch.service is None or service.url is None:
+        return None
+    named = named_service(service)
+    if named == service_address(batch.service) or is_bound_to_service(lease.connection, batch.id):
+        return None
+    return named
+
+
 def _go_over(workspace: Workspace, lease: Lease, batch: Batch, tables: Sequence[Table]) -> Batch:
     """The batch as it goes to the service that is set, if nothing of it may be at another one."""
-    settings = workspace.settings
-    if batch.service is None or settings.service.url is None:
-        return batch
-    named = named_service(settings.service)
-    if named == service_address(batch.service) or is_bound_to_service(lease.connection, batch.id):
+    settings, named = workspace.settings, _other_service(workspace, lease, batch)
+    if named is None:
         return batch
     pass_gate(lease.connection, settings.home, settings.service.turn_seconds)
     service = ledger.known_service(lease.connection, named)

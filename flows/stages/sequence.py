@@ -174,7 +174,7 @@ def hardly_waiting(workspace: Workspace) -> Workspace:
 def _push_batch(workspace: Workspace, batch_id: int, most: int | None, *, named: bool) -> Ended:
     with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
         refuse_if_taken_back(connection, batch_id)
-        ask_for_service(workspace, lease)
+        ask_for_service(workspace, lease, named=named)
         report = push_and_finish(workspace, lease, most=most, named=named)
         return Ended(ledger.find_batch(connection, batch_id), report, new=False)
 

@@ -87,15 +87,36 @@ def is_bound(batch: str) -> str:
     """SQL for whether a batch stays with its service, which has or judged a row, or may have one.
 
     A connection that was not made, or an answer that proves that nothing was carried out, binds
-    nothing. What a restored database may not know counts as sent, and so does what was decided.
+    nothing; nor does what a row came to by others, and that it is to be sent all the same. What a
+    restored database may not know counts as sent, and so does what else was decided. Whatever is
+    known of a row now counts as well where something has ended it since.
     """
     return f"""(EXISTS (SELECT FROM {SCHEMA}.send x WHERE x.batch_id = {batch}
-            AND (x.attempts > 0
-                AND (x.state NOT IN ('unsent', 'superseded') OR x.carried_out IS NOT NULL)
-                OR x.decision IS NOT NULL OR x.earlier > 0))
+            AND ({_binds("x")} OR x.earlier > 0 AND EXISTS (SELECT FROM {SCHEMA}.earlier_send e
+                WHERE {_same_row("e", "x")} AND {_binds("e")})))
         OR EXISTS (SELECT FROM {SCHEMA}.push_restore r WHERE r.unsent = 'in_doubt'
             AND (r.last_batch >= {batch} OR EXISTS (SELECT FROM {SCHEMA}.extract e
                 WHERE e.batch_id = {batch} AND r.lost::jsonb ? e.sha256))))"""
+
+
+def _binds(row: str) -> str:
+    """SQL for whether a send, or what it had come to before, proves that it may be at the service.
+
+    Who decides that it is sent goes by what others told. Until it is tried that binds nothing, and
+    where its tries prove nothing the doubt that others told, which was the first thing known of it,
+    is none of its own: one of its own it is in since, or has been.
+    """
+    told = f"""EXISTS (SELECT FROM {SCHEMA}.earlier_send f WHERE {_same_row("f", row)}
+        AND f.number = 1 AND f.state = 'in_doubt' AND f.attempts = 0)"""
+    decided = f"""EXISTS (SELECT FROM {SCHEMA}.event v
+        WHERE v.batch_id = {row}.batch_id AND v.what = '{RESOLVE}')"""
+    return f"""({row}.attempts > 0 AND ({row}.state NOT IN ('unsent', 'superseded')
+            OR {row}.decision IS NOT NULL OR {row}.carried_out IS NOT NULL AND NOT {told})
+        OR {row}.decision <> 'resend' AND {decided})"""
+
+
+def _same_row(one: str, other: str) -> str:
+    return f"({one}.extract_id, {one}.record_number) = ({other}.extract_id, {other}.record_number)"
 
 
 def is_listed(what: str, batch_id: str) -> str:

@@ -152,7 +152,7 @@ _MARK_SENT_BY_TWINS = f"""UPDATE send x SET twin = TRUE FROM send o
 _FORGET = """UPDATE send x SET state = 'unsent', attempts = 0, changed_at = now(),
         twin = (x.writer_extract_id, x.writer_record_number) <> (x.extract_id, x.record_number),
         status = NULL, error_data = NULL, echo = NULL, service_id = NULL, carried_out = NULL,
-        follows = NULL, own_key = NULL
+        follows = NULL, own_key = NULL, decision = NULL, decision_number = NULL
     WHERE x.batch_id = %(batch)s AND x.operation = %(operation)s AND x.state <> 'superseded'"""
 
 _AT_SERVICE = ("acknowledged", "in_doubt", "differs", "sending")
