@@ -23,6 +23,7 @@ REMOVED, KEPT_AGAIN, PUT_BACK = (
 REMOVED_AT, LISTED_AT = "removed_at", "listed_at"
 """Of the detail of a removal: when it was, by this database or by what the home had listed."""
 BEGINS, SWEPT, VERIFIED = "housekeeping begins", "housekeeping", "archive verified"
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 ONE_BY_ONE: Mapping[str, object] = {"each_removal": REMOVED}
 """Of the detail of these three: from here on the trail names every content that is removed.
 
@@ -65,15 +66,16 @@ def take_over(connection: psycopg.Connection, listed: Mapping[str, datetime]) ->
         [list(listed)],
     ).fetchall()
     events = connection.execute(
-        "SELECT detail FROM event WHERE what = %s AND batch_id = ANY(%s)",
+        "SELECT detail, at FROM event WHERE what = %s AND batch_id = ANY(%s) ORDER BY at",
         [REMOVED, [batch for _, batches in rows for batch in batches]],
     )
-    known = {_removal_of(detail) for (detail,) in events}
+    known: dict[tuple[str, str | None], datetime] = {_removal_of(said): at for said, at in events}
     taken = [
         sha256
         for sha256, _ in rows
-        # An event without the time, of an earlier version, may be that of any removal.
-        if known.isdisjoint(((sha256, _moment_text(listed[sha256])), (sha256, None)))
+        if (sha256, _moment_text(listed[sha256])) not in known
+        # The event of an earlier version does not say when: just behind the time that is listed.
+        and listed[sha256] > known.get((sha256, None), _LONG_AGO)
     ]
     for sha256 in taken:
         note_removal(connection, sha256, listed[sha256])

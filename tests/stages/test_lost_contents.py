@@ -23,6 +23,14 @@ STORIES = {
     "removed since": ("import, back up, remove, restore", False),
     "removed by a clock that was behind": ("import, back up, remove, restore, an hour on", False),
     "removed twice": ("import, remove, import, back up, remove, restore", False),
+    "removed by an earlier version, and since": (
+        "import, remove, as an earlier version, import, back up, remove, restore",
+        False,
+    ),
+    "removed by an earlier version, brought again, and lost with the list": (
+        "import, remove, as an earlier version, save the list, import, lose, put the list back",
+        True,
+    ),
     "removed by a clock that was ahead, brought again, and lost": (
         "import, back up, remove, list an hour on, restore, import, lose",
         True,
@@ -37,6 +45,7 @@ STORIES = {
 @pytest.mark.long(
     but=(
         "removed by a clock that was behind",
+        "removed by an earlier version, and since",
         "removed by a clock that was ahead, brought again, and lost",
     )
 )
@@ -67,6 +76,13 @@ def test_what_is_gone_was_removed_or_lost(
                     connection.execute("SET session_replication_role = replica")
                     connection.execute(
                         "UPDATE recon.batch SET opened_at = opened_at + interval '1 hour'"
+                    )
+            case "as an earlier version":
+                with psycopg.connect(str(place.settings.database_url)) as connection:
+                    connection.execute("SET session_replication_role = replica")
+                    connection.execute(
+                        "UPDATE recon.event SET detail = (detail::jsonb - 'removed_at')::text "
+                        "WHERE detail::jsonb ? 'removed_at'"
                     )
             case "list an hour on":
                 ((sha256, at),) = listed_as_removed(workspace.settings.archive).items()
