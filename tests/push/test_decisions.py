@@ -16,7 +16,7 @@ from flows.stages.chosen_sends import ChosenSends
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.scope import Scope
 from flows.stages.resolve import next_text, resolve
-from flows.stages.sequence import import_delivery, push_batch
+from flows.stages.sequence import import_delivery, push_batch, waiting_to_push
 from flows.stages.undo import undo_and_tell
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules
@@ -167,9 +167,12 @@ def test_what_followed_a_confirmation_that_is_taken_back_ends_as_its_row_does(
         settled = resolve(place, 1, chosen, taken_back, by=None, reason="looked again")
         if end == "refused":
             server.plan = always(status(400, error_code="NotNull"))
+        assert waiting(place) == ([2] if end == "set aside" else [1, 2])
         push_batch(place, 1)
+        assert waiting(place) == ([] if end == "acknowledged" else [2])
         server.plan = always(OK)
         push_batch(place, 2)
+        assert waiting(place) == []
         again = made is payments and end == "set aside"
         states = {"refused": ("refused", "acknowledged"), "set aside": ("abandoned", "abandoned")}
         assert (sent(1)[2], sent(2)[2]) == (
@@ -181,6 +184,11 @@ def test_what_followed_a_confirmation_that_is_taken_back_ends_as_its_row_does(
         assert push_batch(place, 2).batch.state in (State.COMPLETE, State.COMPLETE_WITH_ERRORS)
         assert len(server.requests) - requests == tries[end]
         assert "`recon push 2` lets them end as these do" in next_text(1, settled.detail)
+
+
+def waiting(place: Workspace) -> list[int]:
+    """The batches that a push of all takes."""
+    return sorted(waiting_to_push(place))
 
 
 def gateways(path: Path, url: str) -> Path:

@@ -19,7 +19,7 @@ from connectors.postgres.push.earlier import (
     words_of,
 )
 from connectors.postgres.push.lane import asking_columns
-from connectors.postgres.push.plan import FOLLOWS, WAITS
+from connectors.postgres.push.plan import FOLLOWS, LEFT_BEHIND, WAITS
 from connectors.postgres.recount import Sum, key_number
 from schemas.derived.push_keys import ASKING, AskingRow, push_key
 from schemas.derived.sql_names import staged_name
@@ -130,7 +130,7 @@ def waiting_batches(
     rows = connection.execute(
         f"""SELECT b.id FROM batch b WHERE b.service IS NOT NULL
             AND (b.state = 'merged' OR b.state IN ('complete', 'complete_with_errors', 'failed')
-                AND EXISTS (SELECT 1 {_OF_BATCH}))
+                AND (EXISTS (SELECT 1 {_OF_BATCH}) OR b.id IN ({LEFT_BEHIND})))
         ORDER BY b.service IS DISTINCT FROM %(service)s,
             (SELECT max(x.changed_at) {_OF_BATCH}) NULLS FIRST, b.id""",
         {"service": service, "repeatable": repeatable},
