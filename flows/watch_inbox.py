@@ -30,6 +30,8 @@ from flows.tasks.run_names import called
 from flows.tasks.states import WITH_ERRORS
 
 IMPORT = "import-batch/adhoc"
+MOST_FAILED = 3
+"""Runs of one delivery that may fail by themselves; after them it takes somebody to go on."""
 
 
 def _name(inbox: str | None) -> str:
@@ -77,11 +79,13 @@ def watch_inbox(
     if failed:
         return Failed(message=f"{told}. First: {failed[0].detail}")
     if left := {line.became for line in lines if line.exit_code}:
-        in_inbox = {"unfinished", "left alone"}
+        in_inbox, of_runs = {"unfinished", "left alone"}, {"waiting", "started again"}
+        of_batches = left - in_inbox - of_runs - {"quarantined"}
         steps = {
             "read the .why.txt files": left & {"quarantined"},
             "complete what waits in the inbox, or take it out": left & in_inbox,
-            "`recon status` names the next step of each batch": left - in_inbox - {"quarantined"},
+            "see to the runs that the table names": left & of_runs,
+            "`recon status` names the next step of each batch": of_batches,
         }
         todo = [step for step, of in steps.items() if of]
         return Completed(name=WITH_ERRORS, message=f"{told}. Next: {'; '.join(todo)}.")
@@ -151,7 +155,8 @@ def _deployed(name: str, terms: Mapping[str, Any]) -> Start:
     """Imports as runs of a deployment; the content is the key, so each is made once.
 
     A run of that key that has ended is of an earlier delivery, or came to nothing: it starts no
-    import any more, and the next key does. What a batch has taken, another run finds taken.
+    import any more, and the next key does, until too many failed. What a batch has taken, another
+    run finds taken.
     """
 
     def start(waiting: Waiting) -> Started:
@@ -166,30 +171,23 @@ def _deployed(name: str, terms: Mapping[str, Any]) -> Start:
                 f"{waiting.folder}."
             ) from error
         try:
-            run, number = _run_of(name, parameter, waiting)
+            return _started(name, parameter, waiting)
         except (PrefectException, httpx.HTTPError) as error:
             raise ReconError(
                 f"{name} could not be started: {type(error).__name__}. The delivery is kept in "
                 f"{waiting.folder} and is started at the next look."
             ) from error
-        stands = f"run {run.name} of {name}"
-        if not _is_over(run):
-            if number != waiting.run:
-                return Started(stands, run=number)
-            state = run.state.name if run.state else "to come"
-            return Started(f"{stands} is {state}", run=number, became="waiting")
-        return Started(f"{stands} has ended, and no batch has these very files", became="known")
 
     return start
 
 
-def _run_of(name: str, parameter: object, waiting: Waiting) -> tuple[FlowRun, int]:
-    """The run of a delivery that is to come or at work, and which of its key it is.
+def _started(name: str, parameter: object, waiting: Waiting) -> Started:
+    """How the run of a delivery stands that is to come or at work, or is made now.
 
-    It is made where there is none. One that was started for this very delivery and has come to a
-    good end is given as it is: whatever it found there, another one would find as well.
+    One that was started for this very delivery and has come to a good end is followed by none:
+    whatever it found there, another one would find as well. Nor are too many that failed.
     """
-    number = max(waiting.run, 1)
+    number, failed, before = max(waiting.run, 1), waiting.failed, None
     while True:
         run = run_deployment(
             name,
@@ -199,10 +197,46 @@ def _run_of(name: str, parameter: object, waiting: Waiting) -> tuple[FlowRun, in
             as_subflow=False,
         )
         assert isinstance(run, FlowRun)
-        is_good = number == waiting.run and run.state is not None and run.state.is_completed()
-        if is_good or not _is_over(run):
-            return run, number
+        stands = f"run {run.name} of {name}"
+        if not _is_over(run):
+            break
+        if number == waiting.run and run.state is not None and run.state.is_completed():
+            return Started(f"{stands} has ended, and no batch has these very files", became="known")
+        if waiting.run:
+            before = run
+            failed += _is_failed(run)
+            if failed >= MOST_FAILED:
+                return Started(_given_up(stands, run, waiting), 1, number, "waiting", failed - 1)
         number += 1
+    if number == waiting.run:
+        since = run.state.timestamp if run.state else None
+        told = f"{stands} is {_state_of(run)}"
+        return Started(told, int(failed > 0), number, "waiting", failed, since)
+    if before is None or not (failed or _is_crashed(before)):
+        return Started(stands, run=number)
+    told = f"{stands}, after one that is {_state_of(before)}: {before.id}"
+    return Started(told, 1, number, "started again", failed)
+
+
+def _given_up(stands: str, run: FlowRun, waiting: Waiting) -> str:
+    return (
+        f"{stands} is {_state_of(run)}, as {MOST_FAILED - 1} before it: {run.id}. Retry it in "
+        "Prefect, or deliver the file again, once what it tells of is mended: no other run is "
+        f"started until then. To have it imported no more, move {waiting.folder} elsewhere"
+    )
+
+
+def _state_of(run: FlowRun) -> str:
+    return (run.state and run.state.name) or "to come"
+
+
+def _is_failed(run: FlowRun) -> bool:
+    """By itself, and not by an end of its process or a Cancel."""
+    return run.state is not None and run.state.is_failed()
+
+
+def _is_crashed(run: FlowRun) -> bool:
+    return run.state is not None and run.state.is_crashed()
 
 
 def _is_over(run: FlowRun) -> bool:

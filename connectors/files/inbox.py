@@ -54,6 +54,8 @@ class Waiting:
     """SHA-256 of each file as it was taken, whether it is refused or not."""
     run: int = 0
     """Which run of this key is to import it; 0: none was started for certain."""
+    failed: int = 0
+    """How many of the runs before that one failed since it was delivered."""
 
     @property
     def files_hash(self) -> str | None:
@@ -249,6 +251,7 @@ class Inbox:
             "folder": waiting.folder.name,
             "files": waiting.files,
             "run": waiting.run,
+            "failed": waiting.failed,
         }
         write_file(self.waiting / waiting.key, json.dumps(note).encode())
 
@@ -299,8 +302,8 @@ class Inbox:
             folder = self.place_of(path.name).with_name(note.get("folder", path.name))
             if folder.is_dir():
                 files = tuple(note.get("files", ()))
-                names, run = tuple(note["names"]), note.get("run", 0)
-                found.append(Waiting(path.name, folder, names, files, run))
+                names, run, failed = tuple(note["names"]), note.get("run", 0), note.get("failed", 0)
+                found.append(Waiting(path.name, folder, names, files, run, failed))
             else:
                 path.unlink()
         return found

@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -32,7 +33,16 @@ from schemas.counting import quantity
 log = logging.getLogger("recon.inbox")
 
 
-Became = Literal["started", "waiting", "known", "quarantined", "unfinished", "left alone", "failed"]
+Became = Literal[
+    "started",
+    "started again",
+    "waiting",
+    "known",
+    "quarantined",
+    "unfinished",
+    "left alone",
+    "failed",
+]
 
 
 class Started(NamedTuple):
@@ -43,6 +53,10 @@ class Started(NamedTuple):
     run: int = 0
     """Which run of its key will import it; 0: the import is over, or the ledger's to go on with."""
     became: Became = "started"
+    failed: int = 0
+    """How many runs before that one failed since it was delivered."""
+    since: datetime | None = None
+    """Since when its run stands as it does, which somebody has to see to after some time."""
 
 
 WHOLE = 100_000
@@ -111,13 +125,19 @@ class Watch:
     def _waits(self, name: str, why: str, now: float) -> InboxLine:
         """What waits to be completed; after some time somebody has to see to it."""
         seen = seen_at(self.inbox.folder / name)
-        waited = 0 if seen is None or why == JUST_ARRIVED else int(now - seen.modified / 1e9)
-        if waited < self.workspace.settings.limits.inbox_wait_seconds:
+        waited = 0 if seen is None or why == JUST_ARRIVED else now - seen.modified / 1e9
+        if not (late := self._late(waited)):
             return InboxLine(name, "unfinished", why)
-        hours = waited // 3600
-        long = quantity(hours // 24, "day") if hours >= 48 else quantity(hours, "hour")
-        todo = f"It has been so for {long}: complete it, or take it out of the inbox."
+        todo = f"{late}: complete it, or take it out of the inbox."
         return InboxLine(name, "unfinished", f"{why}. {todo}", 1)
+
+    def _late(self, waited: float) -> str:
+        """How long that is, where somebody has to see to it; empty: nobody has to."""
+        if waited < self.workspace.settings.limits.inbox_wait_seconds:
+            return ""
+        hours = int(waited) // 3600
+        long = quantity(hours // 24, "day") if hours >= 48 else quantity(hours, "hour")
+        return f"It has been so for {long}"
 
     def _take(self, arrival: Arrival) -> InboxLine:
         """What became of one delivery; what goes wrong with it costs no other one."""
@@ -224,10 +244,13 @@ class Watch:
             if not started.run:
                 self.inbox.unmark(waiting.key)
             elif started.run != waiting.run:
-                self.inbox.mark(replace(waiting, run=started.run))
+                self.inbox.mark(replace(waiting, run=started.run, failed=started.failed))
         except (OSError, ReconError) as error:
             return self._failed(waiting.names[0], error)
-        return InboxLine(waiting.names[0], started.became, started.detail, started.exit_code)
+        detail, code = started.detail, started.exit_code
+        if started.since and (late := self._late(time.time() - started.since.timestamp())):
+            detail, code = f"{detail}. {late}: see whether a worker takes its runs.", 1
+        return InboxLine(waiting.names[0], started.became, detail, code)
 
     def _failed(self, name: str, error: OSError | ReconError) -> InboxLine:
         if isinstance(error, SchemaReplaced):

@@ -2,12 +2,15 @@
 
 import hashlib
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from connectors.files.inbox import Inbox, hash_of
+from flows.stages.inbox import InboxLine
 from flows.stages.workspace import Workspace
 from tests.flows.runs import artifact
 from tests.stages.payments import line, write
@@ -216,8 +219,10 @@ def test_a_delivery_whose_run_has_ended_without_a_batch_has_another_one(
     before = "1 known, " if ended == "Completed" else ""
     for number in (1, 2, 3):
         write(inbox / "a.csv", line(sum(map(ord, ended))))
-        told = "1 started" if number == 1 or before else "2 started"
-        assert watch(inbox, **terms).message == ("" if number == 1 else before) + told
+        again = "1 started again, 1 started" if ended in {"Failed", "Crashed"} else "2 started"
+        told = "1 started" if number == 1 or before else again
+        message = watch(inbox, **terms).message.partition(".")[0]
+        assert message == ("" if number == 1 else before) + told
         runs = [one for one in runs_of_imports() if one.id not in others]
         assert len(runs) == number
         (run,) = [one for one in runs if not one.state.is_final() and one.state_name != ended]
@@ -246,20 +251,87 @@ def test_a_run_that_ended_before_it_opened_a_batch_is_made_up_for_by_the_next_lo
     write(inbox / "a.csv", line(900 + len(ended)))
     told = []
     for end in (ended, "Late"):
-        told.append(watch(inbox, **terms).message)
+        told.append(watch(inbox, **terms).message.partition(".")[0])
         (run,) = [one for one in runs_of_imports() if one.id not in seen]
         with get_client(sync_client=True) as client:
             state = states.Scheduled(name="Late") if end == "Late" else getattr(states, end)()
             client.set_flow_run_state(run.id, state, force=True)
         if end != "Late":
             seen.add(run.id)
-    told.append(watch(inbox, **terms).message)
-    assert told == ["1 started", "1 started", "1 waiting"]
+    told.append(watch(inbox, **terms).message.partition(".")[0])
+    again = "1 started" if ended == "Cancelled" else "1 started again"
+    assert told == ["1 started", again, "1 waiting"]
     assert artifact("inbox").table[0]["Detail"].endswith("is Late")
     import_batch(**import_batch.validate_parameters(run.parameters), return_state=True)
     assert rows("SELECT state FROM batch") == [("complete",)]
     assert watch(inbox, **terms).message == "nothing was there"
     assert [*(inbox / ".recon" / "waiting").iterdir()] == []
+
+
+def test_an_import_that_fails_every_time_is_not_begun_for_ever(inbox: Path) -> None:
+    from prefect import states
+    from prefect.client.orchestration import get_client
+
+    from flows.import_batch import import_batch
+
+    def look() -> tuple[str, str]:
+        state = watch(inbox, deployment="import-batch/from-inbox")
+        return state.name, state.message.partition(".")[0]
+
+    def end(kind: Any) -> str:
+        """Of the run that this look started."""
+        (run,) = [one for one in runs_of_imports() if one.id not in seen]
+        with get_client(sync_client=True) as client:
+            client.set_flow_run_state(run.id, kind(), force=True)
+        seen.add(run.id)
+        return str(run.id)
+
+    import_batch.to_deployment("from-inbox").apply()
+    seen = {one.id for one in runs_of_imports()}
+    write(inbox / "a.csv", line(800))
+    assert look() == ("Completed", "1 started")
+    for kind in (states.Failed, states.Cancelled, states.Failed):
+        before = end(kind)
+        assert look() == ("CompletedWithErrors", "1 started again")
+        assert before in artifact("inbox").table[0]["Detail"]
+    last = end(states.Failed)
+    for _ in range(2):
+        assert look() == ("CompletedWithErrors", "1 waiting")
+        assert f"is Failed, as 2 before it: {last}" in artifact("inbox").table[0]["Detail"]
+    assert {one.id for one in runs_of_imports()} == seen
+    # Whoever mended why may retry that run, or deliver it again.
+    with get_client(sync_client=True) as client:
+        client.set_flow_run_state(UUID(last), states.AwaitingRetry(), force=True)
+    assert look() == ("CompletedWithErrors", "1 waiting")
+    assert artifact("inbox").table[0]["Detail"].endswith("is AwaitingRetry")
+    with get_client(sync_client=True) as client:
+        client.set_flow_run_state(UUID(last), states.Failed(), force=True)
+    write(inbox / "a.csv", line(800))
+    assert look() == ("CompletedWithErrors", "1 waiting, 1 started")
+    assert look() == ("Completed", "1 waiting")
+
+
+def test_a_run_that_no_worker_takes_is_no_success_for_ever(
+    workspace: Workspace, inbox: Path
+) -> None:
+    settings = workspace.settings
+    hurried = replace(settings, limits=replace(settings.limits, inbox_wait_seconds=0))
+
+    def look(by: Workspace) -> InboxLine:
+        (found,) = watch_on(by, str(inbox), {}, {}, "import-batch/from-inbox").look(0)
+        return found
+
+    from flows.import_batch import import_batch
+    from flows.watch_inbox import watch_on
+
+    import_batch.to_deployment("from-inbox").apply()
+    write(inbox / "a.csv", line(801))
+    found = [look(by) for by in (workspace, workspace, replace(workspace, settings=hurried))]
+    assert [(one.became, one.exit_code) for one in found] == [
+        *(("started", 0), ("waiting", 0), ("waiting", 1)),
+    ]
+    late = "It has been so for 0 hours: see whether a worker takes its runs."
+    assert found[-1].detail.endswith(late)
 
 
 @pytest.mark.long
