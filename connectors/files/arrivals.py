@@ -23,11 +23,11 @@ from connectors.files.manifest_entries import files_of
 from connectors.files.unpack import PACKED
 
 SIDECAR = ".manifest.json"
-JUST_ARRIVED = "has just arrived"
-"""Why a file is not complete that was not there when the look began, however old it is."""
 WHY = ".why.txt"
 """What stands beside a file that was put aside, and may come back with it."""
 ZIP = ".zip"
+OF_A_MAC = "._"
+"""How the file begins that a Mac puts beside each one it copies, for what is no part of it."""
 OURS = frozenset({"archive", "quarantine"})
 
 Wait = Callable[[float], None]
@@ -88,7 +88,7 @@ def look_at(folder: Path, settle_seconds: float, wait: Wait) -> Arrivals:
         wait(settle_seconds)
         there = _entries(folder)
         later = _files(there)
-        unfinished = {name: JUST_ARRIVED for name in later if name not in first}
+        unfinished = {name: "has just arrived" for name in later if name not in first}
         seen = {name: one for name, one in first.items() if later.get(name) == one}
     unfinished |= {name: "is being written" for name in there if _is_unfinished(name)}
     broken = {name: why for name, why in told.items() if isinstance(why, str)}
@@ -167,7 +167,10 @@ def _entries(folder: Path) -> dict[str, Seen | None]:
 def _hidden(folder: Path) -> list[str]:
     """Files that nothing takes in, though they are called as extracts are but for the first dot."""
     names = [name for name in sorted(os.listdir(folder)) if name.startswith(".")]  # noqa: PTH208
-    return [name for name in names if is_extract_like(name.lower()) and seen_at(folder / name)]
+    called_so = [
+        name for name in names if is_extract_like(name.lower()) and not name.startswith(OF_A_MAC)
+    ]
+    return [name for name in called_so if seen_at(folder / name)]
 
 
 def _with_slash(folder: Path, name: str) -> str:
@@ -197,6 +200,17 @@ def seen_at(path: Path) -> Seen | None:
     if not stat.S_ISREG(found.st_mode):
         return None
     return Seen(found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+def arrived_at(path: Path) -> float | None:
+    """Since when a file is there as it is, in seconds since 1970; None: there is none.
+
+    A copy may have the time of its original: the system keeps when it was given that, or its name.
+    """
+    try:
+        return path.lstat().st_ctime
+    except OSError:
+        return None
 
 
 def _manifests(folder: Path, there: Mapping[str, Seen | None]) -> dict[str, Told]:

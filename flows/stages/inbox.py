@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from connectors.errors import DeliveryError, EvidenceBroken, ReconError, SchemaReplaced
-from connectors.files.arrivals import JUST_ARRIVED, Arrival, Wait, seen_at
+from connectors.files.arrivals import Arrival, Wait, arrived_at
 from connectors.files.atomic import room_left
 from connectors.files.content import shown
 from connectors.files.inbox import Displaced, Inbox, Waiting, paths_of
@@ -102,7 +102,10 @@ class Watch:
     start: Start
 
     def look(
-        self, settle_seconds: float = SETTLE_SECONDS, wait: Wait = time.sleep
+        self,
+        settle_seconds: float = SETTLE_SECONDS,
+        wait: Wait = time.sleep,
+        clock: Callable[[], float] = time.time,
     ) -> list[InboxLine]:
         """Take in what is complete; raises InboxHeldElsewhere and, without an inbox, DeliveryError.
 
@@ -114,7 +117,7 @@ class Watch:
             lines += [self._take(arrival) for arrival in found.complete]
             lines += [self._displaced(one) for one in self.inbox.displaced()]
             lines += [InboxLine(name, "failed", why, 1) for name, why in found.unreadable.items()]
-            now = time.time()
+            now = clock()
             lines += [self._waits(name, why, now) for name, why in found.unfinished.items()]
             lines += [InboxLine(name, "left alone", why, 1) for name, why in found.unusable.items()]
             lines += [InboxLine(name, "left alone") for name in found.left_alone]
@@ -124,9 +127,8 @@ class Watch:
 
     def _waits(self, name: str, why: str, now: float) -> InboxLine:
         """What waits to be completed; after some time somebody has to see to it."""
-        seen = seen_at(self.inbox.folder / name)
-        waited = 0 if seen is None or why == JUST_ARRIVED else now - seen.modified / 1e9
-        if not (late := self._late(waited)):
+        since = arrived_at(self.inbox.folder / name)
+        if since is None or not (late := self._late(now - since)):
             return InboxLine(name, "unfinished", why)
         todo = f"{late}: complete it, or take it out of the inbox."
         return InboxLine(name, "unfinished", f"{why}. {todo}", 1)

@@ -1,7 +1,6 @@
 """The flow `watch-inbox`: runs of import-batch for what is complete, one for each content."""
 
 import hashlib
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -62,7 +61,6 @@ def test_without_a_deployment_the_run_imports_by_itself(inbox: Path, rows: Any) 
 def test_a_look_that_finds_what_is_never_imported_is_no_success(inbox: Path) -> None:
     (inbox / "payments.csv").mkdir()
     (inbox / "b.csv.part").touch()
-    os.utime(inbox / "b.csv.part", (1, 1))
     state = watch(inbox)
     assert (state.type.value, state.name) == ("COMPLETED", "CompletedWithErrors")
     told = "1 unfinished, 1 left alone. Next: complete what waits in the inbox, or take it out."
