@@ -18,6 +18,7 @@ from psycopg.rows import dict_row, namedtuple_row, tuple_row
 from connectors.errors import AccountRefused
 from connectors.postgres.accounts import sees_part
 from connectors.postgres.break_digests import breaks_hash, decisions_hash
+from connectors.postgres.completeness import told_if_off, what_is_there
 from connectors.postgres.corrections import unrepaired
 from connectors.postgres.evidence import EVENTS as EVIDENCE
 from connectors.postgres.evidence import check_evidence
@@ -82,12 +83,16 @@ class TrailEntry:
 
 
 def verify(connection: psycopg.Connection, noted: str | None = None) -> VerifiedTrail:
-    """Prove the chain on one snapshot; `noted` is a hash that must still be in it."""
+    """Prove the chain on one snapshot; `noted` is a hash that must still be in it.
+
+    Triggers that are switched off are a fault, for nothing keeps what is written from then on.
+    """
     if sees_part(connection, "event"):
         raise AccountRefused(
             "Whoever sees some tenants, or is not logged in, sees a part of the trail, which "
             "proves nothing. Somebody who sees all of it has to log in and verify it."
         )
+    off = told_if_off(what_is_there(connection)["(off)"])
     connection.execute("SELECT chain_waiting()")
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
@@ -97,14 +102,14 @@ def verify(connection: psycopg.Connection, noted: str | None = None) -> Verified
         for row in _links(connection):
             fault = _fault(row, position + 1, head, stamped=stamped)
             if fault:
-                return VerifiedTrail(position, head, fault)
+                return VerifiedTrail(position, head, f"{fault}; and {off}" if off else fault)
             position, head, stamped = row.position, row.hash, row.account is not None
             if noted == head:
                 seen.add(head)
             event = _event(row)
             if event.what in _KEPT:
                 told.setdefault(event.what, []).append((position, event))
-        faults = []
+        faults = [] if off is None else [off]
         if noted is not None and noted not in seen:
             faults.append(
                 f"no link has the hash {noted}: events after it were cut off, or all were"

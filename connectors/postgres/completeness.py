@@ -22,6 +22,13 @@ FUNCTIONS = {*re.findall(rf"CREATE OR REPLACE FUNCTION {SCHEMA}\.(\w+)", _RULES)
 TRIGGER_NAMES = {*re.findall(r"CREATE (?:OR REPLACE |CONSTRAINT )TRIGGER (\w+)", _RULES)}
 KEYED = {*(name for name, table in LEDGER.items() if table.key), *TARGET_NAMES}
 """Tables with a primary key."""
+SWITCHED_OFF = f"""(SELECT array_agg((SELECT c.relname || '.' || t.tgname FROM pg_class c
+    WHERE c.oid = t.tgrelid AND c.relnamespace = to_regnamespace('{SCHEMA}')))
+    FROM pg_trigger t WHERE t.tgenabled NOT IN ('O', 'A'))"""
+"""The triggers that are there and do nothing, each behind its table; null is one of elsewhere.
+
+Every connection asks it: hardly ever is there one whose table has to be looked up.
+"""
 _THERE = f"""SELECT c.relname::text, array_agg(a.attname::text)
     FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
     WHERE c.relnamespace = to_regnamespace('{SCHEMA}') AND a.attnum > 0 AND NOT a.attisdropped
@@ -30,10 +37,11 @@ _THERE = f"""SELECT c.relname::text, array_agg(a.attname::text)
     WHERE pronamespace = to_regnamespace('{SCHEMA}')
     UNION ALL SELECT '(triggers)', array_agg(t.tgname::text)
     FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
-    WHERE c.relnamespace = to_regnamespace('{SCHEMA}') AND t.tgenabled IN ('O', 'A')
+    WHERE c.relnamespace = to_regnamespace('{SCHEMA}')
     UNION ALL SELECT '(keys)', array_agg(c.relname::text)
     FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
-    WHERE c.relnamespace = to_regnamespace('{SCHEMA}') AND i.indisprimary AND i.indisvalid"""
+    WHERE c.relnamespace = to_regnamespace('{SCHEMA}') AND i.indisprimary AND i.indisvalid
+    UNION ALL SELECT '(off)', {SWITCHED_OFF}"""
 _RESTORE = (
     "It was changed by hand or restored in part: restore it from a backup, or name an empty "
     "database. Nothing was changed."
@@ -41,7 +49,10 @@ _RESTORE = (
 
 
 def what_is_there(connection: psycopg.Connection) -> dict[str, Collection[str]]:
-    """The columns of each table and view, and the names of functions, triggers and keyed tables."""
+    """The columns of each table and view, and the names of functions, triggers and keyed tables.
+
+    As "(off)" the triggers that are switched off, each behind its table.
+    """
     return {name: names or () for name, names in connection.execute(_THERE).fetchall()}
 
 
@@ -63,10 +74,36 @@ def _missing(there: Mapping[str, Collection[str]]) -> Iterator[str]:
         yield from (f"{of} {name}" for name in sorted(names - found))
 
 
+def told_if_off(found: Collection[str | None] | None) -> str | None:
+    """What to do about triggers that are switched off; None: none of ours is."""
+    places = sorted(one.rpartition(".") for one in found or () if one is not None)
+    statements = " ".join(
+        f"ALTER TABLE {SCHEMA}.{table} ENABLE TRIGGER {name};"
+        for table, _, name in places
+        if name in TRIGGER_NAMES
+    )
+    return (
+        "triggers are switched off, so that nothing keeps their rules; the owner of the schema "
+        f"switches them on with `{statements}`"
+        if statements
+        else None
+    )
+
+
+def refuse_if_off(found: Collection[str | None] | None) -> None:
+    """No row is written past a rule; raises DatabaseUnusable."""
+    if told := told_if_off(found):
+        raise DatabaseUnusable(
+            f"In the schema {SCHEMA!r} {told}. After that, `recon audit verify` says whether "
+            "anything was changed meanwhile. Nothing was changed."
+        )
+
+
 def refuse_remains(connection: psycopg.Connection, current: str | None) -> None:
     """Keep a schema that was restored in part from being made whole without its rows.
 
-    `current` is its revision; of one that has none nothing else may be there.
+    `current` is its revision; of one that has none nothing else may be there. Nor is one changed
+    past a rule.
     """
     there = what_is_there(connection)
     ours = {*table_columns()} & there.keys()
@@ -80,3 +117,4 @@ def refuse_remains(connection: psycopg.Connection, current: str | None) -> None:
         raise DatabaseUnusable(
             f"The schema {SCHEMA!r} lacks {first_of(lost, MISSING_SHOWN)}. {_RESTORE}"
         )
+    refuse_if_off(there["(off)"])

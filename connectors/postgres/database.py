@@ -14,6 +14,8 @@ from connectors.errors import DatabaseUnusable, SchemaReplaced, StatementRefused
 from connectors.postgres.accounts import act_as
 from connectors.postgres.addresses import NO_CONNECTION, no_connection
 from connectors.postgres.completeness import (
+    SWITCHED_OFF,
+    refuse_if_off,
     refuse_incomplete,
     refuse_remains,
     what_is_there,
@@ -96,6 +98,8 @@ class Database:
     """State of the record kinds of our own when it was opened (`own_kinds`); as `revision`."""
     loads: bool | None = None
     """Whether its role reads staged rows themselves; None: nobody has asked yet."""
+    guarded: bool = True
+    """Whether a connection is refused while a trigger is switched off."""
     named_by: str = DATABASE
     """The setting or block that names it."""
 
@@ -134,13 +138,15 @@ class Database:
         """Say how the session is to be, and look for the revision, which takes no more time so."""
         said = [TEXTS_OF_VALUES, SILENT_CLIENT]
         if self.revision is not None:
-            said.append(f"SELECT version_num, {STATE} FROM {SCHEMA}.{VERSION_TABLE}")
+            said.append(
+                f"SELECT version_num, {STATE}, {SWITCHED_OFF} FROM {SCHEMA}.{VERSION_TABLE}"
+            )
         cursor = connection.execute("; ".join(said))
         while cursor.nextset():
             pass
         if self.revision is None:
             return
-        revision, kinds = cursor.fetchone() or (None, None)
+        revision, kinds, off = cursor.fetchone() or (None, None, None)
         if revision != self.revision:
             there = f"at revision {revision}" if revision else "not there"
             raise SchemaReplaced(
@@ -154,6 +160,8 @@ class Database:
                 "began. Stop it, and start it again with the files that `recon records export` "
                 "writes. Nothing was changed."
             )
+        if self.guarded:
+            refuse_if_off(off)
 
     def _see_shown_rows(self, connection: psycopg.Connection) -> None:
         """Let a role that may not read staged rows find what of them is shown instead."""
@@ -279,13 +287,17 @@ def _nothing(_: psycopg.Connection) -> None:
 
 
 def open_database(
-    settings: Settings, ask: Callable[[psycopg.Connection], None] = _nothing
+    settings: Settings,
+    ask: Callable[[psycopg.Connection], None] = _nothing,
+    *,
+    guarded: bool = True,
 ) -> Database:
     """The database, migrated to this version's schema; raises DatabaseUnusable.
 
-    `ask` gets the connection that looked whether it is, which saves one of its own.
+    `ask` gets the connection that looked whether it is, which saves one of its own. `guarded` is of
+    the database as it is given.
     """
-    database = _named(settings)
+    database = replace(_named(settings), guarded=guarded)
     with database.connect() as connection:
         _refuse_read_only(connection)
         if is_behind(connection, revision_of(connection)):
@@ -295,7 +307,10 @@ def open_database(
             _bring_up_to_date(database, "follow")
             kinds = state_as_defined(connection)
         # After the revision, so that what somebody else adds meanwhile is nothing that lacks.
-        refuse_incomplete(what_is_there(connection))
+        there = what_is_there(connection)
+        refuse_incomplete(there)
+        if guarded:
+            refuse_if_off(there["(off)"])
         with connection.transaction():
             ask(connection)
     # None if somebody has changed them again since: no connection is ours then.

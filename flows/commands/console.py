@@ -215,13 +215,18 @@ def show_progress(*, quiet: bool) -> "Iterator[Tell]":
 
 @contextmanager
 def workspace(
-    command: str | None = None, *, quiet: bool = False, say_held: bool = True
+    command: str | None = None,
+    *,
+    quiet: bool = False,
+    say_held: bool = True,
+    guarded: bool = True,
 ) -> "Iterator[Workspace]":
     """The workspace of a command of `schemas.guards.commands`, its database opened and migrated.
 
     Raises StatementRefused where the account of the database may not run it. None: what the command
     may do is a right of whoever is logged in, and not of that account. Pushes that are held are
-    said on standard error, unless the command says so itself.
+    said on standard error, unless the command says so itself. Where a trigger is switched off, only
+    a command that is not `guarded` goes on, and tells it itself.
     """
     # They import SQLAlchemy and Alembic, which `--help` need not wait for.
     from connectors.files.currencies import read_currencies
@@ -249,7 +254,7 @@ def workspace(
             acts = acting(connection) is not None
 
     # Of a login that ended before, nothing is left: whoever types here is nobody.
-    database = open_database(settings, ask)
+    database = open_database(settings, ask, guarded=guarded)
     if acts:
         database = database.as_login(token)
     with show_progress(quiet=quiet) as progress, _show_waits():

@@ -109,7 +109,10 @@ def verify_command(
     from flows.stages.witness_proof import check_witnesses
 
     places = witness_places("--witness", witness)
-    with workspace("audit verify", quiet=True) as place, place.database.connect() as connection:
+    with (
+        workspace("audit verify", quiet=True, guarded=False) as place,
+        place.database.connect() as connection,
+    ):
         proof = verify(connection, noted)
         witnessed = check_witnesses(place, connection, places)
     events = quantity(proof.events, "event")

@@ -4,10 +4,45 @@ import json
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
+from connectors.errors import DatabaseUnusable
+from connectors.postgres.database import open_database
 from flows.stages.workspace import Workspace
 from tests.governance.runs import found, ids, reconcile, tamper
+
+
+def test_a_trigger_that_is_switched_off_is_told_with_the_statement_that_switches_it_on(
+    recon: Any, workspace: Workspace, database_url: str
+) -> None:
+    opened = open_database(workspace.settings)
+    with psycopg.connect(database_url, autocommit=True) as owner:
+        owner.execute("ALTER TABLE recon.batch DISABLE TRIGGER batch_state_checked")
+        owner.execute("ALTER TABLE recon.event DISABLE TRIGGER event_append_only")
+        mend = (
+            "ALTER TABLE recon.batch ENABLE TRIGGER batch_state_checked; "
+            "ALTER TABLE recon.event ENABLE TRIGGER event_append_only;"
+        )
+        # Nor does an upgrade begin.
+        for revision in ("0038", opened.revision):
+            owner.execute("UPDATE recon.alembic_version SET version_num = %s", [revision])
+            refused = recon("status")
+            assert refused.returncode == 2
+            assert f"`{mend}`" in " ".join(refused.stderr.split())
+        # Nor does what runs already, such as a desk or a worker, write past them.
+        with (
+            pytest.raises(DatabaseUnusable, match="triggers are switched off"),
+            opened.connect(),
+        ):
+            pass
+        proof = recon("audit", "verify", "--json")
+        assert proof.returncode == 1
+        assert f"`{mend}`" in json.loads(proof.stdout)["broken"]
+        owner.execute(mend)
+    assert recon("audit", "verify").returncode == 0
+    with opened.connect():
+        pass
 
 
 def test_from_open_breaks_to_a_signed_report(recon: Any, workspace: Workspace) -> None:
