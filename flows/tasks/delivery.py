@@ -3,10 +3,17 @@
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from prefect.exceptions import ParameterTypeError
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    model_validator,
+)
 
 from connectors.files.profile import DEFAULT
 from connectors.files.profile_file import load_profile, with_terms
@@ -15,6 +22,8 @@ from schemas.tables import EXTRACTS
 
 EARLIER = {"reject": "discard", "load": "release"}
 """Words of version 0.1, which deployments and waiting forms may still send."""
+LEFT_OUT = "content_id"
+"""What version 0.1 told its runs of files that an inbox took; those that wait still have it."""
 OverBudget = Literal["ask", "discard", "release", "reject", "load"]
 
 _WORDS = (
@@ -155,6 +164,13 @@ class Delivery(BaseModel):
         ),
         json_schema_extra={"position": 10},
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_left_out(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        return {name: value for name, value in given.items() if name != LEFT_OUT}
 
     @property
     def terms(self) -> StatedTerms:

@@ -181,6 +181,75 @@ def test_the_server_refuses_parameters_that_no_run_can_go_by(
     assert bool(validate(given, schema, preprocess=False)) != taken
 
 
+OF_0_1: dict[str, dict[str, Any]] = {
+    # All that a run of version 0.1 may have been given, and may wait with while recon is upgraded.
+    "batch_board": {"days": 30},
+    "housekeeping": {
+        "archive_days": 90,
+        "report_days": 90,
+        "result_days": 90,
+        "inbox": None,
+        "dry_run": True,
+        "verify": True,
+    },
+    "import_batch": {
+        "delivery": {
+            "paths": ["/in/a.csv"],
+            "profile": None,
+            "record": "payment",
+            "tenant": 7,
+            "max_errors": 3,
+            "max_error_rate": 0.5,
+            "corrects": 1,
+            "over_budget": "load",
+            "push": True,
+            "content_id": "5f0e",
+        }
+    },
+    "pull_listings": {"listings": ["avatars", "payment_plan_details", "insert_batch_data"]},
+    "push_batch": {"batch_id": 0, "max_rows": None, "rate": 2.5},
+    "reconcile": {
+        "as_of": "2026-01-31",
+        "rules": None,
+        "batches": [1],
+        "feeds": ["bank"],
+        "tenants": [7],
+        "restate": "why",
+        "pull": False,
+    },
+    "rerun_batch": {
+        "batch_id": 1,
+        "from_stage": "stage",
+        "only": "all rows",
+        "corrected_file": None,
+        "over_budget": "reject",
+    },
+    "resolve": {
+        "batch_id": 1,
+        "decision": "resend",
+        "reason": "why",
+        "by": "Ann",
+        "rows": [],
+        "all_rows": True,
+        "operation": "EditPayment",
+        "state": "unsent",
+    },
+    "watch_inbox": {
+        "inbox": "/in",
+        "settle_seconds": 5,
+        "profile": None,
+        "over_budget": "ask",
+        "deployment": "import-batch/adhoc",
+    },
+}
+
+
+@pytest.mark.parametrize("name", OF_0_1)
+def test_a_run_that_version_0_1_scheduled_can_begin(name: str) -> None:
+    flow = getattr(import_module(f"flows.{name}"), name)
+    assert flow.validate_parameters(OF_0_1[name]).keys() == OF_0_1[name].keys()
+
+
 def test_an_address_by_itself_is_refused_without_its_value() -> None:
     from prefect.exceptions import ParameterTypeError
 
