@@ -24,7 +24,7 @@ class BreakClass(StrEnum):
     GOVERNANCE = "GOVERNANCE"
 
 
-class Compared(StrEnum):
+class HeldAgainst(StrEnum):
     """Which two sources a break holds against each other."""
 
     TARGET = "what was delivered with the target"
@@ -48,23 +48,23 @@ class OfClass:
     """Whether they are looked for once more, with one side as it was, where they are gone."""
     needs: Table | None
     """The record kind without which they are not looked for; of a batch, the listing of it."""
-    compared: Compared
+    compared: HeldAgainst
     """What they hold against each other, where their code does not say otherwise."""
 
 
 CLASSES: Mapping[BreakClass, OfClass] = {
     name: OfClass(grave, in_rows, between, tried_again, needs, compared)
     for name, grave, in_rows, between, tried_again, needs, compared in (
-        (BreakClass.COMPLETENESS, False, False, False, False, None, Compared.TARGET),
-        (BreakClass.ACCURACY, False, True, False, False, None, Compared.TARGET),
-        (BreakClass.REFERENCE, False, True, True, False, None, Compared.OTHERS),
-        (BreakClass.RATE, False, True, True, True, CURRENCY_RATE, Compared.OTHERS),
-        (BreakClass.PLAN, False, False, True, True, PAYMENT_PLAN_DETAIL, Compared.OTHERS),
-        (BreakClass.DOCUMENT, False, False, True, True, INVOICE_FILE, Compared.OTHERS),
-        (BreakClass.BATCH, False, False, True, False, INSERT_BATCH_DATA, Compared.LISTING),
-        (BreakClass.TENANT, True, True, False, True, None, Compared.OTHERS),
-        (BreakClass.DUPLICATE, False, True, True, False, None, Compared.TARGET),
-        (BreakClass.PRECISION, False, True, False, False, None, Compared.TARGET),
-        (BreakClass.GOVERNANCE, True, False, True, False, None, Compared.SIGNED),
+        (BreakClass.COMPLETENESS, False, False, False, False, None, HeldAgainst.TARGET),
+        (BreakClass.ACCURACY, False, True, False, False, None, HeldAgainst.TARGET),
+        (BreakClass.REFERENCE, False, True, True, False, None, HeldAgainst.OTHERS),
+        (BreakClass.RATE, False, True, True, True, CURRENCY_RATE, HeldAgainst.OTHERS),
+        (BreakClass.PLAN, False, False, True, True, PAYMENT_PLAN_DETAIL, HeldAgainst.OTHERS),
+        (BreakClass.DOCUMENT, False, False, True, True, INVOICE_FILE, HeldAgainst.OTHERS),
+        (BreakClass.BATCH, False, False, True, False, INSERT_BATCH_DATA, HeldAgainst.LISTING),
+        (BreakClass.TENANT, True, True, False, True, None, HeldAgainst.OTHERS),
+        (BreakClass.DUPLICATE, False, True, True, False, None, HeldAgainst.TARGET),
+        (BreakClass.PRECISION, False, True, False, False, None, HeldAgainst.TARGET),
+        (BreakClass.GOVERNANCE, True, False, True, False, None, HeldAgainst.SIGNED),
     )
 }

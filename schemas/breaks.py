@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 
-from schemas.break_classes import CLASSES, BreakClass, Compared, OfClass
+from schemas.break_classes import CLASSES, BreakClass, HeldAgainst, OfClass
 
 
 class Status(StrEnum):
@@ -94,9 +94,9 @@ class BreakCode:
     """Whether it is about what was sent and what the service says of that, unlike its class."""
 
     @property
-    def compared(self) -> Compared:
+    def compared(self) -> HeldAgainst:
         """Which two sources it holds against each other."""
-        return Compared.ANSWER if self.at_service else self.of_class.compared
+        return HeldAgainst.ANSWER if self.at_service else self.of_class.compared
 
     @property
     def of_class(self) -> OfClass:
