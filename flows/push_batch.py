@@ -19,7 +19,8 @@ from connectors.settings import LEAST_RATE
 from flows.report.markdown import escape
 from flows.report.spelling import digits
 from flows.report.text import state_word
-from flows.stages.push import ask_for_service, push
+from flows.stages.batch_service import ask_for_service
+from flows.stages.push import push
 from flows.stages.sequence import hardly_waiting, waiting_to_push
 from flows.stages.workspace import Workspace
 from flows.steps.batch_report import PUSH_STATES

@@ -15,23 +15,16 @@ from typing import NamedTuple
 
 import psycopg
 
-from connectors.addresses import service_address
-from connectors.errors import BatchStateError, ReconError, ServiceUnusable
+from connectors.errors import ReconError, ServiceUnusable
 from connectors.postgres import ledger
 from connectors.postgres.database import analyse
-from connectors.postgres.evidence import BEFORE, SERVICE, answers_detail
 from connectors.postgres.lease import Lease
-from connectors.postgres.ledger import IN_DATABASE, Batch, State
 from connectors.postgres.push.count import count_window, note_window
-from connectors.postgres.push.gate import pass_gate
 from connectors.postgres.push.lane import Lane, hold_lane, keep_held
-from connectors.postgres.push.plan import plan_anew, plan_sends, settle_duplicates
+from connectors.postgres.push.plan import plan_sends, settle_duplicates
 from connectors.postgres.push.restores import doubt_planned
 from connectors.postgres.push.sends import (
-    SendState,
     count_states,
-    is_bound_to_service,
-    is_unsettled,
     row_name,
 )
 from connectors.postgres.push.window import (
@@ -44,21 +37,18 @@ from connectors.postgres.push.window import (
     supersede,
 )
 from connectors.postgres.resume import connected_again
-from connectors.postgres.trail import add_event
 from connectors.recovery import reach
 from connectors.service import (
     Answer,
     Request,
     Service,
     Verdict,
-    open_service,
-    read_credentials,
 )
 from flows.stages.advised import advised
-from flows.stages.workspace import Workspace, named_service
+from flows.stages.batch_service import go_over, open_for
+from flows.stages.workspace import Workspace
 from schemas.counting import agree, quantity
 from schemas.field import Table
-from schemas.guards.batch_states import ASKED_FOR, INSTEAD_OF
 from schemas.operations import PUSHES
 
 log = logging.getLogger("recon.push")
@@ -73,8 +63,6 @@ NO_SUCCESS = 300
 """Statuses from here on: the service did not take the row, for its own sake or altogether."""
 WAIT, NOT_SIGNED_IN = 429, 401
 """They say nothing of the row; the second does where the service had taken others."""
-SETTLED = {SendState.ACKNOWLEDGED, SendState.SUPERSEDED}
-"""States of rows for which nothing is left to do, whichever row brought them there."""
 _UNDECIDED = (Verdict.UNSENT, Verdict.IN_DOUBT)
 PASSES = 3
 """How often one run comes back to rows that were proved unsent."""
@@ -103,7 +91,7 @@ def push(
     staged = ledger.staged_tables(lease.connection, lease.batch_id)
     tables = [table for table in staged if table.name in PUSHES]
     if named:
-        batch = _go_over(workspace, lease, batch, tables)
+        batch = go_over(workspace, lease, batch, tables)
     for table in staged:
         if table not in tables:
             log.info("%s", not_sent_text(table))
@@ -114,7 +102,7 @@ def push(
         analyse(lease.connection, "send")
     reach("push-plan")
     with ExitStack() as opened:
-        run = _Run(workspace, lease, lambda: _open(workspace, lease, batch, opened))
+        run = _Run(workspace, lease, lambda: open_for(workspace, lease, batch, opened))
         run.total = _unsent(lease)
         run.room = most
         service = workspace.settings.service
@@ -148,97 +136,6 @@ def not_sent(workspace: Workspace, batch_id: int) -> list[Table]:
 def not_sent_text(table: Table) -> str:
     """Why nothing of a record kind is sent."""
     return f"{table.title}: not sent, because the service documents no operation that takes it."
-
-
-def ask_for_service(workspace: Workspace, lease: Lease, *, named: bool = True) -> None:
-    """Name the service a batch goes to, and go on with it where something of it is unsent.
-
-    So does one that somebody `named` where it goes to another service now, and ended at the former
-    one by what others had told. Raises SettingsError where no service is set, BatchStateError for
-    a batch that is not applied.
-    """
-    batch = ledger.find_batch(lease.connection, lease.batch_id)
-    if batch.state not in IN_DATABASE:
-        raise BatchStateError(
-            f"Batch {batch.id} is {batch.state}, so nothing of it is in the database yet. "
-            f"`recon rerun {batch.id}` goes on with it."
-        )
-    if batch.service is None:
-        service = named_service(workspace.settings.service)
-        service = ledger.known_service(lease.connection, service)
-        with lease.transaction() as connection:
-            _name_service(connection, batch, service)
-            lease.set_state(State.MERGED)
-    elif batch.state in ledger.ENDED:
-        repeatable = workspace.settings.service.idempotent
-        if is_unsettled(lease.connection, batch.id, repeatable=repeatable) or (
-            named and _ends_elsewhere(workspace, lease, batch)
-        ):
-            with lease.transaction() as connection:
-                before = answers_detail(connection, batch.id, BEFORE)
-                lease.set_state(State.MERGED, detail=before)
-
-
-def _name_service(connection: psycopg.Connection, batch: Batch, service: str) -> None:
-    """Write down where a batch goes, and instead of where."""
-    instead = {} if batch.service is None else {INSTEAD_OF: batch.service}
-    add_event(connection, ASKED_FOR, batch_id=batch.id, detail={SERVICE: service, **instead})
-    connection.execute("UPDATE batch SET service = %s WHERE id = %s", [service, batch.id])
-
-
-def _ends_elsewhere(workspace: Workspace, lease: Lease, batch: Batch) -> bool:
-    """Whether a batch that has ended goes to another service with rows that are not settled."""
-    states = {state for of in count_states(lease.connection, batch.id).values() for state in of}
-    return not states <= SETTLED and _other_service(workspace, lease, batch) is not None
-
-
-def _other_service(workspace: Workspace, lease: Lease, batch: Batch) -> str | None:
-    """The service that is set, if it is another one and nothing of a batch may be at its own."""
-    service = workspace.settings.service
-    if batch.service is None or service.url is None:
-        return None
-    named = named_service(service)
-    if named == service_address(batch.service) or is_bound_to_service(lease.connection, batch.id):
-        return None
-    return named
-
-
-def _go_over(workspace: Workspace, lease: Lease, batch: Batch, tables: Sequence[Table]) -> Batch:
-    """The batch as it goes to the service that is set, if nothing of it may be at another one."""
-    settings, named = workspace.settings, _other_service(workspace, lease, batch)
-    if named is None:
-        return batch
-    pass_gate(lease.connection, settings.home, settings.service.turn_seconds)
-    service = ledger.known_service(lease.connection, named)
-    with lease.transaction() as connection:
-        _name_service(connection, batch, service)
-        planned = [PUSHES[table.name] for table in tables if plan_anew(lease, table)]
-        doubt_planned(connection, batch.id, planned)
-    log.info("Batch %s goes to %s: nothing of it is at %s", batch.id, service, batch.service)
-    return ledger.find_batch(lease.connection, batch.id)
-
-
-def _open(workspace: Workspace, lease: Lease, batch: Batch, opened: ExitStack) -> Service:
-    settings = workspace.settings
-    service = named_service(settings.service)
-    if batch.service is None or service != service_address(batch.service):
-        if is_bound_to_service(lease.connection, batch.id):
-            way_on = (
-                "Its records belong to one service, which has rows of it or may have them; set "
-                "that one, or undo the batch."
-            )
-        else:
-            way_on = (
-                "The first one can have no row of it: set that one again, or let the batch go to "
-                f"the other one by `recon push {batch.id}`."
-            )
-        raise BatchStateError(
-            f"Batch {batch.id} goes to {batch.service}, but RECON_SERVICE_URL names {service}. "
-            + way_on
-        )
-    pass_gate(lease.connection, settings.home, settings.service.turn_seconds)
-    credentials = workspace.credentials or read_credentials()
-    return opened.enter_context(open_service(workspace.settings.service, credentials))
 
 
 def _unsent_told(why: str, lease: Lease, left: int, failing: _SendNumber | None) -> str:

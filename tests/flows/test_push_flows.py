@@ -11,8 +11,8 @@ import pytest
 from connectors.files.profile import DEFAULT
 from connectors.postgres.lease import hold_batch
 from connectors.postgres.push.lane import hold_lane
+from flows.stages.batch_service import ask_for_service
 from flows.stages.pull import LISTINGS
-from flows.stages.push import ask_for_service
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from schemas.operations import PUSHES

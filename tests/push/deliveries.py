@@ -10,7 +10,7 @@ from connectors.postgres.lease import hold_batch
 from connectors.postgres.push.lane import Lane, hold_lane
 from connectors.postgres.push.plan import plan_sends
 from connectors.postgres.push.window import claim, next_rows
-from flows.stages.push import ask_for_service
+from flows.stages.batch_service import ask_for_service
 from flows.stages.workspace import Workspace
 from schemas.field import Table
 from schemas.operations import PUSHES

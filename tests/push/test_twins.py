@@ -11,8 +11,8 @@ from connectors.files.profile import DEFAULT
 from connectors.postgres.lease import hold_batch
 from connectors.postgres.push.plan import plan_sends, settle_duplicates
 from connectors.postgres.push.sends import SendDecision
+from flows.stages.batch_service import ask_for_service
 from flows.stages.chosen_sends import ChosenSends
-from flows.stages.push import ask_for_service
 from flows.stages.resolve import resolve
 from flows.stages.sequence import import_delivery, push_batch
 from flows.stages.undo import undo_batch

@@ -21,8 +21,8 @@ from connectors.postgres.push.sends import (
     waiting_batches,
 )
 from connectors.postgres.push.window import claim, next_rows, supersede
+from flows.stages.batch_service import ask_for_service
 from flows.stages.chosen_sends import ChosenSends
-from flows.stages.push import ask_for_service
 from flows.stages.resolve import resolve
 from flows.stages.restored import go_on_after_restore
 from flows.stages.sequence import import_delivery, push_batch

@@ -22,7 +22,8 @@ from connectors.postgres.push.sends import count_states  # noqa: E402
 from connectors.postgres.server.embedded import embedded_url  # noqa: E402
 from connectors.settings import ServiceSettings, Settings  # noqa: E402
 from data_samples.generate import write_payments  # noqa: E402
-from flows.stages.push import ask_for_service, push  # noqa: E402
+from flows.stages.batch_service import ask_for_service  # noqa: E402
+from flows.stages.push import push  # noqa: E402
 from flows.stages.sequence import import_delivery  # noqa: E402
 from flows.stages.workspace import Workspace  # noqa: E402
 
