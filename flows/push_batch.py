@@ -127,8 +127,8 @@ def push_rows(
     *,
     max_rows: int | None,
     rate: float | None,
-    patient: bool = True,
-    named: bool = True,
+    patient: bool,
+    named: bool,
 ) -> BatchStatus:
     """Name the service if need be, and send; a service that is down is told, with the way on.
 

@@ -357,7 +357,7 @@ def _number(content: Content, profile: Profile, name: str, text: str) -> Decimal
 
 def _plain(written: Mapping[str, Any], form: NumberForm, text: str) -> str:
     """What a text says, as a cell of a record that has it, or only the part that is read of it."""
-    cells = (text.strip(' "'), text)
+    cells = dict.fromkeys((text.strip(' "'), text))
     parts = [one for one in (*(_part_of(written, cell) for cell in cells), *cells) if one]
     if "map" in written:
         return next((str(written["map"][one]) for one in parts if one in written["map"]), "")

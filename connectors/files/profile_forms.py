@@ -8,6 +8,7 @@ from connectors.errors import ProfileError
 from connectors.files.content import shown
 from connectors.files.profile import DEFAULT, date_forms, number_form
 from schemas.cells.counted_times import EPOCHS
+from schemas.cells.date_forms import DateForms
 from schemas.cells.dates import NoForm, date_form
 from schemas.cells.numbers import AROUND, NoNumberForm, check_forms
 
@@ -56,13 +57,11 @@ def _check_times(written: Mapping[str, Any], key: Called) -> None:
             f"{key('offset')} and {key('zone')} both say what a time without offset means. Keep "
             "one."
         )
-    _check_zones(written, key)
-    forms, texts = date_forms(written), date_forms(written).texts
+    forms = date_forms(written)
+    _check_zones(written, forms, key)
+    texts = forms.texts
     if forms.months and len({*map(str.casefold, forms.months)}) < len(forms.months):
-        raise ProfileError(
-            f"{key('months')} has one name twice: by width, full-width letters are the usual ones. "
-            "Keep one of them."
-        )
+        raise _told_twice(key("months"))
     if forms.zeros_dropped and (forms.months or EPOCHS.keys() >= {*texts}):
         raise ProfileError(
             f"{key('date_zeros')} is about a date_format that is all numbers. Add one, or take "
@@ -84,14 +83,17 @@ def _check_times(written: Mapping[str, Any], key: Called) -> None:
         )
 
 
-def _check_zones(written: Mapping[str, Any], key: Called) -> None:
+def _told_twice(at: str) -> ProfileError:
+    return ProfileError(
+        f"{at} has one name twice: by width, full-width letters are the usual ones. Keep one of "
+        "them."
+    )
+
+
+def _check_zones(written: Mapping[str, Any], forms: DateForms, key: Called) -> None:
     """Refuse names of zones that say nothing, or not for certain."""
-    forms = date_forms(written)
     if len(forms.zones) < len(written["zones"]):
-        raise ProfileError(
-            f"{key('zones')} has one name twice: by width, full-width letters are the usual ones. "
-            "Keep one of them."
-        )
+        raise _told_twice(key("zones"))
     named = ["%Z" in text for text in forms.texts]
     if any(named) and not forms.zones:
         raise ProfileError(

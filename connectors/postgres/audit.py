@@ -18,7 +18,7 @@ from psycopg.rows import dict_row, namedtuple_row, tuple_row
 from connectors.errors import AccountRefused
 from connectors.postgres.accounts import sees_part
 from connectors.postgres.break_digests import breaks_hash, decisions_hash
-from connectors.postgres.completeness import told_if_off, what_is_there
+from connectors.postgres.completeness import switched_off, told_if_off
 from connectors.postgres.corrections import unrepaired
 from connectors.postgres.evidence import EVENTS as EVIDENCE
 from connectors.postgres.evidence import check_evidence
@@ -92,7 +92,7 @@ def verify(connection: psycopg.Connection, noted: str | None = None) -> Verified
             "Whoever sees some tenants, or is not logged in, sees a part of the trail, which "
             "proves nothing. Somebody who sees all of it has to log in and verify it."
         )
-    off = told_if_off(what_is_there(connection)["(off)"])
+    off = told_if_off(switched_off(connection))
     connection.execute("SELECT chain_waiting()")
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")

@@ -5,7 +5,7 @@ triggers last. Cut off before that, a database keeps no rule of its own.
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import psycopg
 
@@ -58,7 +58,11 @@ def what_is_there(connection: psycopg.Connection) -> dict[str, Collection[str]]:
 
 def refuse_incomplete(there: Mapping[str, Collection[str]]) -> None:
     """What somebody took away, or did not bring back, is told before any row is touched."""
-    if missing := [*_missing(there)]:
+    _refuse_lacking([*_missing(there)])
+
+
+def _refuse_lacking(missing: Sequence[str]) -> None:
+    if missing:
         raise DatabaseUnusable(
             f"The schema {SCHEMA!r} lacks {first_of(missing, MISSING_SHOWN)}. {_RESTORE}"
         )
@@ -72,6 +76,12 @@ def _missing(there: Mapping[str, Collection[str]]) -> Iterator[str]:
         found = {*there[f"({what}s)"]}
         of = "the key of" if what == "key" else f"the {what}"
         yield from (f"{of} {name}" for name in sorted(names - found))
+
+
+def switched_off(connection: psycopg.Connection) -> Collection[str | None] | None:
+    """The triggers that are there and do nothing, as `told_if_off` takes them."""
+    row = connection.execute(f"SELECT {SWITCHED_OFF}").fetchone()
+    return row[0] if row else None
 
 
 def told_if_off(found: Collection[str | None] | None) -> str | None:
@@ -107,14 +117,10 @@ def refuse_remains(connection: psycopg.Connection, current: str | None) -> None:
     """
     there = what_is_there(connection)
     ours = {*table_columns()} & there.keys()
-    if current is None and (ours or FUNCTIONS.intersection(there["(functions)"])):
-        raise DatabaseUnusable(f"The schema {SCHEMA!r} has no revision. {_RESTORE}")
-    unkeyed = sorted((ours & KEYED).difference(there["(keys)"]))
-    lost = [f"the key of {name}" for name in unkeyed]
-    if current is not None and not there["(triggers)"]:
-        lost.append("its triggers")
-    if lost:
-        raise DatabaseUnusable(
-            f"The schema {SCHEMA!r} lacks {first_of(lost, MISSING_SHOWN)}. {_RESTORE}"
-        )
+    if current is None:
+        if ours or FUNCTIONS.intersection(there["(functions)"]):
+            raise DatabaseUnusable(f"The schema {SCHEMA!r} has no revision. {_RESTORE}")
+    else:
+        lost = [f"the key of {name}" for name in sorted((ours & KEYED).difference(there["(keys)"]))]
+        _refuse_lacking(lost if there["(triggers)"] else [*lost, "its triggers"])
     refuse_if_off(there["(off)"])

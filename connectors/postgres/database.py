@@ -325,7 +325,7 @@ def is_empty(settings: Settings) -> bool:
     with _named(settings).connect() as connection:
         current = revision_of(connection)
         if current is None:
-            refuse_remains(connection, current)
+            refuse_remains(connection, None)
         return current is None
 
 

@@ -78,8 +78,9 @@ def target_row(
     source, of = f"{SCHEMA}.{table.name} t", "t"
     if not key and reads_delivered_rows(connection):
         of = "s"
-        source += f" JOIN {SCHEMA}.{staged_name(table)} s ON {joined(table)}"
-        source += " AND s.error_data IS NULL"
+        source += (
+            f" JOIN {SCHEMA}.{staged_name(table)} s ON {joined(table)} AND s.error_data IS NULL"
+        )
     where = (
         " AND ".join(f"t.{quoted(name)} = %({name})s" for name in key)
         if key

@@ -16,7 +16,7 @@ from connectors.postgres.push.gate import pass_gate
 from connectors.postgres.push.plan import plan_anew
 from connectors.postgres.push.restores import doubt_planned
 from connectors.postgres.push.sends import (
-    SendState,
+    SETTLED,
     count_states,
     is_bound_to_service,
     is_unsettled,
@@ -29,8 +29,6 @@ from schemas.guards.batch_states import ASKED_FOR, INSTEAD_OF
 from schemas.operations import PUSHES
 
 log = logging.getLogger("recon.push")
-_SETTLED = {SendState.ACKNOWLEDGED, SendState.SUPERSEDED}
-"""States of rows for which nothing is left to do, whichever row brought them there."""
 
 
 def ask_for_service(workspace: Workspace, lease: Lease, *, named: bool = True) -> None:
@@ -71,8 +69,10 @@ def _name_service(connection: psycopg.Connection, batch: Batch, service: str) ->
 
 def _ends_elsewhere(workspace: Workspace, lease: Lease, batch: Batch) -> bool:
     """Whether a batch that has ended goes to another service with rows that are not settled."""
+    if _other_service(workspace, lease, batch) is None:
+        return False
     states = {state for of in count_states(lease.connection, batch.id).values() for state in of}
-    return not states <= _SETTLED and _other_service(workspace, lease, batch) is not None
+    return not states <= SETTLED
 
 
 def _other_service(workspace: Workspace, lease: Lease, batch: Batch) -> str | None:

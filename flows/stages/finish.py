@@ -22,7 +22,7 @@ from connectors.postgres.evidence import answers_detail
 from connectors.postgres.findings import Finding, Note, count_notes, findings, notes
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import ENDED, IN_DATABASE, TAKEN_BACK, Extract, Receipt, State
-from connectors.postgres.push.sends import SendRefusal, recount_sends, refusals
+from connectors.postgres.push.sends import SETTLED, SendRefusal, recount_sends, refusals
 from connectors.postgres.recount import Recount, Sum, recount, recount_both
 from connectors.postgres.trail import last_word, said_last
 from connectors.recovery import reach
@@ -53,7 +53,6 @@ log = logging.getLogger("recon.report")
 DOES_NOT_TIE = "does_not_tie"
 REASON_OF_STATE = {"refused": "Refused", "differs": "EchoDiffers", "in_doubt": "InDoubt"}
 DISCARDED = DECIDED_BY[State.HELD, State.DISCARDED]
-SETTLED = ("acknowledged", "superseded")
 """States at the service that leave nothing to do or to decide."""
 
 

@@ -100,12 +100,10 @@ class Watch:
     terms: StatedTerms
     """On which the imports that it starts take what is delivered."""
     start: Start
+    clock: Callable[[], float] = time.time
 
     def look(
-        self,
-        settle_seconds: float = SETTLE_SECONDS,
-        wait: Wait = time.sleep,
-        clock: Callable[[], float] = time.time,
+        self, settle_seconds: float = SETTLE_SECONDS, wait: Wait = time.sleep
     ) -> list[InboxLine]:
         """Take in what is complete; raises InboxHeldElsewhere and, without an inbox, DeliveryError.
 
@@ -117,7 +115,7 @@ class Watch:
             lines += [self._take(arrival) for arrival in found.complete]
             lines += [self._displaced(one) for one in self.inbox.displaced()]
             lines += [InboxLine(name, "failed", why, 1) for name, why in found.unreadable.items()]
-            now = clock()
+            now = self.clock()
             lines += [self._waits(name, why, now) for name, why in found.unfinished.items()]
             lines += [InboxLine(name, "left alone", why, 1) for name, why in found.unusable.items()]
             lines += [InboxLine(name, "left alone") for name in found.left_alone]
@@ -250,7 +248,7 @@ class Watch:
         except (OSError, ReconError) as error:
             return self._failed(waiting.names[0], error)
         detail, code = started.detail, started.exit_code
-        if started.since and (late := self._late(time.time() - started.since.timestamp())):
+        if started.since and (late := self._late(self.clock() - started.since.timestamp())):
             detail, code = f"{detail}. {late}: see whether a worker takes its runs.", 1
         return InboxLine(waiting.names[0], started.became, detail, code)
 

@@ -314,7 +314,7 @@ def _told(lease: Lease, batch: BatchStatus, rows: Mapping[str, int]) -> BatchSta
     """The status after a stage, told on its run page as well."""
     now = ledger.find_batch(lease.connection, lease.batch_id)
     counted = ", ".join(f"{count} {state}" for state, count in rows.items())
-    told = f"Batch {now.id} is {now.state.replace('_', ' ')}"
+    told = f"Batch {now.id} is {state_word(now.state)}"
     get_run_logger().info("%s", ": ".join(filter(None, (told, now.held_because, counted))))
     changes = {
         "state": now.state,

@@ -40,8 +40,8 @@ def folder(tmp_path: Path) -> Path:
 def look(workspace: Workspace, folder: Path) -> Callable[..., list[InboxLine]]:
     def look_once(start: Any = None, **clock: Any) -> list[InboxLine]:
         start = start or import_here(workspace, StatedTerms())
-        watch = Watch(workspace, Inbox(folder), StatedTerms(), start)
-        return watch.look(5, lambda _seconds: None, **clock)
+        watch = Watch(workspace, Inbox(folder), StatedTerms(), start, **clock)
+        return watch.look(5, lambda _seconds: None)
 
     return look_once
 

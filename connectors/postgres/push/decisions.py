@@ -18,7 +18,7 @@ from connectors.postgres.push.earlier import (
     next_decision,
 )
 from connectors.postgres.push.lane import lock_sends
-from connectors.postgres.push.plan import CURRENT, FOLLOWS, TWIN, sent_by_another, table_of
+from connectors.postgres.push.plan import CURRENT, FOLLOWERS, sent_by_another, table_of
 from connectors.postgres.push.sends import Selection, SendDecision, SendState, where_chosen
 from connectors.postgres.trail import committed, told_by_run
 from schemas.derived.sql_names import listed, staged_name
@@ -123,11 +123,9 @@ def decide(
 def _followers(connection: psycopg.Connection, batch_id: int, number: int) -> list[int]:
     """Other batches of which a row ended as one had whose confirmation a decision took back."""
     rows = connection.execute(
-        f"""SELECT DISTINCT x.batch_id FROM send o
-        JOIN send x ON x.writer_extract_id = o.writer_extract_id
-            AND x.writer_record_number = o.writer_record_number AND {TWIN.replace("o.", "x.")}
+        f"""SELECT DISTINCT x.batch_id FROM send o JOIN {FOLLOWERS}
         WHERE o.batch_id = %(batch)s AND o.decision_number = %(number)s
-            AND x.batch_id <> o.batch_id AND x.state = 'acknowledged' AND {FOLLOWS} ORDER BY 1""",
+            AND x.batch_id <> o.batch_id ORDER BY 1""",
         {"batch": batch_id, "number": number},
     )
     return [one for (one,) in rows]

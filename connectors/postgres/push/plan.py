@@ -302,11 +302,13 @@ FOLLOWS = f"""x.twin AND (x.state NOT IN ('acknowledged', 'superseded')
 One that is acknowledged was so because another was: where somebody had confirmed that one and has
 taken it back since, this one ends as it then does.
 """
+FOLLOWERS = f"""send x ON x.writer_extract_id = o.writer_extract_id
+    AND x.writer_record_number = o.writer_record_number AND {TWIN.replace("o.", "x.")}
+    AND x.state = 'acknowledged' AND {FOLLOWS}"""
+"""SQL to join rows `x` that ended as a row `o` of their content had, and are to end anew."""
 LEFT_BEHIND = f"""SELECT x.batch_id FROM earlier_send e
     JOIN send o ON (o.extract_id, o.record_number) = (e.extract_id, e.record_number)
-    JOIN send x ON x.writer_extract_id = o.writer_extract_id
-        AND x.writer_record_number = o.writer_record_number AND {TWIN.replace("o.", "x.")}
-    WHERE e.decision = 'confirm' AND x.state = 'acknowledged' AND {FOLLOWS}"""
+    JOIN {FOLLOWERS} WHERE e.decision = 'confirm'"""
 """SQL for the batches with a row that followed a confirmation which was taken back since.
 
 Found from there, since next to none is, and followers are as many as rows that came twice.

@@ -45,6 +45,10 @@ class SendState(StrEnum):
     SENDING = "sending"
 
 
+SETTLED = frozenset({SendState.ACKNOWLEDGED, SendState.SUPERSEDED})
+"""States of rows for which nothing is left to do, whichever row brought them there."""
+
+
 class SendDecision(StrEnum):
     """What an operator says of rows that are not settled."""
 

@@ -140,9 +140,9 @@ class Postmaster:
         may be of the machine or the account that the folder was brought from. Says if it did
         anything.
         """
-        rules = _rules(self.folder / "pg_hba.conf")
-        ours = rules == [RULE] and all(map(_ENTRY.fullmatch, _rules(self.folder / "pg_ident.conf")))
-        outdated = ours and {*_rules(self.folder / "pg_ident.conf")} != {*self._entries()}
+        rules, people = _rules(self.folder / "pg_hba.conf"), _rules(self.folder / "pg_ident.conf")
+        ours = rules == [RULE] and all(map(_ENTRY.fullmatch, people))
+        outdated = ours and {*people} != {*self._entries()}
         if not outdated and not any("trust" in line.split() for line in rules):
             return False
         self._let_in_only_us()

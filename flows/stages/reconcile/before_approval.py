@@ -62,6 +62,8 @@ def waits_in_full(
     if what_waits(connection, run, breaks) is None:
         return None
     left = breaks.filter(is_open()).height
+    if not left and run.verdict in RECONCILED:
+        return _taken_back_told(workspace, connection, run, breaks)
     rules = rules_of(workspace, connection, run.rules_hash)
     again = _again(run, rules)
     if left:
@@ -73,8 +75,6 @@ def waits_in_full(
             f"them: recon breaks accept --run {run.id} --state open --reason REASON "
             f"--until YYYY-MM-DD. Then reconcile again: {again}"
         )
-    if run.verdict in RECONCILED:
-        return _taken_back_told(workspace, connection, run, breaks)
     return (
         f"The report of reconciliation {run.id} says “{word_of(run.verdict)}”, and nobody "
         "approves that. Where its breaks are accepted since, reconcile again for a report that "

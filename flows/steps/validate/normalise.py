@@ -150,7 +150,7 @@ class CellForm:
         """
         patterns = [] if of.kind is Kind.STRING else [ERROR_VALUE]
         patterns += [self.unread] if self.unread else []
-        return text.str.contains("|".join(patterns))
+        return text.str.contains("|".join(patterns)) if patterns else pl.lit(False)
 
     def plain(self, of: Field, text: pl.Expr) -> pl.Expr:
         """A text of a field as the service document writes it."""
