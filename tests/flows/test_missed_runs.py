@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from tests.examples import in_long
+from tests.flows.runs import put
 
 pytestmark = pytest.mark.flows
 NAME = "missed"
@@ -88,23 +89,19 @@ def test_only_the_latest_works_in_whatever_order_they_begin(
 
 @pytest.mark.long
 def test_a_run_whose_later_one_failed_works(missed: list[Any], rows: Any) -> None:
-    from prefect.client.orchestration import get_client
     from prefect.states import Crashed
 
-    with get_client(sync_client=True) as client:
-        client.set_flow_run_state(missed[2].id, Crashed(), force=True)
+    put(missed[2].id, Crashed())
     assert work(missed[1]).state_name == "Completed"
     assert work(missed[0]).state_name == "Skipped"
 
 
 @pytest.mark.long
 def test_a_run_that_was_skipped_itself_has_done_no_work(missed: list[Any], rows: Any) -> None:
-    from prefect.client.orchestration import get_client
     from prefect.states import Crashed
 
     assert work(missed[1]).state_name == "Skipped"
-    with get_client(sync_client=True) as client:
-        client.set_flow_run_state(missed[2].id, Crashed(), force=True)
+    put(missed[2].id, Crashed())
     assert work(missed[0]).state_name == "Completed"
 
 
@@ -128,11 +125,9 @@ def test_a_run_that_is_not_due_by_the_clock_of_the_server_takes_no_work(
     missed: list[Any], rows: Any
 ) -> None:
     """As a worker sees it whose own clock is ahead."""
-    from prefect.client.orchestration import get_client
     from prefect.states import Scheduled
 
-    with get_client(sync_client=True) as client:
-        client.set_flow_run_state(missed[2].id, Scheduled(), force=True)
+    put(missed[2].id, Scheduled())
     assert work(missed[1]).state_name == "Completed"
     assert work(missed[0]).state_name == "Skipped"
 

@@ -11,7 +11,7 @@ import pytest
 from connectors.files.inbox import Inbox, hash_of
 from flows.stages.inbox import InboxLine
 from flows.stages.workspace import Workspace
-from tests.flows.runs import artifact
+from tests.flows.runs import artifact, put
 from tests.stages.payments import line, write
 
 pytestmark = pytest.mark.flows
@@ -200,33 +200,37 @@ def test_terms_of_a_deployment_that_cannot_be_used_leave_the_inbox_as_it_is(
     assert (inbox / "a.csv").is_file()
 
 
+AGAIN = {
+    "Completed": "1 known, 1 started",
+    "Failed": "1 started again, 1 started",
+    "Crashed": "1 started again, 1 started",
+    "Cancelling": "2 started",
+    "Cancelled": "2 started",
+}
+"""How a run ended, and what the look after it says of what was delivered a second time."""
+
+
 @pytest.mark.long(but=("Completed",))
-@pytest.mark.parametrize("ended", ["Completed", "Failed", "Crashed", "Cancelling", "Cancelled"])
+@pytest.mark.parametrize("ended", AGAIN)
 def test_a_delivery_whose_run_has_ended_without_a_batch_has_another_one(
     inbox: Path, rows: Any, ended: str
 ) -> None:
     """As a database of before the import, or a run that was stopped too early, leaves it."""
     from prefect import states
-    from prefect.client.orchestration import get_client
 
     from flows.import_batch import import_batch
 
     import_batch.to_deployment("from-inbox").apply()
     terms = {"deployment": "import-batch/from-inbox"}
     others = {one.id for one in runs_of_imports()}
-    before = "1 known, " if ended == "Completed" else ""
-    for number in (1, 2, 3):
+    for number, told in enumerate(("1 started", AGAIN[ended], AGAIN[ended]), 1):
         write(inbox / "a.csv", line(sum(map(ord, ended))))
-        again = "1 started again, 1 started" if ended in {"Failed", "Crashed"} else "2 started"
-        told = "1 started" if number == 1 or before else again
-        message = watch(inbox, **terms).message.partition(".")[0]
-        assert message == ("" if number == 1 else before) + told
+        assert watch(inbox, **terms).message.partition(".")[0] == told
         runs = [one for one in runs_of_imports() if one.id not in others]
         assert len(runs) == number
         (run,) = [one for one in runs if not one.state.is_final() and one.state_name != ended]
         if number < 3:
-            with get_client(sync_client=True) as client:
-                client.set_flow_run_state(run.id, getattr(states, ended)(), force=True)
+            put(run.id, getattr(states, ended)())
     validated = import_batch.validate_parameters(run.parameters)
     assert import_batch(**validated, return_state=True).name == "Completed"
     assert rows("SELECT state FROM batch") == [("complete",)]
@@ -239,7 +243,6 @@ def test_a_run_that_ended_before_it_opened_a_batch_is_made_up_for_by_the_next_lo
 ) -> None:
     """Nobody delivers it again: the look keeps it in mind until a batch has it."""
     from prefect import states
-    from prefect.client.orchestration import get_client
 
     from flows.import_batch import import_batch
 
@@ -247,18 +250,15 @@ def test_a_run_that_ended_before_it_opened_a_batch_is_made_up_for_by_the_next_lo
     terms = {"deployment": "import-batch/from-inbox"}
     seen = {one.id for one in runs_of_imports()}
     write(inbox / "a.csv", line(900 + len(ended)))
-    told = []
-    for end in (ended, "Late"):
-        told.append(watch(inbox, **terms).message.partition(".")[0])
-        (run,) = [one for one in runs_of_imports() if one.id not in seen]
-        with get_client(sync_client=True) as client:
-            state = states.Scheduled(name="Late") if end == "Late" else getattr(states, end)()
-            client.set_flow_run_state(run.id, state, force=True)
-        if end != "Late":
-            seen.add(run.id)
-    told.append(watch(inbox, **terms).message.partition(".")[0])
+    first = watch(inbox, **terms).message.partition(".")[0]
+    (lost,) = [one for one in runs_of_imports() if one.id not in seen]
+    put(lost.id, getattr(states, ended)())
+    second = watch(inbox, **terms).message.partition(".")[0]
+    (run,) = [one for one in runs_of_imports() if one.id not in {*seen, lost.id}]
+    put(run.id, states.Scheduled(name="Late"))
+    third = watch(inbox, **terms).message.partition(".")[0]
     again = "1 started" if ended == "Cancelled" else "1 started again"
-    assert told == ["1 started", again, "1 waiting"]
+    assert (first, second, third) == ("1 started", again, "1 waiting")
     assert artifact("inbox").table[0]["Detail"].endswith("is Late")
     import_batch(**import_batch.validate_parameters(run.parameters), return_state=True)
     assert rows("SELECT state FROM batch") == [("complete",)]
@@ -268,7 +268,6 @@ def test_a_run_that_ended_before_it_opened_a_batch_is_made_up_for_by_the_next_lo
 
 def test_an_import_that_fails_every_time_is_not_begun_for_ever(inbox: Path) -> None:
     from prefect import states
-    from prefect.client.orchestration import get_client
 
     from flows.import_batch import import_batch
 
@@ -279,8 +278,7 @@ def test_an_import_that_fails_every_time_is_not_begun_for_ever(inbox: Path) -> N
     def end(kind: Any) -> str:
         """Of the run that this look started."""
         (run,) = [one for one in runs_of_imports() if one.id not in seen]
-        with get_client(sync_client=True) as client:
-            client.set_flow_run_state(run.id, kind(), force=True)
+        put(run.id, kind())
         seen.add(run.id)
         return str(run.id)
 
@@ -298,12 +296,10 @@ def test_an_import_that_fails_every_time_is_not_begun_for_ever(inbox: Path) -> N
         assert f"is Failed, as 2 before it: {last}" in artifact("inbox").table[0]["Detail"]
     assert {one.id for one in runs_of_imports()} == seen
     # Whoever mended why may retry that run, or deliver it again.
-    with get_client(sync_client=True) as client:
-        client.set_flow_run_state(UUID(last), states.AwaitingRetry(), force=True)
+    put(UUID(last), states.AwaitingRetry())
     assert look() == ("CompletedWithErrors", "1 waiting")
     assert artifact("inbox").table[0]["Detail"].endswith("is AwaitingRetry")
-    with get_client(sync_client=True) as client:
-        client.set_flow_run_state(UUID(last), states.Failed(), force=True)
+    put(UUID(last), states.Failed())
     write(inbox / "a.csv", line(800))
     assert look() == ("CompletedWithErrors", "1 waiting, 1 started")
     assert look() == ("Completed", "1 waiting")

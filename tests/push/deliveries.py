@@ -17,6 +17,8 @@ from schemas.operations import PUSHES
 from tests.service.faulty_server import OK, FaultyServer, Reply, Seen
 from tests.stages.payments import HEADER, line, write
 
+GATEWAYS = "TenantsId,PaymentActionsId,Name,ServiceKey,NotifyUrl,RedirectUrl"
+
 
 def tones(path: Path, count: int) -> str:
     """Message tones 1 to `count`; each is a POST."""

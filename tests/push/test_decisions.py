@@ -21,7 +21,7 @@ from flows.stages.undo import undo_and_tell
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules
 from tests.push.conftest import deliver, towards
-from tests.push.deliveries import applied, payments, row_of, stored, tones
+from tests.push.deliveries import GATEWAYS, applied, payments, row_of, stored, tones
 from tests.service.faulty_server import (
     CUT,
     DROPPED,
@@ -193,10 +193,9 @@ def waiting(place: Workspace) -> list[int]:
 
 def gateways(path: Path, url: str) -> Path:
     """A gateway for each loss, and one that is answered behind each: each is a POST."""
-    head = "TenantsId,PaymentActionsId,Name,ServiceKey,NotifyUrl,RedirectUrl"
     count = 2 * len(EVERY_LOSS) + 1
     lines = [f"1,{number},gateway {number},key,{url},https://r" for number in range(1, count)]
-    path.write_text("\n".join([head, *lines]) + "\n")
+    path.write_text("\n".join([GATEWAYS, *lines]) + "\n")
     return path
 
 

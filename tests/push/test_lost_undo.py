@@ -16,9 +16,9 @@ from flows.stages.sequence import import_delivery, push_batch
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from tests.push.conftest import Copy, towards
+from tests.push.deliveries import GATEWAYS
 from tests.service.faulty_server import FaultyServer
 
-HEAD = "TenantsId,PaymentActionsId,Name,ServiceKey,NotifyUrl,RedirectUrl"
 STORIES = {
     # A gateway is imported with an address, each time in a batch; a batch is undone or pushed. At
     # the end the first address is in doubt in the batch that is named last, and was posted once.
@@ -50,7 +50,7 @@ def test_what_an_undo_gives_back_may_have_been_posted_in_the_lost_time(
                     lines = [
                         f"1,{one},gate,key,https://{which},https://r" for one in (1, 100 + number)
                     ]
-                    path.write_text("\n".join([HEAD, *lines]) + "\n")
+                    path.write_text("\n".join([GATEWAYS, *lines]) + "\n")
                     import_delivery(place, [str(path)], DEFAULT)
                 case "push":
                     push_batch(place, int(which))

@@ -17,7 +17,7 @@ from flows.stages.sequence import import_delivery, push_batch
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from tests.push.conftest import deliver, towards
-from tests.push.deliveries import applied, payments, tones
+from tests.push.deliveries import GATEWAYS, applied, payments, tones
 from tests.service.faulty_server import (
     LOST,
     OK,
@@ -173,7 +173,6 @@ def test_an_undo_of_a_later_batch_binds_none_to_a_service_that_was_never_met(
         assert len(right.effects) == 1
 
 
-GATEWAYS = "TenantsId,PaymentActionsId,Name,ServiceKey,NotifyUrl,RedirectUrl"
 GATEWAY = "1,1,gateway,key,https://{},https://r"
 
 

@@ -15,10 +15,9 @@ from flows.stages.sequence import push_batch
 from flows.stages.undo import undo_and_tell
 from flows.stages.workspace import Workspace
 from tests.push.conftest import deliver, towards
-from tests.push.deliveries import row_of
+from tests.push.deliveries import GATEWAYS, row_of
 from tests.service.faulty_server import LOST, OK, FaultyServer, Reply, Seen, status
 
-HEAD = "TenantsId,PaymentActionsId,Name,ServiceKey,NotifyUrl,RedirectUrl"
 CHANGED, NEW = 7, 8
 ENDS = {
     # What became of a gateway in the batch that is undone, and what becomes of it when it is back.
@@ -44,7 +43,7 @@ def gateways(path: Path, numbers: Sequence[int], *, changed: bool = False) -> Pa
         f"1,{one},gateway {one},key,https://{'m' if changed and one == CHANGED else 'n'},https://r"
         for one in numbers
     ]
-    path.write_text("\n".join([HEAD, *lines]) + "\n")
+    path.write_text("\n".join([GATEWAYS, *lines]) + "\n")
     return path
 
 

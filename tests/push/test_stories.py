@@ -21,7 +21,7 @@ from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules
 from tests.push.conftest import PUSHED, deliver, towards
-from tests.push.deliveries import stored
+from tests.push.deliveries import GATEWAYS, stored
 from tests.service.faulty_server import (
     DROPPED,
     LOST,
@@ -34,7 +34,6 @@ from tests.service.faulty_server import (
 from tests.stages.payments import line, write
 
 SAMPLES = Path(__file__).parents[2] / "data_samples"
-GATEWAYS = "TenantsId,PaymentActionsId,Name,ServiceKey,NotifyUrl,RedirectUrl"
 
 
 def gateways(path: Path, *numbers: int) -> Path:

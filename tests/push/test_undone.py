@@ -32,7 +32,7 @@ from schemas.field import Table
 from schemas.operations import PUSHES
 from schemas.tables import PAYMENT, PAYMENT_GATEWAY
 from tests.push.conftest import PUSHED, Copy, deliver, towards
-from tests.push.deliveries import row_of, stored
+from tests.push.deliveries import GATEWAYS, row_of, stored
 from tests.service.faulty_server import LOST, OK, FaultyServer, Plan, Reply, always, at, status
 from tests.stages.payments import line, write
 
@@ -131,14 +131,13 @@ def amounts(server: FaultyServer) -> list[float]:
     return [body["PaidAmount"] for body in bodies if body["Id"] == 1]
 
 
-HEAD = "TenantsId,PaymentActionsId,Name,ServiceKey,NotifyUrl,RedirectUrl"
 ROWS, OVERWRITTEN = 18, 17
 
 
 def gateways(path: Path, numbers: range, notified: str) -> str:
     """Payment gateways; each is a POST that a later delivery may change."""
     lines = [f"1,{number},gateway {number},key,{notified},https://r" for number in numbers]
-    path.write_text("\n".join([HEAD, *lines]) + "\n")
+    path.write_text("\n".join([GATEWAYS, *lines]) + "\n")
     return str(path)
 
 

@@ -20,6 +20,9 @@ def write(path: Path, *lines: str) -> str:
     return str(path)
 
 
+_WIDE = {sign: sign + 0xFEE0 for sign in range(0x21, 0x7F)}
+
+
 def wide(text: str) -> str:
     """A text in full-width signs."""
-    return "".join(chr(ord(sign) + 0xFEE0) for sign in text)
+    return text.translate(_WIDE)

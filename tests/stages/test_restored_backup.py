@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 import psycopg
@@ -44,6 +45,7 @@ def restore(url: str, home: Path, dump: Path) -> subprocess.CompletedProcess[str
     return tools(url, home, "pg_restore", *options.split(), str(dump))
 
 
+@contextmanager
 def older_server(release: str) -> Iterator[str]:
     """The maintenance database of a server of an installed release.
 
@@ -87,23 +89,23 @@ def older_server(release: str) -> Iterator[str]:
 )
 def place(request: pytest.FixtureRequest, server: str) -> Iterator[str]:
     """A server with the roles, and on it an empty database of an account of another name."""
-    of_release = iter([server])
-    if request.param != "of this version":
-        of_release = older_server(request.param)
-    for url in of_release:
-        with psycopg.connect(url, autocommit=True) as administrator:
-            for statement in statements():
-                if "CREATE ROLE" in statement:
-                    administrator.execute(statement)  # type: ignore[call-overload]
-            administrator.execute(f"CREATE ROLE {OWNER} LOGIN")  # type: ignore[call-overload]
-            administrator.execute(f"CREATE DATABASE {OWNER} OWNER {OWNER}")  # type: ignore[call-overload]
-            administrator.execute(f"CREATE DATABASE {SOURCE}")  # type: ignore[call-overload]
-            try:
-                yield url
-            finally:
-                for name in (OWNER, SOURCE):
-                    administrator.execute(f"DROP DATABASE {name} WITH (FORCE)")  # type: ignore[call-overload]
-                administrator.execute(f"DROP ROLE {OWNER}")  # type: ignore[call-overload]
+    older = request.param != "of this version"
+    place: AbstractContextManager[str] = (
+        older_server(request.param) if older else nullcontext(server)
+    )
+    with place as url, psycopg.connect(url, autocommit=True) as administrator:
+        for statement in statements():
+            if "CREATE ROLE" in statement:
+                administrator.execute(statement)  # type: ignore[call-overload]
+        administrator.execute(f"CREATE ROLE {OWNER} LOGIN")  # type: ignore[call-overload]
+        administrator.execute(f"CREATE DATABASE {OWNER} OWNER {OWNER}")  # type: ignore[call-overload]
+        administrator.execute(f"CREATE DATABASE {SOURCE}")  # type: ignore[call-overload]
+        try:
+            yield url
+        finally:
+            for name in (OWNER, SOURCE):
+                administrator.execute(f"DROP DATABASE {name} WITH (FORCE)")  # type: ignore[call-overload]
+            administrator.execute(f"DROP ROLE {OWNER}")  # type: ignore[call-overload]
 
 
 def test_a_backup_is_restored_as_a_whole_by_whoever_is_to_own_it(

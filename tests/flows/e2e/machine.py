@@ -108,13 +108,7 @@ class Machine:
         """`recon up` in the foreground; ended as Ctrl-C ends it."""
         self.home.mkdir(parents=True, exist_ok=True)
         log = self.home / "foreground.log"
-        with log.open("wb") as file:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "flows", "up", *self.options()],
-                env=self.environment,
-                stdout=file,
-                stderr=subprocess.STDOUT,
-            )
+        process = self.begin_up(log)
         try:
             self.until(
                 lambda: (process.poll() is not None or b"Ctrl-C stops" in log.read_bytes()) or None
@@ -126,6 +120,16 @@ class Machine:
             code = process.wait(SECONDS)
         assert code == 0, log.read_text()
         assert left_behind(self.home) == []
+
+    def begin_up(self, log: Path) -> "subprocess.Popen[bytes]":
+        """`recon up` in the foreground, as soon as its process is there; what it says is in log."""
+        with log.open("wb") as file:
+            return subprocess.Popen(
+                [sys.executable, "-m", "flows", "up", *self.options()],
+                env=self.environment,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+            )
 
     def until(self, ask: Any, seconds: float = SECONDS) -> Any:
         """What `ask` gives as soon as it gives anything; an AssertionError when it never does."""

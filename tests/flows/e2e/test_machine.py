@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -148,13 +146,7 @@ def test_a_start_is_stopped_as_soon_as_somebody_says_so(
     """Killed, it leaves what it had begun, and `recon down` ends that."""
     other = Machine(tmp_path / "home")
     log = tmp_path / "log"
-    with log.open("wb") as file:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "flows", "up", *other.options()],
-            env=other.environment,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-        )
+    process = other.begin_up(log)
     other.until(lambda: (line in log.read_text()) or None)
     process.send_signal(signal.Signals[name])
     code = process.wait()
