@@ -31,7 +31,7 @@ from flows.tasks.states import WITH_ERRORS
 
 IMPORT = "import-batch/adhoc"
 MOST_FAILED = 3
-"""Runs of one delivery that may fail by themselves; after them it takes somebody to go on."""
+"""Runs of one delivery that may fail or crash; after them it takes somebody to go on."""
 
 
 def _name(inbox: str | None) -> str:
@@ -212,7 +212,7 @@ def _started(name: str, parameter: object, waiting: Waiting) -> Started:
         since = run.state.timestamp if run.state else None
         told = f"{stands} is {_state_of(run)}"
         return Started(told, int(failed > 0), number, "waiting", failed, since)
-    if before is None or not (failed or _is_crashed(before)):
+    if before is None or not failed:
         return Started(stands, run=number)
     told = f"{stands}, after one that is {_state_of(before)}: {before.id}"
     return Started(told, 1, number, "started again", failed)
@@ -220,9 +220,9 @@ def _started(name: str, parameter: object, waiting: Waiting) -> Started:
 
 def _given_up(stands: str, run: FlowRun, waiting: Waiting) -> str:
     return (
-        f"{stands} is {_state_of(run)}, as {MOST_FAILED - 1} before it: {run.id}. Retry it in "
-        "Prefect, or deliver the file again, once what it tells of is mended: no other run is "
-        f"started until then. To have it imported no more, move {waiting.folder} elsewhere"
+        f"{stands} is {_state_of(run)}, after {MOST_FAILED - 1} that failed or crashed: {run.id}. "
+        "Retry it in Prefect, or deliver the file again, once what it tells of is mended: no other "
+        f"run is started until then. To have it imported no more, move {waiting.folder} elsewhere"
     )
 
 
@@ -231,12 +231,8 @@ def _state_of(run: FlowRun) -> str:
 
 
 def _is_failed(run: FlowRun) -> bool:
-    """By itself, and not by an end of its process or a Cancel."""
-    return run.state is not None and run.state.is_failed()
-
-
-def _is_crashed(run: FlowRun) -> bool:
-    return run.state is not None and run.state.is_crashed()
+    """By itself or by an end of its process, which its file may be the cause of; not by a Cancel."""
+    return run.state is not None and (run.state.is_failed() or run.state.is_crashed())
 
 
 def _is_over(run: FlowRun) -> bool:

@@ -55,7 +55,7 @@ class Waiting:
     run: int = 0
     """Which run of this key is to import it; 0: none was started for certain."""
     failed: int = 0
-    """How many of the runs before that one failed since it was delivered."""
+    """How many of the runs before that one failed or crashed since it was delivered."""
 
     @property
     def files_hash(self) -> str | None:

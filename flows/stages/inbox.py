@@ -54,7 +54,7 @@ class Started(NamedTuple):
     """Which run of its key will import it; 0: the import is over, or the ledger's to go on with."""
     became: Became = "started"
     failed: int = 0
-    """How many runs before that one failed since it was delivered."""
+    """How many runs before that one failed or crashed since it was delivered."""
     since: datetime | None = None
     """Since when its run stands as it does, which somebody has to see to after some time."""
 

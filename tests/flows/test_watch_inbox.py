@@ -286,14 +286,14 @@ def test_an_import_that_fails_every_time_is_not_begun_for_ever(inbox: Path) -> N
     seen = {one.id for one in runs_of_imports()}
     write(inbox / "a.csv", line(800))
     assert look() == ("Completed", "1 started")
-    for kind in (states.Failed, states.Cancelled, states.Failed):
+    for kind in (states.Failed, states.Cancelled, states.Crashed):
         before = end(kind)
         assert look() == ("CompletedWithErrors", "1 started again")
         assert before in artifact("inbox").table[0]["Detail"]
     last = end(states.Failed)
     for _ in range(2):
         assert look() == ("CompletedWithErrors", "1 waiting")
-        assert f"is Failed, as 2 before it: {last}" in artifact("inbox").table[0]["Detail"]
+        assert f"is Failed, after 2 that failed or crashed: {last}" in artifact("inbox").table[0]["Detail"]
     assert {one.id for one in runs_of_imports()} == seen
     # Whoever mended why may retry that run, or deliver it again.
     put(UUID(last), states.AwaitingRetry())
