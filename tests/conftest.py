@@ -163,8 +163,10 @@ def _new_name() -> str:
 class Databases:
     """Copies of the template, the next of them made while a test works with the last."""
 
-    def __init__(self, server: str, maker: ThreadPoolExecutor) -> None:
-        self._server, self._maker = server, maker
+    def __init__(
+        self, server: str, administrator: psycopg.Connection, maker: ThreadPoolExecutor
+    ) -> None:
+        self._server, self._administrator, self._maker = server, administrator, maker
         self._next = maker.submit(self._make)
         self._spare: list[str] = []
 
@@ -206,14 +208,13 @@ class Databases:
         self._do(f'DROP DATABASE "{name}" WITH (FORCE)')
 
     def _do(self, statement: str) -> None:
-        with psycopg.connect(self._server, autocommit=True) as connection:
-            connection.execute(statement)
+        self._administrator.execute(statement)  # type: ignore[call-overload]
 
 
 @pytest.fixture(scope="session")
 def databases(server: str) -> Iterator[Databases]:
-    with ThreadPoolExecutor(1) as maker:
-        yield Databases(server, maker)
+    with psycopg.connect(server, autocommit=True) as administrator, ThreadPoolExecutor(1) as maker:
+        yield Databases(server, administrator, maker)
 
 
 @pytest.fixture
