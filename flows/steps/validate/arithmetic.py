@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import polars as pl
 
-from schemas.amounts import EXACT, MILLIONTHS
+from schemas.amounts import EXACT, MICRO_DIGITS, MILLIONTHS
 from schemas.cells.numbers import AROUND, exact_number
 from schemas.cells.reading import UNFIT, Number, read_number
 from schemas.millionths import millionths_of, scale_of, written_out
@@ -51,15 +51,15 @@ class ColumnSum:
     def _all(self, rows: pl.DataFrame, said: str) -> pl.Series:
         half = rows.width // 2
         plain = [pl.col(name) for name in rows.columns[:half]]
+        zeros = self._zeros(rows)
         # Nearly all are short, and are added up at once.
         fits = [one.is_null() | one.str.contains(MILLIONTHS) for one in plain]
-        if _UNITS in rows.columns:
-            fits.append((pl.col(_UNITS) == "1").fill_null(value=False))
+        fits.append(((zeros == 0) | (_digits(plain) + zeros <= MICRO_DIGITS)).fill_null(value=False))
         if self.one_filled:
             filled = (one.str.contains("[1-9]").fill_null(value=False) for one in plain)
             fits.append(pl.sum_horizontal(one.cast(pl.Int8) for one in filled) <= 1)
-        short = rows.select(pl.all_horizontal(*fits, pl.lit(value=self.scale == 1))).to_series()
-        sums = rows.filter(short).select(self._in_millionths(plain)).to_series()
+        short = rows.select(pl.all_horizontal(*fits).alias("short")).to_series()
+        sums = rows.filter(short).select(self._in_millionths(plain, zeros)).to_series()
         texts = [
             self._one(row[:half], row[half : 2 * half], said, *row[2 * half :])
             for row in rows.filter(~short).iter_rows()
@@ -67,13 +67,23 @@ class ColumnSum:
         places = pl.concat([short.arg_true(), (~short).arg_true()])
         return pl.concat([sums, pl.Series(texts, dtype=pl.String)]).gather(places.arg_sort())
 
-    def _in_millionths(self, plain: Sequence[pl.Expr]) -> pl.Expr:
-        """The same of numbers that are amounts in `MILLIONTHS`."""
+    def _zeros(self, rows: pl.DataFrame) -> pl.Expr:
+        """By how many digits the point of a sum moves to the left, so written; null: by none."""
+        _, digits, exponent = self.scale.as_tuple()
+        moved = -int(exponent) if self.scale > 0 and digits == (1,) else None
+        zeros = pl.lit(moved if moved is not None and moved >= 0 else None, pl.Int8)
+        if _UNITS in rows.columns:
+            units = pl.col(_UNITS)
+            zeros += pl.when(units.str.contains("^10*$")).then(units.str.len_bytes() - 1)
+        return zeros
+
+    def _in_millionths(self, plain: Sequence[pl.Expr], zeros: pl.Expr) -> pl.Expr:
+        """The same of numbers that are amounts in `MILLIONTHS`, also with those zeros behind it."""
         parts = [millionths_of(one).fill_null(0) for one in plain]
         zero = pl.lit(0, pl.Int64)
         total = pl.sum_horizontal(zero, *parts[: self.added])
         total -= pl.sum_horizontal(zero, *parts[self.added :])
-        text = written_out(total, pl.max_horizontal(*map(scale_of, plain)))
+        text = written_out(total // 10**zeros, _digits(plain) + zeros)
         return pl.when(~pl.all_horizontal(one.is_null() for one in plain)).then(text)
 
     def _one(
@@ -108,6 +118,11 @@ class ColumnSum:
         signs = ("+" if place < self.added else "-" for place in range(len(given)))
         cells = [f"{sign} {cell}" for sign, cell in zip(signs, given, strict=True) if cell]
         return " ".join(cells).removeprefix("+ ")
+
+
+def _digits(plain: Sequence[pl.Expr]) -> pl.Expr:
+    """The most digits that one of these texts has behind the point."""
+    return pl.max_horizontal(*map(scale_of, plain))
 
 
 def _zeros_of(units: str | None) -> int | None:
