@@ -231,7 +231,7 @@ def _state_of(run: FlowRun) -> str:
 
 
 def _is_failed(run: FlowRun) -> bool:
-    """By itself or by an end of its process, which its file may be the cause of; not by a Cancel."""
+    """By itself, or as its process ended, which its file may be the cause of; not by a Cancel."""
     return run.state is not None and (run.state.is_failed() or run.state.is_crashed())
 
 

@@ -293,7 +293,10 @@ def test_an_import_that_fails_every_time_is_not_begun_for_ever(inbox: Path) -> N
     last = end(states.Failed)
     for _ in range(2):
         assert look() == ("CompletedWithErrors", "1 waiting")
-        assert f"is Failed, after 2 that failed or crashed: {last}" in artifact("inbox").table[0]["Detail"]
+        assert (
+            f"is Failed, after 2 that failed or crashed: {last}"
+            in artifact("inbox").table[0]["Detail"]
+        )
     assert {one.id for one in runs_of_imports()} == seen
     # Whoever mended why may retry that run, or deliver it again.
     put(UUID(last), states.AwaitingRetry())

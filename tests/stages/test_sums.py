@@ -19,6 +19,7 @@ from flows.stages.rows.locate import Spot, locate
 from flows.stages.rows.made_of import made_fields
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import import_delivery
+from flows.stages.split_chunk import fast_rows
 from flows.stages.workspace import Workspace
 from flows.stages.writing import writing_of
 from flows.steps.validate.arithmetic import ColumnSum
@@ -186,6 +187,39 @@ UNITS = [
     ("15,2", "", "15,2 ('' is no number of units"),
     ("x", "100 JPY", "x (one of them is no number"),
 ]
+
+
+PER_UNITS = read_profile(
+    {
+        **SHAPE,
+        "fields": {
+            "PaidAmount": {
+                "sum": ["Rate", "More"],
+                "per": {"column": "Units", "part": "^([0-9.,]+) "},
+            },
+            "DiscountAmount": {
+                "sum": ["More"],
+                "per": {"column": "Units", "map": {"100 JPY": 100}, "others": 1},
+                "default": "0.00",
+            },
+        },
+    }
+)
+
+
+def test_the_fast_path_divides_as_validating_does(tmp_path: Path) -> None:
+    path = tmp_path / "payments.csv"
+    units = ("1 USD", "100 JPY", '"1000 IDR"', "1.000 IDR", "1000000 X", "1e2 X")
+    good = [f"{at};{at},5;0,2{at % 3};{units[at % 5]}\n" for at in range(10, 90)]
+    rows = [f"{at};{rate};;{of}\n" for at, (rate, of, _) in enumerate(UNITS)]
+    path.write_text("No;Rate;More;Units\n" + "".join([*good, *rows, f"99;;1;{units[5]}\n"]))
+    header, found = chunks(path, PER_UNITS)
+    assert header.table.name == "payment"
+    for chunk in found:
+        compare(header, chunk, PER_UNITS)
+        fast = fast_rows(chunk, header, PER_UNITS)
+        assert fast is not None
+        assert fast.rows[: len(good)].sum() == len(good) - len(good) // 5
 
 
 @pytest.mark.parametrize(("rate", "units", "told"), UNITS)

@@ -90,7 +90,7 @@ class Bookmaker:
     def add(self, of: Field, form: CellForm, columns: Sequence[int]) -> range:
         """Add a field that is made of these columns; returns its lines: none, if it is left.
 
-        A sum has a line for each of its columns, any other field one.
+        A sum has a line for each of its columns that is added up, any other field one.
         """
         first, total = len(self._how), form.sum
         default = PlainValue(0, 0) if form.default is None else plain_value(of, form.default)
@@ -99,8 +99,9 @@ class Bookmaker:
             return range(0)
         if total is None:
             self._add_line(of, form, columns, how, default)
-        elif of.kind is Kind.DOUBLE and total.scale == 1 and form.units is None:
-            for column in columns:  # Where all are empty, there is a default: not in each of them.
+        elif of.kind is Kind.DOUBLE and total.scale == 1:
+            added = columns if form.units is None else columns[:-1]
+            for column in added:  # Where all are empty, there is a default: not in each of them.
                 self._add_line(of, replace(form, default=None), [column], how, PlainValue(0, 0))
         return range(first, len(self._how))
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,8 @@ class ReadField:
     lines: range
     """Its lines in what is read; several are added up."""
     total: ColumnSum | None
+    units: tuple[int, CellForm] | None
+    """Of a sum: the column that says for how many units it is, and how."""
     default: PlainValue | None
     """Of a sum: what it is where none of its columns has a value."""
     zone: str | None
@@ -50,8 +53,9 @@ class Plan:
 
     @property
     def left_columns(self) -> NDArray[np.int64]:
-        """The columns that fields which are left are made of."""
-        return np.array(sorted({place for of in self.left.values() for place in of}), np.int64)
+        """The columns that fields which are left are made of, and those of units."""
+        of_units = (field.units[0] for field in self.read if field.units)
+        return np.array(sorted({*chain(*self.left.values()), *of_units}), np.int64)
 
 
 def plan_of(
@@ -83,7 +87,7 @@ def plan_of(
         elif of.name in writing.keys or of.name not in places:
             continue
         elif lines := book.add(of, form, places[of.name]):
-            read.append(_read_field(of, form, lines))
+            read.append(_read_field(of, form, lines, places[of.name]))
         else:
             left[of.name] = places[of.name]
     for rule in kept:
@@ -92,10 +96,11 @@ def plan_of(
     return Plan(tuple(read), how, words, left, constants, written)
 
 
-def _read_field(of: Field, form: CellForm, lines: range) -> ReadField:
+def _read_field(of: Field, form: CellForm, lines: range, columns: Sequence[int]) -> ReadField:
     time = form.time
     default = None if form.default is None else plain_value(of, form.default)
     stated = of.kind in TIMES and time != TimeForm() and not is_unix(time)
     zone = time.zone if stated else None
     unzoned = stated and zone is None and time.offset_minutes is None
-    return ReadField(of, lines, form.sum, default, zone, unzoned)
+    units = None if form.units is None else (columns[-1], form.units)
+    return ReadField(of, lines, form.sum, units, default, zone, unzoned)

@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from flows.steps.validate.arithmetic import ColumnSum
+from flows.steps.validate.arithmetic import ColumnSum, zeros_of
 from flows.steps.validate.excluded import KeptBy
 from flows.steps.validate.normalise import Writing
 from flows.steps.validate.quick_times import offset_on
-from schemas.amounts import BEYOND_MILLIONTHS
+from schemas.amounts import BEYOND_MILLIONTHS, MICRO_DIGITS
 from schemas.cells.columns import type_fields
 from schemas.cells.reading import MINUTE
 from schemas.field import Field, Kind, Table
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _DAY = 24 * 60 * MINUTE
 _EPOCH = date(1970, 1, 1)
 _GIVEN = "__given"
+_UNITS, _ZEROS = "units", "zeros"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,11 +80,19 @@ def typed_records(
     if count == 0:
         return None
     frame = _Frame(table, count)
+    cells = {
+        column: _texts(delivered.text, read.begins[place, :count], read.ends[place, :count])
+        for place, column in enumerate(plan.left_columns.tolist())
+    }
     for field in plan.read:
         of = slice(field.lines.start, field.lines.stop), slice(count)
         found = _Values(read.values[of], read.beside[of], read.given[of])
         if field.total is not None:
-            frame.add_total(field.of, found, field.total, field.default)
+            zeros = None
+            if field.units is not None:
+                column, form = field.units
+                zeros = _zeros(cells[column], form.made(field.of, [pl.col(_UNITS)]))
+            frame.add_total(field.of, found, field.total, field.default, zeros)
         else:
             one = _Values(found.values[0], found.beside[0], found.given[0])
             frame.add(field.of, one, zone=field.zone, unzoned=field.unzoned)
@@ -93,13 +102,8 @@ def typed_records(
     if plan.written:
         frame.add_texts(pl.DataFrame([plan.written]), times=count)
     if plan.left:
-        cells = {
-            str(column): _texts(
-                delivered.text, read.begins[place, :count], read.ends[place, :count]
-            )
-            for place, column in enumerate(plan.left_columns.tolist())
-        }
-        frame.add_left(pl.DataFrame(cells), plan.left, writing)
+        texts = pl.DataFrame({str(column): of for column, of in cells.items()})
+        frame.add_left(texts, plan.left, writing)
     typed = frame.finish()
     if writing.keys:
         from flows.steps.fast.keys import key_numbers  # noqa: PLC0415
@@ -190,12 +194,24 @@ class _Frame:
             self._made[name] = cast if whole else pl.when(mask).then(cast).alias(name)
 
     def add_total(
-        self, of: Field, found: _Values, total: ColumnSum, default: "PlainValue | None"
+        self,
+        of: Field,
+        found: _Values,
+        total: ColumnSum,
+        default: "PlainValue | None",
+        zeros: NDArray[np.int16] | None,
     ) -> None:
-        """The sum of amounts that were read, a line for each; `default`: where none is given."""
+        """The sum of amounts that were read, a line for each; `default`: where none is given.
+
+        `zeros`, where it is for several units: how many a one has behind it; below zero: unknown.
+        """
         values, beside, given = found
         added = values[: total.added].sum(axis=0) - values[total.added :].sum(axis=0)
         digits, there = beside.max(axis=0), np.logical_or.reduce(given)
+        if zeros is not None:
+            digits = digits + zeros
+            self.sound &= (zeros == 0) | ((zeros > 0) & (digits <= MICRO_DIGITS))
+            added //= 10 ** zeros.clip(0, MICRO_DIGITS).astype(np.int64)
         if default is not None:
             added[~there], digits[~there] = default
             there[:] = True
@@ -254,6 +270,18 @@ def _texts(
     out = np.empty(int((ends - begins).sum()) + len(begins), np.uint8)
     copy_cells(text, begins, ends, out)
     return pl.scan_lines(BytesIO(out.data)).collect().to_series()
+
+
+def _zeros(texts: pl.Series, made: pl.Expr) -> NDArray[np.int16]:
+    """How many zeros one has behind it in the units that texts say; -1: it is none, or unknown.
+
+    Few texts say all: the names of columns, or a handful of numbers.
+    """
+    distinct = pl.DataFrame({_UNITS: texts.unique()}).with_columns(zeros_of(made).alias(_ZEROS))
+    told = pl.DataFrame({_UNITS: texts}).join(
+        distinct, on=_UNITS, how="left", nulls_equal=True, maintain_order="left"
+    )
+    return told[_ZEROS].fill_null(-1).cast(pl.Int16).to_numpy()
 
 
 def _offsets(

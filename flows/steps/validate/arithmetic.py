@@ -54,7 +54,9 @@ class ColumnSum:
         zeros = self._zeros(rows)
         # Nearly all are short, and are added up at once.
         fits = [one.is_null() | one.str.contains(MILLIONTHS) for one in plain]
-        fits.append(((zeros == 0) | (_digits(plain) + zeros <= MICRO_DIGITS)).fill_null(value=False))
+        fits.append(
+            ((zeros == 0) | (_digits(plain) + zeros <= MICRO_DIGITS)).fill_null(value=False)
+        )
         if self.one_filled:
             filled = (one.str.contains("[1-9]").fill_null(value=False) for one in plain)
             fits.append(pl.sum_horizontal(one.cast(pl.Int8) for one in filled) <= 1)
@@ -73,8 +75,7 @@ class ColumnSum:
         moved = -int(exponent) if self.scale > 0 and digits == (1,) else None
         zeros = pl.lit(moved if moved is not None and moved >= 0 else None, pl.Int8)
         if _UNITS in rows.columns:
-            units = pl.col(_UNITS)
-            zeros += pl.when(units.str.contains("^10*$")).then(units.str.len_bytes() - 1)
+            zeros += zeros_of(pl.col(_UNITS))
         return zeros
 
     def _in_millionths(self, plain: Sequence[pl.Expr], zeros: pl.Expr) -> pl.Expr:
@@ -123,6 +124,11 @@ class ColumnSum:
 def _digits(plain: Sequence[pl.Expr]) -> pl.Expr:
     """The most digits that one of these texts has behind the point."""
     return pl.max_horizontal(*map(scale_of, plain))
+
+
+def zeros_of(units: pl.Expr) -> pl.Expr:
+    """How many zeros one has behind it in a number of units; null: it is not written so."""
+    return pl.when(units.str.contains("^10*$")).then(units.str.len_bytes() - 1)
 
 
 def _zeros_of(units: str | None) -> int | None:
