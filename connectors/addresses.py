@@ -84,6 +84,20 @@ def check_service_address(url: str) -> None:
         raise SettingsError("RECON_SERVICE_URL has blanks or marks that a URL cannot hold.")
 
 
+def check_notice_address(url: str) -> None:
+    """Raise SettingsError, without a part of the address, for what no notice can be posted to."""
+    try:
+        parts = urlsplit(url)
+        there = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        there = False
+    if not there or " " in url or not url.isprintable():
+        raise SettingsError(
+            "RECON_NOTIFY_URL is no address of a webhook. Write https://HOST/PATH, as the chat "
+            "service gives it."
+        )
+
+
 def service_address(url: str) -> str:
     """A base URL in one spelling: scheme and host in small letters, and no default port.
 

@@ -26,7 +26,7 @@ from prefect.exceptions import ObjectNotFound
 from prefect.types import SecretDict
 from pydantic import SecretStr
 
-from connectors.errors import SettingsError
+from connectors.addresses import check_notice_address
 from flows.ops.deployments import DEPLOYMENTS, TAG
 from flows.tasks.blocks import deciphered
 from flows.tasks.hooks import NO_BATCH
@@ -187,8 +187,7 @@ def _noticing(client: SyncPrefectClient) -> ActionTypes:
 def _notice(client: SyncPrefectClient, webhook: str) -> ActionTypes:
     if not webhook:
         return DoNothing()
-    if not webhook.startswith(("http://", "https://")):
-        raise SettingsError("RECON_NOTIFY_URL must be the http(s) address of a webhook.")
+    check_notice_address(webhook)
     headers = SecretDict({"Content-Type": "application/json"})
     block = Webhook(method="POST", url=SecretStr(webhook), headers=headers)
     with deciphered(_BLOCK):

@@ -1,12 +1,12 @@
-"""One service by two spellings of its address."""
+"""Addresses: one service by two spellings, and what no notice can be posted to."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from connectors.addresses import service_address
-from connectors.errors import BatchStateError
+from connectors.addresses import check_notice_address, service_address
+from connectors.errors import BatchStateError, SettingsError
 from connectors.files.profile import DEFAULT
 from flows.stages.sequence import import_delivery, push_batch, waiting_to_push
 from flows.stages.workspace import Workspace
@@ -31,6 +31,22 @@ from tests.service.faulty_server import FaultyServer
 def test_the_spelling_of_an_address(url: str, spelled: str) -> None:
     assert service_address(url) == spelled
     assert service_address(spelled) == spelled
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("https://", "https:///hook", "https://chat.example:99999/x", "https://chat.example:0/x"),
+        *("https://chat.example:hook/x", "https://[chat/x", "chat.example/x", "ftp://chat/x"),
+        *("https://chat.example/a b", "https://chat.example/secret\n"),
+    ],
+)
+def test_an_address_that_no_notice_can_reach_is_refused(address: str) -> None:
+    for taken in ("http://127.0.0.1:9/hook", "https://chat.example/v1?key=a&token=b%3D"):
+        check_notice_address(taken)
+    with pytest.raises(SettingsError, match="RECON_NOTIFY_URL is no address") as refused:
+        check_notice_address(address)
+    assert "secret" not in str(refused.value)
 
 
 @pytest.mark.parametrize("kept", ["http://localhost", "http://LOCALHOST"])
