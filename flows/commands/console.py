@@ -39,6 +39,11 @@ TITLES = {
     "reconcile": "reconciling",
     "archive": "hashing what is kept",
 }
+WARNING = (
+    *("recon.database", "recon.mail", "recon.reconcile", "recon.report"),
+    *("recon.service", "recon.sign", "recon.witness"),
+)
+"""Loggers whose warnings nothing that a command prints says again."""
 
 
 def within(least: float, most: float) -> Callable[[Any, Any], None]:
@@ -257,7 +262,7 @@ def workspace(
     database = open_database(settings, ask, guarded=guarded)
     if acts:
         database = database.as_login(token)
-    with show_progress(quiet=quiet) as progress, _show_waits():
+    with show_progress(quiet=quiet) as progress, _show_warnings():
         yield Workspace(settings, database, progress)
 
 
@@ -267,12 +272,16 @@ def say_next_look(trouble: Exception, seconds: float) -> None:
 
 
 @contextmanager
-def _show_waits() -> "Iterator[None]":
-    """Say on standard error that a lost database is waited for; whoever watches would wonder."""
-    log, handler = logging.getLogger("recon.database"), logging.StreamHandler(sys.stderr)
+def _show_warnings() -> "Iterator[None]":
+    """Say on standard error what the loggers in WARNING warn of; nobody would know."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setLevel(logging.WARNING)
     handler.setFormatter(logging.Formatter("recon: %(message)s"))
-    log.addHandler(handler)
+    logs = [logging.getLogger(name) for name in WARNING]
+    for log in logs:
+        log.addHandler(handler)
     try:
         yield
     finally:
-        log.removeHandler(handler)
+        for log in logs:
+            log.removeHandler(handler)

@@ -241,6 +241,8 @@ def test_commands(place: Workspace, post: MailServer, recon: Any) -> None:
     done = run(place).run
     refused = recon("report", "mail", str(done.id))
     assert (refused.returncode, "550" in refused.stdout) == (1, True)
+    ran = recon("reconcile", "--tenant", "7", "--as-of", "2026-01-31")
+    assert "recon: The report for anna was not mailed: " in ran.stderr
     post.refused.clear()
     assert "mailed to anna" in recon("report", "mail").stdout
     assert "Nobody else waits" in recon("report", "mail").stdout
