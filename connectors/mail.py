@@ -7,19 +7,36 @@ import os
 import re
 import smtplib
 import ssl
+import time
 from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from email.message import EmailMessage
 from enum import StrEnum
+from io import BufferedReader, RawIOBase
+from socket import socket
+from typing import TYPE_CHECKING, Any
 
 from connectors.addresses import is_loopback
 from connectors.environment import setting
 from connectors.errors import MailRefused, MailTooLarge, MailUnusable, SettingsError
 from schemas.accounts import ADDRESS, LONGEST_ADDRESS
 
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer, WriteableBuffer
+
 WAIT_SECONDS = 20.0
-"""For each answer of the server."""
+"""For the server to say or to take anything at all."""
+MESSAGE_SECONDS = 300.0
+"""For all that is said and sent for one message: a large one takes minutes where a line is slow."""
+MOST_ANSWERED = 64 * 1024
+"""Bytes that a server says for one message; it needs hundreds."""
+BLOCK = 64 * 1024
+"""Bytes that are sent at once."""
+_PLACE = re.compile(r"(?:\[([^]@/ ]+)\]|([^]:@/ []+))(?::([0-9]{1,5}))?")
+"""A host, one of IPv6 in brackets, and a port."""
+_CLOSED = "Connection unexpectedly closed: "
+"""What `smtplib` puts before every reason."""
 SUBMISSION, IMPLICIT_PORT = 587, 465
 TOO_LARGE = 552
 """What servers answer to a message beyond their limit, before it begins or at its end."""
@@ -84,16 +101,71 @@ def read_mail_settings(environment: Mapping[str, str] = os.environ) -> MailSetti
 
 
 def _place(server: str) -> tuple[str, int]:
-    host, colon, port = server.rpartition(":")
-    if not colon:
-        host, port = server, str(SUBMISSION)
-    host = host.removeprefix("[").removesuffix("]")
-    sound = port.isascii() and port.isdigit() and len(port) < 6 and 0 < int(port) < 65536
-    if not sound or not host or not host.isprintable() or any(sign in host for sign in "@/ "):
+    found = _PLACE.fullmatch(server)
+    host, port = (found[1] or found[2], int(found[3] or SUBMISSION)) if found else ("", 0)
+    if not host.isprintable() or not 0 < port < 65536:
         raise SettingsError(
             "RECON_MAIL_SERVER is no mail server. Write HOST:PORT, with no user and no scheme."
         )
-    return host, int(port)
+    return host, port
+
+
+class _Conversation(smtplib.SMTP):
+    """What is said for one message: `smtplib` ends none whose server goes on, however slowly."""
+
+    def __init__(self, settings: MailSettings, **options: Any) -> None:
+        self._until = time.monotonic() + MESSAGE_SECONDS
+        self._wait = WAIT_SECONDS
+        super().__init__(settings.host, settings.port, timeout=WAIT_SECONDS, **options)
+
+    def may_wait(self, sock: socket) -> None:
+        """Set how long the next step may take; raises SMTPServerDisconnected after the last."""
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise smtplib.SMTPServerDisconnected(f"not done in {MESSAGE_SECONDS:g} s")
+        sock.settimeout(min(self._wait, left))
+
+    def getreply(self) -> tuple[int, bytes]:
+        """What the server answers, within these limits."""
+        if self.file is None and self.sock is not None:  # Of a new connection, or TLS has begun.
+            self.file = BufferedReader(_Answers(self, self.sock))
+        return super().getreply()
+
+    def send(self, s: "ReadableBuffer | str") -> None:
+        """Send in blocks: a slow line has the time of each."""
+        self._wait = WAIT_SECONDS
+        told = memoryview(s.encode("ascii") if isinstance(s, str) else s)
+        for start in range(0, len(told), BLOCK):
+            if self.sock is not None:
+                self.may_wait(self.sock)
+            super().send(told[start : start + BLOCK])
+        if not isinstance(s, str):
+            # Many look into a message before they take it: not waited for, it would come twice.
+            self._wait = MESSAGE_SECONDS
+
+
+class _ImplicitTls(_Conversation, smtplib.SMTP_SSL):
+    """The same, encrypted from its first byte on."""
+
+
+class _Answers(RawIOBase):
+    """What the server says, up to a size."""
+
+    def __init__(self, conversation: _Conversation, sock: socket) -> None:
+        self._conversation, self._sock, self._left = conversation, sock, MOST_ANSWERED
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer", /) -> int:
+        """Take what has come in."""
+        self._conversation.may_wait(self._sock)
+        taken = self._sock.recv_into(buffer)
+        self._left -= taken
+        if self._left < 0:
+            raise smtplib.SMTPServerDisconnected("it says more than there is to say")
+        return taken
 
 
 def send(settings: MailSettings, message: EmailMessage, address: str) -> None:
@@ -139,9 +211,11 @@ def send(settings: MailSettings, message: EmailMessage, address: str) -> None:
             f"{where} is not trusted: {error.verify_message}. A certificate of one's own is named "
             "by SSL_CERT_FILE"
         ) from None
+    except smtplib.SMTPServerDisconnected as error:
+        raise MailUnusable(f"{where} broke off: {str(error).removeprefix(_CLOSED)}") from None
     except (smtplib.SMTPException, OSError, ValueError) as error:
         # Without its text: of what cannot be encoded it has the value.
-        name = type(error).__name__
+        name = error.reason if isinstance(error, ssl.SSLError) else type(error).__name__
         if type(error) is smtplib.SMTPException:
             raise MailUnusable(f"{where} offers no login that we know") from None
         what = "reached" if isinstance(error, OSError) else "used"
@@ -150,13 +224,8 @@ def send(settings: MailSettings, message: EmailMessage, address: str) -> None:
 
 def _connected(settings: MailSettings) -> smtplib.SMTP:
     if settings.tls is Tls.IMPLICIT:
-        return smtplib.SMTP_SSL(
-            settings.host,
-            settings.port,
-            timeout=WAIT_SECONDS,
-            context=ssl.create_default_context(),
-        )
-    server = smtplib.SMTP(settings.host, settings.port, timeout=WAIT_SECONDS)
+        return _ImplicitTls(settings, context=ssl.create_default_context())
+    server = _Conversation(settings)
     if settings.tls is Tls.STARTTLS:
         try:
             server.starttls(context=ssl.create_default_context())
@@ -167,5 +236,5 @@ def _connected(settings: MailSettings) -> smtplib.SMTP:
 
 
 def _answer(code: int, said: bytes | str) -> str:
-    text = said.decode("ascii", "replace") if isinstance(said, bytes) else said
+    text = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
     return f"{code} {''.join(sign if sign.isprintable() else ' ' for sign in text[:200])}".strip()

@@ -1,6 +1,7 @@
 """A mail server on a socket: takes messages, or refuses and dies where it is told to."""
 
 import base64
+import socket
 import socketserver
 import ssl
 import threading
@@ -9,6 +10,7 @@ from contextlib import contextmanager
 from email import message_from_bytes
 from email.message import EmailMessage
 from email.policy import SMTP
+from typing import Any
 
 
 class MailServer(socketserver.ThreadingTCPServer):
@@ -21,6 +23,8 @@ class MailServer(socketserver.ThreadingTCPServer):
         super().__init__(("127.0.0.1", 0), _Connection)
         self.tls = tls
         """What it offers STARTTLS with, and a login behind it."""
+        self.implicit = False
+        """Whether TLS begins with the connection."""
         self.auth = "PLAIN"
         """Ways of a login that it offers."""
         self.welcome = "235 come in"
@@ -33,6 +37,8 @@ class MailServer(socketserver.ThreadingTCPServer):
         self.most_bytes: int | None = None
         """Of a message, as it says before one begins."""
         self.dies_in_data = False
+        self.says_more = 0
+        """Lines of what it can do, beside those that mean something."""
         self.farewell = "221 bye"
         self.meeting: threading.Barrier | None = None
         """Where connections wait for each other."""
@@ -40,6 +46,13 @@ class MailServer(socketserver.ThreadingTCPServer):
     @property
     def port(self) -> int:
         return int(self.server_address[1])
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """A connection, encrypted where TLS begins with it."""
+        one, address = super().get_request()
+        return (
+            self.tls.wrap_socket(one, server_side=True) if self.implicit and self.tls else one
+        ), address
 
     @property
     def messages(self) -> list[EmailMessage]:
@@ -85,7 +98,7 @@ class _Connection(socketserver.StreamRequestHandler):
             if not isinstance(self.request, ssl.SSLSocket):
                 self.server.plain.append(verb)
             if verb == "EHLO":
-                self.say(f"250-here\r\n250 {self.offered()}")
+                self.say("250-here\r\n" * (1 + self.server.says_more) + f"250 {self.offered()}")
             elif verb == "STARTTLS" and self.server.tls:
                 self.say("220 go on")
                 if not self.encrypt(self.server.tls):

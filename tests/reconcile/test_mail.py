@@ -7,6 +7,7 @@ from datetime import date
 from email.message import EmailMessage
 from ipaddress import ip_address
 from pathlib import Path
+from socket import socket
 from threading import Barrier
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from cryptography import x509
 
 from connectors.errors import AccountRefused, MailUnusable, SettingsError, StatementRefused
-from connectors.mail import MailSettings, Tls, read_mail_settings, send
+from connectors.mail import WAIT_SECONDS, MailSettings, Tls, read_mail_settings, send
 from connectors.postgres.accounts import Account, keep_account
 from connectors.postgres.audit import verify
 from connectors.postgres.subscriptions import claim_mail, keep_subscription, list_subscriptions
@@ -153,7 +154,7 @@ def test_a_server_that_dies_while_it_is_told_is_tried_again(
     post.dies_in_data = True
     done = run(place)
     assert done.run.verdict
-    assert "cannot be reached" in caplog.text
+    assert "broke off: " in caplog.text
     post.dies_in_data = False
     assert mail_report(place, done.run.id)[1].sent == ("anna", "bo")
 
@@ -231,6 +232,43 @@ def test_a_worker_sends_and_marks_nothing_but_what_it_sent(
         connection.execute("UPDATE report_mail SET sent_at = NULL")
     with pytest.raises(StatementRefused), acting(LOADER).database.connect() as connection:
         claim_mail(connection, done.id, [])
+
+
+def sent_to(server: MailServer) -> None:
+    settings = MailSettings("127.0.0.1", server.port, "recon@example.com", Tls.NONE)
+    send(settings, EmailMessage(), "bo@example.com")
+
+
+def test_a_server_that_goes_on_for_ever_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    with mail_server() as server:
+        server.says_more = 10_000
+        with pytest.raises(MailUnusable, match="says more than there is to say"):
+            sent_to(server)
+        server.says_more = 0
+        sent_to(server)
+        monkeypatch.setattr("connectors.mail.MESSAGE_SECONDS", 0.0)
+        with pytest.raises(MailUnusable, match="not done in 0 s"):
+            sent_to(server)
+    assert server.to == ["bo@example.com"]
+
+
+def test_a_server_that_looks_into_a_message_has_time_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waits: list[float | None] = []
+    wait = socket.settimeout
+
+    def seen(one: socket, seconds: float | None) -> None:
+        waits.append(seconds)
+        wait(one, seconds)
+
+    monkeypatch.setattr(socket, "settimeout", seen)
+    with mail_server() as server:
+        sent_to(server)
+    longest = max(seconds or 0.0 for seconds in waits)
+    assert longest > 240, "for the answer to a message"
+    assert waits.index(longest) > 0
+    assert (waits[0], waits[-1]) == (WAIT_SECONDS, WAIT_SECONDS), "and for no other"
 
 
 def test_commands(place: Workspace, post: MailServer, recon: Any) -> None:
@@ -360,6 +398,7 @@ PLACE = {"RECON_MAIL_SERVER": "mail.example.com:587", "RECON_MAIL_FROM": "recon@
     ("changed", "told"),
     [
         ({"RECON_MAIL_SERVER": "mail.example.com:0"}, "HOST:PORT"),
+        ({"RECON_MAIL_SERVER": "fe80::1"}, "HOST:PORT"),
         ({"RECON_MAIL_SERVER": "anna:secret@mail.example.com"}, "HOST:PORT"),
         ({"RECON_MAIL_FROM": ""}, "RECON_MAIL_FROM"),
         ({"RECON_MAIL_FROM": "a@b\r\nBcc: c@d"}, "RECON_MAIL_FROM"),
@@ -407,14 +446,16 @@ def test_a_report_is_never_sent_without_tls_where_that_is_asked_for(
     assert "secret" not in caplog.text
 
 
+@pytest.mark.parametrize("tls", [Tls.STARTTLS, Tls.IMPLICIT])
 @pytest.mark.parametrize("trusted", [True, False])
 def test_a_password_is_told_to_a_server_that_is_trusted_and_to_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trusted: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trusted: bool, tls: Tls
 ) -> None:
     known = made(tmp_path, x509.IPAddress(ip_address("127.0.0.1")))
     message = EmailMessage()
     message["Subject"] = "recon"
     with mail_server(known.context) as server:
+        server.implicit = tls is Tls.IMPLICIT
         if trusted:
             monkeypatch.setenv("SSL_CERT_FILE", str(known.path))
         settings = MailSettings(
@@ -426,7 +467,7 @@ def test_a_password_is_told_to_a_server_that_is_trusted_and_to_no_other(
             with pytest.raises(MailUnusable, match="is not trusted: self-signed") as refused:
                 send(settings, message, "bo@example.com")
             assert "SSL_CERT_FILE" in str(refused.value)
-        assert server.plain == ["EHLO", "STARTTLS"]
+        assert server.plain == ([] if server.implicit else ["EHLO", "STARTTLS"])
         assert server.logins == (["\0anna\0secret"] if trusted else [])
         assert server.to == (["bo@example.com"] if trusted else [])
 
