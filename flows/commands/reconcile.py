@@ -127,7 +127,7 @@ def mail_command(run: Run = None, *, json: Json = False) -> int:
     if mailed.sent:
         out().print(f"Reconciliation {found.id} was mailed to {', '.join(mailed.sent)}.")
     for one in mailed.failed:
-        out().print(f"{one}. Send it again: recon report mail {found.id}")
+        out().print(f"{one}. To send it: recon report mail {found.id}")
     if not mailed.sent and not mailed.failed:
         out().print(f"Nobody else waits for reconciliation {found.id}.")
     return 1 if mailed.failed else 0

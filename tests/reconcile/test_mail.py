@@ -144,6 +144,10 @@ def test_a_recipient_that_is_refused_keeps_nobody_from_theirs(
     assert post.to == ["bo@example.com"]
     assert "refused anna@example.com: 550 no  such person" in caplog.text
     assert f"recon report mail {done.id}" in caplog.text
+    caplog.clear()
+    run(place)
+    assert caplog.text.count("refused anna@example.com") == 1, "one that is wrong is tried once"
+    assert len(post.to) == 2
     post.refused.clear()
     assert mail_report(place, done.id)[1].sent == ("anna",)
 

@@ -7,6 +7,7 @@ again under the same Message-ID.
 
 import logging
 import time
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -41,6 +42,8 @@ class Mailed:
     """Accounts."""
     failed: tuple[str, ...]
     """Why a message waits still, a sentence each."""
+    refused: tuple[str, ...] = ()
+    """Accounts whose message, or address, the server does not take."""
     unusable: bool = False
     """Whether the mail server, or what is set of it, takes no message at all."""
 
@@ -49,17 +52,20 @@ def mail_reports(workspace: Workspace, saved: int) -> None:
     """Send what waits of the last days' runs, first of the one just saved; never raises for it.
 
     What goes wrong is a warning, and the next run tries again. A server that takes nothing is asked
-    once, and after MOST_SECONDS no run is begun: whoever reconciles waits for it.
+    once, and so is one that refuses an account; after MOST_SECONDS no run is begun: whoever
+    reconciles waits for it.
     """
+    refused: set[str] = set()
     try:
         with workspace.database.connect() as connection:
             waiting = sorted(runs_to_mail(connection), key=lambda number: (number != saved, number))
             until = time.monotonic() + MOST_SECONDS
             while waiting:
                 number = waiting.pop(0)
-                mailed = _tried(workspace, connection, number)
+                mailed = _tried(workspace, connection, number, refused)
+                refused.update(mailed.refused)
                 for told in mailed.failed:
-                    log.warning("%s. Send it again: recon report mail %d", told, number)
+                    log.warning("%s. To send it: recon report mail %d", told, number)
                 if waiting and (mailed.unusable or time.monotonic() > until):
                     more = quantity(len(waiting), "more run")
                     waits = agree(len(waiting), "waits", "wait")
@@ -70,14 +76,16 @@ def mail_reports(workspace: Workspace, saved: int) -> None:
         log.warning("Reports that wait were not mailed; the next run tries again: %s", said)
 
 
-def _tried(workspace: Workspace, connection: psycopg.Connection, number: int) -> Mailed:
+def _tried(
+    workspace: Workspace, connection: psycopg.Connection, number: int, but: Collection[str]
+) -> Mailed:
     """Why messages of a run wait still; what is wrong with one run keeps no other from going."""
     try:
-        return _mail(workspace, connection, number)
+        return _mail(workspace, connection, number, but)
     except (ReconError, OSError) as error:
         said = str(error).rstrip(".") or type(error).__name__
         told = f"The report of reconciliation {number} was not mailed: {said}"
-        return Mailed((), (told,), isinstance(error, MailUnusable | SettingsError))
+        return Mailed((), (told,), unusable=isinstance(error, MailUnusable | SettingsError))
 
 
 def mail_report(workspace: Workspace, number: int | None) -> tuple[Reconciliation, Mailed]:
@@ -87,7 +95,9 @@ def mail_report(workspace: Workspace, number: int | None) -> tuple[Reconciliatio
         return run, _mail(workspace, connection, run.id)
 
 
-def _mail(workspace: Workspace, connection: psycopg.Connection, number: int) -> Mailed:
+def _mail(
+    workspace: Workspace, connection: psycopg.Connection, number: int, but: Collection[str] = ()
+) -> Mailed:
     settings, folder = None, None
     run = find_run(connection, number)
     sent: list[str] = []
@@ -95,7 +105,7 @@ def _mail(workspace: Workspace, connection: psycopg.Connection, number: int) -> 
     unusable = False
     while not unusable:
         with connection.transaction():
-            claimed = claim_mail(connection, number, [*sent, *failed])
+            claimed = claim_mail(connection, number, [*sent, *failed, *but])
             if claimed is None:
                 break
             account, address = claimed
@@ -109,7 +119,7 @@ def _mail(workspace: Workspace, connection: psycopg.Connection, number: int) -> 
             else:
                 mail_sent(connection, number, account)
                 sent.append(account)
-    return Mailed(tuple(sent), tuple(failed.values()), unusable)
+    return Mailed(tuple(sent), tuple(failed.values()), tuple(failed), unusable)
 
 
 def _server() -> MailSettings:
