@@ -370,6 +370,31 @@ def test_what_is_an_address_to_the_database_is_one_to_send_from(
     assert settings.sender == address
 
 
+WHERE = [
+    # link to the desk; whether the workbook is attached; what is said of it; of how to end it
+    ("https://desk/runs/7", True, "is attached", "the page My account at the desk"),
+    ("https://desk/runs/7", False, "is at the desk", "the page My account at the desk"),
+    (None, False, "`recon report 7` says where", "`recon user unsubscribe`"),
+]
+
+
+@pytest.mark.parametrize(("link", "attached", "workbook", "way_out"), WHERE)
+def test_a_message_says_where_all_of_it_is_and_how_to_be_sent_none(
+    link: str | None, attached: bool, workbook: str, way_out: str
+) -> None:
+    one = letter(
+        sender="recon@example.com", address="anna@example.com", account="anna", number=7,
+        scope=SEVEN, day="2026-01-31", verdict="RECONCILED", report_hash="0" * 64,
+        report_text="the report\n", link=link, workbook=b"PK" if attached else None,
+    )  # fmt: skip
+    for kind in ("plain", "html"):
+        body = one.get_body((kind,))
+        assert body is not None
+        text = body.get_content()
+        for told in (workbook, "the account anna is subscribed", way_out):
+            assert told in text, kind
+
+
 ENCODED = (
     "feed x\r\nBcc: eve@example.com\r\n\r\n<script>",
     "feed =?utf-8?q?x=0D=0ABcc:_eve@example.com?=",
@@ -463,7 +488,7 @@ def test_a_password_is_told_to_a_server_that_is_trusted_and_to_no_other(
         if trusted:
             monkeypatch.setenv("SSL_CERT_FILE", str(known.path))
         settings = MailSettings(
-            "127.0.0.1", server.port, "recon@example.com", user="anna", password="secret"
+            "127.0.0.1", server.port, "recon@example.com", tls, user="anna", password="secret"
         )
         if trusted:
             send(settings, message, "bo@example.com")

@@ -7,7 +7,7 @@ from email.utils import localtime
 from html import escape
 
 from flows.report.reconciled.verdicts import word_of
-from flows.report.spelling import shortened
+from flows.report.spelling import shortened, visible
 
 LONGEST_SCOPE = 150
 """Characters of a scope in a subject."""
@@ -51,12 +51,17 @@ def letter(
         page = page.partition(heading)[0]
     page = page.strip()
     where = [f"Reconciliation {number} at the desk: {link}"] if link else []
+    there = "it is at the desk" if link else f"`recon report {number}` says where it is"
     where.append(
         "The workbook is attached."
         if workbook is not None
-        else f"The workbook is not attached; `recon report {number}` says where it is."
+        else f"The workbook is not attached; {there}."
     )
-    why = "You are sent this because your account is subscribed to the reports of this scope."
+    stop = "the page My account at the desk" if link else "`recon user unsubscribe`"
+    why = (
+        f"You are sent this because the account {visible(account)} is subscribed to the reports of "
+        f"this scope. To be sent no more of them: {stop}."
+    )
     message.set_content("\n\n".join((*where, page, why)) + "\n")
     anchor = f'<p><a href="{escape(link)}">Open it at the desk</a></p>' if link else ""
     message.add_alternative(
