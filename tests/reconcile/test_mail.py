@@ -18,8 +18,10 @@ from connectors.errors import AccountRefused, MailUnusable, SettingsError, State
 from connectors.mail import WAIT_SECONDS, MailSettings, Tls, read_mail_settings, send
 from connectors.postgres.accounts import Account, keep_account
 from connectors.postgres.audit import verify
+from connectors.postgres.jobs import order_job
 from connectors.postgres.subscriptions import claim_mail, keep_subscription, list_subscriptions
 from flows.report.reconciled.letter import letter
+from flows.stages.jobs.work import do_job
 from flows.stages.reconcile import mail
 from flows.stages.reconcile.mail import mail_report
 from flows.stages.reconcile.run import Asked, Reconciled, reconcile
@@ -27,7 +29,8 @@ from flows.stages.reconcile.scope import Scope
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules
 from schemas.guards.roles import LOADER, MERGER
-from tests.accounts.people import ADA, ANNA, BO, CLEO, TESSA, add, logged_in
+from schemas.jobs import JobKind
+from tests.accounts.people import ADA, ANNA, BO, CLEO, OTTO, TESSA, add, logged_in
 from tests.certificates import made
 from tests.conftest import Once
 from tests.governance.conftest import recon as recon  # noqa: PLC0414 -- the fixture.
@@ -238,6 +241,15 @@ def test_a_worker_sends_and_marks_nothing_but_what_it_sent(
         claim_mail(connection, done.id, [])
 
 
+def test_a_job_says_that_subscribers_wait_and_not_who(place: Workspace) -> None:
+    add(place, OTTO)
+    with logged_in(place, OTTO).database.connect() as connection:
+        number = order_job(connection, JobKind.RECONCILE, {"run": 1}, None)
+    said = do_job(place, number).said
+    assert "Subscribers wait for it: `recon report mail 2` sends it" in said
+    assert "anna" not in said
+
+
 def sent_to(server: MailServer) -> None:
     settings = MailSettings("127.0.0.1", server.port, "recon@example.com", Tls.NONE)
     send(settings, EmailMessage(), "bo@example.com")
@@ -393,6 +405,7 @@ def test_a_message_says_where_all_of_it_is_and_how_to_be_sent_none(
         text = body.get_content()
         for told in (workbook, "the account anna is subscribed", way_out):
             assert told in text, kind
+    assert '<pre style="white-space: pre-wrap">' in text, "a telephone is narrow"
 
 
 ENCODED = (

@@ -66,7 +66,8 @@ def letter(
     anchor = f'<p><a href="{escape(link)}">Open it at the desk</a></p>' if link else ""
     message.add_alternative(
         f'<!doctype html><html lang="en"><body><h1>{escape(told)}</h1>{anchor}'
-        f"<p>{escape(where[-1])}</p><pre>{escape(page)}</pre><p>{escape(why)}</p></body></html>\n",
+        f'<p>{escape(where[-1])}</p><pre style="white-space: pre-wrap">{escape(page)}</pre>'
+        f"<p>{escape(why)}</p></body></html>\n",
         subtype="html",
     )
     if workbook is not None:

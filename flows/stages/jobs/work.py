@@ -305,13 +305,21 @@ def _reconcile(workspace: Workspace, asked: ReconcileArguments, job: Job) -> Don
             scope, rules = _terms(workspace, connection, asked)
             by = ordered_by(connection, job.id)
     if event:
-        finish(workspace, made)
+        not_mailed = finish(workspace, made)
         said = f"Reconciliation {made.id} of {made.scope}: {word_of(made.verdict)}. {BEFORE}"
+        said += _said_of_mail(made.id, not_mailed)
         return Done(int(made.verdict not in RECONCILED), said, (), made.id, made.verdict)
     day = today(workspace.settings.time_zone)
     unread = pull_compared(workspace, scope).unread if wanted(workspace, scope) else {}
     done = reconcile(workspace, Asked(scope, day, rules, by=by, unread=unread))
-    return Done(done.exit_code, done.sentence, (), done.run.id, done.run.verdict)
+    said = done.sentence + _said_of_mail(done.run.id, done.not_mailed)
+    return Done(done.exit_code, said, (), done.run.id, done.run.verdict)
+
+
+def _said_of_mail(number: int, not_mailed: bool) -> str:
+    """Without names and addresses, which not everybody who orders a job may see."""
+    told = f"Subscribers wait for it: `recon report mail {number}` sends it, or says why not."
+    return f"\n{told}" if not_mailed else ""
 
 
 def _terms(

@@ -48,14 +48,17 @@ class Mailed:
     """Whether the mail server, or what is set of it, takes no message at all."""
 
 
-def mail_reports(workspace: Workspace, saved: int) -> None:
+def mail_reports(workspace: Workspace, saved: int) -> bool:
     """Send what waits of the last days' runs, first of the one just saved; never raises for it.
+
+    Says whether the one just saved could not be sent to somebody.
 
     What goes wrong is a warning, and the next run tries again. A server that takes nothing is asked
     once, and so is one that refuses an account; after MOST_SECONDS no run is begun: whoever
     reconciles waits for it.
     """
     refused: set[str] = set()
+    failed = False
     try:
         with workspace.database.connect() as connection:
             waiting = sorted(runs_to_mail(connection), key=lambda number: (number != saved, number))
@@ -64,6 +67,7 @@ def mail_reports(workspace: Workspace, saved: int) -> None:
                 number = waiting.pop(0)
                 mailed = _tried(workspace, connection, number, refused)
                 refused.update(mailed.refused)
+                failed = failed or (number == saved and bool(mailed.failed))
                 for told in mailed.failed:
                     log.warning("%s. To send it: recon report mail %d", told, number)
                 if waiting and (mailed.unusable or time.monotonic() > until):
@@ -74,6 +78,7 @@ def mail_reports(workspace: Workspace, saved: int) -> None:
     except (ReconError, OSError, psycopg.Error) as error:
         said = str(error) or type(error).__name__
         log.warning("Reports that wait were not mailed; the next run tries again: %s", said)
+    return failed
 
 
 def _tried(

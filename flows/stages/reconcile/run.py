@@ -80,6 +80,8 @@ class Reconciled:
     run: Reconciliation
     report: ReconciliationReport
     written: Written
+    not_mailed: bool = False
+    """Whether a subscriber waits for it; a warning said why."""
 
     @property
     def exit_code(self) -> int:
@@ -120,17 +122,17 @@ def reconcile(workspace: Workspace, asked: Asked) -> Reconciled:
         return saved
 
     done = resumed(workspace.database, run)
-    mail_reports(workspace, done.run.id)
-    return done
+    return replace(done, not_mailed=mail_reports(workspace, done.run.id))
 
 
-def finish(workspace: Workspace, run: Reconciliation) -> None:
+def finish(workspace: Workspace, run: Reconciliation) -> bool:
     """Do what follows a run that was saved, where its process may have been gone before that.
 
-    As often as wanted: what was done is not done twice.
+    As often as wanted: what was done is not done twice. Says whether it could not be mailed to
+    somebody.
     """
     resumed(workspace.database, lambda: _follow_alone(workspace, run))
-    mail_reports(workspace, run.id)
+    return mail_reports(workspace, run.id)
 
 
 def _follow_alone(workspace: Workspace, run: Reconciliation) -> None:
