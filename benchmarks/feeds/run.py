@@ -100,7 +100,7 @@ def _file(feed: str, folder: Path, rows: int) -> tuple[Path, Profile]:
     profile = load_profile(GALLERY / feed / "profile.toml")
     (clean,) = (GALLERY / feed).glob("clean.*")
     content = open_content(clean, profile.encoding)
-    header = read_header(content, None, None, profile, Limits())
+    header = read_header(content, None, profile, Limits())
     text = clean.read_bytes()
     end = header.footer.start if header.footer else len(text)
     body = text[header.body_start : end].decode(content.encoding)
@@ -166,7 +166,7 @@ def _read(path: Path, profile: Profile) -> tuple[float, int]:
     """CPU seconds, and how many records they were for."""
     content = open_content(path, profile.encoding)
     begun = time.process_time()
-    header = read_header(content, None, None, profile, Limits())
+    header = read_header(content, None, profile, Limits())
     limits, records = Limits(), 0
     for chunk in read_chunks(content, header, first_place(header), limits.block_bytes):
         written = write_out(chunk, header, profile, EXTRACT, strict_bytes=limits.strict_bytes)

@@ -57,7 +57,7 @@ def child(path: Path, strict_bytes: int) -> None:
     """Load, split, and type and write out one file, the loops being loaded before the last."""
     limits = Limits()
     content = open_content(path)
-    header = read_header(content, None, None, DEFAULT, limits)
+    header = read_header(content, None, DEFAULT, limits)
     begun = time.process_time()
     chunks = list(read_chunks(content, header, first_place(header), limits.block_bytes))
     split = time.process_time() - begun

@@ -102,7 +102,7 @@ def main() -> None:
 def profile_file(profile: Profile, path: Path, block_mib: int, *, validate_all: bool) -> int:
     """Take a file through the steps; returns its rows."""
     content = open_content(path)
-    header = read_header(content, None, None, DEFAULT, Limits())
+    header = read_header(content, None, DEFAULT, Limits())
     chunks = read_chunks(content, header, first_place(header), block_mib * MIB)
     rows = 0
     while True:

@@ -38,12 +38,8 @@ class FirstRecord:
         return {folded(name) for name in self.names}
 
 
-def candidates(
-    content: Content, dialect: Dialect | None, profile: Profile, limits: Limits
-) -> list[Dialect]:
+def candidates(content: Content, profile: Profile, limits: Limits) -> list[Dialect]:
     """The dialects a file may be written in, as far as they are not stated."""
-    if dialect is not None:
-        return [dialect]
     if content.workbook:
         return [dialect_within(limits, delimiter=",", quote='"', encoding=content.encoding)]
     return of_text(content, profile, limits)

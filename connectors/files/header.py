@@ -93,7 +93,6 @@ class Header:
 
 def read_header(
     content: Content,
-    dialect: Dialect | None,
     record: Table | None,
     profile: Profile | None,
     limits: Limits,
@@ -112,10 +111,10 @@ def read_header(
         _check_workbook(content, profile)
     table = record or (EXTRACTS[profile.record] if profile.record else None)
     try:
-        return _read_header(content, dialect, table, profile, limits, taken=taken)
+        return _read_header(content, table, profile, limits, taken=taken)
     except ExtractRefused as refusal:
         if refusal.code in LOOKED_FOR:
-            dialects = candidates(content, dialect, profile, limits)
+            dialects = candidates(content, profile, limits)
             search = HeaderSearch(content, dialects, table, profile, limits)
             search.check_elsewhere(refusal)
         raise
@@ -140,16 +139,10 @@ def _check_workbook(content: Content, profile: Profile) -> None:
 
 
 def _read_header(
-    content: Content,
-    dialect: Dialect | None,
-    table: Table | None,
-    profile: Profile,
-    limits: Limits,
-    *,
-    taken: bool,
+    content: Content, table: Table | None, profile: Profile, limits: Limits, *, taken: bool
 ) -> Header:
-    profile = _without_around(content, dialect, profile, limits)
-    dialects = candidates(content, dialect, profile, limits)
+    profile = _without_around(content, profile, limits)
+    dialects = candidates(content, profile, limits)
     if profile.positions:
         if content.workbook:
             detail = "a workbook has cells, and the feed profile says at which signs they are"
@@ -279,9 +272,7 @@ def _without_signs(profile: Profile) -> Profile:
     )
 
 
-def _without_around(
-    content: Content, dialect: Dialect | None, profile: Profile, limits: Limits
-) -> Profile:
+def _without_around(content: Content, profile: Profile, limits: Limits) -> Profile:
     """The profile; of rows that we wrote, without what stands around those of the feed."""
     bare = replace(
         _without_signs(profile),
@@ -296,7 +287,7 @@ def _without_around(
     )
     if bare != profile:
         with suppress(ExtractRefused):
-            dialects = candidates(content, dialect, bare, limits)
+            dialects = candidates(content, bare, limits)
             first = first_record(content, dialects, limits, known_names(profile))
             if PARENT_COLUMN.casefold() in first.folded_names:
                 return bare

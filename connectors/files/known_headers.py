@@ -43,7 +43,7 @@ class KnownHeaders:
         return found
 
     def _read(self, content: Content, record: Table | None) -> Header:
-        return read_header(content, None, record, self._profile, self._limits, taken=self._taken)
+        return read_header(content, record, self._profile, self._limits, taken=self._taken)
 
     def _line(self, content: Content) -> bytes | None:
         """The first line, where that is the header, and whatever follows it changes nothing."""

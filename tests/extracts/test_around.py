@@ -46,7 +46,7 @@ def read(
     path = folder / "a.csv"
     path.write_bytes(text.encode(encoding))
     content = open_content(path, profile.encoding)
-    header = read_header(content, None, None, profile, Limits())
+    header = read_header(content, None, profile, Limits())
     # Small blocks, so that records and footer lie in several.
     chunks = read_chunks(content, header, first_place(header), block_bytes)
     return header, "".join(f"{one}\n" for chunk in chunks for one in chunk.positions()["data"])
@@ -143,7 +143,7 @@ def test_a_sign_that_cannot_stand_between_cells_is_refused(
     path.write_bytes(above + (HEADER + ROWS).encode().replace(b";", sign))
     profile = bank(**keys)
     with pytest.raises(ExtractRefused) as caught:
-        read_header(open_content(path, profile.encoding), None, None, profile, Limits())
+        read_header(open_content(path, profile.encoding), None, profile, Limits())
     if said is not None:
         assert caught.value.code == "malformed_header"
         assert re.search(said, str(caught.value))
@@ -411,7 +411,7 @@ def test_text_behind_a_footer_is_told_by_its_line(
     path.write_bytes(text.replace("\n", line_end).encode(encoding))
     content = open_content(path, encoding)
     with pytest.raises(ExtractRefused) as caught:
-        read_header(content, None, None, bank(footer=[SUM, COUNT]), Limits())
+        read_header(content, None, bank(footer=[SUM, COUNT]), Limits())
     assert caught.value.code == "incomplete_file"
     told = f"; line {sums} does, and text stands behind it up to line {last}"
     assert told in str(caught.value)
@@ -519,7 +519,7 @@ def test_the_last_record_ends_where_the_footer_begins_whatever_the_blocks(tmp_pa
     path = tmp_path / "a.csv"
     path.write_text(HEADER + ROWS + FOOTER)
     content = open_content(path, None)
-    header = read_header(content, None, None, bank(footer=[SUM, COUNT]), Limits())
+    header = read_header(content, None, bank(footer=[SUM, COUNT]), Limits())
     ends = []
     for block_bytes in range(1, len(ROWS) + 2):
         chunks = read_chunks(content, header, first_place(header), block_bytes)

@@ -13,7 +13,6 @@ from connectors.files.first_record import clean
 from connectors.files.header import Header, read_header
 from connectors.files.profile import Profile
 from connectors.files.profile_keys import FOUND
-from connectors.files.records import Dialect
 from connectors.settings import Limits
 from schemas.tables import EXTRACTS
 
@@ -30,14 +29,13 @@ def read(
     *,
     record: str | None = None,
     profile: Profile | None = None,
-    dialect: Dialect | None = None,
     limits: Limits = LIMITS,
 ) -> Header:
     path = folder / "a.csv"
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     content = open_content(path, profile.encoding if profile else None)
     table = EXTRACTS[record] if record else None
-    return read_header(content, dialect, table, profile, limits)
+    return read_header(content, table, profile, limits)
 
 
 def refusal(folder: Path, text: str | bytes, **options: object) -> ExtractRefused:
@@ -111,7 +109,7 @@ def test_positions_of_utf16_are_those_of_its_blocks(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(f"\ufeff\r\n{TONE}\r\n7,3,Grüße\r\n".encode("utf-16-le"))
     content = open_content(path)
-    header = read_header(content, None, None, None, LIMITS)
+    header = read_header(content, None, None, LIMITS)
     body = b"".join(blocks(content, header.body_start, 5))
     assert (body, header.body_line) == ("7,3,Grüße\r\n".encode(), 3)
 
@@ -334,8 +332,6 @@ def test_dialect(tmp_path: Path) -> None:
     dialect = read(tmp_path, text, profile=stated).dialect
     assert (dialect.delimiter, dialect.quote, dialect.encoding) == (b":", b"'", "cp1252")
     assert dialect.max_record_bytes == LIMITS.record_bytes
-    given = Dialect(delimiter=b"^")
-    assert read(tmp_path, TONE.replace(",", "^"), dialect=given).dialect == given
     # A stated delimiter is not doubted.
     assert refusal(tmp_path, TONE, profile=Profile(delimiter=";")).code == "missing_column"
     assert read(tmp_path, '"AvatarsId";"TenantsId";"Name"').dialect.delimiter == b";"
@@ -364,10 +360,10 @@ def test_torture(path: Path) -> None:
     content = open_content(path)
     if code := REFUSED.get(path.name):
         with pytest.raises(ExtractRefused) as caught:
-            read_header(content, None, None, None, Limits())
+            read_header(content, None, None, Limits())
         assert caught.value.code == code
         return
-    header = read_header(content, None, None, None, Limits())
+    header = read_header(content, None, None, Limits())
     assert header.table is EXTRACTS["payment"]
     assert sorted(filter(None, header.fields)) == sorted(EXTRACTS["payment"].columns)
     assert header.body_line == 2

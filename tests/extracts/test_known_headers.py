@@ -53,7 +53,7 @@ def read(headers: KnownHeaders, content: Content) -> object:
 
 def alone(content: Content, profile: Profile) -> object:
     try:
-        return read_header(content, None, None, profile, LIMITS)
+        return read_header(content, None, profile, LIMITS)
     except ExtractRefused as refusal:
         return refusal.code, str(refusal)
 

@@ -46,5 +46,5 @@ def test_the_one_thing_that_a_line_is_is_said(
     path.write_bytes((HEADER + ROWS + behind).replace("\n", end).encode())
     profile = bank(**keys)
     content = open_content(path, profile.encoding)
-    header = read_header(content, None, None, profile, Limits())
+    header = read_header(content, None, profile, Limits())
     assert why_no_record(content, header, number, block_bytes) == said

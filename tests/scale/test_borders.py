@@ -33,7 +33,7 @@ def shape(chunk: Chunk) -> Any:
 
 def settled(path: Path, encoding: str, table: Any) -> None:
     content = open_content(path, encoding)
-    header = read_header(content, None, table, DEFAULT, LIMITS)
+    header = read_header(content, table, DEFAULT, LIMITS)
     for block_bytes in (700, 3_000):
         whole = list(read_chunks(content, header, first_place(header), block_bytes))
         assert len(whole) > 3

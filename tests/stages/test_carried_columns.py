@@ -210,7 +210,7 @@ def test_the_cells_are_those_of_a_simple_model_wherever_it_is_cut(
         }
     )
     content = open_content(path, encoding)
-    header = read_header(content, None, None, profile, Limits())
+    header = read_header(content, None, profile, Limits())
     for size in (1, 2, 3, 7, 40, 10_000):
         chunks = [*read_chunks(content, header, first_place(header), size)]
         assert all(chunk.conserved() for chunk in chunks)
@@ -250,7 +250,7 @@ def test_what_stands_between_two_records_costs_its_own_bytes_and_no_more(tmp_pat
     records = "".join(f"{number};1;\n" for number in range(2, 5_000))
     path.write_text(f"Zahlung;Betrag;Text\nKonto;DE02;\n1;1;a\n{between}{records}")
     content = open_content(path)
-    header = read_header(content, None, None, replace(PROFILE, comment=("#",)), Limits())
+    header = read_header(content, None, replace(PROFILE, comment=("#",)), Limits())
     tracemalloc.start()
     try:
         (chunk,) = read_chunks(content, header, first_place(header), Limits().block_bytes)
@@ -284,7 +284,7 @@ def test_a_quote_that_closes_blocks_later_moves_no_cut_of_what_it_does_not_hold(
         rows += ['close"\n'] * (number % 220 == 200)
     path.write_text("Zahlung;Betrag;Text\n" + "Konto;DE02;\n" * (not table) + "".join(rows))
     content = open_content(path)
-    header = read_header(content, None, None, profile, Limits())
+    header = read_header(content, None, profile, Limits())
     chunks = [*read_chunks(content, header, first_place(header), 512)]
     places = [(chunk.start, chunk.end) for chunk in chunks]
     for at, (start, _) in enumerate(places):
@@ -307,7 +307,7 @@ def test_a_value_that_could_be_in_no_record_is_in_none(
     path.write_bytes(b"Zahlung;Betrag;Text\nKonto;%s;\n1;1;a\n2;1;\nKonto;DE02;\n3;1;\n" % value)
     content = open_content(path)
     limits = Limits(field_bytes=40)
-    header = read_header(content, None, None, PROFILE, limits)
+    header = read_header(content, None, PROFILE, limits)
     chunks = read_chunks(content, header, first_place(header), 1000)
     assert [one for chunk in chunks for one in chunk.codes] == [code, code, None]
 
@@ -349,7 +349,7 @@ def test_a_record_that_fails_does_not_take_in_the_line_above_others(
         (3, "UnterminatedQuote")
     ]
     content = open_content(path)
-    header = read_header(content, None, None, PROFILE, Limits())
+    header = read_header(content, None, PROFILE, Limits())
     (chunk,) = read_chunks(content, header, first_place(header), 1000)
     assert chunk.cells(header.width).rows() == [("2", "1", "b", "DE03")]
 
@@ -388,7 +388,7 @@ def test_a_column_of_a_file_may_not_be_called_like_it(
         f"more than once: .*{twice}. The file has such a column, and .* a group so: {group}. Call"
     )
     with pytest.raises(ExtractRefused, match=said):
-        read_header(open_content(path), None, None, read_profile({**SHAPE, **keys}), Limits())
+        read_header(open_content(path), None, read_profile({**SHAPE, **keys}), Limits())
 
 
 @pytest.mark.parametrize("keys", [{}, {"record": "payment", "columns": {"Nr": "Id"}}])
@@ -399,7 +399,7 @@ def test_a_record_is_no_header_by_what_a_line_above_says(
     path.write_text("geheim;a;b\ngeheim;c;d\n")
     stated = {"feed": "x", "delimiter": ";", "skip_lines": ["Konto (?P<DebtsId>.*)"], **keys}
     with pytest.raises(ExtractRefused, match="None of the 3 columns is a field") as refusal:
-        read_header(open_content(path), None, None, read_profile(stated), Limits())
+        read_header(open_content(path), None, read_profile(stated), Limits())
     assert "geheim" not in str(refusal.value)
 
 
@@ -422,7 +422,7 @@ def test_a_column_that_nothing_is_made_of_is_told_as_a_group(
     path.write_text("Zahlung;Betrag;Text\n1;1;a\n")
     keys = {"skip_lines": [f"Konto (?P<{group}>.*)"], "header_line": 1, "unknown_columns": unknown}
     with pytest.raises(ExtractRefused, match=said):
-        read_header(open_content(path), None, None, read_profile({**SHAPE, **keys}), Limits())
+        read_header(open_content(path), None, read_profile({**SHAPE, **keys}), Limits())
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def test_comments_are_counted_once_wherever_blocks_are_cut(tmp_path: Path, block
     lines = [*["# a"] * 30, line(1), *["# b"] * 30, line(2), *["# c"] * 30]
     path.write_text("\n".join([HEADER, *lines]))
     content = open_content(path)
-    header = read_header(content, None, None, PROFILE, Limits())
+    header = read_header(content, None, PROFILE, Limits())
     chunks = [*read_chunks(content, header, first_place(header), block)]
     assert all(chunk.conserved() for chunk in chunks)
     assert sum(chunk.comments.lines for chunk in chunks) == 90
@@ -133,7 +133,7 @@ def test_a_comment_is_no_header(tmp_path: Path, top: str, names: str, keys: dict
     path.write_text(f"{top}{names}\n{line(1)}\n")
     columns = {"Payment Number": "Id"} if "header_lines" in keys else {}
     profile = read_profile({"feed": "x", "comment": "#", "columns": columns, **keys})
-    header = read_header(open_content(path), None, None, profile, Limits())
+    header = read_header(open_content(path), None, profile, Limits())
     assert header.fields[0] == "Id"
     assert path.read_bytes()[header.body_start :].decode() == f"{line(1)}\n"
 
@@ -142,7 +142,7 @@ def test_a_footer_may_begin_as_comments_do(tmp_path: Path) -> None:
     path = tmp_path / "payments.csv"
     path.write_text(f"{HEADER}\n{line(1)}\n# 1 row\n# bye\n")
     profile = read_profile({"feed": "x", "comment": "#", "footer": [r"# (?P<rows>\d+) row"]})
-    header = read_header(open_content(path), None, None, profile, Limits())
+    header = read_header(open_content(path), None, profile, Limits())
     assert header.footer is not None
     assert header.footer.rows == 1
 
@@ -211,7 +211,7 @@ def test_a_workbook_has_none(tmp_path: Path) -> None:
     path = tmp_path / "book.xlsx"
     path.write_bytes(b"PK\x03\x04")
     with pytest.raises(ExtractRefused, match="a workbook has no comments"):
-        read_header(open_content(path), None, None, PROFILE, Limits())
+        read_header(open_content(path), None, PROFILE, Limits())
 
 
 @pytest.mark.parametrize("block", [5, 40, 1000])
@@ -237,7 +237,7 @@ def test_comments_between_the_lines_of_a_table_are_counted(
         }
     )
     content = open_content(path)
-    header = read_header(content, None, None, profile, Limits())
+    header = read_header(content, None, profile, Limits())
     chunks = [*read_chunks(content, header, first_place(header), block)]
     assert all(chunk.conserved() for chunk in chunks)
     assert sum(chunk.comments.lines for chunk in chunks) == 12

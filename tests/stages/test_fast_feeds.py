@@ -86,7 +86,7 @@ def read(
 ) -> tuple[Header, list[Chunk]]:
     """The header of a file, and its records."""
     content = open_content(path, profile.encoding, name=path.name)
-    header = read_header(content, None, None, profile, Limits())
+    header = read_header(content, None, profile, Limits())
     return header, [*read_chunks(content, header, first_place(header), block_bytes, strict_bytes)]
 
 
@@ -96,7 +96,7 @@ def samples(feed: str) -> tuple[bytes, bytes, bytes, list[list[str]], Header]:
     profile, rows = FEEDS[feed], []
     for path in [*GALLERY.glob(f"{feed}/dirty.*"), *GALLERY.glob(f"{feed}/clean.*")]:
         content = open_content(path, profile.encoding, name=path.name)
-        header = read_header(content, None, None, profile, Limits())
+        header = read_header(content, None, profile, Limits())
         text = path.read_bytes()
         end = header.footer.start if header.footer else len(text)
         before, body, behind = text[: header.body_start], text[header.body_start : end], text[end:]

@@ -150,7 +150,7 @@ def test_signs_are_counted_and_not_bytes(tmp_path: Path, encoding: str, seed: in
     shape |= {"first_line": 1, "constants": {**SHAPE["constants"], **constants}}
     profile = read_profile({**shape, "unknown_columns": "ignore", "encoding": encoding})
     content = open_content(path, profile.encoding)
-    header = read_header(content, None, None, profile, Limits())
+    header = read_header(content, None, profile, Limits())
     for size in (5, 64, 10_000):
         chunks = [*read_chunks(content, header, first_place(header), size)]
         found = [[cell or "" for cell in row] for one in chunks for row in one.cells(5).iter_rows()]
@@ -162,7 +162,7 @@ def test_a_workbook_is_no_such_list(tmp_path: Path) -> None:
     book.active.append(["0001   12.5020261101E"])
     book.save(path)
     with pytest.raises(ExtractRefused, match="a workbook has cells"):
-        read_header(open_content(path), None, None, PROFILE, Limits())
+        read_header(open_content(path), None, PROFILE, Limits())
 
 
 MEANT_TWICE = [
@@ -210,5 +210,5 @@ def test_a_file_that_is_no_such_list_is_refused(
     stated = EXTRACTS.get(str(keys.pop("stated", "")))
     profile = read_profile({**SHAPE, **keys})
     with pytest.raises(ExtractRefused) as caught:
-        read_header(open_content(path), None, stated, profile, Limits())
+        read_header(open_content(path), stated, profile, Limits())
     assert said in str(caught.value)

@@ -208,7 +208,7 @@ def test_a_header_that_is_none(
     path.write_text(text)
     profile = read_profile({"feed": "x", "record": "form_reply", **keys})
     with pytest.raises(ExtractRefused, match=said):
-        read_header(open_content(path), None, None, profile, Limits())
+        read_header(open_content(path), None, profile, Limits())
 
 
 def test_a_header_may_be_quoted_and_of_two_rows(tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_a_header_may_be_quoted_and_of_two_rows(tmp_path: Path) -> None:
     columns = {"Comms Guid": "CommsGuid", 'My "Text"': "Comments"}
     columns["Number"] = "CampaignActionsRequestsId"
     profile = read_profile({"feed": "x", "delimiter": "||", "header_lines": 2, "columns": columns})
-    header = read_header(open_content(path), None, None, profile, Limits())
+    header = read_header(open_content(path), None, profile, Limits())
     assert header.fields == ("CommsGuid", "Comments", "CampaignActionsRequestsId")
     assert (header.body_line, path.read_bytes()[header.body_start :]) == (4, b"a||b||1\n")
 

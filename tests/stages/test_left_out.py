@@ -297,7 +297,7 @@ def test_a_file_without_the_column_or_with_two_of_it_is_refused(
     path.write_text("\n".join([f"{header},Twice,TWICE", *(f"{line},1,2" for line in lines)]))
     content = open_content(path)
     with pytest.raises(ExtractRefused) as caught:
-        read_header(content, None, None, profile, Limits())
+        read_header(content, None, profile, Limits())
     assert said in str(caught.value)
 
 

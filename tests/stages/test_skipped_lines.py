@@ -134,7 +134,7 @@ def test_a_header_is_found_before_lines_are_skipped(tmp_path: Path, top: str) ->
     profile = read_profile(
         {"feed": "x", "record": "payment", "header_line": "found", "skip_lines": ["Id,.*", "P.*"]}
     )
-    header = read_header(open_content(path), None, None, profile, Limits())
+    header = read_header(open_content(path), None, profile, Limits())
     assert path.read_bytes()[header.body_start :].decode() == f"{line(1)}\n"
 
 
@@ -167,7 +167,7 @@ def test_a_workbook_has_none(tmp_path: Path) -> None:
     path.write_bytes(b"PK\x03\x04")
     profile = replace(DEFAULT, skip_lines=("a",))
     with pytest.raises(ExtractRefused, match="a workbook has no comments or other lines of a text"):
-        read_header(open_content(path), None, None, profile, Limits())
+        read_header(open_content(path), None, profile, Limits())
 
 
 ITEMS = {"feed": "list", "record": "payment", "delimiter": ";", "constants": CONSTANTS}
@@ -236,7 +236,7 @@ def test_a_run_that_goes_on_behind_such_lines_tells_them_once(
     path = tmp_path / "list.csv"
     path.write_text(text)
     content, profile = open_content(path), read_profile(shape)
-    header = read_header(content, None, None, profile, Limits())
+    header = read_header(content, None, profile, Limits())
     (chunk,) = read_chunks(content, header, first_place(header), block_bytes)
     assert (chunk.height, chunk.comments.lines) == (0, comments)
     assert list(read_chunks(content, header, chunk.end, block_bytes)) == []

@@ -213,7 +213,7 @@ def test_a_text_in_another_encoding_is_gone_on_with_where_it_was_left(
     path.write_text(begin + rest, encoding="utf-16", newline="")
     assert path.stat().st_size == len(begin.encode())
     content = open_content(path)
-    header = read_header(content, None, None, DEFAULT, Limits())
+    header = read_header(content, None, DEFAULT, Limits())
     first, place = len(begin.encode()), first_place(header)
     block_bytes = next(
         size

@@ -268,7 +268,7 @@ def test_a_table_cut_anywhere_is_the_same_records(tmp_path: Path, seed: int) -> 
     ]
     profile = replace(PROFILE, comment=("#",))
     content = open_content(Path(path))
-    header = read_header(content, None, None, profile, Limits())
+    header = read_header(content, None, profile, Limits())
     for size, strict_bytes in product((5, 64, 10_000), (0, MOST)):
         chunks = [*read_chunks(content, header, first_place(header), size, strict_bytes)]
         assert all(chunk.conserved() for chunk in chunks)
@@ -303,7 +303,7 @@ def test_a_line_that_becomes_much_text_is_a_chunk_of_its_own(tmp_path: Path) -> 
     text = "\n".join([",".join(["Date", *names]), "#", *lines[:3], "# 3 more", *lines[3:], "#", ""])
     path, profile = write(tmp_path, text), replace(PROFILE, comment=("#",))
     content = open_content(Path(path))
-    header = read_header(content, None, None, profile, Limits())
+    header = read_header(content, None, profile, Limits())
     cut = []
     for strict_bytes in (0, MOST):
         chunks = [*read_chunks(content, header, first_place(header), 100_000, strict_bytes)]
@@ -331,7 +331,7 @@ def test_a_file_that_is_no_such_table_is_refused(
     profile = read_profile({**SHAPE, "unpivot": shape})
     path = write(tmp_path, f"{top}\n2014-08-25,1.32,\n")
     with pytest.raises(ExtractRefused) as caught:
-        read_header(open_content(Path(path)), None, None, profile, Limits())
+        read_header(open_content(Path(path)), None, profile, Limits())
     assert said in str(caught.value)
 
 
@@ -339,7 +339,7 @@ def test_a_column_without_a_name_is_refused_unless_others_are_ignored(tmp_path: 
     path = write(tmp_path, HISTORY)
     profile = replace(PROFILE, unknown_columns="refuse")
     with pytest.raises(ExtractRefused, match="column 5 without a name"):
-        read_header(open_content(Path(path)), None, None, profile, Limits())
+        read_header(open_content(Path(path)), None, profile, Limits())
 
 
 MEANT_TWICE = [
@@ -440,7 +440,7 @@ def test_an_empty_text_is_a_value_where_a_text_is_wanted(tmp_path: Path) -> None
     found = {}
     for null in ([""], ["", "-"]):
         content = open_content(Path(path))
-        header = read_header(content, None, None, read_profile({**shape, "null": null}), Limits())
+        header = read_header(content, None, read_profile({**shape, "null": null}), Limits())
         (chunk,) = read_chunks(content, header, first_place(header), 10_000)
         found[len(null)] = chunk.positions()["data"].to_list()
     assert found[1] == ['h1,1,""', "h1,2,b", "h2,1,a", 'h3,1,""']
@@ -477,7 +477,7 @@ def test_a_cell_makes_a_record_in_either_way_where_its_field_has_a_value(
     cells = [f'"{cell}"' for cell in plain] if quoted else plain
     text = "".join(f"k{at},{cell},{cell}\n" for at, cell in enumerate(cells))
     content = open_content(Path(write(tmp_path, f"{keep},1,2\n{text}")))
-    header = read_header(content, None, None, profile, Limits())
+    header = read_header(content, None, profile, Limits())
     form = writing_of(profile).form
     given = pl.DataFrame({"cell": [None if not cell and not quoted else cell for cell in plain]})
     made = given.select(form.made(header.table.by_name[value], [pl.col("cell")])).to_series()

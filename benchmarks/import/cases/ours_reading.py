@@ -28,7 +28,7 @@ def main(path: Path) -> None:
     clock.lap("load")
     limits = Limits()
     content = open_content(path)
-    header = read_header(content, None, None, DEFAULT, limits)
+    header = read_header(content, None, DEFAULT, limits)
     rows = rejected = 0
     for chunk in read_chunks(content, header, first_place(header), limits.block_bytes):
         written = write_out(chunk, header, DEFAULT, EXTRACT, strict_bytes=limits.strict_bytes)
