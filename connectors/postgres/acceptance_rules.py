@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from connectors.postgres.accounts import who
+from connectors.postgres.accounts import scopes_seen, who
 from connectors.postgres.trail import detail_text, said_by, write_trail
 from schemas.derived.sql_names import SCHEMA
 from schemas.guards.acceptance_rules import RULE_EVENTS, RULE_WITHDRAWN
@@ -148,11 +148,7 @@ def list_rules(connection: psycopg.Connection) -> list[AcceptanceRule]:
         steps[number, one["what"]] = RuleStep(one["by"], one["person"], one["at"], one["reason"])
         if proposed:
             proposals.append((number, _terms(said, one["reason"])))
-    rows = connection.execute(
-        f"SELECT scope FROM unnest(%s::text[]) scope WHERE {SCHEMA}.sees_scope(scope)",
-        [[terms.scope for _, terms in proposals]],
-    ).fetchall()
-    seen = {scope for (scope,) in rows}
+    seen = scopes_seen(connection, {terms.scope for _, terms in proposals})
     return [
         AcceptanceRule(
             number,

@@ -61,7 +61,7 @@ def row_digests(connection: psycopg.Connection, table: Table, batches: Collectio
 
     A batch that an earlier version staged is hashed as that one did.
     """
-    earlier = _hashed_as(FIELDS, connection, table, batches)
+    earlier = _hashed_by_fields(connection, table, batches)
     return {
         (one, table.name): Digest(rows, total)
         for how, of in ((BYTES, {*batches} - earlier), (FIELDS, earlier))
@@ -72,13 +72,13 @@ def row_digests(connection: psycopg.Connection, table: Table, batches: Collectio
     }
 
 
-def _hashed_as(
-    how: str, connection: psycopg.Connection, table: Table, batches: Collection[int]
+def _hashed_by_fields(
+    connection: psycopg.Connection, table: Table, batches: Collection[int]
 ) -> set[int]:
     rows = connection.execute(
         "SELECT DISTINCT batch_id FROM receipt WHERE stage = %s AND batch_id = ANY(%s) "
         "AND starts_with(sha256, %s)",
-        [KEEP + table.name, list(batches), f"{_form(table, how)} "],
+        [KEEP + table.name, list(batches), f"{_form(table, FIELDS)} "],
     )
     return {batch for (batch,) in rows}
 
