@@ -131,7 +131,7 @@ class Postmaster:
 
     def listens(self) -> bool:
         """Whether the server is there."""
-        return any(_connected(path) for path in self._sockets())
+        return any(_connected(path) is not None for path in self._sockets())
 
     def close_to_others(self) -> bool:
         """Let in only this folder's owner and root, as the system says who they are.
@@ -256,8 +256,8 @@ class Postmaster:
     def listener(self) -> int | None:
         """The process that listens on our socket, by the word of the system."""
         for path in self._sockets():
-            if (peer := _connected(path)) and peer.pid > 1:
-                return peer.pid
+            if (pid := _connected(path)) and pid > 1:
+                return pid
         return None
 
     def _sockets(self) -> list[Path]:
@@ -314,14 +314,8 @@ def _remove_empty(path: Path) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path)) from None
 
 
-class _Peer:
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
-        """0 where the system does not tell."""
-
-
-def _connected(path: Path) -> _Peer | None:
-    """Who listens on a socket; None: nobody."""
+def _connected(path: Path) -> int | None:
+    """The process that listens on a socket, 0 where the system does not tell; None: nobody."""
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(START_SECONDS)
         try:
@@ -329,9 +323,9 @@ def _connected(path: Path) -> _Peer | None:
         except OSError:
             return None
         if not hasattr(socket, "SO_PEERCRED"):
-            return _Peer(0)
+            return 0
         told = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-        return _Peer(struct.unpack("3i", told)[0])
+        return int(struct.unpack("3i", told)[0])
 
 
 def _works_in(process: psutil.Process, folder: Path) -> bool:
