@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import compress
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, Protocol, cast
+from typing import Any, BinaryIO, Literal, TypeAlias, cast
 
 from connectors.errors import DeliveryError, MachineFailed, ReconError
 from connectors.files.content import shown
@@ -39,22 +39,7 @@ FileState = tuple[int, ...] | tuple[int, str]
 """What differs where a file was replaced or written to; its bytes come first."""
 
 
-class FileStore(Protocol):
-    """What is asked of a place that holds files; locations have `/` between their parts.
-
-    Every method raises OSError or ImportError, whatever the store's own library raises.
-    """
-
-    def sort(self, location: str) -> Sort | None: ...
-    def entries(self, folder: str) -> list[tuple[str, Sort]]: ...
-    def matching(self, pattern: str) -> list[str]: ...
-    def open(self, location: str) -> BinaryIO: ...
-    def state(self, location: str, file: BinaryIO) -> FileState:
-        """Of a file that was opened there, as it is now."""
-        ...
-
-
-def place_of(location: str) -> FileStore:
+def place_of(location: str) -> "FileStore":
     """The place that holds `location`."""
     scheme, separator, _ = location.partition("://")
     if not separator:
@@ -114,6 +99,12 @@ def unreadable(location: str, error: Exception) -> ReconError:
 
 
 class Disk:
+    """A place that holds files; locations have `/` between their parts.
+
+    Every method raises OSError or ImportError, as those of an `ObjectStore` do, whatever its own
+    library raises.
+    """
+
     def sort(self, location: str) -> Sort | None:
         path = Path(location)
         try:
@@ -147,6 +138,7 @@ class Disk:
         return Path(location).open("rb")
 
     def state(self, location: str, file: BinaryIO) -> FileState:  # noqa: ARG002 -- it is open.
+        """Of a file that was opened there, as it is now."""
         status = os.fstat(file.fileno())
         return status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino
 
@@ -250,6 +242,9 @@ class ObjectStore:
 
     def _full(self, name: str) -> str:
         return str(self._files.unstrip_protocol(name))
+
+
+FileStore: TypeAlias = Disk | ObjectStore
 
 
 @contextmanager

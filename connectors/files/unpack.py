@@ -13,7 +13,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, TypeAlias
 
 import zstandard
 
@@ -40,16 +40,8 @@ class PackedForm(NamedTuple):
     """The first piece of the packed bytes and the others, to blocks of the text."""
 
 
-class _Stream(Protocol):
-    """A decompressor of the standard library that can be told to stop."""
-
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def needs_input(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, max_length: int = -1) -> bytes: ...
+_Stream: TypeAlias = bz2.BZ2Decompressor | lzma.LZMADecompressor
+"""What can be told to stop."""
 
 
 def packing_of(first: bytes) -> PackedForm | None:

@@ -5,24 +5,10 @@ Conditions are SQL over a range's parameters; `s` is its staged table.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 Within = Callable[[str], str]
 """SQL: rows of a table, by its alias, are within some records: of a range, or `views.of_batch`."""
-
-
-class AppliedTogether(Protocol):
-    """Records that are applied together."""
-
-    @property
-    def batch_id(self) -> int:
-        """The batch they are of."""
-
-    def within(self, alias: str) -> str:
-        """SQL: rows of a table are of these records."""
-
-    def parameters(self) -> Mapping[str, Any]:
-        """The records as statement parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +33,6 @@ class Range:
         )
 
     def parameters(self) -> Mapping[str, Any]:
-        """The range as statement parameters."""
         return {
             "batch": self.batch_id,
             "extract": self.extract_id,
@@ -71,13 +56,15 @@ class WholeExtracts:
         )
 
     def parameters(self) -> Mapping[str, Any]:
-        """The extracts as statement parameters."""
         return {
             "batch": self.batch_id,
             "extracts": list(self.extracts),
             "low": min(self.extracts),
             "high": max(self.extracts),
         }
+
+
+AppliedTogether: TypeAlias = Range | WholeExtracts
 
 
 def ready(within: Within) -> str:

@@ -1,5 +1,6 @@
 """Where witnesses are given to: a file, an object store, a webhook; out of the database's reach.
 
+Every method of a place raises WitnessPlaceFailed, and its name is without what may be a secret.
 Giving a witness twice leaves it there once, so that one whose receipt was lost can be given again;
 only a webhook may see it twice. A place that can be read takes no second witness of one number.
 """
@@ -14,7 +15,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from io import FileIO
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from connectors.errors import WitnessPlaceFailed
@@ -34,26 +35,7 @@ LINE_BYTES = 4096
 Done = TypeVar("Done")
 
 
-class WitnessPlace(Protocol):
-    """What is asked of a place; every method raises WitnessPlaceFailed."""
-
-    name: str
-    """As messages show it: without what may be a secret."""
-
-    def give(self, witness: Witness, *, begun: bool) -> None:
-        """Add a witness; `begun`: others were given there before, so something has to be there."""
-        ...
-
-    def read(self) -> list[WitnessLine] | None:
-        """All that is there, in order; None: the place cannot be read by its nature."""
-        ...
-
-    def beyond(self, number: int) -> bool:
-        """Whether a witness behind this number may be there; quick, however many there are."""
-        ...
-
-
-def place_at(address: str) -> WitnessPlace:
+def place_at(address: str) -> "WitnessPlace":
     """The place that an address of RECON_AUDIT_WITNESS names."""
     scheme = urlsplit(address).scheme if "://" in address else ""
     if not scheme:
@@ -116,7 +98,10 @@ class FilePlace:
         self._path, self.name = path, str(path)
 
     def give(self, witness: Witness, *, begun: bool) -> None:
-        """Append the line and flush it to disk; one that is there is left as it is."""
+        """Append the line and flush it to disk; one that is there is left as it is.
+
+        `begun`: others were given there before, so something has to be there.
+        """
         if begun and not self._path.exists():
             raise WitnessPlaceFailed(f"{self.name} is gone, and witnesses were given there")
         with (
@@ -152,7 +137,10 @@ class FilePlace:
         ]
 
     def beyond(self, number: int) -> bool:
-        """Asked of its end alone, where that is as it was written."""
+        """Whether a witness behind this number may be there; quick, however many there are.
+
+        Asked of its end alone, where that is as it was written.
+        """
         with _failures(self.name, "read"), self._opened(os.O_RDONLY) as file:
             tail = _tail(file)
         last = read_witness(_text(tail.splitlines()[-1])) if tail else None
@@ -328,3 +316,6 @@ class Webhook:
     def beyond(self, number: int) -> bool:  # noqa: ARG002
         """Not that anybody could see it."""
         return False
+
+
+WitnessPlace: TypeAlias = FilePlace | StorePlace | Webhook
