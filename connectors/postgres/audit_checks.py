@@ -1,0 +1,284 @@
+"""What is kept elsewhere because of an event, compared with what the event says of it.
+
+Decisions, signatures, runs and their breaks, where batches are, accounts, limits, subscriptions,
+jobs and restores.
+"""
+
+import hashlib
+from collections.abc import Collection, Iterator, Mapping
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row, tuple_row
+
+from connectors.postgres.break_digests import breaks_hash, decisions_hash
+from connectors.postgres.evidence import EVENTS as EVIDENCE
+from connectors.postgres.ledger import State
+from connectors.postgres.reconciliations import scope_hash
+from connectors.postgres.trail import said_by
+from schemas.guards.accounts import (
+    ACCOUNT_FACTS,
+    ACCOUNT_KEPT,
+    ACCOUNT_ROW,
+    LIMIT,
+    SUBSCRIBED,
+    UNSUBSCRIBED,
+)
+from schemas.guards.batch_states import PREFIX, RESTORED
+from schemas.guards.decisions import DECIDED, SIGNED
+from schemas.guards.jobs import JOB_AGAIN, JOB_END, JOB_ENDED, JOB_ORDERED, job_told
+from schemas.guards.push_gate import LOST_HASH
+from schemas.guards.trail_functions import RUN_FACTS, SAVED
+from schemas.guards.trail_rules import Event, chain_hash
+
+ROWS_AT_ONCE = 5_000
+_DECIDED = (
+    "reconciliation_id", "break_id", "what", "by", "reason", "until", "side", "owner", "up_to"
+)  # fmt: skip
+Told = dict[str, list[tuple[int, Event]]]
+
+
+def _decisions(connection: psycopg.Connection, told: Told) -> Iterator[str]:
+    events = _by_id(told, DECIDED)
+    with connection.cursor("decisions", row_factory=tuple_row) as cursor:
+        cursor.itersize = ROWS_AT_ONCE
+        cursor.execute(
+            f"SELECT event_id, {', '.join(_DECIDED)} FROM decision "
+            'ORDER BY event_id, break_id COLLATE "C"'
+        )
+        for number, rows in groupby(cursor, key=itemgetter(0)):
+            position, detail = events.pop(number, (None, {}))
+            content = decisions_hash(row[1:] for row in rows)
+            if content != detail.get("sha256"):
+                yield f"decisions of event {number} are not what {_link(position)} says of them"
+    yield from _missing(events, "decisions")
+    events = _by_id(told, DECIDED)
+    for (number,) in connection.execute(_OUT_OF_ORDER).fetchall():
+        position, _ = events.get(number, (None, {}))
+        yield (
+            f"decisions of event {number} ({_link(position)}) have numbers of another time: those "
+            "taken before it, or the runs that acted on it, are not as the trail has them"
+        )
+
+
+def _signatures(connection: psycopg.Connection, told: Told) -> Iterator[str]:
+    events = _by_id(told, SIGNED)
+    names = ("reconciliation_id", "role", "report_hash", "by", "comment")
+    for row in _rows(connection, "signature"):
+        position, detail = events.pop(row["event_id"], (None, {}))
+        said = [detail.get(name) for name in ("reconciliation", *names[1:3], "by", "reason")]
+        if [row[name] for name in names] != said:
+            yield (
+                f"the signature {row['role']!r} under reconciliation {row['reconciliation_id']} "
+                f"is not what {_link(position)} says of it"
+            )
+    yield from _missing(events, "signature")
+
+
+def _runs(connection: psycopg.Connection, told: Told) -> Iterator[str]:
+    events = _by_id(told, {SAVED: SAVED})
+    chains: dict[int | None, str | None] = {None: None}
+    followed: dict[tuple[str, int | None], int] = {}
+    for row in _rows(connection, "reconciliation"):
+        position, detail = events.pop(row["event_id"], (None, {}))
+        number = row["id"]
+        if any(row[name] != detail.get(name) for name in RUN_FACTS):
+            yield f"reconciliation {number} is not what {_link(position)} says of it"
+        if scope_hash(row["scope"]) != row["scope_hash"]:
+            yield f"the scope of reconciliation {number} is not the one that {_link(position)} says"
+        if row["version"] != detail.get("version"):
+            yield f"reconciliation {number} is not of the version that {_link(position)} says"
+        rules = row["rules_text"]
+        if rules is None and detail.get("version") is not None:
+            yield f"the text of the rules of reconciliation {number} was removed"
+        if rules is not None and hashlib.sha256(rules.encode()).hexdigest() != row["rules_hash"]:
+            yield f"the rules of reconciliation {number} are not those it was judged by"
+        if breaks_hash(connection, number) != detail.get("breaks_hash"):
+            yield f"the breaks of reconciliation {number} are not what {_link(position)} says"
+        chains[number] = row["chain_hash"]
+        if row["chain_hash"] != chain_hash(chains.get(row["previous_id"]), row["report_hash"]):
+            yield f"reconciliation {number} does not follow reconciliation {row['previous_id']}"
+        place = row["scope_hash"], row["previous_id"]
+        if other := followed.get(place):
+            behind = f"behind reconciliation {place[1]}" if place[1] else "the first of its scope"
+            yield f"reconciliation {number} is {behind}, and so is reconciliation {other}"
+        followed[place] = number
+    yield from _missing(events, "reconciliation")
+
+
+def _batches(connection: psycopg.Connection, told: Told) -> Iterator[str]:
+    """Where each batch is, is what the last event says that brought it there."""
+    last: dict[int | None, tuple[int, Event]] = {}
+    for what in _CAME_TO:
+        for position, event in told.get(what, []):
+            if event.batch_id not in last or last[event.batch_id][1].id < event.id:
+                last[event.batch_id] = (position, event)
+    for number, state, because in connection.execute(
+        "SELECT id, state, held_because FROM batch ORDER BY id"
+    ).fetchall():
+        found = last.get(number)
+        if found is None or found[1].what != PREFIX + state:
+            said = f"{_link(found[0])} says {found[1].what!r}" if found else "no event says so"
+            yield f"batch {number} is {state}, and {said}: it was changed outside of the program"
+        elif state == State.HELD and found[1].reason != because:
+            yield f"batch {number} is held for another reason than {_link(found[0])} says"
+
+
+def _accounts(connection: psycopg.Connection, told: Told) -> Iterator[str]:
+    """What an account is and may do, is what the event says that changed it last."""
+    last = {
+        event.id: (position, said_by(event.detail))
+        for what in ACCOUNT_KEPT
+        for position, event in told.get(what, [])
+    }
+    newest = {detail.get("name"): number for number, (_, detail) in sorted(last.items())}
+    there = {row["name"]: row for row in _rows(connection, "account", ACCOUNT_ROW)}
+    for name, row in there.items():
+        position, detail = last.get(newest.get(name, 0), (None, {}))
+        if any(row[fact] != detail.get(fact) for fact in (*ACCOUNT_FACTS, "password")):
+            yield f"the account {name!r} is not what {_link(position)} says of it"
+    for name, number in newest.items():
+        if name not in there:
+            yield f"the account {name!r} that event {number} tells of was removed"
+
+
+def _limits(connection: psycopg.Connection, told: Told) -> Iterator[str]:
+    """Above which amount an acceptance takes two people, is what the last event of each says."""
+    said: dict[str, str] = {}
+    for _, event in sorted(told.get(LIMIT, []), key=itemgetter(0)):
+        detail = said_by(event.detail)
+        said[str(detail.get("currency"))] = detail.get("above")  # type: ignore[assignment]
+    there = {row["currency"]: row["above"] for row in _rows(connection, "acceptance_limit")}
+    if there != {currency: above for currency, above in said.items() if above is not None}:
+        yield "the limits of acceptances are not what the trail says of them"
+
+
+def _subscriptions(connection: psycopg.Connection, told: Told) -> Iterator[str]:
+    """Who is sent which reports, at which address, is what the last event of each says."""
+    said: dict[tuple[str, str], tuple[int, tuple[str, str, int] | None]] = {}
+    for position, event in in_order(told, (SUBSCRIBED, UNSUBSCRIBED)):
+        detail = said_by(event.detail)
+        name, scope = str(detail.get("name")), str(detail.get("scope"))
+        kept = (scope_hash(scope), str(detail.get("address")), event.id)
+        said[name, scope] = position, kept if event.what == SUBSCRIBED else None
+    there = {
+        (row["account"], row["scope"]): (row["scope_hash"], row["address"], row["event_id"])
+        for row in _rows(connection, "subscription")
+    }
+    for name, scope in sorted({*said, *there}):
+        last, wanted = said.get((name, scope), (None, None))
+        if there.get((name, scope)) != wanted:
+            of = f"the subscription of {name!r} to the scope {scope!r}"
+            yield f"{of} is not what {_link(last)} says of it"
+
+
+def _jobs(connection: psycopg.Connection, told: Told) -> Iterator[str]:
+    """What was asked for and by whom, and what came of it, is what the last events of it say."""
+    events = _by_id(told, {JOB_ORDERED: JOB_ORDERED})
+    ends = _ends_of_jobs(told)
+    for number, event, fact, end in connection.execute(
+        f"SELECT j.id, j.event_id, {job_told('j')}, {job_told('j', JOB_END)} FROM job j "
+        "ORDER BY j.id"
+    ).fetchall():
+        position, detail = events.pop(event, (None, {}))
+        if (number, fact) != (detail.get("job"), detail.get("sha256")):
+            yield f"job {number} is not what {_link(position)} says of it"
+        # An earlier version wrote no event of the end.
+        position, hashed = ends.pop(str(number), (None, end))
+        if end != hashed:
+            yield f"what came of job {number} is not what {_link(position)} says of it"
+    yield from _missing(events, "job")
+    for job, (position, _) in ends.items():
+        yield f"{_link(position)} says what came of job {job}, which is not there"
+
+
+def _ends_of_jobs(told: Told) -> dict[str, tuple[int, object]]:
+    """The last end of each job that was not ordered again since: its link, and the hash it says."""
+    ends: dict[str, tuple[int, object]] = {}
+    for position, event in in_order(told, (JOB_ENDED, JOB_AGAIN)):
+        detail = said_by(event.detail)
+        job = str(detail.get("job"))
+        ends.pop(job, None)
+        if event.what == JOB_ENDED:
+            ends[job] = position, detail.get("sha256")
+    return ends
+
+
+def _restores(connection: psycopg.Connection, told: Told) -> Iterator[str]:
+    """From where pushes went on after a restore, is what the event says that declared it."""
+    events = _by_id(told, {RESTORED: RESTORED})
+    for row in _rows(connection, "push_restore"):
+        position, detail = events.pop(row["event_id"], (None, {}))
+        lost = hashlib.sha256(row["lost"].encode()).hexdigest()
+        said = [detail.get(name) for name in ("unsent", "last_batch")]
+        # Events of an earlier version do not say which contents were lost.
+        if [row["unsent"], row["last_batch"]] != said or detail.get(LOST_HASH, lost) != lost:
+            yield f"the restore of event {row['event_id']} is not what {_link(position)} says of it"
+    hashed = {number: one for number, one in events.items() if LOST_HASH in one[1]}
+    yield from _missing(hashed, "restore")
+
+
+def in_order(told: Told, kinds: Collection[str]) -> list[tuple[int, Event]]:
+    return sorted((one for what in kinds for one in told.get(what, [])), key=itemgetter(0))
+
+
+def _by_id(told: Told, kinds: Mapping[str, str]) -> dict[int, tuple[int | None, dict[str, Any]]]:
+    return {
+        event.id: (
+            position,
+            said_by(event.detail) | {"by": event.by, "reason": event.reason},
+        )
+        for what in kinds.values()
+        for position, event in told.get(what, [])
+    }
+
+
+def _rows(connection: psycopg.Connection, table: str, what: str = "*") -> list[dict[str, Any]]:
+    with connection.cursor(row_factory=dict_row) as cursor:
+        return cursor.execute(f"SELECT {what} FROM {table} ORDER BY event_id").fetchall()
+
+
+def _missing(events: dict[int, tuple[int | None, Any]], what: str) -> Iterator[str]:
+    for number, (position, _) in sorted(events.items()):
+        yield f"the {what} that event {number} ({_link(position)}) tells of was removed"
+
+
+def _link(position: int | None) -> str:
+    return "any event" if position is None else f"link {position}"
+
+
+CHECKS = (
+    _decisions, _signatures, _runs, _batches, _accounts, _limits, _subscriptions, _jobs, _restores
+)  # fmt: skip
+# The numbers of decisions choose the last one of a break, and which of them a run has acted on.
+# Whoever decides or reconciles holds the scope, so that they ascend as the events do.
+_OUT_OF_ORDER = """
+    SELECT d.event_id FROM (
+        SELECT reconciliation_id, event_id, min(id) AS low, max(id) AS high,
+            lag(max(id)) OVER (PARTITION BY reconciliation_id ORDER BY event_id) AS before
+        FROM decision GROUP BY 1, 2) d
+    JOIN reconciliation r ON r.id = d.reconciliation_id
+    LEFT JOIN reconciliation n ON n.previous_id = r.id
+    WHERE d.low <= d.before OR d.low <= r.decided_through
+        OR (d.event_id < n.event_id AND d.high > n.decided_through)
+        OR (d.event_id > n.event_id AND d.low <= n.decided_through)
+    ORDER BY 1"""
+_CAME_TO = {PREFIX + state for state in State}
+KEPT = {
+    *EVIDENCE,
+    *DECIDED.values(),
+    *SIGNED.values(),
+    SAVED,
+    *_CAME_TO,
+    *ACCOUNT_KEPT,
+    LIMIT,
+    SUBSCRIBED,
+    UNSUBSCRIBED,
+    JOB_ORDERED,
+    JOB_AGAIN,
+    JOB_ENDED,
+    RESTORED,
+}
+"""Events that tell of rows kept in other tables."""
