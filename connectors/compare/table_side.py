@@ -247,16 +247,13 @@ class TableSource:
 
     @property
     def name(self) -> str:
-        """As it is shown."""
         return self.table.name
 
     @property
     def columns(self) -> Mapping[str, Column]:
-        """All of its columns."""
         return self.table.readings
 
     def side(self, names: Sequence[str]) -> Side:
-        """These columns of it."""
         return pulled(self.table, names, self.scratch)
 
 

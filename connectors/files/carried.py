@@ -44,7 +44,6 @@ class CarryingChunk(Chunk):
         return self.written
 
     def only(self, chosen: Flags) -> Self:
-        """Some of the records, where they are."""
         assert self.own_fault is not None
         written, own_fault = self._with_cells.only(chosen), self.own_fault[chosen]
         return replace(super().only(chosen), written=written, own_fault=own_fault)
@@ -75,7 +74,6 @@ class CarryingChunk(Chunk):
         return self._with_cells.cells(width)
 
     def texts(self, rows: Sequence[int]) -> pl.DataFrame:
-        """Of these records: text, and bytes if no text."""
         return self._with_cells.texts(rows)
 
     def _texts(self) -> pl.Series:

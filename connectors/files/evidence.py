@@ -58,7 +58,6 @@ class PieceHashes:
         self._digest, self._left = hashlib.sha256(), PIECE_BYTES
 
     def update(self, block: bytes) -> None:
-        """The next bytes."""
         view = memoryview(block)
         while view:
             part = view[: self._left]
@@ -95,11 +94,9 @@ class ProvenFile:
         os.close(self._file)
 
     def seek(self, position: int) -> None:
-        """Go on reading from here."""
         self._position = position
 
     def tell(self) -> int:
-        """Where reading goes on."""
         return self._position
 
     def read(self, size: int) -> bytes:

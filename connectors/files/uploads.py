@@ -84,7 +84,6 @@ class Upload:
         self._file.write(block)
 
     def close(self) -> None:
-        """End the file."""
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -41,7 +41,6 @@ class ServedRequest:
 
     @cached_property
     def cookies(self) -> dict[str, str]:
-        """The caller's cookies."""
         pairs = (part.partition("=") for part in self.headers.get("cookie", "").split(";"))
         return {name.strip(): value.strip() for name, _, value in pairs if name.strip()}
 

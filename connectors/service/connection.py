@@ -130,13 +130,11 @@ class Connection(asyncio.Protocol):
         self.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Called by the loop."""
         self._transport = cast(asyncio.Transport, transport)
         self._encrypted = transport.get_extra_info("ssl_object") is not None
         self._readable.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
 
     def data_received(self, data: bytes) -> None:
-        """Called by the loop."""
         if self._waiting is None:
             # Nobody asked: what follows could be taken for the answer to the next request.
             self.abort()
@@ -172,7 +170,6 @@ class Connection(asyncio.Protocol):
         self._reusable = False
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Called by the loop."""
         self._transport = None
         refused = None if self.heard else refused_certificate(error)
         if refused and self._waiting is not None:
@@ -182,19 +179,16 @@ class Connection(asyncio.Protocol):
             self._end(Failed(sent=True, cause=f"{cause} before the answer was complete"))
 
     def on_message_begin(self) -> None:
-        """Called by the parser."""
         if self._waiting is None:
             # It answers nothing that was asked, and could be taken for the next answer.
             log.warning("The service sent another answer behind one; the connection is dropped.")
             self._reusable = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Called by the parser."""
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
         self._headers[key] = f"{self._headers[key]}\n{text}" if key in self._headers else text
 
     def on_headers_complete(self) -> None:
-        """Called by the parser."""
         self._status = self._parser.get_status_code()
         self._headed = True
         self._sized = (
@@ -203,11 +197,9 @@ class Connection(asyncio.Protocol):
         )
 
     def on_body(self, body: bytes) -> None:
-        """Called by the parser."""
         self._parts.append(body)
 
     def on_message_complete(self) -> None:
-        """Called by the parser."""
         if self._status < 200:  # An interim answer, the real one follows.
             self._headers, self._parts, self._headed = {}, [], False
             return

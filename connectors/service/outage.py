@@ -65,7 +65,6 @@ class Outage:
         self._trials_lost = self._requests - 1
 
     def asked(self) -> None:
-        """Somebody asks."""
         self._state = _State.ASKED
 
     def is_back(self, now: float) -> None:
@@ -73,7 +72,6 @@ class Outage:
         self._state, self._since, self._trial = _State.TRYING, now, False
 
     def begin(self) -> None:
-        """A POST begins."""
         self._trial = self._state is _State.TRYING
 
     def not_read(self, began: float) -> None:

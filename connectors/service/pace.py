@@ -62,7 +62,6 @@ class Pace:
         return max(0.0, self._not_before - now, self._next - now if self._interval else 0.0)
 
     def take(self, now: float) -> None:
-        """A request begins."""
         if self._interval:
             self._next = max(self._next, now - self._tolerance) + self._interval
 
