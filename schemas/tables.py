@@ -321,3 +321,18 @@ SECRETS = frozenset(name for table in EXTRACTS.values() for name in table.secret
 
 No field of another record has such a name and is none (`own_checks.named_like_secrets`).
 """
+
+
+def by_dependency() -> list[Table]:
+    """Every deliverable record, references first, otherwise in the document's order."""
+    ordered: dict[str, Table] = {}
+
+    def add(table: Table) -> None:
+        for reference in table.references:
+            if reference.table not in ordered:
+                add(EXTRACTS[reference.table])
+        ordered.setdefault(table.name, table)
+
+    for table in EXTRACTS.values():
+        add(table)
+    return list(ordered.values())

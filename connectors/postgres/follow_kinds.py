@@ -19,8 +19,7 @@ from schemas.field import Table
 from schemas.guards.roles import LOADER, READER, grants_of
 from schemas.guards.shown_rows import hidden_again, shown_rows
 from schemas.guards.tenants import policies_of
-from schemas.own_changes import Asks, Change, changes
-from schemas.own_definition import definition_of, table_of
+from schemas.own_definition import Asks, Change, changes, definition_of, table_of
 from schemas.own_tables import FOLDER
 from schemas.tables import OWN
 

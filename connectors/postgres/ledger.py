@@ -21,7 +21,7 @@ from connectors.errors import BatchUnknown, ExtractRefused
 from connectors.forms import form_of_code
 from connectors.postgres.trail import add_event, said_by
 from schemas.field import Table
-from schemas.order import by_dependency
+from schemas.tables import by_dependency
 
 RUN_BEGAN = "run began"
 """What a run of Prefect says in the trail of each batch that it works on."""

@@ -15,8 +15,7 @@ import psycopg
 
 from schemas.derived.sql_names import SCHEMA
 from schemas.field import Table
-from schemas.own_changes import Change, changes
-from schemas.own_definition import definition_of, table_of
+from schemas.own_definition import Change, changes, definition_of, table_of
 from schemas.tables import OWN
 
 MARK = "recon record kind "

@@ -25,8 +25,7 @@ from flows.steps.validate.repeats import (
     repeated_keys,
 )
 from schemas.field import Reference, Table
-from schemas.order import by_dependency
-from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
+from schemas.tables import EXTRACTS, INSERT_BATCH_DATA, by_dependency
 
 _IN_MEMORY = 8 * MIB
 """Of the rows that are put aside; from there on they go to a file."""

@@ -3,7 +3,7 @@
 import pytest
 
 from schemas.field import Field, Kind, Reference, Rule, Table
-from schemas.own_changes import Asks, changes
+from schemas.own_definition import Asks, changes
 
 NOT_NULL = Field("Id", Kind.INTEGER, rules=(Rule.NOT_NULL,))
 ID, TEXT = Field("Id", Kind.INTEGER, required=True), Field("Reason", Kind.STRING)

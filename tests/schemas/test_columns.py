@@ -9,9 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from flows.steps.validate.check import check
-from schemas.cells.columns import type_cells
+from schemas.cells.columns import type_cells, why_unread
 from schemas.cells.reading import Moment, Number, Unread, read
-from schemas.cells.unread import why_unread
 from schemas.derived.nested import read_nested
 from schemas.field import Field, Kind, Table
 from schemas.kinds import EXACT, OFFSET

@@ -20,8 +20,8 @@ from flows.stages.sequence import import_delivery, run_batch
 from flows.stages.workspace import Workspace
 from flows.steps.fast import fast_path
 from flows.steps.validate import check, chunk
+from schemas.cells.columns import CODE
 from schemas.cells.reading import Number
-from schemas.cells.unread import CODE
 from schemas.kinds import EXACT
 from tests.stages.payments import HEADER, line
 

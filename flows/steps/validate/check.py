@@ -20,10 +20,9 @@ from flows.steps.validate.field_errors import (
     of_field,
 )
 from flows.steps.validate.other_currency import NOT_NAMED, NamedCurrencies, currency_errors
-from schemas.cells.columns import type_cells
+from schemas.cells.columns import CODE, DETAIL, type_cells, why_unread
 from schemas.cells.reading import UNFIT, Moment, Number, Unread, Value, limit_of, read
 from schemas.cells.sheet_cells import REMARK
-from schemas.cells.unread import CODE, DETAIL, why_unread
 from schemas.derived.nested import read_nested
 from schemas.field import INTEGERS, Field, Kind, Table
 from schemas.frame_types import frame_columns

@@ -11,7 +11,7 @@ import polars as pl
 from flows.steps.validate.field_errors import settled_errors
 from flows.steps.validate.repeats import PLACE
 from schemas.field import Reference, Table
-from schemas.order import by_dependency
+from schemas.tables import by_dependency
 
 VALUE, CODE = "value", "code"
 
