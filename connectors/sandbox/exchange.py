@@ -17,10 +17,9 @@ from connectors.sandbox.description import PATH, Description
 from connectors.sandbox.failures import NO_CREDENTIALS, NO_ROLE, Failure, Refusal, thrown
 from connectors.sandbox.faults import Fault, FaultKind, FaultSchedule, retry_after, wrong
 from connectors.sandbox.messages import Reset, Response, ServedRequest
-from connectors.sandbox.negotiation import response_format
 from connectors.sandbox.options import SandboxOptions
 from connectors.sandbox.rendering import RESPONSE_STATUS, Format, Result, writer
-from connectors.sandbox.routes import AUTHENTICATE, COMPLETED, Route, Routes
+from connectors.sandbox.routes import AUTHENTICATE, COMPLETED, Route, Routes, response_format
 from connectors.sandbox.service import SandboxService, carries_status, response_columns
 from connectors.sandbox.signing import COLUMNS, Signing
 from connectors.sandbox.validation import validate

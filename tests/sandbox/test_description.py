@@ -6,9 +6,8 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from connectors.sandbox import SandboxOptions
-from connectors.sandbox.description import Description
+from connectors.sandbox.description import Description, RecordSchemas
 from connectors.sandbox.options import STYLES
-from connectors.sandbox.record_schemas import RecordSchemas
 from connectors.sandbox.rendering import camel
 from schemas.field import Kind
 from schemas.operations import OPERATIONS, Operation
