@@ -10,12 +10,12 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from connectors.errors import ServiceUnusable
+from connectors.service.asking import sign_in
 from connectors.service.connection import Failed, Reply
 from connectors.service.decoding import Said, Unreadable, read_reply
 from connectors.service.error_entries import redirect
 from connectors.service.host import Host
 from connectors.service.pace import retry_after
-from connectors.service.signing import sign_in
 from connectors.service.times import moment_of
 from schemas.cells.reading import Number, Unread, read, read_number
 from schemas.counting import quantity

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from connectors.service.asking import sign_in
 from connectors.service.classify import ClassifiedResponse, shows_every_row
 from connectors.service.connection import Failed, Reply
 from connectors.service.contract import Answer, Request, Verdict
@@ -13,7 +14,6 @@ from connectors.service.host import Host
 from connectors.service.line import Line
 from connectors.service.outage import Outage, wait_until_back
 from connectors.service.pace import retry_after
-from connectors.service.signing import sign_in
 from connectors.service.turn import Turn
 from connectors.service.waiting_rows import SentRow, WaitingRows, sent_row
 

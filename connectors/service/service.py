@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from connectors.addresses import is_loopback
 from connectors.errors import SettingsError
+from connectors.service.asking import sign_in
 from connectors.service.classify import Classifier
 from connectors.service.contract import Answer, Request
 from connectors.service.credentials import Credentials, Scheme, ServiceSession
@@ -19,7 +20,6 @@ from connectors.service.listing import Listing, fetch
 from connectors.service.outgoing import Outgoing
 from connectors.service.pace import Backoff, Breaker, Objections, Pace
 from connectors.service.sending import Sending
-from connectors.service.signing import sign_in
 from connectors.settings import ServiceSettings
 from schemas.operations import Operation
 
