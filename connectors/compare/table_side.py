@@ -16,9 +16,9 @@ from connectors.addresses import address_problem
 from connectors.compare.sides import Side, first_line, spill
 from connectors.errors import SidesRefused
 from connectors.files.atomic import private_folder
-from connectors.postgres.addresses import CONNECT_SECONDS, NO_CONNECTION, why_no_connection
 from connectors.postgres.copy_out import copied_blocks, parsed
 from connectors.postgres.database import STATEMENT_SECONDS, TEXTS_OF_VALUES, WORK_MEMORY
+from connectors.postgres.session import CONNECT_SECONDS, NO_CONNECTION, why_no_connection
 from schemas.cells.readings import Column, Reading, column
 from schemas.frame_types import Dtype
 

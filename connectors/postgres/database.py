@@ -12,7 +12,6 @@ import psycopg
 
 from connectors.errors import DatabaseUnusable, SchemaReplaced, StatementRefused
 from connectors.postgres.accounts import act_as
-from connectors.postgres.addresses import NO_CONNECTION, no_connection
 from connectors.postgres.completeness import (
     SWITCHED_OFF,
     refuse_if_off,
@@ -25,7 +24,7 @@ from connectors.postgres.own_kinds import STATE, kept_kinds, state_as_defined
 from connectors.postgres.refusals import told
 from connectors.postgres.revisions import VERSION_TABLE, Way, is_behind, revision_of, revisions
 from connectors.postgres.server.embedded import answers, embedded_url, is_made
-from connectors.postgres.session import Session, open_session
+from connectors.postgres.session import NO_CONNECTION, Session, no_connection, open_session
 from connectors.settings import DATABASE, MIB, Settings
 from schemas.derived.sql_names import SCHEMA, SHOWN_SCHEMA, staged_name
 from schemas.field import Table

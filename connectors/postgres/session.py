@@ -1,11 +1,76 @@
-"""How sessions of ours are opened, and what holds in them whatever a database or a role says."""
+"""How sessions of ours are opened, and what holds in them whatever a database or a role says.
 
+Of an address that leads to no database is told why, and never a secret in it. libpq repeats the
+part of an address that it cannot read, which may be the password. Of one that it has read, it and
+the server tell names, not passwords.
+"""
+
+import re
 from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from connectors.postgres.addresses import CONNECT_SECONDS
+from connectors.addresses import SECRET_PARAMETERS
+
+CONNECT_SECONDS = 10
+NO_CONNECTION = (psycopg.Error, ValueError, OverflowError)
+"""All that opening a connection raises: hosts and numbers are read before libpq has its say."""
+NOT_SHOWN = (
+    "the address cannot be read, and what is wrong with it is not shown because it repeats "
+    "a secret; write % as %25, a blank as %20"
+)
+
+
+def why_no_connection(error: BaseException, url: str) -> str:
+    """One line about an error of `NO_CONNECTION`, without a full stop; no secret of `url` in it."""
+    if isinstance(error, UnicodeError):
+        return "the host in its address is no name of a host"
+    first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    try:
+        secrets = _secrets(url)
+    except ValueError:
+        return NOT_SHOWN
+    if isinstance(error, psycopg.OperationalError):
+        # A password may be a word of what is told, above all the name of its user.
+        for one in secrets - _names(url):
+            first = re.sub(rf"(?<!\w){re.escape(one)}(?!\w)", "***", first)
+    elif any(one in first for one in secrets):
+        return NOT_SHOWN
+    return first.rstrip(".")
+
+
+def no_connection(error: BaseException, url: str, named_by: str) -> str:
+    """The same with what to look at: above all what names this address."""
+    return (
+        f"The database cannot be used: {why_no_connection(error, url)}. "
+        f"Check {named_by}, the server and the role's rights."
+    )
+
+
+def _names(url: str) -> set[str]:
+    """What of an address is told to everybody."""
+    parts = urlsplit(url)
+    hosts = re.split(r"[:,]", parts.netloc.rpartition("@")[2])
+    given = [parts.username or "", *hosts, parts.path.removeprefix("/")]
+    return {unquote(one) for one in given}
+
+
+def _secrets(url: str) -> set[str]:
+    """As they are written and as they are meant."""
+    parts = urlsplit(url)
+    queries = (part.partition("=") for part in parts.query.split("&"))
+    written = [value for name, _, value in queries if _is_secret(name)]
+    meant = [value for name, value in parse_qsl(parts.query) if _is_secret(name)]
+    given = [parts.password or "", *written, *meant]
+    return {one for text in given for one in (text, unquote(text)) if one}
+
+
+def _is_secret(parameter: str) -> bool:
+    """Whether its value is; also of one that is misspelled."""
+    return "password" in parameter.lower() or parameter in SECRET_PARAMETERS
+
 
 SILENT_PEER: dict[str, Any] = {
     "keepalives_idle": 30,

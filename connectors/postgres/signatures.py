@@ -1,4 +1,7 @@
-"""Signatures: who prepared and who approved the report of a run, bound to the report's hash."""
+"""Signatures: who prepared and who approved the report of a run, bound to the report's hash.
+
+What an account has opened of a run at the desk is kept by the database, once each.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +14,7 @@ from psycopg.rows import class_row, dict_row
 from connectors.postgres.reconciliations import Reconciliation
 from connectors.postgres.trail import detail_text, said_by, write_trail
 from schemas.accounts import approval
+from schemas.derived.sql_names import SCHEMA
 from schemas.guards.accounts import NOT_ALLOWED
 from schemas.guards.decisions import SIGNED
 from schemas.life import Role
@@ -191,3 +195,19 @@ def approved_runs(
                 "signed_before": signed_before,
             },
         ).fetchall()
+
+
+def look_at(connection: psycopg.Connection, number: int, what: str) -> None:
+    """Keep that whoever is logged in opened this: one of `Look`, or a break by its id.
+
+    Where nobody is, or there is no such thing that they see, nothing is kept.
+    """
+    connection.execute(f"SELECT {SCHEMA}.look_at(%s, %s)", [number, what])
+
+
+def looked_at(connection: psycopg.Connection, account: str, number: int) -> frozenset[str]:
+    """What an account has opened of a run."""
+    rows = connection.execute(
+        "SELECT what FROM look WHERE account = %s AND reconciliation_id = %s", [account, number]
+    ).fetchall()
+    return frozenset(str(what) for (what,) in rows)

@@ -22,9 +22,9 @@ from connectors.addresses import SECRET_PARAMETERS
 from connectors.errors import DatabaseUnusable, ReconError, SettingsError
 from connectors.files.atomic import keep_private, write_file
 from connectors.files.scratch import scratch_folder
-from connectors.postgres.addresses import no_connection
 from connectors.postgres.database import database_url
 from connectors.postgres.server.programs import installed_programs
+from connectors.postgres.session import no_connection
 from connectors.settings import DATABASE, read_settings
 
 ON_DATABASE = ("pg_dump", "pg_restore", "psql")

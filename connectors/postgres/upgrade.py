@@ -12,7 +12,6 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 
 from connectors.errors import DatabaseUnusable
-from connectors.postgres.addresses import no_connection
 from connectors.postgres.completeness import refuse_remains
 from connectors.postgres.follow_kinds import follow_definitions
 from connectors.postgres.heartbeat import DEFAULT_SECONDS
@@ -27,7 +26,7 @@ from connectors.postgres.revisions import (
 )
 from connectors.postgres.schema_lock import busy_schema, lock_schema
 from connectors.postgres.schema_owner import act_as_owner
-from connectors.postgres.session import Session, open_session
+from connectors.postgres.session import Session, no_connection, open_session
 from connectors.settings import DATABASE
 from schemas.derived.sql_names import SCHEMA
 

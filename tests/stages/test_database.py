@@ -30,12 +30,12 @@ from connectors.errors import (
 )
 from connectors.files.profile import DEFAULT
 from connectors.postgres import database
-from connectors.postgres.addresses import why_no_connection
 from connectors.postgres.copy_out import copied
 from connectors.postgres.database import Database, analyse, libpq_address, open_database
 from connectors.postgres.migrations import DERIVED_HASH
 from connectors.postgres.migrations.revise import changed_keys
 from connectors.postgres.revisions import MIGRATIONS, revisions
+from connectors.postgres.session import why_no_connection
 from connectors.sandbox import Sandbox, SandboxOptions
 from connectors.settings import Settings, read_settings
 from flows.commands import inbox, jobs

@@ -9,8 +9,8 @@ from starlette.responses import Response
 
 from connectors.errors import DecisionRefused
 from connectors.files.currencies import read_currencies
-from connectors.postgres.looks import look_at
 from connectors.postgres.reconciliations import latest_run
+from connectors.postgres.signatures import look_at
 from flows.desk.filters import NONE, TYPED, WORDS, BreakSearch
 from flows.desk.forms import read_whole, saved_as
 from flows.desk.review import POOLS, figures_of

@@ -12,8 +12,8 @@ from connectors.postgres.audit import TrailEntry
 from connectors.postgres.jobs import jobs_of_batch
 from connectors.postgres.ledger import ENDED, RUN_BEGAN, TAKEN_BACK, Batch, State
 from connectors.postgres.overview import BatchSummary, list_overview
+from connectors.postgres.push.decisions import count_unsettled
 from connectors.postgres.push.gate import held_text, why_held
-from connectors.postgres.push.send_page import count_unsettled
 from connectors.postgres.trail import said_by
 from connectors.postgres.trail_search import TrailSearch, search_trail
 from flows.desk.forms import FormIncomplete, reason_of, taken

@@ -8,8 +8,7 @@ from starlette.responses import Response
 
 from connectors.errors import AccountRefused
 from connectors.postgres.ledger import Batch
-from connectors.postgres.push.decisions import DECIDABLE
-from connectors.postgres.push.send_page import count_unsettled, list_unsettled
+from connectors.postgres.push.decisions import DECIDABLE, count_unsettled, list_unsettled
 from connectors.postgres.push.sends import SendDecision, SendState
 from flows.desk.forms import (
     LARGEST_ROW,
