@@ -16,13 +16,18 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from connectors.errors import ExtractRefused, ReconError
-from connectors.files.atomic import close_flushed, file_alone, private_folder
+from connectors.files.atomic import (
+    close_flushed,
+    file_alone,
+    locked_file,
+    private_folder,
+    sweep_files,
+)
 from connectors.files.content import refused
 from connectors.files.delivery import Source
 from connectors.files.evidence import MISSING, Evidence, PieceHashes, difference
-from connectors.files.locked import locked_file, sweep_files
-from connectors.files.open_files import most_open, too_many_open
 from connectors.files.source_text import DeliveredBytes, text_of
+from connectors.files.system_errors import most_open, too_many_open
 from connectors.recovery import reach
 from connectors.settings import MIB, Limits
 

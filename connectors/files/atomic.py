@@ -8,15 +8,17 @@ import fcntl
 import hashlib
 import os
 import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from glob import escape
+from io import BufferedRandom
 from pathlib import Path
 from typing import IO, BinaryIO
 
 from connectors.errors import ReconError, TurnNotGiven
-from connectors.files.locked import OF_MARK, locked_file, sweep_files
 from connectors.files.system_errors import NO_SPACE, cure
 from connectors.process import holding
 from connectors.recovery import reach
@@ -222,3 +224,32 @@ def named(name: str, ending: str) -> str:
                 break
             head = head[: error.start]
     return os.fsdecode(head) + ending
+
+
+OF_MARK = "~"
+"""In a name: before it stands that of the locked file for which this one is needed."""
+
+
+def locked_file(folder: Path, *, prefix: str = "", suffix: str = "") -> tuple[Path, BufferedRandom]:
+    """A new file with mode 0600 that is locked, and there; who closes it gives it up."""
+    while True:
+        descriptor, name = tempfile.mkstemp(dir=folder, prefix=prefix, suffix=suffix)
+        file = os.fdopen(descriptor, "w+b")
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
+            return Path(name), file
+        # Between the two another process took it for one of a killed process.
+        file.close()
+
+
+def sweep_files(folder: Path, pattern: str = "*") -> None:
+    """Remove files of processes that were killed, and those that they mark: nobody has the lock."""
+    for path in folder.glob(pattern):
+        if OF_MARK in path.name:
+            continue
+        with suppress(OSError), path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # The mark last: what it marks is never without one.
+            for marked in folder.glob(f"{escape(path.name)}{OF_MARK}*"):
+                marked.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)

@@ -5,8 +5,8 @@ import csv
 import polars as pl
 
 from connectors.files.header import Header
-from connectors.files.plain_csv import is_plain_text
 from connectors.files.record_cells import cells_of
+from connectors.files.shadow import is_plain_text
 from schemas.cells.sheet_cells import REMARK
 from schemas.own_columns import QUOTED
 

@@ -10,10 +10,9 @@ from connectors.files.blocks import blocks
 from connectors.files.content import Content, refused, shown
 from connectors.files.dialect import Dialect, dialect_within, may_separate
 from connectors.files.pieces import record_pattern
-from connectors.files.plain_csv import is_csv, is_plain_text
 from connectors.files.profile import Profile
 from connectors.files.record_cells import cells_of
-from connectors.files.shadow import DELIMITER, covered, shadow
+from connectors.files.shadow import DELIMITER, covered, is_csv, is_plain_text, shadow
 from connectors.settings import Limits
 from schemas.counting import quantity
 

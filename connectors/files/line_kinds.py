@@ -2,14 +2,18 @@
 
 A header that is printed anew, rules, rows without a cell, and lines that begin alike as no record
 does: the heading of a page, of a group, a sum below it.
+
+The heading of a group says something of the records below it. A value stands in the cell behind the
+one that names it (`Account;4711;Currency;EUR`), behind a colon (`Account: 4711 Currency: EUR`), or
+is the number behind a name (`Customer  5001 Smith`).
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, MutableMapping, Sequence
+from itertools import pairwise, takewhile
 from typing import NamedTuple
 
 from connectors.files.first_record import DELIMITERS, folded
-from connectors.files.headings import Heading, heading
 from connectors.files.linear_patterns import as_series, fitting, literal
 from schemas.own_columns import OWN_COLUMNS
 
@@ -125,3 +129,130 @@ def _alike(head: str, lines: Sequence[str]) -> str:
     if len(parts) == 1 and not any(map(_AMOUNT.search, lines)):
         return r"\d+".join(map(literal, min(parts)))
     return f"{literal(head)}.*"
+
+
+QUOTE = '"'
+_WORD = re.compile(r"[^\W\d_]\w*")
+_LABEL = re.compile(r"((?<!\w)[^\W\d_]\w*[:=])")
+"""A word that names what stands behind it."""
+_NUMBER = re.compile(r"\s+([0-9]+)(?![0-9.,/:-])")
+_FIRST_PAGES = (0, 1, 2)
+
+
+class Heading(NamedTuple):
+    """Lines that say something of the records below them."""
+
+    pattern: str
+    names: tuple[str, ...]
+    """Of its groups."""
+
+
+def heading(
+    head: str,
+    lines: Sequence[str],
+    delimiter: str,
+    taken: Collection[str],
+    spelled: MutableMapping[str, str],
+) -> Heading | None:
+    """What these lines say, which begin with one head; None: nothing that can be told.
+
+    `taken` are folded names that no group can have; `spelled` are those of lines that begin alike,
+    as they are written there.
+    """
+    if len(delimiter) > 1:
+        return None
+    groups = _Groups(taken, spelled)
+    pattern = _of_cells(lines, delimiter, groups) or _of_number(head, lines, groups)
+    if pattern is None or not fitting(as_series(lines), [pattern]).all():
+        return None
+    return Heading(pattern, tuple(groups.names))
+
+
+class _Groups:
+    """The groups of one pattern, each with a name of its own."""
+
+    def __init__(self, taken: Collection[str], spelled: MutableMapping[str, str]) -> None:
+        self.taken = {*taken}
+        self.spelled = spelled
+        self.names: list[str] = []
+
+    def named(self, word: str, text: str) -> str:
+        """A group for what a pattern fits, or that pattern where the word can be no name."""
+        if not (_WORD.fullmatch(word) and word.isidentifier()) or folded(word) in self.taken:
+            return text
+        self.taken.add(folded(word))
+        word = self.spelled.setdefault(folded(word), word)
+        self.names.append(word)
+        return f"(?P<{word}>{text})"
+
+
+def _of_cells(lines: Sequence[str], delimiter: str, groups: _Groups) -> str | None:
+    parts, label, last = list[str](), "", 0
+    any_sign = "." if not any(delimiter in line for line in lines) else f"[^{literal(delimiter)}]"
+    for column in zip(*(line.split(delimiter) for line in lines), strict=False):
+        before = len(groups.names)
+        part, label = _cell({*column}, label, any_sign, groups)
+        parts.append(part)
+        last = len(parts) if len(groups.names) > before else last
+    if not last:
+        return None
+    pattern = literal(delimiter).join(parts[:last])
+    return pattern if pattern.endswith(".*)") else f"{pattern}.*"
+
+
+def _cell(texts: Collection[str], label: str, any_sign: str, groups: _Groups) -> tuple[str, str]:
+    """The pattern of one cell, and the word by which it names the next one."""
+    quoted = [one.startswith(QUOTE) for one in texts]
+    around = QUOTE if all(quoted) else f"{QUOTE}?" if any(quoted) else ""
+    anything = f"[^{QUOTE}]*" if any(quoted) else f"{any_sign}*"
+    bare = {one.strip(QUOTE) for one in texts}
+    names = ""
+    if label and any(map(str.strip, bare)):
+        part = groups.named(label, anything)
+    elif labelled := _labelled(bare, anything, groups):
+        part = labelled
+    elif len(bare) == 1:
+        part = literal(min(bare))
+        names = next(iter(_WORD.findall(min(bare))[-1:]), "")
+    else:
+        part = anything
+    return f"{around}{part}{around}", names
+
+
+def _labelled(texts: Iterable[str], anything: str, groups: _Groups) -> str | None:
+    """The pattern of texts with the same words before colons, and other values behind them."""
+    split = [_LABEL.split(text) for text in texts]
+    (begin, *others), labels = {one[0] for one in split}, {tuple(one[1::2]) for one in split}
+    values = [*zip(*(one[2::2] for one in split), strict=False)]
+    if others or len(labels) > 1 or not any(map(str.strip, [*sum(values, ())])):
+        return None
+    found = literal(begin)
+    ends = [*map(_last_words, values[:-1]), ""]
+    if any(end and end.strip() in map(str.strip, of) for end, of in zip(ends, values, strict=True)):
+        # Nobody knows whether it is what the label before says, or a part of the one behind.
+        return None
+    for label, end, (at, _) in zip(min(labels), ends, enumerate(values), strict=True):
+        lazy = "?" if at < len(values) - 1 else ""
+        value = groups.named(label[:-1], anything + lazy)
+        found += f"{literal(label)} *{value}{' *' * bool(lazy)}{literal(end)}"
+    return found
+
+
+def _last_words(values: Iterable[str]) -> str:
+    """The words at the end of all values, which belong to the label a blank behind them."""
+    ends = [re.findall(r"\S+\s*", value)[::-1] for value in values]
+    alike = takewhile(
+        lambda words: len({*words}) == 1 and words[0][:-1].isalpha(), zip(*ends, strict=False)
+    )
+    return "".join([words[0] for words in alike][::-1])
+
+
+def _of_number(head: str, lines: Sequence[str], groups: _Groups) -> str | None:
+    """The pattern of lines with a number behind their head that is not the one of a page."""
+    read = [found for line in lines if (found := _NUMBER.match(line, len(head)))]
+    numbers = [int(found[1]) for found in read]
+    steps = {later - one for one, later in pairwise(numbers)}
+    if len(read) < len(lines) or (numbers[0] in _FIRST_PAGES and steps <= {0, 1}):
+        return None
+    value = groups.named(head.rsplit(maxsplit=1)[-1], "[0-9]+")
+    return rf"{literal(head)}\s+{value}.*" if groups.names else None

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 
 from connectors.files.dialect import Dialect
-from connectors.files.plain_csv import is_csv
-from connectors.files.shadow import covered, shadow
+from connectors.files.shadow import covered, is_csv, shadow
 
 
 class Pieces:

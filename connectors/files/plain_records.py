@@ -4,9 +4,8 @@ import numpy as np
 
 from connectors.files.bitmask import Flags
 from connectors.files.dialect import Dialect
-from connectors.files.plain_csv import is_csv
 from connectors.files.records import Records
-from connectors.files.shadow import DELIMITER
+from connectors.files.shadow import DELIMITER, is_csv
 
 
 def beside_csv(block: bytes, records: Records, dialect: Dialect) -> Flags:

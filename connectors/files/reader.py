@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from connectors.files.blocks import blocks
+from connectors.files.blocks import CellCurrencies, blocks
 from connectors.files.carried import carrying
-from connectors.files.cell_currencies import CellCurrencies
 from connectors.files.chunk import Chunk, Place
 from connectors.files.content import Content
 from connectors.files.dialect import Dialect

@@ -24,10 +24,10 @@ from connectors.files.comments import (
 )
 from connectors.files.dialect import Dialect, RecordFault
 from connectors.files.encodings import no_signs
+from connectors.files.escapes import stray_escapes
 from connectors.files.lines import CARRIAGE_RETURN, LINE_FEED, PhysicalLines, physical_lines
 from connectors.files.readings import Readings, has_large_field, read_plain, read_quoted
 from connectors.files.shadow import covered, covered_width, loose_end, shadow
-from connectors.files.stray_escapes import stray_escapes
 
 NUL = 0
 DECODED_AT_ONCE = 512

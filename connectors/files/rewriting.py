@@ -17,9 +17,9 @@ import polars as pl
 
 from connectors.files.cells import plain_row
 from connectors.files.header import Header
-from connectors.files.plain_csv import is_plain_text
 from connectors.files.positions import DELIMITER
 from connectors.files.record_cells import cells_of
+from connectors.files.shadow import is_plain_text
 from schemas.own_columns import OWN_COLUMNS, QUOTED, QUOTED_COLUMN, ROW_NAME
 
 BLOCK = 1_000

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from connectors.files.atomic import private_folder
-from connectors.files.locked import locked_file
+from connectors.files.atomic import locked_file, private_folder
 
 PREFIX, LOCK = ".recon-", ".lock"
 """How a folder is named, and the file beside it that is locked while it is needed."""

@@ -1,12 +1,31 @@
-"""A text with what only looks like a sign covered, so that a splitter of plain CSV can read it.
+"""Texts that a splitter of plain CSV can read: as they are, or as a shadow.
 
-Every byte keeps its place. A byte behind an escape is covered, and so is the escape; a delimiter of
-several signs is so many of one sign that stands nowhere else. Line ends stay what they are.
+Plain CSV is what a reader that knows a delimiter and a quote alone reads as the feed means it. Such
+a reader knows neither delimiters of several signs, nor escapes, nor blanks beside a quote.
+
+In a shadow of a text what only looks like a sign is covered. Every byte keeps its place. A byte
+behind an escape is covered, and so is the escape; a delimiter of several signs is so many of one
+sign that stands nowhere else. Line ends stay what they are.
 """
 
+import re
 from dataclasses import replace
 
 from connectors.files.dialect import Dialect
+
+
+def is_csv(dialect: Dialect) -> bool:
+    """Whether every record of a dialect is plain."""
+    return len(dialect.delimiter) == 1 and not dialect.escape and not dialect.blanks
+
+
+def is_plain_text(text: str, dialect: Dialect) -> bool:
+    """Whether one record is plain."""
+    if len(dialect.delimiter) > 1 or (dialect.escape and "\\" in text):
+        return False
+    quote = re.escape(dialect.quote.decode())
+    return not (dialect.blanks and re.search(rf"[ \t]{quote}|{quote}[ \t]", text))
+
 
 COVER, DELIMITER = b"x", b"\x1f"
 
@@ -14,7 +33,7 @@ COVER, DELIMITER = b"x", b"\x1f"
 def shadow(text: bytes, dialect: Dialect) -> bytes:
     """The text as `covered` reads it; it may begin with any record."""
     if dialect.escape and dialect.escape in text:
-        from connectors.files.escape_places import covered_escapes
+        from connectors.files.escapes import covered_escapes
 
         text = covered_escapes(text, ord(COVER))
     if len(dialect.delimiter) > 1:

@@ -10,10 +10,10 @@ from connectors.files.first_record import DELIMITERS, SEPARATOR, may_state
 from connectors.files.header_names import DATA_CELL
 from connectors.files.line_kinds import LineKind, is_rule, line_kinds
 from connectors.files.linear_patterns import as_series, fitting
-from connectors.files.outliers import Alike
 from connectors.files.text_records import (
     LINE_END,
     SAMPLE_LINES,
+    Alike,
     TextRecord,
     first_lines,
     records_of,

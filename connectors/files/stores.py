@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Literal, TypeAlias, cast
 
 from connectors.errors import DeliveryError, MachineFailed, ReconError
 from connectors.files.content import shown
-from connectors.files.open_files import too_many_open
+from connectors.files.system_errors import too_many_open
 
 PACKAGES = {
     "s3": "s3fs",

@@ -1,7 +1,8 @@
 """Lines of a table as the records they become.
 
 A cell that holds no value makes no record. The text of a record is that of its own cells, its place
-that of the whole line.
+that of the whole line. Records are counted and written in two ways that say the same: lines without
+a quote by compiled loops, where there are many; all others cell by cell.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,13 +14,13 @@ import polars as pl
 
 from connectors.files.bitmask import Flags, Places
 from connectors.files.chunk import Chunk, Place, read_cells
-from connectors.files.dialect import RecordFault
+from connectors.files.dialect import Dialect, RecordFault
 from connectors.files.parts import in_parts
 from connectors.files.records import Records, conserved, sound
 from connectors.files.skipped_lines import NO_LINES, SkippedLines, of_lines
-from connectors.files.table_lines import lines_of_table
 from connectors.files.unpivot import Unpivot
 from connectors.files.utf8 import Utf8
+from schemas.cells.numbers import AROUND
 
 NOTHING = Utf8(b"", np.empty(0, np.int64), np.empty(0, np.int64))
 _ROW_BYTES = 32
@@ -42,7 +43,6 @@ class UnpivotedChunk(Chunk):
         return conserved(settled, self.of_lines, self.dialect)
 
     def only(self, chosen: Flags) -> Self:
-        """Some of the records, where they are."""
         text, start, end = self.written
         return replace(super().only(chosen), written=Utf8(text, start[chosen], end[chosen]))
 
@@ -63,7 +63,6 @@ class UnpivotedChunk(Chunk):
         return read_cells(text, self.height - len(self.faults), width, self.dialect)
 
     def texts(self, rows: Sequence[int]) -> pl.DataFrame:
-        """Of these records: text, and bytes if no text."""
         return pl.DataFrame([self._texts(), self._raw()])[rows]
 
     def _texts(self) -> pl.Series:
@@ -136,7 +135,7 @@ def _parts(
     if not len(records):
         yield _part(lines, np.zeros(0, np.int64), NOTHING)
         return
-    table = lines_of_table(lines, unpivot, strict_bytes)
+    table = _lines_of_table(lines, unpivot, strict_bytes)
     at_sound = np.flatnonzero(records.fault == RecordFault.NONE)
     counts, sizes = np.ones(len(records), np.int64), records.end - records.start
     counts[at_sound] = table.counts
@@ -166,3 +165,122 @@ def _part(lines: Chunk, counts: Places, written: Utf8) -> UnpivotedChunk:
         of_lines=records,
         written=Utf8(written.text, start, end),
     )
+
+
+def _cell_text(cell: pl.Expr, dialect: Dialect) -> pl.Expr:
+    """A cell as the file separates and quotes it; null is a bare empty one."""
+    delimiter, quote = dialect.delimiter.decode(), dialect.quote.decode()
+    return (
+        pl.when(cell.str.contains_any([delimiter, quote, "\n", "\r"]) | (cell == ""))
+        .then(quote + cell.str.replace_all(quote, quote * 2, literal=True) + quote)
+        .otherwise(cell)
+        .fill_null("")
+    )
+
+
+class _LinesByCell:
+    """Any lines, of which each cell is a text.
+
+    `counts`: how many records each of them becomes; `kept`: how many bytes stand in each of those.
+    """
+
+    def __init__(self, lines: Chunk, unpivot: Unpivot) -> None:
+        self._unpivot, self._dialect = unpivot, lines.dialect
+        self._cells = lines.cells(unpivot.width)
+        made = [self._makes(place).cast(pl.Int64) for place, _ in unpivot.labels]
+        kept = [pl.col(str(place)).str.len_bytes().fill_null(0) for place in unpivot.kept]
+        found = self._cells.select(
+            counts=pl.sum_horizontal(made), kept=pl.sum_horizontal(*kept, pl.lit(0)).cast(pl.Int64)
+        )
+        self.counts, self.kept = (found[name].to_numpy() for name in ("counts", "kept"))
+
+    def write(self, first: int, beyond: int) -> Utf8:
+        """The records of these lines, each on its line."""
+        cells = self._cells[first:beyond].with_row_index("line")
+        kept = [_cell_text(pl.col(str(place)), self._dialect) for place in self._unpivot.kept]
+        parts = [
+            cells.filter(self._makes(place)).select(
+                "line",
+                pl.lit(column, pl.Int32).alias("column"),
+                pl.concat_str(
+                    *kept,
+                    _cell_text(pl.lit(label), self._dialect),
+                    _cell_text(pl.col(str(place)), self._dialect),
+                    separator=self._dialect.delimiter.decode(),
+                ).alias("text"),
+            )
+            for column, (place, label) in enumerate(self._unpivot.labels)
+        ]
+        found = pl.concat(parts).sort("line", "column")["text"]
+        ends = np.cumsum(found.str.len_bytes().cast(pl.Int64).to_numpy() + 1)
+        text = "".join(f"{one}\n" for one in found).encode()
+        return Utf8(text, np.append(np.int64(0), ends)[:-1], ends - 1)
+
+    def _makes(self, place: int) -> pl.Expr:
+        """Whether a cell makes a record."""
+        text = pl.col(str(place))
+        if self._unpivot.blanks_dropped:
+            text = text.str.strip_chars(AROUND)
+        absent = text.is_in([word for word in self._unpivot.null if word])
+        if not self._unpivot.empty_text:
+            absent |= text == ""
+        return ~absent.fill_null(value=True)
+
+
+class _LinesByByte:
+    """The same of lines without a quote, whose cells are what stands between the delimiters."""
+
+    def __init__(self, lines: Chunk, of: Utf8, unpivot: Unpivot) -> None:
+        from connectors.files.unpivot_loops import TableShape, count_records  # noqa: PLC0415
+
+        is_sound = lines.records.fault == RecordFault.NONE
+        self._text = np.frombuffer(of.text, np.uint8)
+        self._start, self._end = of.start[is_sound], of.end[is_sound]
+        names = pl.select(
+            _cell_text(pl.lit(pl.Series([label for _, label in unpivot.labels])), lines.dialect)
+        ).to_series()
+        self._shape = TableShape(
+            ord(lines.dialect.delimiter),
+            np.array(unpivot.kept, np.int64),
+            np.array([place for place, _ in unpivot.labels], np.int64),
+            *_joined([*names]),
+            *_joined([word for word in unpivot.null if word]),
+            unpivot.blanks_dropped,
+            np.empty(unpivot.width, np.int64),
+        )
+        self.counts, self.kept = np.empty((2, len(self._start)), np.int64)
+        count_records(self._text, self._start, self._end, self._shape, self.counts, self.kept)
+
+    def write(self, first: int, beyond: int) -> Utf8:
+        from connectors.files.unpivot_loops import write_records  # noqa: PLC0415
+
+        start, end, shape = self._start[first:beyond], self._end[first:beyond], self._shape
+        counts, kept = self.counts[first:beyond], self.kept[first:beyond]
+        longest = int(np.diff(shape.label_ends, prepend=0).max())
+        signs = len(shape.kept) + 2  # Its delimiters and its line end.
+        out = np.empty(int((counts * (kept + longest + signs) + end - start).sum()), np.uint8)
+        begins, ends = np.empty((2, int(counts.sum())), np.int64)
+        size = write_records(self._text, start, end, shape, out, begins, ends)
+        return Utf8(out[:size].tobytes(), begins, ends)
+
+
+def _joined(words: list[str]) -> tuple["np.typing.NDArray[np.uint8]", Places]:
+    """Words one behind the other, and where each of them ends."""
+    text = [word.encode() for word in words]
+    sizes = np.array([len(word) for word in text], np.int64)
+    return np.frombuffer(b"".join(text), np.uint8), np.cumsum(sizes, dtype=np.int64)
+
+
+def _lines_of_table(
+    lines: Chunk, unpivot: Unpivot, strict_bytes: int
+) -> _LinesByCell | _LinesByByte:
+    """The sound lines of a chunk; one of up to `strict_bytes` is read by nothing compiled."""
+    text = lines.utf8
+    settled = lines.block[: lines.records.consumed]
+    # What compiles the loops takes longer to load than a small table to read.
+    large = len(settled) > strict_bytes
+    if not large or text is None or lines.dialect.quote in settled:
+        return _LinesByCell(lines, unpivot)
+    if settled.count(b"\r") != settled.count(b"\r\n"):
+        return _LinesByCell(lines, unpivot)
+    return _LinesByByte(lines, text, unpivot)

@@ -14,8 +14,8 @@ import polars as pl
 
 from connectors.files.chunk import Chunk, joined_cells, joined_places, joined_positions
 from connectors.files.header import Header
-from connectors.files.plain_csv import is_csv
 from connectors.files.profile import Profile
+from connectors.files.shadow import is_csv
 from connectors.settings import KIB, MIB
 from flows.stages.writing import writing_of
 from flows.steps.validate.chunk import validate_rows

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from connectors.errors import ProfileError
-from connectors.files.lookups import LOOKUP
 from connectors.files.profile import DEFAULT, Profile, written_of
-from connectors.files.profile_file import load_profile, read_profile, with_terms
+from connectors.files.profile_file import LOOKUP, load_profile, read_profile, with_terms
 from connectors.files.profile_keys import KEYS, OF_FIELD, OF_UNITS, SECTIONS
 from connectors.files.profile_writing import WRITTEN
 from schemas.cells.dates import date_form

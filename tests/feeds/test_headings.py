@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.files.headings import heading
+from connectors.files.line_kinds import heading
 from connectors.files.linear_patterns import groups_of
 
 LABELS = ("Account", "Währung", "口座")

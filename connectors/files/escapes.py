@@ -1,4 +1,4 @@
-"""Escapes before signs that they are not known to stand before."""
+"""Where backslashes escape the sign behind them, for a whole text at once; strays among them."""
 
 import re
 
@@ -6,9 +6,32 @@ import numpy as np
 
 from connectors.files.bitmask import Bytes, Flags, Places
 from connectors.files.dialect import Dialect
-from connectors.files.escape_places import escapes
+from connectors.files.lines import CARRIAGE_RETURN, LINE_FEED
 from connectors.files.record_cells import KNOWN
 from connectors.files.shadow import covered
+
+_BACKSLASH = ord("\\")
+
+
+def escapes(text: Bytes) -> Places:
+    """Where backslashes stand that mean something with the sign behind them, from left to right."""
+    places = np.flatnonzero(text == _BACKSLASH)
+    number = np.arange(len(places))
+    begins = np.append(True, np.diff(places) != 1)[: len(places)]
+    first_of_run = np.maximum.accumulate(np.where(begins, number, 0))
+    found: Places = places[(number - first_of_run) % 2 == 0]
+    return found
+
+
+def covered_escapes(text: bytes, cover: int) -> bytes:
+    """The text with each escape and the sign behind it covered, line ends excepted."""
+    signs = np.frombuffer(text + b"\n", np.uint8).copy()
+    places = escapes(signs)
+    behind = signs[places + 1]
+    places = places[(behind != LINE_FEED) & (behind != CARRIAGE_RETURN)]
+    signs[places] = signs[places + 1] = cover
+    return signs[:-1].tobytes()
+
 
 _KNOWN = np.array([re.fullmatch(f"[{KNOWN}]", chr(sign)) is not None for sign in range(256)])
 _N = ord("N")
