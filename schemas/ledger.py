@@ -5,8 +5,12 @@ receipts, images, earlier sends and events are only added. The one exception: th
 corrected is taken back when the repair that corrected it is undone.
 """
 
+import re
+
 from schemas.field import Field, Kind, Table, named
 
+FEED_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+"""What a feed can be called."""
 INTEGER, INTEGER64, STRING, INSTANT = Kind.INTEGER, Kind.INTEGER64, Kind.STRING, Kind.INSTANT
 
 

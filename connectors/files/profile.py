@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta, timezone, tzinfo
@@ -17,7 +16,6 @@ from schemas.cells.numbers import NEGATIVE, POSITIVE, NumberForm
 from schemas.cells.reading import offset_minutes
 from schemas.cells.widths import of_usual_width
 
-FEED_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 ROWS = "rows"
 """In the pattern of a footer: how many records there are."""
 

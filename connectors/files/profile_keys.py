@@ -14,7 +14,6 @@ from connectors.files.dialect import NO_QUOTE, may_separate
 from connectors.files.encodings import can_be_divided
 from connectors.files.linear_patterns import check_pattern, fitting
 from connectors.files.positions import range_of
-from connectors.files.profile import FEED_NAME
 from connectors.files.profile_values import (
     Reader,
     as_section,
@@ -30,6 +29,7 @@ from connectors.files.profile_values import (
 from connectors.files.profile_writing import WRITTEN
 from schemas.cells.numbers import plain_number
 from schemas.counting import quantity
+from schemas.ledger import FEED_NAME
 from schemas.tables import EXTRACTS
 
 FOUND = "found"

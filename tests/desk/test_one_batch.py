@@ -142,7 +142,7 @@ def test_a_held_batch_says_why_and_its_history_who(
     with workspace.database.connect() as connection:
         add_event(connection, "looked at", batch_id=1, by="ann", reason="<i>month end</i>")
     page = browser().open("/batches/1")
-    assert "Held because 1 of 2 rows" in page.text
+    assert "Nothing of this batch has been applied. 1 of 2 rows has errors;" in page.text
     assert "Next: Release or discard it" in page.text
     assert "2 read = 1 rejected + 1 pending" in page.text
     assert "Looked at ann <i>month end</i>" in page.text, "as text, not as a mark"

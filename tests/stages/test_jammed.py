@@ -20,7 +20,7 @@ from connectors.postgres.database import open_database
 from connectors.postgres.heartbeat import in_turn, take
 from connectors.postgres.lease import hold_batch
 from connectors.postgres.reconciliations import hold_scope, scope_hash
-from connectors.postgres.revisions import MIGRATIONS, TAKEN_OVER
+from connectors.postgres.revisions import revisions
 from connectors.postgres.schema_lock import lock_schema
 from connectors.sandbox.store import Store
 from connectors.settings import Limits
@@ -39,6 +39,7 @@ from tests.push.conftest import towards
 from tests.service.faulty_server import FaultyServer
 from tests.stages.conftest import As
 from tests.stages.payments import line, write
+from tests.upgrade.steps import brought_to
 
 ACCEPT = Decision(Choice.ACCEPT, "agreed", "ann", until=date(2099, 12, 31))
 SOURCES = Path(__file__).parents[2]
@@ -203,20 +204,15 @@ def test_who_has_the_turn_is_named(acting: As, workspace: Workspace) -> None:
             assert part in str(told.value)
 
 
-BASELINE = MIGRATIONS / "versions" / "0019_baseline.sql"
-
-
 @pytest.mark.long
 def test_a_change_of_tables_waits_for_a_reader_and_names_it(
     acting: As, workspace: Workspace
 ) -> None:
     reader = acting(READER)
     with workspace.database.connect() as owner:
-        owner.execute(f"DROP SCHEMA {SCHEMA} CASCADE; CREATE SCHEMA {SCHEMA}")
-        owner.execute(BASELINE.read_bytes())
+        owner.execute(f"DROP SCHEMA {SCHEMA} CASCADE")
+        brought_to(workspace.database.url, revisions()[0])
         owner.execute(
-            f"CREATE TABLE {SCHEMA}.alembic_version (version_num varchar(32) PRIMARY KEY);"
-            f"INSERT INTO {SCHEMA}.alembic_version VALUES ('{TAKEN_OVER}');"
             f"GRANT USAGE ON SCHEMA {SCHEMA} TO {READER}; GRANT SELECT ON event TO {READER}"
         )
     hasty = replace(workspace.settings, limits=Limits(database_wait_seconds=1))

@@ -9,11 +9,11 @@ import psycopg
 
 from connectors.errors import SettingsError
 from connectors.files.content import shown
-from connectors.files.profile import FEED_NAME
 from connectors.postgres.ledger import Batch
 from connectors.postgres.reconciliations import latest_runs
 from flows.stages.reconcile.as_of import OPTIONS, Names, scope_as_of
 from flows.steps.rules.rules import Rules
+from schemas.ledger import FEED_NAME
 
 EVERYTHING = "everything"
 _ONE = {"batches": "batch", "feeds": "feed", "tenants": "tenant"}

@@ -182,7 +182,8 @@ def test_a_rejected_batch_applies_nothing_and_somebody_is_told(
     assert applied(machine, 5000, 100) == (0, Decimal())
     told = machine.until(lambda: next((one for one in machine.notices if run in str(one)), None))
     assert json.loads(told) == {
-        "text": f"recon: import-batch / import refused.csv is Rejected. Run {run}"
+        "text": "recon: import-batch / import refused.csv is Rejected. "
+        f"{machine.url}/runs/flow-run/{run}"
     }
 
 
