@@ -256,13 +256,15 @@ class _Pass:
             raise ServiceUnusable(told)
 
     def _write_end_anyhow(self) -> None:
-        """Write down the end, over a new connection where that of the run is lost.
+        """Write down the end, over a new connection where that of the run is lost or torn.
 
         What cannot be written stays `sending`; whoever comes next settles it.
         """
         try:
             self._write_end(self.lane)
         except psycopg.Error:
+            # One that a stop has torn would keep the rows that it has locked.
+            self.lane.lease.connection.close()
             database = self.push.workspace.database
             with connected_again(database, monotonic() + database.wait_seconds) as connection:
                 self._write_end(self.lane.over(connection))

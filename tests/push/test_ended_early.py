@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.pq import TransactionStatus as Status
 
 from connectors.files.profile import DEFAULT
 from flows.stages.sequence import import_delivery, push_batch
@@ -102,6 +103,31 @@ def test_stopped_while_posts_are_on_their_way(
     )
     held = rows("SELECT coalesce(held, FALSE) FROM push_lane")
     assert held == [(bool(lost),)]
+
+
+@pytest.mark.parametrize("torn", [3, 4, *map(in_long, (1, 2, 5, 6, 7, 8))])
+def test_a_statement_that_is_torn_by_a_stop_holds_up_no_answer(
+    workspace: Workspace, rows: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, torn: int
+) -> None:
+    """Its connection can say nothing more, and would keep what it has locked."""
+    import_delivery(workspace, [tones(tmp_path / "a.csv", 9)], DEFAULT)
+    wait, left = psycopg.Connection.wait, [torn]
+
+    def torn_wait(self: psycopg.Connection, statement: Any, *given: Any) -> Any:
+        if len(server.requests) > 1 and self.info.transaction_status is Status.INTRANS:
+            left[0] -= 1
+            if not left[0]:
+                next(statement)  # The server has it, and nobody reads its answer.
+                raise KeyboardInterrupt
+        return wait(self, statement, *given)
+
+    with FaultyServer() as server:
+        monkeypatch.setattr(psycopg.Connection, "wait", torn_wait)
+        with pytest.raises(KeyboardInterrupt):
+            push_batch(towards(workspace, server.url, concurrency=1, batch=1), 1)
+    assert left[0] <= 0
+    taken = len(server.effects)
+    assert Counter(states(rows).values()) == {"acknowledged": taken, "unsent": 9 - taken}
 
 
 @pytest.mark.parametrize(("concurrency", "batch"), IN_FLIGHT)
