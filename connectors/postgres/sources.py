@@ -235,17 +235,24 @@ def answers(connection: psycopg.Connection, operation: str, batches: Sequence[in
         "state": ("x.state", WORD),
         "status": ("coalesce(x.status, o.status)", pl.Int32()),
         "echo": ("coalesce(x.echo, o.echo)", pl.String()),
+        "errors": (
+            "CASE WHEN coalesce(x.echo, o.echo) IS NOT NULL "
+            "THEN coalesce(x.error_data, o.error_data) END",
+            pl.String(),
+        ),
         "carried_out": ("coalesce(x.carried_out, o.carried_out)", WORD),
         "decision": ("coalesce(x.decision, o.decision)", WORD),
     }
     # Only an operation of the operation table comes here.
     source = f"""{SCHEMA}.send x LEFT JOIN LATERAL (
-            SELECT o.status, o.echo, o.carried_out, o.decision FROM {SCHEMA}.send o
+            SELECT o.status, o.echo, o.error_data, o.carried_out, o.decision
+            FROM {SCHEMA}.send o
             WHERE x.twin AND x.status IS NULL AND o.operation = x.operation AND o.state = x.state
                 AND (o.extract_id, o.record_number) = (x.writer_extract_id, x.writer_record_number)
                 AND NOT o.twin
             UNION ALL
-            SELECT o.status, o.echo, o.carried_out, o.decision FROM {SCHEMA}.send o
+            SELECT o.status, o.echo, o.error_data, o.carried_out, o.decision
+            FROM {SCHEMA}.send o
             WHERE x.twin AND x.status IS NULL AND o.operation = x.operation AND o.state = x.state
                 AND o.writer_extract_id = x.writer_extract_id
                 AND o.writer_record_number = x.writer_record_number AND {TWIN} AND NOT o.twin

@@ -2,6 +2,7 @@
 
 import itertools
 from contextlib import suppress
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -53,12 +54,12 @@ NOT_SAYING: dict[str, Reply] = {
 
 
 def breaks(place: Workspace, batch: int = 1) -> dict[int, set[str]]:
-    """Record number -> the codes of its breaks about what the service said."""
+    """Record number -> code and field of its breaks about what the service said."""
     found: dict[int, set[str]] = {}
     scope = Scope(batches=(batch,))
     for one in reconcile(place, Asked(scope, date(2026, 11, 28), Rules())).report.breaks:
         if one.code in ("ECHO", "IN_DOUBT", "NOT_SENT", "UNCONFIRMED"):
-            found.setdefault(one.line - 1, set()).add(one.code)
+            found.setdefault(one.line - 1, set()).add(f"{one.code} {one.field}".strip())
     return found
 
 
@@ -92,12 +93,18 @@ def test_what_is_confirmed_stays_a_break_whatever_was_answered(
 def test_an_echo_that_differs_stays_a_break_whoever_confirms_it(
     workspace: Workspace, tmp_path: Path
 ) -> None:
-    """Until the row is sent once more and the answer shows what was sent."""
-    with FaultyServer(at({2: stored(2, 1000000.51)})) as server:
+    """Until the row is sent once more and the answer shows what was sent.
+
+    A number of which the service shows 15 digits does not differ.
+    """
+    rows = [line(1), line(2, amount="0.30000000000000004"), line(3)]
+    other = stored(2, 0.3)
+    other = replace(other, body={**other.body, "DebtsId": 9})
+    with FaultyServer(at({2: other})) as server:
         place = towards(workspace, server.url, concurrency=1)
-        deliver(place, payments(tmp_path / "a.csv", 3))
+        deliver(place, write(tmp_path / "a.csv", *rows))
         settle(place, SendDecision.CONFIRM)
-        assert breaks(place) == {2: {"ECHO"}}
+        assert breaks(place) == {2: {"ECHO DebtsId"}}
         settle(place, SendDecision.RESEND, rows=("a.csv:record:2",))
         push_batch(place, 1)
         assert breaks(place) == {}

@@ -38,10 +38,14 @@ ANSWER: dict[str, Dtype] = {
     "state": WORD,
     "status": pl.Int32(),
     "echo": pl.String(),
+    "errors": pl.String(),
     "carried_out": WORD,
     "decision": WORD,
 }
-"""Columns of an A frame: one line per row that was to be sent, with the state of its send."""
+"""Columns of an A frame: one line per row that was to be sent, with the state of its send.
+
+`errors` are those beside an echo, as ErrorData has them: in which fields it differs.
+"""
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from schemas.derived.json_text import canonical_json, number_text
 from schemas.field import Table
 from schemas.kinds import OFFSET
 from schemas.operations import PUSHES
+from schemas.reasons import REASONS
 
 ECHO_SCHEMA: dict[str, pl.DataType] = {
     "row": pl.UInt32(),
@@ -28,6 +29,7 @@ ECHO_SCHEMA: dict[str, pl.DataType] = {
 TOLD = ("state", "status", "carried_out", "decision")
 """What is known of a send: what its state is, what was answered, what its attempts came to, and
 whose word it is."""
+ECHO_DIFFERS = REASONS["EchoDiffers"].code
 _ECHO_SHOWN = 200
 _EXPONENT_SHOWN = 400
 """No double has more digits before the point, or more zeros behind it."""
@@ -90,35 +92,34 @@ def service_status(table: Table) -> pl.Expr:
 def echo_differences(table: Table, sent: pl.DataFrame, echoes: pl.DataFrame) -> pl.DataFrame:
     """The fields in which an echo differs from what was sent, one line each.
 
-    `echoes` has `row` and `echo`, `sent` the extract rows in the same order. An echo that cannot be
-    read, or that says what was sent in other words, is one line without a field.
+    `echoes` has `row`, `echo` and `errors`, `sent` the extract rows in the same order. An echo that
+    cannot be read, or that says what was sent in other words, is one line without a field.
     """
     lines = [
         {"row": row, "field": field, "expected": expected, "found": found}
-        for (row, echo), record in zip(
-            echoes.select("row", "echo").iter_rows(), sent.iter_rows(named=True), strict=True
+        for (row, echo, errors), record in zip(
+            echoes.select("row", "echo", "errors").iter_rows(),
+            sent.iter_rows(named=True),
+            strict=True,
         )
-        for field, expected, found in _differing(table, record, echo)
+        for field, expected, found in _differing(table, record, echo, errors)
     ]
     return pl.DataFrame(lines, schema=ECHO_SCHEMA)
 
 
 def _differing(
-    table: Table, record: Mapping[str, Any], echo: str | None
+    table: Table, record: Mapping[str, Any], echo: str | None, errors: str | None
 ) -> Iterator[tuple[str, str | None, str | None]]:
     expected = _read(_canonical(table, record))
     found = _read(echo) if echo else None
     if expected is None or found is None:
         yield "", None, None if echo is None else _shown(table, echo)
         return
-    names = [
-        field.name for field in table.delivered if field.name in expected or field.name in found
-    ]
-    differing = [name for name in names if not _same(expected.get(name), found.get(name))]
+    differing = _judged(table, found, errors) or _compared(table, expected, found)
     # Between two currencies there is no difference: an amount with its currency is no number.
-    other = found.get(table.currency) if table.currency in differing else None
-    for name in differing:
-        told = _text(found.get(name))
+    other = differing.get(table.currency) if table.currency else None
+    for name, value in differing.items():
+        told = _text(value)
         if table.by_name[name].secret:
             yield name, SECRET, SECRET
         elif told is not None and other is not None and table.by_name[name].amount:
@@ -127,6 +128,36 @@ def _differing(
             yield name, _text(expected.get(name)), told
     if not differing:
         yield "", None, _shown(table, echo or "")
+
+
+def _judged(table: Table, found: Mapping[str, Any], errors: str | None) -> dict[str, Any]:
+    """By field what came back, of those that differ by what was said of the answer.
+
+    Whoever read it knew how the service writes values, and where another record than was sent
+    holds them.
+    """
+    said = {
+        error["FieldName"]: error["Meta"].get("value", SECRET)
+        for error in json.loads(errors or "[]")
+        if error["ErrorCode"] == ECHO_DIFFERS
+    }
+    same_record = PUSHES[table.name].response == table.name
+    return {
+        name: found.get(name, None if same_record else said[name])
+        for name in table.columns
+        if name in said
+    }
+
+
+def _compared(
+    table: Table, expected: Mapping[str, Any], found: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The same where nothing is said of the answer any more, by the values alone."""
+    return {
+        name: found.get(name)
+        for name in table.columns
+        if (name in expected or name in found) and not _same(expected.get(name), found.get(name))
+    }
 
 
 def _canonical(table: Table, record: Mapping[str, Any]) -> str:

@@ -41,5 +41,5 @@ def echoed(
     return echo_differences(
         table,
         extract[differing["row"]],
-        differing.with_columns(answers["echo"].gather(differing["answer"])),
+        answers.select("echo", "errors")[differing["answer"]].with_columns(differing["row"]),
     )
