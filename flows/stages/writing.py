@@ -18,13 +18,17 @@ from schemas.cells.reading import UNFIT, Unread, offset_minutes
 
 def plain_cells(header: Header, cells: Sequence[str], profile: Profile) -> dict[str, str | None]:
     """The cells of one record by field, as the service document writes them; nothing is None."""
+    row = plain_rows(header, [cells], profile).row(0, named=True)
+    return {name: text and text.replace(UNFIT, "") for name, text in row.items()}
+
+
+def plain_rows(header: Header, rows: Sequence[Sequence[str]], profile: Profile) -> pl.DataFrame:
+    """The same of many records, a column per field; what is no value is marked with `UNFIT`."""
     names = [str(place) for place in range(header.width)]
-    frame = pl.DataFrame([cells], schema=dict.fromkeys(names, pl.String()), orient="row")
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String()), orient="row")
     frame = frame.with_columns(pl.when(pl.col(name) != "").then(name) for name in names)
     writing = writing_of(profile, unread_cells(header))
-    plain = normalise(header.table, frame, header.fields, writing, header.sources)
-    row = plain.row(0, named=True)
-    return {name: text and text.replace(UNFIT, "") for name, text in row.items()}
+    return normalise(header.table, frame, header.fields, writing, header.sources)
 
 
 def writing_of(profile: Profile, unread: str | None = None) -> Writing:

@@ -15,9 +15,12 @@ from polars.testing import assert_frame_equal
 
 from connectors.errors import DatabaseLost
 from connectors.files.profile import DEFAULT
+from connectors.files.profile_file import read_profile
 from connectors.postgres import page_columns, sources
+from connectors.postgres.ledger import list_extracts
 from connectors.postgres.one_moment import one_moment, others_at_it
 from connectors.postgres.page_columns import texts_fit
+from flows.stages.rows.batch_rows import delivered_batch_rows
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.steps.frames.sources import DELIVERED, LINEAGE, record_schema
@@ -61,6 +64,37 @@ def test_texts_come_back_as_delivered(workspace: Workspace, rows: Any, tmp_path:
     assert found["InvoiceUrl"].to_list() == [HOSTILE, ""]
     assert expected["InvoiceUrl"].to_list() == [HOSTILE, ""]
     assert expected["file"].unique().to_list() == ["invoices.csv"]
+
+
+def test_insert_batch_rows_are_read_as_their_feed_writes_them(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.csv"
+    told = ["{Id:1,TenantsId:7,DebtsId:2,InvoiceUrl:u};nein;-;-", "x;ja;-;why", "y;perhaps;-;NA"]
+    path.write_text("\n".join(["Data;Fehler;Jsondata;ErrorData", *told, "broken;;;;"]) + "\n")
+    profile = read_profile(
+        {
+            "feed": "words",
+            "record": "insert_batch_data",
+            "delimiter": ";",
+            "columns": {"Fehler": "HasError"},
+            "constants": {"BatchId": "5"},
+            "null": ["-", "NA"],
+            "true": ["ja"],
+            "false": ["nein"],
+        }
+    )
+    batch = import_delivery(workspace, [str(path)], profile).batch.id
+    with workspace.database.connect() as connection:
+        extracts = list_extracts(connection, batch)
+        found = delivered_batch_rows(workspace, connection, extracts)
+    asked = ("HasError", "BatchId", "Jsondata", "ErrorData", "state")
+    assert [*found.select(asked).iter_rows()] == [
+        (False, 5, None, None, "inserted"),
+        (True, 5, None, "why", "rejected"),
+        (None, 5, None, None, "rejected"),
+        (None, 5, None, None, "rejected"),
+    ]
 
 
 @pytest.mark.long(

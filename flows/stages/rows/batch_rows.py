@@ -4,20 +4,20 @@ A row with a record inside is staged as that record; what the service lists are 
 verbatim text is kept, so the outer row is read from it again.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import polars as pl
 import psycopg
 
 from connectors.files.cells import split_cells
-from connectors.files.header import Header
 from connectors.postgres import ledger
 from connectors.postgres.ledger import Extract
 from flows.stages.kept import open_archived
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
+from flows.stages.writing import plain_rows
 from flows.steps.frames.sources import DELIVERED, record_schema
-from schemas.cells.reading import Unread, read
+from schemas.cells.reading import UNFIT, Unread, read
 from schemas.field import Field, Kind
 from schemas.tables import INSERT_BATCH_DATA
 
@@ -45,25 +45,21 @@ def _rows(
         "SELECT data, state, first_line, record_number FROM staged_row WHERE extract_id = %s "
         "ORDER BY record_number",
         [extract.id],
-    )
-    for data, state, line, number in found:
-        cells = _cells(data, header)
-        values = [_value(field, cells.get(field.name)) for field in INSERT_BATCH_DATA.delivered]
+    ).fetchall()
+    # A record that was broken has no cells.
+    nothing = [""] * header.width
+    cells = [split_cells(data, header) or nothing for data, *_ in found]
+    plain = plain_rows(header, cells, profile).select(INSERT_BATCH_DATA.columns)
+    for (_, state, line, number), texts in zip(found, plain.iter_rows(), strict=True):
+        values = map(_value, INSERT_BATCH_DATA.delivered, texts)
         yield (*values, state, extract.name, line, number, extract.id, extract.batch_id)
 
 
-def _cells(data: str, header: Header) -> Mapping[str, str]:
-    """The cells of a record's text by field; none for a record that was broken."""
-    return {
-        name: cell
-        for name, cell in zip(header.fields, split_cells(data, header), strict=False)
-        if name is not None and cell
-    }
-
-
 def _value(field: Field, cell: str | None) -> object:
-    if cell is None or field.kind is Kind.STRING:
-        return cell
+    if cell is None:
+        return None
+    if field.kind is Kind.STRING:
+        return cell.partition(UNFIT)[0]
     value = read(field, cell, _never)
     return None if isinstance(value, Unread) else value
 
