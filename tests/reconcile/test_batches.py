@@ -2,6 +2,7 @@
 
 from collections import Counter
 from datetime import date
+from itertools import product
 from typing import Any
 
 import polars as pl
@@ -13,8 +14,10 @@ from flows.steps.breaks.frame import gather
 from flows.steps.breaks.make import Annex
 from flows.steps.frames.sources import DELIVERED, Sources, record_schema
 from flows.steps.reconcile.batches import reconcile_batches
+from flows.steps.reconcile.insert_batch import read_inner
 from flows.steps.reconcile.joins import reconcile_sources
 from flows.steps.rules.rules import Rules
+from flows.steps.validate.insert_batch import insert_batch_records, record_inside
 from schemas.breaks import Status
 from schemas.tables import INSERT_BATCH_DATA
 from tests.examples import examples
@@ -167,6 +170,28 @@ def test_what_is_inside_a_row(
     found = judged([one], [one]).breaks
     assert sorted(found.select("code", "field", "expected", "found").iter_rows()) == breaks
     assert "hush" not in str(found.to_dicts())
+
+
+TEXTS = (
+    None,
+    "",
+    " \t\n",
+    INVOICE,
+    "{Id:1,TenantsId:2,DebtsId:3,InvoiceUrl:v}",
+    "1,2,3,u",
+    "{",
+    "[1]",
+)
+
+
+def test_the_record_inside_a_row_is_the_one_that_an_import_takes() -> None:
+    rows = [row(data, Jsondata=jsondata, Merged=False) for data, jsondata in product(TEXTS, TEXTS)]
+    taken = insert_batch_records(listed(*rows), None).inner["invoice_file"]
+    for number, one in enumerate(rows):
+        inner = read_inner(one["Data"], one["Jsondata"])
+        assert inner.cells == taken.get(number), one
+        inside = record_inside(one["Jsondata"], one["Data"], None)
+        assert (inner.kind, inner.cells) == (inside or (None, None)), one
 
 
 def test_without_a_listing_only_the_rows_themselves_are_judged() -> None:

@@ -17,7 +17,7 @@ from flows.stages.kept import is_cleared, open_archived, read_range
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
 from flows.stages.writing import plain_cells
-from flows.steps.validate.insert_batch import record_inside
+from flows.steps.validate.insert_batch import record_holder, record_inside
 from flows.steps.validate.omitted_secrets import DeliveredRow, in_place
 from schemas.own_columns import ROW_NAME
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
@@ -125,11 +125,12 @@ class _Reading:
             placed = in_place(cells, header.fields, header.table, wrong)
             yield DeliveredRow(header.table.name, named, wrong, placed), parent
             return
-        inside = record_inside(named.get("Jsondata"), named.get("Data"), self._profile.inner_record)
+        held = named.get("Jsondata"), named.get("Data")
+        inside = record_inside(*held, self._profile.inner_record)
         if inside is None:
             return
         table, inner = inside
-        placed = bool(named.get("Jsondata")) or in_place(
+        placed = record_holder(*held)[0] == "Jsondata" or in_place(
             list(inner.values()), table.columns, table, wrong
         )
         yield DeliveredRow(table.name, inner, wrong, placed), parent

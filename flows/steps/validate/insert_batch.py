@@ -41,10 +41,10 @@ def insert_batch_records(rows: pl.DataFrame, inner_record: str | None) -> Insert
         if merged:
             result.merged.append(row)
             continue
-        found = _inner(jsondata or data or "", named)
+        column, text = record_holder(jsondata, data)
+        found = _inner(text, named)
         if isinstance(found, Unread):
             shown = found.facts.get("value", "")[:SHOWN_CHARACTERS]
-            column = "Jsondata" if jsondata else "Data"
             unread.setdefault(column, {})[row] = shown
         else:
             table, cells = found
@@ -58,11 +58,19 @@ def insert_batch_records(rows: pl.DataFrame, inner_record: str | None) -> Insert
     return result
 
 
+def record_holder(jsondata: str | None, data: str | None) -> tuple[str, str]:
+    """The column that holds the record of a row, and its text; blanks hold none."""
+    if jsondata and jsondata.strip():
+        return "Jsondata", jsondata
+    return "Data", data or ""
+
+
 def record_inside(
     jsondata: str | None, data: str | None, inner_record: str | None
 ) -> tuple[Table, Mapping[str, str | None]] | None:
     """The kind and the cells of the record inside one row; None: it cannot be read."""
-    found = _inner(jsondata or data or "", EXTRACTS[inner_record] if inner_record else None)
+    _, text = record_holder(jsondata, data)
+    found = _inner(text, EXTRACTS[inner_record] if inner_record else None)
     return None if isinstance(found, Unread) else found
 
 
