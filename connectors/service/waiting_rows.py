@@ -61,8 +61,10 @@ def sent_row(request: Request) -> SentRow:
     """A row that was not tried yet."""
     record = read_record(request.jsondata)
     key = ("Id",) if request.operation.keyed else request.operation.table.key
-    place = (request.operation.name, *(str(record.get(name)) for name in key))
-    return SentRow(request, record, place, doubt=request.doubt)
+    told = [record.get(name) for name in key]
+    # What lacks a part of its key is a record of its own.
+    place = (request.number,) if None in told else tuple(map(str, told))
+    return SentRow(request, record, (request.operation.name, *place), doubt=request.doubt)
 
 
 class WaitingRows:

@@ -301,6 +301,15 @@ def test_one_record_is_not_twice_in_a_batch() -> None:
     assert [seen.body.count("tone 1") for seen in server.requests] == [1, 1]
 
 
+def test_records_without_their_key_share_a_batch() -> None:
+    """Each is a record of its own: none waits for the answer to another."""
+    lacking = {"CommsGuid": "g", "CampaignActionsRequestsId": None}
+    rows = [request("SaveCampaignActionClientForm", number, lacking) for number in range(1, 22)]
+    with FaultyServer() as server, client(server.url, batch=10, concurrency=1) as service:
+        assert {answer.verdict for answer in service.send(rows)} == {A}
+    assert len(server.requests) == 3
+
+
 @pytest.mark.parametrize("seed", seeds(1, 4))
 def test_many_batches_with_losses(seed: int) -> None:
     faults = (*EVERY_LOSS, status(409, error_code="C", completed=1), status(500, applied=True))
