@@ -19,7 +19,7 @@ class ServedRequest:
     def path(self) -> str:
         """The decoded path, without the query."""
         path = self.target.partition("?")[0]
-        if "://" in path:
+        if "://" in path and not path.startswith("/"):
             path = "/" + path.split("://", 1)[1].partition("/")[2]
         return unquote(path)
 

@@ -18,6 +18,9 @@ COMPLETED = "X-AutoBatch-Completed"
 """Header of an answer to a batch: how many records were carried out."""
 AUTHENTICATE = "Authenticate"
 """Name of the framework's own operation."""
+VERBS = ("GET", "POST", "PUT", "DELETE", "PATCH")
+"""Those that may be asked for: a predefined path takes all, to say that the operation has none."""
+SIGNING_VERBS = ("GET", "POST")
 SUFFIXES = {"json": Format.JSON, "jsv": Format.JSV, "csv": Format.CSV}
 
 
@@ -72,7 +75,7 @@ class Routes:
 
     def find(self, verb: str, path: str) -> Route | None:
         """The route of a request; None where the service answers 404."""
-        if verb not in ("GET", "POST", "PUT"):
+        if verb not in VERBS:
             return None
         return self._seen(verb, path)
 
@@ -85,7 +88,9 @@ class Routes:
         auth = _AUTH.fullmatch(bare)
         if auth:
             provider = auth[1].lower() if auth[1] else None
-            return None if verb == "PUT" else Route(Door.AUTH, suffix=suffix, provider=provider)
+            if verb not in SIGNING_VERBS:
+                return None
+            return Route(Door.AUTH, suffix=suffix, provider=provider)
         for template in _TEMPLATES:
             match = template.pattern.fullmatch(bare)
             if match and verb in (template.operation.method, *template.operation.also):
@@ -97,7 +102,7 @@ class Routes:
     ) -> Route | None:
         name, suffix = (named or "", SUFFIXES[form.lower()]) if form else _split_suffix(api or "")
         door = Door.REPLY if form else Door.API
-        if name.lower() == AUTHENTICATE.lower() and verb != "PUT":
+        if name.lower() == AUTHENTICATE.lower() and verb in SIGNING_VERBS:
             return Route(door, None, {}, suffix or Format.JSON)
         batch = name.endswith("[]")
         operation = self._by_name.get(name.removesuffix("[]").lower())

@@ -110,6 +110,7 @@ TARGETS = [
     ("/payments/" + "9" * 5000, 400),
     ("/payments/1%2F2", 404),
     ("//payments/1", 404),
+    ("/nothing://host/payments/1", 404),
 ]
 
 

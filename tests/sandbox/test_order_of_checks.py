@@ -38,6 +38,12 @@ def test_the_verb_of_a_predefined_path_is_checked_last(host: Host) -> None:
     assert (listed.status, listed.reason) == (405, "NotImplementedException")
     message = listed.json()["ResponseStatus"]["Message"]
     assert message.startswith("Could not find method named Post(ListAvatars) or Any(ListAvatars)")
+    for verb in ("DELETE", "PATCH"):
+        tone = {"TenantsId": 1, "AvatarsId": 2, "Name": "x"}
+        unknown = host.caller.as_client(verb, "/json/reply/AddMessageTone", tone)
+        assert (unknown.status, unknown.reason) == (405, "NotImplementedException")
+        anonymous = host.caller.send(verb, "/json/reply/AddMessageTone")
+        assert (anonymous.status, anonymous.reason) == (401, "Unauthorized")
 
 
 ROLES = [
