@@ -11,6 +11,9 @@ from connectors.errors import DecisionRefused
 from flows.report.spelling import MINUS, NARROW, digits
 from schemas.show_as import AS_EVER, Negatives, Numbers, ShowAs
 
+MOST_PLACES = 1_000
+"""Of a number that is typed: written out, an exponent alone has as many digits as it says."""
+
 
 def number(show: ShowAs, value: int | Decimal, *, signed: bool = False) -> str:
     """A number as `flows.report.spelling.digits` has it, exact, with the marks that were chosen."""
@@ -99,4 +102,5 @@ def _decimal(body: str) -> Decimal | None:
         value = Decimal(body)
     except InvalidOperation:
         return None
-    return value if value.is_finite() and body[:1] not in ("+", "-") else None
+    ours = value.is_finite() and abs(value.adjusted()) <= MOST_PLACES
+    return value if ours and body[:1] not in ("+", "-") else None
