@@ -29,8 +29,6 @@ SHORTEST_PASSWORD, LONGEST_PASSWORD = 12, 1024
 """Characters; what is longer costs time to hash and makes nothing safer."""
 TOKEN_BYTES = 32
 LONGEST_LOGIN = HOURS * 3600
-_SEES_ALL = f"NOT row_security_active(%s) OR {SCHEMA}.sees_all()"
-"""SQL for whether whoever acts sees every row of a table."""
 BATCH_SEEN = f"{SCHEMA}.sees_scope({BATCH_SCOPE})"
 """SQL for whether whoever acts sees the batch `b`: with some tenants, one bound to one of these.
 
@@ -125,17 +123,16 @@ def scopes_seen(connection: psycopg.Connection, scopes: Iterable[str]) -> set[st
     return {str(scope) for (scope,) in rows}
 
 
-def sees_part(connection: psycopg.Connection, table: str) -> bool:
-    """Whether the rows of a table that are seen here may be a part of them."""
-    row = connection.execute(f"SELECT NOT ({_SEES_ALL})", [f"{SCHEMA}.{table}"])
+def sees_part(connection: psycopg.Connection) -> bool:
+    """Whether whoever acts here may see a part of what there is, whichever role reads it."""
+    row = connection.execute(f"SELECT NOT {SCHEMA}.sees_all()")
     return (row.fetchone() or (False,))[0] is True
 
 
 def sees_breaks(connection: psycopg.Connection, number: int) -> bool:
     """Whether whoever acts here sees all breaks of a reconciliation."""
     row = connection.execute(
-        f"SELECT {_SEES_ALL} OR %s = ANY ({SCHEMA}.seen_runs(true))",
-        [f"{SCHEMA}.break_state", number],
+        f"SELECT {SCHEMA}.sees_all() OR %s = ANY ({SCHEMA}.seen_runs(true))", [number]
     )
     return (row.fetchone() or (False,))[0] is True
 

@@ -65,7 +65,7 @@ def verify(connection: psycopg.Connection, noted: str | None = None) -> Verified
 
     Triggers that are switched off are a fault, for nothing keeps what is written from then on.
     """
-    if sees_part(connection, "event"):
+    if sees_part(connection):
         raise AccountRefused(
             "Whoever sees some tenants, or is not logged in, sees a part of the trail, which "
             "proves nothing. Somebody who sees all of it has to log in and verify it."

@@ -15,6 +15,7 @@ from connectors.postgres.corrections import DeliveredPlace, place_of
 from schemas.derived.sql_names import SCHEMA, TARGET_NAMES, staged_name
 from schemas.derived.views import SHOWN, joined, json_expression, quoted
 from schemas.field import Table
+from schemas.guards.tenants import sees_target
 
 PAST = 20
 """Earlier writers of a row that are followed back."""
@@ -70,7 +71,7 @@ def target_row(
     """The row of the target with this key, or else the one of the record of a delivered row.
 
     To a role that may not read rows as delivered, a row that another one has written over since
-    tells none.
+    tells none. Whoever acts for some tenants is given rows of these.
     """
     if table.name not in TARGET_NAMES or not (key or by):
         return None
@@ -91,7 +92,7 @@ def target_row(
     )
     row = connection.execute(
         f"SELECT {json_expression(shown, 't')}, t.extract_id, t.record_number "
-        f"FROM {source} WHERE {where} LIMIT 1",
+        f"FROM {source} WHERE {where} AND {sees_target(table.name, 't')} LIMIT 1",
         key or (by._asdict() if by else {}),
     ).fetchone()
     return None if row is None else TargetRow(row[0], RowPlace(row[1], row[2]))

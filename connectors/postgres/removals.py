@@ -167,7 +167,7 @@ class _Counted:
     """When contents may have been removed by a version that only counted them."""
 
     def __init__(self, connection: psycopg.Connection) -> None:
-        self._sees_part = sees_part(connection, "event")
+        self._sees_part = sees_part(connection)
         rows = connection.execute(
             "SELECT at, what, detail FROM event WHERE what = ANY(%s) ORDER BY at, id",
             [[BEGINS, SWEPT, VERIFIED]],

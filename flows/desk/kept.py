@@ -233,7 +233,7 @@ class Kept:
 
 def _signed_for(connection: psycopg.Connection) -> tuple[int, ...] | None:
     """The tenants of which whoever acts here sees what is signed; None: of all."""
-    if not sees_part(connection, "signature"):
+    if not sees_part(connection):
         return None
     person = acting(connection)
     return person.tenants if person else ()

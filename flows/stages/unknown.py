@@ -45,7 +45,7 @@ def unknown_contents(
 
     None for whoever sees a part of the batches: the contents of others are unknown to them.
     """
-    if not contents or sees_part(connection, "extract"):
+    if not contents or sees_part(connection):
         return ()
     settings = workspace.settings
     lost = {}

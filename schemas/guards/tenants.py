@@ -126,13 +126,21 @@ SEEN: Mapping[str, str] = {
     "report_mail": f"account = {_ME}",
 }
 """Table -> SQL for the rows that an account of some tenants sees; of a batch, a run or itself."""
-SEEN_OF_TARGETS: Mapping[str, str] = {
-    name: f"{quoted(TENANT)} = {_TENANTS}"
-    if TENANT in EXTRACTS[name].columns
-    else f"batch_id = {_BATCHES}"
-    for name in TARGET_NAMES
-}
+
+
+def _of_target(name: str, row: str = "") -> str:
+    if TENANT in EXTRACTS[name].columns:
+        return f"{row}{quoted(TENANT)} = {_TENANTS}"
+    return f"{row}batch_id = {_BATCHES}"
+
+
+SEEN_OF_TARGETS: Mapping[str, str] = {name: _of_target(name) for name in TARGET_NAMES}
 """The same of a target: rows that name a tenant, else those that a batch of theirs wrote."""
+
+
+def sees_target(name: str, row: str) -> str:
+    """SQL for whether who acts sees a row of a target, for a session too that no policy holds."""
+    return f"((SELECT {SCHEMA}.sees_all()) OR {_of_target(name, f'{row}.')})"
 
 
 def policies(reader: str, loader: str) -> Iterator[str]:

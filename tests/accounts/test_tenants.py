@@ -9,10 +9,11 @@ import pytest
 
 from connectors.errors import AccountRefused
 from connectors.files.profile import DEFAULT
-from connectors.postgres.accounts import BATCH_SEEN, act_as, keep_account
+from connectors.postgres.accounts import BATCH_SEEN, act_as, keep_account, sees_part
 from connectors.postgres.audit import verify
 from connectors.postgres.breaks import Decision
 from connectors.postgres.ledger import State
+from connectors.postgres.record_rows import target_row
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.sequence import import_delivery
 from flows.stages.undo import undo_batch
@@ -20,7 +21,8 @@ from flows.stages.workspace import Workspace
 from schemas.guards.roles import CONTROLLER, DESK, LOADER, MERGER, READER, statements
 from schemas.guards.tenants import SEEN, SEEN_OF_TARGETS, sees_event
 from schemas.life import Choice
-from tests.accounts.people import ANNA, TESSA, add, logged_in
+from schemas.tables import PAYMENT
+from tests.accounts.people import ANNA, TESSA, Account, add, logged_in
 from tests.conftest import Once
 from tests.governance.runs import found, reconcile
 from tests.stages.conftest import As
@@ -227,10 +229,22 @@ def test_nothing_of_others_is_told_by_what_a_function_of_theirs_sees(
     assert {*told} == {"tenants 7", "everything", "1"}
 
 
+@pytest.mark.parametrize(("person", "sees_all"), [(TESSA, False), (ANNA, True)])
+def test_what_the_owner_reads_is_not_shown_to_an_account_of_some_tenants(
+    place: Workspace, person: Account, sees_all: bool
+) -> None:
+    """A desk may run as the owner, whom no policy holds."""
+    with logged_in(place, person).database.connect() as connection:
+        assert sees_part(connection) != sees_all
+        for tenant, seen in ((7, True), (8, sees_all)):
+            key = {"Id": 10 if tenant == 7 else 20, "TenantsId": tenant}
+            assert (target_row(connection, PAYMENT, key=key, by=None) is not None) == seen
+
+
 @pytest.mark.long
 def test_only_a_whole_trail_is_proven(place: Workspace, acting: As) -> None:
     reader = acting(READER)
-    for some in (reader, logged_in(reader, TESSA)):
+    for some in (reader, logged_in(reader, TESSA), logged_in(place, TESSA)):
         with (
             pytest.raises(AccountRefused, match="sees a part of the trail"),
             some.database.connect() as connection,

@@ -58,7 +58,7 @@ def to_accept(
     Whoever sees a part of what is signed, or of the batches, accepts what page one says, which was
     written by who sees all of it. `breaks` are those of the run, where somebody has read them.
     """
-    if sees_part(connection, "signature"):
+    if sees_part(connection):
         on_page = changes_on_page(workspace, run)
         if on_page.accept:
             return on_page
