@@ -1,6 +1,7 @@
 """Accounts at the desk: kept by administrators, and one's own password."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -48,6 +49,9 @@ def test_an_administrator_keeps_accounts(workspace: Workspace, browser: New) -> 
     post(ada, "/people", **bo, password=PASSWORD)
     assert (ada.status, "There is an account bo already" in ada.text) == (400, True)
     assert 'value="Bo &lt;i&gt;Osei&lt;/i&gt;"' in ada.answer.text, "what was typed is kept"
+    change(ada.open("/people"), "bo", what="change", full_name="Bo Osei-Bonsu", tenants="x")
+    (kept,) = (one["fields"] for one in forms(ada.answer.text) if one["fields"].get("name") == "bo")
+    assert (ada.status, kept["full_name"], kept["tenants"]) == (400, "Bo Osei-Bonsu", "x")
     change(ada.open("/people"), "bo", what="disable")
     assert "disabled" in ada.text
     assert "Password" in their.open("/").text
@@ -112,6 +116,15 @@ def test_the_first_account_is_not_added_by_whoever_opens_the_desk(
     eve = {"what": "add", "name": "eve", "full_name": "Eve", "role": ["administrator"]}
     told = page.client.post("/people", data={"csrf": csrf} | eve)
     assert (told.status_code, "is added by" in told.text) == (403, True)
+
+
+def test_an_account_of_some_tenants_is_told_of_no_other(workspace: Workspace, browser: New) -> None:
+    """As in the trail: accounts name the tenants of others."""
+    add(workspace, ANNA, BO, replace(TESSA, roles=(AccountRole.ADMINISTRATOR,)))
+    tessa = browser().log_in("tessa").open("/people")
+    assert "Accounts are shown to people who act for all tenants." in tessa.text
+    assert [name for name in ("Anna", "Bo Osei", "Add an account") if name in tessa.text] == []
+    assert "Anna Meyer" in browser().log_in("bo").open("/people").text
 
 
 @pytest.mark.long(but=("True",))

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
+from functools import partial
 from http import HTTPStatus
 
 from starlette.responses import Response
@@ -129,18 +130,31 @@ def show_as(visit: Visit) -> Response:
 
 
 def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -> Response:
-    """Every account, and above which amounts an acceptance takes two people."""
+    """Every account, and above which amounts an acceptance takes two people.
+
+    As in the trail, whoever acts for some tenants is told of no account: these name others.
+    """
+    bound = bool(visit.person and visit.person.tenants)
     with visit.place.database.connect() as connection:
-        accounts, limits = list_accounts(connection), list_limits(connection)
+        accounts = [] if bound else list_accounts(connection)
+        limits = list_limits(connection)
     return visit.page(
         "people.html.jinja",
         status,
         said=said,
         accounts=accounts,
+        refused=partial(_is_of, visit),
         limits=limits,
         roles=[*AccountRole],
-        may=visit.may(AccountRole.ADMINISTRATOR),
+        may=visit.may(AccountRole.ADMINISTRATOR) and not bound,
     )
+
+
+def _is_of(visit: Visit, account: Account | None) -> bool:
+    """Whether what was sent is about an account, or a new one, and so typed there."""
+    if account is None:
+        return visit.typed("what") == "add"
+    return visit.typed("what") == "change" and visit.typed("name") == account.name
 
 
 def _keep(visit: Visit) -> str:
