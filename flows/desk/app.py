@@ -82,8 +82,9 @@ NOTHING_SET = DeskSettings()
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 FORM_SECONDS = 30.0
 """How long a form without files may take to arrive."""
-LOGINS_AT_ONCE, UPLOADS_AT_ONCE = 4, 16
-"""A login takes memory and time, whether or not it is refused; an upload takes a connection."""
+LOGINS_AT_ONCE, SHOWN_AT_ONCE, UPLOADS_AT_ONCE = 4, 16, 16
+"""A login takes memory and time, whether or not it is refused; one that a provider shows, as long
+as that takes to answer; an upload takes a connection."""
 BUSY = (
     f"{UPLOADS_AT_ONCE} uploads are under way already. Nothing was read of this one; send it again "
     "in a moment.\n"
@@ -103,7 +104,14 @@ class Desk:
     start: Callable[[Workspace, int], None] = start_here
     """Has a job done that was ordered."""
     logins: CapacityLimiter = field(default_factory=partial(CapacityLimiter, LOGINS_AT_ONCE))
+    shown: CapacityLimiter = field(default_factory=partial(CapacityLimiter, SHOWN_AT_ONCE))
     uploads: CapacityLimiter = field(default_factory=partial(CapacityLimiter, UPLOADS_AT_ONCE))
+
+    def turn(self, page: Page, method: str) -> CapacityLimiter | None:
+        """What somebody who logs in waits for: others who do, and nobody else for any of them."""
+        if page in (entry.to_provider, entry.from_provider):
+            return self.shown
+        return self.logins if page is entry.login and method == "POST" else None
 
     @property
     def hosts(self) -> Sequence[str]:
@@ -242,8 +250,7 @@ async def _answer(desk: Desk, place: Address, request: Request) -> Response:
         except MultiPartException as error:
             return PlainTextResponse(f"{error.message}\n", HTTPStatus.BAD_REQUEST)
     try:
-        # Logins wait for each other, and for nothing else.
-        turn = desk.logins if place.page is entry.login and request.method == "POST" else None
+        turn = desk.turn(place.page, request.method)
         return await run_sync(_page, desk, place, request, form, limiter=turn)
     finally:
         await form.close()

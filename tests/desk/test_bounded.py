@@ -2,14 +2,17 @@
 
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from urllib.parse import urlsplit
 
 import pytest
 
+from connectors import oidc
+from connectors.desk_settings import DeskSettings
+from connectors.oidc import ProviderSettings
 from flows.desk import app, server, uploading
 from flows.stages.workspace import Workspace
-from tests.desk.browser import Browser, forms
+from tests.desk.browser import Browser, desk_of, forms
 from tests.desk.test_attacks import uploads
 
 New = Callable[[], Browser]
@@ -111,6 +114,25 @@ def begun(connection: socket.socket, page: Browser) -> None:
             'Content-Disposition: form-data; name="files"; filename="a.csv"\r\n\r\nx'
         ).encode()
     )
+
+
+def test_a_provider_that_does_not_answer_keeps_nobody_from_the_rest(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(oidc, "ANSWER_SECONDS", 600)
+    silent = socket.create_server(("127.0.0.1", 0), backlog=100)
+    issuer = f"http://127.0.0.1:{silent.getsockname()[1]}"
+    settings = DeskSettings(provider=ProviderSettings(issuer, "desk"))
+    with desk_of(workspace, settings) as url, closing(silent), ExitStack() as held:
+        place = urlsplit(url)
+        for _ in range(60):
+            there = socket.create_connection((place.hostname or "", place.port or 0))
+            held.enter_context(there).sendall(
+                ASKED.replace(b"/login", b"/login/provider") + b"\r\n"
+            )
+        page = Browser(url).open("/")
+        assert page.status == 200
+        page.client.close()
 
 
 def test_an_upload_comes_at_a_pace_or_leaves_nothing(
