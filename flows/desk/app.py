@@ -78,6 +78,10 @@ NOT_OURS = (
     "This form did not come from a page of this desk that is still open. Go back, load the page "
     "again and send it once more."
 )
+NO_DATABASE = (
+    "The desk cannot use its database now, so nothing was shown or changed. Try again in a moment; "
+    "if it stays so, tell whoever runs the desk: its log says why.\n"
+)
 NOTHING_SET = DeskSettings()
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 FORM_SECONDS = 30.0
@@ -324,8 +328,9 @@ def _page(
         return response
     except ReconError as error:
         status = status_of(error)
-        if visit is None:
-            return PlainTextResponse(f"{error}\n", status)
+        if visit is None:  # Nobody knows who asks, and it names what the desk connects to.
+            log.warning("%s %s: %s", request.method, request.url.path, error)
+            return PlainTextResponse(NO_DATABASE, status)
         return visit.page("refused.html.jinja", status, title="Not done", said=str(error))
     except Exception:  # The net below all others.
         log.exception("%s %s", request.method, request.url.path)

@@ -164,6 +164,18 @@ def test_every_answer_keeps_a_browser_from_being_talked_into_things(
     assert "SameSite=lax" in cookies
 
 
+def test_why_there_is_no_database_is_told_in_the_log_alone(
+    desk_as: Callable[[str], str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody knows who asks."""
+    page = Browser(desk_as("postgresql://keeper@127.0.0.1:9/ledger")).open("/")
+    page.client.close()
+    assert (page.status, "The desk cannot use its database now" in page.text) == (503, True)
+    for told in ("127.0.0.1", "keeper", "ledger"):
+        assert told not in page.text
+    assert "127.0.0.1" in caplog.text
+
+
 @pytest.mark.parametrize("there", ["http://[", "//[", "//evil.example", "/\\evil", "/\t/evil", "x"])
 def test_a_login_leads_to_no_other_place(there: str) -> None:
     assert _ours(there) == "/"
