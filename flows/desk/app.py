@@ -24,7 +24,7 @@ from starlette.formparsers import MultiPartException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Message, Receive
@@ -206,7 +206,10 @@ def build(desk: Desk) -> Starlette:
             Middleware(_Headers),
             Middleware(TrustedHostMiddleware, allowed_hosts=[*desk.hosts]),
         ],
-        exception_handlers={HTTPStatus.NOT_FOUND: partial(_missing, desk)},
+        exception_handlers={
+            HTTPStatus.NOT_FOUND: partial(_missing, desk),
+            HTTPStatus.METHOD_NOT_ALLOWED: _page_around,
+        },
     )
 
 
@@ -364,6 +367,13 @@ def _not_sent(visit: Visit) -> Response:
 async def _missing(desk: Desk, request: Request, _error: Exception) -> Response:
     place = Address(request.url.path, _nothing_here)
     return await run_in_threadpool(_page, desk, place, request, FormData())
+
+
+def _page_around(request: Request, error: Exception) -> Response:
+    """Lead whoever loads the address of a form that was refused to the page that has the form."""
+    if request.method == "GET":
+        return RedirectResponse(request.url.path.rpartition("/")[0] or "/", HTTPStatus.SEE_OTHER)
+    return PlainTextResponse(f"{error}\n", HTTPStatus.METHOD_NOT_ALLOWED)
 
 
 def _nothing_here(visit: Visit) -> Response:

@@ -101,6 +101,22 @@ def test_a_form_without_the_mark_changes_nothing(
     assert count(rows) == before
 
 
+def test_the_address_of_a_form_leads_to_the_page_that_has_it(
+    place: Workspace, browser: New
+) -> None:
+    """A browser has it after a refusal, and loads it again once a login has ended."""
+    page, pages = browser().log_in("anna"), {one.path for one in GETS}
+    page.client.follow_redirects = False
+    for address in POSTS:
+        if address.path not in pages:
+            told = page.open(path_of(address)).answer
+            around = address.path.rpartition("/")[0] or "/"
+            assert told is not None
+            assert (told.status_code, around in pages) == (303, True), address.path
+            assert told.headers["location"] == path_of(Address(around, address.page))
+    assert page.client.put("/logout").status_code == 405
+
+
 DECISION = {"what": "accept", "reason": "x", "until": "2026-12-31", "step": "done"}
 FILLED = {
     "/runs/{number:int}/decide": {"break": ids(found("4711")), **DECISION},

@@ -74,6 +74,7 @@ def test_a_login_goes_on_to_a_page_of_the_desk_alone(
     anna.client.follow_redirects = False
     anna.send("/login", name="anna", password=PASSWORD)
     assert anna.answer.headers["location"] == comes_to
+    assert anna.open("/login", next=wanted).answer.headers["location"] == comes_to
 
 
 def test_a_form_of_another_site_is_refused(workspace: Workspace, browser: New) -> None:
@@ -118,6 +119,9 @@ def test_a_login_that_ends_while_somebody_types_costs_them_nothing(
     assert (anna.status, why in anna.text) == (401, True)
     anna.send("/login", password=PASSWORD)
     assert (anna.status, "Not sent yet" in anna.text, why in anna.text) == (200, True, True)
+    told = anna.text.partition("What you typed")[2]
+    assert "What accept" in told
+    assert [name for name in ("Digest", "Through", "Step") if name in told] == []
     assert rows("SELECT * FROM decision") == [], "nothing is sent before they say so"
     anna.send(path)
     told = rows('SELECT what, "by", reason FROM decision')

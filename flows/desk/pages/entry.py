@@ -21,6 +21,8 @@ ENDED = (
 ENDED_EMPTY = "Your login has ended, so nothing was changed. Log in, and do it again."
 SECRETS = ("password", "old", "new", "again", "csrf")
 """Fields whose texts are on no page."""
+UNTYPED = ("digest", "through", "step", "seen", "report_hash", "after", "count")
+"""Fields that say what a page showed: they are sent again, and mean nothing to who reads them."""
 MOST_FIELDS, MOST_SIGNS = 500, 200_000
 """Of a form that is kept: a login has to be able to carry it."""
 PREFIX = "unsent."
@@ -44,7 +46,7 @@ class UnsentForm:
         """What it has, each field once, for people to read."""
         texts: dict[str, list[str]] = {}
         for name, text in self.fields:
-            if text:
+            if text and name not in UNTYPED:
                 texts.setdefault(name, []).append(text)
         return [(name, ", ".join(of)) for name, of in texts.items()]
 
@@ -99,7 +101,7 @@ def login(visit: Visit) -> Response:
     there = visit.typed("next") or visit.asked.get("next", "/")
     if visit.request.method == "GET":
         if visit.person or not visit.accounts:
-            return visit.go("/")
+            return visit.go(_ours(there))
         return _ask(visit, "", there=there)
     name = visit.typed("name")
     action = visit.typed("unsent")
