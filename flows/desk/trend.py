@@ -99,7 +99,7 @@ def _bars(
         )
     first, last = points[0], points[-1]
     return Markup(
-        '<svg class="trend" viewBox="0 0 {wide} {high}" role="img" '
+        '<svg class="trend" viewBox="0 0 {wide} {high}" role="group" '
         'aria-labelledby="{name}-title {name}-desc"><title id="{name}-title">{title}</title>'
         '<desc id="{name}-desc">{description}</desc>{bars}</svg>'
         "<figcaption>{title}: {last} <small>at the most {most}</small></figcaption>"

@@ -36,6 +36,13 @@ class Element:
         """Whether it is inside such an element."""
         return self.around is not None and (self.around.tag == tag or self.around.within(tag))
 
+    @property
+    def grouped(self) -> bool:
+        """Whether it is inside a group that has a name."""
+        around = self.around
+        named = around is not None and {"role", "aria-labelledby"} <= around.given.keys()
+        return around is not None and (named or around.grouped)
+
 
 class _Reader(HTMLParser):
     def __init__(self) -> None:
@@ -63,7 +70,14 @@ def wrongs(html: str) -> list[str]:
     reader = _Reader()
     reader.feed(html)
     page = reader.page
-    return [*_frame(page), *_headings(page), *_named(page), *_tables(page)]
+    return [
+        *_frame(page),
+        *_headings(page),
+        *_named(page),
+        *_pictures_and_links(page),
+        *_groups(page),
+        *_tables(page),
+    ]
 
 
 def _frame(page: Element) -> Iterator[str]:
@@ -96,26 +110,44 @@ def _headings(page: Element) -> Iterator[str]:
 
 
 def _named(page: Element) -> Iterator[str]:
-    labels = {one.given.get("for"): one.text for one in page.every("label")}
+    labels = {one.given["for"]: one.text for one in page.every("label") if "for" in one.given}
     for one in page.every(*TYPED):
         if one.given.get("type") in ("hidden", "submit"):
             continue
         if not (
             one.given.get("aria-label")
             or one.given.get("aria-labelledby")
-            or labels.get(one.given.get("id"))
+            or labels.get(one.given.get("id", ""))
             or one.within("label")
         ):
             yield f"{one.tag} {one.given.get('name')} has no name"
     for one in page.every("button", "a", "summary"):
         if not (one.text or one.given.get("aria-label")):
             yield f"{one.tag} {one.given} has no name"
-    for one in page.every("img", "svg"):
-        if "alt" not in one.given and not ({"aria-label", "aria-hidden"} & one.given.keys()):
-            yield f"{one.tag} says nothing"
     for one in _all(page):
         if one.given.get("tabindex", "0") not in ("0", "-1"):
             yield f"{one.tag} is out of the order of keys"
+
+
+def _pictures_and_links(page: Element) -> Iterator[str]:
+    for one in page.every("img", "svg"):
+        names = {"alt", "aria-label", "aria-labelledby", "aria-hidden"}
+        if not (names & one.given.keys()):
+            yield f"{one.tag} says nothing"
+        if one.given.get("role") == "img" and next(one.every("a"), None):
+            yield f"{one.tag} is one picture, and has links that nobody is told of"
+    for one in page.every("a"):
+        if "download" in one.given:
+            yield f"{one.given['href']} saves the page that refuses it, or asks for a login"
+
+
+def _groups(page: Element) -> Iterator[str]:
+    for form in page.every("form"):
+        boxes = [one for one in form.every("input") if one.given.get("type") == "checkbox"]
+        several = Counter(one.given.get("name") for one in boxes if not one.given.get("aria-label"))
+        for one in boxes:
+            if several[one.given.get("name")] > 1 and not one.grouped:
+                yield f"the boxes {one.given.get('name')} have no name together"
 
 
 def _tables(page: Element) -> Iterator[str]:

@@ -168,6 +168,7 @@ def test_who_may_not_decide_is_not_asked_and_the_database_refuses(
     for name, role in (("cleo", "viewer"), ("otto", "operator")):
         page = browser().log_in(name).open(decide, **{"break": ONE, "what": "accept"})
         assert "Your account has no right to accept here" in page.text
+        assert "It takes the role preparer or approver: ask somebody who has it" in page.text
         assert decide not in [one["action"] for one in _posts(page)]
         mark = page.answer.text.partition('name="csrf" value="')[2][:64]
         page.answer = page.client.post(decide, data=form | {"csrf": mark})

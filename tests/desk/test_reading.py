@@ -1,6 +1,8 @@
 """Pages for whoever has them read out, goes through them by keys, holds a telephone, or paper."""
 
+import re
 from collections.abc import Callable, Iterator
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -27,9 +29,11 @@ WIDE = ["/", "/runs/1", "/runs/1/breaks", "/runs/1/sign", "/acceptance", "/batch
 
 @pytest.fixture
 def place(workspace: Workspace, tmp_path: Path) -> Workspace:
-    """A batch with a row in error, a run with a break, people."""
+    """A batch with a row in error, runs with a break, people."""
     bring(workspace, tmp_path / "a.csv", line(1), line(2, amount="x"))
     reconcile(workspace, found("4711"))
+    reconcile(workspace, found("4711"), scope="everything")
+    reconcile(workspace, found("4711"), scope="everything")
     add(workspace, ADA, ANNA, BO, OTTO)
     return workspace
 
@@ -77,15 +81,39 @@ def test_the_law_finds_what_is_wrong() -> None:
     html = (
         '<html lang="en"><title>x</title><a href="#main">Skip</a><main id="main"><h1>A</h1><h3>B'
         '</h3><input name="c"><label for="d">D</label><table><tr><td>1</td></tr></table>'
-        '<a href="/"></a><p id="e" tabindex="3"></p><p id="e"></p></main></html>'
+        '<a href="/"></a><p id="e" tabindex="3"></p><p id="e"></p><a href="/f" download>F</a>'
+        '<svg role="img" aria-label="S"><a href="/">1</a></svg><form><label><input name="g" '
+        'type="checkbox">1</label><label><input name="g" type="checkbox">2</label></form>'
+        "</main></html>"
     )
     told = " | ".join(wrongs(html))
     for what in (
         "leave one out", "input c has no name", "for=d is nothing", "without headers",
         "a table without a name", "a {'href': '/'} has no name", "id e stands twice",
-        "order of keys",
+        "order of keys", "saves the page that refuses it", "links that nobody is told of",
+        "the boxes g have no name together",
     ):  # fmt: skip
         assert what in told
+
+
+def test_what_is_put_anew_each_second_keeps_the_focus() -> None:
+    """By its id; whoever goes by keys would be back at the top of the page."""
+    _, _, again = (
+        (files("flows.desk") / "templates/job.html.jinja").read_text().partition('id="job"')
+    )
+    focused = re.findall(r"<(?:a|button)\b[^>]*>", again)
+    assert len(focused) > 3
+    assert [one for one in focused if " id=" not in one] == []
+
+
+def contrast(*colours: str) -> float:
+    """Of two colours of a browser, as WCAG 2.2 has it."""
+    light = []
+    for colour in colours:
+        parts = [int(one) / 255 for one in re.findall(r"\d+", colour)[:3]]
+        even = [one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in parts]
+        light.append(0.05 + 0.2126 * even[0] + 0.7152 * even[1] + 0.0722 * even[2])
+    return max(light) / min(light)
 
 
 @pytest.fixture
@@ -117,5 +145,13 @@ def test_pages_fit_a_telephone_and_paper_has_their_rows_and_no_buttons(
         assert seen("tbody tr") == rows, path
         assert seen("nav, button, .button, input, select, textarea, form label") == 0, path
         assert "Shown to Anna Meyer on" in tab.text
+    tab.ask("Emulation.setEmulatedMedia", media="screen")
+    for _ in ("skip", "brand"):
+        for kind in ("keyDown", "keyUp"):
+            tab.ask("Input.dispatchKeyEvent", type=kind, key="Tab", windowsVirtualKeyCode=9)
+    ring = tab.value("getComputedStyle(document.activeElement).outlineColor")
+    ground = tab.value("getComputedStyle(document.querySelector('.bar')).backgroundColor")
+    assert contrast(ring, ground) >= 3, "where the focus is can be seen"
+    tab.ask("Emulation.setEmulatedMedia", media="print")
     tab.open(f"{desk}/runs/1/breaks")
     assert "Breaks 1 to 1 of 1" in tab.text, "whoever reads it knows whether it is all"

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal, localcontext
+from importlib.resources import files
 
 import pytest
 from hypothesis import example, given
@@ -60,6 +61,16 @@ def test_a_day_is_shown(dates: str, told: str) -> None:
     show = ShowAs(Dates(dates))
     assert day(show, date(2026, 11, 3)) == told
     assert moment(show, datetime(2026, 11, 3, 4, 5, tzinfo=UTC)) == f"{told} 04:05"
+
+
+def test_every_moment_of_a_page_says_that_it_is_in_utc() -> None:
+    templates = (files("flows.desk") / "templates").iterdir()
+    lines = [
+        line for one in templates if "jinja" in one.name for line in one.read_text().split("\n")
+    ]
+    told = [line for line in lines if "| moment }}" in line]
+    assert len(told) > 8
+    assert [line for line in told if "UTC" not in line] == []
 
 
 @pytest.mark.long

@@ -34,8 +34,9 @@ def test_one_prepares_and_another_approves(workspace: Workspace, browser: New) -
     both = replace(ANNA, roles=(AccountRole.PREPARER, AccountRole.APPROVER))
     add(workspace, both, BO, CLEO)
     anna, bo, cleo = (browser().log_in(name) for name in ("anna", "bo", "cleo"))
-    assert "has no right to prepare" in cleo.open(SIGN).text
-    assert "has no right to prepare" in bo.open(SIGN).text
+    takes = "Preparing a report takes the role preparer. Ask somebody who has it"
+    assert takes in cleo.open(SIGN).text
+    assert takes in bo.open(SIGN).text
     page = anna.open(SIGN)
     assert "Each file was hashed just now" in page.text
     page.send(SIGN, comment="month end")

@@ -213,6 +213,7 @@ class _Form:
             typed={name: self.visit.typed(name) for name in TERMS},
             what=self.what,
             offered=self.offered,
+            takes=MAY_DECIDE[self.what],
             asked=ASKED[self.what],
             means=MEANS[self.what],
             usual=USUAL[self.what],

@@ -109,6 +109,7 @@ def _facts(visit: Visit, connection: psycopg.Connection, run: Reconciliation) ->
         "unopened": unopened,
         "none_asked": BreakSearch({}),
         "may": {role: visit.may(*MAY_SIGN[role]) for role in Role},
+        "takes": MAY_SIGN,
     }
 
 
