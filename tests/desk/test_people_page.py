@@ -121,7 +121,9 @@ def test_the_first_account_is_not_added_by_whoever_opens_the_desk(
 def test_an_account_of_some_tenants_is_told_of_no_other(workspace: Workspace, browser: New) -> None:
     """As in the trail: accounts name the tenants of others."""
     add(workspace, ANNA, BO, replace(TESSA, roles=(AccountRole.ADMINISTRATOR,)))
-    tessa = browser().log_in("tessa").open("/people")
+    tessa = browser().log_in("tessa")
+    assert "Nothing that you may see was reconciled yet." in tessa.text
+    tessa.open("/people")
     assert "Accounts are shown to people who act for all tenants." in tessa.text
     assert [name for name in ("Anna", "Bo Osei", "Add an account") if name in tessa.text] == []
     assert "Anna Meyer" in browser().log_in("bo").open("/people").text
