@@ -156,15 +156,17 @@ def test_causes(breaks: list[dict[str, Any]], causes: list[tuple[str, int]]) -> 
 
 
 def test_breaks_of_one_hour() -> None:
-    breaks = [plain(number, "REJECTED") for number in (1, 2, 3, 4)]
+    numbers = range(1, 8)
+    breaks = [plain(number, "REJECTED") for number in numbers]
     at = [
         "2026-01-02T03:04:05",
         "2026-01-02T03:59:59",
         "2026-01-02T03:00:00",
         "2026-01-02T04:00:00",
+        *(None, None, None),  # Their times cannot be read: they have no hour in common.
     ]
     moments = pl.DataFrame(
-        {"record": "payment", "key": [f"{number}/1" for number in (1, 2, 3, 4)], "at": at}
+        {"record": "payment", "key": [f"{number}/1" for number in numbers], "at": at}
     ).with_columns(pl.col("at").str.to_datetime())
     causes = found(*breaks, moments=lambda _: moments)
     assert titles(causes) == [("Payment: rejected by the check in the hour of 2026-01-02 03:00", 3)]

@@ -253,7 +253,8 @@ def _places(breaks: PartedRows, moments: Moments | None) -> Iterator[Candidates]
         )
     if moments is None:
         return
-    known = moments(breaks.select("record", "file", "line")).unique(["record", "key"])
+    known = moments(breaks.select("record", "file", "line")).drop_nulls("at")
+    known = known.unique(["record", "key"])
     hours = (
         breaks.filter(about_one_record())
         .select(AT, "code", "record", "key")
