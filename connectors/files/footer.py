@@ -70,7 +70,7 @@ def read_footer(
     found = _by_pattern(profile, [_decoded(content, line) for line in lines])
     for pattern in profile.footer:
         if not any(one.pattern == pattern for one in found.values()):
-            none = f"no line at its end fits the pattern {shown(pattern)!r}"
+            none = f"no line at its end fits the pattern '{shown(pattern)}'"
             above = (line for line in every if lines and line.start < lines[0].start)
             if there := _above_the_end(content, pattern, above):
                 places = [

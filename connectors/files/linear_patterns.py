@@ -61,7 +61,7 @@ def check_pattern(key: str, pattern: str) -> int:
             why = "it is too large"
         instead = next((told for sign, told in _INSTEAD.items() if sign in str(error)), "")
         raise ProfileError(
-            f"{key}: {shown(pattern)!r} is no pattern: {shown(why)}. {instead}".rstrip()
+            f"{key}: '{shown(pattern)}' is no pattern: {shown(why)}. {instead}".rstrip()
         ) from None
     return len(groups)
 

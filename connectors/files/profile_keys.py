@@ -160,7 +160,7 @@ def _patterns(key: str, lines: list[str]) -> tuple[str, ...]:
         check_pattern(key, line)
         if fitting(pl.Series([""]), [line]).any():
             raise ProfileError(
-                f"{key}: {shown(line)!r} fits an empty line. Say what it begins with."
+                f"{key}: '{shown(line)}' fits an empty line. Say what it begins with."
             )
     if len(set(lines)) != len(lines):
         raise ProfileError(f"{key} names a line twice.")
@@ -223,7 +223,7 @@ def _part(key: str, value: object) -> str:
     groups = check_pattern(key, text)
     if groups != 1:
         raise ProfileError(
-            f"{key} = {shown(text)!r} has {quantity(groups, 'group')}. Put the part that is "
+            f"{key} = '{shown(text)}' has {quantity(groups, 'group')}. Put the part that is "
             "meant, and nothing else, into round brackets; (?:...) groups without being a part."
         )
     return text

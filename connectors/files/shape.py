@@ -58,7 +58,8 @@ class Shape:
     odd: tuple[TextRecord, ...]
     """Records with more or fewer cells than the others, or with quotes out of place."""
     behind: tuple[str, ...]
-    """Lines at the end that can be no records, the first one first."""
+    """Lines at the end that can be no records, without the blanks around them, as patterns of a
+    footer fit them; the first one first."""
     kinds: tuple[LineKind, ...]
     """Lines between the records that can be none."""
     unnamed: int = 0
@@ -120,7 +121,7 @@ def shape_of(
         names=header.names + ("",) * unnamed,
         rows=tuple(row.cells + ("",) * -unnamed for row in rows),
         odd=_odd([*body, *(one._replace(line=0) for one in last)], width),
-        behind=tuple(record.text for record in footer),
+        behind=tuple(record.text.strip() for record in footer),
         kinds=between,
         unnamed=unnamed * header.headed,
         comments=sum(_is_comment(one, width) for one in records if one.line != header.line),

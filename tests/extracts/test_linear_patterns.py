@@ -37,7 +37,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("pattern", "said"), REFUSED)
 def test_a_pattern_that_is_not_read_is_refused_with_what_to_write(pattern: str, said: str) -> None:
-    whole = f"^[a-zA-Z._]+: {re.escape(repr(pattern))} is no pattern: .*{said}"
+    whole = f"^[a-zA-Z._]+: '{re.escape(pattern)}' is no pattern: .*{said}"
     for keys in ({"skip_lines": [pattern]}, {"footer": ["x", pattern]}, part(pattern)):
         with pytest.raises(ProfileError, match=whole):
             read_profile({"feed": "x", "record": "payment", **keys})

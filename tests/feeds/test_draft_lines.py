@@ -198,6 +198,7 @@ ENDS = [
     ("Summe;1.214,56;;\n", ["Summe;1.214,56;;"], None),
     ("Summe;1.214,56\n2 Buchungen\n", ["Summe;1.214,56", "2 Buchungen"], None),
     (";;Total;1.214,56\n\n", [";;Total;1.214,56"], None),
+    (" Total;1.214,56 \t\n", ["Total;1.214,56"], None),
     ("4713;5,00;03.11.2026;c\nEnd of file\n", ["End of file"], None),
     ("4713;5,00\nTotal;1\n", ["Total;1"], "4713;5,00"),
     ("Total;1\n4713;5,00;03.11.2026;c\n", [], "Total;1"),
