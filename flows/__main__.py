@@ -20,7 +20,7 @@ UTF8_MODE = "PYTHONUTF8"
 
 GROUPS = {
     "Deliveries": {
-        "check": ("deliver", "Judge files without a database: every row, all its errors."),
+        "check": ("deliver", "Validate files without a database: every row, all its errors."),
         "import": ("deliver", "Take a delivery into PostgreSQL with every row accounted for."),
         "watch": ("inbox", "Import each delivery of an inbox once it is complete, until stopped."),
         "profile": (

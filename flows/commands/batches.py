@@ -112,7 +112,7 @@ def row_command(
     ] = None,
     record: Annotated[
         int | None,
-        Parameter(help="Number of the record, from 1 behind the header.", validator=NUMBER),
+        Parameter(help="Number of the record, from 1 after the header.", validator=NUMBER),
     ] = None,
     json: Json = False,
 ) -> int:
@@ -322,7 +322,7 @@ def rerun_command(
     *,
     from_start: Annotated[
         bool,
-        Parameter(negative="", help="Read its archived files anew, while nothing is applied."),
+        Parameter(negative="", help="Read its archived files again, while nothing is applied."),
     ] = False,
     json: Json = False,
     verbose: Verbose = False,

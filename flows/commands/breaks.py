@@ -139,10 +139,10 @@ def accept_command(
     run: Run = None,
     json: Json = False,
 ) -> int:
-    """Accept breaks as they are, until a day: no exception until then, and open again afterwards.
+    """Accept breaks as they are, through a day; afterwards they are open again.
 
-    An acceptance covers what was seen: expected, found, difference and amount. A break that is
-    other in a later run is open again, unless it stays within --up-to in the same direction.
+    An acceptance covers what was seen: expected, found, difference and amount. A break that
+    differs in a later run is open again, unless it stays within --up-to in the same direction.
 
     Example: `recon breaks accept --code OFFSET --reason "feed tells UTC" --until 2026-12-31`
     """

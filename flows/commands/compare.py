@@ -44,7 +44,7 @@ def compare_command(
     """Compare two tables of any columns exactly: every row on either side gets one status.
 
     Numbers are compared as decimals, 64-bit integers as themselves, equal instants are equal in any
-    offset, NULL is not an empty text, and a key that is there twice is told, not paired.
+    offset, NULL is not an empty text, and a key that occurs twice is listed, not paired.
 
     Example: `recon compare left.csv right.parquet --key Id --tolerance PaidAmount=0.01 --out diff`
 

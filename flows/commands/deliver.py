@@ -44,7 +44,7 @@ def check_command(
     tenant: Tenant = None,
     json: Json = False,
 ) -> int:
-    """Judge files without a database: every row, all its errors, nothing kept.
+    """Validate files without a database: every row, all its errors, nothing kept.
 
     Example: `recon check payments.csv --json`
 

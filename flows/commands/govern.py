@@ -36,7 +36,8 @@ def prepare_command(
 ) -> int:
     """Sign a report as the one who prepared it; its files must be as they were written.
 
-    A report that cannot be approved as it stands is prepared, and you are told what keeps it.
+    A report that cannot be approved as it stands is prepared all the same; what prevents approval
+    is named.
 
     Example: `recon sign prepare 7 --by "A. Meyer" --comment "month end"`
     """
@@ -54,7 +55,7 @@ def approve_command(
     by: Annotated[str | None, Parameter(help="Who signs; default: the user here.")] = None,
     accept_changes: Annotated[
         str | None,
-        Parameter(help="Hash of what changed of how the figures are made, as page one has it."),
+        Parameter(help="Hash of the changes to how the figures are made, as on page one."),
     ] = None,
     accept_restated: Annotated[
         date | None, Parameter(help="Day of a restatement that is accepted, as page one has it.")
@@ -96,13 +97,13 @@ def verify_command(
     """Prove that no event, decision, signature or run was changed, removed or slipped in.
 
     The chain is held against the witnesses of RECON_AUDIT_WITNESS, which the owner of the database
-    cannot rewrite. Where none is set, note the hash it tells outside of this system.
+    cannot rewrite. Where none is set, note the hash it prints outside this system.
 
     Example: `recon audit verify --noted 5f0e...`
 
-    Exit code 0: the chain holds, and so does every witness that is set; 1: the first broken link,
-    or all that events do not say so, each witness that does not fit, and what could not be given
-    or checked are named.
+    Exit code 0: the chain holds, and so does every witness that is set; 1: it names the first
+    broken link, or else all that differs from the events; each witness that does not hold; and what
+    could not be given or checked.
     """
     from connectors.addresses import witness_places
     from connectors.postgres.audit import verify
@@ -144,8 +145,8 @@ def verify_command(
 def key_command(*, json: Json = False) -> int:
     """Make the key that witnesses are signed with, and print its public key.
 
-    It lies at RECON_AUDIT_KEY (default: audit-key.pem in RECON_HOME), for nobody but its owner.
-    One that is there is used as it is and never overwritten.
+    It is kept at RECON_AUDIT_KEY (default: audit-key.pem in RECON_HOME), readable by its owner
+    alone. A key that is there is used and never overwritten.
 
     Example: `recon audit key > for-the-auditor.pem`
     """
@@ -167,8 +168,8 @@ def key_command(*, json: Json = False) -> int:
 def witness_command(*, json: Json = False) -> int:
     """Sign the head of the audit trail and give it to the places of RECON_AUDIT_WITNESS.
 
-    It is done by itself after each signature, decision, reconciliation and batch; this gives what
-    waits for a place that could not be reached.
+    This happens by itself after each signature, decision, reconciliation and batch; the command
+    also gives what waits for a place that could not be reached.
 
     Example: `recon audit witness`
 

@@ -49,10 +49,10 @@ def watch_command(
 
     Example: `recon watch /data/inbox --once`
 
-    Exit code with --once: 0: everything is applied, has a run that will, or may still be arriving;
-    1: something was put aside or failed, rows were rejected, a batch is held, a link or a folder is
-    called as a file is, or something has waited for a day (RECON_LIMIT_INBOX_WAIT_SECONDS) to be
-    completed; 3: another run looks at the inbox.
+    Exit code with --once: 0: everything is applied, has a run that applies it, or may still be
+    arriving; 1: something was put aside or failed, rows were rejected, a batch is held, a link or a
+    folder is named like an extract, or something has waited for a day
+    (RECON_LIMIT_INBOX_WAIT_SECONDS) to be completed; 3: another run looks at the inbox.
     """
     from connectors.errors import (
         DatabaseUnusable,

@@ -25,7 +25,7 @@ user_command = App(name="user", help="Accounts: add, list, change, disable, set 
 Name = Annotated[str, Parameter(help="What the account is called, as anna.meyer.")]
 Roles = Annotated[
     tuple[AccountRole, ...],
-    Parameter(name="--role", help="May repeat; every account may look at everything it sees."),
+    Parameter(name="--role", help="May repeat; every account may view what its tenants allow."),
 ]
 Tenants = Annotated[
     tuple[int, ...],
@@ -307,7 +307,8 @@ def show_as_command(
 ) -> int:
     """Choose how an account is shown dates and numbers at the desk; what is not given stays.
 
-    Everybody may for themselves, an administrator for all. Files and what is signed stay as ever.
+    Anyone may for their own account, an administrator for any. Files and what is signed keep one
+    format.
 
     Example: `recon user show-as anna.meyer --dates dots --numbers point-comma`
     """

@@ -19,7 +19,7 @@ def reconcile_command(
         ),
     ] = None,
     restate: Annotated[
-        str | None, Parameter(help="Why a day before the last run of the scope is told again.")
+        str | None, Parameter(help="Why a day before the last run of the scope is reported again.")
     ] = None,
     rules: Annotated[
         Path | None, Parameter(help="Rule file, TOML: tolerances, windows, meanings.")
@@ -51,7 +51,7 @@ def reconcile_command(
     the scope needs --restate, and its report replaces no other; a day in the future is refused.
 
     With --pull the service's listings are read first, those that the records are held against. One
-    that cannot be read is told on the first page, and the run is incomplete.
+    that cannot be read is named on the first page, and the run is incomplete.
 
     Example: `recon reconcile --as-of 2026-03-31 --rules rules.toml`
 

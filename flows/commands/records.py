@@ -74,7 +74,7 @@ def export_command(
 
 @records_command.command(name="apply")
 def apply_command() -> int:
-    """Make the database follow the definitions here, also where one is gone or is of before.
+    """Make the database follow the definitions here, also where one is gone or older.
 
     What rows hold stays: a change that would lose any of it, or read it otherwise, is refused. New
     kinds and new fields need no command: the next one of the schema's owner brings them along.

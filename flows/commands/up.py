@@ -122,7 +122,7 @@ def deploy_command(
 ) -> int:
     """Register pool, blocks, deployments and automations on the server of PREFECT_API_URL.
 
-    Again it updates them; what operators set on the server stays: schedules, parameters, job
+    Run again, it updates them; what operators set on the server stays: schedules, parameters, job
     variables, notices, switches.
 
     Example: `recon deploy`, with PREFECT_API_URL=http://prefect.example.com/api
