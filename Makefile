@@ -1,6 +1,6 @@
 PYTHON ?= .venv/bin/python
 
-.PHONY: help demo check test long golden fields deployments
+.PHONY: help demo check test long golden fields deployments pictures
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/'
@@ -35,3 +35,8 @@ fields: ## Write what follows from field tables and reasons: migration, field re
 
 deployments: ## Rewrite prefect.yaml from the table of deployments
 	$(PYTHON) -m flows.ops.deployments > prefect.yaml
+
+pictures: ## Take the pictures in docs again, with chromium: of the demo's report, the desk and Prefect's pages
+	chromium --headless --no-sandbox --hide-scrollbars --window-size=1280,1060 \
+	  --screenshot=docs/images/reconciliation.png .recon/reports/reconciliation-1/report.html
+	RECON_PICTURES=docs/images $(PYTHON) -m pytest --long -n 0 tests/desk/test_month.py tests/flows/e2e/test_runbook.py

@@ -1,9 +1,7 @@
 """The desk in a real browser: a month, clicked; and a report that cannot act on the desk."""
 
-import os
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -15,8 +13,6 @@ from tests.chromium import browser as browser  # noqa: PLC0414 -- the fixture.
 from tests.governance.runs import found, reconcile
 
 pytestmark = needed
-PICTURES = os.environ.get("RECON_PICTURES")
-"""Where pictures for the docs go; none are made without."""
 
 
 @pytest.fixture
@@ -40,12 +36,6 @@ def log_in(tab: Tab, desk: str, name: str) -> None:
     tab.follow(one("main button"))
 
 
-def picture(tab: Tab, name: str) -> None:
-    if PICTURES:
-        tab.picture(Path(PICTURES) / f"desk-{name}.png")
-        tab.picture(Path(PICTURES) / f"desk-{name}-420.png", 420)
-
-
 def button(text: str) -> str:
     return (
         "[...document.querySelectorAll('main button, main a')]"
@@ -60,19 +50,14 @@ def test_a_break_is_accepted_and_the_report_signed_by_two(
     breaks = found("4711")
     reconcile(workspace, breaks)
     log_in(tab, desk, "anna")
-    picture(tab, "home")
     tab.follow(one("main table a"))
     assert "It cannot be approved yet." in tab.text
-    picture(tab, "run")
     tab.follow(button("Open breaks"))
     assert "4711" in tab.text
-    picture(tab, "breaks")
     tab.follow(one("table a[href*='/breaks/']"))
-    picture(tab, "break")
     tab.follow(button("Accept"))
     for name, text in (("reason", "bank charges"), ("until", "2026-12-31")):
         typed(tab, f"main [name={name}]", text)
-    picture(tab, "decide")
     tab.follow(one("form.fields button"))
     assert "Accepted" in tab.text
 
@@ -87,10 +72,8 @@ def test_a_break_is_accepted_and_the_report_signed_by_two(
     tab.follow(one(".who button"))
     log_in(tab, desk, "bo")
     tab.open(f"{desk}/runs/{run.id}/sign")
-    picture(tab, "sign")
     tab.follow(button("Approve"))
     assert "Approved." in tab.text
-    picture(tab, "approved")
     assert not [one for one in tab.told if one["method"] == "Log.entryAdded"], tab.told
 
 

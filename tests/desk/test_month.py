@@ -1,8 +1,9 @@
 """A month at the desk, clicked in a real browser: from an upload to an approved report, and on.
 
-`RECON_PICTURES=FOLDER` keeps pictures of its pages, 1280 and 420 pixels wide.
+`make pictures` takes the pictures of its pages again, 1280 and 420 pixels wide.
 """
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
@@ -24,7 +25,7 @@ from tests.accounts.people import ADA, ANNA, BO, OTTO, add
 from tests.chromium import Tab, needed, opened, until
 from tests.chromium import browser as browser  # noqa: PLC0414 -- the fixture.
 from tests.desk.browser import desk_of
-from tests.desk.test_clicked import button, log_in, one, picture, typed
+from tests.desk.test_clicked import button, log_in, one, typed
 from tests.push.conftest import towards
 from tests.push.deliveries import by_row, tones
 from tests.service.faulty_server import LOST, FaultyServer
@@ -57,6 +58,13 @@ def deliver(tab: Tab, *paths: str) -> None:
     """Choose files in the form of this page, and send it."""
     tab.choose("#files", *paths)
     tab.follow(button("Upload and import"))
+
+
+def picture(tab: Tab, name: str) -> None:
+    """Keep what is seen, where pictures are wanted."""
+    if folder := os.environ.get("RECON_PICTURES"):
+        tab.picture(Path(folder) / "desk" / f"{name}.png")
+        tab.picture(Path(folder) / "desk" / f"{name}-420.png", 420)
 
 
 def ended(tab: Tab) -> None:
@@ -159,7 +167,6 @@ def _delivery(desk: str, tab: Tab, tmp_path: Path, rows: Any) -> None:
     ended(tab)
     assert "1 row of batch 1: confirm." in tab.text
     assert rows("SELECT count(*) FROM send WHERE state <> 'acknowledged'") == [(0,)]
-    picture(tab, "jobs")
 
 
 def _review(desk: str, tab: Tab) -> None:

@@ -1,8 +1,6 @@
 """The runbook, clicked through in a real browser on a machine that is up: what each page says.
 
-`RECON_PICTURES=docs/images pytest --long` takes the pictures of the runbook anew; run this file
-alone then, so that batches have the numbers the text speaks of; `-k bad_rows` by itself, for the
-batch of those is the first.
+`make pictures` takes the pictures of the runbook again.
 """
 
 import os
@@ -108,6 +106,48 @@ def batch_of(machine: Machine, name: str) -> int:
     return int(number)
 
 
+def test_bad_rows(clicked: Machine, page: Browser, folder: Path) -> None:
+    delivery = folder / "2026-11-24"
+    shutil.copytree(SAMPLES / "dirty", delivery)
+    for path in delivery.glob("*.csv"):
+        with path.open("a") as file:
+            file.write("\n")  # Another story takes the same files in, and these are to be others.
+    run = deliver(page, str(delivery))
+    assert clicked.end(run)[1] == "CompletedWithErrors"
+    batch = batch_of(clicked, "payments.csv")
+    page.artifact("import-summary")
+    page.see("money in the database")
+    page.picture("import-summary")
+    page.artifact("rejects")
+    page.see("Value")
+    within = "[...document.querySelectorAll('th')].filter(one => one.getBoundingClientRect().right"
+    seen = page.value(f"{within} <= innerWidth).map(one => one.innerText.trim())")
+    assert seen[:4] == ["Reason", "Rows", "File", "Line"]
+    page.picture("rejects")
+
+    def told() -> bool | None:
+        wanted = {"artifacts": {"key": {"any_": ["batches"]}}, "sort": "CREATED_DESC", "limit": 1}
+        tables = clicked.post("/artifacts/filter", wanted)
+        return any(f"recon rejects {batch} " in one["data"] for one in tables) or None
+
+    clicked.until(told, 120)
+    page.artifact("batches")
+    page.see("complete with errors")
+    page.picture("batches", height=420)
+    corrected = folder / "2026-11-24-corrected"
+    assert clicked.recon("rejects", str(batch), "--out", str(corrected)).returncode == 0
+    page.custom_run("rerun-batch/rerun")
+    page.type("batch_id", str(batch))
+    page.choose("only", "failed rows")
+    page.choose_kind("corrected_file", "str")
+    page.type("corrected_file", str(corrected))
+    page.show("Run Name")
+    page.picture("rerun-form")
+    assert clicked.end(page.submit("rerun"))[1] == "CompletedWithErrors", "as it was delivered"
+    page.artifact("rerun-diff")
+    page.see("before this rerun and after it")
+
+
 def test_service_down(clicked: Machine, page: Browser, serving: Serving, folder: Path) -> None:
     path = write(folder / "payments-2026-11-20.csv", *(line(number) for number in range(1, 41)))
     run = deliver(page, path, push=True)
@@ -195,6 +235,8 @@ def test_over_budget(clicked: Machine, page: Browser, folder: Path) -> None:
     page.type_first(str(folder / "2026-11-23"))
     page.choose_kind("Hold above this many rows with errors", "int")
     page.type("Hold above this many rows with errors", "20")
+    page.show("Record kind")
+    page.picture("run-form")
     run = page.submit("import")
     assert clicked.end(run)[:2] == ("PAUSED", "Suspended")
     page.run_page(run)
@@ -210,35 +252,6 @@ def test_over_budget(clicked: Machine, page: Browser, folder: Path) -> None:
     assert ended == "CompletedWithErrors"
     ((by, reason),) = clicked.rows("SELECT by, reason FROM event WHERE what = 'released'")
     assert (by, reason) == ("A. Meyer", "known faults, the bank sends them again tomorrow")
-
-
-def test_bad_rows(clicked: Machine, page: Browser, folder: Path) -> None:
-    delivery = folder / "2026-11-24"
-    shutil.copytree(SAMPLES / "dirty", delivery)
-    for path in delivery.glob("*.csv"):
-        with path.open("a") as file:
-            file.write("\n")  # Another story takes the same files in, and these are to be others.
-    run = deliver(page, str(delivery))
-    assert clicked.end(run)[1] == "CompletedWithErrors"
-    batch = batch_of(clicked, "payments.csv")
-    page.artifact("import-summary")
-    page.see("money in the database")
-    page.picture("import-summary")
-    page.artifact("rejects")
-    page.see("Value")
-    within = "[...document.querySelectorAll('th')].filter(one => one.getBoundingClientRect().right"
-    seen = page.value(f"{within} <= innerWidth).map(one => one.innerText.trim())")
-    assert seen[:4] == ["Reason", "Rows", "File", "Line"]
-    page.picture("rejects")
-
-    def told() -> bool | None:
-        wanted = {"artifacts": {"key": {"any_": ["batches"]}}, "sort": "CREATED_DESC", "limit": 1}
-        tables = clicked.post("/artifacts/filter", wanted)
-        return any(f"recon rejects {batch} " in one["data"] for one in tables) or None
-
-    clicked.until(told, 120)
-    page.artifact("batches")
-    page.see("complete with errors")
 
 
 def test_finance_found_a_break(clicked: Machine, page: Browser, folder: Path) -> None:
