@@ -20,7 +20,7 @@ PARQUET = (".parquet", ".pq")
 
 def parquet_side(path: Path) -> Side:
     """A Parquet file, or a folder of them."""
-    files = _files_in(path) if path.is_dir() else (path,)
+    files = files_in(path) if path.is_dir() else (path,)
     for file in files:
         if not is_named(file):
             raise SidesRefused(f"{file}: its name is no text in UTF-8. Rename it.")
@@ -33,7 +33,8 @@ def parquet_side(path: Path) -> Side:
     return Side(str(path), "Parquet", files, columns, rows)
 
 
-def _files_in(folder: Path) -> tuple[Path, ...]:
+def files_in(folder: Path) -> tuple[Path, ...]:
+    """The Parquet files of a folder; raises SidesRefused where they are none, or no one table."""
     found = tuple(sorted(_walked(folder)))
     if not found:
         raise SidesRefused(f"{folder}: no Parquet file is in this folder.")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from connectors.compare.csv_side import csv_source
-from connectors.compare.parquet_side import PARQUET, parquet_side
+from connectors.compare.parquet_side import PARQUET, files_in, parquet_side
 from connectors.compare.sides import SideSource
 from connectors.compare.table_side import TableSource, opened
 from connectors.errors import SidesRefused
@@ -66,20 +66,24 @@ def open_source(
 
 
 class SideFile(NamedTuple):
-    """A file that is compared, and its hash before it was."""
+    """A file or a folder that is compared, as it was before."""
 
     path: Path
     sha256: str
+    """Empty for a folder."""
     stood: tuple[int, ...] | None
 
 
 def hashed(place: str) -> SideFile | None:
-    """What is called so, where that is one file."""
+    """What is called so; None for a table, and for what is no side."""
     path = Path(place)
-    if is_table(place) or not stat.S_ISREG(_mode(path) or 0):
+    mode = 0 if is_table(place) else _mode(path) or 0
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         return None
     with _errors_told(path):
         stood = _stands(path)
+        if stat.S_ISDIR(mode):
+            return SideFile(path, "", stood)
         with path.open("rb") as file:
             return SideFile(path, hashlib.file_digest(file, "sha256").hexdigest(), stood)
 
@@ -103,13 +107,13 @@ def _errors_told(path: Path) -> Iterator[None]:
 
 def _stands(path: Path) -> tuple[int, ...] | None:
     with suppress(OSError):
-        status = path.stat()
-        return status.st_ino, status.st_size, status.st_mtime_ns
+        found = [file.stat() for file in (files_in(path) if path.is_dir() else (path,))]
+        return tuple(part for one in found for part in (one.st_ino, one.st_size, one.st_mtime_ns))
     return None
 
 
 def of_files(comparison: Comparison, *files: SideFile | None) -> Comparison:
-    """With the hashes of the files; raises SidesRefused where one was written to meanwhile."""
+    """With the hashes of the files; raises SidesRefused where a side was written to meanwhile."""
     for file in files:
         if file and _stands(file.path) != file.stood:
             raise SidesRefused(f"{file.path} changed while it was compared. Compare it again.")

@@ -124,19 +124,25 @@ def test_the_page_names_the_files_by_their_hashes_and_the_largest_differences(
     assert page.count("<table>") == page.count("<thead>") == page.count("<tbody>") == 4
 
 
-def test_a_file_that_changes_meanwhile_is_not_told_by_its_hash(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("side", ["r.csv", "folder"])
+def test_a_side_that_changes_meanwhile_is_not_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, side: str
 ) -> None:
     left, right = csv_file(tmp_path / "l.csv", LEFT), csv_file(tmp_path / "r.csv", RIGHT)
+    part = tmp_path / "folder" / "part.parquet"
+    part.parent.mkdir()
+    people = pl.DataFrame({"id": [1], "name": ["Ann"]})
+    people.write_parquet(part)
     compare = compare_run.compare_sides
 
     def written_to(*asked: Any, **how: Any) -> Comparison:
         right.write_text(right.read_text() + "9;Eve;1;1\n")
+        people.head(0).write_parquet(part)
         return compare(*asked, **how)
 
     monkeypatch.setattr(compare_run, "compare_sides", written_to)
-    with pytest.raises(SidesRefused, match=r"r\.csv changed while it was compared"):
-        run_comparison(str(left), str(right), key="id")
+    with pytest.raises(SidesRefused, match=rf"{side} changed while it was compared"):
+        run_comparison(str(left), str(tmp_path / side), key="id")
 
 
 AGREEING = [
