@@ -24,8 +24,8 @@ PULLED = "pull"
 """What the event says that is written when listings were read."""
 KEPT, ASKED = "kept", "asked_at"
 """In its detail, of each listing: the hash of its extract, and when the service was asked."""
-ZONE = "zone"
-"""And the time zone of the server, in which it shows times."""
+SERVICE, ZONE = "service", "zone"
+"""And the address of the service, and the time zone of its server, in which it shows times."""
 NO_ZONE_TOLD = "UTC"
 """Where a pull does not tell it, as none of an earlier version: what the setting is by default."""
 
@@ -51,10 +51,13 @@ def clock(connection: psycopg.Connection) -> datetime:
     return moment
 
 
-def newest_listings(connection: psycopg.Connection) -> dict[str, ListingPulled]:
+def newest_listings(
+    connection: psycopg.Connection, service: str | None
+) -> dict[str, ListingPulled]:
     """Per record kind the listing that the service answered last, whatever batch it is in.
 
-    One whose batch has not come to its end is not whole, and one that was taken back counts not.
+    One whose batch has not come to its end is not whole, and one that was taken back counts not;
+    nor does what another service answered. `service` is the address of it; None: of any.
     """
     with connection.cursor(row_factory=class_row(Extract)) as cursor:
         extracts = cursor.execute(
@@ -73,13 +76,15 @@ def newest_listings(connection: psycopg.Connection) -> dict[str, ListingPulled]:
             [LISTING_FEED],
         ).fetchall()
     )
-    of_content, spoiled = _answered(connection), _spoiled(connection)
+    of_content, spoiled = _answered(connection, service), _spoiled(connection)
     newest: dict[str, ListingPulled] = {}
     for extract in extracts:
         assert extract.record is not None
         assert extract.sha256 is not None
-        asked_at, zone = of_content.get(extract.sha256, (of_batch[extract.batch_id], NO_ZONE_TOLD))
-        pulled = ListingPulled(extract, asked_at, zone, extract.id in spoiled)
+        told = of_content.get(extract.sha256, (of_batch[extract.batch_id], NO_ZONE_TOLD))
+        if told is None:
+            continue
+        pulled = ListingPulled(extract, *told, extract.id in spoiled)
         known = newest.get(extract.record)
         if known is None or pulled.asked_at >= known.asked_at:
             newest[extract.record] = pulled
@@ -99,19 +104,26 @@ def _spoiled(connection: psycopg.Connection) -> set[int]:
     return {extract for (extract,) in found}
 
 
-def _answered(connection: psycopg.Connection) -> dict[str, tuple[datetime, str]]:
-    """When the service was last asked for each content that it answered, and its zone then."""
-    found: dict[str, tuple[datetime, str]] = {}
+def _answered(
+    connection: psycopg.Connection, service: str | None
+) -> dict[str, tuple[datetime, str] | None]:
+    """When the service was last asked for each content that it answered, and its zone then.
+
+    None for a content that other services alone have answered.
+    """
+    found: dict[str, tuple[datetime, str] | None] = {}
     for at, detail in connection.execute("SELECT at, detail FROM event WHERE what = %s", [PULLED]):
         said = said_by(detail)
         listings, zone = said.get("listings"), _zone(said.get(ZONE))
+        of_another = service is not None and said.get(SERVICE, service) != service
         for one in listings.values() if isinstance(listings, dict) else ():
             if isinstance(one, dict) and KEPT in one:
                 asked = _moment(one[ASKED]) if ASKED in one else at
                 if asked is not None:
                     # Nobody asked later than it was said.
                     kept, moment = str(one[KEPT]), min(asked, at)
-                    if kept not in found or moment >= found[kept][0]:
+                    known = found.setdefault(kept, None)
+                    if not of_another and (known is None or moment >= known[0]):
                         found[kept] = moment, zone
     return found
 

@@ -24,7 +24,7 @@ from connectors.files.atomic import write_file
 from connectors.files.profile import Profile
 from connectors.files.scratch import scratch_folder
 from connectors.postgres.findings import rejected_rows
-from connectors.postgres.listings import ASKED, KEPT, PULLED, ZONE, clock
+from connectors.postgres.listings import ASKED, KEPT, PULLED, SERVICE, ZONE, clock
 from connectors.postgres.trail import add_event
 from connectors.recovery import reach
 from connectors.service import Listing, Service, open_service, read_credentials
@@ -140,7 +140,7 @@ def _pull(
             PULLED,
             batch_id=ended.batch.id,
             detail={
-                "service": named_service(workspace.settings.service),
+                SERVICE: named_service(workspace.settings.service),
                 ZONE: workspace.settings.service.zone,
                 "listings": {
                     one.name: {

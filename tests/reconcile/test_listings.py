@@ -16,6 +16,7 @@ from connectors.errors import ServiceUnusable
 from connectors.files.profile import DEFAULT
 from connectors.sandbox import Sandbox
 from connectors.sandbox.faults import Fault, FaultKind, Faults
+from connectors.settings import ServiceSettings
 from flows.__main__ import main
 from flows.stages.pull import LISTINGS, PROFILE, listing_lines, pull, pull_compared, wanted
 from flows.stages.reconcile.run import Asked, Reconciled, reconcile
@@ -175,6 +176,23 @@ def test_the_listing_answered_last_counts_whatever_batch_has_it(home: Home) -> N
         assert codes(home.run())["BATCH_MISSING"] == missing, listed
 
 
+def test_what_another_service_lists_says_nothing_of_the_one_that_is_set(home: Home) -> None:
+    home.deliver("insert_batch_data", batch_rows(1, 2))
+    home.lists("insert_batch_data", batch_rows(1, 2, merged="true"))
+    with FaultyServer(lambda _: Reply(body="[]")) as other:
+        elsewhere = towards(home.place, other.url)
+        pull(elsewhere, ["insert_batch_data"])
+        assert because(home.run()) == [NEVER.format(*BATCH_ROWS)]
+        pull(home.place, ["insert_batch_data"])
+        pull(elsewhere, ["insert_batch_data"])
+    assert (because(done := home.run()), codes(done)) == ([], {})
+    assert codes(replace(home, place=elsewhere).run()) == {"BATCH_MISSING": 2}
+    none = replace(elsewhere.settings, service=ServiceSettings())
+    assert codes(replace(home, place=replace(elsewhere, settings=none)).run()) == {
+        "BATCH_MISSING": 2
+    }, "no service is set, so that the newest of any counts"
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("feeds", [(), ("default",)])
 def test_a_scope_of_batches_counts_a_listing_pulled_outside_of_it(
@@ -326,7 +344,7 @@ def test_a_listing_of_which_one_row_cannot_be_read_counts_for_nothing(home: Home
         why = rf"row 2 of .* field .*batch {kept.id}, .*then recon pull insert_batch_data"
         with pytest.raises(ServiceUnusable, match=why):
             pull(place, names)
-        done = home.run()
+        done = replace(home, place=place).run()
         assert codes(done) == {"MISSING_IN_TARGET G": 1}, "of avatars, which came whole"
         assert because(done) == [SPOILED.format(*BATCH_ROWS)]
         assert done.report.cover.verdict == "INCOMPLETE"

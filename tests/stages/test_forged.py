@@ -793,7 +793,7 @@ def test_what_a_pull_says_ends_no_reconciliation(
     with acting(LOADER).database.connect() as connection:
         said = f'{{"listings": {listings}}}'
         connection.execute("SELECT add_event(NULL, 'pull', 'x', NULL, %s)", [said])
-        assert newest_listings(connection) == {}
+        assert newest_listings(connection, None) == {}
 
 
 @pytest.mark.long(but=("5",))

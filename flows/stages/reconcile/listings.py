@@ -1,8 +1,9 @@
 """What a scope is held against at the service: the newest complete listing, as far as it counts.
 
-A listing is evidence for every scope, whatever batch it became, and for what was sent before the
-service was asked for it. What was sent later may be missing in it for that reason alone, so a kind
-with such records is not compared with a listing at all; the run says so and is incomplete.
+A listing of the service that is set is evidence for every scope, whatever batch it became, and for
+what was sent before the service was asked for it. What was sent later may be missing in it for that
+reason alone, so a kind with such records is not compared with a listing at all; the run says so and
+is incomplete.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,13 +40,17 @@ class Counting:
 
 
 def counting_listings(
-    connection: psycopg.Connection, extracts: Sequence[Extract], *, narrow: bool
+    connection: psycopg.Connection,
+    extracts: Sequence[Extract],
+    service: str | None,
+    *,
+    narrow: bool,
 ) -> Counting:
-    """The listings that the extracts of a scope are held against.
+    """The listings that the extracts of a scope are held against, of the service that is set.
 
     A scope that is `narrow`, of some batches or feeds, speaks of no kind that it did not bring.
     """
-    newest = newest_listings(connection)
+    newest = newest_listings(connection, service)
     if narrow:
         brought = {extract.record for extract in extracts}
         newest = {record: one for record, one in newest.items() if record in brought}

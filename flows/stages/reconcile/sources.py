@@ -25,7 +25,7 @@ from flows.stages.reconcile.scope import Scope
 from flows.stages.reconcile.side_frames import SideFrames
 from flows.stages.reconcile.tied import Found, altered, staged_digests, untied
 from flows.stages.rows.batch_rows import delivered_batch_rows
-from flows.stages.workspace import Workspace
+from flows.stages.workspace import Workspace, named_service
 from flows.steps.frames.parts import PartedSide, changed, held
 from flows.steps.frames.sources import Sources
 from flows.steps.reconcile.countable import counted_once
@@ -171,7 +171,9 @@ def _find_delivered(
     ids = [batch.id for batch in batches]
     files = tuple(file for number in ids for file in ledger.list_extracts(connection, number))
     extracts = tuple(one for one in files if one.refused is None)
-    listings = counting_listings(connection, extracts, narrow=scope.narrow)
+    settings = workspace.settings.service
+    service = None if settings.url is None else named_service(settings)
+    listings = counting_listings(connection, extracts, service, narrow=scope.narrow)
     unproven = _unproven(workspace, extracts, listings.extracts)
     proven = tuple(one for one in listings.extracts if one.id not in unproven)
     return _Delivered(
