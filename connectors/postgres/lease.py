@@ -159,13 +159,15 @@ def worked_on(connection: psycopg.Connection, whose: object = "%") -> list[int]:
 
 
 @contextmanager
-def hold_batch(connection: psycopg.Connection, batch_id: int) -> Iterator[Lease]:
-    """Hold a batch for this run; raises BatchHeldElsewhere naming the holder.
+def hold_batch(
+    connection: psycopg.Connection, batch_id: int, wait_seconds: float = 0
+) -> Iterator[Lease]:
+    """Hold a batch for this run; raises BatchHeldElsewhere naming the holder, after the wait.
 
     It is free once the connection is gone, so a killed run never blocks the next one; one that is
     frozen does not renew its lease and is ended.
     """
-    taken = take(connection, Held.BATCH, batch_id)
+    taken = take(connection, Held.BATCH, batch_id, wait_seconds)
     if taken is None:
         name = lease_name(Held.BATCH, batch_id)
         holder = who_holds(connection, name) or "another run"

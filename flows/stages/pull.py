@@ -19,7 +19,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from connectors.errors import ServiceUnusable, SettingsError
+from connectors.errors import BatchHeldElsewhere, ServiceUnusable, SettingsError
 from connectors.files.atomic import write_file
 from connectors.files.profile import Profile
 from connectors.files.scratch import scratch_folder
@@ -95,7 +95,8 @@ def pull_compared(workspace: Workspace, scope: Scope) -> PulledFirst:
 def pull(workspace: Workspace, names: Sequence[str] = ()) -> Pulled:
     """Read listings and stage them; none is taken that did not come whole.
 
-    Raises ServiceUnusable, and SettingsError for a listing that does not exist.
+    Raises ServiceUnusable, SettingsError for a listing that does not exist, and BatchHeldElsewhere
+    where another run takes in the same for too long.
     """
     pulled = _pull(workspace, names, None)
     assert pulled is not None, "a listing that cannot be read raises"
@@ -106,7 +107,7 @@ def _pull(
     workspace: Workspace, names: Sequence[str], unread: dict[str, str] | None
 ) -> Pulled | None:
     """Pull listings; where `unread` is given, it is told of those that cannot be read."""
-    longest = 0
+    longest = largest = 0
     unknown = sorted(set(names) - LISTINGS.keys())
     if unknown:
         raise SettingsError(f"There is no listing {unknown[0]!r}. Known: {', '.join(LISTINGS)}.")
@@ -127,33 +128,24 @@ def _pull(
                 lines = [line.encode() for line in listing_lines(LISTINGS[name], listing.rows)]
                 longest = max(longest, *map(len, lines))
                 content = b"".join(lines)
+                largest = max(largest, len(content))
                 write_file(folder / f"{name}.csv", content)
                 pulled.append(_pulled(name, listing, content, asked_at))
                 reach("pulled")
         if not pulled:
             return None
-        with goes_on_by(SAME_COMMAND):  # A batch that goes on by itself is not noted as pulled.
-            ended = import_delivery(_fitting(workspace, longest), [str(folder)], PROFILE)
+        turn = workspace.settings.service.turn_seconds
+        try:
+            with goes_on_by(SAME_COMMAND):  # A batch that goes on by itself is not noted as pulled.
+                place = _fitting(workspace, longest, largest)
+                ended = import_delivery(place, [str(folder)], PROFILE, wait_seconds=turn)
+        except BatchHeldElsewhere as held:
+            if unread is None:
+                raise
+            unread |= {one.name: str(held) for one in pulled}
+            return None
     with workspace.database.connect() as connection:
-        add_event(
-            connection,
-            PULLED,
-            batch_id=ended.batch.id,
-            detail={
-                SERVICE: named_service(workspace.settings.service),
-                ZONE: workspace.settings.service.zone,
-                "listings": {
-                    one.name: {
-                        "rows": one.rows,
-                        "sha256": one.sha256,
-                        "proof": one.proof,
-                        KEPT: one.kept,
-                        ASKED: one.asked_at,
-                    }
-                    for one in pulled
-                },
-            },
-        )
+        _tell(connection, workspace, ended.batch.id, pulled)
         rejected = dict(_rejected(connection, ended.batch.id, [one.name for one in pulled]))
     if rejected and unread is None:
         raise ServiceUnusable("; ".join(rejected.values()))
@@ -162,14 +154,43 @@ def _pull(
     return Pulled(ended, tuple(pulled))
 
 
-def _fitting(workspace: Workspace, longest: int) -> Workspace:
-    """The workspace with limits that a record of so many bytes is within.
+def _tell(
+    connection: psycopg.Connection,
+    workspace: Workspace,
+    batch_id: int,
+    pulled: Sequence[PulledListing],
+) -> None:
+    """Let the audit trail have what the service answered, when, and which batch holds it."""
+    add_event(
+        connection,
+        PULLED,
+        batch_id=batch_id,
+        detail={
+            SERVICE: named_service(workspace.settings.service),
+            ZONE: workspace.settings.service.zone,
+            "listings": {
+                one.name: {
+                    "rows": one.rows,
+                    "sha256": one.sha256,
+                    "proof": one.proof,
+                    KEPT: one.kept,
+                    ASKED: one.asked_at,
+                }
+                for one in pulled
+            },
+        },
+    )
 
-    How large the records of a delivery may be says nothing of what the service has.
+
+def _fitting(workspace: Workspace, longest: int, largest: int) -> Workspace:
+    """The workspace with limits that a record and a file of so many bytes are within.
+
+    How large these may be in a delivery says nothing of what the service has.
     """
     limits = workspace.settings.limits
     fitting = replace(
         limits,
+        file_bytes=max(limits.file_bytes, largest),
         columns=max(limits.columns, *(len(one.table.columns) for one in LISTINGS.values())),
         field_bytes=max(limits.field_bytes, longest),
         record_bytes=max(limits.record_bytes, longest),

@@ -64,8 +64,12 @@ def import_delivery(
     record: str | None = None,
     corrects: int | None = None,
     files_hash: str | None = None,
+    wait_seconds: float = 0,
 ) -> Ended:
-    """Take a delivery through; one that was taken before is named and changes nothing."""
+    """Take a delivery through; one that was taken before is named and changes nothing.
+
+    Another run that takes in the same is waited for; raises BatchHeldElsewhere after that.
+    """
     delivery = archived(
         workspace, paths, profile, record=record, corrects=corrects, files_hash=files_hash
     )
@@ -76,7 +80,7 @@ def import_delivery(
         with workspace.database.connect() as connection:
             received = received or delivery.register(connection)
             if not received.ended:
-                with hold_batch(connection, received.batch_id) as lease:
+                with hold_batch(connection, received.batch_id, wait_seconds) as lease:
                     return _go_on(workspace, lease, received)
             write_owed(workspace, connection, received.batch_id)
         return look(workspace, received.batch_id, received)

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from connectors.errors import ServiceUnusable
+from connectors.errors import BatchHeldElsewhere, ServiceUnusable
 from connectors.files.profile import DEFAULT
+from connectors.postgres.lease import hold_batch
 from connectors.sandbox import Sandbox
 from connectors.sandbox.faults import Fault, FaultKind, Faults
 from connectors.settings import ServiceSettings
@@ -193,6 +194,22 @@ def test_what_another_service_lists_says_nothing_of_the_one_that_is_set(home: Ho
     }, "no service is set, so that the newest of any counts"
 
 
+def test_a_listing_that_another_run_takes_in_costs_no_reconciliation(home: Home) -> None:
+    """It is waited for; here no longer than a moment."""
+    home.deliver("insert_batch_data", batch_rows(1))
+    home.place = towards(home.place, home.place.settings.service.url or "", turn_seconds=0)
+    batch = pull(home.place, ["insert_batch_data"]).ended.batch.id
+    with home.place.database.connect() as connection:
+        connection.execute("UPDATE batch SET state = 'staged' WHERE id = %s", [batch])
+        with hold_batch(connection, batch):
+            with pytest.raises(BatchHeldElsewhere):
+                pull(home.place, ["insert_batch_data"])
+            (told,) = because(done := home.pulled())
+    assert f"could not be pulled: Batch {batch} is being worked on by" in told
+    assert (done.report.cover.verdict, done.exit_code) == ("INCOMPLETE", 1)
+    assert codes(home.pulled()) == {"BATCH_MISSING": 1}
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("feeds", [(), ("default",)])
 def test_a_scope_of_batches_counts_a_listing_pulled_outside_of_it(
@@ -358,7 +375,7 @@ def test_a_listing_of_which_one_row_cannot_be_read_counts_for_nothing(home: Home
 
 def test_what_the_service_lists_may_be_larger_than_what_may_be_delivered(home: Home) -> None:
     limits = home.place.settings.limits
-    limits = replace(limits, columns=3, field_bytes=100, record_bytes=200)
+    limits = replace(limits, columns=3, field_bytes=100, record_bytes=200, file_bytes=300)
     place = replace(home.place, settings=replace(home.place.settings, limits=limits))
     listed = [{"Data": "a", "BatchId": 5, "Jsondata": json.dumps({"a": "x" * 300})}]
     with FaultyServer(lambda _: Reply(body=json.dumps(listed))) as server:
