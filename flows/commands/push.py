@@ -197,13 +197,19 @@ def pull_command(
 ) -> int:
     """Read listings from the service and keep them to be compared; nothing of ours is changed.
 
+    With --compare only insert_batch_data can be named.
+
     Example: `recon pull avatars payment_plan_details`
 
     Exit code 0: taken, or equal; 1: a batch differs; 2: a listing did not come whole, or a row of
     it cannot be read, so nothing of it counts.
     """
-    from flows.stages.pull import pull
+    from flows.stages.pull import COMPARED, pull
 
+    if compare and (others := sorted({*listing} - {COMPARED})):
+        raise SettingsError(
+            f"--compare reads {COMPARED} only, and not {others[0]!r}. Leave out one of the two."
+        )
     with workspace("pull", quiet=json) as place:
         if compare:
             return _compare(place, as_json=json)
@@ -277,6 +283,8 @@ def _compare(place: "Workspace", *, as_json: bool) -> int:
             f"Compared: {' and '.join(SHARED)}. BatchId is the service's own number; Merged and "
             "ErrorData are each side's own account."
         )
+    else:
+        out().print("The service lists no insert-batch data, and none was delivered here.")
     for one in () if as_json else compared:
         told = "differs" if one.differs else "equal"
         held = ", ".join(f"{rows} in batch {batch}" for batch, rows in one.here) or "none"

@@ -43,6 +43,8 @@ LISTINGS: dict[str, Operation] = {
     operation.path.strip("/"): operation for operation in OPERATIONS if operation.returns_list
 }
 """The list operations by the last part of their path."""
+COMPARED = INSERT_BATCH_DATA.name
+"""The one that `compare` reads."""
 PROFILE = Profile(feed=LISTING_FEED, compare_only=True)
 
 
@@ -111,11 +113,12 @@ def _pull(
     unknown = sorted(set(names) - LISTINGS.keys())
     if unknown:
         raise SettingsError(f"There is no listing {unknown[0]!r}. Known: {', '.join(LISTINGS)}.")
+    names = tuple(dict.fromkeys(names)) or tuple(LISTINGS)
     pulled = []
     with scratch_folder(workspace.settings.scratch) as folder:
         with _service(workspace) as service:
-            for number, name in enumerate(names or LISTINGS):
-                workspace.progress("pull", number, len(names or LISTINGS))
+            for number, name in enumerate(names):
+                workspace.progress("pull", number, len(names))
                 with workspace.database.connect() as connection:
                     asked_at = clock(connection).astimezone(UTC).isoformat()
                 try:
@@ -251,7 +254,7 @@ def compare(workspace: Workspace) -> list[Compared]:
     Neither side is changed, and nothing of the listing is kept.
     """
     with _service(workspace) as service:
-        theirs = service.listing(LISTINGS["insert_batch_data"]).rows
+        theirs = service.listing(LISTINGS[COMPARED]).rows
     with workspace.database.connect() as connection:
         kinds = kinds_of(theirs)
         if kinds is not None:
