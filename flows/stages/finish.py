@@ -15,6 +15,7 @@ from connectors.postgres import ledger
 from connectors.postgres.attempts import counted_elsewhere
 from connectors.postgres.batch_reports import (
     note_written,
+    owed_by,
     settled_report,
 )
 from connectors.postgres.database import summarise
@@ -288,3 +289,14 @@ def _verdict(
     settled = all(name in SETTLED for one in pushed for name in one.states)
     clean = not errors.rows and settled and all(file.refused is None for file in files)
     return str(State.COMPLETE if clean else State.COMPLETE_WITH_ERRORS)
+
+
+def write_owed(workspace: Workspace, connection: psycopg.Connection, batch_id: int) -> bool:
+    """Write the reports that a batch made false and that are not written yet; whether there were.
+
+    Call it for a batch that has ended: one that goes on writes them when it ends.
+    """
+    owed = owed_by(connection, batch_id)
+    for one in owed:
+        report_if_written(workspace, connection, one)
+    return bool(owed)

@@ -25,9 +25,8 @@ from connectors.postgres.resume import resumed
 from flows.stages.apply import apply
 from flows.stages.batch_service import ask_for_service
 from flows.stages.check import check, not_held, release
-from flows.stages.finish import build_report, finish
+from flows.stages.finish import build_report, finish, write_owed
 from flows.stages.kept import prove_batch
-from flows.stages.owed_reports import write_owed
 from flows.stages.push import push
 from flows.stages.receive import Received, archived
 from flows.stages.stage import stage

@@ -32,9 +32,8 @@ from connectors.postgres.undo import (
 from connectors.recovery import reach
 from flows.report.text import left_told
 from flows.stages.check import leave_hold
-from flows.stages.finish import report_taken_back
+from flows.stages.finish import report_taken_back, write_owed
 from flows.stages.kept import unproven
-from flows.stages.owed_reports import write_owed
 from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
 from schemas.guards.batch_states import UNDO

@@ -31,9 +31,8 @@ from flows.report.next_step import commands, left_of
 from flows.report.text import state_word
 from flows.stages.apply import apply
 from flows.stages.check import check, held_event, release
-from flows.stages.finish import DOES_NOT_TIE, build_report, finish
+from flows.stages.finish import DOES_NOT_TIE, build_report, finish, write_owed
 from flows.stages.kept import prove_batch
-from flows.stages.owed_reports import write_owed
 from flows.stages.push import push
 from flows.stages.receive import receive
 from flows.stages.rows.rejects import first_rejects

@@ -24,6 +24,7 @@ from connectors.postgres.resume import resumed
 from flows.report.reconciled.verdicts import word_of
 from flows.report.text import refused_line, verdict_of
 from flows.stages.chosen_sends import ChosenSends
+from flows.stages.finish import write_owed
 from flows.stages.jobs.arguments import (
     CorrectArguments,
     DiscardArguments,
@@ -38,7 +39,6 @@ from flows.stages.jobs.arguments import (
     check_arguments,
     profile_of,
 )
-from flows.stages.owed_reports import write_owed
 from flows.stages.pull import pull_compared, wanted
 from flows.stages.reconcile.as_of import today
 from flows.stages.reconcile.rules import rules_of
