@@ -23,11 +23,10 @@ from connectors.postgres.reconciliations import Reconciliation, latest_run
 from flows.stages.reconcile import method
 from flows.stages.reconcile.as_of import scope_as_of
 from flows.stages.reconcile.held_against import Base, of_same_records
-from flows.stages.reconcile.method import Method, method_of
+from flows.stages.reconcile.method import Method, method_of, setting_changes
 from flows.stages.reconcile.profile_changes import profile_changes
 from flows.stages.reconcile.run import Asked, Reconciled, reconcile
 from flows.stages.reconcile.scope import Scope
-from flows.stages.reconcile.setting_changes import setting_changes
 from flows.stages.reconcile.sign import approve, prepare
 from flows.stages.reconcile.since_signed import to_accept
 from flows.stages.sequence import import_delivery

@@ -20,8 +20,7 @@ from connectors.postgres.database import Database, open_database
 from connectors.settings import Settings
 from flows.stages.archive import remedy, verify_archive
 from flows.stages.reconcile.kept_signatures import SIGNATURES
-from flows.stages.reconcile.method import Method
-from flows.stages.reconcile.setting_changes import setting_changes
+from flows.stages.reconcile.method import Method, setting_changes
 from flows.stages.reconcile.sign import prepare
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
@@ -180,7 +179,7 @@ def test_what_is_said_of_names(
     then: str | None, now: str | None, told: list[tuple[str, str, str]], tmp_path: Path
 ) -> None:
     def home(text: str | None) -> Workspace:
-        place = Workspace(Settings(tmp_path), cast(Database, None))
+        place = Workspace(Settings(tmp_path), cast("Database", None))
         return names(place, tmp_path / "currencies.csv", text)
 
     codes = read_currencies(home(then).settings.currencies)

@@ -17,11 +17,10 @@ from connectors.postgres.signatures import last_approved, signatures_of
 from flows.stages.reconcile.breaks import breaks_left_by, breaks_now
 from flows.stages.reconcile.held_against import Base, baseline, of_same_records
 from flows.stages.reconcile.kept_signatures import lost_signatures
-from flows.stages.reconcile.method import Method, method_of
+from flows.stages.reconcile.method import Method, method_of, setting_changes
 from flows.stages.reconcile.profile_changes import profile_changes
 from flows.stages.reconcile.report_files import TOTALS
 from flows.stages.reconcile.scope import Scope
-from flows.stages.reconcile.setting_changes import setting_changes
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.acceptance import accepted_terms
 from flows.steps.breaks.carried_states import RULES, is_aside, is_open
