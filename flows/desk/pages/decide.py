@@ -20,6 +20,7 @@ from flows.desk.forms import LARGEST_ROW, read_whole, said_by, status_of
 from flows.desk.seen import run_of
 from flows.desk.shown import day, read_day, read_number, typed
 from flows.desk.visit import Visit
+from flows.stages.reconcile.behind_break import amount_of
 from flows.stages.reconcile.breaks import (
     Chosen,
     can_be_decided,
@@ -36,7 +37,6 @@ from flows.stages.reconcile.decision_rules import (
     refuse_if_other,
     refuse_terms,
 )
-from flows.stages.reconcile.one_break import amount_of
 from flows.steps.breaks.money import Sums, largest_first, sum_money
 from schemas.accounts import MAY_DECIDE
 from schemas.life import DONE, SIDES, Choice

@@ -10,8 +10,7 @@ from flows.desk.seen import run_of, shows_text
 from flows.desk.visit import Visit
 from flows.report.reconciled.words import SOURCES, STATES, WHY_GONE
 from flows.report.spelling import record_title
-from flows.stages.reconcile.behind_break import look_behind
-from flows.stages.reconcile.one_break import amount_of, find_break
+from flows.stages.reconcile.behind_break import amount_of, find_break, look_behind
 from schemas.accounts import MAY_DECIDE
 from schemas.breaks import Money
 from schemas.life import DONE, Choice
