@@ -1,7 +1,7 @@
 """Look into an inbox: one run of import-batch for every delivery that is complete."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,16 +19,19 @@ from pydantic import Field, ValidationError
 from connectors.errors import InboxHeldElsewhere, ReconError
 from connectors.files.inbox import Inbox, Waiting
 from connectors.settings import SETTLE_SECONDS
+from flows.report.markdown import cell
 from flows.stages.inbox import InboxLine, Start, Started, Watch, import_here
 from flows.stages.workspace import Workspace
 from flows.tasks.artifacts import publish_table
 from flows.tasks.delivery import BareAddress, Delivery, OverBudget
 from flows.tasks.holding import open_workspace
-from flows.tasks.inbox_table import inbox_table
 from flows.tasks.missed_runs import overtaken
 from flows.tasks.run_names import called
 from flows.tasks.states import WITH_ERRORS
 
+MOST = 200
+"""Lines of one table; the pages of the UI slow down with more."""
+NOTHING_THERE = {"File": "none", "Became": "", "Detail": ""}
 IMPORT = "import-batch/adhoc"
 MOST_FAILED = 3
 """Runs of one delivery that may fail or crash; after them it takes somebody to go on."""
@@ -237,3 +240,14 @@ def _is_failed(run: FlowRun) -> bool:
 
 def _is_over(run: FlowRun) -> bool:
     return run.state is not None and (run.state.is_final() or run.state.is_cancelling())
+
+
+def inbox_table(lines: Sequence[InboxLine]) -> list[dict[str, str]]:
+    """One line per file or delivery, what wants attention first."""
+    first = ("failed", "quarantined")
+    order = sorted(lines, key=lambda line: line.became not in first)
+    table = [
+        {"File": cell(line.name), "Became": line.became, "Detail": cell(line.detail, 160)}
+        for line in order[:MOST]
+    ]
+    return table or [NOTHING_THERE]
