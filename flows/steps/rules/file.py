@@ -4,12 +4,13 @@ What cannot be meant (a tolerance in the wrong unit, a share above one, a curren
 number) is refused with its line; nothing is guessed.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from flows.steps.rules.excluded_values import EXAMPLES, value_text
 from flows.steps.rules.own_kinds import unlike_now
 from flows.steps.rules.rules import (
     Budget,
@@ -25,11 +26,23 @@ from flows.steps.rules.rules import (
     Window,
 )
 from flows.steps.rules.values import RECORDS, Reader, RulesRefused, Values
+from schemas.derived.json_text import datetime_text, number_text
 from schemas.derived.left_out import means_a_state
 from schemas.field import TIMES, Field, Kind, Table
 from schemas.tables import EXTRACTS
 from schemas.toml_text import Path, key_lines, read_toml, suggestion
 
+EXAMPLES = {
+    Kind.INTEGER: "12",
+    Kind.INTEGER64: "12",
+    Kind.DOUBLE: "12.5",
+    Kind.BOOLEAN: "true",
+    Kind.DATETIME: "2026-01-31T12:00:00",
+    Kind.DATETIME_OFFSET: "2026-01-31T12:00:00+01:00",
+}
+_BITS = {Kind.INTEGER: 31, Kind.INTEGER64: 63}
+_DIGITS = 400
+"""No double has more of them before or behind its point."""
 TAKEN = (
     "reports call records so that are left out by their own state, and by no rule. Give the "
     "exclusion an id of its own"
@@ -244,3 +257,48 @@ class _Reader(Values):
             if first.setdefault(key, number) != number:
                 line = self.lines.get((section, first[key]))
                 self.refuse((section, number), f"The same {section} is on line {line} already.")
+
+
+def value_text(field: Field, text: str) -> str | None:
+    """The one text of a value, however it is written; None where the field cannot have it.
+
+    A time with an offset is an instant, told in UTC; one without is what clocks show.
+    """
+    match field.kind:
+        case Kind.INTEGER | Kind.INTEGER64:
+            return _integer(text, _BITS[field.kind])
+        case Kind.DOUBLE:
+            return _number(text)
+        case Kind.BOOLEAN:
+            return text if text in ("true", "false") else None
+        case Kind.DATETIME | Kind.DATETIME_OFFSET:
+            return _time(text, bare=field.kind is Kind.DATETIME)
+        case _:
+            return text
+
+
+def _integer(text: str, bits: int) -> str | None:
+    if not re.fullmatch(r"[+-]?[0-9]{1,19}", text):
+        return None
+    number = int(text)
+    return str(number) if -(2**bits) <= number < 2**bits else None
+
+
+def _number(text: str) -> str | None:
+    try:
+        number = Decimal(text)
+    except ArithmeticError:
+        return None
+    if not number.is_finite() or (number and abs(number.adjusted()) > _DIGITS):
+        return None
+    return number_text(number)
+
+
+def _time(text: str, *, bare: bool) -> str | None:
+    try:
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is not None:
+            return datetime_text(moment.astimezone(UTC), 0)
+    except (ValueError, OverflowError):
+        return None
+    return datetime_text(moment, None) if bare else None

@@ -84,7 +84,7 @@ class Exclusion:
     record: str
     field: str
     values: tuple[str, ...]
-    """Canonical texts of the values left out (`excluded_values.value_text`)."""
+    """Canonical texts of the values left out (`file.value_text`)."""
     reason: str
 
 
