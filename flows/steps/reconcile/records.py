@@ -32,9 +32,8 @@ from flows.steps.frames.statuses import (
     found_columns,
     number,
 )
-from flows.steps.match.comparison import canonical_texts, differences
+from flows.steps.match.comparison import canonical_texts, differences, judged
 from flows.steps.match.pairing import Pairs, keyless, pair_records
-from flows.steps.match.tolerance import judged
 from flows.steps.reconcile.answers import ECHO_SCHEMA, sends, service_status
 from flows.steps.reconcile.eligibility import standing, unheld_amounts
 from flows.steps.reconcile.one_sided import tenant_crossings, unmatched_breaks, unmatched_lines
