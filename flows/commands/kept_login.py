@@ -1,5 +1,7 @@
-"""The login of whoever types here, in the file that `recon login` keeps it in."""
+"""Who types here: the password that is typed, and the login in the file `recon login` keeps."""
 
+import sys
+from getpass import getpass
 from pathlib import Path
 
 from connectors.errors import ReconError, SettingsError
@@ -7,7 +9,6 @@ from connectors.files.atomic import write_file
 
 NONE_THERE = (FileNotFoundError, NotADirectoryError)
 """Where HOME is no folder, as in a container, nobody has logged in."""
-
 ELSEWHERE = "RECON_LOGIN_FILE names another place; by default it is in the home folder, HOME."
 
 
@@ -52,3 +53,19 @@ def _unusable(path: Path, what: str, error: OSError) -> SettingsError:
         f"{path}: the login in it cannot be {what}: {error.strerror or type(error).__name__}. "
         f"{ELSEWHERE}"
     )
+
+
+def typed(prompt: str, what: str) -> str:
+    """What is typed without being shown, or the next line of standard input."""
+    try:
+        line = f"{getpass(prompt)}\n" if sys.stdin.isatty() else sys.stdin.readline()
+    except EOFError:
+        line = ""
+    except UnicodeDecodeError:
+        raise SettingsError(f"Standard input is no text in UTF-8. Give {what} as a line.") from None
+    if not line:
+        raise SettingsError(
+            f"Standard input has ended without {what}. Type it at a terminal, or give it there as "
+            "a line."
+        )
+    return line.rstrip("\r\n")

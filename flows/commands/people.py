@@ -12,8 +12,7 @@ from connectors.errors import AccountUnknown, LoginRefused, SettingsError
 from connectors.settings import read_settings
 from flows.commands.console import ANY_ID, out, print_json, print_table, within, workspace
 from flows.commands.deliver import Json
-from flows.commands.kept_login import drop_token, keep_token
-from flows.commands.secrets import typed
+from flows.commands.kept_login import drop_token, keep_token, typed
 from schemas.accounts import HOURS, AccountRole
 from schemas.show_as import Dates, Negatives, Numbers, ShowAs
 
