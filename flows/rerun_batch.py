@@ -8,7 +8,6 @@ from pydantic import Field
 
 from connectors.errors import BatchStateError
 from flows.import_batch import run_stages
-from flows.report.changes import changes_table
 from flows.tasks import batch as tasks
 from flows.tasks import rerun as rerun_tasks
 from flows.tasks.artifacts import publish_table
@@ -16,6 +15,7 @@ from flows.tasks.batch import BatchStatus
 from flows.tasks.delivery import BareAddress, OverBudget
 from flows.tasks.hooks import HOOKS
 from flows.tasks.own_batch import own_batch, refuse_if_renumbered
+from flows.tasks.rerun import changes_table
 from flows.tasks.run_names import called
 from flows.tasks.states import end_state
 

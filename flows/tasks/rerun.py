@@ -1,5 +1,7 @@
 """The tasks of a rerun: find the batch, or open one of its failed rows, and compare row states."""
 
+from collections.abc import Iterator, Mapping
+
 import psycopg
 from prefect import get_run_logger, task
 from prefect.client.schemas.objects import FlowRun
@@ -7,17 +9,24 @@ from prefect.client.schemas.objects import FlowRun
 from connectors.files.scratch import scratch_folder
 from connectors.postgres.lease import hold_batch
 from connectors.postgres.trail import told_by_run
-from flows.report.changes import Counts
+from flows.report.markdown import cell
+from flows.report.spelling import digits
 from flows.stages.finish import build_report
 from flows.stages.kept import prove_batch
 from flows.stages.rewind import REWOUND, rewind
 from flows.stages.rows.rejects import waiting_correction, write_rejects
 from flows.stages.sequence import refuse_if_taken_back
 from flows.stages.terms import StatedTerms
+from flows.steps.batch_report import STATES
 from flows.tasks.attempts import FROM_LEDGER, this_run
 from flows.tasks.batch import REMEMBERED, BatchStatus, opened_now, received_from
 from flows.tasks.holding import open_workspace
 from flows.tasks.hooks import attempts_at
+
+Counts = Mapping[str, Mapping[str, int]]
+"""Record kind -> state -> rows."""
+NO_CHANGE = {"Batch": "none", "Record": "", "State": "", "Before": "", "After": "", "Change": ""}
+"""A table without a line has no columns either; the UI takes those from the first line."""
 
 
 @task(name="receive correction", task_run_name="receive correction", **REMEMBERED)
@@ -85,3 +94,31 @@ def rows_now(batch_id: int) -> Counts:
         chain.record: {state: totals.rows for state, totals in chain.states.items()}
         for chain in report.chains
     }
+
+
+def changes_table(
+    before: Mapping[int, Counts], after: Mapping[int, Counts]
+) -> list[dict[str, str]]:
+    """One line per batch, record kind and state that has or had rows."""
+    return list(_lines(before, after)) or [NO_CHANGE]
+
+
+def _lines(before: Mapping[int, Counts], after: Mapping[int, Counts]) -> Iterator[dict[str, str]]:
+    for batch in sorted({*before, *after}):
+        old, new = before.get(batch, {}), after.get(batch, {})
+        for record in sorted({*old, *new}):
+            was, now = old.get(record, {}), new.get(record, {})
+            for state in sorted({*was, *now}, key=_place):
+                rows, rows_now = was.get(state, 0), now.get(state, 0)
+                yield {
+                    "Batch": str(batch),
+                    "Record": cell(record),
+                    "State": cell(state),
+                    "Before": digits(rows),
+                    "After": digits(rows_now),
+                    "Change": digits(rows_now - rows, signed=True),
+                }
+
+
+def _place(state: str) -> tuple[int, str]:
+    return (STATES.index(state) if state in STATES else len(STATES), state)
