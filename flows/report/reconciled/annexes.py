@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from flows.report.reconciled.pools import pooled_causes
 from flows.report.reconciled.table import (
@@ -25,6 +25,8 @@ from flows.report.reconciled.words import currency_label
 from flows.report.spelling import record_title
 from flows.steps.breaks.cause_groups import MOST_MONEY
 from flows.steps.reconcile.report import ReconciliationReport
+
+_L = TypeVar("_L")
 
 
 def rates(report: ReconciliationReport) -> ReportTable:
@@ -115,25 +117,20 @@ EXCLUDED = {
 }
 
 
-def plans(report: ReconciliationReport) -> ReportTable:
-    """Payment plans: planned, paid, outstanding, overdue."""
-    rows = [TableRow(cells(report, PLANS, one)) for one in flagged_first(report.plans)]
-    none = "No plan details were compared."
-    return _annex(report, "plans", "Payment plans", (*PLANS.values(),), rows, none)
+ANNEXES: Mapping[str, tuple[str, Mapping[str, ReportColumn], str]] = {
+    "plans": ("Payment plans", PLANS, "No plan details were compared."),
+    "debts": ("Debts and documents", DEBTS, "No debt was compared."),
+    "batches": ("Insert-batch data", BATCHES, "No insert-batch data was compared."),
+    "excluded": ("Excluded records", EXCLUDED, "No record was left out."),
+}
+"""Lists of the report whose lines are told as they are: title, columns, what an empty one says."""
 
 
-def debts(report: ReconciliationReport) -> ReportTable:
-    """Debts: what was paid, what was planned, which invoice files there are."""
-    rows = [TableRow(cells(report, DEBTS, one)) for one in flagged_first(report.debts)]
-    none = "No debt was compared."
-    return _annex(report, "debts", "Debts and documents", (*DEBTS.values(),), rows, none)
-
-
-def batches(report: ReconciliationReport) -> ReportTable:
-    """Insert-batch data by BatchId."""
-    rows = [TableRow(cells(report, BATCHES, one)) for one in report.batches]
-    none = "No insert-batch data was compared."
-    return _annex(report, "batches", "Insert-batch data", (*BATCHES.values(),), rows, none)
+def annex(report: ReconciliationReport, name: str) -> ReportTable:
+    """One of ANNEXES, those of its lines that have a flag in front."""
+    title, columns, none = ANNEXES[name]
+    rows = [TableRow(cells(report, columns, one)) for one in flagged_first(getattr(report, name))]
+    return _annex(report, name, title, (*columns.values(),), rows, none)
 
 
 def tolerances(report: ReconciliationReport) -> ReportTable:
@@ -183,13 +180,6 @@ def causes(report: ReconciliationReport) -> ReportTable:
     return replace(annex, chosen=chosen)
 
 
-def excluded(report: ReconciliationReport) -> ReportTable:
-    """Records that rules left out."""
-    rows = [TableRow(cells(report, EXCLUDED, one)) for one in report.excluded]
-    none = "No record was left out."
-    return ReportTable("excluded", "Excluded records", (*EXCLUDED.values(),), rows, none=none)
-
-
 def _annex(
     report: ReconciliationReport,
     name: str,
@@ -218,14 +208,6 @@ def _told(report: ReconciliationReport, column: ReportColumn, value: Any) -> Cel
     return told
 
 
-class _Flagged(Protocol):
-    @property
-    def flags(self) -> tuple[str, ...]: ...
-
-
-_F = TypeVar("_F", bound=_Flagged)
-
-
-def flagged_first(lines: Sequence[_F]) -> list[_F]:
+def flagged_first(lines: Sequence[_L]) -> list[_L]:
     """Lines of an annex with those that have a flag in front, otherwise as they were."""
-    return sorted(lines, key=lambda one: not one.flags)
+    return sorted(lines, key=lambda one: not getattr(one, "flags", ()))

@@ -143,10 +143,8 @@ def _hash(text: str) -> str:
 def _status_bars(report: ReconciliationReport) -> list[tuple[str, Markup, str]]:
     """A bar per record kind, and how many of its records match."""
     bars = []
-    for record in dict.fromkeys(one.record for one in report.statuses):
-        counts = {one.status: one.rows for one in report.statuses if one.record == record}
-        ordered = {status: counts[status] for status in STATUSES if status in counts}
-        ordered |= counts
+    for record, counts in report.status_counts.items():
+        ordered = {status: counts[status] for status in STATUSES if status in counts} | {**counts}
         bars.append((record_title(record), chart.status_bar(ordered), digits(sum(counts.values()))))
     return bars
 

@@ -196,14 +196,7 @@ def _share(share: Share) -> str:
 
 
 def _bars(report: ReconciliationReport) -> list[tuple[str, Mapping[str, int]]]:
-    records = dict.fromkeys(one.record for one in report.statuses)
-    return [
-        (
-            record_title(record),
-            {one.status: one.rows for one in report.statuses if one.record == record},
-        )
-        for record in records
-    ]
+    return [(record_title(record), counts) for record, counts in report.status_counts.items()]
 
 
 def _told(report: ReconciliationReport) -> str:

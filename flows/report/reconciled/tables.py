@@ -9,16 +9,7 @@ from decimal import Decimal
 
 from flows.report.reconciled.after import TITLE as AFTER
 from flows.report.reconciled.after import after, after_told
-from flows.report.reconciled.annexes import (
-    batches,
-    causes,
-    cells,
-    debts,
-    excluded,
-    plans,
-    rates,
-    tolerances,
-)
+from flows.report.reconciled.annexes import annex, causes, cells, rates, tolerances
 from flows.report.reconciled.table import (
     COUNT,
     CURRENCY,
@@ -83,12 +74,12 @@ def tables(report: ReconciliationReport) -> tuple[ReportTable, ...]:
         ageing(report),
         *(forward(report, *one) for one in FORWARDS),
         rates(report),
-        plans(report),
-        debts(report),
-        batches(report),
+        annex(report, "plans"),
+        annex(report, "debts"),
+        annex(report, "batches"),
         tolerances(report),
         causes(report),
-        excluded(report),
+        annex(report, "excluded"),
     )
 
 
@@ -131,14 +122,14 @@ def statuses(report: ReconciliationReport) -> ReportTable:
         ReportColumn("Records", COUNT, 12),
     )
     rows: list[TableRow] = []
-    for record in dict.fromkeys(one.record for one in report.statuses):
-        mine = [one for one in report.statuses if one.record == record]
+    for record, counts in report.status_counts.items():
         title = record_title(record)
         rows += [
-            TableRow((title, one.status, STATUSES.get(one.status, ""), one.rows)) for one in mine
+            TableRow((title, status, STATUSES.get(status, ""), number))
+            for status, number in counts.items()
         ]
-        if len(mine) > 1:
-            rows.append(TableRow((title, "All", "", sum(one.rows for one in mine)), total=True))
+        if len(counts) > 1:
+            rows.append(TableRow((title, "All", "", sum(counts.values())), total=True))
     return ReportTable("statuses", "Statuses", columns, rows, groups=1)
 
 

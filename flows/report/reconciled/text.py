@@ -180,10 +180,9 @@ def _named(column: str, cell: str) -> str:
 
 
 def _statuses(report: ReconciliationReport) -> Iterator[str]:
-    for record in dict.fromkeys(one.record for one in report.statuses):
-        mine = [(one.status, one.rows) for one in report.statuses if one.record == record]
-        yield f"  {record_title(record)}: {digits(sum(rows for _, rows in mine))}"
-        for status, rows in mine:
+    for record, counts in report.status_counts.items():
+        yield f"  {record_title(record)}: {digits(sum(counts.values()))}"
+        for status, rows in counts.items():
             yield f"    {visible(status):20}{digits(rows):>12}"
 
 

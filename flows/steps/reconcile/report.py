@@ -243,6 +243,14 @@ class ReconciliationReport:
     """How many more lines a list of the report would have, by its name; all others are whole."""
 
     @property
+    def status_counts(self) -> Mapping[str, Mapping[str, int]]:
+        """By record kind, how many of its records have which status."""
+        counts: dict[str, dict[str, int]] = {}
+        for one in self.statuses:
+            counts.setdefault(one.record, {})[one.status] = one.rows
+        return counts
+
+    @property
     def forwards(self) -> Mapping[str, Sequence[RollForward]]:
         """By pool of breaks."""
         pools = (self.roll_forward, self.accepted_forward, self.aside_forward)
