@@ -38,8 +38,9 @@ from flows.steps.batch_report import (
     NoteLine,
     Pushed,
     ReasonLine,
+    build_chain,
+    build_pushed,
 )
-from flows.steps.chain import build_chain, build_pushed
 from flows.steps.totals import Totals, add
 from flows.steps.validate.states import EXCLUDED
 from schemas.derived.sql_names import staged_name

@@ -4,8 +4,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
 
-from flows.steps.batch_report import BatchReport, Chain, FileLine, NoteLine, ReasonLine
-from flows.steps.chain import APPLIED, build_chain, build_pushed
+from flows.steps.batch_report import (
+    APPLIED,
+    BatchReport,
+    Chain,
+    FileLine,
+    NoteLine,
+    ReasonLine,
+    build_chain,
+    build_pushed,
+)
 from flows.steps.totals import Totals, add
 from schemas.reasons import REASONS
 from schemas.tables import CURRENCY_RATE, INVOICE_FILE, PAYMENT
