@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from flows.steps.frames.parts import held_rows
-from flows.steps.reconcile.kinds import accepted_keys, with_accepted
+from flows.steps.reconcile.conclusion import accepted_keys, with_accepted
 from schemas.tables import PAYMENT
 from tests.reconcile.records import database, extract, matched
 
