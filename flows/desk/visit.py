@@ -109,6 +109,13 @@ class Visit:
         """The name somebody gave; beside a login it is none."""
         return None if self.person else self.typed("by") or None
 
+    def as_login(self, token: str) -> "Visit":
+        """The same visit as whoever this login is of."""
+        place = self.place.as_login(token)
+        with place.database.connect() as connection:
+            person = acting(connection)
+        return replace(self, place=place, person=person, key=token, new=False)
+
     @property
     def from_htmx(self) -> bool:
         """Whether a part of a page is asked for, not a whole one."""
@@ -178,10 +185,7 @@ def shown_by_proxy(visit: Visit, proxy: ProxySettings) -> Visit:
             f"No account is known as {known_as!r}, or it is disabled. An administrator adds one "
             f'with the subject "{How.PROXY} {known_as}".'
         )
-    place = visit.place.as_login(token)
-    with place.database.connect() as connection:
-        person = acting(connection)
-    return replace(visit, place=place, person=person, key=token, new=False, opened=token)
+    return replace(visit.as_login(token), opened=token)
 
 
 def visit_of(request: Request, workspace: Workspace, form: FormData, desk: Any) -> Visit:

@@ -1,7 +1,7 @@
 """Logging in and out."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
@@ -10,7 +10,7 @@ from starlette.responses import Response
 from connectors.desk_settings import DeskSettings
 from connectors.errors import LoginRefused
 from connectors.oidc import Provider
-from connectors.postgres.accounts import LONGEST_LOGIN, acting, log_in, log_out, vouch
+from connectors.postgres.accounts import LONGEST_LOGIN, log_in, log_out, vouch
 from flows.desk.visit import LOGIN_COOKIE, VISIT_COOKIE, Visit
 from schemas.accounts import How
 
@@ -118,11 +118,7 @@ def login(visit: Visit) -> Response:
 
 def _offer(visit: Visit, token: str, unsent: UnsentForm, there: str) -> Response:
     """Show whoever has logged in what they have not sent yet: they send it, or leave it."""
-    place = visit.place.as_login(token)
-    with place.database.connect() as connection:
-        person = acting(connection)
-    then = replace(visit, place=place, person=person, key=token, new=False)
-    return then.page("unsent.html.jinja", unsent=unsent, there=there)
+    return visit.as_login(token).page("unsent.html.jinja", unsent=unsent, there=there)
 
 
 def to_provider(visit: Visit) -> Response:
