@@ -4,7 +4,6 @@ from typing import Annotated, Any
 
 from prefect import flow
 from prefect.client.schemas.objects import State as RunState
-from prefect.context import FlowRunContext
 from prefect.states import Completed, Failed
 from pydantic import Field
 
@@ -27,6 +26,7 @@ from flows.stages.jobs.arguments import (
 from flows.stages.jobs.work import Done, do_as_asked, has_rewound, release_as_asked
 from flows.stages.jobs.work import do_job as do_alone
 from flows.stages.workspace import Workspace
+from flows.tasks.attempts import this_run
 from flows.tasks.delivery import Delivery
 from flows.tasks.holding import open_workspace, working_for
 from flows.tasks.hooks import HELD, SKIPPED
@@ -47,8 +47,7 @@ def do_job(job: Annotated[int, Field(ge=1)]) -> RunState[Any]:
     Args:
         job: Its number, as the page Jobs of the desk lists it.
     """
-    context = FlowRunContext.get()
-    run = context.flow_run if context else None
+    run = this_run()
     try:
         done = do_alone(open_workspace(), job, _by_flows, str(run.id) if run else None)
     except JobHeldElsewhere as busy:

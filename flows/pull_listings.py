@@ -5,7 +5,6 @@ from typing import Any, Literal
 
 from prefect import flow, get_run_logger, task
 from prefect.client.schemas.objects import State as RunState
-from prefect.context import FlowRunContext
 from prefect.states import Completed
 
 from connectors.postgres.ledger import State
@@ -15,7 +14,7 @@ from flows.stages.pull import Pulled, pull, pull_compared
 from flows.stages.reconcile.scope import Scope
 from flows.stages.workspace import Workspace
 from flows.tasks.artifacts import publish_table
-from flows.tasks.attempts import FROM_LEDGER
+from flows.tasks.attempts import FROM_LEDGER, this_run
 from flows.tasks.holding import open_workspace
 from flows.tasks.hooks import HOOKS, note_run
 from flows.tasks.missed_runs import overtaken
@@ -99,6 +98,5 @@ def read_compared(batches: list[int], feeds: list[str], tenants: list[int]) -> d
 def _note(workspace: Workspace, pulled: Pulled) -> None:
     """Let the batch name the run that pulled it."""
     with workspace.database.connect() as connection:
-        context = FlowRunContext.get()
-        if context is not None and context.flow_run is not None:
-            note_run(connection, pulled.ended.batch.id, context.flow_run)
+        if (run := this_run()) is not None:
+            note_run(connection, pulled.ended.batch.id, run)

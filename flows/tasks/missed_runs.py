@@ -26,11 +26,11 @@ from prefect.client.schemas.filters import (
 from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.client.schemas.objects import State as RunState
 from prefect.client.schemas.sorting import FlowRunSort
-from prefect.context import FlowRunContext
 from prefect.states import Completed
 from prefect.types import DateTime
 from prefect.types._datetime import now
 
+from flows.tasks.attempts import this_run
 from flows.tasks.hooks import SKIPPED
 
 LOST = (StateType.FAILED, StateType.CRASHED, StateType.CANCELLED, StateType.CANCELLING)
@@ -49,8 +49,7 @@ def overtaken(all_the_same: str = RETRIED) -> RunState[Any] | None:
     A run that somebody asked for, or retried, is never overtaken. `all_the_same`: how to have this
     one's work done, as a sentence.
     """
-    context = FlowRunContext.get()
-    run = context.flow_run if context else None
+    run = this_run()
     if run is None or not run.auto_scheduled or run.run_count > 1 or run.deployment_id is None:
         return None
     later = later_run(run, *_runs_around(run))
@@ -63,8 +62,7 @@ def done_since() -> RunState[Any] | None:
     For a flow that each of many events asks for, and that does for all of them what it does once.
     Whichever begins first works: left to one that waits, none would be done while more come.
     """
-    context = FlowRunContext.get()
-    run = context.flow_run if context else None
+    run = this_run()
     if run is None or run.run_count > 1 or run.deployment_id is None:
         return None
     begun = FlowRunFilterStartTime(after_=run.expected_start_time)

@@ -12,10 +12,10 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from coolname.data import config as words_of  # Prefect makes its names with it.
-from prefect.client.schemas.objects import FlowRun
 from prefect.context import FlowRunContext
 
 from flows.stages.reconcile.as_of import day_at
+from flows.tasks.attempts import this_run
 
 PAGE = re.compile(
     r"(alpha|beta|gamma|delta|epsilon|zeta|eta|theta|iota|kappa|lambda|mu|nu|xi|omicron|pi|rho"
@@ -54,7 +54,6 @@ def _vocabulary() -> frozenset[str]:
 
 def day_of(as_of: date | None, zone: ZoneInfo) -> date:
     """The day a reconciliation speaks of: as asked, or that for which its run was scheduled."""
-    context = FlowRunContext.get()
-    run: FlowRun | None = context.flow_run if context else None
+    run = this_run()
     planned = run.expected_start_time if run else None
     return as_of or day_at(planned or datetime.now(UTC), zone)
