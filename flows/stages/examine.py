@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from connectors.errors import CleanRowsBroken
 from connectors.files.chunk import Chunk
-from connectors.files.content import open_content
 from connectors.files.manifest import incomplete
 from connectors.files.profile import Profile
 from connectors.files.reader import first_place, read_chunks
@@ -271,16 +270,8 @@ class _Examination:
 
     def _chunks(self, number: int) -> Iterator[Chunk]:
         opened = self.opened[number]
-        assert opened.stored is not None
         assert opened.header is not None
-        content = open_content(
-            opened.stored.path,
-            self.profile.encoding,
-            name=opened.name,
-            sheet=self.profile.sheet,
-            formulas=self.profile.formulas,
-        )
-        size = self.settings.limits.block_bytes
+        content, size = opened.content(self.profile), self.settings.limits.block_bytes
         return read_chunks(content, opened.header, first_place(opened.header), size)
 
     def _split(self, number: int, chunk: Chunk) -> SplitChunk:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from connectors.errors import ExtractRefused
 from connectors.files.archive import Stored, store_all
-from connectors.files.content import open_kept
+from connectors.files.content import Content, open_content, open_kept
 from connectors.files.delivery import find_extracts
 from connectors.files.footer import with_footer
 from connectors.files.header import Header, remarks_on_unnamed
@@ -39,6 +39,17 @@ class Opened:
     """What a control manifest says of the file."""
     remarks: tuple[str, ...] = ()
     """What a person who looks into the file sees otherwise, such as merged cells, in sentences."""
+
+    def content(self, profile: Profile) -> Content:
+        """What is archived of it, as its feed writes files."""
+        assert self.stored is not None
+        return open_content(
+            self.stored.path,
+            profile.encoding,
+            name=self.name,
+            sheet=profile.sheet,
+            formulas=profile.formulas,
+        )
 
 
 def open_delivery(

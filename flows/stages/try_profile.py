@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from connectors.files.cells import split_cells
-from connectors.files.content import Content, open_content
+from connectors.files.content import Content
 from connectors.files.delivery import find_extract
 from connectors.files.header import Header
 from connectors.files.profile import Profile
@@ -139,14 +139,7 @@ def _tried(opened: Opened, profile: Profile, settings: Settings, rows: int) -> T
     nothing_yet, header = FileVerdict(opened.name), opened.header
     if header is None:
         return Tried(nothing_yet)
-    assert opened.stored is not None
-    content = open_content(
-        opened.stored.path,
-        profile.encoding,
-        name=opened.name,
-        sheet=profile.sheet,
-        formulas=profile.formulas,
-    )
+    content = opened.content(profile)
     used = {place for places in header.sources.values() for place in places}
     columns = enumerate(zip(header.names, header.fields, strict=True))
     return Tried(
