@@ -15,7 +15,7 @@ from flows.steps.breaks.make import together
 from flows.steps.breaks.tolerated import reconcile_tolerated
 from flows.steps.frames.parts import held
 from flows.steps.frames.sources import record_schema
-from flows.steps.reconcile.batches import reconcile_batches
+from flows.steps.reconcile.batches import CONTRADICTIONS, reconcile_batches
 from flows.steps.reconcile.debt_ranges import reconcile_all_debts
 from flows.steps.reconcile.plans import reconcile_plans
 from flows.steps.reconcile.rates import reconcile_rates
@@ -75,17 +75,7 @@ PLANTED = frozenset(
     }
 )
 """Break codes of the joins and the keys they are planted at; batches have a digest for a key."""
-PLANTED_BATCHES = (
-    "BATCH_MISSING",
-    "BATCH_EXTRA",
-    "BATCH_ERROR_UNTOLD",
-    "BATCH_MERGED_ERROR",
-    "BATCH_NOT_MERGED",
-    "BATCH_ERROR_UNSET",
-    "BATCH_JSON_UNREADABLE",
-    "BATCH_JSON_DIFFERS",
-    "BATCH_COUNT",
-)
+PLANTED_BATCHES = ("BATCH_MISSING", "BATCH_EXTRA", *CONTRADICTIONS, "BATCH_COUNT")
 
 
 @dataclass(frozen=True, slots=True)
