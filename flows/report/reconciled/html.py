@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from flows.report.reconciled import after, chart, first_page, tables
 from flows.report.reconciled.grid import MOST as TABLE_LINES
-from flows.report.reconciled.grid import Grid, chains, grid, idle, statements, ties
+from flows.report.reconciled.grid import chains, grid, idle, statements, ties
 from flows.report.reconciled.pools import pooled_causes
 from flows.report.reconciled.table import ColumnKind
 from flows.report.reconciled.text import shown
@@ -251,6 +251,3 @@ def _codes(report: ReconciliationReport) -> list[tuple[str, str, str, int]]:
         for code, one in BREAKS.items()
         if code in counts
     ]
-
-
-__all__ = ["MOST", "POLICY", "Grid", "render_html"]
