@@ -28,9 +28,8 @@ from flows.stages.draft.columns import (
     offers_of,
 )
 from flows.stages.draft.encoding import EncodingFound, encoding_of
-from flows.stages.draft.number_lines import number_lines
 from flows.stages.draft.shape import escapes_in, footer_lines, header_lines, odd_lines, text_lines
-from flows.stages.draft.time_lines import future_lines, joined_lines, time_lines
+from flows.stages.draft.value_lines import future_lines, joined_lines, number_lines, time_lines
 from flows.steps.draft_joined import JoinedTime, joined_time
 from flows.steps.draft_months import WordedDays, worded_days
 from flows.steps.draft_numbers import NumberSigns
