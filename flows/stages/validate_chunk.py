@@ -11,11 +11,11 @@ from connectors.files.profile import Profile
 from connectors.files.rewriting import names_in_front
 from flows.stages.currency_names import NO_NAMES, Names, named_currencies
 from flows.stages.writing import writing_of
-from flows.steps.validate.broken_records import broken_details
 from flows.steps.validate.chunk import Validated, validate_rows
 from flows.steps.validate.excluded import Exclusions
 from flows.steps.validate.field_errors import empty_texts
 from flows.steps.validate.omitted_secrets import FindRepaired, Repaired
+from flows.steps.validate.rows import broken_details
 from schemas.own_columns import ROW_NAME
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from flows.steps.validate.check import Checked
 from flows.steps.validate.field_errors import NO_ERRORS, FieldErrors, of_record
+from schemas.counting import quantity
 from schemas.derived.sql_names import IDENTITY, key_columns
 from schemas.field import Field, Kind, Table
 from schemas.frame_types import FRAME_TYPES, frame_columns
@@ -19,9 +20,15 @@ from schemas.ledger import POSITION
 
 PIECE = 2048
 """Rows whose ErrorData is in memory at a time."""
-
 _HASHED = json.JSONEncoder(ensure_ascii=False, default=str)
 """What a key is hashed as. One for all: making one takes longer than what it does for a row."""
+_DIVIDED = (
+    "Lines {} to {} have together the fields of one record: a line break within a text may have "
+    "divided it. Have the sender quote such texts, or escape their line breaks. Where they are "
+    "corrected, write the whole record in the row of each of them: one alone leaves the others in "
+    "error."
+)
+_ABOVE = "It is in what a line above says of the records below it (skip_lines)."
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,3 +189,31 @@ def _key_parts(field: Field) -> list[pl.Expr]:
         double = pl.col(field.name)
         return [pl.when(double == 0).then(0.0).otherwise(double).alias(field.name)]
     return [pl.col(name) for name in frame_columns(field)]
+
+
+def broken_details(
+    counted: pl.Series,
+    width: int,
+    unnamed: int,
+    divided: Mapping[int, tuple[int, int]],
+    above: Sequence[int],
+) -> pl.Series:
+    """A text for each record; null where there is none.
+
+    `counted`: how many fields a record has instead of `width`, the last of which are `unnamed`;
+    null where nothing is said of that. `divided`: records that may be parts of one, with its first
+    and last line. `above`: records with the fault of a cell that a line above them says.
+    """
+    behind = f", the last {unnamed} without a name" if unnamed else ""
+    counts = counted.unique().drop_nulls()
+    said = [f"It has {quantity(count, 'field')} instead of {width}{behind}." for count in counts]
+    fields = counted.replace_strict(counts, said, default=None, return_dtype=pl.String)
+    if not divided and not above:
+        return fields
+    lines = pl.repeat(None, len(counted), dtype=pl.String, eager=True).scatter(
+        [*divided], [_DIVIDED.format(*between) for between in divided.values()]
+    )
+    of_above = pl.repeat(None, len(counted), dtype=pl.String, eager=True).scatter(above, _ABOVE)
+    texts = pl.DataFrame([fields.alias("fields"), lines.alias("lines"), of_above.alias("above")])
+    text = pl.concat_str(pl.all(), separator=" ", ignore_nulls=True)
+    return texts.select(pl.when(pl.any_horizontal(pl.all().is_not_null())).then(text)).to_series()
