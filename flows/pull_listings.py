@@ -96,7 +96,6 @@ def read_compared(batches: list[int], feeds: list[str], tenants: list[int]) -> d
 
 
 def _note(workspace: Workspace, pulled: Pulled) -> None:
-    """Let the batch name the run that pulled it."""
     with workspace.database.connect() as connection:
         if (run := this_run()) is not None:
             note_run(connection, pulled.ended.batch.id, run)

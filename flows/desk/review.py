@@ -76,8 +76,6 @@ class ReportFacts:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """A run as its first page shows it."""
-
     figures: tuple[Figures, ...]
     states: Mapping[str, int]
     """How many breaks are in each state."""

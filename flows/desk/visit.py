@@ -145,7 +145,6 @@ class Visit:
             self.keep(response, LOGIN_COOKIE, self.opened, LONGEST_LOGIN)
 
     def go(self, address: str) -> Response:
-        """Another page, as the answer to a form."""
         return RedirectResponse(address, HTTPStatus.SEE_OTHER)
 
     def keep(self, response: Response, name: str, value: str, seconds: int | None = None) -> None:

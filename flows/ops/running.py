@@ -62,8 +62,6 @@ def _start_of(process: psutil.Process) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """The parts of a machine that is up."""
-
     process: Process
     prefect: str
     sandbox: str

@@ -68,8 +68,6 @@ STAGES: Mapping[str, str] = {
 
 
 class Words(NamedTuple):
-    """What the parts of a table of states are called."""
-
     heading: str
     state: str
     sum: str

@@ -45,7 +45,6 @@ def next_step(line: BatchSummary, *, held: bool = False) -> str:
 
 
 def decisions(batch_id: int) -> str:
-    """The commands that decide about a batch which is held."""
     return f"recon release {batch_id} --reason ..., or recon discard {batch_id} --reason ..."
 
 

@@ -59,8 +59,6 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedArchive:
-    """What hashing everything again came to."""
-
     contents: int
     reports: int
     bytes: int

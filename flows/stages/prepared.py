@@ -34,8 +34,6 @@ from schemas.tables import EXTRACTS
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A chunk ready to be written."""
-
     extract: Extract
     number: int
     """Of the chunk in its extract."""

@@ -47,8 +47,6 @@ class SmallFile(NamedTuple):
 
 
 class CleanFiles(NamedTuple):
-    """What came of files that were validated together."""
-
     files: list[SmallFile]
     rows: pl.DataFrame
     """Staged rows of the clean ones; the number of the file is in place of its extract's."""

@@ -26,8 +26,6 @@ def silent(stage: str, done: int, total: int | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """The place a run works in."""
-
     settings: Settings
     database: Database
     progress: Progress = silent
@@ -35,11 +33,9 @@ class Workspace:
     """Who we are to the service; None: as the environment of this process says."""
 
     def as_login(self, token: str | None) -> "Workspace":
-        """The same place for whoever has this token."""
         return replace(self, database=self.database.as_login(token))
 
     def for_job(self, number: int) -> "Workspace":
-        """The same place, worked in for a job."""
         return replace(self, database=self.database.for_job(number))
 
     def __post_init__(self) -> None:

@@ -223,7 +223,6 @@ class BatchReport:
 
     @property
     def rows(self) -> int:
-        """Rows read, over all readable files."""
         return sum(file.rows for file in self.files)
 
     @property

@@ -25,8 +25,6 @@ def in_currency(currency: str, code: str | None = None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What a set of rows adds up to."""
-
     rows: int = 0
     keys: int = 0
     """Hash total: the sum of the integer keys, or of 60 bits of each identity."""

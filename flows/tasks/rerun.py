@@ -86,7 +86,6 @@ def count_rows(batch_id: int) -> Counts:
 
 
 def rows_now(batch_id: int) -> Counts:
-    """Rows of a batch by record kind and state."""
     workspace = open_workspace()
     with workspace.database.connect() as connection:
         report = build_report(workspace, connection, batch_id)

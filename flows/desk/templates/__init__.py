@@ -25,7 +25,6 @@ def worded(constant: str | None) -> str:
 
 
 def currency(of: str | int | None, names: Mapping[str, str]) -> str:
-    """A currency as reports name it; a dash stands for none."""
     return currency_named("" if of is None or of == NONE else str(of), names)
 
 

@@ -40,8 +40,6 @@ class Piece(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """A bar beside its label and its figure."""
-
     label: str
     picture: Markup
     figure: int | Decimal

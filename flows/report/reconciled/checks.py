@@ -22,8 +22,6 @@ CENTS = 2
 
 
 class Term(NamedTuple):
-    """A cell that enters a sum."""
-
     row: int
     column: int
     sign: int = 1

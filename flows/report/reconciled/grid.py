@@ -70,8 +70,6 @@ class GridGroup(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """A table as the page lays it out."""
-
     name: str
     title: str
     heads: tuple[Head, ...]
@@ -228,7 +226,6 @@ class ChainGrid(NamedTuple):
 
 
 def chains(report: ReconciliationReport) -> list[ChainGrid]:
-    """The chains by record kind, in their order."""
     records: dict[str, dict[str, list[ChainLine]]] = {}
     for one in report.chain:
         records.setdefault(one.record, {}).setdefault(one.currency, []).append(one)

@@ -84,7 +84,6 @@ def tables(report: ReconciliationReport) -> tuple[ReportTable, ...]:
 
 
 def truths(report: ReconciliationReport) -> ReportTable:
-    """Which sources each record kind was compared on."""
     columns = (
         RECORD,
         ReportColumn("Expected", WORD, 12),
@@ -108,7 +107,6 @@ def truths(report: ReconciliationReport) -> ReportTable:
 
 
 def inputs(report: ReconciliationReport) -> ReportTable:
-    """The files and listings that were compared."""
     rows = [TableRow(cells(report, INPUTS, one)) for one in report.cover.inputs]
     return ReportTable("inputs", "Input files", (*INPUTS.values(),), rows)
 

@@ -144,10 +144,8 @@ CURRENCIES = 5
 
 
 def code_title(code: str) -> str:
-    """What a break code says, in a few words."""
     return BREAKS[code].title if code in BREAKS else ""
 
 
 def sources(letters: str | tuple[str, ...]) -> str:
-    """Letters of truth sources spelled out."""
     return ", ".join(SOURCES.get(letter, visible(letter)) for letter in letters)

@@ -93,8 +93,6 @@ Work = Callable[[Workspace, Job], Done]
 
 
 class _Decision(Protocol):
-    """What is done about a batch that is held."""
-
     def __call__(
         self, workspace: Workspace, batch_id: int, *, by: str | None, reason: str, held: int
     ) -> None: ...

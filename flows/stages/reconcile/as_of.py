@@ -50,7 +50,6 @@ def day_at(moment: datetime, zone: ZoneInfo) -> date:
 
 
 def first_moment(day: date, zone: ZoneInfo) -> datetime:
-    """When a business day begins."""
     return datetime.combine(day, time(), zone)
 
 

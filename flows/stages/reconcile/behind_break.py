@@ -73,7 +73,6 @@ class FieldPair:
 
     @property
     def differs(self) -> bool:
-        """Whether the two are not the same value."""
         return self.delivered != self.there
 
 
@@ -238,8 +237,6 @@ def _record(text: str | None) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class OneBreak:
-    """A break of a run as it stands now."""
-
     run: Reconciliation
     facts: Mapping[str, Any]
     """The columns of `breaks_now`, with `outgrown`, `accepted_as` and `is_now`."""

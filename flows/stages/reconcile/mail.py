@@ -36,8 +36,6 @@ log = logging.getLogger("recon.mail")
 
 @dataclass(frozen=True, slots=True)
 class Mailed:
-    """What became of the messages of one run."""
-
     sent: tuple[str, ...]
     """Accounts."""
     failed: tuple[str, ...]

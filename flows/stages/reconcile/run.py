@@ -215,8 +215,6 @@ def _reconcile(workspace: Workspace, named: Asked, unsaved: dict[int, _Unsaved])
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """What was found in the sources that were gathered."""
-
     gathered: Gathered
     cut: Cut
     """The sources as of the day of the run, and what is dated after it."""

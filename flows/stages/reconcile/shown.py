@@ -15,8 +15,6 @@ from schemas.life import RECONCILED
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A reconciliation looked at again."""
-
     run: Reconciliation
     folder: Path
     text: str

@@ -30,7 +30,6 @@ class MadeField(NamedTuple):
 
 
 def source_of(header: Header, profile: Profile, name: str) -> str:
-    """Where a field comes from, in words."""
     if name in profile.constants:
         secret = name in header.table.secrets
         return NOT_SHOWN if secret else f"constant {profile.constants[name]!r}"

@@ -21,8 +21,6 @@ BUCKETS = ("0-1", "2-3", "4-7", "8-30", "31-60", "61-90", "> 90")
 
 @dataclass(frozen=True, slots=True)
 class AgeingLine:
-    """Open breaks of one code and currency by age."""
-
     code: str
     currency: str
     basis: str

@@ -106,7 +106,6 @@ def title() -> pl.Expr:
 
 @cache
 def kind() -> pl.Expr:
-    """A break's record kind in words."""
     kinds = {name: table.title for name, table in TABLES.items()}
     return pl.col("record").replace_strict(kinds, default=pl.col("record"), return_dtype=pl.String)
 

@@ -102,7 +102,6 @@ def _read(load: Load, names: Collection[str] | None) -> pl.DataFrame:
 
 
 def record_schema(table: Table) -> dict[str, Dtype]:
-    """Columns and types of a record in reconciliation frames."""
     amounts = set(table.amounts)
     return {
         name: AMOUNT if name in amounts else dtype
@@ -113,7 +112,6 @@ def record_schema(table: Table) -> dict[str, Dtype]:
 
 @cache
 def no_records(table: Table) -> pl.DataFrame:
-    """A target without a record."""
     return pl.DataFrame(schema=record_schema(table) | LINEAGE)
 
 

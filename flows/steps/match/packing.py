@@ -38,7 +38,6 @@ class Packing:
         return number
 
     def unpacked(self, packed: pl.Expr) -> list[pl.Expr]:
-        """The columns again, under their names."""
         columns = []
         for place, (name, dtype) in enumerate(zip(self.columns, self.dtypes, strict=True)):
             number = packed // prod(self.widths[place + 1 :]) % self.widths[place]

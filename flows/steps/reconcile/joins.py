@@ -44,8 +44,6 @@ from schemas.tables import (
 
 @dataclass(frozen=True)
 class JoinResult:
-    """What the truth sources say together."""
-
     statuses: Mapping[str, Sequence[Load]]
     """What became of the records of each kind (`records.Matched`), in parts as its sources."""
     breaks: pl.DataFrame
@@ -150,8 +148,6 @@ def reconcile_sources(
 
 @dataclass(frozen=True)
 class _Matched:
-    """What became of the records of one kind, in all of its parts."""
-
     statuses: Sequence[Load]
     breaks: Sequence[Load]
     tolerated: pl.DataFrame

@@ -33,8 +33,6 @@ _DEBT = ["TenantsId", "DebtsId"]
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What the rules leave out of the target."""
-
     rows: Mapping[str, Sequence[pl.Series]] = field(default_factory=dict)
     """Record kind -> which rows of each part; no kind of which nothing is left out."""
     keys: pl.DataFrame = field(

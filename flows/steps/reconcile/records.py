@@ -58,8 +58,6 @@ _LISTABLE = (*_THERE, Status.PENDING, Status.MISSING_IN_TARGET)
 
 @dataclass(frozen=True)
 class Matched:
-    """What became of every record of one kind."""
-
     lines: Lines
     """One per record: the extract rows, then what only a target has."""
     breaks: pl.DataFrame

@@ -28,8 +28,6 @@ VERDICTS = (*RECONCILED, "NOT_RECONCILED", "INCOMPLETE")
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """Which sources a record kind was compared on."""
-
     record: str
     expected: str
     """E, with the number of extracts."""
@@ -64,8 +62,6 @@ class PreviousLine:
 
 @dataclass(frozen=True, slots=True)
 class Cover:
-    """What was reconciled, on which terms, and the verdict."""
-
     title: str
     as_of: date
     period: tuple[date | None, date | None]
@@ -211,8 +207,6 @@ class SignOff:
 
 @dataclass(frozen=True, slots=True)
 class ReconciliationReport:
-    """Everything the report shows, section by section."""
-
     cover: Cover
     statuses: tuple[StatusLine, ...]
     chain: tuple[ChainLine, ...]

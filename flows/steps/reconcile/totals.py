@@ -27,8 +27,6 @@ Amounts = Mapping[str, Decimal]
 
 @dataclass(frozen=True, slots=True)
 class StatusLine:
-    """How many records of a kind ended in a status."""
-
     record: str
     status: str
     rows: int
@@ -117,8 +115,6 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class ExcludedLine:
-    """Records a rule left out."""
-
     rule: str
     record: str
     rows: int

@@ -324,5 +324,4 @@ def _json(value: object) -> str:
 
 
 def _inside(text: str) -> str:
-    """A text as JSON, without the quotes around it."""
     return _json(text)[1:-1]

@@ -233,8 +233,6 @@ def _distinct(pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 class _Keys:
-    """The keys of a chunk's rows."""
-
     def __init__(self, table: Table, rows: pl.DataFrame) -> None:
         self._frame = rows.select(key_columns(table))
         self.height = rows.height
