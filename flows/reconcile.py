@@ -107,7 +107,6 @@ def reconcile(
 
 
 def told_by_later(scope: Scope, day: date) -> int | None:
-    """The run of a scope that tells of a later day."""
     with open_workspace().database.connect() as connection:
         return later_run(connection, as_kept(connection, scope).text, day)
 
@@ -158,7 +157,6 @@ def publish(done: Reconciled) -> None:
 
 
 def end_state(done: ReconciliationEnd) -> RunState[Any]:
-    """The end of a run that was made, and the next step."""
     verdict = word_of(done.verdict)
     sentence = f"Reconciliation {done.number} of {done.scope}: {verdict}. Report: {done.folder}."
     if done.because and done.verdict not in RECONCILED:

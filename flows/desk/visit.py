@@ -28,8 +28,6 @@ LOGIN_COOKIE, VISIT_COOKIE = "recon_login", "recon_visit"
 
 
 class Page(Protocol):
-    """What answers a request."""
-
     def __call__(self, visit: "Visit") -> Response: ...
 
 
@@ -66,7 +64,6 @@ class Visit:
         return self.is_mark(self.typed("csrf") or self.request.headers.get("X-CSRF", ""))
 
     def is_mark(self, sent: str) -> bool:
-        """Whether this is it."""
         return hmac.compare_digest(sent.encode(), self.csrf.encode())
 
     @property

@@ -40,8 +40,6 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """One line of the table."""
-
     flow: str
     """Module under `flows` and the flow in it."""
     name: str

@@ -122,7 +122,6 @@ class Start:
         self._note()
 
     def child(self, name: str, *arguments: str, environment: Mapping[str, str]) -> None:
-        """Start one part as a process."""
         self.go_on()
         self.children[name] = self.parts.enter_context(
             _child(self.folder, name, arguments, environment)

@@ -51,8 +51,6 @@ def create_pool(name: str = POOL, kind: str = "process") -> None:
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """A deployment on the server."""
-
     name: str
     notes: tuple[str, ...] = ()
     """What is other than the table has it, and what could not be kept, for operators."""

@@ -27,7 +27,6 @@ class Process:
 
     @classmethod
     def of(cls, pid: int) -> "Process":
-        """The process that has this number now."""
         return cls(pid, _start_of(psutil.Process(pid)))
 
     def find(self) -> psutil.Process | None:
@@ -43,7 +42,6 @@ class Process:
         return None
 
     def alive(self) -> bool:
-        """Whether it still runs."""
         return self.find() is not None
 
 
@@ -84,7 +82,6 @@ class Running:
         up: bool = True,
         **places: str,
     ) -> "Running":
-        """This process and what it started."""
         found = {name: Process.of(child.pid) for name, child in children.items()}
         own = Process.of(psutil.Process().pid)
         return cls(own, **places, children=found, terms=terms, up=up)
@@ -128,7 +125,6 @@ def find(folder: Path) -> Running | None:
 
 
 def children_of(pid: int) -> list[psutil.Process]:
-    """Every living process below this one."""
     with suppress(psutil.NoSuchProcess):
         return list(psutil.Process(pid).children(recursive=True))
     return []
@@ -155,7 +151,6 @@ def end(processes: list[psutil.Process], seconds: float) -> None:
 
 
 def await_end(process: Process, seconds: float) -> bool:
-    """Whether the process ends within this time."""
     deadline = time.monotonic() + seconds
     while process.alive():
         if time.monotonic() > deadline:
@@ -173,7 +168,6 @@ def log_tail(path: Path) -> str:
 
 
 def describe(running: Running | None) -> str:
-    """What runs where, for a person."""
     if running is None or not running.up:
         return "recon up is just starting here; ask again in a moment."
     lines = [

@@ -14,8 +14,6 @@ from flows.ops.whose_server import holder_of, who_answers
 
 @dataclass(frozen=True, slots=True)
 class UpOptions:
-    """How the machine is set up."""
-
     host: str = "127.0.0.1"
     port: int = 4200
     sandbox_port: int = 8080

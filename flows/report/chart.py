@@ -45,19 +45,15 @@ _LEGEND_COLUMNS, _LEGEND_WIDTH, _LINE = 4, 250, 24
 
 
 class ChartPart(NamedTuple):
-    """One piece of a bar."""
-
     label: str
     rows: int
 
     @property
     def word(self) -> str:
-        """The state as people write it."""
         return state_word(self.label)
 
     @property
     def colour(self) -> str:
-        """The fill of the part's state."""
         return colour_of(self.label)
 
 

@@ -41,7 +41,6 @@ _LONG = 200
 
 
 def verdict(comparison: Comparison) -> str:
-    """One sentence."""
     if comparison.agrees:
         tolerated = comparison.statuses.get(Status.MATCHED_TOLERANCE, 0)
         within = f", {quantity(tolerated, 'row')} within tolerance"
@@ -50,7 +49,6 @@ def verdict(comparison: Comparison) -> str:
 
 
 def render_text(comparison: Comparison) -> str:
-    """The comparison for a terminal."""
     lines = [verdict(comparison), ""]
     for title, side in (("left", comparison.left), ("right", comparison.right)):
         lines.append(f"{title:6}{visible(side.name)} ({side.kind}): {quantity(side.rows, 'row')}")

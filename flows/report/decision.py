@@ -27,7 +27,6 @@ class FirstReject(NamedTuple):
 
 
 def decision_markdown(batch_id: int, report: BatchReport, rows: Sequence[FirstReject]) -> str:
-    """The description of the form."""
     waiting = _rows_in(report, "pending")
     blocks = [
         f"## Batch {batch_id} is held",

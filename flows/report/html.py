@@ -109,7 +109,6 @@ class ChainPage(NamedTuple):
     """Which amounts of rejected rows are in no sum."""
 
     def money(self, currency: str) -> list[Figure]:
-        """The figures of a currency, one for each of the names."""
         return [Figure(name, currency) for name in self.names]
 
     def with_money(self, currency: str) -> list[tuple[str, Totals]]:

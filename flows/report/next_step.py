@@ -93,7 +93,6 @@ def told_repaired(line: BatchSummary) -> str:
 
 
 def left_of(report: BatchReport) -> Left:
-    """What a report says is left."""
     at_service: Counter[str] = Counter()
     for one in report.pushed:
         at_service.update({state: totals.rows for state, totals in one.states.items()})

@@ -98,7 +98,6 @@ class Figure(NamedTuple):
     """Key of `Totals.amounts`; None: not money."""
 
     def of(self, totals: Totals) -> int | Decimal:
-        """The figure's value in one set of totals."""
         if self.currency is None:
             return totals.rows if self == ROWS else totals.keys
         return totals.amounts.get(self.currency, {}).get(self.name, Decimal(0))
@@ -164,7 +163,6 @@ def _refused(report: BatchReport) -> int:
 
 
 def currency_label(report: BatchReport, currency: str) -> str:
-    """A currency as the report names it."""
     return currency_named(currency, report.currencies)
 
 
@@ -254,7 +252,6 @@ def _cover(report: BatchReport) -> Iterator[str]:
 
 
 def typewritten(lines: Iterable[str]) -> str:
-    """Lines as one text of plain characters."""
     return "\n".join(line.rstrip() for line in lines).translate(_TYPEWRITER) + "\n"
 
 

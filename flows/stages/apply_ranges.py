@@ -84,7 +84,6 @@ def in_groups(apply_ranges: Iterable[ApplyRange]) -> Iterator[ApplyGroup]:
 
 
 def _around(spans: Sequence[tuple[int, int] | None]) -> tuple[int, int] | None:
-    """The span of all spans; None where one is not known."""
     known = [span for span in spans if span is not None]
     if len(known) < len(spans):
         return None

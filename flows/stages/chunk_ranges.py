@@ -25,8 +25,6 @@ log = logging.getLogger("recon.stage")
 
 
 class ChunkRange(NamedTuple):
-    """Consecutive chunks of an extract."""
-
     first: int
     """Number of the first chunk; that of the extract's first one is 0."""
     beyond: int | None

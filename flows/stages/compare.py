@@ -45,8 +45,6 @@ Verdicts = np.ndarray[tuple[int], np.dtype[np.uint8]]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is to be compared, and how."""
-
     key: tuple[str, ...]
     ignore: tuple[str, ...] = ()
     leeways: Mapping[str, Leeway] = field(default_factory=dict)
@@ -56,8 +54,6 @@ class Question:
 
 @dataclass
 class _Column:
-    """What was found of a column so far."""
-
     counts: Counter[bool] = field(default_factory=Counter)
     """By whether a difference is tolerated."""
     largest: tuple[Decimal, int, str] | None = None
@@ -66,8 +62,6 @@ class _Column:
 
 @dataclass
 class _Tally:
-    """What was found so far."""
-
     columns: dict[str, _Column]
     statuses: Counter[Status] = field(default_factory=Counter)
     pairs: int = 0

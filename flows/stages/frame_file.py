@@ -68,7 +68,6 @@ class FrameFile:
 
     @property
     def parts(self) -> list[int]:
-        """The parts that have rows."""
         return sorted(self._places)
 
     def frames(

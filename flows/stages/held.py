@@ -13,7 +13,6 @@ def not_proven(name: str, why: str) -> str:
 
 
 def because(reasons: Iterable[str | None]) -> str | None:
-    """All reasons as one; None: there is none."""
     return "; ".join(filter(None, reasons)) or None
 
 

@@ -93,8 +93,6 @@ class InboxLine:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """One look at one inbox."""
-
     workspace: Workspace
     inbox: Inbox
     terms: StatedTerms

@@ -86,11 +86,9 @@ class Partition:
 
     @property
     def bytes(self) -> int:
-        """How much is to be read."""
         return sum(part.bytes for part in self.parts)
 
     def as_json(self) -> dict[str, Any]:
-        """The partition as plain values."""
         return asdict(self)
 
     @classmethod

@@ -51,7 +51,6 @@ class Prepared:
 
     @property
     def at(self) -> At:
-        """Where the chunk is in its batch."""
         return self.extract.id, self.number
 
     def look(self, key_filter: KeyFilter) -> None:
@@ -81,7 +80,6 @@ class Prepared:
         self.keys.clear()
 
     def receipt(self) -> Receipt:
-        """What proves that it was staged."""
         counts: Counter[str] = Counter()
         for states in self.validated.totals.values():
             for state, totals in states.items():
@@ -109,8 +107,6 @@ class Prepared:
 
 
 class ReadChunk(NamedTuple):
-    """A chunk as it was read."""
-
     extract: Extract
     header: Header
     number: int
@@ -163,7 +159,6 @@ def prepare_chunk(
 
 
 def sha256_of(chunk: Chunk) -> str:
-    """The hash of the bytes of a chunk."""
     return hashlib.sha256(memoryview(chunk.block)[: chunk.records.consumed]).hexdigest()
 
 

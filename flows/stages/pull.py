@@ -50,8 +50,6 @@ PROFILE = Profile(feed=LISTING_FEED, compare_only=True)
 
 @dataclass(frozen=True, slots=True)
 class PulledListing:
-    """One listing as it was read."""
-
     name: str
     rows: int
     sha256: str
@@ -66,8 +64,6 @@ class PulledListing:
 
 @dataclass(frozen=True, slots=True)
 class Pulled:
-    """The batch the listings are in, and what they were."""
-
     ended: Ended
     listings: tuple[PulledListing, ...]
 

@@ -56,8 +56,6 @@ log = logging.getLogger("recon.receive")
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What became of a delivery."""
-
     batch_id: int
     new: bool
     """False: the delivery was known, and `batch_id` is the batch that took it."""

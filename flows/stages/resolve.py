@@ -26,8 +26,6 @@ from schemas.guards.batch_states import RESOLVE
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """What a decision changed."""
-
     ended: Ended
     rows: int
     detail: dict[str, Any]

@@ -20,8 +20,6 @@ log = logging.getLogger("recon.push")
 
 @dataclass(frozen=True, slots=True)
 class WentOn:
-    """What going on came to."""
-
     in_doubt: Mapping[str, int]
     """Operation -> rows that were put in doubt."""
     lost: tuple[Unknown, ...]

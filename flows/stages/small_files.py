@@ -92,7 +92,6 @@ class WaitingFiles:
     held: int = 0
 
     def add(self, file: SmallFile) -> None:
-        """Let one wait."""
         self.groups.setdefault(file.alike, []).append(file)
         self.held += len(file.chunk.block)
 

@@ -147,7 +147,6 @@ class _Together:
             self.write()
 
     def write(self) -> None:
-        """Write those that wait."""
         waiting, self.waiting, self.held = self.waiting, [], 0
         if not waiting:
             return

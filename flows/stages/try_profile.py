@@ -31,8 +31,6 @@ from schemas.reasons import NOT_SHOWN
 
 @dataclass(frozen=True, slots=True)
 class FieldSource:
-    """Where a field comes from."""
-
     field: str
     kind: str
     required: bool
@@ -57,8 +55,6 @@ class TriedRow:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What a profile makes of one file."""
-
     verdict: FileVerdict
     header: Header | None = None
     fields: tuple[FieldSource, ...] = ()

@@ -50,8 +50,6 @@ _POSTED_BEFORE = (
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """What an undo came to."""
-
     batch_id: int
     counts: Counts
     left: dict[str, int]
@@ -65,7 +63,6 @@ class Undone:
 
     @property
     def lines(self) -> list[str]:
-        """The same for people."""
         told = ", ".join(f"{rows} {what}" for what, rows in self.counts.items() if rows)
         lines = [f"Batch {self.batch_id} is undone: {told or 'nothing to undo'}."]
         if self.left:

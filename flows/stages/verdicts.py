@@ -94,8 +94,6 @@ def _merged(one: Iterator[pl.DataFrame], other: Iterator[pl.DataFrame]) -> Itera
 
 @dataclass(slots=True)
 class FileVerdict:
-    """What became of one file."""
-
     name: str
     record: str | None = None
     rows_in: int = 0

@@ -26,8 +26,6 @@ log = logging.getLogger("recon.witness")
 
 @dataclass(frozen=True, slots=True)
 class Witnessed:
-    """What a witness came to."""
-
     witness: Witness | None
     """The last one; None: the trail has no event yet."""
     new: bool

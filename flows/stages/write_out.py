@@ -124,7 +124,6 @@ def _without_texts(staged: StagedRows, excluded: Collection[int]) -> pl.DataFram
 
 
 def _texts(chunk: Chunk, rows: pl.DataFrame) -> Texts:
-    """The text of each row."""
     assert chunk.utf8 is not None
     text, start, end = chunk.utf8
     places = rows["record_number"].to_numpy() - chunk.start.record

@@ -48,8 +48,6 @@ UNSENT = "unsent"
 
 @dataclass(frozen=True, slots=True)
 class FileLine:
-    """One delivered file."""
-
     name: str
     record: str | None
     bytes: int | None
@@ -182,8 +180,6 @@ class NoteLine:
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """Everything the report of one batch shows."""
-
     feed: str
     content_id: str
     verdict: str

@@ -12,8 +12,6 @@ _MOST_ZONES = 8
 
 
 class JoinedTime(NamedTuple):
-    """A time of several columns."""
-
     places: tuple[int, ...]
     forms: tuple[str, ...]
     """How their cells, with a blank between, are written; any of them fits."""

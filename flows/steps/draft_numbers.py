@@ -44,7 +44,6 @@ class Mark(NamedTuple):
 
     @property
     def parts(self) -> list[str]:
-        """What there is of it."""
         return [part for part in self if part]
 
 
@@ -163,12 +162,10 @@ class NumberSigns:
 
     @property
     def negative(self) -> dict[str, Found]:
-        """Examples of minus one."""
         return self._examples(is_negative, bare)
 
     @property
     def positive(self) -> dict[str, Found]:
-        """Examples of one."""
         return self._examples(
             lambda around: not is_negative(around) and unsigned(bare(around)) == "1", bare
         )
@@ -183,7 +180,6 @@ class NumberSigns:
 
     @property
     def no_currency(self) -> Found:
-        """Numbers without one."""
         return self._examples(lambda one: mark_of(one).is_word, lambda _: "").get("", NONE)
 
     @property
@@ -193,12 +189,10 @@ class NumberSigns:
 
     @property
     def percent(self) -> Found:
-        """Numbers with a percent sign."""
         return self._examples(has_percent, lambda _: "").get("", NONE)
 
     @property
     def no_percent(self) -> Found:
-        """Numbers without one."""
         return self._examples(lambda one: not has_percent(one), lambda _: "").get("", NONE)
 
     @property

@@ -30,7 +30,6 @@ FROM_LEDGER: dict[str, Any] = {"persist_result": False, "cache_policy": NO_CACHE
 
 
 def this_run() -> FlowRun | None:
-    """The run of a flow that this code is in; None: it is in none."""
     context = FlowRunContext.get()
     return context.flow_run if context else None
 

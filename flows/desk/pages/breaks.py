@@ -137,7 +137,6 @@ def _values(breaks: pl.DataFrame, name: str, chosen: str) -> list[tuple[str, int
 
 
 def _row(row: dict[str, Any]) -> dict[str, Any]:
-    """A break as a line of the table has it."""
     delta = from_both(row["delta"], row["delta_beyond"])
     amount = from_both(row["amount"], row["amount_beyond"])
     gross = row["basis"] == Money.GROSS

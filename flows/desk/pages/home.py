@@ -59,7 +59,6 @@ class _Waiting:
 
 
 def show(visit: Visit) -> Response:
-    """What there is to review."""
     place, kept = visit.place, visit.desk.kept
     names = read_currencies(place.settings.currencies)
     trends: dict[int, list[Markup]] = {}

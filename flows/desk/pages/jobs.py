@@ -73,7 +73,6 @@ def show_one(visit: Visit) -> Response:
 
 
 def start(visit: Visit) -> Response:
-    """Start a job again."""
     number = _number(visit)
     start_again(visit, number)
     return visit.go(f"/jobs/{number}")

@@ -78,7 +78,6 @@ def _held_as(batch: Batch, held: int) -> str:
 
 
 def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -> Response:
-    """All that is known of one batch."""
     with visit.place.database.connect() as connection:
         batch = batch_of(visit, connection)
         (line,) = list_overview(connection, 1, only=batch.id)

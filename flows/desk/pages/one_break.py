@@ -26,7 +26,6 @@ STATE_MEANS: Mapping[str, str] = {**STATES, **WHY_GONE}
 
 
 def show(visit: Visit) -> Response:
-    """All that is known of one break of a run."""
     names = read_currencies(visit.place.settings.currencies)
     with visit.place.database.connect() as connection:
         run = run_of(visit, connection)

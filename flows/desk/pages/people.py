@@ -188,7 +188,6 @@ def _keep(visit: Visit) -> str:
 
 
 def _typed(visit: Visit, account: Account) -> Account:
-    """The account as the form has it."""
     roles = [str(one) for one in visit.form.getlist("role")]
     tenants = visit.typed("tenants").replace(",", " ").split()
     if not {*roles} <= {*map(str, AccountRole)}:

@@ -14,7 +14,6 @@ from schemas.life import BreakState
 
 
 def show(visit: Visit) -> Response:
-    """The first page of a run."""
     place, kept = visit.place, visit.desk.kept
     with place.database.connect() as connection:
         run = run_of(visit, connection)

@@ -40,7 +40,6 @@ def _ordered(visit: Visit, batch: Batch) -> int:
 
 
 def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -> Response:
-    """What would change."""
     with visit.place.database.connect() as connection:
         batch = batch_of(visit, connection)
         (line,) = list_overview(connection, 1, only=batch.id)

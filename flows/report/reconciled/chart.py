@@ -59,7 +59,6 @@ def svg(pieces: Iterable[Piece]) -> Markup:
 
 
 def swatch(colour: str) -> Markup:
-    """The sign of a colour in a legend."""
     return Markup(
         '<svg class="swatch" viewBox="0 0 10 10" aria-hidden="true">'
         '<rect width="10" height="10" fill="{}"/></svg>'
@@ -133,7 +132,6 @@ def both_sides(proof: Proof) -> tuple[Markup, Markup]:
 
 
 def status_bar(counts: Mapping[str, int]) -> Markup:
-    """The records of one kind by status."""
     colours = [STATUS_COLOURS.get(status, EXCEPTION) for status in counts]
     return stacked(list(counts.values()), colours, sum(counts.values()))
 

@@ -28,8 +28,6 @@ class Term(NamedTuple):
 
 
 class Check(NamedTuple):
-    """One figure again."""
-
     column: int
     """Of the figure that was written, in the line of the check."""
     terms: tuple[Term, ...]

@@ -40,8 +40,6 @@ ROOM = 22
 
 
 class Head(NamedTuple):
-    """A column's name."""
-
     name: str
     look: str
 
@@ -131,7 +129,6 @@ def _entry(cell: Cell, column: ReportColumn, text: str) -> GridEntry:
 
 
 def look(column: ReportColumn) -> str:
-    """The style of a column."""
     return "n" if column.kind in NUMERIC else "d" if column.kind is ColumnKind.DATE else ""
 
 

@@ -13,8 +13,6 @@ Cell = str | int | Decimal | date | None
 
 
 class ColumnKind(StrEnum):
-    """What a column holds."""
-
     WORD = "word"
     """Our own words."""
     TEXT = "text"
@@ -43,8 +41,6 @@ class ReportColumn:
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """One line of a table."""
-
     cells: tuple[Cell, ...]
     total: bool = False
     bad: bool = False

@@ -7,8 +7,6 @@ from flows.report.spelling import visible
 
 
 class VerdictWords(NamedTuple):
-    """A verdict as people read it."""
-
     word: str
     meaning: str
     tone: str

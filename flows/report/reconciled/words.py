@@ -75,7 +75,6 @@ def verdict_of(report: ReconciliationReport) -> VerdictWords:
 
 
 def currency_label(report: ReconciliationReport, currency: str) -> str:
-    """A currency as the report names it."""
     return currency_named(currency, report.currencies)
 
 

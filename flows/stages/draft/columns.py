@@ -28,8 +28,6 @@ KEY_WORDS = {"id", "no", "nr", "num", "number", "key"}
 
 
 class CellKinds(NamedTuple):
-    """What the cells of a column are."""
-
     sure: Collection[Kind]
     """As they stand, in the form that the draft states or asks for."""
     maybe: Collection[Kind] = ()

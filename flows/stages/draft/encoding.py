@@ -41,7 +41,6 @@ class EncodingFound(NamedTuple):
     mixed: Mixed | None = None
 
     def lines(self, cells: DraftCells) -> Iterator[str]:
-        """The lines of a profile that say it."""
         first, mixed = self.encoding, self.mixed
         if self.is_wide:
             yield f'encoding = "{first}"  # ? It looks like it, and no byte-order mark says so.'

@@ -75,8 +75,6 @@ BEFORE = "It was done before the job stopped, and is not done twice."
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What came of a job."""
-
     exit_code: int
     """As of the command that does the same."""
     said: str

@@ -20,7 +20,6 @@ class Arrived:
         """Amounts that cannot be added at all."""
 
     def add(self, rows: pl.DataFrame) -> None:
-        """More rows."""
         self.unfit += unfit(self._table, rows)
         self.no_numbers += no_numbers(self._table, rows)
         for name in self._sums:

@@ -40,12 +40,10 @@ PARAMETERS = Names(
 
 
 def today(zone: ZoneInfo) -> date:
-    """The business day it is."""
     return day_at(datetime.now(UTC), zone)
 
 
 def day_at(moment: datetime, zone: ZoneInfo) -> date:
-    """The business day of a moment."""
     return moment.astimezone(zone).date()
 
 

@@ -78,8 +78,6 @@ class FieldPair:
 
 @dataclass(frozen=True, slots=True)
 class RowAsDelivered:
-    """A row of a delivered file, with its text."""
-
     facts: Mapping[str, Any]
     """As `shown_row` has it, with the name of its file."""
     text: str | None

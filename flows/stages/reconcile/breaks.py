@@ -81,8 +81,6 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What a decision was taken for."""
-
     run: Reconciliation
     decision: Decision
     ids: tuple[str, ...]
@@ -345,7 +343,6 @@ def _fitting(breaks: pl.DataFrame, chosen: Chosen) -> pl.DataFrame:
 
 
 def _last_of(decisions: pl.DataFrame, what: Choice) -> pl.DataFrame:
-    """The last such decision about each break."""
     return decisions.filter(pl.col("what") == what).unique("id", keep="last", maintain_order=True)
 
 

@@ -28,7 +28,6 @@ class Base:
 
     @property
     def text(self) -> str:
-        """Which run it is, in words."""
         if not self.approved:
             which = "the first of this scope, none being signed"
         elif self.own:

@@ -28,8 +28,6 @@ PULLED = {one.response: one.path.strip("/") for one in OPERATIONS if one.returns
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """The listings that count for a scope."""
-
     extracts: tuple[Extract, ...]
     older: frozenset[str]
     """Record kinds whose newest listing is older than what was sent, and is not used."""

@@ -41,7 +41,6 @@ class NotOpened:
 
     @property
     def anything(self) -> bool:
-        """Whether there is anything that was not."""
         return bool(self.breaks or self.accepted or self.report)
 
     @property

@@ -41,7 +41,6 @@ def rules_of(workspace: Workspace, connection: psycopg.Connection, hash_: str) -
 
 
 def text_of(workspace: Workspace, connection: psycopg.Connection, hash_: str) -> str | None:
-    """The canonical text of the rules with this hash."""
     text = rules_text_of(connection, hash_)
     if text is not None:
         return text

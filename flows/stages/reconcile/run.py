@@ -75,8 +75,6 @@ log = logging.getLogger("recon.reconcile")
 
 @dataclass(frozen=True, slots=True)
 class Reconciled:
-    """A reconciliation that was saved."""
-
     run: Reconciliation
     report: ReconciliationReport
     written: Written
@@ -105,7 +103,6 @@ class Reconciled:
         return f"{render_text(self.report)}\n{where_told(self.run, self.written.folder)}"
 
     def as_json(self) -> dict[str, Any]:
-        """The run for scripts."""
         return run_as_json(self.run, self.written.folder)
 
 
@@ -235,8 +232,6 @@ class _Carried:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """The steps of one run, in their order."""
-
     workspace: Workspace
     connection: psycopg.Connection
     asked: Asked

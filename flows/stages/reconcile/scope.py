@@ -70,7 +70,6 @@ class Scope:
 
     @property
     def options(self) -> list[str]:
-        """The scope as options of `recon reconcile`."""
         return [
             f"--{name} {value}"
             for name, values in (

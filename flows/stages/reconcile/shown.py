@@ -25,7 +25,6 @@ class Shown:
         return 0 if self.run.verdict in RECONCILED else 1
 
     def as_json(self) -> dict[str, Any]:
-        """The run for scripts."""
         return run_as_json(self.run, self.folder)
 
 

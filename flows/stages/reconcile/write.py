@@ -44,8 +44,6 @@ from schemas.guards.trail_rules import chain_hash, report_hash
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A report on disk."""
-
     folder: Path
     report_hash: str
     chain_hash: str

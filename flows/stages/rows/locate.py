@@ -42,8 +42,6 @@ NAMED = 20
 
 
 class RowProof:
-    """Proves rows of one batch."""
-
     def __init__(self, workspace: Workspace, connection: psycopg.Connection, batch: Batch) -> None:
         self._workspace, self._connection, self._batch = workspace, connection, batch
 

@@ -18,8 +18,6 @@ from schemas.reasons import NOT_SHOWN
 
 
 class MadeField(NamedTuple):
-    """One field of a row."""
-
     field: str
     comes_from: str
     """Columns, a constant, or nothing."""

@@ -23,7 +23,6 @@ class Spot:
 
 
 def show_command(batch_id: int, file: str, spot: Spot) -> str:
-    """The command that shows this row."""
     asked = {"record": spot.record} if spot.line is None else {"line": spot.line}
     return advised("row", (batch_id, file), asked)
 

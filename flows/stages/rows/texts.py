@@ -53,7 +53,6 @@ class RowTexts:
         return [self._removed[extract_id]] if extract_id in self._removed else []
 
     def filled(self, rows: Iterable[RejectedRow]) -> Iterator[RejectedRow]:
-        """The rows with their texts."""
         for row in rows:
             if row.data is None:
                 text = self.at(row.extract_id, row.byte_start, row.byte_end)

@@ -70,5 +70,4 @@ def cause_groups(breaks: pl.DataFrame) -> list[CauseGroup]:
 
 
 def most_money(groups: Iterable[CauseGroup]) -> list[CauseGroup]:
-    """Groups in the order of `cause_groups`."""
     return sorted(groups, key=lambda one: (most_money_first(one.shares), one.name))

@@ -61,8 +61,6 @@ _VALUES = (*_NAMED, "expected", "found")
 
 @dataclass(frozen=True, slots=True)
 class CauseLine:
-    """Breaks that read as one cause."""
-
     id: str
     title: str
     breaks: int

@@ -48,7 +48,6 @@ IDENTITY = ("code", "record", "tenant", "key", "field", "side")
 
 @cache
 def no_breaks() -> pl.DataFrame:
-    """An empty frame of breaks."""
     return pl.DataFrame(schema=BREAK_SCHEMA)
 
 

@@ -165,7 +165,6 @@ def _decided(before: pl.DataFrame, decisions: pl.DataFrame, as_of: date) -> pl.D
 
 
 def _last(decisions: pl.DataFrame, *names: str) -> pl.DataFrame:
-    """The last decision about each break."""
     by_break = decisions.group_by(pl.col("break_id").alias("id"))
     return by_break.agg(pl.col(names).last().name.suffix(_DECIDED))
 

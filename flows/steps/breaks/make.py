@@ -58,7 +58,6 @@ class Annex(Generic[Line]):
     """Every line of the annex as a frame."""
 
     def every_break(self) -> pl.DataFrame:
-        """All of its breaks at once."""
         return together([self.breaks, *(load() for load in self.aside)])
 
 
@@ -116,7 +115,6 @@ def make_breaks(
 
 
 def together(frames: list[pl.DataFrame]) -> pl.DataFrame:
-    """Frames of breaks as one."""
     some = [frame for frame in frames if not frame.is_empty()]
     return pl.concat(some, how="diagonal") if some else no_breaks()
 
@@ -215,7 +213,6 @@ def joined(*parts: pl.Expr, by: str = "/") -> pl.Expr:
 
 
 def as_text(value: pl.Expr) -> pl.Expr:
-    """A value as text."""
     return value.cast(pl.String)
 
 
@@ -248,10 +245,8 @@ def money(value: Decimal) -> Decimal:
 
 
 def zero() -> pl.Expr:
-    """No money."""
     return pl.lit(Decimal(0), AMOUNT)
 
 
 def as_day(day: date) -> pl.Expr:
-    """A day as an expression."""
     return pl.lit(day, pl.Date)

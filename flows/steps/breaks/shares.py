@@ -42,7 +42,6 @@ class Share:
         return self.sums.gross if Money.GROSS in self.kinds else None
 
     def plus(self, other: "Share") -> "Share":
-        """Both."""
         sums, kinds = self.sums.plus(other.sums), self.kinds | other.kinds
         return Share(self.breaks + other.breaks, sums, kinds)
 
@@ -70,7 +69,6 @@ def shares_by(breaks: pl.DataFrame, *by: pl.Expr) -> dict[tuple[str, ...], Share
 
 
 def together(several: Iterable[Shares]) -> Shares:
-    """The shares of several groups as one."""
     parts: dict[str, list[Share]] = {}
     for shares in several:
         for currency, share in shares.items():
@@ -79,7 +77,6 @@ def together(several: Iterable[Shares]) -> Shares:
 
 
 def count_of(shares: Shares) -> int:
-    """The breaks in all currencies."""
     return sum(share.breaks for share in shares.values())
 
 

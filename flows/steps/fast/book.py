@@ -140,7 +140,6 @@ class Bookmaker:
         )
 
     def finish(self) -> tuple[Sequence[HowRead], Book]:
-        """All fields, and what they name."""
         lines = [tuple(of.get(name, 0) for name in _HOW.names or ()) for of in self._how]
         how = np.array(lines, _HOW).view(np.recarray)
         words = np.array(self._words, _WORD).view(np.recarray)

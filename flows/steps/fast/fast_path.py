@@ -24,8 +24,6 @@ _MOST_LEFT = 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FastRows:
-    """The rows of a chunk that take the fast path."""
-
     rows: NDArray[np.bool_]
     """Which of the records they are."""
     frame: pl.DataFrame

@@ -78,7 +78,6 @@ def write_keys(
 
 
 def room_for_digits() -> NDArray[np.int64]:
-    """Room for the digits of one value."""
     return np.empty(_ROOM, np.int64)
 
 

@@ -21,8 +21,6 @@ KINDS = (*NUMBERS, Kind.BOOLEAN, *TIMES)
 
 @dataclass(frozen=True, slots=True)
 class ReadField:
-    """A field that the loops read."""
-
     of: Field
     lines: range
     """Its lines in what is read; several are added up."""

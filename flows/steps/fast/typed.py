@@ -50,8 +50,6 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TypedRecords:
-    """Records that were read from their bytes."""
-
     frame: pl.DataFrame
     """Columns as SQL stores them; a double in millionths, with its digits behind the point."""
     rows: NDArray[np.bool_]
@@ -159,8 +157,6 @@ class _Values(NamedTuple):
 
 
 class _Frame:
-    """A typed frame in the making."""
-
     def __init__(self, table: Table, height: int) -> None:
         self.sound = np.ones(height, np.bool_)
         """Which rows are what the strict path says."""

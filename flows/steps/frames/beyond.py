@@ -58,7 +58,6 @@ def parted(name: str, numbers: Iterable[Decimal | None]) -> list[pl.Series]:
 
 
 def from_both(amount: Decimal | None, beyond: str | None) -> Decimal | None:
-    """An amount from both of its columns."""
     return amount if beyond is None else number_of(beyond)
 
 

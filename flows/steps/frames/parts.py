@@ -28,7 +28,6 @@ class KeptFrame:
     read: Callable[[list[str]], pl.DataFrame]
 
     def __call__(self) -> pl.DataFrame:
-        """The part."""
         return self.read(self.names)
 
 
@@ -57,7 +56,6 @@ class PartedRows:
         return PartedRows([*self.names, *more.columns], read)
 
     def filter(self, rows: pl.Expr) -> "PartedRows":
-        """Some of the rows."""
         asked = rows.meta.root_names()
 
         def read(names: list[str]) -> Iterator[pl.DataFrame]:
@@ -67,11 +65,9 @@ class PartedRows:
         return PartedRows(self.names, read)
 
     def select(self, *names: str) -> pl.DataFrame:
-        """Some columns of all rows."""
         return light(pl.concat(self.read(list(names)), rechunk=True))
 
     def whole(self) -> pl.DataFrame:
-        """All columns of all rows."""
         return self.select(*self.names)
 
 
@@ -145,7 +141,6 @@ def changed(side: Mapping[str, pl.DataFrame], change: Change) -> Mapping[str, pl
 
 
 def filtered(load: Load, rows: pl.Series) -> Load:
-    """A part with some of its rows."""
     if isinstance(load, KeptFrame):
         return KeptFrame(load.names, lambda names: load.read(names).filter(rows))
     return partial(_changed, load, lambda frame: frame.filter(rows))

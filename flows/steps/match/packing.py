@@ -31,7 +31,6 @@ class Packing:
 
     @property
     def packed(self) -> pl.Expr:
-        """The columns as one number."""
         number = pl.lit(0, pl.Int64)
         for name, low, width in zip(self.columns, self.lowest, self.widths, strict=True):
             number = number * width + (pl.col(name).cast(pl.Int64) - low)

@@ -8,8 +8,6 @@ from schemas.breaks import Status
 
 @dataclass(frozen=True, slots=True)
 class ColumnResult:
-    """One column of both sides."""
-
     name: str
     left_type: str
     right_type: str
@@ -24,8 +22,6 @@ class ColumnResult:
 
 @dataclass(frozen=True, slots=True)
 class SideResult:
-    """One side as it was read."""
-
     name: str
     kind: str
     rows: int

@@ -32,8 +32,6 @@ PLANNED_SCHEMA: dict[str, pl.DataType] = {
 
 @dataclass(frozen=True, slots=True)
 class PlanLine:
-    """One payment plan."""
-
     plan: str
     tenant: int | None
     currency: str
@@ -48,8 +46,6 @@ class PlanLine:
 
 @dataclass(frozen=True)
 class PlanAnnex(Annex[PlanLine]):
-    """The plan annex, with what debts need of it."""
-
     planned: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PLANNED_SCHEMA))
     """What plans ask of each debt, by `PLANNED_SCHEMA`."""
 

@@ -29,8 +29,6 @@ _ASKED = (
 
 @dataclass(frozen=True, slots=True)
 class BreakFigures:
-    """What the breaks of a run come to."""
-
     open: int
     accepted: int
     outgrown: int

@@ -23,8 +23,6 @@ _TOLD = 12
 
 @dataclass(frozen=True, slots=True)
 class Inner:
-    """What is inside one row."""
-
     kind: Table | None = None
     cells: Cells | None = None
     unreadable: bool = False

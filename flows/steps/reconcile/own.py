@@ -23,13 +23,11 @@ class Own:
     debts: pl.DataFrame | None = None
 
     def of_plans(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """The lines of its plans."""
         if self.plans is None:
             return rows
         return rows.filter(pl.col("PaymentPlansId").is_in(self.plans.implode(), nulls_equal=True))
 
     def of_debts(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """The lines of its debts."""
         if self.debts is None:
             return rows
         return rows.join(self.debts, on=DEBT, how="semi", nulls_equal=True, maintain_order="left")

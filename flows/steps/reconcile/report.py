@@ -90,8 +90,6 @@ class Cover:
 
 @dataclass(frozen=True, slots=True)
 class SignatureLine:
-    """One signature under a report."""
-
     role: str
     by: str
     """The name that was given."""
@@ -201,7 +199,6 @@ class SignOff:
 
     @property
     def report(self) -> str:
-        """Which report it is."""
         return f"reconciliation {self.run} as of {self.as_of}"
 
 

@@ -91,7 +91,6 @@ class Breaks(Sequence[BreakLine]):
 
     @classmethod
     def of(cls, lines: Iterable[BreakLine]) -> "Breaks":
-        """The breaks of lines."""
         rows = [asdict(one) for one in lines]
         columns = [
             pl.Series(name, [row[name] for row in rows], of)

@@ -120,7 +120,6 @@ def add_up(
 
 
 def together(parts: Sequence[Sides]) -> Sides:
-    """Parts of one record kind as one."""
     if len(parts) == 1:
         return parts[0]
     return Sides(

@@ -34,8 +34,6 @@ FLAGS = (
 
 @dataclass(frozen=True, slots=True)
 class RateLine:
-    """One exchange rate that payments used."""
-
     rate: str
     tenant: int | None
     source: str

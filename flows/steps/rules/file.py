@@ -71,8 +71,6 @@ def read_rules_text(text: str, *, kept: bool = False) -> Rules:
 
 
 class _Reader(Values):
-    """Reads one document."""
-
     def check_records(self, records: Any) -> None:
         """Refuse definitions of record kinds that are not those of now."""
         if not isinstance(records, dict):

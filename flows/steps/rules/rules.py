@@ -58,7 +58,6 @@ class Tolerance:
 
     @property
     def name(self) -> str:
-        """How reports call it."""
         only = [
             f"currency {self.currency}" if self.currency is not None else "",
             f"tenant {self.tenant}" if self.tenant is not None else "",
@@ -99,8 +98,6 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What is asked of exchange rates."""
-
     direction: Direction = Direction.UNKNOWN
     base_currency: int | None = None
     stale_days: int | None = 7
@@ -114,8 +111,6 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Plans:
-    """What is asked of payment plans."""
-
     discount: Discount = Discount.UNKNOWN
     """Unknown: a discount is not counted, and the report says so."""
     early_days: int | None = None

@@ -16,8 +16,6 @@ _UNITS = "units"
 
 @dataclass(frozen=True, slots=True)
 class ColumnSum:
-    """What a field is the sum of."""
-
     added: int
     """How many of its columns are added up; those behind them are taken away."""
     scale: Decimal = Decimal(1)

@@ -24,8 +24,6 @@ from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
 @dataclass(slots=True)
 class Validated:
-    """What a chunk's rows are."""
-
     rows: dict[str, StagedRows] = field(default_factory=dict)
     """Staged rows by the record kind they are staged under."""
     totals: dict[str, dict[str, Totals]] = field(default_factory=dict)

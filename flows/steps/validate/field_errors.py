@@ -62,7 +62,6 @@ class OfField(NamedTuple):
         return shown
 
     def only(self, chosen: NDArray[np.bool_]) -> "OfField":
-        """Of some of the rows."""
         if chosen.all():
             return self
         there = pl.Series(chosen)
@@ -190,7 +189,6 @@ NO_ERRORS = FieldErrors()
 
 
 def empty_texts(height: int) -> pl.Series:
-    """So many texts that are not there."""
     return pl.Series([None], dtype=pl.String).new_from_index(0, height)
 
 

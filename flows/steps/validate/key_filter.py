@@ -162,8 +162,6 @@ def _spans(
 
 
 class _Seen:
-    """What a filter has seen of one record kind."""
-
     def __init__(self) -> None:
         self.rows = 0
         # Pages of their own, which the system zeroes when a bit is the first on one of them.
@@ -242,7 +240,6 @@ class _Keys:
         """Whether no two rows have the same first column, and they are in its order."""
 
     def of(self, rows: NDArray[np.intp]) -> list[Key]:
-        """The keys of some rows."""
         return [list(row) for row in self._frame[rows].rows()]
 
     def range(self) -> tuple[list[int] | None, list[Key]]:

@@ -189,7 +189,6 @@ class Writing:
     """Fields that are a number made of others, with those."""
 
     def form_of(self, name: str) -> CellForm:
-        """How the cells of a field are written."""
         return self.fields.get(name, self.form)
 
     def is_made(self, name: str, columns: Sequence[int]) -> bool:

@@ -26,17 +26,14 @@ _SEVERAL, _LEAST, _MOST = "__several", "__least", "__most"
 
 
 def place() -> pl.Expr:
-    """The place of staged rows."""
     return (pl.col("extract_id").cast(pl.Int64) * _RECORDS + pl.col("record_number")).alias(PLACE)
 
 
 def extract_of() -> pl.Expr:
-    """The extract that a place is in."""
     return (pl.col(PLACE) // _RECORDS).cast(pl.Int32).alias("extract_id")
 
 
 def record_of() -> pl.Expr:
-    """The record number of a place."""
     return (pl.col(PLACE) % _RECORDS).alias("record_number")
 
 

@@ -43,7 +43,6 @@ class Positions:
     """What is said of each broken one beside its reason, if anything is; else null."""
 
     def only(self, chosen: pl.Series) -> "Positions":
-        """Some of the records."""
         details = None if self.details is None else self.details.filter(chosen)
         return Positions(self.frame.filter(chosen), self.faults.filter(chosen), details)
 
@@ -103,12 +102,10 @@ class StagedRows:
 
     @property
     def clean(self) -> pl.Series:
-        """Which of them have no error."""
         clean = pl.repeat(True, self.frame.height, eager=True)
         return clean.scatter(self.errors.rows, False)
 
     def only(self, chosen: pl.Series) -> "StagedRows":
-        """Some of them."""
         return StagedRows(self.frame.filter(chosen), self.errors.among(chosen.to_numpy()))
 
     def pieces(self) -> Iterator[pl.DataFrame]:

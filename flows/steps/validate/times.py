@@ -69,7 +69,6 @@ class TimeForm:
         return quick_texts(texts, form, self.offset_minutes, self.zone)
 
     def of(self, cell: str) -> str:
-        """One of them."""
         wall = self._wall(cell)
         if isinstance(wall, str):
             return wall
