@@ -24,6 +24,7 @@ from connectors.postgres.upgrade import migrate
 from connectors.settings import MIB, Limits, Settings
 from flows.stages.workspace import Workspace
 from schemas.derived.sql import LEDGER_TABLES
+from schemas.guards.roles import statements
 from tests import examples, workers
 
 TEMPLATE = "recon_template"
@@ -217,10 +218,23 @@ def databases(server: str) -> Iterator[Databases]:
         yield Databases(server, administrator, maker)
 
 
+@pytest.fixture(scope="session")
+def with_roles(databases: Databases) -> str:
+    """A database that the roles are granted on: a test that asks for it has a copy as its own."""
+    with databases.new() as url:
+        with psycopg.connect(url, autocommit=True) as owner:
+            for _ in range(2):  # As after an upgrade.
+                for statement in statements():
+                    owner.execute(statement)  # type: ignore[call-overload]
+        return databases.keep(url)
+
+
 @pytest.fixture
-def database_url(databases: Databases) -> Iterator[str]:
+def database_url(databases: Databases, request: pytest.FixtureRequest) -> Iterator[str]:
     """URL of a database of its own, with our schema."""
     with databases.new() as url:
+        if "with_roles" in request.fixturenames:
+            databases.bring_back(url, request.getfixturevalue("with_roles"))
         yield url
 
 

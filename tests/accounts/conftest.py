@@ -8,16 +8,14 @@ import pytest
 from psycopg import sql
 
 from flows.stages.workspace import Workspace
-from schemas.guards.roles import CONTROLLER, statements
+from schemas.guards.roles import CONTROLLER
 
 
 @pytest.fixture
-def controller(workspace: Workspace) -> Iterator[str]:
+def controller(workspace: Workspace, with_roles: str) -> Iterator[str]:
     """URL of a member of recon_controller."""
     name = f"desk_{uuid.uuid4().hex[:8]}"
     with workspace.database.connect() as connection:
-        for statement in statements():
-            connection.execute(statement)
         connection.execute(
             sql.SQL("CREATE ROLE {} LOGIN PASSWORD 'x' IN ROLE {}").format(
                 sql.Identifier(name), sql.Identifier(CONTROLLER)

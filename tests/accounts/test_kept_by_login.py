@@ -17,7 +17,7 @@ from flows.desk.kept import Kept
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.steps.batch_report import BatchReport
-from schemas.guards.roles import DESK, statements
+from schemas.guards.roles import DESK
 from tests.accounts.people import ANNA, TESSA, add, logged_in
 from tests.governance.runs import found, reconcile
 from tests.stages.conftest import As
@@ -43,9 +43,6 @@ def report_of(
 def run(workspace: Workspace) -> Reconciliation:
     done = reconcile(workspace, found("1", "2"), scope="tenants 7")
     add(workspace, ANNA, TESSA)
-    with workspace.database.connect() as connection:
-        for statement in statements():
-            connection.execute(statement)  # type: ignore[call-overload]
     return done
 
 

@@ -18,7 +18,7 @@ from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.sequence import import_delivery
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
-from schemas.guards.roles import CONTROLLER, DESK, LOADER, MERGER, READER, statements
+from schemas.guards.roles import CONTROLLER, DESK, LOADER, MERGER, READER
 from schemas.guards.tenants import SEEN, SEEN_OF_TARGETS, sees_event
 from schemas.life import Choice
 from schemas.tables import PAYMENT
@@ -60,7 +60,7 @@ def count(place: Workspace, statement: str) -> int:
 
 
 @pytest.fixture
-def place(workspace: Workspace, tmp_path: Path, once: Once) -> Workspace:
+def place(workspace: Workspace, tmp_path: Path, once: Once, with_roles: str) -> Workspace:
     """A batch and a run of tenant 7, of tenant 8, and of both; accounts, and the roles."""
 
     def build() -> None:
@@ -82,9 +82,6 @@ def place(workspace: Workspace, tmp_path: Path, once: Once) -> Workspace:
                 comment = Decision(Choice.COMMENT, "asked the bank", "ann")
                 decide_breaks(workspace, run.id, Chosen(code="AMOUNT"), comment)
         add(workspace, ANNA, TESSA)
-        with workspace.database.connect() as connection:
-            for statement in statements():
-                connection.execute(statement)  # type: ignore[call-overload]
 
     return once(build)
 
@@ -112,9 +109,6 @@ def test_the_first_account_of_some_tenants_shuts_the_targets(
     workspace: Workspace, tmp_path: Path, acting: As
 ) -> None:
     import_delivery(workspace, [write(tmp_path / "a.csv", line(1), line(2, tenant=8))], DEFAULT)
-    with workspace.database.connect() as owner:
-        for statement in statements():
-            owner.execute(statement)  # type: ignore[call-overload]
     user, worker = acting(READER), acting(MERGER)
     add(workspace, ANNA)
     assert count(user, "SELECT FROM payment") == 2

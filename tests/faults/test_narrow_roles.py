@@ -18,7 +18,7 @@ from flows.stages.reconcile.scope import Scope
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules
-from schemas.guards.roles import LOADER, MERGER, statements
+from schemas.guards.roles import LOADER, MERGER
 from tests.recon import run
 from tests.stages.payments import line, write
 
@@ -26,12 +26,10 @@ TIMEOUTS = ("transaction_timeout", "idle_in_transaction_session_timeout", "idle_
 
 
 @pytest.fixture
-def role(workspace: Workspace) -> Iterator[str]:
+def role(workspace: Workspace, with_roles: str) -> Iterator[str]:
     """A role that loads and reconciles, and may be set by its owner."""
     user = f"narrow_{uuid.uuid4().hex[:8]}"
     with psycopg.connect(str(workspace.settings.database_url), autocommit=True) as owner:
-        for statement in statements():
-            owner.execute(statement)  # type: ignore[call-overload]
         owner.execute(f"CREATE ROLE {user} LOGIN IN ROLE {LOADER}, {MERGER}")  # type: ignore[call-overload]
         yield user
         owner.execute(f"DROP ROLE {user}")  # type: ignore[call-overload]

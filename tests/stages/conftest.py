@@ -10,19 +10,15 @@ from psycopg import sql
 
 from connectors.postgres.database import open_database
 from flows.stages.workspace import Workspace
-from schemas.guards.roles import statements
 
 As = Callable[[str], Workspace]
 
 
 @pytest.fixture
-def acting(workspace: Workspace, server: str) -> Iterator[As]:
+def acting(workspace: Workspace, with_roles: str) -> Iterator[As]:
     """The workspace as a user who is a member of one role."""
     users: list[str] = []
     with psycopg.connect(str(workspace.settings.database_url), autocommit=True) as owner:
-        for _ in range(2):  # As after an upgrade.
-            for statement in statements():
-                owner.execute(statement)  # type: ignore[call-overload]
 
         def of(role: str) -> Workspace:
             user = f"user_{uuid.uuid4().hex[:8]}"

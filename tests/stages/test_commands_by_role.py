@@ -23,7 +23,7 @@ from flows.__main__ import COMMANDS, build_app
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from schemas.guards.commands import BEGUN, ROLE_OF, marking_function
-from schemas.guards.roles import CONTROLLER, LOADER, MERGER, READER, statements
+from schemas.guards.roles import CONTROLLER, LOADER, MERGER, READER
 from schemas.jobs import JobKind
 from tests.stages.payments import line, write
 
@@ -154,11 +154,8 @@ def test_who_owns_the_schema_may_run_each_command(granted: Workspace) -> None:
 
 
 @pytest.fixture
-def granted(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+def granted(workspace: Workspace, monkeypatch: pytest.MonkeyPatch, with_roles: str) -> Workspace:
     """A database that the roles are granted on, and nothing in it."""
-    with psycopg.connect(str(workspace.settings.database_url), autocommit=True) as owner:
-        for statement in statements():
-            owner.execute(statement)  # type: ignore[call-overload]
     monkeypatch.setenv("RECON_HOME", str(workspace.settings.home))
     monkeypatch.setenv("RECON_DATABASE_URL", str(workspace.settings.database_url))
     return workspace
