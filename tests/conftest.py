@@ -241,10 +241,15 @@ def database_url(databases: Databases, request: pytest.FixtureRequest) -> Iterat
 def workspace_at(database_url: str, folder: Path) -> Workspace:
     """A workspace over this database, its home in this folder."""
     # Small files are read as large ones are, by the compiled loops.
-    limits = Limits(strict_bytes=0)
-    settings = Settings((folder / "home").resolve(), database_url, limits)
-    # Not looked through as a command does: it is a copy of what this code has just migrated.
-    address = libpq_address(database_url)
+    return workspace_of(Settings((folder / "home").resolve(), database_url, Limits(strict_bytes=0)))
+
+
+def workspace_of(settings: Settings) -> Workspace:
+    """The workspace over a copy of what this code has just migrated.
+
+    The database is not looked through as a command does.
+    """
+    limits, address = settings.limits, libpq_address(str(settings.database_url))
     database = Database(address, limits.database_wait_seconds, lease_seconds=limits.lease_seconds)
     return Workspace(settings, database)
 

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from connectors.files.profile import DEFAULT
 from connectors.postgres.breaks import breaks_of
 from connectors.postgres.database import open_database
+from connectors.settings import Limits
 from flows.stages.reconcile.put_aside import has_ranges, keeper, put_aside, ranges
 from flows.stages.reconcile.rules import read_rules
 from flows.stages.reconcile.run import Asked, reconcile
@@ -41,6 +42,7 @@ from flows.steps.reconcile.joins import JoinResult, reconcile_sources
 from flows.steps.rules.rules import Rules
 from schemas.amounts import BEYOND
 from schemas.tables import EXTRACTS, PAYMENT
+from tests.conftest import Databases, workspace_at
 from tests.governance.runs import pack_records
 from tests.reconcile.records import extract
 from tests.reconcile.scenario import FOLDER, told_at
@@ -125,20 +127,19 @@ def test_parts_change_nothing(workspace: Workspace) -> None:
     ],
 )
 def test_reports_and_ledger_are_the_same(
-    workspace: Workspace, days: tuple[str, ...], tmp_path: Path
+    databases: Databases, days: tuple[str, ...], tmp_path: Path
 ) -> None:
     """Every key in a part of its own, with a service that lists and answers."""
     found = []
-    for at_once in (workspace.settings.limits.reconcile_bytes, 1):
-        with psycopg.connect(workspace.settings.database_url, autocommit=True) as connection:
-            connection.execute(EMPTY)
-        limits = replace(workspace.settings.limits, reconcile_bytes=at_once)
-        home = tmp_path / f"home-{at_once}"
-        settings = replace(workspace.settings, home=home.resolve(), limits=limits)
-        with told_at(Workspace(settings, open_database(settings))) as story:
-            done = [story.play(day) for day in days]
-            with story.place.database.connect() as connection:
-                breaks = [breaks_of(connection, one.run.id) for one in done]
+    for at_once in (Limits().reconcile_bytes, 1):
+        with databases.new() as url:
+            place = workspace_at(url, tmp_path / str(at_once))
+            limits = replace(place.settings.limits, reconcile_bytes=at_once)
+            parted = replace(place, settings=replace(place.settings, limits=limits))
+            with told_at(parted) as story:
+                done = [story.play(day) for day in days]
+                with story.place.database.connect() as connection:
+                    breaks = [breaks_of(connection, one.run.id) for one in done]
         files = {
             str(path.relative_to(one.written.folder)): path.read_bytes()
             for one in done

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from connectors.postgres.database import open_database
 from connectors.settings import Limits, Settings
 from flows.stages.workspace import Workspace
-from tests.conftest import Databases
+from tests.conftest import Databases, workspace_of
 
 NewWorkspace = Callable[..., Workspace]
 
@@ -24,6 +23,6 @@ def new_workspace(databases: Databases, tmp_path: Path) -> Iterator[NewWorkspace
             url = opened.enter_context(databases.new())
             home = (tmp_path / f"home-{next(numbers)}").resolve()
             settings = Settings(home, url, limits=Limits(block_bytes=block_bytes, strict_bytes=0))
-            return Workspace(settings, open_database(settings))
+            return workspace_of(settings)
 
         yield new

@@ -8,8 +8,8 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from connectors.postgres.database import open_database
 from flows.stages.workspace import Workspace
+from tests.conftest import workspace_of
 
 As = Callable[[str], Workspace]
 
@@ -29,8 +29,7 @@ def acting(workspace: Workspace, with_roles: str) -> Iterator[As]:
             )
             url = str(workspace.settings.database_url).replace("//postgres:@", f"//{user}@")
             assert user in url
-            settings = replace(workspace.settings, database_url=url)
-            return Workspace(settings, open_database(settings))
+            return workspace_of(replace(workspace.settings, database_url=url))
 
         yield of
         for user in users:
