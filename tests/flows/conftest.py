@@ -35,9 +35,17 @@ def prefect_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield home
 
 
+@pytest.fixture
+def no_database() -> None:
+    """Asked for by a test that opens no database: none is made for it."""
+
+
 @pytest.fixture(autouse=True)
-def environment(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def environment(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tasks find their workspace where a worker finds it: in the environment."""
+    if "no_database" in request.fixturenames:
+        return
+    workspace: Workspace = request.getfixturevalue("workspace")
     assert workspace.settings.database_url is not None
     monkeypatch.setenv("RECON_DATABASE_URL", workspace.settings.database_url)
     monkeypatch.setenv("RECON_HOME", str(workspace.settings.home))

@@ -302,6 +302,7 @@ def test_processes_that_are_closed_say_nothing_of_it() -> None:
         assert list(client.run(worker_tells_errors).values()) == [False]
 
 
+@pytest.mark.usefixtures("no_database")
 @pytest.mark.parametrize("cluster", ["2", "local", "local:0", "host:8786", "tcp://me:pw@host:1"])
 def test_a_cluster_that_is_none(cluster: str) -> None:
     from flows.tasks.partitions import dask_runner
@@ -311,6 +312,7 @@ def test_a_cluster_that_is_none(cluster: str) -> None:
     assert "me:pw" not in str(refused.value)
 
 
+@pytest.mark.usefixtures("no_database")
 @pytest.mark.parametrize(
     ("setting", "feed", "most"),
     [
@@ -328,6 +330,7 @@ def test_partitions_at_once(setting: str, feed: str, most: int) -> None:
     assert at_once(setting, feed) == most
 
 
+@pytest.mark.usefixtures("no_database")
 @pytest.mark.parametrize("setting", ["0", "many", "ledger=", "ledger=0", "4;5"])
 def test_no_number_of_partitions(setting: str) -> None:
     from flows.tasks.partitions import at_once

@@ -8,12 +8,7 @@ from pydantic import ValidationError
 
 from schemas.tables import EXTRACTS
 
-pytestmark = pytest.mark.flows
-
-
-@pytest.fixture(autouse=True)
-def environment() -> None:
-    """No database is opened here."""
+pytestmark = [pytest.mark.flows, pytest.mark.usefixtures("no_database")]
 
 
 def delivery(*paths: str, **terms: Any) -> Any:

@@ -17,7 +17,7 @@ import pytest
 from tests.examples import in_long
 from tests.flows.e2e.machine import left_behind
 
-pytestmark = pytest.mark.flows
+pytestmark = [pytest.mark.flows, pytest.mark.usefixtures("no_database")]
 
 
 @pytest.fixture(autouse=True)

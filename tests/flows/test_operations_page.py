@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.flows
+pytestmark = [pytest.mark.flows, pytest.mark.usefixtures("no_database")]
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
 LINE = re.compile(r"^\| `([a-z-]+)` \| (.+?) \| (.+) \|$", re.MULTILINE)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.flows
+pytestmark = [pytest.mark.flows, pytest.mark.usefixtures("no_database")]
 
 PAGE = (Path(__file__).parents[2] / "docs" / "production.md").read_text()
 

@@ -17,6 +17,8 @@ from flows.ops.laptop import Start
 from flows.ops.running import Process, Running, describe, find, note, stop_all
 from flows.ops.up_options import UpOptions, refuse_taken_port, refuse_taken_ports
 
+pytestmark = pytest.mark.usefixtures("no_database")
+
 PLACES = {"prefect": "", "sandbox": "", "inbox": "", "logs": ""}
 
 

@@ -25,6 +25,7 @@ ENDS = [
 ]
 
 
+@pytest.mark.usefixtures("no_database")
 @pytest.mark.parametrize(("state", "facts", "kind", "name"), ENDS)
 def test_a_batch_ends_its_run_by_a_name_operators_can_filter_by(
     state: State, facts: dict[str, Any], kind: str, name: str
@@ -38,6 +39,7 @@ def test_a_batch_ends_its_run_by_a_name_operators_can_filter_by(
     assert ("Next: " in str(end.message)) == (name in ("CompletedWithErrors", "Held"))
 
 
+@pytest.mark.usefixtures("no_database")
 @pytest.mark.parametrize(
     ("known", "told"),
     [("recon push 3", "Next: recon push 3."), ("", "Next: read the report in /reports.")],
@@ -71,6 +73,7 @@ VERDICTS = [
 ]  # fmt: skip
 
 
+@pytest.mark.usefixtures("no_database")
 @pytest.mark.parametrize(("verdict", "left", "because", "ends", "told"), VERDICTS)
 def test_a_reconciliation_says_what_is_in_the_way_of_a_better_verdict(
     verdict: str, left: int, because: str, ends: tuple[str, str], told: str
@@ -87,6 +90,7 @@ def test_a_reconciliation_says_what_is_in_the_way_of_a_better_verdict(
     assert str(end.message).partition(" Report: /reports.")[2] == told
 
 
+@pytest.mark.usefixtures("no_database")
 @pytest.mark.parametrize("state", [one for one in State if one not in {end[0] for end in ENDS}])
 def test_a_batch_at_no_end_fails_its_run(state: State) -> None:
     from flows.tasks.batch import BatchStatus
@@ -96,6 +100,7 @@ def test_a_batch_at_no_end_fails_its_run(state: State) -> None:
         end_state(BatchStatus(batch_id=3, state=state))
 
 
+@pytest.mark.usefixtures("no_database")
 def test_every_flow_of_a_batch_has_the_hooks_as_a_worker_calls_them() -> None:
     from flows.import_batch import import_batch
     from flows.rerun_batch import rerun_batch
@@ -177,6 +182,7 @@ def test_a_hook_never_raises_whatever_is_the_matter(
     assert "canary" not in caplog.text
 
 
+@pytest.mark.usefixtures("no_database")
 @pytest.mark.parametrize(
     ("unsent", "told"),
     [
@@ -250,6 +256,7 @@ def test_a_cancelled_run_publishes_what_its_batch_comes_to(
         assert "2 rows read, 1 with errors" in str(told.data)
 
 
+@pytest.mark.usefixtures("no_database")
 def test_what_runs_of_earlier_versions_have_kept_is_read() -> None:
     """A Retry goes on with the batch that the run had opened before the upgrade."""
     from prefect.serializers import JSONSerializer
@@ -262,6 +269,7 @@ def test_what_runs_of_earlier_versions_have_kept_is_read() -> None:
     assert JSONSerializer().loads(before) == JSONSerializer().loads(kept)
 
 
+@pytest.mark.usefixtures("no_database")
 def test_what_is_kept_of_a_run_does_not_say_that_its_rows_need_no_proof() -> None:
     """They may be applied days later, by another process, from what is kept."""
     from prefect.serializers import JSONSerializer
