@@ -21,6 +21,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
+from itertools import groupby
 from pathlib import Path
 from typing import IO, NoReturn, Self
 
@@ -40,6 +41,8 @@ READ_ON_IMPORT = "RECON_RECORDS"
 """Says where kinds of records are defined, which the field tables are made of."""
 LATE = ("cyclopts.help", "rich.markdown", "rich._emoji_codes", "pydantic.types", "pydantic.fields")
 """What every command imports when it begins."""
+THEN = "&&"
+"""Between commands that one process does in turn; its exit code is the highest of theirs."""
 PAGES = (comparison, html, reconciled)
 """Their templates take longer to compile than a small delivery to import."""
 
@@ -193,18 +196,26 @@ def _become(
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
-    sys.argv = ["recon", *arguments]
     begin = _imported_anew() if READ_ON_IMPORT in environment else main
+    codes = []
+    for then, command in groupby(arguments, THEN.__eq__):
+        if not then:
+            sys.argv = ["recon", *command]
+            codes.append(_code(begin))
+    # The end of an interpreter, but for taking down what was imported, which copies every page.
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(max(codes))
+
+
+def _code(begin: Callable[[], None]) -> int:
     try:
         begin()
     except SystemExit as ended:
-        # The end of an interpreter, but for taking down what was imported, which copies every page.
-        threading._shutdown()  # type: ignore[attr-defined]
-        atexit._run_exitfuncs()
-        sys.stdout.flush()
-        sys.stderr.flush()
         if isinstance(ended.code, int):
-            os._exit(ended.code)
+            return ended.code
         raise
     raise AssertionError("main always exits")
 
