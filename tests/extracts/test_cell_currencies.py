@@ -134,7 +134,7 @@ def test_a_style_that_points_nowhere_names_no_currency(
 @pytest.mark.parametrize("kind", ["ods", "xlsx"])
 @pytest.mark.parametrize("blank", ["\r", "x\ry", "\r\n", "x\r"])
 def test_a_row_with_a_carriage_return_is_one_record_with_its_currencies(
-    workspace: Workspace, tmp_path: Path, kind: str, blank: str
+    still: Workspace, tmp_path: Path, kind: str, blank: str
 ) -> None:
     lines = [
         [(blank, ""), ("1", "0"), ("1.5", "GBP")],
@@ -144,7 +144,7 @@ def test_a_row_with_a_carriage_return_is_one_record_with_its_currencies(
     if kind == "ods":
         lines = [[(said.replace("\r", "&#13;"), code) for said, code in line] for line in lines]
     path = sheet(tmp_path / f"a.{kind}", ["Note", "Number", "Paid"], lines)
-    settings = with_names(workspace.settings, tmp_path, NAMES)
+    settings = with_names(still.settings, tmp_path, NAMES)
     constants = SHAPE["constants"] | {"CurrenciesId": 978}
     (verdict,) = examine(settings, [path], read_profile(SHAPE | {"constants": constants}))
     assert verdict.message is None
@@ -170,7 +170,7 @@ def reasons(settings: Settings, path: str, shape: dict[str, Any]) -> dict[int, l
 @pytest.mark.parametrize("kind", ["ods", "xlsx"])
 @pytest.mark.parametrize(("stated", "names", "wrong"), STATED)
 def test_the_currency_of_a_cell_is_held_against_that_of_its_record(
-    workspace: Workspace,
+    still: Workspace,
     tmp_path: Path,
     kind: str,
     stated: dict[str, Any],
@@ -183,7 +183,7 @@ def test_the_currency_of_a_cell_is_held_against_that_of_its_record(
         for at, (paid, code, said) in enumerate(LINES, 1)
     ]
     path = sheet(tmp_path / f"a.{kind}", ["Number", "Paid", "In"], lines)
-    settings = with_names(workspace.settings, tmp_path, names)
+    settings = with_names(still.settings, tmp_path, names)
     amounts = {
         line: paid if kind == "ods" else f"{float(paid):g}"
         for line, (paid, _, _) in enumerate(LINES, 2)
@@ -237,7 +237,7 @@ WIDE = SHAPE | {
 @pytest.mark.long(but=("ods",))
 @pytest.mark.parametrize("kind", ["ods", "xlsx"])
 def test_the_cells_of_a_table_are_held_against_the_currency_of_their_column(
-    workspace: Workspace, tmp_path: Path, kind: str
+    still: Workspace, tmp_path: Path, kind: str
 ) -> None:
     lines = [
         [("1", "0"), ("1.5", "EUR"), ("2.5", "GBP")],
@@ -249,7 +249,7 @@ def test_the_cells_of_a_table_are_held_against_the_currency_of_their_column(
     path = sheet(tmp_path / f"a.{kind}", ["Number", "EUR", "GBP"], lines)
     said = "'PaidAmount' is in {} by the format of its cell, and the record is in {}: {}."
     euro, pound = "EUR (CurrenciesId 978)", "GBP (CurrenciesId 826)"
-    found = reasons(workspace.settings, path, WIDE)
+    found = reasons(still.settings, path, WIDE)
     # Both records of a line have its number, and no key of theirs is of the column.
     of_amounts = {
         line: [one for one in told if "PaidAmount" in one] for line, told in found.items()
@@ -268,13 +268,13 @@ SUMMED = SHAPE | {
 }
 
 
-def test_cells_that_are_added_up_are_held_each(workspace: Workspace, tmp_path: Path) -> None:
+def test_cells_that_are_added_up_are_held_each(still: Workspace, tmp_path: Path) -> None:
     lines = [
         [("1", "0"), ("1.5", "EUR"), ("2.5", "EUR")],
         [("2", "0"), ("1.5", "EUR"), ("2.5", "GBP")],
     ]
     path = sheet(tmp_path / "a.xlsx", ["Number", "Net", "Tax"], lines)
-    settings = with_names(workspace.settings, tmp_path, NAMES)
+    settings = with_names(still.settings, tmp_path, NAMES)
     assert list(reasons(settings, path, SUMMED)) == [3]
     tried = try_profile(settings, path, read_profile(SUMMED), record=None, rows=5)
     assert [[error["ErrorCode"] for error in one.errors] for one in tried.rows] == [
@@ -295,14 +295,14 @@ def test_a_table_that_cannot_be_used_stops_before_a_batch_is_opened(
     assert rows("SELECT count(*) FROM batch") == [(0,)]
 
 
-def test_a_row_in_two_other_currencies_is_told_once(workspace: Workspace, tmp_path: Path) -> None:
+def test_a_row_in_two_other_currencies_is_told_once(still: Workspace, tmp_path: Path) -> None:
     lines = [
         [("1", "0"), ("1.5", "USD"), ("2.5", "GBP")],
         [("2", "0"), ("1.5", "EUR"), ("2.5", "GBP")],
         [("3", "0"), ("1.5", "USD"), ("2.5", "USD")],
     ]
     path = sheet(tmp_path / "a.xlsx", ["Number", "Net", "Tax"], lines)
-    settings = with_names(workspace.settings, tmp_path, NAMES)
+    settings = with_names(still.settings, tmp_path, NAMES)
     (verdict,) = examine(settings, [path], read_profile(SUMMED))
     told = {one.line: [error["Message"] for error in one.errors] for one in verdict.rejects}
     assert {line: len(messages) for line, messages in told.items()} == {2: 1, 3: 1, 4: 1}
@@ -328,7 +328,7 @@ def test_a_row_in_two_other_currencies_is_told_once(workspace: Workspace, tmp_pa
     ],
 )
 def test_only_a_cell_that_is_read_as_an_amount_is_held(
-    workspace: Workspace,
+    still: Workspace,
     tmp_path: Path,
     kind: str,
     cell: str,
@@ -342,14 +342,12 @@ def test_only_a_cell_that_is_read_as_an_amount_is_held(
         "fields": {"PaidAmount": {"from": ["Paid"]} | written},
         "constants": SHAPE["constants"] | {"CurrenciesId": 978},
     }
-    settings = with_names(workspace.settings, tmp_path, NAMES)
+    settings = with_names(still.settings, tmp_path, NAMES)
     (verdict,) = examine(settings, [path], read_profile(shape))
     assert [error["ErrorCode"] for one in verdict.rejects for error in one.errors] == codes
 
 
-def test_the_repeated_cells_of_a_document_name_one_each(
-    workspace: Workspace, tmp_path: Path
-) -> None:
+def test_the_repeated_cells_of_a_document_name_one_each(still: Workspace, tmp_path: Path) -> None:
     in_pounds = number("1", 'office:currency="GBP" table:number-columns-repeated="2"').replace(
         '"float"', '"currency"'
     )
@@ -360,7 +358,7 @@ def test_the_repeated_cells_of_a_document_name_one_each(
             row(number("1"), in_pounds, more='table:number-rows-repeated="2"'),
         ),
     )
-    settings = with_names(workspace.settings, tmp_path, NAMES)
+    settings = with_names(still.settings, tmp_path, NAMES)
     constants = SHAPE["constants"] | {"CurrenciesId": 978}
     constants.pop("DiscountAmount")
     found = reasons(settings, path, SHAPE | {"constants": constants})

@@ -158,7 +158,7 @@ def test_a_cell_is_what_the_document_writes(tmp_path: Path, cell: str, said: str
     assert read(made(tmp_path / "a.ods", table(row(cell, text("|"))))) == [[said, "|"]]
 
 
-def test_a_cell_that_is_not_read_is_no_text(workspace: Workspace, tmp_path: Path) -> None:
+def test_a_cell_that_is_not_read_is_no_text(still: Workspace, tmp_path: Path) -> None:
     names = ("Id", "CampaignActionsRequestsId", "CommsGuid", "Comments")
     void = '<table:table-cell office:value-type="void"/>'
     rows = [
@@ -168,7 +168,7 @@ def test_a_cell_that_is_not_read_is_no_text(workspace: Workspace, tmp_path: Path
     ]
     path = made(tmp_path / "a.ods", table(row(*map(text, names)), *rows))
     profile = read_profile({"feed": "x", "record": "form_reply", "unknown_columns": "ignore"})
-    (verdict,) = examine(workspace.settings, [path], profile)
+    (verdict,) = examine(still.settings, [path], profile)
     assert [(one.line, one.errors[0]["FieldName"]) for one in verdict.rejects] == [
         (3, "Comments"),
         (4, "CommsGuid"),
@@ -236,12 +236,10 @@ HOSTILE: dict[str, tuple[tuple[str, ...], dict[str, str], str]] = {
 
 
 @pytest.mark.parametrize("case", HOSTILE)
-def test_a_hostile_workbook_is_refused_by_name(
-    workspace: Workspace, tmp_path: Path, case: str
-) -> None:
+def test_a_hostile_workbook_is_refused_by_name(still: Workspace, tmp_path: Path, case: str) -> None:
     tables, parts, said = HOSTILE[case]
     path = made(tmp_path / "a.ods", *tables, parts=parts)
-    (verdict,) = examine(workspace.settings, [path], PROFILE)
+    (verdict,) = examine(still.settings, [path], PROFILE)
     assert verdict.refused in ("corrupt_archive", "unsupported_format", "too_large"), verdict
     assert said in (verdict.message or "")
 

@@ -259,13 +259,11 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("case", HOSTILE)
-def test_a_hostile_workbook_is_refused_by_name(
-    workspace: Workspace, tmp_path: Path, case: str
-) -> None:
+def test_a_hostile_workbook_is_refused_by_name(still: Workspace, tmp_path: Path, case: str) -> None:
     make, said = HOSTILE[case]
     path = tmp_path / "a.xlsx"
     make(path)
-    (verdict,) = examine(workspace.settings, [str(path)], PROFILE)
+    (verdict,) = examine(still.settings, [str(path)], PROFILE)
     assert verdict.refused in ("corrupt_archive", "unsupported_format", "too_large"), verdict
     assert said in (verdict.message or "")
 
@@ -331,26 +329,26 @@ SHEETS = [
 )
 @pytest.mark.parametrize(("keys", "said"), SHEETS)
 def test_the_sheet_is_stated_where_there_are_several(
-    workspace: Workspace, tmp_path: Path, keys: dict[str, Any], said: str | None
+    still: Workspace, tmp_path: Path, keys: dict[str, Any], said: str | None
 ) -> None:
     path = made(tmp_path / "a.xlsm", two)
-    (verdict,) = examine(workspace.settings, [path], read_profile({**SHAPE, **keys}))
+    (verdict,) = examine(still.settings, [path], read_profile({**SHAPE, **keys}))
     assert (verdict.rows_in, len(verdict.rejects)) == ((1, 0) if said is None else (0, 0))
     assert (said or "") in (verdict.message or "")
 
 
-def test_a_folder_is_not_searched_for_workbooks(workspace: Workspace, tmp_path: Path) -> None:
+def test_a_folder_is_not_searched_for_workbooks(still: Workspace, tmp_path: Path) -> None:
     made(tmp_path / "a.xlsx", simple)
     (tmp_path / "b.csv").write_text("Number,Paid,On\n1,2.5,2026-11-01\n")
-    (verdict,) = examine(workspace.settings, [str(tmp_path)], PROFILE)
+    (verdict,) = examine(still.settings, [str(tmp_path)], PROFILE)
     assert verdict.name == "b.csv"
-    named = examine(workspace.settings, [str(tmp_path / "*.xlsx")], PROFILE)
+    named = examine(still.settings, [str(tmp_path / "*.xlsx")], PROFILE)
     assert [one.name for one in named] == ["a.xlsx"]
 
 
-def test_a_draft_is_made_of_a_sheet_too(workspace: Workspace, tmp_path: Path) -> None:
+def test_a_draft_is_made_of_a_sheet_too(still: Workspace, tmp_path: Path) -> None:
     path = made(tmp_path / "hand.xlsx", by_hand)
-    draft = draft_profile(workspace.settings, path, "x", "payment")
+    draft = draft_profile(still.settings, path, "x", "payment")
     assert '"Paid"' in draft
     assert "delimiter" not in draft  # A sheet has none.
 

@@ -44,9 +44,9 @@ def test_a_clean_file_is_imported_to_the_cent(workspace: Workspace, rows: Any, f
 
 @pytest.mark.long(but=("accounting-list", "ecb-history"))
 @pytest.mark.parametrize("feed", FEEDS)
-def test_of_a_dirty_file_each_wrong_row_is_told(workspace: Workspace, feed: str) -> None:
+def test_of_a_dirty_file_each_wrong_row_is_told(still: Workspace, feed: str) -> None:
     profile, truth = load_profile(GALLERY / feed / "profile.toml"), truth_of(feed)["dirty"]
-    (verdict,) = examine(workspace.settings, [file_of(feed, "dirty")], profile)
+    (verdict,) = examine(still.settings, [file_of(feed, "dirty")], profile)
     told = verdict.refused or sorted(
         [one.line, error["FieldName"], error["ErrorCode"]]
         for one in verdict.rejects
@@ -57,11 +57,9 @@ def test_of_a_dirty_file_each_wrong_row_is_told(workspace: Workspace, feed: str)
 
 @pytest.mark.long(but=("accounting-list", "ecb-daily", "mainframe"))
 @pytest.mark.parametrize("feed", FEEDS)
-def test_trying_shows_where_every_required_field_comes_from(
-    workspace: Workspace, feed: str
-) -> None:
+def test_trying_shows_where_every_required_field_comes_from(still: Workspace, feed: str) -> None:
     profile = load_profile(GALLERY / feed / "profile.toml")
-    tried = try_profile(workspace.settings, file_of(feed, "clean"), profile, record=None, rows=2)
+    tried = try_profile(still.settings, file_of(feed, "clean"), profile, record=None, rows=2)
     assert [one.field for one in tried.fields if one.required and one.comes_from == "nothing"] == []
     assert len(tried.rows) == 2
     for row in tried.rows:

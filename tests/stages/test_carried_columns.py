@@ -106,7 +106,7 @@ def test_a_row_is_corrected_by_itself(workspace: Workspace, rows: Any, tmp_path:
 
 
 def test_rows_are_left_out_by_it_and_a_field_may_be_called_like_it(
-    workspace: Workspace, tmp_path: Path
+    still: Workspace, tmp_path: Path
 ) -> None:
     path = tmp_path / "statement.csv"
     path.write_text("DebtsId 2\nId;PaidAmount\n1;1\nDebtsId 3\n2;1\nDebtsId x\n3;1\n")
@@ -118,7 +118,7 @@ def test_rows_are_left_out_by_it_and_a_field_may_be_called_like_it(
             "leave_out": {"debtsid": ["3"]},
         }
     )
-    (verdict,) = examine(workspace.settings, [str(path)], profile)
+    (verdict,) = examine(still.settings, [str(path)], profile)
     assert (verdict.rows_in, verdict.excluded, verdict.comments.lines) == (3, 1, 2)
     assert [(one.line, one.errors[0]["FieldName"]) for one in verdict.rejects] == [(7, "DebtsId")]
 
@@ -314,7 +314,7 @@ def test_a_value_that_could_be_in_no_record_is_in_none(
 
 @pytest.mark.parametrize("keys", [{"delimiter": ";"}, {"positions": {"Zahlung": "1-1"}}])
 def test_a_row_says_that_its_fault_is_in_a_line_above(
-    workspace: Workspace, tmp_path: Path, keys: dict[str, object]
+    still: Workspace, tmp_path: Path, keys: dict[str, object]
 ) -> None:
     path = tmp_path / "statement.csv"
     path.write_bytes(b"Zahlung\nKonto 2\x81\n1\n\x81\nKonto 3\n3\n")
@@ -332,7 +332,7 @@ def test_a_row_says_that_its_fault_is_in_a_line_above(
             | {"PaidAmount": "1.00", "DiscountAmount": "0.00", "PaymentDate": "2026-11-01T00:00Z"},
         }
     )
-    (verdict,) = examine(workspace.settings, [str(path)], profile)
+    (verdict,) = examine(still.settings, [str(path)], profile)
     said = {one.line: one.errors[0]["Message"] for one in verdict.rejects}
     ends = "It is in what a line above says of the records below it (skip_lines)."
     # What is wrong with the line itself is the first to mend.
@@ -340,11 +340,11 @@ def test_a_row_says_that_its_fault_is_in_a_line_above(
 
 
 def test_a_record_that_fails_does_not_take_in_the_line_above_others(
-    workspace: Workspace, tmp_path: Path
+    still: Workspace, tmp_path: Path
 ) -> None:
     path = tmp_path / "statement.csv"
     path.write_text('Zahlung;Betrag;Text\nKonto;DE02;\n1;1;"a\nKonto;DE03;\n2;1;b\n')
-    (verdict,) = examine(workspace.settings, [str(path)], PROFILE)
+    (verdict,) = examine(still.settings, [str(path)], PROFILE)
     assert [(one.line, one.errors[0]["ErrorCode"]) for one in verdict.rejects] == [
         (3, "UnterminatedQuote")
     ]
@@ -354,10 +354,10 @@ def test_a_record_that_fails_does_not_take_in_the_line_above_others(
     assert chunk.cells(header.width).rows() == [("2", "1", "b", "DE03")]
 
 
-def test_the_fields_of_its_line_are_counted_alone(workspace: Workspace, tmp_path: Path) -> None:
+def test_the_fields_of_its_line_are_counted_alone(still: Workspace, tmp_path: Path) -> None:
     path = tmp_path / "statement.csv"
     path.write_text("Zahlung;Betrag;Text\nKonto;DE02;\n1;1\n2;1;b;c\n3;1;d\n")
-    (verdict,) = examine(workspace.settings, [str(path)], PROFILE)
+    (verdict,) = examine(still.settings, [str(path)], PROFILE)
     few, many = (one.errors[0]["Message"] for one in verdict.rejects)
     assert few.endswith("It has 2 fields instead of 3.")
     assert many.endswith("It has 4 fields instead of 3.")

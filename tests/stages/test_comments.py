@@ -67,12 +67,12 @@ def test_comments_are_noted_and_rows_keep_their_lines(
     assert rows('SELECT "Id" FROM payment ORDER BY 1') == [(1,), (2,)]
 
 
-def test_a_check_says_how_many_there_are(workspace: Workspace, tmp_path: Path) -> None:
+def test_a_check_says_how_many_there_are(still: Workspace, tmp_path: Path) -> None:
     path = tmp_path / "payments.csv"
     path.write_text(FILE)
-    (verdict,) = examine(workspace.settings, [str(path)], PROFILE)
+    (verdict,) = examine(still.settings, [str(path)], PROFILE)
     assert (verdict.rows_in, verdict.comments.lines) == (2, 3)
-    (plain,) = examine(workspace.settings, [str(path)], replace(PROFILE, comment=()))
+    (plain,) = examine(still.settings, [str(path)], replace(PROFILE, comment=()))
     assert plain.refused
 
 
@@ -147,7 +147,7 @@ def test_a_footer_may_begin_as_comments_do(tmp_path: Path) -> None:
     assert header.footer.rows == 1
 
 
-def test_lines_with_positions_have_comments_too(workspace: Workspace, tmp_path: Path) -> None:
+def test_lines_with_positions_have_comments_too(still: Workspace, tmp_path: Path) -> None:
     path = tmp_path / "list.txt"
     path.write_text("* list\n0001  1.50\n* half\n0002  2.5x\n")
     profile = read_profile(
@@ -165,7 +165,7 @@ def test_lines_with_positions_have_comments_too(workspace: Workspace, tmp_path: 
             },
         }
     )
-    (verdict,) = examine(workspace.settings, [str(path)], profile)
+    (verdict,) = examine(still.settings, [str(path)], profile)
     assert (verdict.rows_in, verdict.comments.lines) == (2, 2)
     assert [(one.line, one.errors[0]["FieldName"]) for one in verdict.rejects] == [
         (4, "PaidAmount")
@@ -216,7 +216,7 @@ def test_a_workbook_has_none(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("block", [5, 40, 1000])
 def test_comments_between_the_lines_of_a_table_are_counted(
-    workspace: Workspace, tmp_path: Path, block: int
+    still: Workspace, tmp_path: Path, block: int
 ) -> None:
     path = tmp_path / "rates.csv"
     rows = ["# a", "2014-08-25,1.32,137.13", *["# b", "2014-08-24,,"] * 9, "# c"]
@@ -242,7 +242,7 @@ def test_comments_between_the_lines_of_a_table_are_counted(
     assert all(chunk.conserved() for chunk in chunks)
     assert sum(chunk.comments.lines for chunk in chunks) == 12
     assert sum(chunk.valueless.lines for chunk in chunks) == 9
-    (verdict,) = examine(workspace.settings, [str(path)], profile)
+    (verdict,) = examine(still.settings, [str(path)], profile)
     assert (verdict.rows_in, verdict.comments.lines, verdict.valueless.lines) == (3, 12, 9)
 
 

@@ -49,7 +49,7 @@ DIVIDED = [
 @pytest.mark.long(but=("lines0-keys0-parts0", "lines5-keys5-parts5"))
 @pytest.mark.parametrize(("lines", "keys", "parts"), DIVIDED)
 def test_each_part_of_a_divided_record_names_the_lines_of_all(
-    workspace: Workspace,
+    still: Workspace,
     tmp_path: Path,
     lines: list[str],
     keys: dict[str, str],
@@ -58,7 +58,7 @@ def test_each_part_of_a_divided_record_names_the_lines_of_all(
     profile = read_profile(KEYS | keys)
     path = tmp_path / "dump.csv"
     path.write_text("\n".join(["Id;Note;PaidAmount".replace(";", profile.delimiter or ""), *lines]))
-    (verdict,) = examine(workspace.settings, [str(path)], profile)
+    (verdict,) = examine(still.settings, [str(path)], profile)
     said = {one.line: one.errors[0]["Message"] for one in verdict.rejects}
     assert [*said] == [*parts], verdict.message
     for line, of in parts.items():

@@ -99,23 +99,23 @@ LINES = [
 
 @pytest.mark.parametrize(("line", "filled", "code"), LINES)
 def test_a_line_has_all_its_cells_or_is_rejected(
-    workspace: Workspace, tmp_path: Path, line: str, filled: bool, code: str | None
+    still: Workspace, tmp_path: Path, line: str, filled: bool, code: str | None
 ) -> None:
     profile = replace(PROFILE, short_lines="filled" if filled else "refused")
-    (verdict,) = examine(workspace.settings, [written(tmp_path, GOOD, line)], profile)
+    (verdict,) = examine(still.settings, [written(tmp_path, GOOD, line)], profile)
     wrong = [reject.errors[0]["ErrorCode"] for reject in verdict.rejects if reject.line == 3]
     # The same record twice is one; what is wrong with it is told of its line alone.
     assert wrong == ([code] if code else []), verdict.message
 
 
-def test_a_line_is_not_cut_within_a_number(workspace: Workspace, tmp_path: Path) -> None:
+def test_a_line_is_not_cut_within_a_number(still: Workspace, tmp_path: Path) -> None:
     """The first digits of a number are a number too; a text, and what is not read, may be short."""
     sort = {"CurrenciesId": {**SHAPE["fields"]["CurrenciesId"], "default": 978}}
     more = {"positions": {**SHAPE["positions"], "Note": "25-34"}, "unknown_columns": "ignore"}
     profile = read_profile({**SHAPE, **more, "fields": sort, "short_lines": "filled"})
     line = GOOD + "   a note"
     cuts = [line[:signs] for signs in range(1, len(line) + 1)]
-    (verdict,) = examine(workspace.settings, [written(tmp_path, *cuts)], profile)
+    (verdict,) = examine(still.settings, [written(tmp_path, *cuts)], profile)
     rejected = {reject.line - 1: reject.errors[0]["ErrorCode"] for reject in verdict.rejects}
     within = [*range(1, 4), *range(5, 12), *range(13, 20)]
     assert rejected == dict.fromkeys(within, "TooFewFields") | {4: "NotNull", 12: "NotNull"}

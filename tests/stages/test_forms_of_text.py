@@ -138,11 +138,11 @@ def test_texts_are_imported_shown_and_corrected(
 
 
 @pytest.mark.parametrize("title", FORMS)
-def test_a_profile_is_tried(workspace: Workspace, tmp_path: Path, title: str) -> None:
+def test_a_profile_is_tried(still: Workspace, tmp_path: Path, title: str) -> None:
     form = FORMS[title]
     profile = read_profile({"feed": "replies", "record": "form_reply", **form.keys})
     path = written(tmp_path, form, *form.rows)
-    tried = try_profile(workspace.settings, path, profile, record=None, rows=4)
+    tried = try_profile(still.settings, path, profile, record=None, rows=4)
     assert [one.text for one in tried.rows] == [*form.rows]
     assert [one.values["Comments"][1] for one in tried.rows[:2]] == [*form.texts]
     assert len(tried.verdict.rejects) == 2

@@ -45,8 +45,6 @@ def test_a_row_with_a_large_cell_is_shown_written_out_and_corrected(
     assert told == [(8000, LARGE)]
 
 
-def test_a_profile_is_drafted_of_a_file_with_a_large_cell(
-    workspace: Workspace, tmp_path: Path
-) -> None:
+def test_a_profile_is_drafted_of_a_file_with_a_large_cell(still: Workspace, tmp_path: Path) -> None:
     path = written(tmp_path / "replies.csv", "8000", ["Guid", *HEADER[1:]])
-    assert '"Guid"' in draft_profile(workspace.settings, path, "replies", "form_reply")
+    assert '"Guid"' in draft_profile(still.settings, path, "replies", "form_reply")

@@ -125,8 +125,8 @@ def test_what_was_left_out_by_mistake_is_read_anew(
     assert states[2] == "inserted"
 
 
-def test_a_check_says_the_same(workspace: Workspace, tmp_path: Path) -> None:
-    (verdict,) = examine(workspace.settings, [written(tmp_path)], PROFILE)
+def test_a_check_says_the_same(still: Workspace, tmp_path: Path) -> None:
+    (verdict,) = examine(still.settings, [written(tmp_path)], PROFILE)
     assert (verdict.rows_in, verdict.excluded) == (8, 4)
     assert [one.record_number for one in verdict.rejects] == [5, 8]
 

@@ -95,16 +95,14 @@ def test_quotes_around_nothing_are_no_number_and_a_text(
     ]
 
 
-def test_two_amounts_are_not_written_together_to_a_third(
-    workspace: Workspace, tmp_path: Path
-) -> None:
+def test_two_amounts_are_not_written_together_to_a_third(still: Workspace, tmp_path: Path) -> None:
     """As of a statement with a column for debits and one for credits."""
     fields = {**SHAPE["fields"], "PaidAmount": {"from": ["Amount", "Credit"]}}
     profile = read_profile({**SHAPE, "fields": fields, "unknown_columns": "ignore"})
     path = tmp_path / "a.csv"
     rows = [GOOD.replace("\n", end) for end in (";3.10\n", ";\n")]
     path.write_text(HEADER.replace("\n", ";Credit\n") + "".join(rows))
-    (verdict,) = examine(workspace.settings, [str(path)], profile)
+    (verdict,) = examine(still.settings, [str(path)], profile)
     (reject,) = verdict.rejects
     assert "12.503.10 (more than one of its columns has a number)" in str(reject)
 
@@ -170,9 +168,9 @@ def test_what_a_sender_leaves_out_is_put_around_a_cell(
     ],
 )
 def test_what_a_field_cannot_be_made_of_is_rejected_as_it_was_delivered(
-    workspace: Workspace, tmp_path: Path, before: str, after: str, said: str
+    still: Workspace, tmp_path: Path, before: str, after: str, said: str
 ) -> None:
-    verdict = checked(workspace, tmp_path, GOOD.replace(before, after, 1))
+    verdict = checked(still, tmp_path, GOOD.replace(before, after, 1))
     (reject,) = verdict.rejects
     assert said in reject.errors[0]["Message"]
 
@@ -186,9 +184,9 @@ def test_what_a_field_cannot_be_made_of_is_rejected_as_it_was_delivered(
     ],
 )
 def test_a_file_without_the_columns_is_refused(
-    workspace: Workspace, tmp_path: Path, header: str, code: str, said: str
+    still: Workspace, tmp_path: Path, header: str, code: str, said: str
 ) -> None:
-    verdict = checked(workspace, tmp_path, header=header)
+    verdict = checked(still, tmp_path, header=header)
     assert verdict.refused == code
     assert said in (verdict.message or "")
 

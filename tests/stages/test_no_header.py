@@ -66,12 +66,10 @@ def test_every_line_is_a_record(
     assert found == [(1, "12.50"), (2, "1.5"), (3, "7.00"), (4, "8")]
 
 
-def test_it_is_tried_and_a_sheet_may_lack_a_header_too(
-    workspace: Workspace, tmp_path: Path
-) -> None:
+def test_it_is_tried_and_a_sheet_may_lack_a_header_too(still: Workspace, tmp_path: Path) -> None:
     path = tmp_path / "list.csv"
     path.write_text("\n".join(ROWS))
-    tried = try_profile(workspace.settings, str(path), PROFILE, record=None, rows=4)
+    tried = try_profile(still.settings, str(path), PROFILE, record=None, rows=4)
     assert [one.text for one in tried.rows] == ROWS
     assert tried.rows[0].values["PaidAmount"] == ("12.50", "12.50")
     book = xlsxwriter.Workbook(str(tmp_path / "list.xlsx"))
@@ -80,25 +78,25 @@ def test_it_is_tried_and_a_sheet_may_lack_a_header_too(
         sheet.write_row(row, 0, text.split(";"))
     book.close()
     profile = read_profile({**{k: v for k, v in SHAPE.items() if k != "delimiter"}, "sheet": 1})
-    (verdict,) = examine(workspace.settings, [str(tmp_path / "list.xlsx")], profile)
+    (verdict,) = examine(still.settings, [str(tmp_path / "list.xlsx")], profile)
     assert (verdict.rows_in, [one.line for one in verdict.rejects]) == (4, [2])
 
 
 def test_a_header_where_none_is_expected_is_a_row_in_error(
-    workspace: Workspace, tmp_path: Path
+    still: Workspace, tmp_path: Path
 ) -> None:
     path = tmp_path / "list.csv"
     path.write_text("No.;Amount;Day;Sort\n" + ROWS[0])
-    (verdict,) = examine(workspace.settings, [str(path)], PROFILE)
+    (verdict,) = examine(still.settings, [str(path)], PROFILE)
     assert (verdict.rows_in, [one.line for one in verdict.rejects]) == (2, [1])
 
 
-def test_a_draft_says_that_there_may_be_none(workspace: Workspace, tmp_path: Path) -> None:
+def test_a_draft_says_that_there_may_be_none(still: Workspace, tmp_path: Path) -> None:
     path = tmp_path / "list.csv"
     path.write_text("\n".join(ROWS))
-    assert "# ? names = [" in draft_profile(workspace.settings, str(path), "x", "payment")
+    assert "# ? names = [" in draft_profile(still.settings, str(path), "x", "payment")
     path.write_text("No.;Amount;Day;Sort\n" + "\n".join(ROWS))
-    assert "names" not in draft_profile(workspace.settings, str(path), "x", "payment")
+    assert "names" not in draft_profile(still.settings, str(path), "x", "payment")
 
 
 @pytest.mark.parametrize(

@@ -102,11 +102,11 @@ def test_sums_are_imported_shown_and_corrected(
     ],
 )
 def test_what_is_no_sum_is_rejected(
-    workspace: Workspace, tmp_path: Path, row: str, code: str, said: str
+    still: Workspace, tmp_path: Path, row: str, code: str, said: str
 ) -> None:
     path = tmp_path / "a.csv"
     path.write_text(f"{HEADER}{row}\n")
-    (verdict,) = examine(workspace.settings, [str(path)], PROFILE)
+    (verdict,) = examine(still.settings, [str(path)], PROFILE)
     (reject,) = verdict.rejects
     assert reject.errors[0]["ErrorCode"] == code
     assert said in reject.errors[0]["Message"]
