@@ -66,28 +66,26 @@ def test_a_login_is_a_person_until_it_ends(workspace: Workspace) -> None:
         assert acting(connection) is None
 
 
-@pytest.mark.parametrize(
-    ("name", "password"),
-    [
-        ("anna", "wrong"),
-        ("nobody", PASSWORD),
-        ("Anna", PASSWORD),
-        ("", PASSWORD),
-        ("dora", PASSWORD),
-        ("x" * 10_000, PASSWORD),
-        ("anna", "x" * 100_000),
-        ("anna' OR 'a'='a", PASSWORD),
-    ],
-)
-def test_a_wrong_login_does_not_tell_what_was_wrong(
-    workspace: Workspace, name: str, password: str
-) -> None:
+WRONG = [
+    ("anna", "wrong"),
+    ("nobody", PASSWORD),
+    ("Anna", PASSWORD),
+    ("", PASSWORD),
+    ("dora", PASSWORD),
+    ("x" * 10_000, PASSWORD),
+    ("anna", "x" * 100_000),
+    ("anna' OR 'a'='a", PASSWORD),
+]
+
+
+def test_a_wrong_login_does_not_tell_what_was_wrong(workspace: Workspace) -> None:
     dora = Account("dora", "Dora Pike", (AccountRole.VIEWER,))
     add(workspace, ANNA, dora)
     with workspace.database.connect() as connection:
         keep_account(connection, replace(dora, disabled=True))
-        with pytest.raises(LoginRefused, match=r"Name or password is wrong, or .* disabled"):
-            log_in(connection, name, password)
+        for name, password in WRONG:
+            with pytest.raises(LoginRefused, match=r"Name or password is wrong, or .* disabled"):
+                log_in(connection, name, password)
 
 
 def last_try(connection: psycopg.Connection, ago: str, asked_for: str = LOGIN) -> None:

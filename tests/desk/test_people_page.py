@@ -78,33 +78,23 @@ def test_what_another_administrator_has_changed_meanwhile_is_not_taken_back(
     assert "Bo Osei-Bonsu viewer all" in late.text
 
 
-@pytest.mark.long(
-    but=(
-        "fields0-No account can be 'Bo'",
-        "fields2-no such role",
-        "fields3-no numbers of tenants",
-        "fields5-There is no account 'nobody'",
-    )
-)
-@pytest.mark.parametrize(
-    ("fields", "told"),
-    [
-        ({"what": "add", "name": "Bo"}, "No account can be 'Bo'"),
-        ({"what": "add", "name": "bo", "role": []}, "with the roles ''"),
-        ({"what": "add", "name": "bo", "role": ["king"]}, "no such role"),
-        ({"what": "add", "name": "bo", "tenants": "x"}, "no numbers of tenants"),
-        ({"what": "add", "name": "bo", "password": "short"}, "12 to 1024 characters"),
-        ({"what": "change", "name": "nobody"}, "There is no account 'nobody'"),
-        ({"what": "disable", "name": ""}, "There is no account ''"),
-    ],
-)
-def test_what_cannot_be_is_told(
-    workspace: Workspace, browser: New, fields: dict[str, object], told: str
-) -> None:
+CANNOT_BE: list[tuple[dict[str, object], str]] = [
+    ({"what": "add", "name": "Bo"}, "No account can be 'Bo'"),
+    ({"what": "add", "name": "bo", "role": []}, "with the roles ''"),
+    ({"what": "add", "name": "bo", "role": ["king"]}, "no such role"),
+    ({"what": "add", "name": "bo", "tenants": "x"}, "no numbers of tenants"),
+    ({"what": "add", "name": "bo", "password": "short"}, "12 to 1024 characters"),
+    ({"what": "change", "name": "nobody"}, "There is no account 'nobody'"),
+    ({"what": "disable", "name": ""}, "There is no account ''"),
+]
+
+
+def test_what_cannot_be_is_told(workspace: Workspace, browser: New) -> None:
     add(workspace, ADA)
     ada = browser().log_in("ada")
-    post(ada, "/people", **{"full_name": "Bo", "role": ["viewer"]} | fields)
-    assert (ada.status in (400, 403), told in ada.text) == (True, True), ada.text
+    for fields, told in CANNOT_BE:
+        post(ada, "/people", **{"full_name": "Bo", "role": ["viewer"]} | fields)
+        assert (ada.status in (400, 403), told in ada.text) == (True, True), ada.text
 
 
 def test_the_first_account_is_not_added_by_whoever_opens_the_desk(

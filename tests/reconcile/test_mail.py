@@ -354,32 +354,30 @@ def test_who_is_sent_reports_is_what_the_trail_says(
         assert told in str(verify(connection).broken)
 
 
-@pytest.mark.parametrize(
-    "address",
-    ["", "anna", "a@b\r\nBcc: c@d", "a@b, c@d", "<a@b>", "a..b@c", ".a@b", "a.@b", f"{'a' * 65}@b"],
-)
-def test_what_is_no_address(workspace: Workspace, address: str) -> None:
+NO_ADDRESSES = ["", "anna", "a@b\r\nBcc: c@d", "a@b, c@d", "<a@b>", "a..b@c", ".a@b", "a.@b"]
+
+
+def test_what_is_no_address(workspace: Workspace) -> None:
     add(workspace, ANNA)
-    with (
-        pytest.raises(AccountRefused, match="no address of e-mail"),
-        workspace.database.connect() as connection,
-    ):
-        keep_subscription(connection, "anna", SEVEN, address)
+    for address in (*NO_ADDRESSES, f"{'a' * 65}@b"):
+        with (
+            pytest.raises(AccountRefused, match="no address of e-mail"),
+            workspace.database.connect() as connection,
+        ):
+            keep_subscription(connection, "anna", SEVEN, address)
 
 
-@pytest.mark.parametrize("address", ["o'brien@example.com", "a.b+c@d.example", f"{'a' * 64}@b"])
-def test_what_is_an_address_to_the_database_is_one_to_send_from(
-    workspace: Workspace, address: str
-) -> None:
+def test_what_is_an_address_to_the_database_is_one_to_send_from(workspace: Workspace) -> None:
     add(workspace, ANNA)
     run(workspace)
-    with workspace.database.connect() as connection:
-        keep_subscription(connection, "anna", SEVEN, address)
-        assert [one.address for one in list_subscriptions(connection, "anna")] == [address]
-    told = {"RECON_MAIL_SERVER": "mail.example:465", "RECON_MAIL_FROM": address}
-    settings = read_mail_settings(told)
-    assert settings is not None
-    assert settings.sender == address
+    for address in ("o'brien@example.com", "a.b+c@d.example", f"{'a' * 64}@b"):
+        with workspace.database.connect() as connection:
+            keep_subscription(connection, "anna", SEVEN, address)
+            assert [one.address for one in list_subscriptions(connection, "anna")] == [address]
+        told = {"RECON_MAIL_SERVER": "mail.example:465", "RECON_MAIL_FROM": address}
+        settings = read_mail_settings(told)
+        assert settings is not None
+        assert settings.sender == address
 
 
 WHERE = [

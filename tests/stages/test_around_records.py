@@ -139,24 +139,20 @@ def test_a_text_that_no_field_is_made_of_for_want_of_a_name_is_told(
     assert [said in one for one in done.messages] == [True] * (said is not None)  # type: ignore[operator]
 
 
-@pytest.mark.parametrize(
-    ("line", "told"),
-    [
-        (1, "Line 1 of statement.csv is its header, or above it"),
-        (4, "Line 4 of statement.csv is its header, or above it"),
-        (8, "Line 8 of statement.csv is of its footer"),
-        (11, "statement.csv has 9 lines"),
-    ],
-)
-def test_a_line_around_the_records_is_told_as_such(
-    workspace: Workspace, tmp_path: Path, line: int, told: str
-) -> None:
+AROUND = {
+    1: "Line 1 of statement.csv is its header, or above it",
+    4: "Line 4 of statement.csv is its header, or above it",
+    8: "Line 8 of statement.csv is of its footer",
+    11: "statement.csv has 9 lines",
+}
+
+
+def test_a_line_around_the_records_is_told_as_such(workspace: Workspace, tmp_path: Path) -> None:
     batch = import_delivery(workspace, [statement(tmp_path, "1.214,56")], PROFILE).batch
-    with (
-        pytest.raises(BatchUnknown, match=told),
-        workspace.database.connect() as connection,
-    ):
-        locate(workspace, connection, batch.id, "statement.csv", Spot(line=line))
+    with workspace.database.connect() as connection:
+        for line, told in AROUND.items():
+            with pytest.raises(BatchUnknown, match=told):
+                locate(workspace, connection, batch.id, "statement.csv", Spot(line=line))
 
 
 def test_a_total_that_does_not_tie_refuses_the_file_with_both_numbers(

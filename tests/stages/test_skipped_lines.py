@@ -87,7 +87,7 @@ def test_pages_of_a_list_are_one_table(workspace: Workspace, rows: Any, tmp_path
 
 
 def test_a_first_cell_in_quotes_tells_a_line_of_another_kind(
-    workspace: Workspace, tmp_path: Path
+    still: Workspace, tmp_path: Path
 ) -> None:
     path = tmp_path / "report.csv"
     both = f'"RH","ACME"\n"CH",{HEADER}\n"SB",{line(1)}\n"SF",1\n"SB",{line(2)}x\n"SC","RH",1\n'
@@ -100,11 +100,11 @@ def test_a_first_cell_in_quotes_tells_a_line_of_another_kind(
             "skip_lines": ['"(RH|RF|SH|SF|SC)",.*'],
         }
     )
-    assert told(profile, workspace, path) == (2, 2, [(5, "Integer")])
+    assert told(profile, still, path) == (2, 2, [(5, "Integer")])
 
 
 def test_lines_of_a_fixed_width_have_their_kind_at_a_fixed_place(
-    workspace: Workspace, tmp_path: Path
+    still: Workspace, tmp_path: Path
 ) -> None:
     path = tmp_path / "list.txt"
     path.write_text("H   2026\nD0001  1.50\n    T   1\nD0002  2.5x\nDH003  1.50\nX\n")
@@ -120,7 +120,7 @@ def test_lines_of_a_fixed_width_have_their_kind_at_a_fixed_place(
             "constants": CONSTANTS,
         }
     )
-    assert told(profile, workspace, path) == (
+    assert told(profile, still, path) == (
         4,
         2,
         [(4, "Number"), (5, "Integer"), (6, "NotNull")],
@@ -138,13 +138,13 @@ def test_a_header_is_found_before_lines_are_skipped(tmp_path: Path, top: str) ->
     assert path.read_bytes()[header.body_start :].decode() == f"{line(1)}\n"
 
 
-def test_what_no_pattern_fits_as_a_whole_is_a_record(workspace: Workspace, tmp_path: Path) -> None:
+def test_what_no_pattern_fits_as_a_whole_is_a_record(still: Workspace, tmp_path: Path) -> None:
     path = tmp_path / "payments.csv"
     path.write_bytes(
         f"{HEADER}\r\nPage 1\r\nPage 2 \r\n Page 3\r\nPage\0\xff4\r\n".encode("cp1252")
     )
     profile = read_profile({"feed": "x", "skip_lines": [r"Page.*\S"]})
-    assert told(profile, workspace, path) == (2, 2, [(3, "TooFewFields"), (4, "TooFewFields")])
+    assert told(profile, still, path) == (2, 2, [(3, "TooFewFields"), (4, "TooFewFields")])
 
 
 @pytest.mark.parametrize(
@@ -245,16 +245,22 @@ def test_a_run_that_goes_on_behind_such_lines_tells_them_once(
 NUMBERED = {"feed": "list", "skip_lines": [r"Page \d"]}
 
 
+ALONE = [
+    (NUMBERED, f"{HEADER}\nPage 1\n\nPage 2\n"),
+    (TABLE | NUMBERED, "Date,USD\nPage 1\n\nPage 2\n"),
+    (TABLE | NUMBERED, "Date,USD\nPage 1\n2026-03-02,\n"),
+    (TABLE, "Date,USD\n2026-03-02,\n2026-03-03,\n"),
+]
+
+
 @pytest.mark.parametrize(
-    ("shape", "text"),
+    ("shape", "text", "least", "held"),
     [
-        (NUMBERED, f"{HEADER}\nPage 1\n\nPage 2\n"),
-        (TABLE | NUMBERED, "Date,USD\nPage 1\n\nPage 2\n"),
-        (TABLE | NUMBERED, "Date,USD\nPage 1\n2026-03-02,\n"),
-        (TABLE, "Date,USD\n2026-03-02,\n2026-03-03,\n"),
+        *((*one, 0.01, True) for one in ALONE),
+        (*ALONE[0], None, False),
+        (*ALONE[0], 0.0, False),
     ],
 )
-@pytest.mark.parametrize(("least", "held"), [(None, False), (0.0, False), (0.01, True)])
 def test_a_batch_of_such_lines_alone_is_not_read(
     workspace: Workspace,
     tmp_path: Path,

@@ -57,47 +57,40 @@ def avatars(workspace: Workspace, tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.long(but=("asked0-1",))
-@pytest.mark.parametrize(
-    ("asked", "record"),
-    [
-        *((("--line", str(number)), 1) for number in (3,)),
-        *((("--line", str(number)), 2) for number in (4, 5, 6)),
-        (("--line", "8"), 3),
-        (("--line", "9"), 4),
-        *((("--record", str(number)), number) for number in (1, 2, 3, 4)),
-    ],
-)
-def test_a_row_is_found_by_any_of_its_lines_or_by_its_number(
-    recon: Any, avatars: Path, asked: tuple[str, str], record: int
-) -> None:
-    code, out, err = recon("row", "1", "avatars.csv", *asked, "--json")
-    assert (code, err) == (0, "")
-    assert json.loads(out)["rows"][0]["record_number"] == record
+RECORD_OF_LINE = {3: 1, 4: 2, 5: 2, 6: 2, 8: 3, 9: 4}
+NO_ROW = [
+    (("--line", "1"), "Line 1 of avatars.csv is its header"),
+    (("--line", "2"), "Line 2 of avatars.csv is its header"),
+    (("--line", "7"), "Line 7 of avatars.csv is blank"),
+    (("--line", "10"), "avatars.csv has 9 lines"),
+    (("--line", "9223372036854775807"), "avatars.csv has 9 lines"),
+    (("--record", "5"), "avatars.csv has 4 records"),
+    (("--line", "0"), "Must be from 1"),
+    (("--record", "0"), "Must be from 1"),
+    (("--line", "3", "--record", "1"), "one of --line and --record"),
+    ((), "Say which row"),
+    (("4",), "recon row 1 avatars.csv --line 4"),
+    (("4",), "recon row 1 avatars.csv --record 4"),
+]
 
 
-@pytest.mark.long(but=("asked5-avatars.csv has 4 records",))
-@pytest.mark.parametrize(
-    ("asked", "told"),
-    [
-        (("--line", "1"), "Line 1 of avatars.csv is its header"),
-        (("--line", "2"), "Line 2 of avatars.csv is its header"),
-        (("--line", "7"), "Line 7 of avatars.csv is blank"),
-        (("--line", "10"), "avatars.csv has 9 lines"),
-        (("--line", "9223372036854775807"), "avatars.csv has 9 lines"),
-        (("--record", "5"), "avatars.csv has 4 records"),
-        (("--line", "0"), "Must be from 1"),
-        (("--record", "0"), "Must be from 1"),
-        (("--line", "3", "--record", "1"), "one of --line and --record"),
-        ((), "Say which row"),
-    ],
-)
-def test_what_is_no_row_says_what_is_there(
-    recon: Any, avatars: Path, asked: tuple[str, ...], told: str
+def test_a_row_is_found_by_any_of_its_lines_or_by_its_number_and_by_nothing_else(
+    recon: Any, avatars: Path
 ) -> None:
-    code, out, err = recon("row", "1", "avatars.csv", *asked)
-    assert (code, out) == (2, "")
-    assert told in err
+    asked = {("--line", str(at)): number for at, number in RECORD_OF_LINE.items()}
+    asked |= {("--record", str(number)): number for number in (1, 2, 3, 4)}
+    for which, number in asked.items():
+        code, out, err = recon("row", "1", "avatars.csv", *which, "--json")
+        assert (code, err) == (0, ""), which
+        assert json.loads(out)["rows"][0]["record_number"] == number, which
+    for which, told in NO_ROW:
+        code, out, err = recon("row", "1", "avatars.csv", *which)
+        assert (code, out) == (2, ""), which
+        assert told in err, which
+    code, _, err = recon("row", "1", "avatar.csv", "--line", "4")
+    assert code == 2
+    assert "no file named 'avatar.csv'" in err
+    assert "avatars.csv" in err
 
 
 def test_of_a_file_that_is_not_read_to_its_end_nothing_final_is_said(
@@ -114,20 +107,6 @@ def test_of_a_file_that_is_not_read_to_its_end_nothing_final_is_said(
         assert (code, out) == (2, "")
         assert told in err
         assert "`recon rerun 1` goes on" in err
-
-
-def test_a_bare_number_is_never_guessed(recon: Any, avatars: Path) -> None:
-    code, out, err = recon("row", "1", "avatars.csv", "4")
-    assert (code, out) == (2, "")
-    for asked in ("--line 4", "--record 4"):
-        assert f"recon row 1 avatars.csv {asked}" in err
-
-
-def test_an_unknown_file_names_those_of_the_batch(recon: Any, avatars: Path) -> None:
-    code, _, err = recon("row", "1", "avatar.csv", "--line", "4")
-    assert code == 2
-    assert "no file named 'avatar.csv'" in err
-    assert "avatars.csv" in err
 
 
 def test_a_refused_file_has_no_rows_and_says_why(
