@@ -2,6 +2,7 @@
 
 What the product writes may hold personal data: folders are made with mode 0700 and files with 0600
 from their first moment, whatever the umask. What is there already keeps the mode somebody gave it.
+A lock on a file lets one process at a time do what it is for.
 """
 
 import fcntl

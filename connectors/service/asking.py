@@ -1,4 +1,7 @@
-"""One question that is asked until its answer will do: at the common pace, and not for ever."""
+"""One question that is asked until its answer will do: at the common pace, and not for ever.
+
+Signing in is such a question.
+"""
 
 import asyncio
 import json

@@ -1,4 +1,7 @@
-"""Finish: every total recounted and tied, the report written, the batch ended."""
+"""Finish: every total recounted and tied, the report written, the batch ended.
+
+Reports of other batches that it made false are written as well.
+"""
 
 import logging
 from collections import defaultdict
