@@ -1,4 +1,4 @@
-"""What is behind a break: the record on both sides, the row as delivered, its send and its past."""
+"""One break, and what is behind it: both sides, the row as delivered, its send and its past."""
 
 import json
 import re
@@ -59,6 +59,71 @@ ID = "[0-9a-f]{16}"
 """What an id of a break looks like."""
 OTHERS = 50
 """Other breaks of the same record that are looked up."""
+
+
+@dataclass(frozen=True, slots=True)
+class OneBreak:
+    run: Reconciliation
+    facts: Mapping[str, Any]
+    """The columns of `breaks_now`, with `outgrown`, `accepted_as` and `is_now`."""
+    code: BreakCode
+    followed_by: Reconciliation | None
+    """The run of the scope that decisions are taken on, where it is a later one."""
+    possible: frozenset[Choice]
+    """What a decision could change about it."""
+    decisions: Sequence[PastDecision]
+    """Of all runs of the scope, the last one first."""
+    states: Sequence[PastState]
+    others: Sequence[Mapping[str, Any]]
+    """Other breaks of the same record in the same run."""
+
+    @property
+    def undoes(self) -> PastDecision | None:
+        """The acceptance that reopening would take back."""
+        if Choice.REOPEN not in self.possible:
+            return None
+        taken = (one for one in self.decisions if one.what in (Choice.ACCEPT, Choice.REOPEN))
+        last = next(taken, None)
+        return last if last and last.what is Choice.ACCEPT else None
+
+
+def find_break(
+    connection: psycopg.Connection, run: Reconciliation, break_id: str, names: Mapping[str, str]
+) -> OneBreak:
+    """A break of a run by its id, its currencies by their `names`; raises BreakUnknown."""
+    unknown = BreakUnknown(
+        f"Reconciliation {run.id} has no break {break_id}. Its page lists those that it has."
+    )
+    if not re.fullmatch(ID, break_id):
+        raise unknown
+    ids = [break_id, *breaks_of_record(connection, run.id, break_id, OTHERS)]
+    standing = breaks_now(connection, run, ids).with_columns(outgrown(), *both_values(names))
+    facts = {str(row["id"]): row for row in standing.iter_rows(named=True)}
+    if break_id not in facts:
+        raise unknown
+    own = facts.pop(break_id)
+    last = latest_run(connection, run.scope)
+    followed = last if last and last.id != run.id else None
+    this = standing.filter(pl.col("id") == break_id).select(
+        can_be_decided(one, by_id=True).alias(one) for one in Choice
+    )
+    possible = () if followed else (Choice(one.name) for one in this if one.item())
+    return OneBreak(
+        run,
+        own,
+        BREAKS[own["code"]],
+        followed,
+        frozenset(possible),
+        decisions_about(connection, run.scope_hash, [break_id]),
+        states_of(connection, run.scope_hash, break_id, run.id),
+        list(facts.values()),
+    )
+
+
+def amount_of(facts: Mapping[str, Any], name: str) -> Decimal | str | None:
+    """An amount of a break, whichever of its two columns has it; one that is no number as text."""
+    text = facts[name + BEYOND]
+    return facts[name] if text is None else (number_of(text) or str(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,68 +296,3 @@ def _record(text: str | None) -> dict[str, str]:
         else (value if isinstance(value, str) else json.dumps(value, default=str))
         for name, value in record.items()
     }
-
-
-@dataclass(frozen=True, slots=True)
-class OneBreak:
-    run: Reconciliation
-    facts: Mapping[str, Any]
-    """The columns of `breaks_now`, with `outgrown`, `accepted_as` and `is_now`."""
-    code: BreakCode
-    followed_by: Reconciliation | None
-    """The run of the scope that decisions are taken on, where it is a later one."""
-    possible: frozenset[Choice]
-    """What a decision could change about it."""
-    decisions: Sequence[PastDecision]
-    """Of all runs of the scope, the last one first."""
-    states: Sequence[PastState]
-    others: Sequence[Mapping[str, Any]]
-    """Other breaks of the same record in the same run."""
-
-    @property
-    def undoes(self) -> PastDecision | None:
-        """The acceptance that reopening would take back."""
-        if Choice.REOPEN not in self.possible:
-            return None
-        taken = (one for one in self.decisions if one.what in (Choice.ACCEPT, Choice.REOPEN))
-        last = next(taken, None)
-        return last if last and last.what is Choice.ACCEPT else None
-
-
-def find_break(
-    connection: psycopg.Connection, run: Reconciliation, break_id: str, names: Mapping[str, str]
-) -> OneBreak:
-    """A break of a run by its id, its currencies by their `names`; raises BreakUnknown."""
-    unknown = BreakUnknown(
-        f"Reconciliation {run.id} has no break {break_id}. Its page lists those that it has."
-    )
-    if not re.fullmatch(ID, break_id):
-        raise unknown
-    ids = [break_id, *breaks_of_record(connection, run.id, break_id, OTHERS)]
-    standing = breaks_now(connection, run, ids).with_columns(outgrown(), *both_values(names))
-    facts = {str(row["id"]): row for row in standing.iter_rows(named=True)}
-    if break_id not in facts:
-        raise unknown
-    own = facts.pop(break_id)
-    last = latest_run(connection, run.scope)
-    followed = last if last and last.id != run.id else None
-    this = standing.filter(pl.col("id") == break_id).select(
-        can_be_decided(one, by_id=True).alias(one) for one in Choice
-    )
-    possible = () if followed else (Choice(one.name) for one in this if one.item())
-    return OneBreak(
-        run,
-        own,
-        BREAKS[own["code"]],
-        followed,
-        frozenset(possible),
-        decisions_about(connection, run.scope_hash, [break_id]),
-        states_of(connection, run.scope_hash, break_id, run.id),
-        list(facts.values()),
-    )
-
-
-def amount_of(facts: Mapping[str, Any], name: str) -> Decimal | str | None:
-    """An amount of a break, whichever of its two columns has it; one that is no number as text."""
-    text = facts[name + BEYOND]
-    return facts[name] if text is None else (number_of(text) or str(text))
