@@ -107,6 +107,7 @@ def reconcile(
 
 
 def told_by_later(scope: Scope, day: date) -> int | None:
+    """The number of a run of the scope for a later day."""
     with open_workspace().database.connect() as connection:
         return later_run(connection, as_kept(connection, scope).text, day)
 

@@ -151,6 +151,7 @@ def end(processes: list[psutil.Process], seconds: float) -> None:
 
 
 def await_end(process: Process, seconds: float) -> bool:
+    """Whether the process ends within this time."""
     deadline = time.monotonic() + seconds
     while process.alive():
         if time.monotonic() > deadline:

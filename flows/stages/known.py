@@ -17,6 +17,7 @@ from flows.stages.terms import other_terms, stated_otherwise
 
 
 def contents_of(opened: Iterable[Opened]) -> list[str]:
+    """The hashes of the files that could be read."""
     return [one.stored.sha256 for one in opened if one.stored is not None]
 
 

@@ -41,6 +41,7 @@ def rules_of(workspace: Workspace, connection: psycopg.Connection, hash_: str) -
 
 
 def text_of(workspace: Workspace, connection: psycopg.Connection, hash_: str) -> str | None:
+    """The canonical text with this hash, of the database or a report; None: neither has it."""
     text = rules_text_of(connection, hash_)
     if text is not None:
         return text

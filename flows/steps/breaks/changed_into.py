@@ -67,6 +67,7 @@ def changed_into(carried: PartedRows, names: Mapping[str, str]) -> pl.DataFrame:
 
 
 def accepted_among(others: pl.DataFrame) -> pl.DataFrame:
+    """Those of `changed_into` that were accepted before."""
     return others.filter(pl.col(f"state{BEFORE}") == BreakState.ACCEPTED)
 
 
