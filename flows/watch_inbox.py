@@ -224,8 +224,8 @@ def _started(name: str, parameter: object, waiting: Waiting) -> Started:
 def _given_up(stands: str, run: FlowRun, waiting: Waiting) -> str:
     return (
         f"{stands} is {_state_of(run)}, after {MOST_FAILED - 1} that failed or crashed: {run.id}. "
-        "Retry it in Prefect, or deliver the file again, once what it tells of is mended: no other "
-        f"run is started until then. To have it imported no more, move {waiting.folder} elsewhere"
+        "Fix the cause it names, and retry it in Prefect or deliver the file again: until then "
+        f"no other run is started. To have it imported no more, move {waiting.folder} elsewhere"
     )
 
 

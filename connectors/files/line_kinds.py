@@ -1,6 +1,6 @@
 """Lines between the records of a text that are none, and the patterns that tell them.
 
-A header that is printed anew, rules, rows without a cell, and lines that begin alike as no record
+A repeated header, rules, rows without a cell, and lines that begin alike as no record
 does: the heading of a page, of a group, a sum below it.
 
 The heading of a group says something of the records below it. A value stands in the cell behind the

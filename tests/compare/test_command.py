@@ -125,7 +125,7 @@ def test_the_page_names_the_files_by_their_hashes_and_the_largest_differences(
 
 
 @pytest.mark.parametrize("side", ["r.csv", "folder"])
-def test_a_side_that_changes_meanwhile_is_not_told_of(
+def test_a_side_that_changes_meanwhile_ends_the_comparison(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, side: str
 ) -> None:
     left, right = csv_file(tmp_path / "l.csv", LEFT), csv_file(tmp_path / "r.csv", RIGHT)

@@ -96,7 +96,7 @@ def test_the_law_finds_what_is_wrong() -> None:
         assert what in told
 
 
-def test_what_is_put_anew_each_second_keeps_the_focus() -> None:
+def test_what_is_replaced_each_second_keeps_the_focus() -> None:
     """By its id; whoever goes by keys would be back at the top of the page."""
     _, _, again = (
         (files("flows.desk") / "templates/job.html.jinja").read_text().partition('id="job"')

@@ -78,7 +78,7 @@ LISTED: list[tuple[str, str, int | str]] = [
 
 
 @pytest.mark.parametrize(("name", "sent", "verdicts", "errors"), SENT)
-def test_the_answer_to_what_was_sent(
+def test_an_answer_is_classified(
     name: str, sent: list[Any], verdicts: list[Verdict | None], errors: list[tuple[str, str]]
 ) -> None:
     told = RECORDED[name]
@@ -92,7 +92,7 @@ def test_the_answer_to_what_was_sent(
 
 
 @pytest.mark.parametrize(("name", "operation", "rows"), LISTED)
-def test_the_answer_to_a_listing(name: str, operation: str, rows: int | str) -> None:
+def test_a_listing_is_read_or_refused(name: str, operation: str, rows: int | str) -> None:
     told = RECORDED[name]
     headers = tuple((key, text) for key, text in told["headers"].items() if key != "content-length")
     answer = Told(told["status"], headers, told["body"])
@@ -111,5 +111,5 @@ def test_the_answer_to_a_listing(name: str, operation: str, rows: int | str) -> 
         ]
 
 
-def test_every_exchange_is_told() -> None:
+def test_every_recorded_exchange_is_in_a_table() -> None:
     assert sorted(RECORDED) == sorted(name for name, *_ in (*SENT, *LISTED))

@@ -305,7 +305,7 @@ taken it back since, this one ends as it then does.
 FOLLOWERS = f"""send x ON x.writer_extract_id = o.writer_extract_id
     AND x.writer_record_number = o.writer_record_number AND {TWIN.replace("o.", "x.")}
     AND x.state = 'acknowledged' AND {FOLLOWS}"""
-"""SQL to join rows `x` that ended as a row `o` of their content had, and are to end anew."""
+"""SQL to join rows `x` that ended as a row `o` of their content had, and are to end again."""
 LEFT_BEHIND = f"""SELECT x.batch_id FROM earlier_send e
     JOIN send o ON (o.extract_id, o.record_number) = (e.extract_id, e.record_number)
     JOIN {FOLLOWERS} WHERE e.decision = 'confirm'"""

@@ -123,7 +123,7 @@ ANNEXES: Mapping[str, tuple[str, Mapping[str, ReportColumn], str]] = {
     "batches": ("Insert-batch data", BATCHES, "No insert-batch data was compared."),
     "excluded": ("Excluded records", EXCLUDED, "No record was left out."),
 }
-"""Lists of the report whose lines are told as they are: title, columns, what an empty one says."""
+"""Lists of the report whose lines are shown as they are: title, columns, what an empty one says."""
 
 
 def annex(report: ReconciliationReport, name: str) -> ReportTable:
