@@ -12,6 +12,7 @@ from datetime import datetime
 import psycopg
 from psycopg.rows import class_row
 
+from connectors.addresses import service_address
 from connectors.postgres.ledger import Extract
 from connectors.postgres.trail import said_by
 from connectors.settings import zone_of
@@ -66,22 +67,19 @@ def newest_listings(
             "ORDER BY e.id",
             [LISTING_FEED],
         ).fetchall()
-    # A run that died before it said what it read has opened the batch, and an earlier version told
-    # of the batch alone.
-    of_batch: dict[int, datetime] = dict(
+    # A run that died before it said what it read has opened the batch.
+    opened: dict[int, datetime] = dict(
         connection.execute(
-            "SELECT b.id, greatest(b.opened_at, max(e.at)) FROM batch b LEFT JOIN event e "
-            f"ON e.batch_id = b.id AND e.what = '{PULLED}' AND e.detail NOT LIKE '%%\"{KEPT}\"%%' "
-            "WHERE b.feed = %s GROUP BY b.id, b.opened_at",
-            [LISTING_FEED],
+            "SELECT id, opened_at FROM batch WHERE feed = %s", [LISTING_FEED]
         ).fetchall()
     )
-    of_content, spoiled = _answered(connection, service), _spoiled(connection)
+    answered, spoiled = _answered(connection, service), _spoiled(connection)
     newest: dict[str, ListingPulled] = {}
     for extract in extracts:
         assert extract.record is not None
         assert extract.sha256 is not None
-        told = of_content.get(extract.sha256, (of_batch[extract.batch_id], NO_ZONE_TOLD))
+        named = [answered[key] for key in (extract.sha256, extract.batch_id) if key in answered]
+        told = max(filter(None, named or [(opened[extract.batch_id], NO_ZONE_TOLD)]), default=None)
         if told is None:
             continue
         pulled = ListingPulled(extract, *told, extract.id in spoiled)
@@ -106,25 +104,30 @@ def _spoiled(connection: psycopg.Connection) -> set[int]:
 
 def _answered(
     connection: psycopg.Connection, service: str | None
-) -> dict[str, tuple[datetime, str] | None]:
+) -> dict[str | int | None, tuple[datetime, str] | None]:
     """When the service was last asked for each content that it answered, and its zone then.
 
-    None for a content that other services alone have answered.
+    None for a content that other services alone have answered. An earlier version told of the batch
+    alone, whose number stands for its contents.
     """
-    found: dict[str, tuple[datetime, str] | None] = {}
-    for at, detail in connection.execute("SELECT at, detail FROM event WHERE what = %s", [PULLED]):
+    found: dict[str | int | None, tuple[datetime, str] | None] = {}
+    events = connection.execute(
+        "SELECT at, batch_id, detail FROM event WHERE what = %s", [PULLED]
+    ).fetchall()
+    for at, batch, detail in events:
         said = said_by(detail)
         listings, zone = said.get("listings"), _zone(said.get(ZONE))
-        of_another = service is not None and said.get(SERVICE, service) != service
-        for one in listings.values() if isinstance(listings, dict) else ():
-            if isinstance(one, dict) and KEPT in one:
-                asked = _moment(one[ASKED]) if ASKED in one else at
-                if asked is not None:
-                    # Nobody asked later than it was said.
-                    kept, moment = str(one[KEPT]), min(asked, at)
-                    known = found.setdefault(kept, None)
-                    if not of_another and (known is None or moment >= known[0]):
-                        found[kept] = moment, zone
+        of_another = service is not None and _address(said.get(SERVICE, service)) != service
+        told = [*listings.values()] if isinstance(listings, dict) else []
+        kept = [one for one in told if isinstance(one, dict) and KEPT in one]
+        asked = [(str(one[KEPT]), _moment(one[ASKED]) if ASKED in one else at) for one in kept]
+        for content, moment in asked if kept else [(batch, at)]:
+            if moment is not None:
+                known = found.setdefault(content, None)
+                # Nobody asked later than it was said.
+                last = min(moment, at)
+                if not of_another and (known is None or last >= known[0]):
+                    found[content] = last, zone
     return found
 
 
@@ -135,6 +138,14 @@ def _moment(text: object) -> datetime | None:
     except ValueError:
         return None
     return moment if moment.tzinfo else None
+
+
+def _address(told: object) -> str | None:
+    """The address of a service as a pull tells it, which earlier versions did as it was set."""
+    try:
+        return service_address(str(told))
+    except ValueError:
+        return None
 
 
 def _zone(told: object) -> str:

@@ -15,6 +15,8 @@ import pytest
 from connectors.errors import BatchHeldElsewhere, ServiceUnusable
 from connectors.files.profile import DEFAULT
 from connectors.postgres.lease import hold_batch
+from connectors.postgres.listings import PULLED, SERVICE
+from connectors.postgres.trail import add_event
 from connectors.sandbox import Sandbox
 from connectors.sandbox.faults import Fault, FaultKind, Faults
 from connectors.settings import ServiceSettings
@@ -177,13 +179,28 @@ def test_the_listing_answered_last_counts_whatever_batch_has_it(home: Home) -> N
         assert codes(home.run())["BATCH_MISSING"] == missing, listed
 
 
+def told_earlier(home: Home, batch: int, url: str) -> None:
+    """As an earlier version told of a pull: of the batch alone, with the address as it was set."""
+    said = {SERVICE: url, "listings": {"insert_batch_data": {"rows": 0}}}
+    with home.place.database.connect() as connection:
+        add_event(connection, PULLED, batch_id=batch, detail=said)
+
+
 def test_what_another_service_lists_says_nothing_of_the_one_that_is_set(home: Home) -> None:
     home.deliver("insert_batch_data", batch_rows(1, 2))
     home.lists("insert_batch_data", batch_rows(1, 2, merged="true"))
     with FaultyServer(lambda _: Reply(body="[]")) as other:
         elsewhere = towards(home.place, other.url)
-        pull(elsewhere, ["insert_batch_data"])
+        content = "".join(listing_lines(LISTINGS["insert_batch_data"], []))
+        kept = written(home.folder / "insert_batch_data.csv", content)
+        batch = import_delivery(home.place, [str(kept)], PROFILE).batch.id
+        assert codes(home.run()) == {"BATCH_MISSING": 2}, "of no service that is known"
+        told_earlier(home, batch, other.url)
         assert because(home.run()) == [NEVER.format(*BATCH_ROWS)]
+        assert pull(elsewhere, ["insert_batch_data"]).ended.batch.id == batch
+        assert because(home.run()) == [NEVER.format(*BATCH_ROWS)]
+        told_earlier(home, batch, str(home.place.settings.service.url).replace("http", "HTTP"))
+        assert codes(home.run()) == {"BATCH_MISSING": 2}
         pull(home.place, ["insert_batch_data"])
         pull(elsewhere, ["insert_batch_data"])
     assert (because(done := home.run()), codes(done)) == ([], {})

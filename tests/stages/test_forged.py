@@ -791,9 +791,9 @@ def test_what_a_pull_says_ends_no_reconciliation(
 ) -> None:
     import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT)
     with acting(LOADER).database.connect() as connection:
-        said = f'{{"listings": {listings}}}'
+        said = f'{{"service": "http://[", "listings": {listings}}}'
         connection.execute("SELECT add_event(NULL, 'pull', 'x', NULL, %s)", [said])
-        assert newest_listings(connection, None) == {}
+        assert newest_listings(connection, "http://host") == {}
 
 
 @pytest.mark.long(but=("5",))
