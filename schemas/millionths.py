@@ -43,9 +43,12 @@ def in_millionths(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def scale_of(amount: pl.Expr) -> pl.Expr:
-    """The number of digits behind the point of a text: 0 where there is none."""
+    """The number of digits behind the point of a text: 0 where there is none.
+
+    Of a text that is no such amount it is what all have that have too many.
+    """
     behind = amount.str.len_bytes() - amount.str.find(".", literal=True) - 1
-    return behind.fill_null(0).cast(pl.Int8)
+    return behind.fill_null(0).clip(upper_bound=MOST_SCALE + 1).cast(pl.Int8)
 
 
 def millionths_of(amount: pl.Expr) -> pl.Expr:

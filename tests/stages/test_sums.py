@@ -99,6 +99,7 @@ def test_sums_are_imported_shown_and_corrected(
         ("1;999999999999999,99;0,0001;;1", "Precision", "999999999999999.9901 becomes"),
         ("1;1;1;1;1,5,5", "Number", "1,5,5 (one of them is no number"),
         ("1;1;NaN;1;1", "Number", "1 + NaN - 1 (one of them is no number"),
+        (f"1;1;x.{'y' * 128};1;1", "Number", "… (one of them is no number"),
     ],
 )
 def test_what_is_no_sum_is_rejected(
@@ -212,6 +213,7 @@ def test_the_fast_path_divides_as_validating_does(tmp_path: Path) -> None:
     units = ("1 USD", "100 JPY", '"1000 IDR"', "1.000 IDR", "1000000 X", "1e2 X")
     good = [f"{at};{at},5;0,2{at % 3};{units[at % 5]}\n" for at in range(10, 90)]
     rows = [f"{at};{rate};;{of}\n" for at, (rate, of, _) in enumerate(UNITS)]
+    rows += [f"9{zeros};0,1;;1{'0' * zeros} X\n" for zeros in (32_767, 40_000)]
     path.write_text("No;Rate;More;Units\n" + "".join([*good, *rows, f"99;;1;{units[5]}\n"]))
     header, found = chunks(path, PER_UNITS)
     assert header.table.name == "payment"

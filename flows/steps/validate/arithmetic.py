@@ -12,6 +12,7 @@ from schemas.cells.reading import UNFIT, Number, read_number
 from schemas.millionths import millionths_of, scale_of, written_out
 
 _UNITS = "units"
+_FEW_ZEROS = f"^10{{0,{MICRO_DIGITS}}}$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +126,8 @@ def _digits(plain: Sequence[pl.Expr]) -> pl.Expr:
 
 
 def zeros_of(units: pl.Expr) -> pl.Expr:
-    """How many zeros one has behind it in a number of units; null: it is not written so."""
-    return pl.when(units.str.contains("^10*$")).then(units.str.len_bytes() - 1)
+    """How many zeros one has behind it in a number of units; null: not so written, or too many."""
+    return pl.when(units.str.contains(_FEW_ZEROS)).then(units.str.len_bytes() - 1)
 
 
 def _zeros_of(units: str | None) -> int | None:
