@@ -151,10 +151,14 @@ def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) ->
 
 
 def _is_of(visit: Visit, account: Account | None) -> bool:
-    """Whether what was sent is about an account, or a new one, and so typed there."""
+    """Whether what was sent is about an account as it is now, or a new one, and so typed there.
+
+    What was typed over one that somebody has changed since would take that back when sent again.
+    """
     if account is None:
         return visit.typed("what") == "add"
-    return visit.typed("what") == "change" and visit.typed("name") == account.name
+    sent = (visit.typed("what"), visit.typed("name"), visit.typed("seen"))
+    return sent == ("change", account.name, str(account.event_id))
 
 
 def _keep(visit: Visit) -> str:
