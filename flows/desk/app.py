@@ -20,6 +20,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.datastructures import FormData, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -30,7 +31,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Message, Receive
 
 from connectors.desk_settings import DeskSettings
-from connectors.errors import AccountRefused, ReconError
+from connectors.errors import AccountRefused, DatabaseUnusable, ReconError
 from connectors.oidc import Provider
 from flows.desk.forms import status_of
 from flows.desk.jobs import start_here
@@ -331,7 +332,9 @@ def _page(
         return response
     except ReconError as error:
         status = status_of(error)
-        if visit is None:  # Nobody knows who asks, and it names what the desk connects to.
+        known = visit is not None and (visit.person or not visit.accounts)
+        if visit is None or (isinstance(error, DatabaseUnusable) and not known):
+            # It names what the desk connects to.
             log.warning("%s %s: %s", request.method, request.url.path, error)
             return PlainTextResponse(NO_DATABASE, status)
         return visit.page("refused.html.jinja", status, title="Not done", said=str(error))
@@ -373,7 +376,8 @@ def _page_around(request: Request, error: Exception) -> Response:
     """Lead whoever loads the address of a form that was refused to the page that has the form."""
     if request.method == "GET":
         return RedirectResponse(request.url.path.rpartition("/")[0] or "/", HTTPStatus.SEE_OTHER)
-    return PlainTextResponse(f"{error}\n", HTTPStatus.METHOD_NOT_ALLOWED)
+    assert isinstance(error, HTTPException)
+    return PlainTextResponse(f"{error}\n", error.status_code, error.headers)
 
 
 def _nothing_here(visit: Visit) -> Response:

@@ -114,7 +114,8 @@ def test_the_address_of_a_form_leads_to_the_page_that_has_it(
             assert told is not None
             assert (told.status_code, around in pages) == (303, True), address.path
             assert told.headers["location"] == path_of(Address(around, address.page))
-    assert page.client.put("/logout").status_code == 405
+    told = page.client.put("/logout")
+    assert (told.status_code, told.headers["allow"]) == (405, "POST")
 
 
 DECISION = {"what": "accept", "reason": "x", "until": "2026-12-31", "step": "done"}

@@ -7,9 +7,15 @@ from importlib.resources import files
 from typing import Any
 
 import pytest
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import Response
 
 from connectors.postgres.accounts import keep_account, log_out
+from connectors.postgres.database import Database
+from flows.desk.app import NO_DATABASE, Address, Desk, _page
 from flows.desk.pages.entry import SECRETS, _ours
+from flows.desk.visit import Visit
 from flows.stages.workspace import Workspace
 from tests.accounts.people import ANNA, PASSWORD, add
 from tests.desk.browser import Browser
@@ -177,6 +183,21 @@ def test_why_there_is_no_database_is_told_in_the_log_alone(
     assert (page.status, "The desk cannot use its database now" in page.text) == (503, True)
     for told in ("127.0.0.1", "keeper", "ledger"):
         assert told not in page.text
+    assert "127.0.0.1" in caplog.text
+
+
+def test_nor_is_it_told_to_whoever_has_not_logged_in_yet_where_it_goes_meanwhile(
+    workspace: Workspace, caplog: pytest.LogCaptureFixture
+) -> None:
+    def gone(_visit: Visit) -> Response:
+        with Database("postgresql://keeper@127.0.0.1:9/ledger", 10).connect():
+            raise AssertionError("There is none.")
+
+    add(workspace, ANNA)
+    place = Address("/login", gone, open_to_all=True)
+    asked = {"type": "http", "method": "GET", "path": "/login", "headers": [], "query_string": b""}
+    page = _page(Desk(workspace), place, Request(asked), FormData())
+    assert (page.status_code, page.body.decode()) == (503, NO_DATABASE)
     assert "127.0.0.1" in caplog.text
 
 
