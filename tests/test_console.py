@@ -1,5 +1,6 @@
 """What the command line prints as a table, and as progress."""
 
+import logging
 import re
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 from connectors.errors import SettingsError
 from connectors.files.currencies import read_currencies
 from connectors.postgres.session import Session
-from flows.commands.console import TITLES, out, print_table, workspace
+from flows.commands.console import TITLES, _show_warnings, out, print_table, workspace
 
 
 def test_an_id_stays_in_one_piece_however_long_its_neighbours_are(
@@ -61,6 +62,15 @@ def test_to_say_that_pushes_are_held_takes_no_connection_of_its_own(
     monkeypatch.setattr(Session, "connect", counted)
     with workspace(quiet=True):
         assert len(opened) == 1
+
+
+def test_a_warning_names_what_was_delivered_as_a_table_does(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """No name moves the cursor of a terminal, or hides what stands before it."""
+    with _show_warnings():
+        logging.getLogger("recon.reconcile").warning("%s: cleared away", "a\x1b[2J\u202eb.csv")
+    assert capsys.readouterr().err == "recon: a\\x1b[2J\\u202eb.csv: cleared away\n"
 
 
 def test_every_progress_has_a_title_and_a_name_gets_to_its_end() -> None:

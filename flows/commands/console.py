@@ -271,12 +271,19 @@ def say_next_look(trouble: Exception, seconds: float) -> None:
     sys.stderr.write(f"recon: {trouble} The next look is in {seconds:g} s.\n")
 
 
+class _Shown(logging.Formatter):
+    """What it warns of may name what was delivered."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return str(_printable(super().format(record)))
+
+
 @contextmanager
 def _show_warnings() -> "Iterator[None]":
     """Say on standard error what the loggers in WARNING warn of; nobody would know."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setLevel(logging.WARNING)
-    handler.setFormatter(logging.Formatter("recon: %(message)s"))
+    handler.setFormatter(_Shown("recon: %(message)s"))
     logs = [logging.getLogger(name) for name in WARNING]
     for log in logs:
         log.addHandler(handler)
