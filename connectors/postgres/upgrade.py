@@ -3,6 +3,7 @@
 Commands that find it there already, nearly all of them, import nothing of this.
 """
 
+from collections.abc import Callable
 from typing import cast
 
 import psycopg
@@ -44,37 +45,51 @@ def bring_up_to_date(
     url: str, wait_seconds: float, way: Way, *, asked: bool = False, named_by: str = DATABASE
 ) -> None:
     """The schema in its newest revision, or with all record kinds; raises DatabaseUnusable."""
-    engine = engine_on(url)
-    session: Session | None = None
+    sessions: list[tuple[Session, str]] = []
+    engine = engine_on(url, lambda one: sessions.append((one, one.info.user)))
     try:
         with engine.begin() as connection:
-            session = cast(Session, connection.connection.driver_connection)
-            user = session.info.user
             {"migrate": migrate, "follow": follow}[way](connection, wait_seconds, asked=asked)
-    except sa.exc.DBAPIError as error:
-        if isinstance(error.orig, psycopg.errors.LockNotAvailable):
+    except (sa.exc.DBAPIError, psycopg.Error) as error:
+        first = _first(error)
+        if isinstance(first, psycopg.errors.LockNotAvailable):
             raise busy_schema(engine, SCHEMA, wait_seconds) from None
-        if session is None or not isinstance(error.orig, psycopg.Error):
-            raise DatabaseUnusable(no_connection(error.orig or error, url, named_by)) from None
-        if way == "migrate" and (error.orig.sqlstate or "").startswith(LIMIT):
-            raise _over_limit(error.orig) from None
-        lost, last_words = error.connection_invalidated, session.last_words
-        raise told(error.orig, lost=lost, user=user, last_words=last_words) from None
+        if not sessions or first is None:
+            raise DatabaseUnusable(no_connection(first or error, url, named_by)) from None
+        if way == "migrate" and (first.sqlstate or "").startswith(LIMIT):
+            raise _over_limit(first) from None
+        session, user = sessions[-1]
+        last_words = session.last_words
+        raise told(first, lost=session.closed, user=user, last_words=last_words) from None
     finally:
         engine.dispose()
 
 
-def engine_on(url: str) -> sa.Engine:
+def _first(error: BaseException) -> psycopg.Error | None:
+    """What the database said, which comes first: undoing what a lost session did fails as well."""
+    found: psycopg.Error | None = None
+    one: BaseException | None = error
+    while one is not None and (found is None or found.sqlstate is None):
+        if isinstance(one, psycopg.Error):
+            found = one
+        one = one.__cause__ or one.__context__
+    return found
+
+
+def engine_on(url: str, opened: Callable[[Session], object] | None = None) -> sa.Engine:
     """An engine whose connections are opened by libpq alone: an address is read in one way.
 
     A statement may take as long as it does, whatever a role says: large tables are written anew.
-    What it waits for is bounded by whoever locks.
+    What it waits for is bounded by whoever locks. `opened` is told of each session.
     """
-    return sa.create_engine(
-        "postgresql+psycopg://",
-        creator=lambda: open_session(url, "-c statement_timeout=0", autocommit=False),
-        hide_parameters=True,
-    )
+
+    def session() -> Session:
+        one = open_session(url, "-c statement_timeout=0", autocommit=False)
+        if opened is not None:
+            opened(one)
+        return one
+
+    return sa.create_engine("postgresql+psycopg://", creator=session, hide_parameters=True)
 
 
 def migrate(

@@ -9,10 +9,12 @@ from typing import Any
 
 import psycopg
 import pytest
+import sqlalchemy as sa
 
 from connectors.errors import StatementRefused
 from connectors.files.profile import DEFAULT
 from connectors.postgres.database import Database, open_database
+from connectors.postgres.upgrade import _first
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.scope import Scope
 from flows.stages.sequence import import_delivery
@@ -69,19 +71,33 @@ def test_a_timeout_that_ends_a_session_is_named(
 def test_a_migration_takes_as_long_as_it_does_and_names_what_ended_it(
     workspace: Workspace,
 ) -> None:
-    """A statement of it may write a large table anew."""
+    """A statement of it may write a large table anew.
+
+    Another session holds it up: one that ends between two statements may lose the server's words.
+    """
     database = Database(str(workspace.settings.database_url), 2)
-    with database.connect() as owner:
-        name = owner.info.dbname
-        owner.execute("DROP SCHEMA recon CASCADE")
-        owner.execute(f"ALTER DATABASE {name} SET transaction_timeout = '20ms'")  # type: ignore[call-overload]
-    with pytest.raises(StatementRefused, match="setting transaction_timeout: ") as told:
-        open_database(workspace.settings)
+    with psycopg.connect(database.url) as other:
+        with database.connect() as owner:
+            name = owner.info.dbname
+            owner.execute("DROP SCHEMA recon CASCADE")
+            owner.execute(f"ALTER DATABASE {name} SET transaction_timeout = '500ms'")  # type: ignore[call-overload]
+        other.execute("CREATE SCHEMA recon")
+        with pytest.raises(StatementRefused, match="setting transaction_timeout: ") as told:
+            open_database(workspace.settings)
+        other.rollback()
     assert "RECON_DATABASE_URL" not in str(told.value)
     with psycopg.connect(database.url, autocommit=True) as owner:
         owner.execute(f"ALTER DATABASE {name} RESET transaction_timeout")  # type: ignore[call-overload]
         owner.execute(f"ALTER DATABASE {name} SET statement_timeout = '1ms'")  # type: ignore[call-overload]
     open_database(workspace.settings)
+
+
+def test_what_ended_a_migration_is_told_and_not_that_undoing_it_failed_too() -> None:
+    undone = psycopg.OperationalError("the connection is lost")
+    undone.__context__ = ended = psycopg.errors.TransactionTimeout("it took too long")
+    told = sa.exc.OperationalError("ROLLBACK", None, undone)
+    told.__cause__ = undone
+    assert _first(told) is ended
 
 
 def test_what_a_role_was_not_let_do_is_done_when_it_may(
