@@ -52,7 +52,7 @@ def rates(report: ReconciliationReport) -> ReportTable:
         ReportColumn("Effect in", WORD, 14),
     )
     rows = []
-    for one in flagged_first(report.rates):
+    for one in _flagged_first(report.rates):
         pair = (currency_label(report, one.source), currency_label(report, one.target))
         paid: list[tuple[str | None, Decimal | None]] = [
             (currency_label(report, currency), amount) for currency, amount in one.amounts.items()
@@ -66,7 +66,7 @@ def rates(report: ReconciliationReport) -> ReportTable:
             payments = None if place else one.payments
             rows.append(TableRow((*head, payments, currency, amount, *(later if place else told))))
     none = "No payment used a rate."
-    return _annex(report, "rates", "Exchange rates used", columns, rows, none)
+    return _table(report, "rates", "Exchange rates used", columns, rows, none)
 
 
 PLANS = {
@@ -129,8 +129,8 @@ ANNEXES: Mapping[str, tuple[str, Mapping[str, ReportColumn], str]] = {
 def annex(report: ReconciliationReport, name: str) -> ReportTable:
     """One of ANNEXES, those of its lines that have a flag in front."""
     title, columns, none = ANNEXES[name]
-    rows = [TableRow(cells(report, columns, one)) for one in flagged_first(getattr(report, name))]
-    return _annex(report, name, title, (*columns.values(),), rows, none)
+    rows = [TableRow(cells(report, columns, one)) for one in _flagged_first(getattr(report, name))]
+    return _table(report, name, title, (*columns.values(),), rows, none)
 
 
 def tolerances(report: ReconciliationReport) -> ReportTable:
@@ -175,12 +175,12 @@ def causes(report: ReconciliationReport) -> ReportTable:
             for key in sorted(one.counts, key=lambda key: (len(key), key))
         ]
     none = "No two breaks read as one cause."
-    annex = _annex(report, "causes", "Cause groups", columns, rows, none)
+    table = _table(report, "causes", "Cause groups", columns, rows, none)
     chosen = f"those of most breaks are, and in each currency the {MOST_MONEY} of most money"
-    return replace(annex, chosen=chosen)
+    return replace(table, chosen=chosen)
 
 
-def _annex(
+def _table(
     report: ReconciliationReport,
     name: str,
     title: str,
@@ -208,6 +208,6 @@ def _told(report: ReconciliationReport, column: ReportColumn, value: Any) -> Cel
     return told
 
 
-def flagged_first(lines: Sequence[_L]) -> list[_L]:
+def _flagged_first(lines: Sequence[_L]) -> list[_L]:
     """Lines of an annex with those that have a flag in front, otherwise as they were."""
     return sorted(lines, key=lambda one: not getattr(one, "flags", ()))
