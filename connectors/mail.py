@@ -134,11 +134,11 @@ class _Conversation(smtplib.SMTP):
     def send(self, s: "ReadableBuffer | str") -> None:
         """Send in blocks: a slow line has the time of each."""
         self._wait = WAIT_SECONDS
-        told = memoryview(s.encode("ascii") if isinstance(s, str) else s)
-        for start in range(0, len(told), BLOCK):
+        content = memoryview(s.encode("ascii") if isinstance(s, str) else s)
+        for start in range(0, len(content), BLOCK):
             if self.sock is not None:
                 self.may_wait(self.sock)
-            super().send(told[start : start + BLOCK])
+            super().send(content[start : start + BLOCK])
         if not isinstance(s, str):
             # Many look into a message before they take it: not waited for, it would come twice.
             self._wait = MESSAGE_SECONDS
