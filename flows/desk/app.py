@@ -323,7 +323,7 @@ def _page(
         sent = request.method == "POST"
         if sent and _is_of_another_site(visit):
             return _not_sent(visit)
-        if visit.accounts and visit.person is None and not place.open_to_all:
+        if visit.has_to_log_in and not place.open_to_all:
             return _to_login(visit)
         if sent and marked and not visit.is_marked:
             return _not_sent(visit)
@@ -332,8 +332,7 @@ def _page(
         return response
     except ReconError as error:
         status = status_of(error)
-        known = visit is not None and (visit.person or not visit.accounts)
-        if visit is None or (isinstance(error, DatabaseUnusable) and not known):
+        if visit is None or (isinstance(error, DatabaseUnusable) and visit.has_to_log_in):
             # It names what the desk connects to.
             log.warning("%s %s: %s", request.method, request.url.path, error)
             return PlainTextResponse(NO_DATABASE, status)

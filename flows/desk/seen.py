@@ -34,7 +34,7 @@ def refuse_ended(visit: Visit, connection: psycopg.Connection) -> None:
 
 def shows_text(visit: Visit) -> bool:
     """Whether delivered text is shown: a delivery bound to one tenant may hold rows of others."""
-    return not (visit.person and visit.person.tenants)
+    return not visit.is_bound
 
 
 def run_of(visit: Visit, connection: psycopg.Connection) -> Reconciliation:

@@ -54,6 +54,16 @@ class Visit:
     """The desk that is visited (`flows.desk.app.Desk`)."""
 
     @property
+    def is_bound(self) -> bool:
+        """Whether whoever asks acts for some tenants alone."""
+        return bool(self.person and self.person.tenants)
+
+    @property
+    def has_to_log_in(self) -> bool:
+        """Whether nobody is known to ask, where there are accounts."""
+        return self.accounts and self.person is None
+
+    @property
     def csrf(self) -> str:
         """What a form of ours carries, and a form of another site cannot."""
         return hmac.new(self.key.encode(), b"a form of the desk", hashlib.sha256).hexdigest()

@@ -100,7 +100,7 @@ def login(visit: Visit) -> Response:
     """Ask for name and password; whoever has shown them goes on to where they wanted."""
     there = visit.typed("next") or visit.asked.get("next", "/")
     if visit.request.method == "GET":
-        if visit.person or not visit.accounts:
+        if not visit.has_to_log_in:
             return visit.go(_ours(there))
         return _ask(visit, "", there=there)
     name = visit.typed("name")

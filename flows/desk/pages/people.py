@@ -134,9 +134,8 @@ def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) ->
 
     As in the trail, whoever acts for some tenants is told of no account: these name others.
     """
-    bound = bool(visit.person and visit.person.tenants)
     with visit.place.database.connect() as connection:
-        accounts = [] if bound else list_accounts(connection)
+        accounts = [] if visit.is_bound else list_accounts(connection)
         limits = list_limits(connection)
     return visit.page(
         "people.html.jinja",
@@ -146,7 +145,7 @@ def show(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) ->
         refused=partial(_is_of, visit),
         limits=limits,
         roles=[*AccountRole],
-        may=visit.may(AccountRole.ADMINISTRATOR) and not bound,
+        may=visit.may(AccountRole.ADMINISTRATOR) and not visit.is_bound,
     )
 
 
