@@ -108,14 +108,14 @@ def _lines(before: Mapping[int, Counts], after: Mapping[int, Counts]) -> Iterato
         for record in sorted({*old, *new}):
             was, now = old.get(record, {}), new.get(record, {})
             for state in sorted({*was, *now}, key=_place):
-                rows, rows_now = was.get(state, 0), now.get(state, 0)
+                rows_before, rows_after = was.get(state, 0), now.get(state, 0)
                 yield {
                     "Batch": str(batch),
                     "Record": cell(record),
                     "State": cell(state),
-                    "Before": digits(rows),
-                    "After": digits(rows_now),
-                    "Change": digits(rows_now - rows, signed=True),
+                    "Before": digits(rows_before),
+                    "After": digits(rows_after),
+                    "Change": digits(rows_after - rows_before, signed=True),
                 }
 
 
