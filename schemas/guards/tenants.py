@@ -85,7 +85,14 @@ RUN_OF_EVENT = (
 )
 """SQL for the run that an event tells of, as text."""
 _BATCHES = f"ANY ((SELECT {SCHEMA}.seen_batches())::integer[])"
-SEES_BATCH = f"((SELECT {SCHEMA}.sees_all()) OR batch_id = {_BATCHES})"
+
+
+def _sees(rows: str) -> str:
+    """SQL for whether who acts sees a row: all there are, or it is one of `rows`."""
+    return f"((SELECT {SCHEMA}.sees_all()) OR {rows})"
+
+
+SEES_BATCH = _sees(f"batch_id = {_BATCHES}")
 """SQL for whether who acts sees rows of a batch."""
 _RUNS = f"ANY ((SELECT {SCHEMA}.seen_runs(true))::integer[])"
 _TENANTS = f"ANY ({_MINE}::bigint[])"
@@ -107,7 +114,7 @@ def _events(event: str) -> str:
 
 def sees_event(event: str) -> str:
     """SQL for whether who acts sees an event, for a session too that no policy holds."""
-    return f"((SELECT {SCHEMA}.sees_all()) OR {_events(event)})"
+    return _sees(_events(event))
 
 
 SEEN: Mapping[str, str] = {
@@ -140,7 +147,7 @@ SEEN_OF_TARGETS: Mapping[str, str] = {name: _of_target(name) for name in TARGET_
 
 def sees_target(name: str, row: str) -> str:
     """SQL for whether who acts sees a row of a target, for a session too that no policy holds."""
-    return f"((SELECT {SCHEMA}.sees_all()) OR {_of_target(name, f'{row}.')})"
+    return _sees(_of_target(name, f"{row}."))
 
 
 def policies(reader: str, loader: str) -> Iterator[str]:
@@ -165,7 +172,7 @@ def policies_of(names: Collection[str], reader: str, loader: str) -> Iterator[st
         table = f"{SCHEMA}.{name}"
         for policy, terms in {
             "loaded": f"TO {loader} USING (true) WITH CHECK (true)",
-            "seen": f"FOR SELECT TO {reader} USING ((SELECT {SCHEMA}.sees_all()) OR {rows})",
+            "seen": f"FOR SELECT TO {reader} USING {_sees(rows)}",
             # Whom somebody else gave a right has it still.
             "granted": f"USING ((SELECT NOT pg_has_role(current_user, '{reader}', 'MEMBER')))",
         }.items():
