@@ -125,4 +125,4 @@ def open_for(workspace: Workspace, lease: Lease, batch: Batch, opened: ExitStack
         )
     pass_gate(lease.connection, settings.home, settings.service.turn_seconds)
     credentials = workspace.credentials or read_credentials()
-    return opened.enter_context(open_service(workspace.settings.service, credentials))
+    return opened.enter_context(open_service(settings.service, credentials))

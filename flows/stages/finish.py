@@ -16,11 +16,7 @@ from connectors.files.currencies import read_currencies
 from connectors.files.spool import clear_spool
 from connectors.postgres import ledger
 from connectors.postgres.attempts import counted_elsewhere
-from connectors.postgres.batch_reports import (
-    note_written,
-    owed_by,
-    settled_report,
-)
+from connectors.postgres.batch_reports import note_written, owed_by, settled_report
 from connectors.postgres.database import summarise
 from connectors.postgres.evidence import answers_detail
 from connectors.postgres.findings import Finding, Note, count_notes, findings, notes
@@ -58,7 +54,6 @@ log = logging.getLogger("recon.report")
 DOES_NOT_TIE = "does_not_tie"
 REASON_OF_STATE = {"refused": "Refused", "differs": "EchoDiffers", "in_doubt": "InDoubt"}
 DISCARDED = DECIDED_BY[State.HELD, State.DISCARDED]
-"""States at the service that leave nothing to do or to decide."""
 
 
 def finish(workspace: Workspace, lease: Lease) -> BatchReport:

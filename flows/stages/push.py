@@ -23,10 +23,7 @@ from connectors.postgres.push.count import count_window, note_window
 from connectors.postgres.push.lane import Lane, hold_lane, keep_held
 from connectors.postgres.push.plan import plan_sends, settle_duplicates
 from connectors.postgres.push.restores import doubt_planned
-from connectors.postgres.push.sends import (
-    count_states,
-    row_name,
-)
+from connectors.postgres.push.sends import count_states, row_name
 from connectors.postgres.push.window import (
     claim,
     count_to_send,
@@ -38,12 +35,7 @@ from connectors.postgres.push.window import (
 )
 from connectors.postgres.resume import connected_again
 from connectors.recovery import reach
-from connectors.service import (
-    Answer,
-    Request,
-    Service,
-    Verdict,
-)
+from connectors.service import Answer, Request, Service, Verdict
 from flows.stages.advised import advised
 from flows.stages.batch_service import go_over, open_for
 from flows.stages.workspace import Workspace

@@ -314,8 +314,9 @@ def _reconcile(workspace: Workspace, asked: ReconcileArguments, job: Job) -> Don
 
 def _said_of_mail(number: int, not_mailed: bool) -> str:
     """Without names and addresses, which not everybody who orders a job may see."""
-    told = f"Subscribers wait for it: `recon report mail {number}` sends it, or says why not."
-    return f"\n{told}" if not_mailed else ""
+    if not not_mailed:
+        return ""
+    return f"\nSubscribers wait for it: `recon report mail {number}` sends it, or says why not."
 
 
 def _terms(
