@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from flows.steps.validate.arithmetic import ColumnSum, zeros_of
+from flows.steps.validate.arithmetic import ColumnSum, few_zeros
 from flows.steps.validate.excluded import KeptBy
 from flows.steps.validate.normalise import Writing
 from flows.steps.validate.quick_times import offset_on
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _DAY = 24 * 60 * MINUTE
 _EPOCH = date(1970, 1, 1)
 _GIVEN = "__given"
-_UNITS, _ZEROS = "units", "zeros"
+_UNITS = "units"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -273,11 +273,9 @@ def _zeros(texts: pl.Series, made: pl.Expr) -> NDArray[np.int16]:
 
     Few texts say all: the names of columns, or a handful of numbers.
     """
-    distinct = pl.DataFrame({_UNITS: texts.unique()}).with_columns(zeros_of(made).alias(_ZEROS))
-    told = pl.DataFrame({_UNITS: texts}).join(
-        distinct, on=_UNITS, how="left", nulls_equal=True, maintain_order="left"
-    )
-    return told[_ZEROS].fill_null(-1).cast(pl.Int16).to_numpy()
+    distinct = texts.unique()
+    zeros = pl.DataFrame({_UNITS: distinct}).select(few_zeros(made).fill_null(-1)).to_series()
+    return texts.replace_strict(distinct, zeros, return_dtype=pl.Int16).to_numpy()
 
 
 def _offsets(

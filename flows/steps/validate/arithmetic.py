@@ -69,12 +69,13 @@ class ColumnSum:
         return pl.concat([sums, pl.Series(texts, dtype=pl.String)]).gather(places.arg_sort())
 
     def _zeros(self, rows: pl.DataFrame) -> pl.Expr:
-        """By how many digits the point of a sum moves to the left, so written; null: by none."""
-        _, digits, exponent = self.scale.as_tuple()
-        moved = -int(exponent) if self.scale > 0 and digits == (1,) else None
-        zeros = pl.lit(moved if moved is not None and moved >= 0 else None, pl.Int8)
+        """By how many digits scale and units move the point of a sum to the left; null: unknown."""
+        sign, digits, exponent = self.scale.as_tuple()
+        moved = -int(exponent)
+        moves = (sign, digits) == (0, (1,)) and moved >= 0
+        zeros = pl.lit(moved if moves else None, pl.Int8)
         if _UNITS in rows.columns:
-            zeros += zeros_of(pl.col(_UNITS))
+            zeros += few_zeros(pl.col(_UNITS))
         return zeros
 
     def _in_millionths(self, plain: Sequence[pl.Expr], zeros: pl.Expr) -> pl.Expr:
@@ -125,7 +126,7 @@ def _digits(plain: Sequence[pl.Expr]) -> pl.Expr:
     return pl.max_horizontal(*map(scale_of, plain))
 
 
-def zeros_of(units: pl.Expr) -> pl.Expr:
+def few_zeros(units: pl.Expr) -> pl.Expr:
     """How many zeros one has behind it in a number of units; null: not so written, or too many."""
     return pl.when(units.str.contains(_FEW_ZEROS)).then(units.str.len_bytes() - 1)
 
