@@ -115,7 +115,7 @@ def _differing(
     if expected is None or found is None:
         yield "", None, None if echo is None else _shown(table, echo)
         return
-    differing = _judged(table, found, errors) or _compared(table, expected, found)
+    differing = _by_errors(table, found, errors) or _by_values(table, expected, found)
     # Between two currencies there is no difference: an amount with its currency is no number.
     other = differing.get(table.currency) if table.currency else None
     for name, value in differing.items():
@@ -130,7 +130,7 @@ def _differing(
         yield "", None, _shown(table, echo or "")
 
 
-def _judged(table: Table, found: Mapping[str, Any], errors: str | None) -> dict[str, Any]:
+def _by_errors(table: Table, found: Mapping[str, Any], errors: str | None) -> dict[str, Any]:
     """By field what came back, of those that differ by what was said of the answer.
 
     Whoever read it knew how the service writes values, and where another record than was sent
@@ -149,7 +149,7 @@ def _judged(table: Table, found: Mapping[str, Any], errors: str | None) -> dict[
     }
 
 
-def _compared(
+def _by_values(
     table: Table, expected: Mapping[str, Any], found: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The same where nothing is said of the answer any more, by the values alone."""
