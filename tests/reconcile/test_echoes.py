@@ -62,14 +62,14 @@ def test_the_fields_that_differ_are_those_that_the_push_found(
     if name == FORM:
         answered = {"CampaignActionsFormResponses": MADE | otherwise}
     reply = Reply(200, {"content-type": "application/json"}, json.dumps(answered).encode(), "said")
-    judged = Classifier(ZoneInfo("America/New_York"), ()).single(
+    classified = Classifier(ZoneInfo("America/New_York"), ()).single(
         made, read_record(made.jsondata), reply
     )
-    assert judged.verdict is Verdict.DIFFERS
+    assert classified.verdict is Verdict.DIFFERS
     row: dict[str, Any] = {field.name: sent.get(field.name) for field in operation.table.delivered}
     for field, value in sent.items():
         if isinstance(value, tuple):
             row[field], row[field + OFFSET] = value
-    told = {"row": [0], "echo": [judged.echo], "errors": [json.dumps(judged.errors)]}
-    lines = echo_differences(operation.table, pl.DataFrame([row]), pl.DataFrame(told))
+    answer = {"row": [0], "echo": [classified.echo], "errors": [json.dumps(classified.errors)]}
+    lines = echo_differences(operation.table, pl.DataFrame([row]), pl.DataFrame(answer))
     assert [*lines.select("field", "found").iter_rows()] == found

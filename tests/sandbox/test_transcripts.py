@@ -4,7 +4,6 @@ What only that host had (its data, its code, one operation without validators) i
 here; a text of the recording that is replaced must be in it.
 """
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,8 @@ import pytest
 
 from connectors.sandbox import User
 from tests.sandbox.conftest import Host, running
+from tests.service.transcripts import EXCHANGES
 
-RECORDED = Path(__file__).parent.parent / "service" / "transcripts.jsonl"
-EXCHANGES = [json.loads(line) for line in RECORDED.read_text(encoding="utf-8").splitlines()]
 COMPARED = (
     "content-type",
     "content-disposition",
@@ -84,7 +82,7 @@ def recorded_host(database_url: str) -> Iterator[Host]:
         yield host
 
 
-@pytest.mark.parametrize("exchange", EXCHANGES, ids=lambda exchange: exchange["name"])
+@pytest.mark.parametrize("exchange", EXCHANGES.values(), ids=[*EXCHANGES])
 def test_answers_as_recorded(exchange: dict[str, Any], recorded_host: Host, tmp_path: Path) -> None:
     recorded_host.sandbox.clear()
     for record, text in LISTINGS.items():
@@ -109,4 +107,4 @@ def test_answers_as_recorded(exchange: dict[str, Any], recorded_host: Host, tmp_
 
 
 def test_every_difference_is_of_a_recorded_exchange() -> None:
-    assert DIFFERENT.keys() <= {exchange["name"] for exchange in EXCHANGES}
+    assert DIFFERENT.keys() <= EXCHANGES.keys()

@@ -1,7 +1,5 @@
-import json
 import re
 import tracemalloc
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -9,8 +7,7 @@ from hypothesis import strategies as st
 
 from schemas.derived import jsv
 from schemas.derived.jsv import Plain
-
-TRANSCRIPTS = Path(__file__).parents[1] / "service" / "transcripts.jsonl"
+from tests.service.transcripts import EXCHANGES
 
 CANONICAL = [
     ("[]", []),
@@ -144,9 +141,9 @@ def test_members_without_a_value_are_left_out_and_elements_without_one_refused()
         jsv.write(1.5)  # type: ignore[arg-type]
 
 
-def bodies() -> dict[str, str]:
-    transcripts = map(json.loads, TRANSCRIPTS.read_text(encoding="utf-8").splitlines())
-    return {one["name"]: one["response"]["body"] for one in transcripts}
+def recorded(name: str) -> str:
+    body: str = EXCHANGES[name]["response"]["body"]
+    return body
 
 
 def test_the_recorded_form_reply_is_written_byte_for_byte() -> None:
@@ -161,14 +158,13 @@ def test_the_recorded_form_reply_is_written_byte_for_byte() -> None:
         "FormMetaFilesResponses": files,
         "FormMetaComments": 'a, "b"',
     }
-    recorded = bodies()
-    assert jsv.write({"CampaignActionsFormResponses": record}) == recorded["form-jsv"]
+    assert jsv.write({"CampaignActionsFormResponses": record}) == recorded("form-jsv")
     cell = jsv.write(record).replace('"', '""')
-    assert recorded["form-csv"].splitlines()[1] == f'"{cell}",'
+    assert recorded("form-csv").splitlines()[1] == f'"{cell}",'
 
 
 def test_the_recorded_error_cell_is_read_and_written_back() -> None:
-    row = bodies()["tone-csv-bare-empty"].splitlines()[1]
+    row = recorded("tone-csv-bare-empty").splitlines()[1]
     cell = re.fullmatch(r',,,"(.*)"', row)
     assert cell is not None
     text = cell[1].replace('""', '"')

@@ -1,10 +1,8 @@
 """Every answer that was recorded from a host is taken for what it says."""
 # ruff: noqa: DTZ001 -- wall clocks; their offsets stand beside them.
 
-import json
 from datetime import datetime
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -13,14 +11,11 @@ import pytest
 from connectors.errors import ServiceUnusable
 from connectors.service import Verdict
 from connectors.service.classify import ClassifiedResponse, Classifier
-from connectors.service.connection import Reply
 from connectors.service.encoding import read_record
-from tests.service.faulty_server import FaultyServer, always
-from tests.service.faulty_server import Reply as Told
+from tests.service.faulty_server import FaultyServer, Reply, always
 from tests.service.outbox import BY_NAME, client, request
+from tests.service.transcripts import EXCHANGES, recorded_reply
 
-LINES = (Path(__file__).parent / "transcripts.jsonl").read_text(encoding="utf-8").splitlines()
-RECORDED = {one["name"]: one["response"] for one in map(json.loads, LINES)}
 A, R, DIFFERS = Verdict.ACKNOWLEDGED, Verdict.REFUSED, Verdict.DIFFERS
 PAID = request("EditPayment", 12)
 RATE = request(
@@ -81,21 +76,20 @@ LISTED: list[tuple[str, str, int | str]] = [
 def test_an_answer_is_classified(
     name: str, sent: list[Any], verdicts: list[Verdict | None], errors: list[tuple[str, str]]
 ) -> None:
-    told = RECORDED[name]
-    reply = Reply(told["status"], told["headers"], told["body"].encode(), "said")
+    reply = recorded_reply(name)
     rows = [(made, read_record(made.jsondata)) for made in sent]
-    judge = Classifier(ZoneInfo("UTC"), ())
+    classifier = Classifier(ZoneInfo("UTC"), ())
     found: list[ClassifiedResponse]
-    found = judge.batch(rows, reply) if len(rows) > 1 else [judge.single(*rows[0], reply)]
+    found = classifier.batch(rows, reply) if len(rows) > 1 else [classifier.single(*rows[0], reply)]
     assert [one.verdict for one in found] == verdicts
     assert [(one["ErrorCode"], one["FieldName"]) for one in found[-1].errors] == errors
 
 
 @pytest.mark.parametrize(("name", "operation", "rows"), LISTED)
 def test_a_listing_is_read_or_refused(name: str, operation: str, rows: int | str) -> None:
-    told = RECORDED[name]
-    headers = tuple((key, text) for key, text in told["headers"].items() if key != "content-length")
-    answer = Told(told["status"], headers, told["body"])
+    response = EXCHANGES[name]["response"]
+    headers = tuple(one for one in response["headers"].items() if one[0] != "content-length")
+    answer = Reply(response["status"], headers, response["body"])
     with FaultyServer(always(answer)) as server, client(server.url) as service:
         if isinstance(rows, str):
             with pytest.raises(ServiceUnusable, match=rows):
@@ -112,4 +106,4 @@ def test_a_listing_is_read_or_refused(name: str, operation: str, rows: int | str
 
 
 def test_every_recorded_exchange_is_in_a_table() -> None:
-    assert sorted(RECORDED) == sorted(name for name, *_ in (*SENT, *LISTED))
+    assert sorted(EXCHANGES) == sorted(name for name, *_ in (*SENT, *LISTED))

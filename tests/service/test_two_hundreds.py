@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -10,13 +9,13 @@ import pytest
 
 from connectors.service import Verdict
 from connectors.service.classify import Classifier
-from connectors.service.connection import Reply as Answered
 from connectors.service.decoding import lowered
 from connectors.service.echo import differing, shown_record
 from connectors.service.encoding import read_record
 from schemas.tables import INSERT_BATCH_DATA
 from tests.service.faulty_server import CUT, Ending, FaultyServer, Reply, always
 from tests.service.outbox import client, codes, record, request, requests
+from tests.service.transcripts import recorded_reply
 
 A, R, DIFFERS, D = (
     Verdict.ACKNOWLEDGED,
@@ -388,7 +387,6 @@ def test_the_answer_to_a_form_reply(reply: Reply, verdict: Verdict) -> None:
     assert answer.service_id == (None if verdict in (D, R) else "7")
 
 
-TRANSCRIPTS = Path(__file__).parent / "transcripts.jsonl"
 FILES = '[{"Name":"f,1","FileSize":"3"}]'
 SAID: list[tuple[dict[str, Any], list[str]]] = [
     # a form reply, what is said of the recorded answer to it: it has other comments in one place
@@ -406,10 +404,8 @@ SAID: list[tuple[dict[str, Any], list[str]]] = [
 def test_what_is_said_of_a_form_reply_that_differs(
     exchange: str, changed: dict[str, Any], said: list[str]
 ) -> None:
-    recorded = map(json.loads, TRANSCRIPTS.read_text(encoding="utf-8").splitlines())
-    (told,) = (one["response"] for one in recorded if one["name"] == exchange)
     made = request(REPLY.operation, 1, {"CampaignActionFiles": FILES, **changed})
-    answer = Answered(told["status"], told["headers"], told["body"].encode(), "said")
-    found = Classifier(ZoneInfo("UTC"), ()).single(made, read_record(made.jsondata), answer)
+    sent, reply = read_record(made.jsondata), recorded_reply(exchange)
+    found = Classifier(ZoneInfo("UTC"), ()).single(made, sent, reply)
     assert (found.verdict, found.service_id) == (DIFFERS, "1")
     assert [error["Message"] for error in found.errors] == said
