@@ -39,9 +39,9 @@ class Element:
     @property
     def grouped(self) -> bool:
         """Whether it is inside a group that has a name."""
-        around = self.around
-        named = around is not None and {"role", "aria-labelledby"} <= around.given.keys()
-        return around is not None and (named or around.grouped)
+        return self.around is not None and (
+            {"role", "aria-labelledby"} <= self.around.given.keys() or self.around.grouped
+        )
 
 
 class _Reader(HTMLParser):

@@ -109,13 +109,13 @@ def test_the_address_of_a_form_leads_to_the_page_that_has_it(
     page.client.follow_redirects = False
     for address in POSTS:
         if address.path not in pages:
-            told = page.open(path_of(address)).answer
+            answer = page.open(path_of(address)).answer
             around = address.path.rpartition("/")[0] or "/"
-            assert told is not None
-            assert (told.status_code, around in pages) == (303, True), address.path
-            assert told.headers["location"] == path_of(Address(around, address.page))
-    told = page.client.put("/logout")
-    assert (told.status_code, told.headers["allow"]) == (405, "POST")
+            assert answer is not None
+            assert (answer.status_code, around in pages) == (303, True), address.path
+            assert answer.headers["location"] == path_of(Address(around, address.page))
+    answer = page.client.put("/logout")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
 
 
 DECISION = {"what": "accept", "reason": "x", "until": "2026-12-31", "step": "done"}

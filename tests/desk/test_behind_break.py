@@ -13,11 +13,11 @@ from schemas.key_texts import key_values
 from schemas.tables import EXTRACTS, PAYMENT
 from tests.desk.browser import Browser
 from tests.governance.runs import found, ids, reconcile
+from tests.push.deliveries import GATEWAYS
 from tests.stages.payments import line, write
 
 New = Callable[[], Browser]
 SECRET = "correct-horse-battery"
-GATEWAYS = "TenantsId,PaymentActionsId,Name,ServiceKey,NotifyUrl,RedirectUrl"
 
 
 def paid(workspace: Workspace, folder: Path) -> str:

@@ -2,7 +2,7 @@
 
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from urllib.parse import urlsplit
 
 import pytest
@@ -29,18 +29,19 @@ def workspace(still: Workspace) -> Workspace:
     return still
 
 
+def connected(desk: str, held: ExitStack) -> socket.socket:
+    """A connection to the desk, for as long as the stack holds it."""
+    place = urlsplit(desk)
+    assert place.hostname
+    there = socket.create_connection((place.hostname, place.port or 0), timeout=10)
+    return held.enter_context(there)
+
+
 @pytest.fixture
 def opened(desk: str) -> Iterator[Callable[[], socket.socket]]:
     """Opens a connection to the desk; one that nobody ends is a failure."""
     with ExitStack() as held:
-
-        def to_desk() -> socket.socket:
-            place = urlsplit(desk)
-            assert place.hostname
-            there = socket.create_connection((place.hostname, place.port or 0), timeout=10)
-            return held.enter_context(there)
-
-        yield to_desk
+        yield lambda: connected(desk, held)
 
 
 def all_of(connection: socket.socket) -> bytes:
@@ -123,13 +124,9 @@ def test_a_provider_that_does_not_answer_keeps_nobody_from_the_rest(
     silent = socket.create_server(("127.0.0.1", 0), backlog=100)
     issuer = f"http://127.0.0.1:{silent.getsockname()[1]}"
     settings = DeskSettings(provider=ProviderSettings(issuer, "desk"))
-    with desk_of(workspace, settings) as url, closing(silent), ExitStack() as held:
-        place = urlsplit(url)
+    with desk_of(workspace, settings) as url, silent, ExitStack() as held:
         for _ in range(60):
-            there = socket.create_connection((place.hostname or "", place.port or 0))
-            held.enter_context(there).sendall(
-                ASKED.replace(b"/login", b"/login/provider") + b"\r\n"
-            )
+            connected(url, held).sendall(ASKED.replace(b"/login", b"/login/provider") + b"\r\n")
         page = Browser(url).open("/")
         assert page.status == 200
         page.client.close()

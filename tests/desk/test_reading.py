@@ -124,7 +124,7 @@ def tab(chromium: str) -> Iterator[Tab]:  # noqa: F811
 
 @pytest.mark.parametrize("paths", [["/runs/1/breaks"], pytest.param(WIDE, marks=LONG)])
 @needed
-def test_pages_fit_a_telephone_and_paper_has_their_rows_and_no_buttons(
+def test_pages_fit_a_telephone_show_the_focus_and_have_no_buttons_on_paper(
     place: Workspace, desk: str, tab: Tab, paths: list[str]
 ) -> None:
     log_in(tab, desk, "anna")
