@@ -209,7 +209,7 @@ class Databases:
         self._do(f'DROP DATABASE "{name}" WITH (FORCE)')
 
     def _do(self, statement: str) -> None:
-        self._administrator.execute(statement)  # type: ignore[call-overload]
+        self._administrator.execute(statement)
 
 
 @pytest.fixture(scope="session")
@@ -225,7 +225,7 @@ def with_roles(databases: Databases) -> str:
         with psycopg.connect(url, autocommit=True) as owner:
             for _ in range(2):  # As after an upgrade.
                 for statement in statements():
-                    owner.execute(statement)  # type: ignore[call-overload]
+                    owner.execute(statement)
         return databases.keep(url)
 
 
@@ -262,9 +262,9 @@ def workspace(database_url: str, tmp_path: Path) -> Workspace:
 
 @pytest.fixture(scope="module")
 def still(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
-    """One workspace for all tests of a file, which change nothing that another one looks at.
+    """One workspace for the tests of a file that change nothing another one looks at.
 
-    Such a file says so: its fixture `workspace` is this one.
+    A file of such tests alone may say so once: its fixture `workspace` is this one.
     """
     with databases.new() as url:
         yield workspace_at(url, tmp_path_factory.mktemp("still"))

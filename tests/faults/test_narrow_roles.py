@@ -32,14 +32,14 @@ def role(workspace: Workspace, with_roles: str) -> Iterator[str]:
     """A role that loads and reconciles, and may be set by its owner."""
     user = f"narrow_{uuid.uuid4().hex[:8]}"
     with psycopg.connect(str(workspace.settings.database_url), autocommit=True) as owner:
-        owner.execute(f"CREATE ROLE {user} LOGIN IN ROLE {LOADER}, {MERGER}")  # type: ignore[call-overload]
+        owner.execute(f"CREATE ROLE {user} LOGIN IN ROLE {LOADER}, {MERGER}")
         yield user
-        owner.execute(f"DROP ROLE {user}")  # type: ignore[call-overload]
+        owner.execute(f"DROP ROLE {user}")
 
 
 def set_to(workspace: Workspace, role: str, what: str) -> None:
     with psycopg.connect(str(workspace.settings.database_url), autocommit=True) as owner:
-        owner.execute(f"ALTER ROLE {role} {what}")  # type: ignore[call-overload]
+        owner.execute(f"ALTER ROLE {role} {what}")
 
 
 def narrow(workspace: Workspace, role: str) -> str:
@@ -80,15 +80,15 @@ def test_a_migration_takes_as_long_as_it_does_and_names_what_ended_it(
         with database.connect() as owner:
             name = owner.info.dbname
             owner.execute("DROP SCHEMA recon CASCADE")
-            owner.execute(f"ALTER DATABASE {name} SET transaction_timeout = '500ms'")  # type: ignore[call-overload]
+            owner.execute(f"ALTER DATABASE {name} SET transaction_timeout = '500ms'")
         other.execute("CREATE SCHEMA recon")
         with pytest.raises(StatementRefused, match="setting transaction_timeout: ") as told:
             open_database(workspace.settings)
         other.rollback()
     assert "RECON_DATABASE_URL" not in str(told.value)
     with psycopg.connect(database.url, autocommit=True) as owner:
-        owner.execute(f"ALTER DATABASE {name} RESET transaction_timeout")  # type: ignore[call-overload]
-        owner.execute(f"ALTER DATABASE {name} SET statement_timeout = '1ms'")  # type: ignore[call-overload]
+        owner.execute(f"ALTER DATABASE {name} RESET transaction_timeout")
+        owner.execute(f"ALTER DATABASE {name} SET statement_timeout = '1ms'")
     open_database(workspace.settings)
 
 

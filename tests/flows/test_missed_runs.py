@@ -73,7 +73,7 @@ def work(run: Any) -> Any:
 
 @pytest.mark.parametrize("order", [in_long((0, 1, 2)), (2, 0, 1), in_long((1, 2, 0))])
 def test_only_the_latest_works_in_whatever_order_they_begin(
-    missed: list[Any], rows: Any, order: tuple[int, ...]
+    missed: list[Any], order: tuple[int, ...]
 ) -> None:
     assert len(missed) == 3
     assert all(one.auto_scheduled for one in missed)
@@ -88,7 +88,7 @@ def test_only_the_latest_works_in_whatever_order_they_begin(
 
 
 @pytest.mark.long
-def test_a_run_whose_later_one_failed_works(missed: list[Any], rows: Any) -> None:
+def test_a_run_whose_later_one_failed_works(missed: list[Any]) -> None:
     from prefect.states import Crashed
 
     put(missed[2].id, Crashed())
@@ -97,7 +97,7 @@ def test_a_run_whose_later_one_failed_works(missed: list[Any], rows: Any) -> Non
 
 
 @pytest.mark.long
-def test_a_run_that_was_skipped_itself_has_done_no_work(missed: list[Any], rows: Any) -> None:
+def test_a_run_that_was_skipped_itself_has_done_no_work(missed: list[Any]) -> None:
     from prefect.states import Crashed
 
     assert work(missed[1]).state_name == "Skipped"
@@ -106,9 +106,7 @@ def test_a_run_that_was_skipped_itself_has_done_no_work(missed: list[Any], rows:
 
 
 @pytest.mark.long
-def test_a_run_that_work_was_left_to_works_though_another_is_due(
-    missed: list[Any], rows: Any
-) -> None:
+def test_a_run_that_work_was_left_to_works_though_another_is_due(missed: list[Any]) -> None:
     from prefect.client.orchestration import get_client
 
     assert work(missed[0]).state_name == "Skipped"
@@ -121,9 +119,7 @@ def test_a_run_that_work_was_left_to_works_though_another_is_due(
 
 
 @pytest.mark.long
-def test_a_run_that_is_not_due_by_the_clock_of_the_server_takes_no_work(
-    missed: list[Any], rows: Any
-) -> None:
+def test_a_run_that_is_not_due_by_the_clock_of_the_server_takes_no_work(missed: list[Any]) -> None:
     """As a worker sees it whose own clock is ahead."""
     from prefect.states import Scheduled
 

@@ -301,7 +301,7 @@ def test_a_quote_that_closes_blocks_later_moves_no_cut_of_what_it_does_not_hold(
     ],
 )
 def test_a_value_that_could_be_in_no_record_is_in_none(
-    workspace: Workspace, tmp_path: Path, value: bytes, code: str
+    tmp_path: Path, value: bytes, code: str
 ) -> None:
     path = tmp_path / "statement.csv"
     path.write_bytes(b"Zahlung;Betrag;Text\nKonto;%s;\n1;1;a\n2;1;\nKonto;DE02;\n3;1;\n" % value)

@@ -96,16 +96,16 @@ def place(request: pytest.FixtureRequest, server: str) -> Iterator[str]:
     with place as url, psycopg.connect(url, autocommit=True) as administrator:
         for statement in statements():
             if "CREATE ROLE" in statement:
-                administrator.execute(statement)  # type: ignore[call-overload]
-        administrator.execute(f"CREATE ROLE {OWNER} LOGIN")  # type: ignore[call-overload]
-        administrator.execute(f"CREATE DATABASE {OWNER} OWNER {OWNER}")  # type: ignore[call-overload]
-        administrator.execute(f"CREATE DATABASE {SOURCE}")  # type: ignore[call-overload]
+                administrator.execute(statement)
+        administrator.execute(f"CREATE ROLE {OWNER} LOGIN")
+        administrator.execute(f"CREATE DATABASE {OWNER} OWNER {OWNER}")
+        administrator.execute(f"CREATE DATABASE {SOURCE}")
         try:
             yield url
         finally:
             for name in (OWNER, SOURCE):
-                administrator.execute(f"DROP DATABASE {name} WITH (FORCE)")  # type: ignore[call-overload]
-            administrator.execute(f"DROP ROLE {OWNER}")  # type: ignore[call-overload]
+                administrator.execute(f"DROP DATABASE {name} WITH (FORCE)")
+            administrator.execute(f"DROP ROLE {OWNER}")
 
 
 def test_a_backup_is_restored_as_a_whole_by_whoever_is_to_own_it(
@@ -117,7 +117,7 @@ def test_a_backup_is_restored_as_a_whole_by_whoever_is_to_own_it(
     workspace = Workspace(settings, open_database(settings))
     with psycopg.connect(source, autocommit=True) as administrator:
         for statement in statements():
-            administrator.execute(statement)  # type: ignore[call-overload]
+            administrator.execute(statement)
     import_delivery(workspace, [write(tmp_path / "1.csv", line(1))], DEFAULT)
     tools(source, home, "pg_dump", "--format=custom", f"--file={dump}").check_returncode()
 
