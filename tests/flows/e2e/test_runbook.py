@@ -1,6 +1,7 @@
 """The runbook, clicked through in a real browser on a machine that is up: what each page says.
 
-`make pictures` takes the pictures of the runbook again.
+`make pictures` takes the pictures of the runbook again, except those of the page of a run and of a
+crashed one. The story of bad rows is the first: to the text, its batch is batch 1.
 """
 
 import os
