@@ -7,7 +7,7 @@ import ipaddress
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from connectors.errors import SettingsError
 
@@ -64,14 +64,20 @@ def address_problem(url: str) -> str | None:
     return None
 
 
-def check_service_address(url: str) -> None:
-    """Raise SettingsError for what is no base URL of a service, or holds more than a place."""
+def parts_of_http(url: str) -> SplitResult | None:
+    """The parts of an address that HTTP goes to; None: it is none."""
     try:
         parts = urlsplit(url)
-        port = parts.port
+        there = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError:
-        parts, port = urlsplit(""), None
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        return None
+    return parts if there else None
+
+
+def check_service_address(url: str) -> None:
+    """Raise SettingsError for what is no base URL of a service, or holds more than a place."""
+    parts = parts_of_http(url)
+    if parts is None:
         raise SettingsError(
             "RECON_SERVICE_URL does not name a service. Use https://HOST or https://HOST/PATH."
         )
@@ -86,12 +92,7 @@ def check_service_address(url: str) -> None:
 
 def check_notice_address(url: str) -> None:
     """Raise SettingsError, without a part of the address, for what no notice can be posted to."""
-    try:
-        parts = urlsplit(url)
-        there = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        there = False
-    if not there or " " in url or not url.isprintable():
+    if parts_of_http(url) is None or " " in url or not url.isprintable():
         raise SettingsError(
             "RECON_NOTIFY_URL is no address of a webhook. Write https://HOST/PATH, as the chat "
             "service gives it."

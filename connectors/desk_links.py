@@ -3,8 +3,9 @@
 import os
 from collections.abc import Mapping
 from enum import StrEnum
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult
 
+from connectors.addresses import parts_of_http
 from connectors.environment import setting
 from connectors.errors import SettingsError
 from schemas.counting import first_of
@@ -25,13 +26,11 @@ def parts_of_pages(url: str) -> SplitResult | None:
 
     A user, a password, a query and a fragment would stand in every link, for everybody.
     """
-    try:
-        parts = urlsplit(url)
-        there = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
+    parts = parts_of_http(url)
+    if parts is None:
         return None
     more = "@" in parts.netloc or any(sign in url for sign in "?# ") or not url.isprintable()
-    return parts if there and not more else None
+    return None if more else parts
 
 
 def desk_url(environment: Mapping[str, str] = os.environ) -> str | None:
