@@ -15,7 +15,7 @@ from connectors.files.workbook import sheet_lines
 
 
 class CellCurrencies:
-    """Cells that name one, in the order of the sheet, each by where its line begins."""
+    """Cells that name a currency, in the order of the sheet, each by where its line begins."""
 
     def __init__(self) -> None:
         self._bytes, self._columns = array("q"), array("q")

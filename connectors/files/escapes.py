@@ -1,4 +1,4 @@
-"""Where backslashes escape the sign behind them, for a whole text at once; strays among them."""
+"""Where backslashes escape a sign, for a whole text at once, and where that is no known sign."""
 
 import re
 

@@ -41,9 +41,9 @@ def load_profile(path: Path) -> Profile:
     except ValueError as error:
         raise ProfileError(f"{path}: is not TOML: {error}.") from error
     try:
-        return read_profile(with_lookups(document, path.parent))
+        return read_profile(_with_lookups(document, path.parent))
     except ProfileError as error:
-        said = told_of_lookup(str(error), document, path.parent)
+        said = _message_of_lookup(str(error), document, path.parent)
         raise ProfileError(f"{path}{_line_of(said, text)}: {said}") from error
 
 
@@ -123,24 +123,24 @@ def with_terms(profile: Profile, terms: Mapping[str, Any]) -> Profile:
 
 
 LOOKUP, MAP = "lookup", "map"
-MOST_LINES = 10_000
+_MOST_LINES = 10_000
 
 
-def with_lookups(document: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
+def _with_lookups(document: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
     """The document of a profile with the lines of its lookups in place of their names.
 
     Raises ProfileError for a file that cannot be read, is none of two columns, or says two things.
     """
-    maps = {name: _with_map(name, told, folder) for name, told in _with_lookup(document)}
+    maps = {name: _with_map(name, written, folder) for name, written in _with_lookup(document)}
     return {**document, "fields": {**document["fields"], **maps}} if maps else document
 
 
-def told_of_lookup(message: str, document: Mapping[str, Any], folder: Path) -> str:
+def _message_of_lookup(message: str, document: Mapping[str, Any], folder: Path) -> str:
     """What is wrong with a map, of the file and line that it comes from, where it is a lookup's."""
-    for name, told in _with_lookup(document):
+    for name, written in _with_lookup(document):
         at, key = f"fields.{name}.{MAP}.", f"fields.{name}.{LOOKUP}"
         if message.startswith(at):
-            path = folder / told[LOOKUP]
+            path = folder / written[LOOKUP]
             # The longest: a text may begin with another one.
             meant = [
                 (len(theirs), -number)
@@ -154,23 +154,23 @@ def told_of_lookup(message: str, document: Mapping[str, Any], folder: Path) -> s
 
 
 def _with_lookup(document: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The fields that have one, with their keys."""
+    """The fields that have a lookup, with their keys."""
     fields = document.get("fields")
-    for name, told in fields.items() if isinstance(fields, Mapping) else ():
-        if isinstance(told, Mapping) and LOOKUP in told:
-            yield name, told
+    for name, written in fields.items() if isinstance(fields, Mapping) else ():
+        if isinstance(written, Mapping) and LOOKUP in written:
+            yield name, written
 
 
-def _with_map(name: str, told: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
+def _with_map(name: str, written: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
     key = f"fields.{name}.{LOOKUP}"
-    if MAP in told:
+    if MAP in written:
         raise ProfileError(
             f"{key} and fields.{name}.{MAP} both say what texts stand for. Keep one."
         )
-    if not isinstance(told[LOOKUP], str):
-        raise ProfileError(f"{key} = {shown(str(told[LOOKUP]))!r} is no name of a file.")
-    rest = {one: value for one, value in told.items() if one != LOOKUP}
-    return {**rest, MAP: _read(key, folder / told[LOOKUP])}
+    if not isinstance(written[LOOKUP], str):
+        raise ProfileError(f"{key} = {shown(str(written[LOOKUP]))!r} is no name of a file.")
+    rest = {one: value for one, value in written.items() if one != LOOKUP}
+    return {**rest, MAP: _read(key, folder / written[LOOKUP])}
 
 
 def _read(key: str, path: Path) -> dict[str, str]:
@@ -198,9 +198,9 @@ def _pairs(key: str, path: Path) -> list[tuple[int, tuple[str, str]]]:
         raise ProfileError(f"{key}: {path} cannot be read: {error.strerror}.") from error
     except (ValueError, csv.Error) as error:
         raise ProfileError(f"{key}: {path} is not CSV in UTF-8: {error}.") from error
-    if len(lines) - 1 > MOST_LINES:
+    if len(lines) - 1 > _MOST_LINES:
         raise ProfileError(
-            f"{key}: {path} has {quantity(len(lines) - 1, 'line')}; the limit is {MOST_LINES}."
+            f"{key}: {path} has {quantity(len(lines) - 1, 'line')}; the limit is {_MOST_LINES}."
         )
     if lines and plain_number(lines[0][1][-1]) is not None:
         raise ProfileError(

@@ -61,7 +61,7 @@ def _check_times(written: Mapping[str, Any], key: Called) -> None:
     _check_zones(written, forms, key)
     texts = forms.texts
     if forms.months and len({*map(str.casefold, forms.months)}) < len(forms.months):
-        raise _told_twice(key("months"))
+        raise _named_twice(key("months"))
     if forms.zeros_dropped and (forms.months or EPOCHS.keys() >= {*texts}):
         raise ProfileError(
             f"{key('date_zeros')} is about a date_format that is all numbers. Add one, or take "
@@ -83,7 +83,7 @@ def _check_times(written: Mapping[str, Any], key: Called) -> None:
         )
 
 
-def _told_twice(at: str) -> ProfileError:
+def _named_twice(at: str) -> ProfileError:
     return ProfileError(
         f"{at} has one name twice: by width, full-width letters are the usual ones. Keep one of "
         "them."
@@ -93,7 +93,7 @@ def _told_twice(at: str) -> ProfileError:
 def _check_zones(written: Mapping[str, Any], forms: DateForms, key: Called) -> None:
     """Refuse names of zones that say nothing, or not for certain."""
     if len(forms.zones) < len(written["zones"]):
-        raise _told_twice(key("zones"))
+        raise _named_twice(key("zones"))
     named = ["%Z" in text for text in forms.texts]
     if any(named) and not forms.zones:
         raise ProfileError(

@@ -79,10 +79,10 @@ def newest_listings(
         assert extract.record is not None
         assert extract.sha256 is not None
         named = [answered[key] for key in (extract.sha256, extract.batch_id) if key in answered]
-        told = max(filter(None, named or [(opened[extract.batch_id], NO_ZONE_TOLD)]), default=None)
-        if told is None:
+        last = max(filter(None, named or [(opened[extract.batch_id], NO_ZONE_TOLD)]), default=None)
+        if last is None:
             continue
-        pulled = ListingPulled(extract, *told, extract.id in spoiled)
+        pulled = ListingPulled(extract, *last, extract.id in spoiled)
         known = newest.get(extract.record)
         if known is None or pulled.asked_at >= known.asked_at:
             newest[extract.record] = pulled
@@ -118,8 +118,8 @@ def _answered(
         said = said_by(detail)
         listings, zone = said.get("listings"), _zone(said.get(ZONE))
         of_another = service is not None and _address(said.get(SERVICE, service)) != service
-        told = [*listings.values()] if isinstance(listings, dict) else []
-        kept = [one for one in told if isinstance(one, dict) and KEPT in one]
+        entries = [*listings.values()] if isinstance(listings, dict) else []
+        kept = [one for one in entries if isinstance(one, dict) and KEPT in one]
         asked = [(str(one[KEPT]), _moment(one[ASKED]) if ASKED in one else at) for one in kept]
         for content, moment in asked if kept else [(batch, at)]:
             if moment is not None:
@@ -140,10 +140,10 @@ def _moment(text: object) -> datetime | None:
     return moment if moment.tzinfo else None
 
 
-def _address(told: object) -> str | None:
+def _address(text: object) -> str | None:
     """The address of a service as a pull tells it, which earlier versions did as it was set."""
     try:
-        return service_address(str(told))
+        return service_address(str(text))
     except ValueError:
         return None
 

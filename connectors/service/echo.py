@@ -83,7 +83,7 @@ def check_record(
         return
     table = TABLES[operation.response]
     for field in table.delivered:
-        if not is_of_kind(field, echoed.get(field.name.lower())):
+        if not _is_of_kind(field, echoed.get(field.name.lower())):
             raise Unreadable(f"a value of {field.name} that is no {field.kind}")
     required = [field.name for field in table if field.required]
     if same_record:
@@ -192,7 +192,7 @@ def same_double(sent: str, echoed: Any) -> bool:
     text = str(echoed)
     if text == sent:
         return True
-    if NUMERAL.fullmatch(text) is None:
+    if _NUMERAL.fullmatch(text) is None:
         return False
     value = float(sent)
     return float(text) in (value, float(f"{value:.15g}"))
@@ -226,12 +226,12 @@ def _members(field: Field, value: Any) -> Any:
 
 
 def _list(value: Any) -> list[Any] | None:
-    tree = nested(value) if value not in (None, "") else []
+    tree = _nested(value) if value not in (None, "") else []
     return tree if isinstance(tree, list) else None
 
 
 def _tree(value: Any) -> Mapping[str, Any]:
-    tree = nested(value)
+    tree = _nested(value)
     return tree if isinstance(tree, Mapping) else {}
 
 
@@ -249,7 +249,7 @@ def _canonical(field: Field, value: Any, zone: ZoneInfo) -> str:
             if _INTEGER.fullmatch(str(value)):
                 return str(value)
         case Kind.MAP | Kind.LIST | Kind.RECORD:
-            return json_text(_texts(nested(value)))
+            return json_text(_texts(_nested(value)))
     return json_text(_texts(value))
 
 
@@ -265,46 +265,46 @@ def _texts(value: Any) -> Any:
     return jsv.Plain(value)
 
 
-NUMERAL = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:E[+-]?[0-9]{1,3})?", re.ASCII | re.IGNORECASE)
+_NUMERAL = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:E[+-]?[0-9]{1,3})?", re.ASCII | re.IGNORECASE)
 _NOT_FINITE = frozenset({"NaN", "Infinity", "-Infinity"})
 
 
-def is_of_kind(field: Field, told: Any) -> bool:
-    """Whether it is, or nothing; raises Unreadable for what names a member twice.
+def _is_of_kind(field: Field, value: Any) -> bool:
+    """Whether a value is of its field's kind, or nothing; raises Unreadable for a name given twice.
 
     A time may have a tenth of a microsecond, and a double any digits: these the service computes.
     """
-    if told is None or told == "":
+    if value is None or value == "":
         return True
     match field.kind:
         case Kind.STRING:
-            return isinstance(told, str)
+            return isinstance(value, str)
         case Kind.BOOLEAN:
-            return isinstance(told, bool) or read_boolean(str(told)) in (True, False)
+            return isinstance(value, bool) or read_boolean(str(value)) in (True, False)
         case Kind.INTEGER | Kind.INTEGER64:
-            return not isinstance(told, bool) and not isinstance(
-                read_integer(field.kind, str(told)), Unread
+            return not isinstance(value, bool) and not isinstance(
+                read_integer(field.kind, str(value)), Unread
             )
         case Kind.DOUBLE:
             # A float is a bare NaN or Infinity: all other numbers are kept as texts.
-            number = isinstance(told, str | int) and not isinstance(told, bool)
-            text = str(told)
-            return isinstance(told, float) or (
-                number and (text in _NOT_FINITE or NUMERAL.fullmatch(text) is not None)
+            number = isinstance(value, str | int) and not isinstance(value, bool)
+            text = str(value)
+            return isinstance(value, float) or (
+                number and (text in _NOT_FINITE or _NUMERAL.fullmatch(text) is not None)
             )
         case Kind.MAP | Kind.LIST | Kind.RECORD:
-            return _is_nested(field, nested(told))
-    return is_time(told)
+            return _is_nested(field, _nested(value))
+    return is_time(value)
 
 
-def nested(told: Any) -> Any:
+def _nested(value: Any) -> Any:
     """A list, map or record of JSON, or of the JSV in a cell; a text that is none is itself."""
-    if not isinstance(told, str):
-        return told
+    if not isinstance(value, str):
+        return value
     try:
-        return jsv.read(told) if told else None
+        return jsv.read(value) if value else None
     except ValueError:
-        return told
+        return value
 
 
 def _is_nested(field: Field, tree: Any) -> bool:
@@ -324,4 +324,4 @@ def _is_element(field: Field, tree: Any) -> bool:
     if not isinstance(tree, Mapping):
         return False
     given = lowered(tree)
-    return all(is_of_kind(inner, given.get(inner.name.lower())) for inner in TABLES[str(field.of)])
+    return all(_is_of_kind(inner, given.get(inner.name.lower())) for inner in TABLES[str(field.of)])

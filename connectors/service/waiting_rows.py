@@ -61,9 +61,9 @@ def sent_row(request: Request) -> SentRow:
     """A row that was not tried yet."""
     record = read_record(request.jsondata)
     key = ("Id",) if request.operation.keyed else request.operation.table.key
-    told = [record.get(name) for name in key]
+    values = [record.get(name) for name in key]
     # What lacks a part of its key is a record of its own.
-    place = (request.number,) if None in told else tuple(map(str, told))
+    place = (request.number,) if None in values else tuple(map(str, values))
     return SentRow(request, record, (request.operation.name, *place), doubt=request.doubt)
 
 

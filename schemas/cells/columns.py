@@ -205,6 +205,6 @@ def _of_moments(frame: pl.DataFrame, *, offset_required: bool) -> pl.DataFrame:
         .when(unzoned & kept & within_calendar(day))
         .then(pl.lit("OffsetMissing"))
     )
-    told = pl.when(~iso).then(pl.lit(NOT_ISO)).otherwise(pl.lit(NO_SUCH_TIME))
-    detail = pl.when(code == "DateTime").then(told)
+    message = pl.when(~iso).then(pl.lit(NOT_ISO)).otherwise(pl.lit(NO_SUCH_TIME))
+    detail = pl.when(code == "DateTime").then(message)
     return parts.select(code.alias(CODE), detail.alias(DETAIL))
