@@ -14,7 +14,7 @@ from psycopg.rows import dict_row, namedtuple_row
 
 from connectors.errors import AccountRefused
 from connectors.postgres.accounts import sees_part
-from connectors.postgres.audit_checks import CHECKS, KEPT, ROWS_AT_ONCE, Told, in_order
+from connectors.postgres.audit_checks import CHECKS, KEPT, ROWS_AT_ONCE, EventsByKind, in_order
 from connectors.postgres.completeness import switched_off, told_if_off
 from connectors.postgres.corrections import unrepaired
 from connectors.postgres.evidence import EVENTS as EVIDENCE
@@ -75,7 +75,7 @@ def verify(connection: psycopg.Connection, noted: str | None = None) -> Verified
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         seen: set[str] = set()
-        told: Told = {}
+        by_kind: EventsByKind = {}
         position, head, stamped = 0, GENESIS, False
         for row in _links(connection):
             fault = _fault(row, position + 1, head, stamped=stamped)
@@ -86,15 +86,15 @@ def verify(connection: psycopg.Connection, noted: str | None = None) -> Verified
                 seen.add(head)
             event = _event(row)
             if event.what in KEPT:
-                told.setdefault(event.what, []).append((position, event))
+                by_kind.setdefault(event.what, []).append((position, event))
         faults = [] if off is None else [off]
         if noted is not None and noted not in seen:
             faults.append(
                 f"no link has the hash {noted}: events after it were cut off, or all were"
             )
         # One thing that does not hold must not hide what another check finds.
-        found = [[*check(connection, told)] for check in CHECKS]
-        evidence = check_evidence(connection, in_order(told, EVIDENCE))
+        found = [[*check(connection, by_kind)] for check in CHECKS]
+        evidence = check_evidence(connection, in_order(by_kind, EVIDENCE))
         found.append([*evidence.faults, *unrepaired(connection)])
         faults += [first_of(one, FAULTS_TOLD, by="; ", end="; and") for one in found if one]
         return VerifiedTrail(position, head, "; ".join(faults) or None, evidence.unchecked)

@@ -5,7 +5,7 @@ jobs and restores.
 """
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -37,11 +37,12 @@ ROWS_AT_ONCE = 5_000
 _DECIDED = (
     "reconciliation_id", "break_id", "what", "by", "reason", "until", "side", "owner", "up_to"
 )  # fmt: skip
-Told = dict[str, list[tuple[int, Event]]]
+EventsByKind = dict[str, list[tuple[int, Event]]]
 
 
-def _decisions(connection: psycopg.Connection, told: Told) -> Iterator[str]:
-    events = _by_id(told, DECIDED)
+def _decisions(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[str]:
+    events = _by_id(by_kind, DECIDED.values())
+    without_rows = {**events}
     with connection.cursor("decisions", row_factory=tuple_row) as cursor:
         cursor.itersize = ROWS_AT_ONCE
         cursor.execute(
@@ -49,12 +50,11 @@ def _decisions(connection: psycopg.Connection, told: Told) -> Iterator[str]:
             'ORDER BY event_id, break_id COLLATE "C"'
         )
         for number, rows in groupby(cursor, key=itemgetter(0)):
-            position, detail = events.pop(number, (None, {}))
+            position, detail = without_rows.pop(number, (None, {}))
             content = decisions_hash(row[1:] for row in rows)
             if content != detail.get("sha256"):
                 yield f"decisions of event {number} are not what {_link(position)} says of them"
-    yield from _missing(events, "decisions")
-    events = _by_id(told, DECIDED)
+    yield from _missing(without_rows, "decisions")
     for (number,) in connection.execute(_OUT_OF_ORDER).fetchall():
         position, _ = events.get(number, (None, {}))
         yield (
@@ -63,8 +63,8 @@ def _decisions(connection: psycopg.Connection, told: Told) -> Iterator[str]:
         )
 
 
-def _signatures(connection: psycopg.Connection, told: Told) -> Iterator[str]:
-    events = _by_id(told, SIGNED)
+def _signatures(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[str]:
+    events = _by_id(by_kind, SIGNED.values())
     names = ("reconciliation_id", "role", "report_hash", "by", "comment")
     for row in _rows(connection, "signature"):
         position, detail = events.pop(row["event_id"], (None, {}))
@@ -77,8 +77,8 @@ def _signatures(connection: psycopg.Connection, told: Told) -> Iterator[str]:
     yield from _missing(events, "signature")
 
 
-def _runs(connection: psycopg.Connection, told: Told) -> Iterator[str]:
-    events = _by_id(told, {SAVED: SAVED})
+def _runs(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[str]:
+    events = _by_id(by_kind, [SAVED])
     chains: dict[int | None, str | None] = {None: None}
     followed: dict[tuple[str, int | None], int] = {}
     for row in _rows(connection, "reconciliation"):
@@ -108,11 +108,11 @@ def _runs(connection: psycopg.Connection, told: Told) -> Iterator[str]:
     yield from _missing(events, "reconciliation")
 
 
-def _batches(connection: psycopg.Connection, told: Told) -> Iterator[str]:
+def _batches(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[str]:
     """Where each batch is, is what the last event says that brought it there."""
     last: dict[int | None, tuple[int, Event]] = {}
     for what in _CAME_TO:
-        for position, event in told.get(what, []):
+        for position, event in by_kind.get(what, []):
             if event.batch_id not in last or last[event.batch_id][1].id < event.id:
                 last[event.batch_id] = (position, event)
     for number, state, because in connection.execute(
@@ -126,12 +126,12 @@ def _batches(connection: psycopg.Connection, told: Told) -> Iterator[str]:
             yield f"batch {number} is held for another reason than {_link(found[0])} says"
 
 
-def _accounts(connection: psycopg.Connection, told: Told) -> Iterator[str]:
+def _accounts(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[str]:
     """What an account is and may do, is what the event says that changed it last."""
     last = {
         event.id: (position, said_by(event.detail))
         for what in ACCOUNT_KEPT
-        for position, event in told.get(what, [])
+        for position, event in by_kind.get(what, [])
     }
     newest = {detail.get("name"): number for number, (_, detail) in sorted(last.items())}
     there = {row["name"]: row for row in _rows(connection, "account", ACCOUNT_ROW)}
@@ -144,10 +144,10 @@ def _accounts(connection: psycopg.Connection, told: Told) -> Iterator[str]:
             yield f"the account {name!r} that event {number} tells of was removed"
 
 
-def _limits(connection: psycopg.Connection, told: Told) -> Iterator[str]:
+def _limits(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[str]:
     """Above which amount an acceptance takes two people, is what the last event of each says."""
     said: dict[str, str] = {}
-    for _, event in sorted(told.get(LIMIT, []), key=itemgetter(0)):
+    for _, event in in_order(by_kind, [LIMIT]):
         detail = said_by(event.detail)
         said[str(detail.get("currency"))] = detail.get("above")  # type: ignore[assignment]
     there = {row["currency"]: row["above"] for row in _rows(connection, "acceptance_limit")}
@@ -155,10 +155,10 @@ def _limits(connection: psycopg.Connection, told: Told) -> Iterator[str]:
         yield "the limits of acceptances are not what the trail says of them"
 
 
-def _subscriptions(connection: psycopg.Connection, told: Told) -> Iterator[str]:
+def _subscriptions(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[str]:
     """Who is sent which reports, at which address, is what the last event of each says."""
     said: dict[tuple[str, str], tuple[int, tuple[str, str, int] | None]] = {}
-    for position, event in in_order(told, (SUBSCRIBED, UNSUBSCRIBED)):
+    for position, event in in_order(by_kind, (SUBSCRIBED, UNSUBSCRIBED)):
         detail = said_by(event.detail)
         name, scope = str(detail.get("name")), str(detail.get("scope"))
         kept = (scope_hash(scope), str(detail.get("address")), event.id)
@@ -174,10 +174,10 @@ def _subscriptions(connection: psycopg.Connection, told: Told) -> Iterator[str]:
             yield f"{of} is not what {_link(last)} says of it"
 
 
-def _jobs(connection: psycopg.Connection, told: Told) -> Iterator[str]:
+def _jobs(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[str]:
     """What was asked for and by whom, and what came of it, is what the last events of it say."""
-    events = _by_id(told, {JOB_ORDERED: JOB_ORDERED})
-    ends = _ends_of_jobs(told)
+    events = _by_id(by_kind, [JOB_ORDERED])
+    ends = _ends_of_jobs(by_kind)
     for number, event, fact, end in connection.execute(
         f"SELECT j.id, j.event_id, {job_told('j')}, {job_told('j', JOB_END)} FROM job j "
         "ORDER BY j.id"
@@ -194,10 +194,10 @@ def _jobs(connection: psycopg.Connection, told: Told) -> Iterator[str]:
         yield f"{_link(position)} says what came of job {job}, which is not there"
 
 
-def _ends_of_jobs(told: Told) -> dict[str, tuple[int, object]]:
+def _ends_of_jobs(by_kind: EventsByKind) -> dict[str, tuple[int, object]]:
     """The last end of each job that was not ordered again since: its link, and the hash it says."""
     ends: dict[str, tuple[int, object]] = {}
-    for position, event in in_order(told, (JOB_ENDED, JOB_AGAIN)):
+    for position, event in in_order(by_kind, (JOB_ENDED, JOB_AGAIN)):
         detail = said_by(event.detail)
         job = str(detail.get("job"))
         ends.pop(job, None)
@@ -206,9 +206,9 @@ def _ends_of_jobs(told: Told) -> dict[str, tuple[int, object]]:
     return ends
 
 
-def _restores(connection: psycopg.Connection, told: Told) -> Iterator[str]:
+def _restores(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[str]:
     """From where pushes went on after a restore, is what the event says that declared it."""
-    events = _by_id(told, {RESTORED: RESTORED})
+    events = _by_id(by_kind, [RESTORED])
     for row in _rows(connection, "push_restore"):
         position, detail = events.pop(row["event_id"], (None, {}))
         lost = hashlib.sha256(row["lost"].encode()).hexdigest()
@@ -220,18 +220,20 @@ def _restores(connection: psycopg.Connection, told: Told) -> Iterator[str]:
     yield from _missing(hashed, "restore")
 
 
-def in_order(told: Told, kinds: Collection[str]) -> list[tuple[int, Event]]:
-    return sorted((one for what in kinds for one in told.get(what, [])), key=itemgetter(0))
+def in_order(by_kind: EventsByKind, kinds: Collection[str]) -> list[tuple[int, Event]]:
+    return sorted((one for what in kinds for one in by_kind.get(what, [])), key=itemgetter(0))
 
 
-def _by_id(told: Told, kinds: Mapping[str, str]) -> dict[int, tuple[int | None, dict[str, Any]]]:
+def _by_id(
+    by_kind: EventsByKind, kinds: Collection[str]
+) -> dict[int, tuple[int | None, dict[str, Any]]]:
     return {
         event.id: (
             position,
             said_by(event.detail) | {"by": event.by, "reason": event.reason},
         )
-        for what in kinds.values()
-        for position, event in told.get(what, [])
+        for what in kinds
+        for position, event in by_kind.get(what, [])
     }
 
 
