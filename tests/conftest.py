@@ -172,9 +172,11 @@ class Databases:
         self._spare: list[str] = []
 
     @contextmanager
-    def new(self) -> Iterator[str]:
-        """URL of a database with our schema, for as long as it is needed."""
-        if self._spare:
+    def new(self, kept: str | None = None) -> Iterator[str]:
+        """URL of a database with our schema, or of a copy of what was kept, while it is needed."""
+        if kept is not None:
+            name = self._copy(kept, _new_name())
+        elif self._spare:
             name = self._spare.pop()
         else:
             name, self._next = self._next.result(), self._maker.submit(self._make)
@@ -185,24 +187,24 @@ class Databases:
 
     def keep(self, url: str) -> str:
         """A copy of this database for the rest of the run; gives its name."""
-        kept = f"kept_{uuid.uuid4().hex[:12]}"
-        self._do(f'CREATE DATABASE "{kept}" TEMPLATE "{_name(url)}" STRATEGY file_copy')
-        return kept
+        return self._copy(_name(url), f"kept_{uuid.uuid4().hex[:12]}")
 
     def bring_back(self, url: str, kept: str) -> None:
-        """Put a copy of what was kept in the place of this database, which nobody has used."""
+        """Put a copy of what was kept in the place of this database, a new one nobody has used."""
         self._spare.append(_new_name())
         self._do(f'ALTER DATABASE "{_name(url)}" RENAME TO "{self._spare[-1]}"')
-        self._do(f'CREATE DATABASE "{_name(url)}" TEMPLATE "{kept}" STRATEGY file_copy')
+        self._copy(kept, _name(url))
 
     def restore(self, url: str, kept: str) -> None:
         """Put a copy of what was kept in the place of this database, whatever was done in it."""
         self._drop(_name(url))
-        self._do(f'CREATE DATABASE "{_name(url)}" TEMPLATE "{kept}" STRATEGY file_copy')
+        self._copy(kept, _name(url))
 
     def _make(self) -> str:
-        name = _new_name()
-        self._do(f'CREATE DATABASE "{name}" TEMPLATE {TEMPLATE} STRATEGY file_copy')
+        return self._copy(TEMPLATE, _new_name())
+
+    def _copy(self, of: str, name: str) -> str:
+        self._do(f'CREATE DATABASE "{name}" TEMPLATE "{of}" STRATEGY file_copy')
         return name
 
     def _drop(self, name: str) -> None:
@@ -232,9 +234,8 @@ def with_roles(databases: Databases) -> str:
 @pytest.fixture
 def database_url(databases: Databases, request: pytest.FixtureRequest) -> Iterator[str]:
     """URL of a database of its own, with our schema."""
-    with databases.new() as url:
-        if "with_roles" in request.fixturenames:
-            databases.bring_back(url, request.getfixturevalue("with_roles"))
+    granted = "with_roles" in request.fixturenames
+    with databases.new(request.getfixturevalue("with_roles") if granted else None) as url:
         yield url
 
 
@@ -271,8 +272,8 @@ def still(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 @pytest.fixture(scope="session")
-def built() -> dict[str, tuple[str, Path]]:
-    """What `once` has built: the names of databases and the homes that belong to them."""
+def built() -> dict[tuple[str, bool], tuple[str, Path]]:
+    """What `once` has built, without roles and with them: databases and the homes of each."""
     return {}
 
 
@@ -280,17 +281,20 @@ def built() -> dict[str, tuple[str, Path]]:
 def once(
     workspace: Workspace,
     databases: Databases,
-    built: dict[str, tuple[str, Path]],
+    built: dict[tuple[str, bool], tuple[str, Path]],
+    request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Once:
     """`once(build)` builds a state of the workspace, or brings back what an earlier test built."""
 
     def brought(build: Callable[[], None]) -> Workspace:
         home, url = workspace.settings.home, str(workspace.settings.database_url)
-        key = f"{build.__module__}.{build.__qualname__}"
+        granted = "with_roles" in request.fixturenames
+        key = f"{build.__module__}.{build.__qualname__}", granted
         if key in built:
             database, kept = built[key]
-            databases.bring_back(url, database)
+            # Whoever has a spare one next expects no roles in it.
+            (databases.restore if granted else databases.bring_back)(url, database)
             shutil.copytree(kept, home, dirs_exist_ok=True)
         else:
             build()
