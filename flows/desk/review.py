@@ -3,7 +3,6 @@
 Every figure is of breaks that `filters.BreakSearch` finds again, so that a page can lead to them.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -12,11 +11,12 @@ from typing import Any
 import polars as pl
 import psycopg
 
+from connectors.errors import SignatureRefused
 from connectors.postgres.reconciliations import Reconciliation
 from flows.desk.filters import NONE
 from flows.stages.reconcile.before_approval import what_waits
 from flows.stages.reconcile.breaks import STATES
-from flows.stages.reconcile.report_files import READ_BY_PEOPLE, TOTALS
+from flows.stages.reconcile.report_files import READ_BY_PEOPLE, read_totals
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.carried_states import is_open
 from flows.steps.breaks.cause_groups import MOST_MONEY, cause_groups
@@ -157,10 +157,10 @@ def _counts(breaks: pl.DataFrame, name: str) -> dict[str, int]:
 
 
 def facts_of(place: Workspace, run: Reconciliation) -> ReportFacts:
-    """What the totals of a run tell; nothing where they cannot be read."""
+    """What the totals of a run tell; nothing where they cannot be read, or were changed."""
     folder = place.settings.reports / run.folder
     try:
-        told: Any = json.loads((folder / TOTALS).read_bytes())
+        told = read_totals(place, run)
         return ReportFacts(
             causes={str(one["id"]): str(one["title"]) for one in told.get("causes", ())},
             inputs=tuple(told["cover"].get("inputs", ())),
@@ -168,7 +168,7 @@ def facts_of(place: Workspace, run: Reconciliation) -> ReportFacts:
             unexplained=unexplained_of(told.get("proofs", ())),
             files=tuple(name for name in READ_BY_PEOPLE if (folder / name).is_file()),
         )
-    except (OSError, ValueError, TypeError, KeyError, ArithmeticError, AttributeError):
+    except (SignatureRefused, ValueError, TypeError, KeyError, ArithmeticError, AttributeError):
         return ReportFacts()
 
 

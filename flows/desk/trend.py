@@ -1,18 +1,17 @@
 """How open breaks and their money went from run to run, as pictures."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import partial
-from typing import Any
 
 from markupsafe import Markup
 
+from connectors.errors import SignatureRefused
 from connectors.postgres.reconciliations import Reconciliation
 from flows.desk.shown import day, number
-from flows.stages.reconcile.report_files import TOTALS
+from flows.stages.reconcile.report_files import read_totals
 from flows.stages.workspace import Workspace
 from schemas.counting import quantity
 from schemas.show_as import ShowAs
@@ -37,9 +36,12 @@ class TrendPoint:
 
 
 def trend_point(place: Workspace, run: Reconciliation) -> TrendPoint | None:
-    """The closing lines of the roll-forward of a run; None where its totals do not tell."""
+    """The closing lines of the roll-forward of a run; None where its totals do not tell.
+
+    Nor do those that somebody changed.
+    """
     try:
-        told: Any = json.loads((place.settings.reports / run.folder / TOTALS).read_bytes())
+        told = read_totals(place, run)
         closing = {str(one["currency"]): one["lines"][-1] for one in told["roll_forward"]}
         return TrendPoint(
             run.id,
@@ -47,7 +49,7 @@ def trend_point(place: Workspace, run: Reconciliation) -> TrendPoint | None:
             sum(int(one["rows"]) for one in closing.values()),
             {of: Decimal(one["amount"]) for of, one in closing.items()},
         )
-    except (OSError, ValueError, TypeError, KeyError, IndexError, ArithmeticError):
+    except (SignatureRefused, ValueError, TypeError, KeyError, IndexError, ArithmeticError):
         return None
 
 

@@ -532,9 +532,7 @@ EARLIER: list[tuple[dict[str, Any], Method, list[tuple[str, str]]]] = [
 def test_what_an_earlier_report_does_not_tell_is_not_passed_over(
     workspace: Workspace, totals: dict[str, Any], now: Method, told: list[tuple[str, str]]
 ) -> None:
-    run(workspace, FIRST)
-    path = workspace.settings.reports / "reconciliation-1" / "totals.json"
-    path.write_text(json.dumps(totals))
+    _as_written(workspace, run(workspace, FIRST), json.dumps(totals))
     with workspace.database.connect() as connection:
         earlier = latest_run(connection, scope_as_of("everything", FIRST, None))
         assert earlier is not None

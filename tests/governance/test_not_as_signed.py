@@ -18,17 +18,24 @@ from connectors.files.evidence import MISSING
 from connectors.files.profile import DEFAULT
 from connectors.postgres.database import Database, open_database
 from connectors.settings import Settings
+from flows.desk.review import ReportFacts, facts_of
+from flows.desk.trend import trend_point
 from flows.stages.archive import remedy, verify_archive
 from flows.stages.reconcile.kept_signatures import SIGNATURES
-from flows.stages.reconcile.method import Method, setting_changes
+from flows.stages.reconcile.method import Method, method_of, setting_changes
+from flows.stages.reconcile.run import Asked, reconcile
+from flows.stages.reconcile.scope import Scope
 from flows.stages.reconcile.sign import prepare
+from flows.stages.reconcile.since_signed import changes_on_page
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from schemas.accounts import SELF_DECLARED
+from tests.governance import runs
 from tests.governance.runs import names, tamper
 from tests.governance.test_three_days import (
     FIRST,
     SECOND,
+    STRICT,
     THIRD,
     hash_on_page_one,
     on_page_one,
@@ -226,6 +233,41 @@ def test_totals_that_are_gone_leave_nothing_unsaid(signed: Workspace) -> None:
     (signed.settings.reports / "reconciliation-1" / "totals.json").unlink()
     done = run(signed, SECOND)
     on_page_one(done, ["reconciliation-1/totals.json"], LOOKED_AT)
+
+
+def bend(place: Workspace, old: str, new: str) -> None:
+    """Change what the totals of the first run say."""
+    path = place.settings.reports / "reconciliation-1" / "totals.json"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+@pytest.mark.long
+def test_totals_that_were_changed_hide_nothing(signed: Workspace, tmp_path: Path) -> None:
+    """Of a report of another scope, whose files no run hashes for the records that were signed."""
+    bend(signed, '"zone": "UTC"', '"zone": "Pacific/Auckland"')
+    auckland = replace(signed.settings, time_zone=ZoneInfo("Pacific/Auckland"))
+    asked = Asked(Scope(feeds=("default",)), SECOND, STRICT, by="ann")
+    done = reconcile(replace(signed, settings=auckland), asked)
+    said = "not told by reconciliation-1/totals.json, which is not as it was written"
+    on_page_one(done, [said], LOOKED_AT)
+    refused(signed, done, "names of currencies (RECON_CURRENCIES) and time zone not told")
+
+
+def test_no_figure_is_read_from_totals_that_were_changed(workspace: Workspace) -> None:
+    run = runs.reconcile(workspace, runs.found("1"))
+    with workspace.database.connect() as connection:
+        told = method_of(workspace, connection, run)
+        assert (told.zone, told.told_by) == ("UTC", "reconciliation-1/totals.json")
+        assert trend_point(workspace, run) is not None
+        assert facts_of(workspace, run).files == ("report.html",)
+        bend(workspace, '"zone": "UTC"', '"zone": "GMT"')
+        told = method_of(workspace, connection, run)
+    assert (told.zone, told.currencies, told.batches) == ("", None, None)
+    assert trend_point(workspace, run) is None
+    assert facts_of(workspace, run) == ReportFacts()
+    assert changes_on_page(workspace, run).since == ""
 
 
 @pytest.mark.long(but=("manifest.json",))

@@ -1,6 +1,5 @@
 """How the figures of a run are made: its rules, what its feeds were read by, settings, version."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -8,9 +7,10 @@ from typing import Any
 
 import psycopg
 
+from connectors.errors import SignatureRefused
 from connectors.files.currencies import read_currencies
 from connectors.postgres.reconciliations import Reconciliation
-from flows.stages.reconcile.report_files import TOTALS
+from flows.stages.reconcile.report_files import TOTALS, read_totals
 from flows.stages.reconcile.rules import text_of
 from flows.stages.reconcile.sources import Gathered
 from flows.stages.workspace import Workspace
@@ -57,11 +57,14 @@ def method_now(workspace: Workspace, rules: Rules, gathered: Gathered) -> Method
 
 
 def method_of(workspace: Workspace, connection: psycopg.Connection, run: Reconciliation) -> Method:
-    """How the figures of an earlier run were made, as far as its totals tell."""
+    """How the figures of an earlier run were made, as far as its totals tell.
+
+    Totals that somebody changed tell nothing: what is other since could look the same by them.
+    """
     text = text_of(workspace, connection, run.rules_hash)
     path = f"{run.folder}/{TOTALS}"
     try:
-        told: Any = json.loads((workspace.settings.reports / path).read_bytes())
+        told: Any = read_totals(workspace, run)
         cover = told["cover"]
         batches = [one["batch_id"] for one in cover["inputs"]]
         return Method(
@@ -73,8 +76,11 @@ def method_of(workspace: Workspace, connection: psycopg.Connection, run: Reconci
             None if None in batches else frozenset(map(int, batches)),
             path,
         )
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        return Method(run.rules_hash, text, run.version or "", told_by=path)
+    except SignatureRefused:
+        path = f"{path}, which is not as it was written"
+    except (ValueError, TypeError, KeyError, AttributeError):
+        pass
+    return Method(run.rules_hash, text, run.version or "", told_by=path)
 
 
 def setting_changes(before: Method, now: Method) -> Iterator[RuleChange]:

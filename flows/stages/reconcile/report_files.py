@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,21 @@ def listed_files(folder: Path, run: Reconciliation, way_out: str = ANOTHER) -> d
         raise SignatureRefused(
             f"Reconciliation {run.id} has no {MANIFEST} that can be read in {folder}. {way_out}"
         ) from None
+
+
+def read_totals(workspace: Workspace, run: Reconciliation) -> Any:
+    """What the totals of a run tell; raises SignatureRefused where they are not as written.
+
+    Its other files are not hashed for it.
+    """
+    folder = workspace.settings.reports / run.folder
+    listed, content = listed_files(folder, run), b""
+    with suppress(OSError):
+        content = (folder / TOTALS).read_bytes()
+    told = hashlib.sha256(content).hexdigest()
+    if report_hash(listed) != run.report_hash or told != listed.get(TOTALS):
+        raise _not_as_written(run, f"{TOTALS} in {folder} is changed since", ANOTHER)
+    return json.loads(content)
 
 
 def manifest_facts(run: Reconciliation) -> dict[str, object]:

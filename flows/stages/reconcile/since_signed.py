@@ -4,13 +4,13 @@ How the figures are made, and acceptances, that are other than they were, and op
 the report of another scope shows.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from datetime import date
 
 import polars as pl
 import psycopg
 
+from connectors.errors import SignatureRefused
 from connectors.postgres.accounts import sees_part
 from connectors.postgres.reconciliations import Reconciliation, latest_run, scope_hash
 from connectors.postgres.signatures import last_approved, signatures_of
@@ -19,7 +19,7 @@ from flows.stages.reconcile.held_against import Base, baseline, of_same_records
 from flows.stages.reconcile.kept_signatures import lost_signatures
 from flows.stages.reconcile.method import Method, method_of, setting_changes
 from flows.stages.reconcile.profile_changes import profile_changes
-from flows.stages.reconcile.report_files import TOTALS
+from flows.stages.reconcile.report_files import read_totals
 from flows.stages.reconcile.scope import Scope
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.acceptance import accepted_terms
@@ -77,11 +77,11 @@ def to_accept(
 def changes_on_page(workspace: Workspace, run: Reconciliation) -> Changes:
     """What page one of a run says is made otherwise; nothing where it is of an earlier version.
 
-    Nothing either where its file is not there: nobody signs a report that is not whole.
+    Nothing either where its file is not as it was written: nobody signs a report that is not whole.
     """
     try:
-        totals = json.loads((workspace.settings.reports / run.folder / TOTALS).read_bytes())
-    except (OSError, ValueError):
+        totals = read_totals(workspace, run)
+    except SignatureRefused:
         return Changes(since="")
     told = totals.get("changes") or {}
     rules, profiles, settings = (
