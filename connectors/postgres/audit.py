@@ -16,7 +16,7 @@ from connectors.errors import AccountRefused
 from connectors.postgres.accounts import sees_part
 from connectors.postgres.audit_checks import CHECKS, KEPT, ROWS_AT_ONCE, EventsByKind, in_order
 from connectors.postgres.completeness import switched_off, told_if_off
-from connectors.postgres.corrections import unrepaired
+from connectors.postgres.corrections import unread_repairs, unrepaired
 from connectors.postgres.evidence import EVENTS as EVIDENCE
 from connectors.postgres.evidence import check_evidence
 from schemas.counting import first_of
@@ -97,7 +97,8 @@ def verify(connection: psycopg.Connection, noted: str | None = None) -> Verified
         evidence = check_evidence(connection, in_order(by_kind, EVIDENCE))
         found.append([*evidence.faults, *unrepaired(connection)])
         faults += [first_of(one, FAULTS_TOLD, by="; ", end="; and") for one in found if one]
-        return VerifiedTrail(position, head, "; ".join(faults) or None, evidence.unchecked)
+        unchecked = (*evidence.unchecked, *unread_repairs(connection))
+        return VerifiedTrail(position, head, "; ".join(faults) or None, unchecked)
 
 
 def last_link(connection: psycopg.Connection) -> int:

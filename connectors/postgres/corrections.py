@@ -22,8 +22,8 @@ from connectors.postgres.ledger import (
     time_text,
 )
 from connectors.postgres.trail import add_event
-from schemas.counting import quantity
-from schemas.derived.sql_names import key_columns, listed, staged_name
+from schemas.counting import agree, first_of, quantity
+from schemas.derived.sql_names import SCHEMA, key_columns, listed, staged_name
 from schemas.derived.views import (
     CORRECTED,
     ERRORS,
@@ -297,7 +297,8 @@ def unrepaired(
 ) -> Iterator[str]:
     """Rows, of some batches or of all, that are corrected by nothing, or repaired and in error.
 
-    Somebody else said the one, or took the other away. Nothing is written for it.
+    Somebody else said the one, or took the other away. Nothing is written for it. Nothing is said
+    of rows that `unread_repairs` tells of.
     """
     looked_at = connection.execute(
         f"""SELECT batch_id FROM outcome WHERE verdict = '{CORRECTED}'
@@ -327,12 +328,50 @@ def unrepaired(
             yield f"so it is with {more} of batch {batch_id}"
 
 
+def unread_repairs(connection: psycopg.Connection) -> Iterator[str]:
+    """Of which batches this account cannot tell whether rows that were matched by key are repaired.
+
+    Where a row in error may hold a secret, its key is shown to nobody who only reads.
+    """
+    matched = connection.execute(
+        f"""SELECT DISTINCT batch_id FROM outcome
+        WHERE verdict = '{CORRECTED}' AND error_data IS NOT NULL ORDER BY 1"""
+    ).fetchall()
+    found = [one for (one,) in matched if _without_keys(connection, one)]
+    if found:
+        batches = agree(len(found), "batch", "batches")
+        yield (
+            f"what repairs rows of {batches} {first_of(found, _TOLD)} that were matched by key: "
+            "this account of the database is not shown the keys of rows in error that may hold a "
+            "secret"
+        )
+
+
+def _without_keys(connection: psycopg.Connection, batch_id: int) -> list[Table]:
+    """The record kinds of a batch of which this account is not shown the keys of rows in error."""
+    return [
+        table
+        for table in staged_tables(connection, batch_id)
+        if table.unquotable and not _reads(connection, staged_name(table))
+    ]
+
+
+def _reads(connection: psycopg.Connection, table: str) -> bool:
+    asked = "SELECT has_table_privilege(%s, 'SELECT')"
+    return (connection.execute(asked, [f"{SCHEMA}.{table}"]).fetchone() or (False,))[0] is True
+
+
 def _wrongly_told(connection: psycopg.Connection, batch_id: int) -> str:
     """SQL for the rows of a batch that count as corrected and are not `repaired`, or do not."""
     span = batch_span(connection, batch_id)
+    told = "".join(
+        f""" AND NOT (o.error_data IS NOT NULL AND EXISTS (SELECT FROM {staged_name(table)} s
+            WHERE s.extract_id = o.extract_id AND s.record_number = o.record_number))"""
+        for table in _without_keys(connection, batch_id)
+    )
     parts = [
         f"""SELECT o.extract_id, o.record_number, true FROM outcome o
-        WHERE {of_batch("o")} AND o.verdict = '{CORRECTED}' AND NOT {_REPAIRED}"""
+        WHERE {of_batch("o")} AND o.verdict = '{CORRECTED}' AND NOT {_REPAIRED}{told}"""
     ]
     parts += [
         f"SELECT s.extract_id, s.record_number, false {_in_error_and_repaired(table)}"

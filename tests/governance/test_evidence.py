@@ -427,3 +427,23 @@ def test_whoever_reads_no_row_comes_to_the_same(
     assert holds(acting(READER))
     told = altered(workspace, "UPDATE send SET echo = 'x'")
     assert proof(acting(READER)).broken == told
+
+
+def test_who_is_shown_no_key_of_a_row_in_error_is_told_so(
+    workspace: Workspace, acting: As, tmp_path: Path
+) -> None:
+    """It was corrected by its key, which nobody who only reads is shown: a secret may be there."""
+    header = "EMail,FirstName,LastName,Password,ConfirmPassword,Company,PartnerUserID,Roles\n"
+    for name, last, corrects in (("a", "", None), ("b", "Li", 1)):
+        path = tmp_path / f"client_registration_{name}.csv"
+        path.write_text(f"{header}ann@example.com,Ann,{last},secret,secret,Acme,1,\n")
+        import_delivery(workspace, [str(path)], DEFAULT, corrects=corrects)
+    assert holds(workspace)
+    reader = proof(acting(READER))
+    assert reader.broken is None
+    (told,) = reader.unchecked
+    assert told.startswith("what repairs rows of batch 1 that were matched by key")
+    altered_by_owner = altered(
+        workspace, "UPDATE outcome SET extract_id = 2, batch_id = 2 WHERE verdict = 'corrected'"
+    )
+    assert "of batch 2 counts as corrected" in altered_by_owner
