@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import psycopg
 
-from connectors.postgres.evidence import REOPENED
+from connectors.postgres.evidence import reopened_batches
 from connectors.postgres.ledger import ENDED
 from connectors.postgres.trail import add_event, said_by, said_last
 from schemas.guards.batch_states import UNDO
@@ -75,8 +75,8 @@ def owed_by(connection: psycopg.Connection, batch_id: int) -> list[int]:
         ) SELECT id FROM corrected WHERE id IS NOT NULL""",
         [batch_id],
     ).fetchall()
-    reopened = said_last(connection, batch_id, UNDO).get(REOPENED, ())
-    concerned = {*(one for (one,) in corrected), *map(int, reopened)}
+    reopened = reopened_batches(said_last(connection, batch_id, UNDO))
+    concerned = {*(one for (one,) in corrected), *(number for number, *_ in reopened)}
     return [one.batch_id for one in noted_reports(connection, concerned) if one.owed]
 
 

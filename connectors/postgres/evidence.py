@@ -12,6 +12,7 @@ be true still, and compares them with the ledger.
 """
 
 import hashlib
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -292,7 +293,7 @@ def _read(records: defaultdict[int, _Record], position: int, event: Event) -> It
     if event.batch_id is None:
         return
     if event.what == UNDO:
-        for number, before, after in _reopened(detail):
+        for number, before, after in reopened_batches(detail):
             reopened = records[number]
             yield from _changed_answers(number, reopened, position, before)
             if reopened.answers is not None:
@@ -307,11 +308,11 @@ def _read(records: defaultdict[int, _Record], position: int, event: Event) -> It
         record.enter(event.what, position, detail)
 
 
-def _reopened(detail: Mapping[str, Any]) -> Iterator[tuple[int, str, str]]:
+def reopened_batches(detail: Mapping[str, Any]) -> Iterator[tuple[int, str, str]]:
     """Batches whose rows an undo sends again, with the hash of their answers before and after."""
     batches = detail.get(REOPENED)
     for number, pair in (batches if isinstance(batches, dict) else {}).items():
-        if number.isdecimal() and isinstance(pair, list) and len(pair) == 2:
+        if re.fullmatch("[0-9]{1,9}", number) and isinstance(pair, list) and len(pair) == 2:
             yield int(number), str(pair[0]), str(pair[1])
 
 

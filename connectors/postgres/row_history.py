@@ -140,8 +140,10 @@ def decisions_of_row(connection: psycopg.Connection, row: Any) -> list[BatchDeci
 
 def _is_about(said: dict[str, Any], name: str) -> bool:
     """Whether a decision is about a row; one that does not name all its rows may be."""
-    named = said.get("named")
-    return not isinstance(named, list) or name in named or len(named) < said.get("rows", 0)
+    named, rows = said.get("named"), said.get("rows", 0)
+    if not isinstance(named, list) or not isinstance(rows, int):
+        return True
+    return name in named or len(named) < rows
 
 
 def breaks_of_row(connection: psycopg.Connection, row: Any, file: str) -> list[RowBreak]:

@@ -16,7 +16,7 @@ import pytest
 from connectors.errors import EvidenceBroken, StatementRefused
 from connectors.files.profile import DEFAULT
 from connectors.postgres.audit import verify
-from connectors.postgres.batch_reports import noted_reports
+from connectors.postgres.batch_reports import noted_reports, owed_by
 from connectors.postgres.break_digests import breaks_hash, decisions_hash
 from connectors.postgres.breaks import Decision, decisions_since
 from connectors.postgres.corrections import unrepaired
@@ -794,6 +794,23 @@ def test_what_a_pull_says_ends_no_reconciliation(
         said = f'{{"service": "http://[", "listings": {listings}}}'
         connection.execute("SELECT add_event(NULL, 'pull', 'x', NULL, %s)", [said])
         assert newest_listings(connection, "http://host") == {}
+
+
+def test_what_is_said_of_other_batches_and_rows_ends_no_command(
+    acting: As, workspace: Workspace, recon: Any, tmp_path: Path
+) -> None:
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT)
+    for user, what, detail in (
+        (MERGER, "undo", {"reopened": {HUGE: ["x", "y"], "x": ["x", "y"]}}),
+        (LOADER, "rewound", {"named": ["x"], "rows": "x"}),
+    ):
+        with acting(user).database.connect() as connection:
+            connection.execute("SELECT add_event(1, %s, 'x', NULL, %s)", [what, json.dumps(detail)])
+    assert intact(workspace)
+    with workspace.database.connect() as connection:
+        assert owed_by(connection, 1) == []
+    code, out, _ = recon("row", "1", "a.csv", "--record", "1")
+    assert (code, "rewound by x" in out) == (0, True)
 
 
 @pytest.mark.long(but=("5",))
