@@ -74,7 +74,7 @@ def verify(connection: psycopg.Connection, noted: str | None = None) -> Verified
     connection.execute("SELECT chain_waiting()")
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        seen: set[str] = set()
+        seen = {GENESIS}  # It is what whoever verified an empty trail has noted.
         by_kind: EventsByKind = {}
         position, head, stamped = 0, GENESIS, False
         for row in _links(connection):

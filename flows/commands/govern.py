@@ -1,5 +1,6 @@
 """Who stands for it: `recon sign` and `recon audit`."""
 
+import re
 import sys
 from dataclasses import asdict
 from datetime import date
@@ -24,6 +25,14 @@ audit_command = App(name="audit", help="Show the audit trail, and prove that nob
 
 HASH = 64
 """Characters of a sha256."""
+
+
+def whole_hash(_type: object, text: str | None) -> None:
+    """A validator of a hash of the trail: part of one is in no link."""
+    if text is not None and re.fullmatch(f"[0-9a-f]{{{HASH}}}", text) is None:
+        raise ValueError(
+            f"Must be the whole hash, {HASH} signs of 0-9 and a-f, as this command prints it."
+        )
 
 
 @sign_command.command(name="prepare")
@@ -86,7 +95,10 @@ def approve_command(
 def verify_command(
     *,
     noted: Annotated[
-        str | None, Parameter(help="A hash noted earlier that must still be in the chain.")
+        str | None,
+        Parameter(
+            help="A hash noted earlier that must still be in the chain.", validator=whole_hash
+        ),
     ] = None,
     witness: Annotated[
         tuple[str, ...],

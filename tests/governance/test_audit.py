@@ -31,7 +31,9 @@ def write(database: Database, *names: str) -> None:
 def test_an_empty_trail_holds(database: Database) -> None:
     with database.connect() as connection:
         proof = verify(connection)
-    assert (proof.events, proof.head, proof.broken) == (0, GENESIS, None)
+        assert (proof.events, proof.head, proof.broken) == (0, GENESIS, None)
+        add_event(connection, "first")
+        assert verify(connection, proof.head).broken is None
 
 
 def test_every_event_is_a_link_whatever_it_says(workspace: Workspace, rows: Any) -> None:

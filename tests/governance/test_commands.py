@@ -120,6 +120,9 @@ def test_from_open_breaks_to_a_signed_report(recon: Any, workspace: Workspace) -
     broken = recon("audit", "verify", "--noted", head)
     assert broken.returncode == 1
     assert "link 3: event 3 (breaks accepted) was changed" in broken.stdout
+    for part in (head[:16], head.upper(), f"{head}0"):
+        told = recon("audit", "verify", "--noted", part)
+        assert (told.returncode, "the whole hash" in " ".join(told.stderr.split())) == (2, True)
 
 
 def test_a_sum_of_very_different_amounts_is_told_as_reports_tell_it(
