@@ -35,6 +35,8 @@ SIGNED: Mapping[str, str] = {
 }
 """The event of each kind of signature."""
 
+RULES_BEFORE = "rules_before"
+"""Of the event of a run: the hash of the rules of the report that its page one is held against."""
 RULE_PROPOSED, RULE_APPROVED = "acceptance rule proposed", "acceptance rule approved"
 """The events of a rule by which breaks are accepted (`schemas.guards.acceptance_rules`)."""
 BY_RULE = "rule [0-9]+"
@@ -119,7 +121,7 @@ _ONE_ALONE = (
 )
 _CHANGED_RULES = (
     "nobody approves a run if they changed the rules since the last approved one: %s made or "
-    "ordered reconciliation %s by other rules than the one before"
+    "ordered reconciliation %s by other rules than those before"
 )
 _SIGNED_SINCE = (
     "a report that shows other tenants as well was approved after page one of reconciliation %s "
@@ -189,13 +191,14 @@ DECISIONS_OF: Mapping[str, str] = {
             WHERE s.role = '{Role.APPROVED}' AND r.scope_hash = run.scope_hash AND r.id < run.id;
         -- Run once more by the same rules, they are as new to who approves as they were before.
         SELECT min(r.id) INTO changed FROM {SCHEMA}.reconciliation r
-            JOIN {SCHEMA}.reconciliation b ON b.id = r.previous_id
+            LEFT JOIN {SCHEMA}.reconciliation b ON b.id = r.previous_id
             JOIN {SCHEMA}.event e ON e.id = r.event_id
             WHERE r.scope_hash = run.scope_hash AND r.id > coalesce(approved, 0) AND r.id <= run.id
             -- A worker is nobody: a job's run was made by who had ordered it by then.
             AND coalesce(e.person, ({SCHEMA}.job_order(e.detail::jsonb ->> 'job', e.id)).person)
                 = $1
-            AND r.rules_hash IS DISTINCT FROM b.rules_hash;
+            -- The first one of a scope, as of a restatement, has the rules of another before it.
+            AND r.rules_hash <> coalesce(b.rules_hash, e.detail::jsonb ->> '{RULES_BEFORE}');
         IF changed IS NOT NULL THEN
             {refuse(NOT_ALLOWED, _CHANGED_RULES, "whose, changed")};
         END IF;

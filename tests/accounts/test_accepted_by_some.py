@@ -49,6 +49,36 @@ def test_rules_other_than_a_wider_scope_signed_are_accepted_by_the_hash_on_page_
     approve(some, done.run.id, by=None, comment="", accept_changes=named)
 
 
+FIRST_OF_A_SCOPE = {
+    "a restatement": Asked(Scope(), FIRST, LOOSE, restate="late"),
+    "a narrower scope": Asked(Scope(feeds=("default",)), SECOND, LOOSE),
+}
+
+
+@pytest.mark.long(but=("a restatement",))
+@pytest.mark.parametrize("which", FIRST_OF_A_SCOPE)
+def test_nobody_approves_by_rules_they_changed_in_the_first_run_of_a_scope(
+    workspace: Workspace, tmp_path: Path, which: str
+) -> None:
+    """It has no run before it; what it is held against was made by other rules all the same."""
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1, day=28))], DEFAULT)
+    sign(workspace, run_everything(workspace, FIRST))
+    run_everything(workspace, SECOND)
+    add(workspace, ANNA, BO, replace(BO, name="carl"))
+    bo, carl = logged_in(workspace, BO), logged_in(workspace, replace(BO, name="carl"))
+    asked = FIRST_OF_A_SCOPE[which]
+    done = reconcile(bo, asked)
+    prepare(logged_in(workspace, ANNA), done.run.id, by=None, comment="")
+    named, day = hash_on_page_one(done), FIRST if asked.restate else None
+
+    def approved_by(who: Workspace) -> None:
+        approve(who, done.run.id, by=None, comment="", accept_changes=named, accept_restated=day)
+
+    with pytest.raises(AccountRefused, match=f"bo made or ordered reconciliation {done.run.id} by"):
+        approved_by(bo)
+    approved_by(carl)
+
+
 SIGNED_SINCE = [
     # the scope of what was signed, why it is restated; whether it may hold records of tenant 7
     (Scope(), None, True),
