@@ -8,6 +8,19 @@ nothing.
 MONEY = "[0-9]{1,20}([.][0-9]{1,18})?"
 """A pattern of exact amounts without a sign, as `schemas.amounts` holds them."""
 
+DEEPEST, LARGEST = 100, "1e300"
+"""Values within values that JSON may have, and the largest number: programs read no more than some
+hundred of those, and no whole number of some thousand digits."""
+
+
+def is_read(json: str) -> str:
+    """SQL for whether programs can read JSON, whatever is in it."""
+    odd = f"strict $.** ? (@ > {LARGEST} || @ < -{LARGEST})"
+    return (
+        f"NOT (jsonb_path_exists({json}, 'strict $.**{{{DEEPEST}}}') "
+        f"OR jsonb_path_exists({json}, '{odd}'))"
+    )
+
 
 def is_day(text: str) -> str:
     """SQL for whether a text is a day, as 2026-01-31."""

@@ -31,7 +31,7 @@ from schemas.guards.decisions import DECIDED, DECISIONS_OF, SIGNED
 from schemas.guards.jobs import JOB_EVENTS, JOBS_OF
 from schemas.guards.ledger_digests import LEDGER, LEDGER_DIGESTS_OF
 from schemas.guards.logins import LOGINS_OF
-from schemas.guards.readable import is_amount, is_day, or_none
+from schemas.guards.readable import is_amount, is_day, is_read, or_none
 from schemas.guards.tenants import TENANTS_OF
 from schemas.life import BESIDE, OPEN, RECONCILED, BreakState, Choice
 
@@ -105,8 +105,8 @@ FUNCTIONS_OF: Mapping[str, str] = {
                 'one is %', upper(current_setting('transaction_isolation'));
         END IF;
         -- It is read for ever, and could never be taken from the trail again.
-        IF jsonb_typeof($5::jsonb) <> 'object' THEN
-            RAISE EXCEPTION 'the detail of an event is a JSON object';
+        IF NOT (jsonb_typeof($5::jsonb) = 'object' AND {is_read("$5::jsonb")}) THEN
+            RAISE EXCEPTION 'the detail of an event is a JSON object that programs can read';
         END IF;
         -- What is done for a job is done for who ordered it last.
         INSERT INTO {SCHEMA}.event (batch_id, at, what, "by", reason, detail, account, person)
@@ -261,7 +261,7 @@ FUNCTIONS_OF: Mapping[str, str] = {
                 'meanwhile: reconcile again', run.id;
         END IF;
         IF (told @> jsonb_build_object({_FACTS})) IS NOT TRUE
-            OR told ->> 'version' IS DISTINCT FROM run.version
+            OR coalesce(told -> 'version', 'null') <> coalesce(to_jsonb(run.version), 'null')
             OR run.scope_hash <> encode(sha256(convert_to(run.scope, 'UTF8')), 'hex')
             -- A run of an earlier version alone has neither.
             OR run.rules_text IS NULL AND run.version IS NOT NULL

@@ -141,6 +141,21 @@ def test_a_signature_is_what_its_event_says(acting: As, workspace: Workspace) ->
     assert intact(workspace)
 
 
+HUGE, DEEP = "9" * 5000, "[" * 2000 + "]" * 2000
+"""JSON to the database, and nothing that readers take."""
+
+
+@pytest.mark.parametrize("odd", [HUGE, DEEP], ids=["huge", "deep"])
+def test_no_event_says_what_no_program_reads(acting: As, workspace: Workspace, odd: str) -> None:
+    """What it tells of would be told as forged for ever."""
+    run, user = reconcile(workspace, found()), acting(CONTROLLER)
+    facts = {"reconciliation": run.id, "role": "prepared", "report_hash": run.report_hash}
+    detail = f'{json.dumps(facts)[:-1]}, "odd": {odd}}}'
+    with pytest.raises(StatementRefused, match="object that programs can read"):
+        sign(user, run.id, "prepared", "ann", {"detail": detail})
+    assert intact(workspace)
+
+
 def test_only_what_reconciles_is_approved_and_by_another_name(
     acting: As, workspace: Workspace
 ) -> None:
@@ -306,7 +321,10 @@ def test_a_run_is_what_its_event_says(acting: As, workspace: Workspace) -> None:
     for column, odd in ODD_BREAKS:
         with pytest.raises(StatementRefused):
             conclude(merger, last, {}, {column: odd})
-    conclude(merger, last, {})
+    of_rules = {"rules_text": "", "rules_hash": hashlib.sha256(b"").hexdigest()}
+    with pytest.raises(StatementRefused):
+        conclude(merger, last, {**of_rules, "version": "2", "told_version": 2})
+    conclude(merger, last, {**of_rules, "version": "2"})
     assert intact(workspace)
 
 
@@ -341,7 +359,7 @@ def follow(
         row = said | {"scope": last.scope} | dict(forged)
         # Whoever forges a run tells the same in its event, but for one.
         said |= {name: row[name] for name in RUN_FACTS if told_verdict or name != "verdict"}
-        said["version"] = row["version"]
+        said["version"] = forged.get("told_version", row["version"])
         names = [name for name in (*RUN_FACTS, "scope", "rules_text", "version") if name in row]
         connection.execute("SELECT draft('reconciliation'), draft('break_state')")
         connection.execute(
@@ -770,10 +788,6 @@ def test_what_an_event_says_is_an_object(acting: As, detail: str) -> None:
         )
 
 
-HUGE = "9" * 5000
-"""A number that is JSON, and that readers refuse."""
-
-
 @pytest.mark.long(but=("5",))
 @pytest.mark.parametrize(
     "listings",
@@ -783,7 +797,6 @@ HUGE = "9" * 5000
         '{"a": {"kept": 5, "asked_at": 5}}',
         '{"a": {"kept": "x", "asked_at": "no time"}}',
         '{"a": {"kept": "x", "asked_at": "2026-01-01T00:00:00"}}',
-        HUGE,
     ],
 )
 def test_what_a_pull_says_ends_no_reconciliation(

@@ -7,7 +7,7 @@ revision = "0044"
 down_revision = "0043"
 branch_labels = None
 depends_on = None
-derived = "8308e2f35cc66a6aa48d0a79765aa7314380e2b244149ae6ac9297acc2288eb7"
+derived = "a51388197bc4c03f899dd914410e6b22a0ed51aed42f4799b6525cfd278c2fd1"
 
 
 def upgrade() -> None:
