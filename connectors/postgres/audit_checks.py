@@ -28,7 +28,14 @@ from schemas.guards.accounts import (
 )
 from schemas.guards.batch_states import PREFIX, RESTORED
 from schemas.guards.decisions import DECIDED, SIGNED
-from schemas.guards.jobs import JOB_AGAIN, JOB_END, JOB_ENDED, JOB_ORDERED, job_told
+from schemas.guards.jobs import (
+    JOB_AGAIN,
+    JOB_END,
+    JOB_ENDED,
+    JOB_ORDERED,
+    JOB_REFUSED,
+    job_told,
+)
 from schemas.guards.push_gate import LOST_HASH
 from schemas.guards.trail_functions import RUN_FACTS, SAVED
 from schemas.guards.trail_rules import Event, chain_hash
@@ -185,7 +192,7 @@ def _jobs(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[str
         position, detail = events.pop(event, (None, {}))
         if (number, fact) != (detail.get("job"), detail.get("sha256")):
             yield f"job {number} is not what {_link(position)} says of it"
-        # An earlier version wrote no event of the end.
+        # An earlier version wrote no event of the end, and no hash in that of a refusal.
         position, hashed = ends.pop(str(number), (None, end))
         if end != hashed:
             yield f"what came of job {number} is not what {_link(position)} says of it"
@@ -197,11 +204,11 @@ def _jobs(connection: psycopg.Connection, by_kind: EventsByKind) -> Iterator[str
 def _ends_of_jobs(by_kind: EventsByKind) -> dict[str, tuple[int, object]]:
     """The last end of each job that was not ordered again since: its link, and the hash it says."""
     ends: dict[str, tuple[int, object]] = {}
-    for position, event in in_order(by_kind, (JOB_ENDED, JOB_AGAIN)):
+    for position, event in in_order(by_kind, (JOB_ENDED, JOB_REFUSED, JOB_AGAIN)):
         detail = said_by(event.detail)
         job = str(detail.get("job"))
         ends.pop(job, None)
-        if event.what == JOB_ENDED:
+        if event.what == JOB_ENDED or (event.what == JOB_REFUSED and "sha256" in detail):
             ends[job] = position, detail.get("sha256")
     return ends
 
@@ -281,6 +288,7 @@ KEPT = {
     JOB_ORDERED,
     JOB_AGAIN,
     JOB_ENDED,
+    JOB_REFUSED,
     RESTORED,
 }
 """Events that tell of rows kept in other tables."""

@@ -188,9 +188,10 @@ JOBS_OF: Mapping[str, str] = {
             RETURN one.id IS NOT NULL;
         END IF;
         UPDATE {SCHEMA}.job j SET state = '{JobState.ENDED}', ended_at = clock_timestamp(),
-            exit_code = {COULD_NOT_RUN}, said = refused WHERE j.id = number;
+            exit_code = {COULD_NOT_RUN}, said = refused WHERE j.id = number RETURNING * INTO one;
         PERFORM {SCHEMA}.new_event((one.arguments::jsonb ->> 'batch')::integer, '{JOB_REFUSED}',
-            session_user, refused, json_build_object('job', number, 'kind', one.kind)::text);
+            session_user, refused, json_build_object('job', number, 'kind', one.kind,
+            'sha256', {job_told("one", JOB_END)})::text);
         RETURN false;
     END $$""",
     "end_job(number integer, exit_code integer, said text, named text, "

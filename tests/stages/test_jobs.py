@@ -402,6 +402,11 @@ def test_a_job_is_asked_again_who_ordered_it_when_it_is_taken(
     assert said in (job.said or "")
     ((reason, detail),) = rows("SELECT reason, detail FROM event WHERE what = 'job refused'")
     assert (said in reason, json.loads(detail)["job"]) == (True, number)
+    for told, is_told in ((f"x{job.said}", False), (job.said, True)):
+        rows("UPDATE job SET said = %s RETURNING 1", [told])
+        with workspace.database.connect() as connection:
+            broken = f"what came of job {number} is not what link"
+            assert (broken not in str(verify(connection).broken)) == is_told
     with pytest.raises(JobHeldElsewhere, match="has ended already"):
         do_job(workspace, number)
     again(olga, number)

@@ -7,7 +7,7 @@ revision = "0044"
 down_revision = "0043"
 branch_labels = None
 depends_on = None
-derived = "a51388197bc4c03f899dd914410e6b22a0ed51aed42f4799b6525cfd278c2fd1"
+derived = "04457d701a52f1fbb50900779f4755521d84ea9c118f4ce96ee58e31720cfceb"
 
 
 def upgrade() -> None:
