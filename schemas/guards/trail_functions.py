@@ -108,6 +108,12 @@ FUNCTIONS_OF: Mapping[str, str] = {
         IF NOT (jsonb_typeof($5::jsonb) = 'object' AND {is_read("$5::jsonb")}) THEN
             RAISE EXCEPTION 'the detail of an event is a JSON object that programs can read';
         END IF;
+        -- Every reconciliation misses a batch that the trail tells of; who owns it all may be all.
+        IF NOT EXISTS (SELECT FROM {SCHEMA}.batch b WHERE b.id = $1)
+            AND NOT pg_has_role(session_user, current_user, 'MEMBER') AND $1 IS NOT NULL
+        THEN
+            RAISE EXCEPTION 'there is no batch % to write of in the audit trail', $1;
+        END IF;
         -- What is done for a job is done for who ordered it last.
         INSERT INTO {SCHEMA}.event (batch_id, at, what, "by", reason, detail, account, person)
         VALUES ($1, clock_timestamp(), $2,

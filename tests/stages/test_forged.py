@@ -30,6 +30,9 @@ from connectors.postgres.removals import KEPT_AGAIN, REMOVED, removed_contents, 
 from connectors.postgres.save_run import DRAFTED_BREAKS
 from connectors.postgres.trail import add_event, told_by_run
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
+from flows.stages.reconcile.run import Asked
+from flows.stages.reconcile.run import reconcile as reconcile_scope
+from flows.stages.reconcile.scope import Scope
 from flows.stages.sequence import (
     discard_batch,
     import_delivery,
@@ -39,6 +42,7 @@ from flows.stages.sequence import (
 )
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
+from flows.steps.rules.rules import Rules
 from schemas.derived.views import LISTING_FEED
 from schemas.guards.decisions import DECIDED
 from schemas.guards.leases import Held
@@ -807,6 +811,27 @@ def test_what_a_pull_says_ends_no_reconciliation(
         said = f'{{"service": "http://[", "listings": {listings}}}'
         connection.execute("SELECT add_event(NULL, 'pull', 'x', NULL, %s)", [said])
         assert newest_listings(connection, "http://host") == {}
+
+
+NEVER_WAS = {
+    LOADER: "SELECT add_event(99, 'looked at', 'x', NULL, NULL)",
+    CONTROLLER: "SELECT order_job('rerun', '{\"batch\": 99}', 'x')",
+}
+
+
+def test_no_event_is_about_a_batch_that_never_was(
+    acting: As, workspace: Workspace, tmp_path: Path
+) -> None:
+    """Every reconciliation would say that it is gone, and none could be signed again."""
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1, day=28))], DEFAULT)
+    for role, statement in NEVER_WAS.items():
+        with (
+            pytest.raises(StatementRefused, match="there is no batch 99"),
+            acting(role).database.connect() as connection,
+        ):
+            connection.execute(statement)  # type: ignore[call-overload]
+    done = reconcile_scope(workspace, Asked(Scope(), date(2026, 1, 31), Rules()))
+    assert not [one for one in done.report.cover.because if "is gone" in one]
 
 
 def test_what_is_said_of_other_batches_and_rows_ends_no_command(

@@ -7,7 +7,7 @@ revision = "0044"
 down_revision = "0043"
 branch_labels = None
 depends_on = None
-derived = "04457d701a52f1fbb50900779f4755521d84ea9c118f4ce96ee58e31720cfceb"
+derived = "72f20c897f7e60b5bb27fcae1e9caa07c723fa90721672b8717e4d6437230f4b"
 
 
 def upgrade() -> None:
