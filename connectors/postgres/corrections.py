@@ -19,7 +19,6 @@ from connectors.postgres.ledger import (
     State,
     batch_span,
     staged_tables,
-    time_text,
 )
 from connectors.postgres.trail import add_event
 from schemas.counting import agree, first_of, quantity
@@ -35,6 +34,7 @@ from schemas.derived.views import (
     told_joins,
 )
 from schemas.field import Table
+from schemas.guards.readable import time_text
 from schemas.own_columns import ROW_NAME
 
 

@@ -20,7 +20,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import psycopg
 
-from connectors.postgres.ledger import ENDED, ENDED_AT, OPENED_AT, State, time_text
+from connectors.postgres.ledger import ENDED, ENDED_AT, OPENED_AT, State
 from connectors.postgres.trail import said_by
 from schemas.counting import agree, first_of, quantity
 from schemas.derived.sql_names import SCHEMA
@@ -45,6 +45,7 @@ from schemas.guards.ledger_digests import (
     RECEIPTS,
     TABLES,
 )
+from schemas.guards.readable import time_text
 from schemas.guards.trail_rules import Event
 
 PROFILE, SERVICE = "profile", "service"

@@ -18,11 +18,12 @@ from connectors.postgres.heartbeat import (
     when_free,
     who_holds,
 )
-from connectors.postgres.ledger import ENDED, ENDED_AT, Receipt, State, clues_text, time_text
+from connectors.postgres.ledger import ENDED, ENDED_AT, Receipt, State, clues_text
 from connectors.postgres.trail import add_event
 from connectors.process import holding
 from schemas.derived.sql_names import SCHEMA
 from schemas.guards.leases import Held
+from schemas.guards.readable import time_text
 
 _NEVER_HELD = 0
 """The epoch of a batch that no run has held; holding it counts up."""

@@ -31,11 +31,6 @@ OPENED_AT, ENDED_AT = "opened_at", "ended_at"
 """Columns of a batch, and of the detail of the event that says the time."""
 
 
-def time_text(column: str) -> str:
-    """SQL for a time as events say it."""
-    return f"to_char({column} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')"
-
-
 class State(StrEnum):
     """Where a batch is; those of `ENDED` are ends."""
 

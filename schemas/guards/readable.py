@@ -13,6 +13,11 @@ DEEPEST, LARGEST = 100, "1e300"
 hundred of those, and no whole number of some thousand digits."""
 
 
+def time_text(moment: str) -> str:
+    """SQL for a time as events say it."""
+    return f"to_char({moment} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')"
+
+
 def is_read(json: str) -> str:
     """SQL for whether programs can read JSON, whatever is in it."""
     odd = f"strict $.** ? (@ > {LARGEST} || @ < -{LARGEST})"

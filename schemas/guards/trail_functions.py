@@ -31,7 +31,7 @@ from schemas.guards.decisions import DECIDED, DECISIONS_OF, SIGNED
 from schemas.guards.jobs import JOB_EVENTS, JOBS_OF
 from schemas.guards.ledger_digests import LEDGER, LEDGER_DIGESTS_OF
 from schemas.guards.logins import LOGINS_OF
-from schemas.guards.readable import is_amount, is_day, is_read, or_none
+from schemas.guards.readable import is_amount, is_day, is_read, or_none, time_text
 from schemas.guards.tenants import TENANTS_OF
 from schemas.life import BESIDE, OPEN, RECONCILED, BreakState, Choice
 
@@ -62,8 +62,7 @@ def breaks_digest(table: str) -> str:
 
 _FACTS = ", ".join(f"'{name}', run.{name}" for name in RUN_FACTS)
 _SAID = (
-    "place, before, one.id, one.batch_id, "
-    "to_char(one.at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"'), "
+    f"place, before, one.id, one.batch_id, {time_text('one.at')}, "
     'one.what, one."by", one.reason, one.detail'
 )
 _READ_AGAIN = f"""{is_day("b.first_seen")}
@@ -136,6 +135,13 @@ FUNCTIONS_OF: Mapping[str, str] = {
         THEN
             RAISE EXCEPTION 'no event % of batch %: it is %', quote_literal(told), number,
                 coalesce((SELECT b.state FROM {SCHEMA}.batch b WHERE b.id = number), 'unknown');
+        END IF;
+        IF detail::jsonb ? 'ended_at' AND EXISTS (SELECT FROM {SCHEMA}.batch b
+            WHERE b.id = number
+            AND detail::jsonb ->> 'ended_at' IS DISTINCT FROM {time_text("b.ended_at")})
+        THEN
+            RAISE EXCEPTION 'no event % of batch %: it ended at another time, or has not',
+                quote_literal(told), number;
         END IF;
         -- A release goes by what is said here.
         IF told = '{PREFIX}{HELD}' AND EXISTS (SELECT FROM unnest(ARRAY[{listed(LEDGER)}]) part

@@ -529,6 +529,13 @@ def test_a_loader_decides_about_no_batch(acting: As, workspace: Workspace, tmp_p
     discard_batch(loader, 1, by="a", reason="b")
     with merger.database.connect() as connection, pytest.raises(psycopg.Error, match="is an end"):
         connection.execute("UPDATE batch SET state = 'checked'")
+    for ended in ("2001-01-01T00:00:00.000000Z", "soon", None):
+        told = json.dumps({"ended_at": ended})
+        with (
+            loader.database.connect() as connection,
+            pytest.raises(psycopg.Error, match=r"ended at another time|invalid input syntax"),
+        ):
+            connection.execute("SELECT add_event(1, 'batch discarded', 'x', NULL, %s)", [told])
     assert intact(workspace)
 
 

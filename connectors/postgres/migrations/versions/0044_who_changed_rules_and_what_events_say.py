@@ -7,7 +7,7 @@ revision = "0044"
 down_revision = "0043"
 branch_labels = None
 depends_on = None
-derived = "72f20c897f7e60b5bb27fcae1e9caa07c723fa90721672b8717e4d6437230f4b"
+derived = "eaaffed58e5c1b91dd78030c6a06d7344ad653776156b1e720bba0767616612b"
 
 
 def upgrade() -> None:
