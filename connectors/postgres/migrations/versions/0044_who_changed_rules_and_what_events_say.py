@@ -7,7 +7,7 @@ revision = "0044"
 down_revision = "0043"
 branch_labels = None
 depends_on = None
-derived = "eaaffed58e5c1b91dd78030c6a06d7344ad653776156b1e720bba0767616612b"
+derived = "09d770b569a1ee732164a87a3ca942fd35eb26f219a952bdee277bde0d9a4439"
 
 
 def upgrade() -> None:
