@@ -41,7 +41,7 @@ def concluded(sources: Sources, clock: Clock) -> ReconciliationReport:
     carried = carry(judgement.breaks, nothing_before(), decisions, changed, AS_OF)
     carried = carried.with_columns(severities(carried, RULES, AS_OF))
     carried = with_ages(carried, AS_OF, RULES.calendar)
-    told, causes = explained(held_rows(carried), sources.database[CURRENCY_RATE.name], None)
+    told, causes = explained(held_rows(carried), sources.database[CURRENCY_RATE.name], None, {})
     clock.lap("carry, causes")
     tested = self_test(RULES)
     clock.lap("self-test")
