@@ -62,15 +62,18 @@ CLOCKS = timedelta(seconds=10)
 BATCH_ENDS = ("completed_with_errors", "held", "rejected", "failed", "crashed", "cancelled")
 """Ends after which the table of batches has a next step to show."""
 
+_CALLS = {"<": "(", ">": ")", "@": "(at)", "[": "("}
+"""What chat services begin a call to everybody or a link with, and what stands there instead."""
+_PLAIN = " | ".join(f'replace("{one}", "{other}")' for one, other in _CALLS.items())
 MESSAGE = (
-    '{"text": {{ ("recon: " ~ flow.name ~ " / " ~ flow_run.name ~ " is " ~ flow_run.state.name '
-    '~ ". " ~ (flow_run | ui_url or "Run " ~ flow_run.id)) | tojson }}}'
+    f'{{"text": {{{{ ("recon: " ~ flow.name ~ " / " ~ (flow_run.name | {_PLAIN}) ~ " is " '
+    '~ flow_run.state.name ~ ". " ~ (flow_run | ui_url or "Run " ~ flow_run.id)) | tojson }}}'
 )
 """What the webhook gets, in the form that chat services take; no row and no value is in it.
 
 Whoever reads it opens the page of the run, where the server knows the address of its pages.
 
-The name of a run has the names of its files, so it is escaped.
+The name of a run has the names of its files: it is escaped, and calls nobody.
 """
 
 

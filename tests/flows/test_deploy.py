@@ -191,9 +191,21 @@ def test_notices_are_of_every_deployment_of_our_flows_and_of_our_tag() -> None:
 
 
 @pytest.mark.parametrize("pages", ["https://prefect.example.com", None])
-@pytest.mark.parametrize("name", ['a", "text": "all is well', 'say "hi".csv', "a\\b\nc"])
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ('a", "text": "all is well', 'a", "text": "all is well'),
+        ("a\\b\nc", "a\\b\nc"),
+        # Chat services would wake everybody, or show a link under another text.
+        ("<!channel> @all.csv", "(!channel) (at)all.csv"),
+        (
+            "<http://a.b|report> [open](http://a.b).csv",
+            "(http://a.b|report) (open](http://a.b).csv",
+        ),
+    ],
+)
 def test_a_notice_is_json_whatever_a_run_is_called_and_leads_to_it(
-    name: str, pages: str | None
+    name: str, shown: str, pages: str | None
 ) -> None:
     from prefect.server.events.actions import CallWebhook
     from prefect.server.schemas.core import Flow, FlowRun
@@ -209,7 +221,7 @@ def test_a_notice_is_json_whatever_a_run_is_called_and_leads_to_it(
     with temporary_settings({PREFECT_UI_URL: pages}, restore_defaults={PREFECT_API_URL}):
         told = json.loads(render_user_template_sync(MESSAGE, {"flow": flow, "flow_run": run}))
     where = f"{pages}/runs/flow-run/{run.id}" if pages else f"Run {run.id}"
-    assert told == {"text": f"recon: import-batch / {name} is Failed. {where}"}
+    assert told == {"text": f"recon: import-batch / {shown} is Failed. {where}"}
 
 
 def test_no_two_deployments_share_a_name() -> None:
