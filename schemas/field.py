@@ -73,8 +73,8 @@ class Field:
 
     @property
     def validations(self) -> tuple[Rule, ...]:
-        """Every rule of the field in the order the service reports them."""
-        return ((Rule.NOT_NULL,) if self.required else ()) + self.rules
+        """Every rule of the field in the order the service reports them, each once."""
+        return tuple(dict.fromkeys([*([Rule.NOT_NULL] if self.required else []), *self.rules]))
 
     @property
     def needs_value(self) -> bool:

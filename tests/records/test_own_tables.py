@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from schemas.field import Kind
+from schemas.field import Kind, Rule
 from schemas.own_definition import definition_of, table_of, toml_of
 from schemas.own_tables import (
     FIELD_KEYS,
@@ -300,6 +300,14 @@ def test_a_kind_that_may_be_in_a_file_with_faults_is_not_missing(tmp_path: Path)
     )
     assert fault is not None
     assert fault.splitlines()[1].startswith(f"{tmp_path}/1.toml, line 40: references.record = ")
+
+
+def test_a_rule_that_is_said_twice_is_one_rule(tmp_path: Path) -> None:
+    """Else a row would have the same reason twice, and be counted twice under it."""
+    rules = 'type = "string"\nrequired = true\nrules = ["NotNull", "Email", "Email"]'
+    assert read(tmp_path, REFUND.replace('type = "string"', rules)) is None
+    (table,) = read_own_tables(tmp_path, DOCUMENTED).tables.values()
+    assert table.by_name["Reason"].validations == (Rule.NOT_NULL, Rule.EMAIL)
 
 
 def test_a_folder_that_is_named_is_there(tmp_path: Path) -> None:
