@@ -65,7 +65,9 @@ def _line_of(error: str, text: str) -> str:
 def read_profile(document: Mapping[str, Any]) -> Profile:
     """The profile a TOML document states; ProfileError names the key and what is allowed."""
     if "feed" not in document:
-        raise ProfileError('feed is missing. Name the feed: feed = "bank-x".')
+        of = [key for key, value in document.items() if isinstance(value, dict) and "feed" in value]
+        above = f", above all sections: what stands below [{of[0]}] is of {of[0]}" if of else ""
+        raise ProfileError(f'feed is missing. Name the feed: feed = "bank-x"{above}.')
     values: dict[str, Any] = {}
     _refuse_nul(document)
     for key, value in document.items():

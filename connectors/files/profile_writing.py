@@ -40,7 +40,10 @@ def _date_format(key: str, value: object) -> str:
     except NoForm as error:
         raise ProfileError(f"{key} = {shown(text)!r} is no date format: {error}.") from error
     if isinstance(read, str) or read.date() != moment.date():
-        raise ProfileError(f"{key} = {shown(text)!r} does not give day, month and year.")
+        raise ProfileError(
+            f"{key} = {shown(text)!r} does not give day, month and year. Write each of them as a "
+            "directive: %d.%m.%Y. What a sender leaves out, prefix or suffix of the field adds."
+        )
     if "%I" in text and "%p" not in text:
         raise ProfileError(f"{key} = {shown(text)!r} does not tell morning from evening; add %p.")
     return text

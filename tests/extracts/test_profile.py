@@ -159,6 +159,8 @@ PAYMENT = 'record = "payment"\n'
         ),
         ('thousands = ","\ngroups = "wan"', "groups names 'wan', not an allowed value"),
         ('date_format = "%d.%m"', "does not give day, month and year"),
+        ('date_format = "DD.MM.YYYY"', "Write each of them as a directive: %d.%m.%Y"),
+        ('date_format = "%b %Y"', "prefix or suffix of the field adds"),
         ('date_format = "%d.%m.%Q"', "is no date format"),
         ('date_format = "%d.%m.%Y %Y"', "stands in it twice"),
         (
@@ -327,6 +329,13 @@ def test_refusals_name_file_key_and_what_is_allowed(tmp_path: Path, text: str, s
     assert message.startswith((f"{path}: ", f"{path}, line "))
     pattern = ".*".join(map(re.escape, said.split(".*")))
     assert re.search(pattern, message), message
+
+
+def test_a_feed_that_is_named_below_a_section_is_told_so() -> None:
+    """It is there to be seen, so that to hear only that it is missing helps nobody."""
+    said = 'feed = "bank-x", above all sections: what stands below [columns] is of columns.'
+    with pytest.raises(ProfileError, match=re.escape(said)):
+        read_profile({"record": "payment", "columns": {"No.": "Id", "feed": "bank"}})
 
 
 @pytest.mark.parametrize(
