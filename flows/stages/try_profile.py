@@ -137,6 +137,9 @@ def _tried(opened: Opened, profile: Profile, settings: Settings, rows: int) -> T
         return Tried(nothing_yet)
     content = opened.content(profile)
     used = {place for places in header.sources.values() for place in places}
+    used |= {
+        rule.place for rule in Exclusions(profile.leave_out, profile.keep_only).rules(header.names)
+    }
     columns = enumerate(zip(header.names, header.fields, strict=True))
     return Tried(
         nothing_yet,

@@ -51,6 +51,19 @@ def test_rows_that_contradict_each_other_have_their_reason(recon: Any, tmp_path:
     assert codes == [(2, ["ConflictingKey"]), (3, []), (4, ["ConflictingKey"])]
 
 
+def test_a_column_that_leaves_rows_out_is_used(recon: Any, tmp_path: Path) -> None:
+    path, profile = tmp_path / "a.csv", tmp_path / "a.toml"
+    path.write_text("Id,No,State,Url\n1,1,paid,a\n2,2,open,b\n")
+    profile.write_text(
+        'feed = "x"\nrecord = "invoice_file"\nunknown_columns = "ignore"\n[columns]\n'
+        'No = "DebtsId"\nUrl = "InvoiceUrl"\n[leave_out]\n" state" = ["open"]\n'
+        "[constants]\nTenantsId = 7\n"
+    )
+    code, out, _ = recon("profile", "try", str(path), "--profile", str(profile))
+    assert (code, "State becomes nothing" in out) == (0, False)
+    assert "1 of 2 rows passes, 1 left out" in out
+
+
 def test_no_library_warns_of_how_it_is_used(recon: Any, recwarn: pytest.WarningsRecorder) -> None:
     """One that warns from compiled code is not stopped by an error."""
     recon("profile", "try", str(BANK / "dirty.csv"), *ASKED, "--rows", "2")
