@@ -149,6 +149,13 @@ def show_ended(ended: "Ended", reports: Path, *, as_json: bool, verbose: bool = 
                 }
             )
         console.print(f"{file.name}: {told}")
+    for chain in () if verbose else ended.report.chains:
+        if "superseded" in chain.states and (again := chain.states["superseded"].rows):
+            rows = quantity(again, "row", grouped)
+            console.print(
+                f"{chain.record}: {rows} superseded: another row of this delivery with the same "
+                "key counts"
+            )
     for one in () if verbose else ended.report.pushed:
         states = (f"{totals.rows:,} {state}" for state, totals in one.states.items() if totals.rows)
         console.print(f"{one.operation}: {', '.join(states) or 'nothing to send'}")

@@ -399,6 +399,20 @@ def test_a_row_with_secrets_shows_nothing_of_its_fields(
     assert "canary" not in out
 
 
+def test_an_import_says_that_equal_rows_are_one_record(recon: Any, tmp_path: Path) -> None:
+    """Of two equal items of one order, whose number is made of what they say, one is kept."""
+    profile, path = tmp_path / "shop.toml", tmp_path / "items.csv"
+    profile.write_text(
+        'feed = "shop"\nrecord = "invoice_file"\n[fields.Id]\nkey = ["DebtsId", "InvoiceUrl"]\n'
+        "[constants]\nTenantsId = 7\n"
+    )
+    path.write_text("DebtsId,InvoiceUrl\n1,a\n1,a\n2,a\n")
+    code, out, _ = recon("import", str(path), "--profile", str(profile))
+    assert code == 0
+    said = "invoice_file: 1 row superseded: another row of this delivery with the same key counts"
+    assert said in out.splitlines()
+
+
 DAYS = {"date_format": "%d.%m.%Y", "offset": "Z"}
 WRITTEN = [
     # a field, how the feed writes it, a cell that is none, what is said of it
