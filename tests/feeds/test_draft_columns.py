@@ -77,6 +77,17 @@ def test_a_table_with_a_column_for_each_currency_or_month_is_guessed_and_marked(
         assert '# ? "USD"' not in text
 
 
+def test_the_cells_of_a_table_are_the_amount_and_not_their_sum(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("Name;Jan 2026;Feb 2026;Mar 2026;Total\nx;1.50;;3.50;5.00\n")
+    text, _ = drafted(str(path), "currency_rate")
+    assert '# ? "Value" = "ExchangeRate"  # by unpivot: 1.50' in text
+    assert '# ? "Total" = ""  # such as 5.00' in text
+    # What is no day is one once prefix or suffix says the rest.
+    path.write_text("No;Payment\n1;03.11.\n")
+    assert "by part, prefix, suffix or map PaymentDate" in drafted(str(path))[0]
+
+
 @pytest.mark.parametrize(
     ("column", "cells", "field", "is_offered"),
     [

@@ -133,6 +133,16 @@ SIGNS = [
         ],
     ),
     ("Id\n1\n2\n", ['# ? delimiter = ","  # no sign divides most of its lines; or [positions]']),
+    # The commas are those of names, and not where the columns end.
+    (
+        "HDR 202611\n0123Ray, Ann    75\n0124Smith, John 80\n0125Lee, Bo     99\n",
+        [
+            '# ? delimiter = ","  # or [positions]: 3 of 4 lines have 18 signs, with this one at '
+            "different places",
+            '# ? blanks = "dropped"  # 3 cells have blanks around',
+        ],
+    ),
+    ("Id,Name\n1,Ray  Ann\n2,Lee\n3,Bo\n", ['delimiter = ","']),
     # Decimal commas divide as many lines, a title another number of cells.
     ("Datum;Betrag, EUR;Text\na;4,50;x\na;5,50;x;y\n", ['delimiter = ";"']),
     ("Name;City\n1;Smith, John\n2;Ray, Ann, Dr\n", ['delimiter = ";"']),

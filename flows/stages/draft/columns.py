@@ -106,7 +106,9 @@ def offers_of(
     fitting = {
         place: [of for of in left if _fits(of, values[place], kinds[place])] for place in open_ones
     }
-    chosen = _chosen(names, table, fitting, values)
+    # Of a table the numbers beside its cells are their sums, and no value that is left for them.
+    lone = [at for at in open_ones if not (guess and Kind.DOUBLE in kinds[at].sure)]
+    chosen = _chosen(names, table, fitting, values, lone)
     taken = {of.name for of in chosen.values()}
     free = [of for of in left if of.name not in taken]
     return {
@@ -128,12 +130,20 @@ def _chosen(
     table: Table | None,
     fitting: Mapping[int, Sequence[Field]],
     values: Mapping[int, Sequence[str]],
+    lone: Collection[int],
 ) -> dict[int, Field]:
-    """The likely field of each column: the key, then by their names, each of them once."""
+    """The likely field of each column: the key, then by their names, each of them once.
+
+    Those of `lone` may be a field that is left alone of those that they may be.
+    """
     pairs = [
         (-_likeness(names[place], of, values[place], table), place, of.name, of)
         for place, fields in fitting.items()
-        for of in _alike(names[place], fields) + _keys(names[place], table, fields) + _lone(fields)
+        for of in (
+            *_alike(names[place], fields),
+            *_keys(names[place], table, fields),
+            *(_lone(fields) if place in lone else ()),
+        )
     ]
     chosen: dict[int, Field] = {}
     for _, place, _, of in sorted(pairs, key=lambda pair: pair[:3]):
@@ -237,7 +247,8 @@ def _column(name: str, offer: Offer, such: str) -> str:
     first = offer.field.name if offer.field else ""
     others, made = (", ".join(of.name for of in some) for some in (offer.others, offer.made))
     more = f"; or {others}" if others else ""
-    by_map = f"; by part or map {made}" if made else ""
+    by = "part, prefix, suffix" if any(of.kind in TIMES for of in offer.made) else "part"
+    by_map = f"; by {by} or map {made}" if made else ""
     return f'# ? {quoted(name)} = "{first}"  # {such}{more}{by_map}'
 
 

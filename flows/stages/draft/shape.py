@@ -8,7 +8,7 @@ from itertools import chain
 from connectors.files.content import shown
 from connectors.files.first_record import folded
 from connectors.files.shape import COMMENT, Shape, numbered
-from connectors.files.text_records import LINE_END
+from connectors.files.text_records import LINE_END, first_lines
 from flows.stages.draft.cells import DraftCells, quoted
 from schemas.counting import agree, grouped, quantity
 
@@ -16,6 +16,8 @@ _ESCAPE = re.compile(r'\\"|(?:^|[,;|\t])\\N(?:[,;|\t]|$)')
 """What MySQL and PostgreSQL write where they escape."""
 FEW = 10
 """Where no more than one in so many cells has blanks around it, they are of its text."""
+_AS_LONG = 2 / 3
+"""The share of lines as long as each other of which columns of a fixed width are likely."""
 OTHERS = 3
 """Lines that are named beside the header."""
 
@@ -112,6 +114,19 @@ def odd_lines(cells: DraftCells) -> Iterator[str]:
         yield f'#   {broken:,} with {signs} out of place; quote = "none" where they are text'
 
 
+def _fixed_width(text: str, delimiter: str) -> str:
+    """Why its columns may be of a fixed width, and what seems to divide them of their texts."""
+    lines = [line for line in LINE_END.split(first_lines(text)) if line]
+    ((signs, count),) = Counter(map(len, lines)).most_common(1)
+    alike = [line for line in lines if len(line) == signs]
+    places = {tuple(at for at, sign in enumerate(line) if sign == delimiter) for line in alike}
+    padded = sum("  " in line for line in alike)
+    if padded * 2 < count or len(places) < 2 or count < len(lines) * _AS_LONG:
+        return ""
+    such = f"{count:,} of {quantity(len(lines), 'line', grouped)}"
+    return f"{such} have {signs:,} signs, with this one at different places"
+
+
 def _skipped_lines(cells: DraftCells) -> Iterator[str]:
     """What can be no records between the others; a pattern has the text of such lines in it."""
     shape = cells.shape
@@ -154,6 +169,8 @@ def _separator_lines(text: str, shape: Shape) -> Iterator[str]:
     if not shape.divided:
         sign = quoted(shape.delimiter)
         yield f"# ? delimiter = {sign}  # no sign divides most of its lines; or [positions]"
+    elif not shape.stated and (fixed := _fixed_width(text, shape.delimiter)):
+        yield f"# ? delimiter = {quoted(shape.delimiter)}  # or [positions]: {fixed}"
     elif not shape.stated:
         yield f"delimiter = {quoted(shape.delimiter)}"
     cells = [cell for row in shape.rows for cell in row if cell.strip()]
