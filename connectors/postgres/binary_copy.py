@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 from numpy.typing import NDArray
 
 from schemas.derived.sql_names import IDENTITY, key_columns
@@ -60,7 +61,9 @@ def encode(
     values, given = np.empty(shape, np.int64), np.ones(shape, np.bool_)
     sizes, scales = np.empty(len(columns), np.int64), np.zeros(shape, np.int8)
     # All columns in one query: one for each would take longer than a small delivery's rows.
-    filled = frame.select(pl.col(columns).to_physical().fill_null(0))
+    # A flag is a byte, and filled with a number it would be one of four.
+    flags = cs.boolean().cast(pl.UInt8)
+    filled = frame.select(columns).with_columns(flags).select(pl.all().to_physical().fill_null(0))
     for number, name in enumerate(columns):
         column, cells = frame[name], filled[name].to_numpy()
         if column.null_count():

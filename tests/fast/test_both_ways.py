@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -10,10 +11,12 @@ from psycopg import sql
 from connectors.files.chunk import Chunk
 from connectors.files.header import Header
 from connectors.files.profile import Profile
+from connectors.postgres.binary_copy import HEAD, TAIL, encode
 from connectors.settings import MOST
 from flows.stages.workspace import Workspace
 from flows.stages.write_out import write_out
 from schemas.derived.sql_names import staged_name
+from schemas.field import Field, Kind, Table
 from tests.examples import examples
 from tests.stages.payments import HEADER, line
 from tests.stages.test_fast_path import BAD, EXTRACT, GOOD, PROFILES, chunks
@@ -59,6 +62,20 @@ def stored(
             sql.SQL("SELECT row_to_json(s) FROM {} s ORDER BY record_number").format(staged)
         )
         return [str(row) for row in rows]
+
+
+def test_a_flag_is_written_as_the_server_reads_it(workspace: Workspace) -> None:
+    """Of a record kind of one's own; a documented one with a flag has texts too."""
+    fields = (Field("Id", Kind.INTEGER, required=True), Field("Open", Kind.BOOLEAN))
+    table = Table("flag", "Flag", fields, key=("Id",))
+    kept = [(1, True), (2, None), (3, False)]
+    frame = pl.DataFrame(kept, {"Id": pl.Int32, "Open": pl.Boolean}, orient="row")
+    with workspace.database.connect() as connection:
+        connection.execute('CREATE TEMP TABLE flag ("Id" int, "Open" boolean)')
+        with connection.cursor().copy("COPY flag FROM STDIN (FORMAT BINARY)") as copy:
+            for part in (HEAD, encode(table, frame, table.columns), TAIL):
+                copy.write(part)
+        assert connection.execute("SELECT * FROM flag ORDER BY 1").fetchall() == kept
 
 
 @pytest.mark.long(but=("decimal comma",))

@@ -240,6 +240,31 @@ def test_a_refund_that_was_changed_is_a_break(
     assert "2,7,2,20.00" in (folder / "corrections" / "refund.csv").read_text()
 
 
+FLAGS = """name = "refund"
+key = ["Id"]
+[fields.Id]
+type = "64-bit integer"
+required = true
+[fields.Paid]
+type = "boolean"
+[fields.Open]
+type = "boolean"
+required = true
+"""
+
+
+@pytest.mark.long
+def test_flags_beside_numbers_alone_are_imported(run: Run, rows: Any, tmp_path: Path) -> None:
+    """No documented record has a flag and no text, so that its rows go in binary."""
+    define(tmp_path, FLAGS)
+    path = write(tmp_path, "1,true,0", "2,,1", "3,False,true", top="Id,Paid,Open")
+    done = run("import", path, RECON_LIMIT_STRICT_BYTES="1")
+    assert done.returncode == 0, done.stderr
+    kept = [(1, True, False), (2, None, True), (3, False, True)]
+    for table in ("refund", "staged_refund"):
+        assert rows(f'SELECT "Id", "Paid", "Open" FROM {table} ORDER BY 1') == kept
+
+
 CHANGES = [
     # before, after, what is said
     ('key = ["Id", "TenantsId"]', 'key = ["Id"]', "its key was Id, TenantsId"),
