@@ -29,7 +29,7 @@ from flows.stages.workspace import Workspace
 from flows.tasks.attempts import this_run
 from flows.tasks.delivery import Delivery
 from flows.tasks.holding import open_workspace, working_for
-from flows.tasks.hooks import HELD, SKIPPED
+from flows.tasks.hooks import HELD, SKIPPED, on_crash_above
 from flows.tasks.run_names import called
 from flows.tasks.states import COMPLETED, WITH_ERRORS
 from schemas.jobs import COULD_NOT_RUN
@@ -40,6 +40,7 @@ from schemas.jobs import COULD_NOT_RUN
     flow_run_name=called(lambda given: f"do job {given['job']}"),
     persist_result=False,
     result_serializer="json",
+    on_crashed=[on_crash_above],
 )
 def do_job(job: Annotated[int, Field(ge=1)]) -> RunState[Any]:
     """Do what somebody asked for at the desk, in their name.

@@ -12,10 +12,17 @@ from typing import Any, TypedDict
 import psycopg
 from prefect import Flow
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.objects import FlowRun
+from prefect.client.schemas.filters import (
+    FlowRunFilter,
+    FlowRunFilterParentFlowRunId,
+    FlowRunFilterState,
+    FlowRunFilterStateType,
+)
+from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.client.schemas.objects import State as RunState
 from prefect.events import emit_event
 from prefect.flows import FlowStateHook
+from prefect.states import Crashed
 
 from connectors.postgres import ledger
 from connectors.postgres.database import open_database
@@ -37,7 +44,8 @@ log = logging.getLogger("recon.run")
 BEGAN = ledger.RUN_BEGAN
 NO_BATCH = "none"
 """What stands for the number of a batch in an event of a run that opened none."""
-CANCELLED, HELD, SKIPPED = "Cancelled", "Held", "Skipped"
+CANCELLED, CRASHED, HELD, SKIPPED = "Cancelled", "Crashed", "Held", "Skipped"
+KILLED_ABOVE = "The process of the run above it was killed; Retry of that run goes on."
 SUMMARY_SECONDS = 20
 """How long a statement of the summary of a cancelled run may take: its worker waits for it."""
 OWN_ENDS = {
@@ -49,12 +57,37 @@ OWN_ENDS = {
 
 def on_end(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]) -> None:
     """Tell how a run ended: completed, failed, with its batch held or rejected, or killed."""
-    _tell(flow, flow_run, _name_of(state))
+    _tell(flow.name, flow_run, _name_of(state))
+
+
+def on_crash_above(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]) -> None:  # noqa: ARG001
+    """Tell how the runs below a killed run ended: its worker knows of none that it did not start.
+
+    One that has begun since is of a Retry, and goes on.
+    """
+    try:
+        with get_client(sync_client=True) as client:
+            below = client.read_flow_runs(flow_run_filter=_running_below(flow_run))
+            for run in below:
+                if run.state is None or run.state.timestamp > state.timestamp:
+                    continue
+                client.set_flow_run_state(run.id, Crashed(message=KILLED_ABOVE))
+                _tell(client.read_flow(run.flow_id).name, run, CRASHED)
+    except Exception as error:  # noqa: BLE001 -- a hook must never raise, whatever is the matter.
+        _warn("How the runs below this one ended was not told", flow_run, error)
+
+
+def _running_below(flow_run: FlowRun) -> FlowRunFilter:
+    running = FlowRunFilterStateType(any_=[StateType.PENDING, StateType.RUNNING])
+    return FlowRunFilter(
+        parent_flow_run_id=FlowRunFilterParentFlowRunId(any_=[flow_run.id]),
+        state=FlowRunFilterState(type=running),
+    )
 
 
 def on_cancellation(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]) -> None:  # noqa: ARG001
     """Tell that a run was cancelled; Prefect calls this while its state is still Cancelling."""
-    _tell(flow, flow_run, CANCELLED)
+    _tell(flow.name, flow_run, CANCELLED)
     unsent = _unsent(flow_run)
     _say(way_on(unsent), flow_run)
     _summarise(flow_run, unsent)
@@ -113,7 +146,7 @@ def tell_held(flow: Flow[..., Any], flow_run: FlowRun, batch_id: int, hold: int)
             return None in told
         _add(connection, held, batch_id, flow_run, hold=hold)
     try:
-        _emit(flow, flow_run, HELD, batch_id)
+        _emit(flow.name, flow_run, HELD, batch_id)
     except Exception as error:  # noqa: BLE001 -- whoever decides finds the run without it.
         _warn("That this run waits was not told as an event", flow_run, error)
     return False
@@ -123,7 +156,7 @@ def _name_of(state: RunState[Any]) -> str:
     return str(state.name or state.type.value.capitalize())
 
 
-def _tell(flow: Flow[..., Any], flow_run: FlowRun, name: str) -> None:
+def _tell(flow: str, flow_run: FlowRun, name: str) -> None:
     """Both, or what of both is possible: a run has ended whether or not it can be told."""
     if name == SKIPPED:
         return
@@ -212,7 +245,7 @@ def _say(text: str, flow_run: FlowRun) -> None:
     log.warning("%s", text, extra={"flow_run_id": str(flow_run.id)})
 
 
-def _emit(flow: Flow[..., Any], flow_run: FlowRun, name: str, batch_id: int | None) -> None:
+def _emit(flow: str, flow_run: FlowRun, name: str, batch_id: int | None) -> None:
     emit_event(
         event=f"recon.batch.{_spelled(name)}",
         resource=about_batch(batch_id),
@@ -228,7 +261,7 @@ def _emit(flow: Flow[..., Any], flow_run: FlowRun, name: str, batch_id: int | No
             "state": name,
             "run_id": str(flow_run.id),
             "run_name": flow_run.name,
-            "flow": flow.name,
+            "flow": flow,
         },
     )
 

@@ -132,3 +132,53 @@ def test_a_job_that_wants_somebody_ends_as_its_flow_does(
     released = ordered(workspace, JobKind.RELEASE, batch=1, reason="agreed", held=event)
     assert do_job(released, return_state=True).name == "CompletedWithErrors"
     assert ends(ordered(workspace, JobKind.RECONCILE)) == ("COMPLETED", "Breaks")
+
+
+def test_the_import_of_a_job_that_was_killed_is_told_as_crashed(
+    workspace: Workspace,
+    rows: Callable[..., list[tuple[Any, ...]]],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """The worker knows the run of the job alone, and calls its hooks; a later run below goes on."""
+    from prefect.client.orchestration import get_client
+    from prefect.states import Crashed, Running
+    from prefect.tasks import Task
+
+    from flows.do_job import do_job
+    from flows.import_batch import import_batch
+    from flows.tasks import hooks
+
+    emitted: list[dict[str, Any]] = []
+    monkeypatch.setattr(hooks, "emit_event", lambda **event: emitted.append(event))
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT)
+    parameters = {"delivery": {"paths": ["a.csv"]}}
+    with get_client(sync_client=True) as client:
+        job = client.create_flow_run(do_job, parameters={"job": 1}, state=Running())
+
+        def begin() -> Any:
+            above = client.create_task_run(Task(import_batch.fn), job.id, str(len(begun)))
+            return client.create_flow_run(
+                import_batch,
+                parameters=parameters,
+                name="import a.csv",
+                parent_task_run_id=above.id,
+                state=Running(),
+            )
+
+        begun: list[Any] = []
+        begun.append(begin())
+        killed = Crashed()
+        begun.append(begin())
+        with workspace.database.connect() as connection:
+            for one in begun:
+                hooks.note_run(connection, 1, one)
+        for hook in do_job.on_crashed_hooks:
+            hook(do_job, job, killed)
+        states = [client.read_flow_run(one.id).state_name for one in begun]
+    assert states == ["Crashed", "Running"]
+    said = "SELECT batch_id, detail::json ->> 'run' FROM event WHERE what = 'run crashed'"
+    assert rows(said) == [(1, str(begun[0].id))]
+    assert [(one["event"], one["payload"]["flow"]) for one in emitted] == [
+        ("recon.batch.crashed", "import-batch")
+    ]
