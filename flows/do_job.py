@@ -34,6 +34,11 @@ from flows.tasks.run_names import called
 from flows.tasks.states import COMPLETED, WITH_ERRORS
 from schemas.jobs import COULD_NOT_RUN
 
+CANCELLED = (
+    "The run that did it was cancelled on its page in Prefect. `recon status` shows how far its "
+    "batch is; start the job again to go on."
+)
+
 
 @flow(
     name="do-job",
@@ -108,6 +113,8 @@ def _done(state: RunState[Any]) -> Done:
         ended = data if isinstance(data, list) else [data]
         known = [one["batch_id"] for one in ended if isinstance(one, dict)]
         return Done(int(state.name != COMPLETED), state.message or "", tuple(known))
+    if state.is_cancelling() or state.is_cancelled():
+        return Done(COULD_NOT_RUN, CANCELLED)
     found = state.result(raise_on_failure=False)
     if isinstance(found, ReconError):
         return Done(found.exit_code, str(found))

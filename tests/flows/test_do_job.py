@@ -182,3 +182,17 @@ def test_the_import_of_a_job_that_was_killed_is_told_as_crashed(
     assert [(one["event"], one["payload"]["flow"]) for one in emitted] == [
         ("recon.batch.crashed", "import-batch")
     ]
+
+
+@pytest.mark.usefixtures("no_database")
+@pytest.mark.parametrize("name", ["Cancelling", "Cancelled"])
+def test_a_job_whose_import_was_cancelled_says_so(name: str) -> None:
+    """On the page of the import, which its job goes on behind: that is no fault of the program."""
+    from prefect import states
+
+    from flows.do_job import _done
+
+    done = _done(getattr(states, name)())
+    assert (done.exit_code, done.held) == (2, False)
+    assert "was cancelled" in done.said
+    assert "start the job again" in done.said
