@@ -1,8 +1,7 @@
 """How a run ends: operators filter by these names, the message says what to do next.
 
 A batch that is held, or was rejected, is a run that did not do what it was asked: its type is
-Failed, so that a list of failures, an automation or a calling script never takes it for done, and
-Retry is offered, which asks again.
+Failed, so that a list of failures, an automation or a calling script never takes it for done.
 """
 
 from typing import Any
@@ -45,13 +44,13 @@ def end_state(batch: BatchStatus) -> RunState[Any]:
             return Completed(name=WITH_ERRORS, message=told, data=data)
         case State.HELD:
             todo = (
-                f"Nothing is applied: {batch.held_because}. Next: Retry asks again; or "
-                f"{decisions(batch.batch_id)}."
+                f"Nothing is applied: {batch.held_because}. Next: {decisions(batch.batch_id)}; "
+                "or a run of rerun-batch/rerun, which asks on its page."
             )
             # Returned and not raised: no retry of a flow would change what a person has to decide.
             return Failed(name=HELD, message=f"{counted(batch)}. {todo}")
         case State.DISCARDED:
-            todo = "Nothing of it is applied; deliver it corrected, or Retry to be asked again."
+            todo = "Nothing of it is applied; deliver it corrected."
             return Failed(name=REJECTED, message=f"{counted(batch)}. {todo}")
         case State.UNDONE:
             raise BatchStateError(

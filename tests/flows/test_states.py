@@ -37,6 +37,8 @@ def test_a_batch_ends_its_run_by_a_name_operators_can_filter_by(
     assert (end.type.value, end.name) == (kind, name)
     assert "Batch 3: " in str(end.message)
     assert ("Next: " in str(end.message)) == (name in ("CompletedWithErrors", "Held"))
+    # What asks again is another run: of a job, or of a batch that was discarded, a Retry does not.
+    assert "Retry" not in str(end.message)
 
 
 @pytest.mark.usefixtures("no_database")
