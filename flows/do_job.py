@@ -1,11 +1,10 @@
 """Do a job: what somebody asked for at the desk, as a run with the runs of its flows below it."""
 
-from typing import Annotated, Any
+from typing import Any
 
 from prefect import flow
 from prefect.client.schemas.objects import State as RunState
 from prefect.states import Completed, Failed
-from pydantic import Field
 
 from connectors.errors import JobHeldElsewhere, JobRefused, ReconError, StatementRefused
 from connectors.files.uploads import upload_paths
@@ -17,6 +16,7 @@ from flows.rerun_batch import rerun_batch
 from flows.stages.jobs.arguments import (
     CorrectArguments,
     ImportArguments,
+    Number,
     PushArguments,
     ReleaseArguments,
     RerunArguments,
@@ -47,7 +47,7 @@ CANCELLED = (
     result_serializer="json",
     on_crashed=[on_crash_above],
 )
-def do_job(job: Annotated[int, Field(ge=1)]) -> RunState[Any]:
+def do_job(job: Number) -> RunState[Any]:
     """Do what somebody asked for at the desk, in their name.
 
     Args:

@@ -39,6 +39,7 @@ from schemas.counting import agree, quantity
 
 MOST_BATCHES = 50
 """Batches of one run, those that were not tried for longest; the next run goes on with the rest."""
+MOST_RATE = 1_000_000
 ABOUT = "Rows at the service, by batch, operation and state"
 NOTHING = [{"Batch": "none", "Operation": "", "State": "", "Rows": "0"}]
 """A table without a line has no columns either; the UI takes those from the first line."""
@@ -56,9 +57,9 @@ def _name(batch_id: int) -> str:
     **HOOKS,
 )
 def push_batch(
-    batch_id: Annotated[int, Field(ge=0)] = 0,
-    max_rows: Annotated[int | None, Field(ge=1)] = None,
-    rate: Annotated[float | None, Field(ge=LEAST_RATE)] = None,
+    batch_id: Annotated[int, Field(ge=0, lt=2**31)] = 0,
+    max_rows: Annotated[int | None, Field(ge=1, lt=2**63)] = None,
+    rate: Annotated[float | None, Field(ge=LEAST_RATE, le=MOST_RATE)] = None,
 ) -> RunState[Any]:
     """Send what is unsent: every PUT until it is there, a POST again only if it was not done.
 

@@ -2,18 +2,19 @@
 
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from prefect import flow, get_run_logger, task
 from prefect.client.schemas.objects import State as RunState
 from prefect.states import Completed, Failed
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from connectors.errors import SettingsError
 from connectors.settings import read_settings
 from flows.pull_listings import read_compared
 from flows.report.reconciled.markdown import breaks_table, reconciliation_markdown
 from flows.report.reconciled.verdicts import word_of
+from flows.stages.jobs.arguments import Number, Tenant
 from flows.stages.pull import wanted
 from flows.stages.reconcile.as_of import PARAMETERS, later_run, today
 from flows.stages.reconcile.rules import read_rules
@@ -68,9 +69,9 @@ def _name(as_of: date | None) -> str:
 def reconcile(
     as_of: date | None = None,
     rules: str | None = None,
-    batches: list[Annotated[int, Field(ge=1)]] = [],  # noqa: B006 -- Prefect shows it in a form.
+    batches: list[Number] = [],  # noqa: B006 -- Prefect shows it in a form.
     feeds: list[str] = [],  # noqa: B006
-    tenants: list[int] = [],  # noqa: B006
+    tenants: list[Tenant] = [],  # noqa: B006
     restate: str | None = None,
     pull: bool | None = None,
 ) -> RunState[Any]:

@@ -1,13 +1,13 @@
 """Run a batch again: go on where it stopped, read it from the start, or take its repaired rows."""
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from prefect import flow
 from prefect.client.schemas.objects import State as RunState
-from pydantic import Field
 
 from connectors.errors import BatchStateError
 from flows.import_batch import run_stages
+from flows.stages.jobs.arguments import Number
 from flows.tasks import batch as tasks
 from flows.tasks import rerun as rerun_tasks
 from flows.tasks.artifacts import publish_table
@@ -31,7 +31,7 @@ Only = Literal["all rows", "failed rows"]
     **HOOKS,
 )
 def rerun_batch(
-    batch_id: Annotated[int, Field(ge=1)],
+    batch_id: Number,
     from_stage: FromStage = "where it stopped",
     only: Only = "all rows",
     corrected_file: BareAddress | None = None,

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from prefect import flow, task
 from prefect.client.schemas.objects import State as RunState
 from prefect.states import Completed
-from pydantic import Field, StringConstraints
+from pydantic import StringConstraints
 
 from connectors.errors import BatchStateError
 from connectors.postgres.push.sends import SendDecision
@@ -13,6 +13,7 @@ from flows.report.markdown import cell
 from flows.report.spelling import digits
 from flows.report.text import state_word
 from flows.stages.chosen_sends import ChosenSends
+from flows.stages.jobs.arguments import Number
 from flows.stages.resolve import next_text
 from flows.stages.resolve import resolve as settle
 from flows.tasks.artifacts import publish_table
@@ -49,7 +50,7 @@ Said = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, pat
     **HOOKS,
 )
 def resolve(
-    batch_id: Annotated[int, Field(ge=1)],
+    batch_id: Number,
     decision: Literal["confirm", "resend", "abandon"],
     reason: Said,
     by: Said,

@@ -105,6 +105,8 @@ class Delivery(BaseModel):
         default=None,
         title="Tenant",
         description="Reject the rows of any other tenant.",
+        ge=-(2**31),
+        lt=2**31,
         json_schema_extra={"position": 3},
     )
     max_errors: int | None = Field(
@@ -112,6 +114,7 @@ class Delivery(BaseModel):
         title="Hold above this many rows with errors",
         description="A held batch applies nothing until somebody releases it.",
         ge=0,
+        lt=2**31,
         json_schema_extra={"position": 4},
     )
     max_error_rate: float | None = Field(
@@ -127,6 +130,7 @@ class Delivery(BaseModel):
         title="Corrects batch",
         description="Number of the batch whose rejects this delivery repairs.",
         ge=1,
+        lt=2**31,
         json_schema_extra={"position": 6},
     )
     over_budget: OverBudget = Field(

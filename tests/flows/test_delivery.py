@@ -154,6 +154,25 @@ def test_the_server_refuses_whatever_a_flow_refuses() -> None:
     assert taken == []
 
 
+def test_no_number_is_taken_that_the_server_could_not_list() -> None:
+    """It would keep one beyond 64 bits, and then list no run of that deployment any more."""
+    from prefect.utilities.callables import parameter_schema
+    from prefect.utilities.schema_tools.validation import validate
+
+    from flows.ops.deployments import DEPLOYMENTS, load
+    from flows.tasks.delivery import Delivery
+
+    taken, own = [], NEEDED["import_batch"]["delivery"]
+    for name, flow in {line.flow: load(line) for line in DEPLOYMENTS}.items():
+        schema = parameter_schema(flow).model_dump()
+        for huge in (2**64, -(2**64), 1e25, [2**64], [-(2**64)]):
+            asked = [NEEDED.get(name, {}) | {one: huge} for one in schema["properties"]]
+            if name == "import_batch":
+                asked += [{"delivery": own | {one: huge}} for one in Delivery.model_fields]
+            taken += [one for one in asked if not validate(one, schema, preprocess=False)]
+    assert taken == []
+
+
 @pytest.mark.parametrize(
     ("name", "given", "taken"),
     [
