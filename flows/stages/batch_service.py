@@ -23,6 +23,7 @@ from connectors.postgres.push.sends import (
 )
 from connectors.postgres.trail import add_event
 from connectors.service import Service, open_service, read_credentials
+from flows.report.next_step import decisions
 from flows.stages.workspace import Workspace, named_service
 from schemas.field import Table
 from schemas.guards.batch_states import ASKED_FOR, INSTEAD_OF
@@ -40,9 +41,10 @@ def ask_for_service(workspace: Workspace, lease: Lease, *, named: bool = True) -
     """
     batch = ledger.find_batch(lease.connection, lease.batch_id)
     if batch.state not in IN_DATABASE:
+        held = batch.state is State.HELD
+        todo = decisions(batch.id) if held else f"`recon rerun {batch.id}` goes on with it"
         raise BatchStateError(
-            f"Batch {batch.id} is {batch.state}, so nothing of it is in the database yet. "
-            f"`recon rerun {batch.id}` goes on with it."
+            f"Batch {batch.id} is {batch.state}, so nothing of it is in the database yet. {todo}."
         )
     if batch.service is None:
         service = named_service(workspace.settings.service)

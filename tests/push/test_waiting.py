@@ -1,18 +1,21 @@
 """Which batches are pushed when none is named, and that none of them keeps the others back."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from connectors.errors import ServiceUnusable
+from connectors.errors import BatchStateError, ServiceUnusable
+from connectors.files.profile import DEFAULT
 from connectors.postgres.push.sends import waiting_batches
-from flows.stages.sequence import push_batch
+from flows.stages.sequence import import_delivery, push_batch
 from flows.stages.workspace import Workspace
 from tests.push.conftest import deliver, towards
 from tests.push.deliveries import payments, tones
 from tests.push.test_crashes import recon
 from tests.service.faulty_server import OK, FaultyServer, always, status
+from tests.stages.payments import line, write
 
 
 def test_a_batch_for_another_service_keeps_no_other_back(
@@ -59,3 +62,15 @@ def test_the_batch_that_was_not_tried_for_longest_is_the_first(
         assert waiting() == [3, 4, 2, 1]
         push_batch(place, 3)
         assert waiting() == [4, 2, 3, 1]
+
+
+def test_a_push_of_a_held_batch_is_told_who_has_to_decide(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """A rerun would leave it held."""
+    path = write(tmp_path / "a.csv", line(1), line(2, amount="x"))
+    import_delivery(workspace, [path], replace(DEFAULT, budget_errors=0))
+    with pytest.raises(BatchStateError) as refused:
+        push_batch(workspace, 1)
+    assert "recon release 1 --reason" in str(refused.value)
+    assert "recon rerun" not in str(refused.value)
