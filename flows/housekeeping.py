@@ -16,6 +16,7 @@ from flows.stages.archive import VerifiedArchive, notes, remedy, verify_archive
 from flows.stages.retention import DEFAULT, Retention, not_removed, sweep
 from flows.tasks.approval import DAYS_TO_DECIDE
 from flows.tasks.artifacts import publish_table
+from flows.tasks.delivery import BarePlace
 from flows.tasks.holding import open_workspace
 from flows.tasks.missed_runs import overtaken
 from flows.tasks.run_names import called
@@ -40,7 +41,7 @@ def housekeeping(
     archive_days: Days = DEFAULT.archive_days,
     report_days: Days = DEFAULT.report_days,
     result_days: ResultDays = DEFAULT.result_days,
-    inbox: str | None = None,
+    inbox: BarePlace | None = None,
     dry_run: bool = True,
     verify: bool = True,
 ) -> RunState[Any]:

@@ -24,6 +24,7 @@ from flows.stages.reconcile.scope import Asked, Scope, as_kept
 from flows.tasks.artifacts import publish_markdown, publish_table
 from flows.tasks.attempts import FROM_LEDGER
 from flows.tasks.blocks import run_settings
+from flows.tasks.delivery import BarePlace
 from flows.tasks.holding import open_workspace
 from flows.tasks.hooks import HOOKS, SKIPPED
 from flows.tasks.missed_runs import overtaken
@@ -68,7 +69,7 @@ def _name(as_of: date | None) -> str:
 )
 def reconcile(
     as_of: date | None = None,
-    rules: str | None = None,
+    rules: BarePlace | None = None,
     batches: list[Number] = [],  # noqa: B006 -- Prefect shows it in a form.
     feeds: list[str] = [],  # noqa: B006
     tenants: list[Tenant] = [],  # noqa: B006

@@ -23,7 +23,7 @@ from flows.report.markdown import cell
 from flows.stages.inbox import InboxLine, Start, Started, Watch, import_here
 from flows.stages.workspace import Workspace
 from flows.tasks.artifacts import publish_table
-from flows.tasks.delivery import BareAddress, Delivery, OverBudget
+from flows.tasks.delivery import BareAddress, BarePlace, Delivery, OverBudget
 from flows.tasks.holding import open_workspace
 from flows.tasks.missed_runs import overtaken
 from flows.tasks.run_names import called
@@ -50,7 +50,7 @@ def _name(inbox: str | None) -> str:
 def watch_inbox(
     inbox: BareAddress | None = None,
     settle_seconds: Annotated[float, Field(ge=0, le=600)] = SETTLE_SECONDS,
-    profile: str | None = None,
+    profile: BarePlace | None = None,
     over_budget: OverBudget | None = None,
     deployment: Annotated[str, Field(pattern=r"^[^/]+/[^/]+$")] = IMPORT,
 ) -> RunState[Any]:

@@ -68,6 +68,11 @@ Address = Annotated[str, AfterValidator(_without_secret), _SCHEMA]
 """An address inside a model that hides its input in errors."""
 BareAddress = Annotated[str, AfterValidator(_bare_without_secret), _SCHEMA]
 """An address that is a parameter of a flow by itself."""
+_MAY_BE_EMPTY = WithJsonSchema({"type": "string", "pattern": WITHOUT_SECRET})
+Place = Annotated[str, AfterValidator(_without_secret), _MAY_BE_EMPTY]
+"""A file or folder inside such a model, which somebody may take for an address; empty: none."""
+BarePlace = Annotated[str, AfterValidator(_bare_without_secret), _MAY_BE_EMPTY]
+"""The same as a parameter of a flow by itself."""
 Record = Annotated[
     str | None,
     AfterValidator(_known_record),
@@ -89,7 +94,7 @@ class Delivery(BaseModel):
         min_length=1,
         json_schema_extra={"position": 0},
     )
-    profile: str | None = Field(
+    profile: Place | None = Field(
         default=None,
         title="Feed profile",
         description="Path of the feed's TOML file; none: the form of the service document.",

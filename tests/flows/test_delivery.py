@@ -1,5 +1,6 @@
 """The form of the flow: what it shows, what it takes and what it refuses."""
 
+from contextlib import nullcontext
 from importlib import import_module
 from typing import Any
 
@@ -100,10 +101,13 @@ def test_the_server_refuses_a_secret_and_no_path_before_it_keeps_them(
     address: str, taken: bool
 ) -> None:
     """What the server does with the parameters of a run that is asked for."""
+    from prefect.exceptions import ParameterTypeError
     from prefect.utilities.callables import parameter_schema
     from prefect.utilities.schema_tools.validation import validate
 
+    from flows.housekeeping import housekeeping
     from flows.import_batch import import_batch
+    from flows.reconcile import reconcile
     from flows.rerun_batch import rerun_batch
     from flows.watch_inbox import watch_inbox
 
@@ -112,9 +116,21 @@ def test_the_server_refuses_a_secret_and_no_path_before_it_keeps_them(
         (rerun_batch, {"batch_id": 1, "only": "failed rows", "corrected_file": address}),
         (watch_inbox, {"inbox": address}),
     ]
+    if address:  # What may be named there need not be.
+        asked += [
+            (import_batch, {"delivery": {"paths": ["a.csv"], "profile": address}}),
+            (watch_inbox, {"profile": address}),
+            (reconcile, {"rules": address}),
+            (housekeeping, {"inbox": address}),
+        ]
     for flow, parameters in asked:
         schema = parameter_schema(flow).model_dump()
         assert bool(validate(parameters, schema, preprocess=False)) != taken
+        with (
+            nullcontext() if taken or not address else pytest.raises(ParameterTypeError) as refused
+        ):
+            flow.validate_parameters(parameters)
+        assert "canary" not in str(refused and refused.value)
 
 
 NEEDED: dict[str, dict[str, Any]] = {
