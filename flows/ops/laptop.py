@@ -36,6 +36,7 @@ from connectors.settings import Settings
 from flows.desk.app import Desk
 from flows.desk.jobs import start_here
 from flows.desk.server import DeskServer
+from flows.ops.dead_runs import crash_dead_runs
 from flows.ops.demo import SANDBOX_USER, load_listings
 from flows.ops.running import (
     Running,
@@ -164,8 +165,7 @@ def _start(
     show(f"Starting PostgreSQL in {settings.home / 'postgres'} ...")
     open_database(settings)
     target = database_url(settings)
-    inbox = settings.home / "inbox"
-    private_folder(inbox)
+    inbox = private_folder(settings.home / "inbox")
 
     start.go_on()
     show("Starting the sandbox of the service ...")
@@ -191,6 +191,7 @@ def _start(
     work.setdefault("RECON_DESK_URL", desk)
     show("Registering pool, blocks, deployments and automations ...")
     _register(start, work)
+    crash_dead_runs(choice.address, login, show)
     show("Starting the worker ...")
     options = ("--pool", "recon", "--type", "process")
     start.child("worker", "prefect", "worker", "start", *options, environment=work)

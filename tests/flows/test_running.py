@@ -13,6 +13,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from connectors.errors import SettingsError
+from flows.ops.dead_runs import crash_dead_runs
 from flows.ops.laptop import Start
 from flows.ops.running import Process, Running, describe, find, note, stop_all
 from flows.ops.up_options import UpOptions, refuse_taken_port, refuse_taken_ports
@@ -102,3 +103,41 @@ def test_what_a_killed_start_left_is_found(tmp_path: Path) -> None:
         start = Start(tmp_path, UpOptions(), threading.Event(), parts)
         start.child("server", "http.server", "0", environment=os.environ)
         assert stop_all(find(tmp_path)) == 1
+
+
+def test_a_run_whose_process_ended_with_an_earlier_up_is_crashed() -> None:
+    """What runs on, here or on another machine, stays as it is."""
+    from prefect.client.orchestration import get_client
+    from prefect.settings import PREFECT_API_URL
+    from prefect.states import Running as Begun
+    from prefect.tasks import Task
+
+    from flows.do_job import do_job
+    from flows.import_batch import import_batch
+
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    here = socket.gethostname()
+    places = [f"{here}:{gone.pid}", f"{here}:{os.getpid()}", f"elsewhere:{gone.pid}", None]
+    with get_client(sync_client=True) as client:
+        runs = [client.create_flow_run(do_job, parameters={"job": 1}) for _ in places]
+        for run, place in zip(runs, places, strict=True):
+            client.set_flow_run_state(run.id, Begun())
+            if place:
+                client.update_flow_run(run.id, infrastructure_pid=place)
+        above = client.create_task_run(Task(import_batch.fn), runs[0].id, "0")
+        below = client.create_flow_run(
+            import_batch,
+            parameters={"delivery": {"paths": ["a.csv"]}},
+            parent_task_run_id=above.id,
+            state=Begun(),
+        )
+        said: list[str] = []
+        address = str(PREFECT_API_URL.value()).removesuffix("/api")
+        for _ in range(2):
+            crash_dead_runs(address, None, said.append)
+        states = [client.read_flow_run(run.id).state_name for run in (*runs, below)]
+        for run in runs:
+            client.delete_flow_run(run.id)
+    assert states == ["Crashed", "Running", "Running", "Running", "Crashed"]
+    assert said == ["1 run of before, cut off: Crashed now. Retry goes on."]
