@@ -13,6 +13,8 @@ from typing import Any
 import httpx
 import psutil  # type: ignore[import-untyped]
 
+from connectors.addresses import is_loopback
+from flows.ops.up_options import UpOptions
 from flows.ops.whose_server import login_header
 from schemas.counting import quantity
 
@@ -23,15 +25,16 @@ CRASHED = {
 }
 
 
-def crash_dead_runs(address: str, login: str | None, show: Callable[[str], None]) -> None:
+def crash_dead_runs(choice: UpOptions, login: str | None, show: Callable[[str], None]) -> None:
     """Set runs to Crashed whose process on this machine is gone, and those below them.
 
-    `address` is that of the server, without `/api`. What it refuses is left as it is.
+    Where other machines reach the server, a run may be one of theirs, and its process there. What
+    the server refuses is left as it is.
     """
-    dead = 0
-    client = httpx.Client(
-        base_url=address, trust_env=False, timeout=30, headers=login_header(login)
-    )
+    if not is_loopback(choice.host):
+        return
+    dead, header = 0, login_header(login)
+    client = httpx.Client(base_url=choice.address, trust_env=False, timeout=30, headers=header)
     with client, suppress(httpx.HTTPError):
         for run in _running(client, {}):
             if not _has_died(run):
@@ -56,7 +59,7 @@ def _running(client: httpx.Client, more: dict[str, Any]) -> list[dict[str, Any]]
 def _has_died(run: dict[str, Any]) -> bool:
     """Whether its process was one of this machine; another one may have its number by now."""
     host, _, number = (run["infrastructure_pid"] or "").rpartition(":")
-    if host != socket.gethostname() or not number.isdecimal():
+    if host not in ("", socket.gethostname()) or not number.isdecimal():
         return False
     try:
         began = psutil.Process(int(number)).create_time()

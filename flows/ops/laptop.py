@@ -191,7 +191,7 @@ def _start(
     work.setdefault("RECON_DESK_URL", desk)
     show("Registering pool, blocks, deployments and automations ...")
     _register(start, work)
-    crash_dead_runs(choice.address, login, show)
+    crash_dead_runs(choice, login, show)
     show("Starting the worker ...")
     options = ("--pool", "recon", "--type", "process")
     start.child("worker", "prefect", "worker", "start", *options, environment=work)
