@@ -9,6 +9,7 @@ from typing import NoReturn
 import psycopg
 
 from connectors.errors import BatchHeldElsewhere, BatchStateError, BatchUnknown
+from connectors.postgres.clues import clues_text
 from connectors.postgres.heartbeat import (
     Heartbeat,
     has_ended,
@@ -18,7 +19,7 @@ from connectors.postgres.heartbeat import (
     when_free,
     who_holds,
 )
-from connectors.postgres.ledger import ENDED, ENDED_AT, Receipt, State, clues_text
+from connectors.postgres.ledger import ENDED, ENDED_AT, Receipt, State
 from connectors.postgres.trail import add_event
 from connectors.process import holding
 from schemas.derived.sql_names import SCHEMA

@@ -18,7 +18,7 @@ from psycopg.rows import class_row, dict_row
 
 from connectors.addresses import service_address
 from connectors.errors import BatchUnknown, ExtractRefused
-from connectors.forms import form_of_code
+from connectors.postgres.clues import readable_clues
 from connectors.postgres.trail import add_event, said_by
 from schemas.field import Table
 from schemas.tables import by_dependency
@@ -124,7 +124,7 @@ class Receipt:
     sha256: str | None = None
     verdict: str | None = None
     clues: Mapping[str, Any] = field(default_factory=dict)
-    """Where later stages need to look, by record kind; they judge without them too."""
+    """By record kind, as `connectors.postgres.clues` tells what is among them."""
 
 
 def find_batch(connection: psycopg.Connection, batch_id: int) -> Batch:
@@ -351,7 +351,7 @@ def list_receipts(
         Receipt(
             **{name: value for name, value in row.items() if name in wanted}
             | {name: json.loads(row[name] or "{}") for name in ("counts", "totals")}
-            | {"clues": _readable_clues(row["clues"]) if with_clues and row["clues"] else {}}
+            | {"clues": readable_clues(row["clues"]) if with_clues and row["clues"] else {}}
         )
         for row in rows
     ]
@@ -392,17 +392,6 @@ def begun_extracts(
         [batch_id, stage],
     )
     return dict(rows.fetchall())
-
-
-def clues_text(clues: Mapping[str, Any]) -> str | None:
-    """Clues as they are kept, under the form they have."""
-    return json.dumps({form_of_code(): clues}) if clues else None
-
-
-def _readable_clues(text: str) -> dict[str, Any]:
-    """Clues of this form; those that another version left are not read, and nothing needs them."""
-    kept = json.loads(text)
-    return dict(kept.get(form_of_code(), {}))
 
 
 def withdraw_receipts(

@@ -18,6 +18,7 @@ from connectors.postgres.batch_keys import (
     mark_collisions,
     mark_duplicates,
 )
+from connectors.postgres.clues import COMMENTS, LEFT_OUT, VALUELESS
 from connectors.postgres.correction_keys import (
     mark_applied_otherwise,
     mark_repaired_twice,
@@ -40,7 +41,7 @@ from flows.stages.stated import tied_in_batch
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
 from flows.steps.validate.key_filter import Known, gather
-from flows.steps.validate.states import COMMENTS, EXCLUDED, READY, VALUELESS
+from flows.steps.validate.states import EXCLUDED, READY
 from schemas.counting import agree, grouped, quantity
 from schemas.derived.sql_names import staged_name
 from schemas.derived.views import ERRORS
@@ -109,7 +110,7 @@ def _left_out(receipts: Iterable[Receipt], table: Table) -> list[tuple[str, str,
     """
     found: dict[tuple[str, str], tuple[int, int, int]] = {}
     for receipt in receipts:
-        for column, cell, rows, first in receipt.clues.get(table.name, {}).get(EXCLUDED, ()):
+        for column, cell, rows, first in receipt.clues.get(table.name, {}).get(LEFT_OUT, ()):
             of = (column, cell if len(found) < MOST_NAMED or (column, cell) in found else OTHERS)
             so_far, extract, number = found.get(of, (0, receipt.extract_id, first))
             found[of] = (so_far + rows, extract, number)

@@ -15,6 +15,7 @@ from connectors.files.header import Header
 from connectors.files.profile import Profile
 from connectors.files.spool import spool_path, write_spool
 from connectors.postgres import ledger
+from connectors.postgres.clues import COMMENTS, LEFT_OUT, VALUELESS
 from connectors.postgres.findings import REASONS_OF
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Extract, Receipt
@@ -27,7 +28,6 @@ from flows.stages.write_out import write_out
 from flows.steps.validate.chunk import Validated
 from flows.steps.validate.key_filter import At, Clues, KeyFilter
 from flows.steps.validate.omitted_secrets import FindRepaired
-from flows.steps.validate.states import COMMENTS, EXCLUDED, VALUELESS
 from schemas.derived.pandera_schemas import SchemaBroken
 from schemas.tables import EXTRACTS
 
@@ -47,7 +47,7 @@ class Prepared:
     spool: list[pl.DataFrame] | None = None
     """All clean rows as the target takes them, where they could be written out in binary."""
     clues: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Where later stages need to look, by record kind."""
+    """What its receipt says beside its counts, by record kind."""
 
     @property
     def at(self) -> At:
@@ -67,7 +67,7 @@ class Prepared:
         for record, clues in found.items():
             self.clues[record] = {**clues}
             if self.validated.left_out:
-                self.clues[record][EXCLUDED] = self.validated.left_out
+                self.clues[record][LEFT_OUT] = self.validated.left_out
         for clue, lines in ((VALUELESS, self.chunk.valueless), (COMMENTS, self.chunk.comments)):
             if lines.lines:
                 # They are of the file: where it has several kinds of records, one of them tells,

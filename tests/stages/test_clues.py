@@ -16,7 +16,9 @@ import polars as pl
 import pytest
 
 from connectors.files.profile import DEFAULT
+from connectors.files.profile_file import read_profile
 from connectors.files.spool import Spooled, read_spool, spool_path, write_spool
+from connectors.forms import form_of_code
 from connectors.postgres import ledger
 from connectors.postgres.binary_copy import Texts
 from connectors.postgres.lease import hold_batch
@@ -35,7 +37,7 @@ from flows.steps.validate.rows import Positions, all_rows, identities, staged_ro
 from schemas.derived.sql_names import staged_columns
 from schemas.millionths import in_millionths, plain_rows
 from schemas.tables import PAYMENT, PAYMENT_PLAN_DETAIL, TABLES
-from tests.stages.payments import line, write
+from tests.stages.payments import HEADER, line, write
 
 SEED = 5
 SMALL = Limits(block_bytes=16 * 1024, strict_bytes=0)
@@ -179,6 +181,44 @@ def test_what_was_lost_between_the_stages_changes_nothing(
         deliver(workspace, tmp_path / lose.__name__, lose)
         assert judged(rows) == whole, lose.__name__
         assert not list((workspace.settings.home / "spool").rglob("*-*"))
+
+
+COUNTED: list[tuple[dict[str, Any], str]] = [
+    (
+        {"comment": "#", "leave_out": {"Status": ["pending"]}},
+        f"{HEADER},Status\n# a\n{line(1)},settled\n{line(2)},pending\n# b\n",
+    ),
+    # Nothing of it is read, and so somebody has to decide.
+    ({"comment": "#", "budget": {"read": 0.5}}, f"{HEADER}\n# a\n# b\n"),
+]
+
+
+@pytest.mark.parametrize(("keys", "text"), COUNTED, ids=["left out", "comments alone"])
+def test_what_is_no_record_or_left_out_is_told_by_another_version_too(
+    workspace: Workspace, rows: Any, tmp_path: Path, keys: dict[str, Any], text: str
+) -> None:
+    """A batch that was staged before an upgrade, or before a record kind was defined."""
+    profile = read_profile({"feed": "list", "record": "payment", **keys})
+    path = tmp_path / "payments.csv"
+    path.write_text(text)
+    told = []
+    for form in (form_of_code(), "0123456789abcdef"):
+        wipe(workspace)
+        batch = receive(workspace, [str(path)], profile).batch_id
+        with workspace.database.connect() as connection, hold_batch(connection, batch) as lease:
+            stage(workspace, lease)
+            connection.execute(
+                "UPDATE receipt SET clues = replace(clues, %s, %s)", [form_of_code(), form]
+            )
+        ended = run_batch(workspace, batch)
+        told.append(
+            (
+                ended.batch.held_because,
+                rows("SELECT code, field, value, rows, record_number FROM note"),
+            )
+        )
+    assert told[1] == told[0]
+    assert any(told[0])
 
 
 @pytest.mark.long
