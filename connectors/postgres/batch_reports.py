@@ -53,6 +53,14 @@ def note_removed(connection: psycopg.Connection, batch_id: int) -> None:
         add_event(connection, REMOVED, batch_id=batch_id)
 
 
+def note_kept(connection: psycopg.Connection, noted: Noted) -> None:
+    """Write down again what was, of a report that could not be removed."""
+    if not noted.removed:
+        note_written(connection, noted.batch_id, noted.hashes)
+        if noted.owed:
+            note_owed(connection, [noted.batch_id])
+
+
 def note_owed(connection: psycopg.Connection, batches: Collection[int]) -> None:
     """Write down that reports are to be written again, in the transaction that makes them false.
 

@@ -1,9 +1,10 @@
 """Housekeeping: remove archived content, reports and kept results that nothing needs any more."""
 
 import logging
+import os
 import re
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -15,10 +16,16 @@ from connectors.files.archive import hold_archive
 from connectors.files.listed import OnError
 from connectors.files.removed_contents import forget_long_removed, list_removed
 from connectors.files.uploads import uploads_folder
-from connectors.postgres.batch_reports import note_removed
+from connectors.postgres.batch_reports import Noted, note_kept, note_removed, noted_reports
 from connectors.postgres.push.gate import why_held
 from connectors.postgres.push.restores import known_contents
-from connectors.postgres.removals import BEGINS, ONE_BY_ONE, SWEPT, note_removal
+from connectors.postgres.removals import (
+    BEGINS,
+    ONE_BY_ONE,
+    SWEPT,
+    contents_are_back,
+    note_removal,
+)
 from connectors.postgres.retention import (
     Unneeded,
     closed_batches,
@@ -172,12 +179,30 @@ def _batch_of(path: Path) -> int | None:
     return int(found[1]) if found else None
 
 
-def _note(connection: psycopg.Connection, archive: Path, what: str, path: Path) -> None:
-    """Write down what is about to be removed: what is missing else was lost."""
+@contextmanager
+def _noted(connection: psycopg.Connection, archive: Path, what: str, path: Path) -> Iterator[None]:
+    """Write down what is about to be removed: what is missing else was lost.
+
+    And that it is kept all the same, where it cannot be removed.
+    """
+    sha256, batch = path.stem, _batch_of(path)
+    before: Sequence[Noted] = ()
     if what == CONTENTS:
-        list_removed(archive, path.stem, note_removal(connection, path.stem))
-    elif what == REPORTS and (batch := _batch_of(path)) is not None:
+        list_removed(archive, sha256, note_removal(connection, sha256))
+    elif what == REPORTS and batch is not None:
+        before = noted_reports(connection, [batch])
         note_removed(connection, batch)
+    try:
+        yield
+    except OSError:
+        if os.path.lexists(path):
+            with connection.transaction():
+                if what == CONTENTS:
+                    contents_are_back(connection, [sha256])
+                    list_removed(archive, sha256, datetime.now(UTC), kept=True)
+                for one in before:
+                    note_kept(connection, one)
+        raise
 
 
 def _is_still_unneeded(
@@ -208,8 +233,8 @@ def _removed(workspace: Workspace, what: str, one: Unneeded, before: datetime | 
     ):
         if not (one.is_still() and _is_still_unneeded(connection, what, one.path, before)):
             return False
-        _note(connection, workspace.settings.archive, what, one.path)
-        remove(one)
+        with _noted(connection, workspace.settings.archive, what, one.path):
+            remove(one)
     return True
 
 

@@ -4,7 +4,9 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -30,6 +32,7 @@ from flows.stages.sequence import discard_batch, import_delivery, push_batch, ru
 from flows.stages.terms import StatedTerms
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
+from tests.faults.test_full_disks import small_disk
 from tests.push.conftest import towards
 from tests.recon import run
 from tests.service.faulty_server import FaultyServer
@@ -430,6 +433,28 @@ def test_what_cannot_be_removed_costs_nothing_else_and_fails_the_run(
     details = rows("SELECT detail FROM event WHERE what = 'housekeeping'")
     told_of = [json.loads(one)["deliveries of the inbox"] for (one,) in details]
     assert [one["not_removed"] for one in told_of] == [1, 1]
+
+
+def test_what_cannot_be_removed_is_not_said_to_be_gone(
+    workspace: Workspace, tmp_path: Path, rows: Any
+) -> None:
+    """What was lost later, or altered, would not be missed."""
+    take(workspace, tmp_path / "a.csv", line(1))
+    (content,) = workspace.settings.archive.glob("??/*.csv")
+    folders = (content.parent, workspace.settings.reports / "batch-1")
+    aside = [folder.rename(tmp_path / folder.name) for folder in folders]
+    with ExitStack() as disks:
+        for folder, files in zip(folders, aside, strict=True):
+            disk = disks.enter_context(small_disk(folder, 1 << 20))
+            shutil.copytree(files, disk, dirs_exist_ok=True)
+            subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        found = sweep(workspace, RETENTION, now=LATER, dry_run=False)
+        assert [len(one.faults) for one in found[:2]] == [1, 1]
+        assert rows("SELECT cleared_at FROM extract") == [(None,)]
+        proof = verify_archive(workspace)
+        assert (proof.mismatches, proof.unhashed) == ((), 0)
+    missing = {one.path.split("/")[0] for one in verify_archive(workspace).mismatches}
+    assert missing == {"archive", "reports"}
 
 
 def loop(path: Path) -> None:
