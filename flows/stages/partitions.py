@@ -180,7 +180,9 @@ def _as_they_end(running: Collection[Future[int]]) -> Iterator[Future[int]]:
 
 
 def is_large(workspace: Workspace, lease: Lease) -> bool:
-    """Whether the batch is more than one partition."""
+    """Whether more than one partition may be left to stage of the batch."""
+    if ledger.find_batch(lease.connection, lease.batch_id).state is not State.RECEIVED:
+        return False
     extracts = ledger.list_extracts(lease.connection, lease.batch_id)
     size = sum(extract.bytes or 0 for extract in extracts if extract.refused is None)
     return size > CHUNKS_AT_LEAST * workspace.settings.limits.block_bytes

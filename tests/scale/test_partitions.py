@@ -16,9 +16,15 @@ from connectors.errors import BatchHeldElsewhere, SettingsError
 from connectors.files.profile import DEFAULT
 from connectors.files.profile_file import read_profile
 from connectors.postgres import ledger
-from connectors.postgres.lease import Lease
+from connectors.postgres.lease import EndedBatch, Lease
 from data_samples.generate import write_payments
-from flows.stages.partitions import Partition, partitions, stage_in_partitions, stage_partition
+from flows.stages.partitions import (
+    Partition,
+    is_large,
+    partitions,
+    stage_in_partitions,
+    stage_partition,
+)
 from flows.stages.sequence import import_delivery, run_batch
 from flows.stages.stage import stage
 from flows.stages.workspace import Workspace
@@ -222,6 +228,20 @@ def test_a_run_that_is_told_to_end_waits_for_no_partition(
     finally:
         signal.signal(signal.SIGINT, before)
     assert over.is_set()
+
+
+def test_where_nothing_is_left_to_stage_no_worker_is_needed(
+    new_workspace: NewWorkspace, delivery: Path
+) -> None:
+    """A run that goes on with a batch, or reports it again, would fail where no cluster is up."""
+    workspace = new_workspace(4 * 1024)
+    with received(workspace, [delivery]) as lease:
+        assert is_large(workspace, lease)
+        stage(workspace, lease)
+        assert not is_large(workspace, lease)
+    run_batch(workspace, lease.batch_id)
+    with workspace.database.connect() as connection:
+        assert not is_large(workspace, EndedBatch(connection, lease.batch_id))
 
 
 def some_partitions(workspace: Workspace, lease: Lease, wanted: slice) -> list[int]:
