@@ -1,9 +1,10 @@
 """Stage one large delivery in partitions that run side by side, in other processes or machines.
 
-A partition is places, never rows: some megabytes of an extract, or many small extracts. One run
-holds the batch and hands them out; who takes one writes its chunks under the lease of that run, so
-that nothing is written any more once another run took the batch over. Chunks are cut, numbered and
-judged as they are without partitions: either way finishes what the other began.
+A partition is places, never rows: some megabytes of an extract, or several extracts. One run holds
+the batch and hands them out; who takes one writes its chunks under the lease of that run, so that
+nothing is written any more once another run took the batch over. Chunks are cut, numbered and
+judged as they are without partitions: either way finishes what the other began. Small extracts are
+in none: the run stages many of them at once, sooner than workers would one by one.
 """
 
 import logging
@@ -35,6 +36,7 @@ from connectors.settings import Limits
 from flows.stages.chunk_ranges import STAGE, ChunkRange, first_gap, take_back_misfits
 from flows.stages.kept import evidence_of, open_to_stage
 from flows.stages.stage import Span, stage, stage_extract
+from flows.stages.stage_together import small_bytes
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace, silent
 from flows.steps.validate.key_filter import KeyFilter
@@ -183,29 +185,41 @@ def is_large(workspace: Workspace, lease: Lease) -> bool:
     """Whether more than one partition may be left to stage of the batch."""
     if ledger.find_batch(lease.connection, lease.batch_id).state is not State.RECEIVED:
         return False
-    extracts = ledger.list_extracts(lease.connection, lease.batch_id)
-    size = sum(extract.bytes or 0 for extract in extracts if extract.refused is None)
-    return size > CHUNKS_AT_LEAST * workspace.settings.limits.block_bytes
+    limits = workspace.settings.limits
+    return _bytes_of(_shared_out(lease, limits)) > CHUNKS_AT_LEAST * limits.block_bytes
+
+
+def _shared_out(lease: Lease, limits: Limits) -> list[Extract]:
+    """The extracts of a batch that are worth it."""
+    return [
+        extract
+        for extract in ledger.list_extracts(lease.connection, lease.batch_id)
+        if extract.refused is None and (extract.bytes or 0) > small_bytes(limits)
+    ]
+
+
+def _bytes_of(extracts: Iterable[Extract]) -> int:
+    return sum(extract.bytes or 0 for extract in extracts)
 
 
 def partitions(workspace: Workspace, lease: Lease, chunks: int) -> Iterator[Partition]:
     """What is left to stage of a batch that is held, in the order of the files."""
     batch = ledger.find_batch(lease.connection, lease.batch_id)
-    extracts = ledger.list_extracts(lease.connection, lease.batch_id)
-    usable = [extract for extract in extracts if extract.refused is None]
     limits = workspace.settings.limits
-    blocks = sum(extract.bytes or 0 for extract in usable) // limits.block_bytes
+    extracts = _shared_out(lease, limits)
+    blocks = _bytes_of(extracts) // limits.block_bytes
     chunks = max(chunks, blocks // MOST_PARTITIONS + 1)
     made = partial(
         Partition, batch.id, lease.epoch, batch.content_id, batch.lease_owner, asdict(limits)
     )
-    waiting: list[Part] = []
-    for extract in usable:
+    waiting, held = list[Part](), 0
+    for extract in extracts:
         for part in _parts(workspace, lease, extract, restored_profile(batch), chunks):
             waiting.append(part)
-            if sum(one.bytes for one in waiting) > (chunks - 1) * limits.block_bytes:
+            held += part.bytes
+            if held > (chunks - 1) * limits.block_bytes:
                 yield made(tuple(waiting))
-                waiting = []
+                waiting, held = [], 0
     if waiting:
         yield made(tuple(waiting))
 

@@ -72,6 +72,8 @@ def stage(workspace: Workspace, lease: Lease) -> bool:
             workspace.progress(STAGE, done, total)
             stage_together(workspace, lease, group, whole, profile, key_filter)
         else:
+            if group[0].id in begun:
+                key_filter.forget()  # Its first chunks were staged before, or all of them.
             span = Span(done, total)
             stage_extract(workspace, lease, group[0], profile, span, key_filter)
         for extract, receipts in _staged(lease, group):

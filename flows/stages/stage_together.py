@@ -56,6 +56,11 @@ _CHUNK = "place"
 """Column of the place of a row's chunk among those that are written together."""
 
 
+def small_bytes(limits: Limits) -> int:
+    """Up to this size an extract goes together with others."""
+    return min(SMALL_BYTES, limits.block_bytes, limits.strict_bytes)
+
+
 def in_groups(
     extracts: Iterable[Extract], begun: Collection[int], staged: Collection[int], limits: Limits
 ) -> Iterator[list[Extract]]:
@@ -64,7 +69,7 @@ def in_groups(
     So is what a run before has `begun` and not `staged` to its end: where it goes on has to be
     found.
     """
-    small = min(SMALL_BYTES, limits.block_bytes, limits.strict_bytes)
+    small = small_bytes(limits)
     group: list[Extract] = []
     held = 0
     for extract in extracts:

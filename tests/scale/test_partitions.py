@@ -244,6 +244,31 @@ def test_where_nothing_is_left_to_stage_no_worker_is_needed(
         assert not is_large(workspace, EndedBatch(connection, lease.batch_id))
 
 
+def test_small_files_are_left_to_the_run(new_workspace: NewWorkspace, tmp_path: Path) -> None:
+    """It stages many of them at once; a worker would take each by itself."""
+    folder = tmp_path / "delivery"
+    paths = [Path(write(folder / f"{n}.csv", line(n))) for n in range(1, 100)]
+    made = new_workspace(2_000)
+    limits = replace(made.settings.limits, strict_bytes=2_000)
+    workspace = replace(made, settings=replace(made.settings, limits=limits))
+    with received(workspace, paths) as lease:
+        assert not is_large(workspace, lease)
+        assert [*partitions(workspace, lease, 3)] == []
+    around = [
+        Path(write(folder / f"{place}-{n}.csv", line(n)))
+        for place, numbers in (("a", range(100, 110)), ("c", range(600, 610)))
+        for n in numbers
+    ]
+    large = Path(write(folder / "b.csv", *map(line, range(200, 600))))
+    with received(workspace, [large, *around]) as lease:
+        assert is_large(workspace, lease)
+        handed_out = some_partitions(workspace, lease, slice(None))
+        assert len(handed_out) > 3
+        stage(workspace, lease)
+        assert len(staged_chunks(lease)) == len(handed_out) + len(around)
+        assert known_of(workspace, lease).keys is not None
+
+
 def some_partitions(workspace: Workspace, lease: Lease, wanted: slice) -> list[int]:
     """Stage only these partitions, so that receipts have gaps; returns the chunks staged."""
     for partition in list(partitions(workspace, lease, 3))[wanted]:
