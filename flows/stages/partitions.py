@@ -29,6 +29,7 @@ from connectors.errors import BatchUnknown, SettingsError
 from connectors.files.chunk import Chunk, Place
 from connectors.files.profile import Profile
 from connectors.files.reader import read_chunks, reads_what_is_before
+from connectors.forms import form_of_code
 from connectors.postgres import ledger
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Batch, Extract, State
@@ -85,6 +86,8 @@ class Partition:
     limits: Mapping[str, int]
     """Those of the run that holds the batch: with others, chunks would be others."""
     parts: tuple[Part, ...]
+    code: str
+    """The form of the run's code: by another version, rows may be judged otherwise."""
 
     @property
     def bytes(self) -> int:
@@ -95,7 +98,16 @@ class Partition:
 
     @classmethod
     def from_json(cls, shape: Mapping[str, Any]) -> Self:
-        """The partition that `as_json` gave, also after a journey as JSON."""
+        """The partition that `as_json` gave, also after a journey as JSON.
+
+        Raises SettingsError where that was in another version than this.
+        """
+        if shape.get("code") != form_of_code():
+            raise SettingsError(
+                "A worker has another version of recon than the run that imports, or other record "
+                "kinds of your own: install the same on both, each with constraints.txt, and give "
+                "both the same RECON_RECORDS. Nothing was written."
+            )
         parts = tuple(
             Part(**part | {"chunk_range": _chunk_range(part["chunk_range"])})
             for part in shape["parts"]
@@ -209,9 +221,8 @@ def partitions(workspace: Workspace, lease: Lease, chunks: int) -> Iterator[Part
     extracts = _shared_out(lease, limits)
     blocks = _bytes_of(extracts) // limits.block_bytes
     chunks = max(chunks, blocks // MOST_PARTITIONS + 1)
-    made = partial(
-        Partition, batch.id, lease.epoch, batch.content_id, batch.lease_owner, asdict(limits)
-    )
+    held_by = batch.id, lease.epoch, batch.content_id, batch.lease_owner
+    made = partial(Partition, *held_by, asdict(limits), code=form_of_code())
     waiting, held = list[Part](), 0
     for extract in extracts:
         for part in _parts(workspace, lease, extract, restored_profile(batch), chunks):

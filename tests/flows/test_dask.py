@@ -17,6 +17,7 @@ import psycopg
 import pytest
 
 from connectors.errors import SettingsError
+from connectors.forms import form_of_code
 from data_samples.generate import write_payments
 from flows.stages.partitions import MOST_PARTITIONS, Partition
 from flows.stages.workspace import Workspace
@@ -95,7 +96,7 @@ def test_a_worker_without_the_database_of_the_run_makes_none(
     home = tmp_path / "empty"
     monkeypatch.setenv("RECON_HOME", str(home))
     monkeypatch.delenv("RECON_DATABASE_URL")
-    wanted = Partition(1, 1, "content", "somebody", {}, ()).as_json()
+    wanted = Partition(1, 1, "content", "somebody", {}, (), form_of_code()).as_json()
     with ExitStack() as opened:
         if with_url:
             url = opened.enter_context(databases.new())

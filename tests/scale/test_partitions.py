@@ -370,6 +370,19 @@ def test_a_worker_with_a_copy_of_the_database_writes_nothing(
         assert stage_partition(here, lease.connection, first) > 0
 
 
+def test_a_worker_of_another_version_refuses_a_partition(
+    new_workspace: NewWorkspace, delivery: Path
+) -> None:
+    """It may not know what is said of it, and would judge rows as the run does not."""
+    workspace = new_workspace(16 * 1024)
+    with received(workspace, [delivery]) as lease:
+        (shape, *_) = (one.as_json() for one in partitions(workspace, lease, 3))
+    other = {"code": "of another version", "limits": {**shape["limits"], "more_bytes": 1}}
+    for one in (shape | other, shape | other | {"more": 1}):
+        with pytest.raises(SettingsError, match="A worker has another version of recon"):
+            Partition.from_json(one)
+
+
 def test_a_partition_is_places_and_limits_as_json(
     new_workspace: NewWorkspace, delivery: Path
 ) -> None:
