@@ -56,12 +56,12 @@ log = logging.getLogger("recon.stage")
 Run = Callable[["Partition"], int]
 """Takes a partition somewhere, waits for it, and returns how many rows it staged."""
 
-GiveUp = Callable[[], None]
-"""Lets every `Run` that is under way come back at once, whatever becomes of its partition."""
+LetGo = Callable[[], None]
+"""Lets `Run`s that are under way come back at once, without their partitions."""
 
 
 def _nothing() -> None:
-    """What is given up where no partition is waited for elsewhere."""
+    """What is let go where no partition is waited for elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,14 +129,15 @@ def stage_in_partitions(
     *,
     at_once: int = MOST_PARTITIONS,
     chunks: int = CHUNKS_AT_LEAST,
-    give_up: GiveUp = _nothing,
+    take_back: LetGo = _nothing,
+    give_up: LetGo = _nothing,
 ) -> bool:
     """Stage the batch, at most so many partitions at once; raises what a partition raised.
 
     Returns as `stage` does whether anything was left to do.
 
-    A partition has about so many chunks or more, or what is left. `give_up` is called
-    where this process is told to end.
+    A partition has about so many chunks or more, or what is left. `take_back` lets those go that
+    nobody has begun, where one has failed; `give_up` all, where this process is told to end.
     """
     if ledger.find_batch(lease.connection, lease.batch_id).state is State.RECEIVED:
         with ThreadPoolExecutor(at_once) as threads:
@@ -145,19 +146,19 @@ def stage_in_partitions(
                     threads.submit(copy_context().run, run, partition): partition.bytes
                     for partition in partitions(workspace, lease, chunks)
                 }
-                _wait(workspace, running)
+                _wait(workspace, running, take_back)
             except BaseException as ended:
                 threads.shutdown(wait=False, cancel_futures=True)
                 # One that has begun is waited for, as it would go on writing: not where this
                 # process is to end, and with it the lease that others write under.
-                if not isinstance(ended, Exception):
-                    give_up()
+                let_go = take_back if isinstance(ended, Exception) else give_up
+                let_go()
                 raise
     # Whatever was left out is staged here; then the files are closed as they always are.
     return stage(workspace, lease)
 
 
-def _wait(workspace: Workspace, running: Mapping[Future[int], int]) -> None:
+def _wait(workspace: Workspace, running: Mapping[Future[int], int], take_back: LetGo) -> None:
     done, total = 0, sum(running.values())
     failed: Exception | None = None
     for future in _as_they_end(running):
@@ -166,9 +167,11 @@ def _wait(workspace: Workspace, running: Mapping[Future[int], int]) -> None:
         except CancelledError:
             continue
         except Exception as error:  # noqa: BLE001 - Raised below.
-            failed = failed or error
-            for other in running:
-                other.cancel()
+            if failed is None:
+                failed = error
+                for other in running:
+                    other.cancel()
+                take_back()
         else:
             done += running[future]
             workspace.progress(STAGE, done, total)

@@ -62,7 +62,12 @@ def stage_delivery(workspace: Workspace, lease: Lease) -> bool:
         connect(runner, cluster)
         handed = _HandedOut(runner, cluster)
         left = stage_in_partitions(
-            workspace, lease, handed.run, at_once=most, give_up=handed.give_up
+            workspace,
+            lease,
+            handed.run,
+            at_once=most,
+            take_back=handed.take_back,
+            give_up=handed.give_up,
         )
         if cluster.startswith("local:"):
             quieten(runner)
@@ -86,7 +91,7 @@ class _HandedOut:
     def __init__(self, runner: "DaskTaskRunner", cluster: str) -> None:
         self._runner, self._cluster = runner, cluster
         self._waited_for: list[Any] = []
-        self._given_up = False
+        self._is_over = False
         self._workerless_since: float | None = None
 
     def run(self, partition: Partition) -> int:
@@ -95,7 +100,7 @@ class _HandedOut:
             future = self._runner.submit(stage_one_partition, {"partition": partition.as_json()})
             handed_out: Any = future.wrapped_future
             self._waited_for.append(handed_out)
-            if self._given_up:
+            if self._is_over:
                 handed_out.cancel()
             # How the task ended is a value to Dask; only what Dask itself says is raised here.
             self._wait_for(handed_out)
@@ -137,9 +142,19 @@ class _HandedOut:
                 "by itself."
             )
 
+    def take_back(self) -> None:
+        """Wait only for those that a worker has: it has begun one, and may hold the next."""
+        self._is_over = True
+        client: Any = self._runner.client
+        if client.status != "running":
+            return  # It has lost its scheduler, and with it all of them.
+        with suppress(Exception):  # Then they are done before the run ends.
+            held = {key for keys in client.processing().values() for key in keys}
+            client.cancel([one for one in self._waited_for if one.key not in held], force=True)
+
     def give_up(self) -> None:
         """Wait for none of them any more; one that a worker has begun may yet go on there."""
-        self._given_up = True
+        self._is_over = True
         client: Any = self._runner.client
         with suppress(Exception):  # Nothing is to be done about it, and the run ends.
             client.cancel(self._waited_for, force=True)

@@ -287,6 +287,27 @@ def test_a_cluster_that_fails_in_the_middle_ends_the_run_in_one_line(
     assert left_behind(workspace) == left_behind(expected)
 
 
+@pytest.mark.long
+@pytest.mark.usefixtures("no_database")
+def test_what_no_worker_has_is_taken_back() -> None:
+    from flows.tasks.partitions import _HandedOut, connect, dask_runner
+
+    with scheduler(1) as process:
+        address = address_of(process)
+        with dask_runner(address) as runner:
+            connect(runner, address)
+            client: Any = runner.client
+            handed = _HandedOut(runner, address)
+            handed._waited_for = [client.submit(time.sleep, 60 + n) for n in range(10)]
+            # It has one in hand, and the next beside it.
+            while sum(map(len, client.processing().values())) < 2:
+                time.sleep(0.01)
+            handed.take_back()
+            assert [one.cancelled() for one in handed._waited_for] == [False] * 2 + [True] * 8
+            handed.give_up()
+            assert all(one.cancelled() for one in handed._waited_for)
+
+
 def worker_tells_errors() -> bool:
     return logging.getLogger("distributed.worker").isEnabledFor(logging.ERROR)
 

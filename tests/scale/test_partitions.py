@@ -7,12 +7,13 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from connectors.errors import BatchHeldElsewhere, SettingsError
+from connectors.errors import BatchHeldElsewhere, EvidenceBroken, SettingsError
 from connectors.files.profile import DEFAULT
 from connectors.files.profile_file import read_profile
 from connectors.postgres import ledger
@@ -228,6 +229,23 @@ def test_a_run_that_is_told_to_end_waits_for_no_partition(
     finally:
         signal.signal(signal.SIGINT, before)
     assert over.is_set()
+
+
+def test_partitions_that_nobody_has_begun_are_not_waited_for_when_one_failed(
+    new_workspace: NewWorkspace, delivery: Path
+) -> None:
+    workspace, taken_back = new_workspace(16 * 1024), threading.Event()
+    numbers = count(1)
+
+    def first_fails(_: Partition) -> int:
+        if next(numbers) == 1:
+            raise EvidenceBroken("altered")
+        assert taken_back.wait(20)
+        return 0
+
+    with received(workspace, [delivery]) as lease, pytest.raises(EvidenceBroken):
+        stage_in_partitions(workspace, lease, first_fails, chunks=3, take_back=taken_back.set)
+    assert taken_back.is_set()
 
 
 def test_where_nothing_is_left_to_stage_no_worker_is_needed(
