@@ -62,7 +62,9 @@ def ours(field: Field, tables: Mapping[str, Table]) -> Documented:
         Kind.RECORD: of,
         Kind.MAP: NULLABLE_MAP if field.nullable_values else Kind.MAP.value,
     }.get(field.kind, field.kind.value)
-    return Documented(field.name, kind, field.validations, field.output_only)
+    # As they are written, and not each once as `validations` has them.
+    rules = (*([Rule.NOT_NULL] if field.required else []), *field.rules)
+    return Documented(field.name, kind, rules, field.output_only)
 
 
 OUR_RECORDS = our_records(TABLES)
