@@ -18,6 +18,8 @@ from flows.ops.up_options import UpOptions
 from flows.ops.whose_server import login_header
 from schemas.counting import quantity
 
+PAGE = 200
+"""Runs that the server lists at once."""
 CRASHED = {
     "type": "CRASHED",
     "name": "Crashed",
@@ -36,28 +38,38 @@ def crash_dead_runs(choice: UpOptions, login: str | None, show: Callable[[str], 
     dead, header = 0, login_header(login)
     client = httpx.Client(base_url=choice.address, trust_env=False, timeout=30, headers=header)
     with client, suppress(httpx.HTTPError):
-        for run in _running(client, {}):
-            if not _has_died(run):
-                continue
-            dead += 1
-            below = {"parent_flow_run_id": {"any_": [run["id"]]}}
-            for one in (run, *_running(client, below)):
-                path = f"/api/flow_runs/{one['id']}/set_state"
-                client.post(path, json={"state": CRASHED}).raise_for_status()
+        for run in [one for one in _running(client, {}) if _has_died(one)]:
+            below = _running(client, {"parent_flow_run_id": {"any_": [run["id"]]}})
+            crashed = [_crash(client, one) for one in (run, *below)]
+            dead += crashed[0]
     if dead:
         show(f"{quantity(dead, 'run')} of before, cut off: Crashed now. Retry goes on.")
 
 
 def _running(client: httpx.Client, more: dict[str, Any]) -> list[dict[str, Any]]:
-    asked = {"flow_runs": {"state": {"type": {"any_": ["RUNNING"]}}, **more}}
-    found: list[dict[str, Any]] = (
-        client.post("/api/flow_runs/filter", json=asked).raise_for_status().json()
-    )
+    asked = {"flow_runs": {"state": {"type": {"any_": ["RUNNING"]}}, **more}, "limit": PAGE}
+    found: list[dict[str, Any]] = []
+    while len(found) % PAGE == 0:
+        page = client.post("/api/flow_runs/filter", json=asked | {"offset": len(found)})
+        told = page.raise_for_status().json()
+        found += told
+        if not told:
+            break
     return found
 
 
+def _crash(client: httpx.Client, run: dict[str, Any]) -> bool:
+    """Whether the server took it; what it refuses is left, and costs no other run."""
+    path = f"/api/flow_runs/{run['id']}/set_state"
+    answer = client.post(path, json={"state": CRASHED})
+    return answer.is_success and answer.json()["status"] == "ACCEPT"
+
+
 def _has_died(run: dict[str, Any]) -> bool:
-    """Whether its process was one of this machine; another one may have its number by now."""
+    """Whether its process was one of this machine; another one may have its number by now.
+
+    That one began after the run was last set to run: a Retry has a process of its own.
+    """
     host, _, number = (run["infrastructure_pid"] or "").rpartition(":")
     if host not in ("", socket.gethostname()) or not number.isdecimal():
         return False
@@ -65,4 +77,4 @@ def _has_died(run: dict[str, Any]) -> bool:
         began = psutil.Process(int(number)).create_time()
     except psutil.NoSuchProcess:
         return True
-    return bool(began > datetime.fromisoformat(run["start_time"]).timestamp())
+    return bool(began > datetime.fromisoformat(run["state"]["timestamp"]).timestamp())

@@ -20,6 +20,7 @@ from prefect.client.schemas.filters import (
 )
 from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.client.schemas.objects import State as RunState
+from prefect.client.schemas.responses import OrchestrationResult, SetStateStatus
 from prefect.events import emit_event
 from prefect.flows import FlowStateHook
 from prefect.states import Crashed
@@ -71,7 +72,11 @@ def on_crash_above(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]
             for run in below:
                 if run.state is None or run.state.timestamp > state.timestamp:
                     continue
-                client.set_flow_run_state(run.id, Crashed(message=KILLED_ABOVE))
+                answer: OrchestrationResult[Any] = client.set_flow_run_state(
+                    run.id, Crashed(message=KILLED_ABOVE)
+                )
+                if answer.status is not SetStateStatus.ACCEPT:
+                    continue  # It ended by itself meanwhile.
                 _tell(client.read_flow(run.flow_id).name, run, CRASHED)
     except Exception as error:  # noqa: BLE001 -- a hook must never raise, whatever is the matter.
         _warn("How the runs below this one ended was not told", flow_run, error)

@@ -110,6 +110,7 @@ def test_a_run_whose_process_ended_with_an_earlier_up_is_crashed() -> None:
     """What runs on, here or on another machine, stays as it is."""
     from prefect.client.orchestration import get_client
     from prefect.settings import PREFECT_API_URL
+    from prefect.states import Failed, Scheduled
     from prefect.states import Running as Begun
     from prefect.tasks import Task
 
@@ -125,6 +126,19 @@ def test_a_run_whose_process_ended_with_an_earlier_up_is_crashed() -> None:
             client.set_flow_run_state(run.id, Begun())
             if place:
                 client.update_flow_run(run.id, infrastructure_pid=place)
+        # Retried: its process began long after the run did.
+        runs.append(client.create_flow_run(do_job, parameters={"job": 1}))
+        for state in (Begun(), Failed()):
+            client.set_flow_run_state(runs[-1].id, state)
+        begun = client.read_flow_run(runs[-1].id).start_time
+        assert begun is not None
+        going_on = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+        while psutil.Process(going_on.pid).create_time() <= begun.timestamp():  # To the second.
+            going_on.communicate()
+            going_on = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+        client.set_flow_run_state(runs[-1].id, Scheduled(name="AwaitingRetry"))
+        client.set_flow_run_state(runs[-1].id, Begun())
+        client.update_flow_run(runs[-1].id, infrastructure_pid=str(going_on.pid))
         above = client.create_task_run(Task(import_batch.fn), runs[0].id, "0")
         below = client.create_flow_run(
             import_batch,
@@ -140,7 +154,8 @@ def test_a_run_whose_process_ended_with_an_earlier_up_is_crashed() -> None:
         for _ in range(2):
             crash_dead_runs(UpOptions(port=port), None, said.append)
         states = [client.read_flow_run(run.id).state_name for run in (*runs, below)]
+        going_on.communicate()
         for run in runs:
             client.delete_flow_run(run.id)
-    assert states == ["Crashed", "Running", "Running", "Running", "Crashed"]
+    assert states == ["Crashed", "Running", "Running", "Running", "Running", "Crashed"]
     assert said == ["1 run of before, cut off: Crashed now. Retry goes on."]
