@@ -13,13 +13,7 @@ from typing import NamedTuple
 import psycopg
 
 from connectors.postgres.batch_reports import note_owed
-from connectors.postgres.ledger import (
-    ENDED_AT,
-    IN_DATABASE,
-    State,
-    batch_span,
-    staged_tables,
-)
+from connectors.postgres.ledger import IN_DATABASE, State, batch_span, staged_tables
 from connectors.postgres.trail import add_event
 from schemas.counting import agree, first_of, quantity
 from schemas.derived.sql_names import SCHEMA, key_columns, listed, staged_name
@@ -34,7 +28,7 @@ from schemas.derived.views import (
     told_joins,
 )
 from schemas.field import Table
-from schemas.guards.readable import time_text
+from schemas.guards.ledger_digests import ENDED_AT, TERMS
 from schemas.own_columns import ROW_NAME
 
 
@@ -264,8 +258,8 @@ def _end_with_errors(connection: psycopg.Connection, batch_id: int) -> None:
     before = State.COMPLETE
     for state in (State.MERGED, State.COMPLETE_WITH_ERRORS):
         moved = connection.execute(
-            "UPDATE batch SET state = %s WHERE id = %s AND state = %s "
-            f"RETURNING {time_text(ENDED_AT)}",
+            "UPDATE batch b SET state = %s WHERE id = %s AND state = %s "
+            f"RETURNING {TERMS[ENDED_AT]}",
             [state, batch_id, before],
         ).fetchone()
         if moved is None:

@@ -20,7 +20,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import psycopg
 
-from connectors.postgres.ledger import ENDED, ENDED_AT, OPENED_AT, State
+from connectors.postgres.ledger import ENDED, State
 from connectors.postgres.trail import said_by
 from schemas.counting import agree, first_of, quantity
 from schemas.derived.sql_names import SCHEMA
@@ -36,25 +36,25 @@ from schemas.guards.batch_states import (
 from schemas.guards.ledger_digests import (
     ANSWERS,
     APPLIED,
+    BEFORE,
     CONSTANTS,
+    ENDED_AT,
     FILES,
     IMAGES,
     LEDGER,
     NOTES,
+    OPENED_AT,
     OUTCOMES,
+    PROFILE,
     RECEIPTS,
+    SERVICE,
     TABLES,
+    TERMS,
 )
-from schemas.guards.readable import time_text
 from schemas.guards.trail_rules import Event
 
-PROFILE, SERVICE = "profile", "service"
-"""Of the detail of the event by which a batch was received: the hash of its feed profile, and the
-service that its records go to."""
-_PROFILE_HASH = "encode(sha256(convert_to(profile, 'UTF8')), 'hex')"
-"""The same of the profile that the table `batch` has."""
-BEFORE, REOPENED = "answers_before", "reopened"
-"""Of the detail of an event: the answers as they were, and those of other batches."""
+REOPENED = "reopened"
+"""Of the detail of an event: the answers to other batches, before and after."""
 WHOLE = (*APPLIED, CONSTANTS, ANSWERS)
 _ENDS = {PREFIX + state for state in ENDED}
 _BEGUN = {PREFIX + state for state in (State.RECEIVED, State.STAGED, State.CHECKED)}
@@ -99,8 +99,8 @@ def received_detail(
 ) -> dict[str, object]:
     """The detail of the event that receives a batch; call it when its tables are written."""
     row = connection.execute(
-        f"SELECT {time_text(OPENED_AT)}, EXISTS (SELECT FROM secret_constant "
-        "WHERE batch_id = batch.id) FROM batch WHERE id = %s",
+        f"SELECT {TERMS[OPENED_AT]}, EXISTS (SELECT FROM secret_constant "
+        "WHERE batch_id = b.id) FROM batch b WHERE b.id = %s",
         [batch_id],
     ).fetchone()
     assert row is not None
@@ -144,7 +144,7 @@ def is_profile_altered(connection: psycopg.Connection, batch_id: int) -> bool:
     The event of an earlier version has no hash of it.
     """
     row = connection.execute(
-        f"SELECT e.detail, {_PROFILE_HASH} FROM event e JOIN batch ON batch.id = e.batch_id "
+        f"SELECT e.detail, {TERMS[PROFILE]} FROM event e JOIN batch b ON b.id = e.batch_id "
         "WHERE e.batch_id = %s AND e.what = %s ORDER BY e.id LIMIT 1",
         [batch_id, _RECEIVED],
     ).fetchone()
@@ -352,11 +352,10 @@ def _altered_terms(connection: psycopg.Connection, records: Mapping[int, _Record
     The keys of requests hang on the times, and what may be removed.
     """
     rows = connection.execute(
-        f"SELECT id, {_PROFILE_HASH}, service, {time_text(OPENED_AT)}, {time_text(ENDED_AT)} "
-        "FROM batch WHERE id = ANY(%s)",
+        f"SELECT b.id, {', '.join(TERMS.values())} FROM batch b WHERE b.id = ANY(%s)",
         [[*records]],
     ).fetchall()
-    found = {number: dict(zip(_TERMS, terms, strict=True)) for number, *terms in rows}
+    found = {number: dict(zip(TERMS, terms, strict=True)) for number, *terms in rows}
     for number, record in sorted(records.items()):
         for term, name in _TERMS.items():
             link = record.terms.get(term)

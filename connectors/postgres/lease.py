@@ -19,12 +19,12 @@ from connectors.postgres.heartbeat import (
     when_free,
     who_holds,
 )
-from connectors.postgres.ledger import ENDED, ENDED_AT, Receipt, State
+from connectors.postgres.ledger import ENDED, Receipt, State
 from connectors.postgres.trail import add_event
 from connectors.process import holding
 from schemas.derived.sql_names import SCHEMA
 from schemas.guards.leases import Held
-from schemas.guards.readable import time_text
+from schemas.guards.ledger_digests import ENDED_AT, TERMS
 
 _NEVER_HELD = 0
 """The epoch of a batch that no run has held; holding it counts up."""
@@ -114,9 +114,9 @@ class Lease:
         """Move the batch on; an ended batch carries the database's time, and so does its event."""
         with self.transaction() as connection:
             (ended_at,) = connection.execute(
-                "UPDATE batch SET state = %s, held_because = %s, "
+                "UPDATE batch b SET state = %s, held_because = %s, "
                 "ended_at = CASE WHEN %s THEN now() END WHERE id = %s "
-                f"RETURNING {time_text(ENDED_AT)}",
+                f"RETURNING {TERMS[ENDED_AT]}",
                 [state, held_because, state in ENDED, self.batch_id],
             ).fetchone() or (None,)
             if ended_at is not None:

@@ -27,10 +27,6 @@ RUN_BEGAN = "run began"
 """What a run of Prefect says in the trail of each batch that it works on."""
 
 
-OPENED_AT, ENDED_AT = "opened_at", "ended_at"
-"""Columns of a batch, and of the detail of the event that says the time."""
-
-
 class State(StrEnum):
     """Where a batch is; those of `ENDED` are ends."""
 

@@ -9,7 +9,7 @@ import psycopg
 from connectors.addresses import service_address
 from connectors.errors import BatchStateError
 from connectors.postgres import ledger
-from connectors.postgres.evidence import BEFORE, SERVICE, answers_detail
+from connectors.postgres.evidence import answers_detail
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import IN_DATABASE, Batch, State
 from connectors.postgres.push.gate import pass_gate
@@ -27,6 +27,7 @@ from flows.report.next_step import decisions
 from flows.stages.workspace import Workspace, named_service
 from schemas.field import Table
 from schemas.guards.batch_states import ASKED_FOR, INSTEAD_OF
+from schemas.guards.ledger_digests import BEFORE, SERVICE
 from schemas.operations import PUSHES
 
 log = logging.getLogger("recon.push")

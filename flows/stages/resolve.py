@@ -6,7 +6,7 @@ from typing import Any
 
 from connectors.errors import BatchStateError
 from connectors.postgres import ledger
-from connectors.postgres.evidence import BEFORE, answers_detail
+from connectors.postgres.evidence import answers_detail
 from connectors.postgres.lease import Lease, hold_batch
 from connectors.postgres.ledger import State
 from connectors.postgres.push.decisions import decide, decided_by
@@ -22,6 +22,7 @@ from flows.stages.workspace import Workspace
 from flows.steps.batch_report import BatchReport
 from schemas.counting import grouped, quantity
 from schemas.guards.batch_states import RESOLVE
+from schemas.guards.ledger_digests import BEFORE
 
 
 @dataclass(frozen=True, slots=True)

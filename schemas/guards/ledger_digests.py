@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 from schemas.derived.sql_names import SCHEMA
 from schemas.derived.views import CORRECTED
+from schemas.guards.readable import time_text
 
 FILES, RECEIPTS, OUTCOMES = "files", "receipts", "outcomes"
 NOTES, IMAGES, ANSWERS = "notes", "images", "answers"
@@ -29,6 +30,16 @@ TABLES: Mapping[str, str] = {
     IMAGES: "before_image", ANSWERS: "send", CONSTANTS: "secret_constant",
 }  # fmt: skip
 """Where it is kept."""
+BEFORE = "answers_before"
+"""What an event calls the hash of the answers as they were before what it tells of."""
+PROFILE, SERVICE, OPENED_AT, ENDED_AT = "profile", "service", "opened_at", "ended_at"
+TERMS: Mapping[str, str] = {
+    PROFILE: "encode(sha256(convert_to(b.profile, 'UTF8')), 'hex')",
+    SERVICE: "b.service",
+    OPENED_AT: time_text("b.opened_at"),
+    ENDED_AT: time_text("b.ended_at"),
+}
+"""What events say of a batch itself, by its column -> SQL for the same of batch `b`."""
 _OF_EXTRACTS = (
     "x JOIN e ON e.id = x.extract_id AND e.batch_id = x.batch_id "
     "WHERE x.extract_id BETWEEN (SELECT min(id) FROM e) AND (SELECT max(id) FROM e)"

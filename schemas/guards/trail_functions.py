@@ -29,7 +29,7 @@ from schemas.guards.batch_states import (
 )
 from schemas.guards.decisions import DECIDED, DECISIONS_OF, SIGNED
 from schemas.guards.jobs import JOB_EVENTS, JOBS_OF
-from schemas.guards.ledger_digests import LEDGER, LEDGER_DIGESTS_OF
+from schemas.guards.ledger_digests import ANSWERS, BEFORE, LEDGER, LEDGER_DIGESTS_OF, TABLES, TERMS
 from schemas.guards.logins import LOGINS_OF
 from schemas.guards.readable import is_amount, is_day, is_read, or_none, time_text
 from schemas.guards.tenants import TENANTS_OF
@@ -71,6 +71,8 @@ _READ_AGAIN = f"""{is_day("b.first_seen")}
     AND json_typeof(b.facts::json) = 'object'"""
 """SQL: whether what a break `b` says can be read."""
 _TOLD = "batch_id integer, what text, said_by text, reason text, detail text"
+_HASHED: Mapping[str, str] = {**{part: part for part in TABLES}, BEFORE: ANSWERS}
+"""Hash of the ledger as an event calls it -> what it is of."""
 _WITH_ROWS = (
     *DECIDED.values(), *SIGNED.values(), SAVED, TAKEN, *ACCOUNT_EVENTS, *RULE_EVENTS, *JOB_EVENTS
 )  # fmt: skip
@@ -128,6 +130,8 @@ FUNCTIONS_OF: Mapping[str, str] = {
     END $$""",
     "require_state(number integer, told text, detail text)": f"""
     RETURNS void LANGUAGE plpgsql STABLE {SAFE} AS $$
+    DECLARE
+        other text;
     BEGIN
         -- Proofs read what was said last of a batch: it is what became of it.
         IF NOT EXISTS (SELECT FROM {SCHEMA}.batch b
@@ -136,16 +140,21 @@ FUNCTIONS_OF: Mapping[str, str] = {
             RAISE EXCEPTION 'no event % of batch %: it is %', quote_literal(told), number,
                 coalesce((SELECT b.state FROM {SCHEMA}.batch b WHERE b.id = number), 'unknown');
         END IF;
-        IF detail::jsonb ? 'ended_at' AND EXISTS (SELECT FROM {SCHEMA}.batch b
-            WHERE b.id = number
-            AND detail::jsonb ->> 'ended_at' IS DISTINCT FROM {time_text("b.ended_at")})
-        THEN
-            RAISE EXCEPTION 'no event % of batch %: it ended at another time, or has not',
-                quote_literal(told), number;
+        SELECT term.name INTO other FROM {SCHEMA}.batch b, unnest(
+            ARRAY[{listed([*TERMS])}], ARRAY[{", ".join(TERMS.values())}]) term (name, present)
+            WHERE b.id = number AND detail::jsonb ? term.name
+            AND detail::jsonb ->> term.name IS DISTINCT FROM term.present LIMIT 1;
+        IF FOUND THEN
+            RAISE EXCEPTION 'no event % of batch %: it says another % than the batch has',
+                quote_literal(told), number, other;
         END IF;
-        -- A release goes by what is said here.
-        IF told = '{PREFIX}{HELD}' AND EXISTS (SELECT FROM unnest(ARRAY[{listed(LEDGER)}]) part
-            WHERE detail::jsonb ->> part IS DISTINCT FROM {SCHEMA}.ledger_digest(number, part))
+        -- A release goes by what is said here, and who applies no rows changes no ledger by it.
+        IF EXISTS (SELECT FROM unnest(ARRAY[{listed(_HASHED)}], ARRAY[{listed(_HASHED.values())}])
+                one (name, part)
+            WHERE (told = '{PREFIX}{HELD}' AND one.name IN ({listed(LEDGER)})
+                OR {lacks_merger()} AND detail::jsonb ? one.name)
+            AND detail::jsonb ->> one.name IS DISTINCT FROM
+                {SCHEMA}.ledger_digest(number, one.part))
         THEN
             RAISE EXCEPTION 'no event % of batch %: it says what the batch has by other hashes',
                 quote_literal(told), number;

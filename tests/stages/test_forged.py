@@ -46,6 +46,7 @@ from flows.steps.rules.rules import Rules
 from schemas.derived.views import LISTING_FEED
 from schemas.guards.decisions import DECIDED
 from schemas.guards.leases import Held
+from schemas.guards.ledger_digests import BEFORE, SERVICE, TABLES, TERMS
 from schemas.guards.roles import CONTROLLER, LOADER, MERGER
 from schemas.guards.trail_functions import RUN_FACTS
 from schemas.guards.trail_rules import chain_hash
@@ -208,7 +209,7 @@ def decide(
         "owner": None,
     }
     row |= {"up_to": None}
-    row |= {name: one for name, one in forged.items() if name in TERMS}
+    row |= {name: one for name, one in forged.items() if name in DECISION}
     rows = [row] * int(str(forged.get("rows", 1)))
     sha256 = decisions_hash(tuple(one.values()) for one in rows)
     detail = {"reconciliation": run, "sha256": sha256} | dict(forged)
@@ -291,7 +292,7 @@ def test_what_accounts_may_do_can_be_read(workspace: Workspace) -> None:
                 connection.execute(f"SELECT {odd}")  # type: ignore[arg-type]
 
 
-TERMS = ("reconciliation_id", "break_id", *REOPENED, "owner", "up_to")
+DECISION = ("reconciliation_id", "break_id", *REOPENED, "owner", "up_to")
 
 
 FORGED_RUNS: list[tuple[str, object]] = [
@@ -529,13 +530,14 @@ def test_a_loader_decides_about_no_batch(acting: As, workspace: Workspace, tmp_p
     discard_batch(loader, 1, by="a", reason="b")
     with merger.database.connect() as connection, pytest.raises(psycopg.Error, match="is an end"):
         connection.execute("UPDATE batch SET state = 'checked'")
-    for ended in ("2001-01-01T00:00:00.000000Z", "soon", None):
-        told = json.dumps({"ended_at": ended})
-        with (
-            loader.database.connect() as connection,
-            pytest.raises(psycopg.Error, match=r"ended at another time|invalid input syntax"),
-        ):
-            connection.execute("SELECT add_event(1, 'batch discarded', 'x', NULL, %s)", [told])
+    # What events say of it, proofs go by for good.
+    add_event_of_end = "SELECT add_event(1, 'batch discarded', 'x', NULL, %s)"
+    with loader.database.connect() as connection:
+        for said in (*TERMS, *TABLES, BEFORE):
+            forged: list[object] = ["2001-01-01T00:00:00.000000Z", "0 " + "0" * 64, "", 7, []]
+            for one in (*forged, *([None] if said != SERVICE else [])):
+                with pytest.raises(psycopg.Error, match=f"another {said} than|by other hashes"):
+                    connection.execute(add_event_of_end, [json.dumps({said: one})])
     assert intact(workspace)
 
 
