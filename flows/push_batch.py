@@ -20,6 +20,7 @@ from flows.report.markdown import escape
 from flows.report.spelling import digits
 from flows.report.text import state_word
 from flows.stages.batch_service import ask_for_service
+from flows.stages.jobs.arguments import Rows
 from flows.stages.push import push
 from flows.stages.sequence import hardly_waiting, waiting_to_push
 from flows.stages.workspace import Workspace
@@ -40,6 +41,7 @@ from schemas.counting import agree, quantity
 MOST_BATCHES = 50
 """Batches of one run, those that were not tried for longest; the next run goes on with the rest."""
 MOST_RATE = 1_000_000
+"""Requests a second."""
 ABOUT = "Rows at the service, by batch, operation and state"
 NOTHING = [{"Batch": "none", "Operation": "", "State": "", "Rows": "0"}]
 """A table without a line has no columns either; the UI takes those from the first line."""
@@ -58,7 +60,7 @@ def _name(batch_id: int) -> str:
 )
 def push_batch(
     batch_id: Annotated[int, Field(ge=0, lt=2**31)] = 0,
-    max_rows: Annotated[int | None, Field(ge=1, lt=2**63)] = None,
+    max_rows: Rows | None = None,
     rate: Annotated[float | None, Field(ge=LEAST_RATE, le=MOST_RATE)] = None,
 ) -> RunState[Any]:
     """Send what is unsent: every PUT until it is there, a POST again only if it was not done.

@@ -168,8 +168,7 @@ def _of_field(old: Field, new: Field) -> Iterator[Change]:
         yield Change(f"{name} was not required", Asks.NO_RECORDS, name)
     if old.required and not new.required:
         yield Change(f"{name} was required", field=name)
-    asked = {*old.rules, *([Rule.NOT_NULL] if old.required else [])}
-    if stricter := [rule.value for rule in new.rules if rule not in asked]:
+    if stricter := [rule.value for rule in new.rules if rule not in old.validations]:
         yield Change(f"{name} had no rule {', '.join(stricter)}", Asks.NONE_WAITING, name)
     elif old.rules != new.rules:
         yield Change(f"{name} had other rules", field=name)

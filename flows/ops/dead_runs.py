@@ -4,8 +4,9 @@ Their worker ended as well, so nobody says so to the server: each would be Runni
 keep its place in its deployment for minutes, in which others wait.
 """
 
+import itertools
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -39,23 +40,21 @@ def crash_dead_runs(choice: UpOptions, login: str | None, show: Callable[[str], 
     client = httpx.Client(base_url=choice.address, trust_env=False, timeout=30, headers=header)
     with client, suppress(httpx.HTTPError):
         for run in [one for one in _running(client, {}) if _has_died(one)]:
-            below = _running(client, {"parent_flow_run_id": {"any_": [run["id"]]}})
-            crashed = [_crash(client, one) for one in (run, *below)]
+            below = {"parent_flow_run_id": {"any_": [run["id"]]}}
+            crashed = [_crash(client, one) for one in (run, *_running(client, below))]
             dead += crashed[0]
     if dead:
         show(f"{quantity(dead, 'run')} of before, cut off: Crashed now. Retry goes on.")
 
 
-def _running(client: httpx.Client, more: dict[str, Any]) -> list[dict[str, Any]]:
+def _running(client: httpx.Client, more: dict[str, Any]) -> Iterator[dict[str, Any]]:
     asked = {"flow_runs": {"state": {"type": {"any_": ["RUNNING"]}}, **more}, "limit": PAGE}
-    found: list[dict[str, Any]] = []
-    while len(found) % PAGE == 0:
-        page = client.post("/api/flow_runs/filter", json=asked | {"offset": len(found)})
+    for offset in itertools.count(step=PAGE):
+        page = client.post("/api/flow_runs/filter", json=asked | {"offset": offset})
         told = page.raise_for_status().json()
-        found += told
-        if not told:
-            break
-    return found
+        yield from told
+        if len(told) < PAGE:
+            return
 
 
 def _crash(client: httpx.Client, run: dict[str, Any]) -> bool:

@@ -17,6 +17,7 @@ from pydantic import (
 
 from connectors.files.profile import DEFAULT
 from connectors.files.profile_file import load_profile, with_terms
+from flows.stages.jobs.arguments import Number, Tenant
 from flows.stages.terms import StatedTerms
 from schemas.tables import EXTRACTS
 
@@ -106,12 +107,10 @@ class Delivery(BaseModel):
         description="Only where the header does not tell.",
         json_schema_extra={"position": 2},
     )
-    tenant: int | None = Field(
+    tenant: Tenant | None = Field(
         default=None,
         title="Tenant",
         description="Reject the rows of any other tenant.",
-        ge=-(2**31),
-        lt=2**31,
         json_schema_extra={"position": 3},
     )
     max_errors: int | None = Field(
@@ -130,12 +129,10 @@ class Delivery(BaseModel):
         le=1,
         json_schema_extra={"position": 5},
     )
-    corrects: int | None = Field(
+    corrects: Number | None = Field(
         default=None,
         title="Corrects batch",
         description="Number of the batch whose rejects this delivery repairs.",
-        ge=1,
-        lt=2**31,
         json_schema_extra={"position": 6},
     )
     over_budget: OverBudget = Field(

@@ -35,8 +35,10 @@ def _one_of(known: frozenset[str]) -> AfterValidator:
 
 
 Number = Annotated[int, Field(ge=1, lt=2**31)]
-Record64 = Annotated[int, Field(ge=1, lt=2**63)]
-Tenant = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+"""Of a batch, an extract, a run."""
+Rows = Annotated[int, Field(ge=1, lt=2**63)]
+"""How many of them, or the number of one in its file."""
+Tenant = Annotated[int, Field(ge=-(2**31), lt=2**31)]
 Token = Annotated[str, StringConstraints(pattern=UPLOAD_NAMED)]
 Reason = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2_000)]
 Record = Annotated[str, _one_of(frozenset(EXTRACTS))]
@@ -106,11 +108,11 @@ class ResolveArguments(Arguments):
     decision: SendDecision
     reason: Reason
     rows: tuple[str, ...] = ()
-    places: Annotated[tuple[tuple[Number, Record64], ...], Field(max_length=MOST_PLACES)] = ()
+    places: Annotated[tuple[tuple[Number, Rows], ...], Field(max_length=MOST_PLACES)] = ()
     """Extract and record number of each, as a page has them."""
     operation: Operation | None = None
     states: tuple[SendState, ...] = ()
-    expected: Annotated[int, Field(ge=1)] | None = None
+    expected: Rows | None = None
     """How many rows were looked at; where it would be others, none is settled."""
 
 
