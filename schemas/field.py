@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
+from schemas.endpoints import Endpoint
+
 
 class Kind(StrEnum):
     """The types of the service document, one member per type it names."""
@@ -107,6 +109,8 @@ class Table:
     references: tuple[Reference, ...] = ()
     extract: bool = True
     """Whether the record can be delivered as a CSV extract (embedded records cannot)."""
+    endpoint: Endpoint | None = None
+    """The operation that a record of one's own is sent by, if any."""
     holds_records: bool = False
     """Whether a record of any kind may be inside, so that its text may hold a secret."""
 

@@ -8,8 +8,11 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import Any
 
+from schemas.endpoints import Endpoint
 from schemas.field import Field, Kind, Reference, Rule, Table
+from schemas.own_endpoint import ENDPOINT_KEYS, SECTION
 
 MARKS = ("amount", "version", "business_date", "secret")
 """What a field may be: for the totals and the days of its record, and for who may see it."""
@@ -17,7 +20,7 @@ MARKS = ("amount", "version", "business_date", "secret")
 
 def definition_of(table: Table) -> str:
     """What defines a record kind, as JSON: the same whatever the file's spelling and comments."""
-    shape = {
+    shape: dict[str, Any] = {
         "title": table.title,
         "key": table.key,
         "currency": table.currency,
@@ -34,6 +37,8 @@ def definition_of(table: Table) -> str:
         ],
         "references": [reference_shape(one) for one in table.references],
     }
+    if table.endpoint:
+        shape[SECTION] = {key: getattr(table.endpoint, key) for key in ENDPOINT_KEYS}
     return json.dumps(shape, sort_keys=True)
 
 
@@ -50,6 +55,7 @@ def reference_shape(reference: Reference) -> dict[str, str | bool]:
 def table_of(name: str, definition: str) -> Table:
     """The record kind that `definition_of` was written of."""
     shape = json.loads(definition)
+    sent = shape.get(SECTION)
     return Table(
         name=name,
         title=shape["title"],
@@ -70,6 +76,7 @@ def table_of(name: str, definition: str) -> Table:
             Reference(one["field"], one["record"], one["column"], same_tenant=one["same_tenant"])
             for one in shape["references"]
         ),
+        endpoint=Endpoint(**sent, request=name, response=name) if sent else None,
     )
 
 
@@ -80,6 +87,9 @@ def toml_of(table: Table) -> str:
     lines = [f"name = {text(table.name)}", f"title = {text(table.title, ensure_ascii=False)}"]
     lines += [f"key = {text(table.key)}"]
     lines += [f"currency = {text(table.currency)}"] if table.currency else []
+    if table.endpoint:
+        lines += ["", f"[{SECTION}]"]
+        lines += [f"{key} = {text(value)}" for key, value in shape[SECTION].items()]
     for one in shape["fields"]:
         lines += ["", f"[fields.{one.pop('name')}]"]
         lines += [
@@ -101,6 +111,8 @@ class Asks(Enum):
     """Where the database has no record of the kind either: none would lack what is required now."""
     UNHELD = auto()
     """Where no row, of the records or as delivered, has a value of the field."""
+    UNSENT = auto()
+    """Where no batch that goes to the service has rows of the kind."""
     NO_ROWS = auto()
     """Where nothing of the kind was ever delivered."""
 
@@ -136,6 +148,7 @@ def changes(before: Table, now: Table) -> Iterator[Change]:
             yield _of_new_field(new)
     if before.references != now.references:
         yield Change("it referred to other records")
+    yield from _of_endpoint(before.endpoint, now.endpoint)
     first = next(iter(before.amounts), None)
     if first in now.amounts and first != now.amounts[0]:
         # It is the money of breaks, of those that are signed too.
@@ -143,6 +156,16 @@ def changes(before: Table, now: Table) -> Iterator[Change]:
     order = [name for name in before.by_name if name in now.by_name]
     if order != [name for name in now.by_name if name in before.by_name]:
         yield Change("its fields had another order")
+
+
+def _of_endpoint(old: Endpoint | None, new: Endpoint | None) -> Iterator[Change]:
+    if old is None and new is not None:
+        yield Change("it was not sent to the service", Asks.UNSENT)
+    elif old is not None and old != new:
+        # Sends are kept by the name, and to repeat a PUT is another thing than to repeat a POST.
+        as_kept = new is not None and (old.name, old.method) == (new.name, new.method)
+        told = f"it was sent by {old.name}, {old.method} {old.path}"
+        yield Change(told, Asks.NOTHING if as_kept else Asks.UNSENT)
 
 
 def _of_new_field(new: Field) -> Change:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from schemas.endpoints import Endpoint
 from schemas.field import NUMBERS, TENANT, TIMES, Field, Kind, Reference, Rule, Table
 from schemas.ledger import LEDGER
 from schemas.own_checks import (
@@ -25,6 +26,14 @@ from schemas.own_checks import (
 )
 from schemas.own_columns import OWN_COLUMNS
 from schemas.own_definition import MARKS
+from schemas.own_endpoint import (
+    ENDPOINT_KEYS,
+    METHODS,
+    SECTION,
+    TakenOperations,
+    endpoint_faults,
+    path_faults,
+)
 from schemas.toml_text import key_lines, read_toml, suggestion
 
 FOLDER = "RECON_RECORDS"
@@ -36,7 +45,7 @@ NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 FIELD_NAME = re.compile(r"[A-Z][A-Za-z0-9]{0,39}")
 """As in the service document: what begins in another way is a column of our own."""
 KINDS = {kind.value: kind for kind in (*NUMBERS, Kind.STRING, Kind.BOOLEAN, *TIMES)}
-TABLE_KEYS = ("name", "title", "key", "currency", "fields", "references")
+TABLE_KEYS = ("name", "title", "key", "currency", "fields", "references", SECTION)
 FIELD_KEYS = ("type", "required", "rules", *MARKS, "note")
 REFERENCE_KEYS = ("field", "record", "column", "same_tenant")
 REFERENCE_VALUES = (
@@ -94,8 +103,10 @@ def read_own_tables(
             if file.table and file.name:
                 read[file.name] = file
     titles = {table.title.casefold(): name for name, table in documented.items()}
+    taken = TakenOperations()
     for file in read.values():
         file.check_title(titles)
+        file.check_endpoint(taken)
     own = {name: file.table for name, file in read.items() if file.table}
     secrets = {
         secret.casefold(): name
@@ -189,7 +200,32 @@ class _File:
             table = replace(table, references=tuple(self._read_references(document, columns)))
         for fault in table_faults(table, self.unsure, has_currency=currency is not None):
             self._tell(fault)
+        with self.telling():
+            if SECTION in document:
+                table = replace(table, endpoint=self._endpoint(table, document[SECTION]))
         self.table = table
+
+    def _endpoint(self, table: Table, value: Any) -> Endpoint | None:
+        """The operation that takes the record; None where something of it cannot be."""
+        section = _of_type(SECTION, value, dict, f"a section: [{SECTION}]")
+        before, name, method, path = len(self.faults), "", METHODS[0], ""
+        self._refuse_unknown(SECTION, section, ENDPOINT_KEYS)
+        with self.telling():
+            what = "letters and digits, a capital letter first"
+            name = _named(f"{SECTION}.name", section.get("name"), FIELD_NAME, what)
+        with self.telling():
+            method = section.get("method")
+            _one_of(f"{SECTION}.method", method, METHODS)
+        with self.telling():
+            path = _of_type(f"{SECTION}.path", section.get("path"), str, "a path in quotes")
+            for fault in path_faults(path):
+                self._tell(fault)
+        if len(self.faults) > before:
+            return None
+        endpoint = Endpoint(name, method, path, request=self.name, response=self.name)
+        for fault in endpoint_faults(table, endpoint, self.unsure):
+            self._tell(fault)
+        return endpoint
 
     def _fields(self, sections: Mapping[str, Any]) -> Iterator[Field]:
         folded: dict[str, str] = {}
@@ -283,6 +319,12 @@ class _File:
         if (of := titles.setdefault(title.casefold(), self.name)) != self.name:
             at = "title" if "title" in self._lines else "name"
             self._tell(KeyFault(at, f"= {title!r} is the title of {of}. Find another one."))
+
+    def check_endpoint(self, taken: TakenOperations) -> None:
+        """Tell an operation that there is: nobody could tell the sends of two kinds apart."""
+        assert self.table is not None
+        for fault in taken.faults(self.table.endpoint) if self.table.endpoint else ():
+            self._tell(fault)
 
     def check_references(self, others: Others, own: Mapping[str, Table]) -> None:
         """Tell what refers to nothing, and kinds of which none could be applied first."""

@@ -162,6 +162,8 @@ def _in_the_way(connection: sa.Connection, name: str, change: Change) -> str:
             held = f"WHERE {quoted(change.field)} IS NOT NULL"
             there = any(_any(connection, of, held) for of in (name, f"staged_{name}"))
             return _POSSIBLE[change.asks] if there else ""
+        case Asks.UNSENT:
+            return _sent(connection, name)
         case Asks.NO_ROWS:
             return _POSSIBLE[change.asks]
 
@@ -178,6 +180,21 @@ def _waiting(connection: sa.Connection, name: str) -> str:
     return (
         f"batch {batch} has rows that were checked by that and wait. Define it so again (`recon "
         "records export` writes it), end that batch or discard it, and change the definition then"
+    )
+
+
+def _sent(connection: sa.Connection, name: str) -> str:
+    """Which batch with rows of a kind goes to the service: whether they are sent is said there."""
+    batch = connection.exec_driver_sql(
+        f"SELECT min(b.id) FROM {SCHEMA}.batch b JOIN {SCHEMA}.extract e ON e.batch_id = b.id "
+        f"WHERE b.service IS NOT NULL AND (e.record = '{name}' OR EXISTS (SELECT FROM "
+        f"{SCHEMA}.staged_{name} s WHERE s.extract_id = e.id))"
+    ).scalar()
+    if batch is None:
+        return ""
+    return (
+        f"batch {batch}, which has rows of the kind, goes to the service by that. Define it so "
+        "again, or give the new kind another name"
     )
 
 

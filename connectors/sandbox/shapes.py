@@ -24,6 +24,9 @@ POSITION = "position"
 TIME_KIND = "_kind"
 """Suffix: what was known of a datetime's zone, a `TimeKind`."""
 
+NUMBERED = frozenset(one.response for one in OPERATIONS if one.request != one.response)
+"""The records whose Id the service gives."""
+
 METADATA = sa.MetaData(schema=SCHEMA)
 
 
@@ -106,8 +109,7 @@ def _table(table: Table) -> sa.Table:
         sa.Column(POSITION, SQL_TYPES[Kind.INTEGER64], sa.Identity(always=True), nullable=False)
     ]
     for field in table.delivered:
-        # The service itself numbers accounts and form responses.
-        numbered = field.name == "Id" and not key_of(table) and table.key == ("Id",)
+        numbered = table.name in NUMBERED and field.name == "Id"
         for name, kind in sql_columns(field).items():
             identity = [sa.Identity(always=False)] if numbered else []
             columns.append(sa.Column(name, kind, *identity, nullable=not numbered))

@@ -17,6 +17,7 @@ from connectors.postgres.upgrade import engine_on
 from connectors.sandbox.moments import Time
 from connectors.sandbox.shapes import (
     METADATA,
+    NUMBERED,
     POSITION,
     RECORDS,
     SCHEMA,
@@ -29,6 +30,7 @@ from connectors.sandbox.shapes import (
 from connectors.sandbox.values import Record, Value
 from schemas.field import Field, Kind, Table
 from schemas.kinds import OFFSET
+from schemas.tables import OWN
 
 Connection = psycopg.Connection[DictRow]
 
@@ -37,7 +39,6 @@ OPEN_SECONDS = 60
 """How long another sandbox on the same database may take to make its tables."""
 # Answers need not survive a crash of the database server; nothing else of it is weakened.
 _OPTIONS = "-c timezone=UTC -c synchronous_commit=off -c application_name=sandbox"
-_NUMBERED = ("user_account", "campaign_actions_form_responses")
 _USED = sql.SQL(" UNION ALL ").join(
     sql.SQL("SELECT {} AS name FROM {} WHERE is_called").format(
         sql.Literal(name), sql.Identifier(SCHEMA, f"{name}_{POSITION}_seq")
@@ -63,6 +64,7 @@ class Store:
             with engine.begin() as connection:
                 lock_schema(connection, SCHEMA, METADATA.sorted_tables[0], OPEN_SECONDS)
                 METADATA.create_all(connection)
+                _follow_own_kinds(connection)
         except (sa.exc.DBAPIError, *NO_CONNECTION) as error:
             cause = (error.orig if isinstance(error, sa.exc.DBAPIError) else None) or error
             if isinstance(cause, LockNotAvailable):
@@ -158,9 +160,19 @@ class Store:
             return [read_record(table, row) for row in connection.execute(query, given)]
 
 
+def _follow_own_kinds(connection: sa.Connection) -> None:
+    """Add the columns that a record of one's own got since its table was made."""
+    for name in OWN.tables.keys() & SQL_TABLES.keys():
+        for column in SQL_TABLES[name].columns:
+            kind = column.type.compile(dialect=connection.dialect)
+            connection.exec_driver_sql(
+                f'ALTER TABLE {SCHEMA}.{name} ADD COLUMN IF NOT EXISTS "{column.name}" {kind}'
+            )
+
+
 def _given_fields(table: Table) -> Sequence[Field]:
     fields = table.delivered
-    return [field for field in fields if not (table.name in _NUMBERED and field.name == "Id")]
+    return [field for field in fields if not (table.name in NUMBERED and field.name == "Id")]
 
 
 def _write(table: Table) -> str:
@@ -168,14 +180,14 @@ def _write(table: Table) -> str:
     key = key_of(table)
     replace: sql.Composable = sql.SQL("")
     if key:
-        others = [name for name in names if name not in key]
+        # All of them: of a record that is nothing but its key, there are no others.
         replace = sql.SQL(" ON CONFLICT ({}) DO UPDATE SET {}").format(
             _identifiers(key),
             sql.SQL(", ").join(
-                sql.SQL("{0} = EXCLUDED.{0}").format(sql.Identifier(name)) for name in others
+                sql.SQL("{0} = EXCLUDED.{0}").format(sql.Identifier(name)) for name in names
             ),
         )
-    returning = sql.SQL(' RETURNING "Id"' if table.name in _NUMBERED else "")
+    returning = sql.SQL(' RETURNING "Id"' if table.name in NUMBERED else "")
     statement = sql.SQL("INSERT INTO {} ({}) VALUES ({}){}{}").format(
         sql.Identifier(SCHEMA, table.name),
         _identifiers(names),

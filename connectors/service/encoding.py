@@ -1,7 +1,6 @@
 """A record as the bytes of a request, in the service's CSV or JSON."""
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
@@ -12,6 +11,7 @@ from schemas.cells.reading import Moment, Unread, read_moment
 from schemas.derived import jsv
 from schemas.derived.json_text import datetime_text
 from schemas.derived.nested import json_object, json_text
+from schemas.endpoints import PLACEHOLDER
 from schemas.field import NESTED, Field, Kind, Table
 from schemas.operations import Operation
 from schemas.tables import TABLES
@@ -21,7 +21,6 @@ Member = str | int | bool | list["Member"] | dict[str, "Member"] | None
 Record = Mapping[str, Member]
 
 CSV, JSON = "text/csv", "application/json"
-_PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 _decoder = json.JSONDecoder(parse_float=str)
 
@@ -38,7 +37,7 @@ def target(operation: Operation, record: Record) -> str:
     """The path of a request for one record, its key filled in."""
     if "{" not in operation.path:
         return operation.path
-    return _PLACEHOLDER.sub(lambda part: _path_part(operation, record, part[1]), operation.path)
+    return PLACEHOLDER.sub(lambda part: _path_part(operation, record, part[1]), operation.path)
 
 
 def body(

@@ -60,7 +60,8 @@ class SentRow:
 def sent_row(request: Request) -> SentRow:
     """A row that was not tried yet."""
     record = read_record(request.jsondata)
-    key = ("Id",) if request.operation.keyed else request.operation.table.key
+    operation = request.operation
+    key = operation.addressed if operation.keyed else operation.table.key
     values = [record.get(name) for name in key]
     # What lacks a part of its key is a record of its own.
     place = (request.number,) if None in values else tuple(map(str, values))

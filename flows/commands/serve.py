@@ -13,7 +13,7 @@ from connectors.settings import read_settings
 from flows.commands.console import PORT, out, refuse_password
 from flows.commands.stopping import told_to_stop
 from schemas.counting import quantity
-from schemas.operations import ANY_ROLE
+from schemas.endpoints import ANY_ROLE
 
 if TYPE_CHECKING:
     from connectors.sandbox import User

@@ -42,6 +42,7 @@ from flows.stages.workspace import Workspace
 from schemas.counting import agree, quantity
 from schemas.field import Table
 from schemas.operations import PUSHES
+from schemas.tables import OWN
 
 log = logging.getLogger("recon.push")
 BLOCK = 4_000
@@ -127,7 +128,8 @@ def not_sent(workspace: Workspace, batch_id: int) -> list[Table]:
 
 def not_sent_text(table: Table) -> str:
     """Why nothing of a record kind is sent."""
-    return f"{table.title}: not sent, because the service documents no operation that takes it."
+    why = "its definition names" if table.name in OWN.tables else "the service documents"
+    return f"{table.title}: not sent, because {why} no operation that takes it."
 
 
 def _unsent_told(why: str, lease: Lease, left: int, failing: _SendNumber | None) -> str:

@@ -20,7 +20,7 @@ INTRODUCTION = """\
 # Field reference
 
 Every record, operation, reason, status and break code the product knows. This page is written by
-`python -m schemas.derived.reference` from `schemas/tables.py`, `schemas/operations.py`,
+`python -m schemas.derived.reference` from `schemas/tables.py`, `schemas/endpoints.py`,
 `schemas/reasons.py` and `schemas/breaks.py`; change those, never this page.
 """
 REJECTS = "Why a row is rejected: the `ErrorCode` of its `ErrorData`. The rest of the file goes on."
@@ -116,6 +116,9 @@ def _identity(table: Table) -> str:
         key = "no business key; the whole content is the identity"
     if not table.extract:
         return f"`{table.name}`: part of other records, not an extract."
+    if table.endpoint:
+        sent = table.endpoint
+        key += f"; it is sent by {sent.name}: `{sent.method} {sent.path}`"
     return f"`{table.name}`: {key}."
 
 

@@ -302,7 +302,7 @@ def test_a_refund_is_not_sent_and_a_push_says_so(run: Run, tmp_path: Path) -> No
     service = {"RECON_SERVICE_URL": "http://127.0.0.1:9"}
     done = run("push", "1", **service)
     assert done.returncode == 0, done.stderr
-    assert "Refund: not sent, because the service documents no operation" in done.stdout
+    assert "Refund: not sent, because its definition names no operation" in done.stdout
     told = json.loads(run("push", "1", "--json", **service).stdout)
     assert [one["not_sent"] for one in told["batches"]] == [["refund"]]
 

@@ -11,6 +11,7 @@ import pytest
 
 from schemas.field import Kind, Rule
 from schemas.own_definition import definition_of, table_of, toml_of
+from schemas.own_endpoint import ENDPOINT_KEYS
 from schemas.own_tables import (
     FIELD_KEYS,
     REFERENCE_KEYS,
@@ -346,7 +347,8 @@ def test_kinds_refer_to_each_other(tmp_path: Path) -> None:
 
 def test_the_example_of_the_page_is_a_record_kind(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "records.md").read_text()
-    (example,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
-    assert read(tmp_path, example) is None
+    # The second one is what is added to the first.
+    example, more = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    assert read(tmp_path, f"{example}\n{more}") is None
     keys = re.findall(r"^\| `([a-z_]+)` \|", page, re.MULTILINE)
-    assert keys == [*TABLE_KEYS, *FIELD_KEYS, *REFERENCE_KEYS]
+    assert keys == [*TABLE_KEYS, *FIELD_KEYS, *REFERENCE_KEYS, *ENDPOINT_KEYS]

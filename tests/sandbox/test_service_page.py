@@ -8,7 +8,8 @@ from connectors.sandbox import FaultKind, SandboxOptions
 from connectors.sandbox.description import PATH
 from connectors.sandbox.options import STYLES
 from flows.commands.serve import DEFAULT_USER, sandbox_command
-from schemas.operations import ANY_ROLE, OPERATIONS
+from schemas.endpoints import ANY_ROLE
+from schemas.operations import OPERATIONS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "service.md").read_text(encoding="utf-8")

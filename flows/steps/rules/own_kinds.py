@@ -9,6 +9,7 @@ from flows.steps.rules.rules import Rules
 from schemas.field import INTEGERS, Reference, Table
 from schemas.own_checks import Others, reference_faults
 from schemas.own_definition import definition_of, reference_shape, table_of
+from schemas.own_endpoint import ENDPOINT_KEYS, SECTION
 from schemas.tables import EXTRACTS, OWN
 
 
@@ -86,6 +87,8 @@ def told_keys(name: str, definition: str) -> dict[str, str]:
     shape = json.loads(definition)
     keys = {key: shape[key] for key in ("title", "currency") if shape[key]}
     keys["key"] = ", ".join(shape["key"])
+    if sent := shape.get(SECTION):
+        keys[SECTION] = " ".join(sent[key] for key in ENDPOINT_KEYS)
     for one in shape["fields"]:
         said = [one["type"], *(mark for mark, is_so in one.items() if is_so is True), *one["rules"]]
         keys[f"field {one['name']}"] = ", ".join(said)

@@ -1,0 +1,74 @@
+"""What of an operation that takes records of one's own cannot be, told all at once with its key."""
+
+import re
+from collections.abc import Collection, Iterator
+
+from schemas.endpoints import ENDPOINTS, PLACEHOLDER, POST, PUT, Endpoint
+from schemas.field import INTEGERS, TENANT, Table
+from schemas.own_checks import KeyFault
+
+SECTION = "operation"
+ENDPOINT_KEYS = ("name", "method", "path")
+METHODS = (PUT, POST)
+_PATH = re.compile(r"(/([A-Za-z0-9_-]{1,40}|\{[A-Za-z0-9]{1,40}\})){1,10}")
+_PREDEFINED = ("api", "auth", "csv", "json", "jsv", "metadata", "types", "xml")
+"""What paths of the framework itself begin with."""
+_AUTHENTICATE = "authenticate"
+
+
+class TakenOperations:
+    """Names and paths of the operations that there are, and of what."""
+
+    def __init__(self) -> None:
+        self._of = {_AUTHENTICATE: "the service"}
+        for one in ENDPOINTS:
+            self._of |= dict.fromkeys((_name(one), _route(one)), one.request)
+
+    def faults(self, endpoint: Endpoint) -> Iterator[KeyFault]:
+        """What another one has already; what this one has is taken from then on."""
+        for key, one in (("name", _name(endpoint)), ("path", _route(endpoint))):
+            if (of := self._of.setdefault(one, endpoint.request)) != endpoint.request:
+                at = f"{SECTION}.{key}"
+                yield KeyFault(at, f"= {getattr(endpoint, key)!r} is that of {of}. Find another.")
+
+
+def _name(endpoint: Endpoint) -> str:
+    return endpoint.name.lower()
+
+
+def _route(endpoint: Endpoint) -> str:
+    """What a service tells requests apart by: what stands in a placeholder is no part of it."""
+    return f"{endpoint.method} {PLACEHOLDER.sub('{}', endpoint.path).lower()}"
+
+
+def path_faults(path: str) -> Iterator[KeyFault]:
+    """What is no path, whatever the record is."""
+    at = f"{SECTION}.path"
+    if not _PATH.fullmatch(path):
+        said = "is no path. Write one such as /refunds/{Id}: letters, digits, _ and - between /."
+        yield KeyFault(at, f"= {path!r} {said}")
+    elif path.split("/")[1].lower() in _PREDEFINED:
+        yield KeyFault(at, f"= {path!r} is one of the framework's own. Find another.")
+
+
+def endpoint_faults(
+    table: Table, endpoint: Endpoint, unsure: Collection[str]
+) -> Iterator[KeyFault]:
+    """What a path says that its record does not, and the other way round."""
+    at, addressed = f"{SECTION}.path", endpoint.addressed
+    for name in addressed:
+        of = table.by_name.get(name)
+        if of is None or (name not in table.key and name not in unsure):
+            yield KeyFault(at, f"has {{{name}}}, which is no field of the key.")
+        elif of.kind not in INTEGERS and name not in unsure:
+            # An empty text, or `..`, would make another path of it.
+            yield KeyFault(at, f"has {{{name}}}, which is no integer: others stand in no path.")
+    if not endpoint.keyed:
+        if addressed:
+            yield KeyFault(at, f"has {{{addressed[0]}}}: a POST adds a record, and names none.")
+        return
+    needed = [name for name in table.key if name != TENANT] or list(table.key)
+    for name in needed:
+        if name not in addressed:
+            said = f"lacks {{{name}}}: a PUT replaces the record with the key that its path has."
+            yield KeyFault(at, said)

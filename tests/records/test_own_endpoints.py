@@ -1,0 +1,171 @@
+"""A record kind from a TOML file that names an operation: sent, told apart, taken back."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.stages.workspace import Workspace
+from schemas.own_tables import read_own_tables
+from schemas.tables import DOCUMENTED
+from tests.push.conftest import USER
+from tests.records.test_own_kinds import RECONCILE, REFUND, Run, define, write
+from tests.records.test_own_kinds import run as run  # noqa: PLC0414 -- the fixture.
+from tests.stages.payments import line
+from tests.stages.payments import write as write_payments
+
+PUT = '\n[operation]\nname = "EditRefund"\nmethod = "PUT"\npath = "/refunds/{Id}"\n'
+POST = '\n[operation]\nname = "AddRefund"\nmethod = "POST"\npath = "/refunds"\n'
+ROWS = (
+    "1,7,1,10.50,1,2026-01-05T10:00:00Z,broken",
+    "2,7,1,20.00,1,2026-01-05T11:00:00Z,",
+    '3,7,1,0.10,1,2026-01-05T12:00:00+02:00,"a ""quoted"" {word}, and ü"',
+)
+THERE = 'SELECT "Id", "Amount"::text, coalesce("Reason", \'-\') FROM sandbox.refund ORDER BY 1, 2'
+CHANGED = "2,7,1,21.00,1,2026-01-06T11:00:00Z,more"
+
+
+@contextmanager
+def serving(workspace: Workspace, folder: Path) -> Iterator[dict[str, str]]:
+    """The sandbox, by the definitions of a folder; gives what the settings of a push are."""
+    ours = {
+        "RECON_DATABASE_URL": str(workspace.settings.database_url),
+        "RECON_HOME": str(workspace.settings.home),
+        "RECON_RECORDS": str(folder),
+    }
+    command = [sys.executable, "-m", "flows", "sandbox", "--users", "-"]
+    with subprocess.Popen(
+        command,
+        env=os.environ | ours,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(f"{USER.name}:{USER.password}:Client\n")
+            process.stdin.close()
+            url = process.stdout.readline().split()[4].rstrip(".")
+            login = {"RECON_SERVICE_USER": USER.name, "RECON_SERVICE_PASSWORD": USER.password}
+            yield {"RECON_SERVICE_URL": url} | login
+        finally:
+            process.terminate()
+
+
+@pytest.mark.parametrize("operation", [PUT, pytest.param(POST, marks=pytest.mark.long)])
+def test_a_refund_is_sent_and_reconciled(
+    run: Run, workspace: Workspace, rows: Any, tmp_path: Path, operation: str
+) -> None:
+    define(tmp_path, REFUND + operation)
+    paid = write_payments(tmp_path / "payments.csv", line(1))
+    with serving(workspace, tmp_path / "records") as service:
+        done = run("import", write(tmp_path, *ROWS), str(paid), "--push", **service)
+        assert done.returncode == 0, done.stderr
+        assert rows(THERE) == [
+            (1, "10.5", "broken"),
+            (2, "20.0", "-"),
+            (3, "0.1", 'a "quoted" {word}, and ü'),
+        ]
+        done = run("import", write(tmp_path, CHANGED, name="b.csv"), "--push", **service)
+        assert done.returncode == 0, done.stderr
+        there = [one[0] for one in rows(THERE)]
+        assert there == ([1, 2, 3] if operation == PUT else [1, 2, 2, 3])
+        assert "Refund: 4\n    MATCHED_EXACT                  3" in run(*RECONCILE).stdout
+        undone = run("undo", "2", "--reason", "wrong file", **service)
+        assert undone.returncode == 0, undone.stderr
+        # The record is as it was before: what a PUT had replaced there is to be put back.
+        told = run(*RECONCILE).stdout
+        assert ("NOT_SENT                       1" in told) == (operation == PUT), told
+        assert run("push", **service).returncode == 0
+        posted = [(2, "21.0", "more")] if operation == POST else []
+        assert rows(THERE)[1:-1] == [(2, "20.0", "-"), *posted]
+        assert "NOT_SENT" not in run(*RECONCILE).stdout
+    name = "AddRefund" if operation == POST else "EditRefund"
+    told = rows("SELECT DISTINCT operation FROM send ORDER BY 1")
+    assert told == sorted([(name,), ("EditPayment",)])
+
+
+FAULTY: list[tuple[str, str]] = [
+    ('name = "EditPayment"', "operation.name = 'EditPayment' is that of payment. Find another."),
+    ('name = "authenticate"', "operation.name = 'authenticate' is no name."),
+    ('name = "Authenticate"', "operation.name = 'Authenticate' is that of the service."),
+    ('name = "edit"', "operation.name = 'edit' is no name."),
+    ('method = "GET"', "operation.method = 'GET' is none."),
+    ('method = "POST"', "operation.path has {Id}: a POST adds a record, and names none."),
+    ('path = "/payments/{Id}"', "operation.path = '/payments/{Id}' is that of payment."),
+    ('path = "/PAYMENTS/{PaymentsId}"', "has {PaymentsId}, which is no field of the key."),
+    ('path = "/refunds"', "operation.path lacks {Id}: a PUT replaces the record"),
+    ('path = "/refunds/{Number}"', "operation.path has {Number}, which is no field of the key."),
+    ('path = "refunds/{Id}"', "operation.path = 'refunds/{Id}' is no path."),
+    ('path = "/refunds/{Id}?a=b"', "is no path."),
+    ('path = "/../{Id}"', "is no path."),
+    ('path = "/json/reply/{Id}"', "is one of the framework's own."),
+    ("path = 7", "operation.path = 7 is none. Write a path in quotes."),
+    ('roles = ["Admin"]', "operation.roles is not a key."),
+]
+
+
+@pytest.mark.parametrize(("key", "said"), FAULTY, ids=[key for key, _ in FAULTY])
+def test_an_operation_that_cannot_be_is_refused(key: str, said: str, tmp_path: Path) -> None:
+    name = key.partition(" ")[0]
+    given = [one for one in PUT.splitlines() if not one.startswith(name)]
+    lines = [*REFUND.splitlines(), *given, key]
+    (tmp_path / "refund.toml").write_text("\n".join(lines))
+    first, *more = (read_own_tables(tmp_path, DOCUMENTED).fault or "").splitlines()
+    assert said in first
+    at = len(lines) if f"operation.{name}" in first else lines.index('path = "/refunds/{Id}"') + 1
+    assert f"refund.toml, line {at}: " in first
+    assert not more or "PaymentsId" in key or "Number" in key
+
+
+def test_two_kinds_have_no_operation_in_common(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text(REFUND + PUT)
+    other = REFUND.replace('"refund"', '"reversal"').replace('"Refund"', '"Reversal"')
+    for key, of_b in (
+        ("name", PUT.replace("EditRefund", "EditREFUND").replace("refunds", "reversals")),
+        ("path", PUT.replace("EditRefund", "EditReversal").replace("refunds", "Refunds")),
+    ):
+        (tmp_path / "b.toml").write_text(other + of_b)
+        fault = read_own_tables(tmp_path, DOCUMENTED).fault or ""
+        assert f"operation.{key} = " in fault
+        assert fault.endswith("is that of refund. Find another.")
+
+
+@pytest.mark.long
+def test_what_was_sent_by_an_operation_stays_so(
+    run: Run, workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    """Else rows of a batch that has ended would be unsent, or sent by what there is no more."""
+
+    def applied(text: str, said: str = "") -> None:
+        define(tmp_path, text)
+        done = run("records", "apply")
+        assert (done.returncode, said in done.stderr) == (2 if said else 0, True), done.stderr
+
+    assert run("import", write(tmp_path, *ROWS)).returncode == 0
+    # Rows are there, and none is on its way to a service: all may be said of where they go.
+    for one in (REFUND + POST, REFUND, REFUND + PUT):
+        applied(one)
+    with serving(workspace, tmp_path / "records") as service:
+        done = run("push", "1", **service)
+        assert done.returncode == 0, done.stderr
+    assert rows(THERE)[0] == (1, "10.5", "broken")
+    applied(REFUND, "it was sent by EditRefund, PUT /refunds/{Id}; batch 1, which has rows")
+    applied(REFUND + POST, "goes to the service by that. Define it so again")
+    applied(REFUND + PUT.replace("/refunds/", "/v2/refunds/"))
+    exported = run("records", "export", str(tmp_path / "out"))
+    assert exported.returncode == 0, exported.stderr
+    (there,) = read_own_tables(tmp_path / "out", DOCUMENTED).tables.values()
+    assert there.endpoint is not None
+    assert there.endpoint.path == "/v2/refunds/{Id}"
+    told = rows("SELECT detail FROM event WHERE what = 'record kind changed' ORDER BY id")
+    assert json.loads(told[-1][0])["changes"] == ["it was sent by EditRefund, PUT /refunds/{Id}"]
+    shown = run("fields", "refund")
+    assert "it is sent by EditRefund: `PUT /v2/refunds/{Id}`" in shown.stdout
