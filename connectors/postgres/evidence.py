@@ -59,7 +59,7 @@ WHOLE = (*APPLIED, CONSTANTS, ANSWERS)
 _ENDS = {PREFIX + state for state in ENDED}
 _BEGUN = {PREFIX + state for state in (State.RECEIVED, State.STAGED, State.CHECKED)}
 _RECEIVED, _HELD, _MERGED = PREFIX + State.RECEIVED, PREFIX + State.HELD, PREFIX + State.MERGED
-_FINAL = {PREFIX + state for state in (*APPLIED_STATES, State.FAILED)}
+_FINAL = {PREFIX + state for state in APPLIED_STATES}
 _STATES = {PREFIX + state for state in State}
 _OF_OTHERS = {UNDO, RESTORED}
 """Events that say something of the answers to other batches than that which they are about."""

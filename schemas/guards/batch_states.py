@@ -29,7 +29,7 @@ RESOLVE = "resolve"
 """The event of a decision about sends."""
 RESTORED = "restored"
 """The event of a restore that was declared."""
-MERGED_STATES = ("merged", "complete", "complete_with_errors")
+MERGED_STATES = ("merged", "complete", "complete_with_errors", "failed")
 APPLIED_STATES = (*MERGED_STATES, "undone")
 """States that only those who apply rows bring a batch to; of a listing no row is applied."""
 DECIDED_BY: Mapping[tuple[str, str], str] = {

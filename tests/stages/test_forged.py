@@ -481,7 +481,8 @@ def test_decisions_and_runs_of_a_scope_take_turns(acting: As, workspace: Workspa
 
 
 OF_OTHERS = ("released", "undo", "resolve", "restored", "push asked for", "batch complete")
-OF_STATES = ("batch received", "batch staged", "batch checked", "batch failed", "batch discarded")
+OF_OTHERS += ("batch failed",)
+OF_STATES = ("batch received", "batch staged", "batch checked", "batch discarded")
 
 
 def test_a_loader_decides_about_no_batch(acting: As, workspace: Workspace, tmp_path: Path) -> None:
@@ -538,6 +539,19 @@ def test_a_loader_decides_about_no_batch(acting: As, workspace: Workspace, tmp_p
             for one in (*forged, *([None] if said != SERVICE else [])):
                 with pytest.raises(psycopg.Error, match=f"another {said} than|by other hashes"):
                     connection.execute(add_event_of_end, [json.dumps({said: one})])
+    assert intact(workspace)
+
+
+def test_a_loader_calls_no_applied_batch_failed(
+    acting: As, workspace: Workspace, tmp_path: Path
+) -> None:
+    """It says that the totals of applied rows do not tie, which only those recount who apply."""
+    import_delivery(acting(MERGER), [write(tmp_path / "a.csv", line(1))], DEFAULT)
+    with (
+        acting(LOADER).database.connect() as connection,
+        pytest.raises(psycopg.errors.InsufficientPrivilege, match=r"'batch failed'.* applies no"),
+    ):
+        connection.execute("UPDATE batch SET state = 'failed', ended_at = now()")
     assert intact(workspace)
 
 

@@ -7,7 +7,7 @@ revision = "0045"
 down_revision = "0044"
 branch_labels = None
 depends_on = None
-derived = "55b32bac05b27ea39c30f9c7b8fa1f8b723cd109eb84aae171853b1ace8c9537"
+derived = "e218551e683eca7938261df771a55d0d519f9bc6dd625f29fe703466605e3cc3"
 
 
 def upgrade() -> None:
