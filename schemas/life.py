@@ -7,6 +7,9 @@ difference still there or gone. The table below is the whole of it.
 from collections.abc import Mapping
 from enum import StrEnum
 
+RESTATED = "; restated as of "
+"""What follows the scope in that of a restatement, which is held against the scope's own runs."""
+
 
 class BreakState(StrEnum):
     """Where a break is after a run."""

@@ -21,7 +21,6 @@ from connectors.postgres.reconciliations import (
 from connectors.postgres.staging import copy_text
 from connectors.postgres.trail import detail_text, write_trail
 from connectors.process import whoami
-from schemas.guards.decisions import RULES_BEFORE
 from schemas.ledger import BREAK_STATE
 
 DRAFTED_BREAKS = f"draft_{BREAK_STATE.name}"
@@ -35,15 +34,13 @@ def save_run(
     signed_through: int,
     manifest_hash: str | None,
     restates: str = "",
-    rules_before: str = "",
     by: str | None = None,
 ) -> Reconciliation:
     """Save a run with its breaks in one transaction; the caller holds the scope.
 
     `breaks` are frames with the columns of the ledger's break states, without the run's number,
     `signed_through` is the event up to which page one knows what is signed, `manifest_hash` the
-    SHA-256 of its manifest, `restates` why it restates another, `rules_before` the hash of the
-    rules of the report that page one is held against.
+    SHA-256 of its manifest, `restates` why it restates another.
     """
     row = asdict(run) | {"as_of": run.as_of.isoformat(), "scope_hash": scope_hash(run.scope)}
     with connection.transaction():
@@ -53,7 +50,7 @@ def save_run(
         hashed = breaks_hash(connection, run.id, DRAFTED_BREAKS)
         facts = {name: one for name, one in row.items() if name not in ("scope", "rules_text")}
         facts |= {"breaks": saved, "breaks_hash": hashed, "signed_through": signed_through}
-        noted = {"restates": restates, MANIFEST_NOTED: manifest_hash, RULES_BEFORE: rules_before}
+        noted = {"restates": restates, MANIFEST_NOTED: manifest_hash}
         detail = detail_text(facts | {name: one for name, one in noted.items() if one})
         connection.execute("SELECT draft('reconciliation')")
         connection.execute(

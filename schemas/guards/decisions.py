@@ -35,8 +35,6 @@ SIGNED: Mapping[str, str] = {
 }
 """The event of each kind of signature."""
 
-RULES_BEFORE = "rules_before"
-"""Of the event of a run: the hash of the rules of the report that its page one is held against."""
 RULE_PROPOSED, RULE_APPROVED = "acceptance rule proposed", "acceptance rule approved"
 """The events of a rule by which breaks are accepted (`schemas.guards.acceptance_rules`)."""
 BY_RULE = "rule [0-9]+"
@@ -198,7 +196,7 @@ DECISIONS_OF: Mapping[str, str] = {
             AND coalesce(e.person, ({SCHEMA}.job_order(e.detail::jsonb ->> 'job', e.id)).person)
                 = $1
             -- The first one of a scope, as of a restatement, has the rules of another before it.
-            AND r.rules_hash <> coalesce(b.rules_hash, e.detail::jsonb ->> '{RULES_BEFORE}');
+            AND r.rules_hash <> coalesce(b.rules_hash, {SCHEMA}.rules_against(r.id));
         IF changed IS NOT NULL THEN
             {refuse(NOT_ALLOWED, _CHANGED_RULES, "whose, changed")};
         END IF;

@@ -28,6 +28,7 @@ from schemas.guards.batch_states import (
     lacks_merger,
 )
 from schemas.guards.decisions import DECIDED, DECISIONS_OF, SIGNED
+from schemas.guards.held_against import HELD_AGAINST_OF
 from schemas.guards.jobs import JOB_EVENTS, JOBS_OF
 from schemas.guards.ledger_digests import ANSWERS, BEFORE, LEDGER, LEDGER_DIGESTS_OF, TABLES, TERMS
 from schemas.guards.logins import LOGINS_OF
@@ -89,6 +90,7 @@ def _acts(events: Mapping[str, str]) -> str:
 FUNCTIONS_OF: Mapping[str, str] = {
     **ACCOUNTS_OF,
     **LOGINS_OF,
+    **HELD_AGAINST_OF,
     **DECISIONS_OF,
     **LEDGER_DIGESTS_OF,
     **ACCEPTANCE_RULES_OF,

@@ -79,6 +79,47 @@ def test_nobody_approves_by_rules_they_changed_in_the_first_run_of_a_scope(
     approved_by(carl)
 
 
+SIGNED_AFTER_IT = {
+    # what is signed once the first run is there; whether the run is held against it
+    "everything": (Scope(), True),
+    "a feed of it": (Scope(feeds=("default",)), False),
+    "other tenants": (Scope(tenants=(8, 77)), False),
+    "a tenant of it and others": (Scope(tenants=(7, 8)), True),
+}
+
+
+@pytest.mark.long(but=("everything",))
+@pytest.mark.parametrize("which", SIGNED_AFTER_IT)
+def test_the_first_run_of_a_scope_is_held_against_what_was_signed_after_it(
+    workspace: Workspace, tmp_path: Path, which: str
+) -> None:
+    """Nothing was approved when it was made, so its page one says nothing of its rules."""
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1, day=28))], DEFAULT)
+    scope, held = SIGNED_AFTER_IT[which]
+    add(workspace, ANNA, BO, replace(BO, name="carl"))
+    anna, bo, carl = (logged_in(workspace, one) for one in (ANNA, BO, replace(BO, name="carl")))
+    mine = Scope(feeds=("default",), tenants=(7,)) if not scope.feeds else Scope()
+    first = reconcile(bo, Asked(mine, FIRST, LOOSE))
+    done = reconcile(workspace, Asked(mine, SECOND, LOOSE))
+    wider = reconcile(workspace, Asked(scope, SECOND, STRICT))
+    for place, one in ((anna, wider), (anna, done)):
+        prepare(place, one.run.id, by=None, comment="")
+    approve(carl, wider.run.id, by=None, comment="")
+    with workspace.database.connect() as connection:
+        named = to_accept(workspace, connection, done.run).accept
+    assert bool(named) == held
+
+    def approved_by(who: Workspace) -> None:
+        approve(who, done.run.id, by=None, comment="", accept_changes=named or None)
+
+    if held:
+        with pytest.raises(AccountRefused, match=f"bo made or .* reconciliation {first.run.id} by"):
+            approved_by(bo)
+        approved_by(carl)
+    else:
+        approved_by(bo)
+
+
 SIGNED_SINCE = [
     # the scope of what was signed, why it is restated; whether it may hold records of tenant 7
     (Scope(), None, True),

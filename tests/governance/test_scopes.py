@@ -9,17 +9,30 @@ import pytest
 
 from connectors.errors import DayRefused, SettingsError
 from connectors.files.profile import DEFAULT
+from flows.stages.reconcile.held_against import baseline
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.scope import EVERYTHING, Scope, is_one_scope, scope_told
+from flows.stages.reconcile.sign import approve, prepare
+from flows.stages.reconcile.since_signed import to_accept
 from flows.stages.sequence import import_delivery
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.frame import gather
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.rules.rules import Rules
+from schemas.life import RESTATED
+from tests.governance.runs import DAY, found
 from tests.governance.runs import reconcile as saved
 from tests.stages.payments import line, write
 
+APPROVED = [
+    "feeds default; tenants 8", "batches 1", "tenants 8", "feeds other", "tenants 7, 8",
+    "batches 1; tenants 7", "feeds default", "everything; restated as of 2026-01-02", "batches 2",
+    "feeds other, default", "feeds pay, default as of 2026-01-29, restated: late", "everything",
+    "tenants 7",
+]  # fmt: skip
+"""Scopes in the order in which reports of them are approved; batches 1 and 2 are of feed default
+and of feed other."""
 FIRST, LAST = date(2026, 1, 2), date(2026, 1, 31)
 
 SCOPES = [
@@ -62,6 +75,32 @@ def test_a_scope_has_one_text_in_whatever_order_it_is_named() -> None:
 def test_what_is_not_the_name_of_a_feed_is_refused(feed: str) -> None:
     with pytest.raises(SettingsError, match="is not the name of a feed"):
         Scope(feeds=("pay", feed))
+
+
+def test_the_database_holds_a_first_run_against_the_same_report_as_its_page_one(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """Whatever was approved by then, of its own scope or of another."""
+    for number, feed in enumerate(("default", "other"), 1):
+        path = write(tmp_path / f"{number}.csv", line(number))
+        import_delivery(workspace, [path], replace(DEFAULT, feed=feed))
+    runs = [saved(workspace, found(), scope=scope, rules=f"{number:064}")
+            for number, scope in enumerate(APPROVED)]  # fmt: skip
+    told = set()
+    for one in runs:
+        prepare(workspace, one.id, by="ann", comment="")
+        with workspace.database.connect() as connection:
+            named = to_accept(workspace, connection, one).accept or None
+        day = DAY if RESTATED in one.scope else None
+        approve(workspace, one.id, by="bo", comment="", accept_changes=named, accept_restated=day)
+        with workspace.database.connect() as connection:
+            for run in runs:
+                base = baseline(connection, run.scope, run.id)
+                rules = connection.execute("SELECT rules_against(%s)", [run.id]).fetchone()
+                expected = base.run.rules_hash if base else None
+                assert rules == (expected,), (one.scope, run.scope)
+                told.add((run.scope, base and base.run.scope))
+    assert len(told) > 2 * len(runs), "they are held against one report after the other"
 
 
 @pytest.mark.long

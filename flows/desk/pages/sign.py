@@ -14,13 +14,12 @@ from flows.desk.pages.files import is_given
 from flows.desk.seen import run_of
 from flows.desk.visit import Visit
 from flows.report.spelling import neutral_apart
-from flows.stages.reconcile.as_of import RESTATED
 from flows.stages.reconcile.not_opened import not_opened
 from flows.stages.reconcile.report_files import PAGE, check_files, listed_files
 from flows.stages.reconcile.sign import approve, prepare
 from flows.steps.reconcile.changes import method_rows
 from schemas.accounts import MAY_SIGN
-from schemas.life import Role
+from schemas.life import RESTATED, Role
 
 
 def show(visit: Visit) -> Response:

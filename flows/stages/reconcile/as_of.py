@@ -14,9 +14,7 @@ import psycopg
 from connectors.errors import DayRefused
 from connectors.postgres.reconciliations import latest_run, scope_hash
 from connectors.postgres.signatures import approved_runs
-
-RESTATED = "; restated as of "
-"""What follows the scope in that of a restatement, which is held against the scope's own runs."""
+from schemas.life import RESTATED
 
 MOST_REASON = 300
 """Characters of a reason: with what is said beside it, it is told whole (`spelling.neutral`)."""

@@ -9,7 +9,6 @@ from connectors.files.currencies import read_currencies
 from connectors.postgres.reconciliations import Reconciliation, latest_run
 from flows.report.reconciled.verdicts import word_of
 from flows.report.spelling import neutral
-from flows.stages.reconcile.as_of import RESTATED
 from flows.stages.reconcile.breaks import taken_back, what_is_open
 from flows.stages.reconcile.decision_rules import NAMED
 from flows.stages.reconcile.rules import rules_of
@@ -20,7 +19,7 @@ from flows.steps.breaks.severity import severities
 from flows.steps.rules.rules import Rules
 from schemas.counting import agree, first_of, quantity
 from schemas.jobs import MAY_ORDER
-from schemas.life import RECONCILED
+from schemas.life import RECONCILED, RESTATED
 
 _WHO = f"an {' or '.join(MAY_ORDER)}"
 

@@ -8,8 +8,8 @@ import psycopg
 from connectors.postgres import ledger
 from connectors.postgres.reconciliations import Reconciliation, first_run, latest_runs, scope_hash
 from connectors.postgres.signatures import last_approved, last_approved_runs
-from flows.stages.reconcile.as_of import RESTATED
 from flows.stages.reconcile.scope import Scope
+from schemas.life import RESTATED
 
 
 @dataclass(frozen=True, slots=True)

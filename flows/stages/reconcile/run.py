@@ -351,7 +351,6 @@ class _Run:
             signed_through=signed_through,
             manifest_hash=written.manifest_hash,
             restates=self.restates,
-            rules_before=report.changes.rules_before if report.changes else "",
             by=asked.by,
         )
 

@@ -33,7 +33,6 @@ from connectors.postgres.signatures import (
 )
 from connectors.process import user_name, whoami
 from flows.report.spelling import apart, shortened
-from flows.stages.reconcile.as_of import RESTATED
 from flows.stages.reconcile.before_approval import waits_in_full
 from flows.stages.reconcile.breaks import breaks_now
 from flows.stages.reconcile.kept_signatures import keep_signatures
@@ -47,7 +46,7 @@ from flows.steps.reconcile.report import Changes, SignatureLine, SignOff
 from flows.steps.reconcile.signed import unpack_records
 from schemas.accounts import SELF_DECLARED
 from schemas.counting import agree, quantity
-from schemas.life import UNSEEN, Role
+from schemas.life import RESTATED, UNSEEN, Role
 
 HELD_AGAINST = (
     "This report was approved, and the next one is held against it: bring the folder back as it "

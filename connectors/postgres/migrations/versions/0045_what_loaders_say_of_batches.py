@@ -7,7 +7,7 @@ revision = "0045"
 down_revision = "0044"
 branch_labels = None
 depends_on = None
-derived = "e218551e683eca7938261df771a55d0d519f9bc6dd625f29fe703466605e3cc3"
+derived = "74ed510e0edbb1e9571bc292a2f28a3c8ae9e5f96e6ea64e6872f398b1226024"
 
 
 def upgrade() -> None:

@@ -1,0 +1,63 @@
+"""By which rules the report was made that the first run of a scope is held against.
+
+The database asks what is signed by now, as `flows.stages.reconcile.held_against` does: no word of
+whoever made the run counts, and nothing that its page one could not know is left out.
+"""
+
+from collections.abc import Mapping
+
+from schemas.derived.sql_names import SAFE, SCHEMA
+from schemas.guards.accounts import tenants_of
+from schemas.life import RESTATED, Role
+
+_READABLE = "^(everything|((^|; )(batches|feeds|tenants) [^;, ]+(, [^;, ]+)*)+)$"
+"""A pattern of scopes; that of a restatement is none, nor was it in an earlier version."""
+
+
+def _named(part: str) -> str:
+    """SQL for the batches or feeds that the scope of `r` names; null: it may be about any."""
+    return f"string_to_array(substring(r.scope FROM '(?:^|; ){part} ([^;]+)'), ', ')"
+
+
+def _covers(wide: str, other: str) -> str:
+    """SQL for whether all that `other` is about belongs to `wide`, as that is named."""
+    parts = {"batches": "batches", "feeds": "of_feeds", "tenants": "tenants"}
+    return " AND ".join(
+        f"coalesce({other}.{theirs} <@ {wide}.{own}, {wide}.{own} IS NULL)"
+        for own, theirs in parts.items()
+    )
+
+
+_OVERLAPS = " AND ".join(
+    f"(own.{part} && o.{part}) IS NOT FALSE" for part in ("batches", "of_feeds", "tenants")
+)
+
+HELD_AGAINST_OF: Mapping[str, str] = {
+    # The hash of these rules; null: the run is the first of all, and held against nothing.
+    "rules_against(number integer)": f"""RETURNS text LANGUAGE sql STABLE {SAFE} AS $$
+        WITH run AS (SELECT r.id, split_part(r.scope, '{RESTATED}', 1) AS scope
+            FROM {SCHEMA}.reconciliation r WHERE r.id = number),
+        approved AS (SELECT r.id, r.scope, r.rules_hash FROM {SCHEMA}.reconciliation r
+            JOIN {SCHEMA}.signature s ON s.reconciliation_id = r.id AND s.role = '{Role.APPROVED}'),
+        named AS (SELECT r.*, {_named("batches")} AS batches, {_named("feeds")} AS feeds,
+                {tenants_of("r.scope")} AS tenants
+            FROM (SELECT id, scope, NULL AS rules_hash FROM run UNION ALL
+                -- Of every other scope what was approved last.
+                (SELECT DISTINCT ON (a.scope) a.id, a.scope, a.rules_hash FROM approved a, run
+                    WHERE a.scope <> run.scope ORDER BY a.scope, a.id DESC)) r
+            WHERE r.scope ~ '{_READABLE}'),
+        -- Scopes of feeds cover batches that are of these.
+        scopes AS (SELECT n.*, coalesce(n.feeds, (SELECT array_agg(DISTINCT b.feed)
+            FROM {SCHEMA}.batch b WHERE b.id::text = ANY (n.batches))) AS of_feeds FROM named n)
+        SELECT coalesce(
+            (SELECT a.rules_hash FROM approved a, run WHERE a.scope = run.scope AND a.id < run.id
+                ORDER BY a.id DESC LIMIT 1),
+            (SELECT o.rules_hash FROM scopes own JOIN scopes o ON o.rules_hash IS NOT NULL
+                WHERE own.rules_hash IS NULL AND (({_covers("o", "own")})
+                    OR ({_OVERLAPS} AND NOT ({_covers("own", "o")})))
+                ORDER BY o.id DESC LIMIT 1),
+            (SELECT r.rules_hash FROM {SCHEMA}.reconciliation r, run
+                WHERE r.scope = run.scope AND r.id < run.id ORDER BY r.id LIMIT 1))
+    $$""",
+}
+"""Head -> rest of the definition."""
