@@ -91,10 +91,11 @@ def reconcile(
     records: Mapping[str, pl.DataFrame] | None = None,
     page: str | None = None,
     rules: str = "0" * 64,
+    totals: str | None = None,
 ) -> Reconciliation:
     """Run a scope: `delivered` are keys of payments with the newest batch that brought them.
 
-    `page` is its report in HTML, `rules` the hash of its rules.
+    `page` is its report in HTML, `rules` the hash of its rules, `totals` its totals.json.
     """
     newest = pl.DataFrame(
         [("payment", key, batch) for key, batch in delivered],
@@ -113,7 +114,7 @@ def reconcile(
         carried = with_counts(carry(breaks, before, decisions, changed, as_of))
         number = next_number(connection)
         folder = workspace.settings.reports / f"reconciliation-{number}"
-        hashes = _write(folder, carried, records or {}, page or f"{carried.height} breaks")
+        hashes = _write(folder, carried, records or {}, page or f"{carried.height} breaks", totals)
         whole = report_hash(hashes)
         left = carried.filter(is_open()).height
         accepted = "ACCEPTED" in carried["state"]
@@ -146,14 +147,18 @@ def reconcile(
 
 
 def _write(
-    folder: Path, carried: pl.DataFrame, records: Mapping[str, pl.DataFrame], page: str
+    folder: Path,
+    carried: pl.DataFrame,
+    records: Mapping[str, pl.DataFrame],
+    page: str,
+    text: str | None,
 ) -> dict[str, str]:
     folder.mkdir(parents=True)
     carried.write_parquet(folder / "breaks.parquet")
     (folder / "report.html").write_text(page)
     closed = [asdict(one) for one in roll_forward(carried)]
     totals = NOTHING_CHANGED | {"roll_forward": closed}
-    (folder / TOTALS).write_text(json.dumps(totals, default=str))
+    (folder / TOTALS).write_text(text or json.dumps(totals, default=str))
     pack_records(records).write_parquet(folder / RECORDS)
     return {path.name: sha256_of(path) for path in folder.iterdir()}
 

@@ -25,8 +25,8 @@ from flows.stages.reconcile.kept_signatures import SIGNATURES
 from flows.stages.reconcile.method import Method, method_of, setting_changes
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.scope import Scope
-from flows.stages.reconcile.sign import prepare
-from flows.stages.reconcile.since_signed import changes_on_page
+from flows.stages.reconcile.sign import approve, prepare
+from flows.stages.reconcile.since_signed import changes_on_page, to_accept
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from schemas.accounts import SELF_DECLARED
@@ -268,6 +268,25 @@ def test_no_figure_is_read_from_totals_that_were_changed(workspace: Workspace) -
     assert trend_point(workspace, run) is None
     assert facts_of(workspace, run) == ReportFacts()
     assert changes_on_page(workspace, run).since == ""
+
+
+TOLD_OTHERWISE = [
+    "{", "[]", '{"changes": []}', '{"changes": {"rules": [{"key": "a"}]}}',
+    '{"changes": {"settings": 1}}', '{"changes": {"aside": [[]]}}',
+]  # fmt: skip
+
+
+def test_totals_that_are_as_written_and_tell_nothing_keep_nobody_from_signing(
+    workspace: Workspace,
+) -> None:
+    """What the approval accepts is made from the ledger, and no word of theirs is in it."""
+    for text in TOLD_OTHERWISE:
+        done = runs.reconcile(workspace, runs.found(), totals=text)
+        prepare(workspace, done.id, by="ann", comment="")
+        assert changes_on_page(workspace, done).since == "", text
+        with workspace.database.connect() as connection:
+            named = to_accept(workspace, connection, done).accept or None
+        approve(workspace, done.id, by="bo", comment="", accept_changes=named)
 
 
 @pytest.mark.long(but=("manifest.json",))

@@ -78,26 +78,26 @@ def changes_on_page(workspace: Workspace, run: Reconciliation) -> Changes:
     """What page one of a run says is made otherwise; nothing where it is of an earlier version.
 
     Nothing either where its file is not as it was written: nobody signs a report that is not whole.
+    Nor where that is no file of totals, whoever wrote it.
     """
     try:
-        totals = read_totals(workspace, run)
-    except SignatureRefused:
+        told = read_totals(workspace, run).get("changes") or {}
+        rules, profiles, settings = (
+            tuple(RuleChange(**one) for one in told.get(name, ()))
+            for name in ("rules", "profiles", "settings")
+        )
+        return Changes(
+            since=str(told.get("since", "")),
+            signed=bool(told.get("signed")),
+            accept=str(told.get("accept") or ""),
+            rules_before=str(told.get("rules_before", "")),
+            rules=rules,
+            profiles=profiles,
+            settings=settings,
+            aside=tuple(AsideLine(**one) for one in told.get("aside", ())),
+        )
+    except (SignatureRefused, ValueError, TypeError, AttributeError):
         return Changes(since="")
-    told = totals.get("changes") or {}
-    rules, profiles, settings = (
-        tuple(RuleChange(**one) for one in told.get(name, ()))
-        for name in ("rules", "profiles", "settings")
-    )
-    return Changes(
-        since=str(told.get("since", "")),
-        signed=bool(told.get("signed")),
-        accept=str(told.get("accept") or ""),
-        rules_before=str(told.get("rules_before", "")),
-        rules=rules,
-        profiles=profiles,
-        settings=settings,
-        aside=tuple(AsideLine(**one) for one in told.get("aside", ())),
-    )
 
 
 def signed_acceptances(
