@@ -49,6 +49,25 @@ def test_rules_other_than_a_wider_scope_signed_are_accepted_by_the_hash_on_page_
     approve(some, done.run.id, by=None, comment="", accept_changes=named)
 
 
+@pytest.mark.long
+def test_what_a_wider_scope_signed_alike_is_no_change_to_who_does_not_see_it(
+    workspace: Workspace, controller: str, tmp_path: Path
+) -> None:
+    """Page one was held against that, and not against the first run of the scope."""
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1, day=28))], DEFAULT)
+    reconcile(workspace, Asked(Scope(tenants=(7,)), FIRST, LOOSE))
+    sign(workspace, run_everything(workspace, FIRST))
+    done = reconcile(workspace, Asked(Scope(tenants=(7,)), SECOND, STRICT))
+    assert done.report.changes is not None
+    assert "of everything" in done.report.changes.since
+    assert done.report.changes.accept == ""
+    bo = replace(BO, tenants=(7,))
+    add(workspace, ANNA, bo)
+    prepare(logged_in(workspace, ANNA), done.run.id, by=None, comment="")
+    some = logged_in(replace(workspace, database=Database(controller, 10)), bo)
+    approve(some, done.run.id, by=None, comment="")
+
+
 FIRST_OF_A_SCOPE = {
     "a restatement": Asked(Scope(), FIRST, LOOSE, restate="late"),
     "a narrower scope": Asked(Scope(feeds=("default",)), SECOND, LOOSE),

@@ -57,12 +57,13 @@ def to_accept(
     Whoever sees a part of what is signed, or of the batches, accepts what page one says, which was
     written by who sees all of it. `breaks` are those of the run, where somebody has read them.
     """
-    if sees_part(connection):
-        on_page = changes_on_page(workspace, run)
-        if on_page.accept:
-            return on_page
     approved = signatures_of(connection, run.id).get(Role.APPROVED)
     base = baseline(connection, run.scope, run.id, approved.event_id if approved else None)
+    if sees_part(connection):
+        on_page = changes_on_page(workspace, run)
+        # The first run of a scope is what they see last, and perhaps not what page one saw.
+        if on_page.accept or (on_page.since and not (base and base.approved)):
+            return on_page
     if base is None:
         return Changes(since="")
     now = method_of(workspace, connection, run)
