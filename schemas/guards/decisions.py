@@ -195,8 +195,8 @@ DECISIONS_OF: Mapping[str, str] = {
             -- A worker is nobody: a job's run was made by who had ordered it by then.
             AND coalesce(e.person, ({SCHEMA}.job_order(e.detail::jsonb ->> 'job', e.id)).person)
                 = $1
-            -- The first one of a scope, as of a restatement, has the rules of another before it.
-            AND r.rules_hash <> coalesce(b.rules_hash, {SCHEMA}.rules_against(r.id));
+            -- The first one of a scope has the rules before it that the run is held against by now.
+            AND r.rules_hash <> coalesce(b.rules_hash, {SCHEMA}.rules_against(run.id));
         IF changed IS NOT NULL THEN
             {refuse(NOT_ALLOWED, _CHANGED_RULES, "whose, changed")};
         END IF;

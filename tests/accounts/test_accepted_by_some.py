@@ -139,6 +139,36 @@ def test_the_first_run_of_a_scope_is_held_against_what_was_signed_after_it(
         approved_by(bo)
 
 
+@pytest.mark.long
+def test_a_restatement_is_held_against_what_its_scope_signed_since_the_first_one(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """What the first one had before it, its own rules, is not what the later one is held against."""
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1, day=28))], DEFAULT)
+    add(workspace, ANNA, BO, replace(BO, name="carl"))
+    anna, bo, carl = (logged_in(workspace, one) for one in (ANNA, BO, replace(BO, name="carl")))
+    reconcile(workspace, Asked(Scope(), SECOND, LOOSE))
+    first = reconcile(bo, Asked(Scope(), FIRST, LOOSE, restate="late"))
+    signed = reconcile(workspace, Asked(Scope(), SECOND, STRICT))
+    done = reconcile(workspace, Asked(Scope(), FIRST, LOOSE, restate="late"))
+    for one in (signed, done):
+        prepare(anna, one.run.id, by=None, comment="")
+    with workspace.database.connect() as connection:
+        named = to_accept(workspace, connection, signed.run).accept
+    approve(carl, signed.run.id, by=None, comment="", accept_changes=named)
+    with workspace.database.connect() as connection:
+        named = to_accept(workspace, connection, done.run).accept
+
+    def approved_by(who: Workspace) -> None:
+        approve(who, done.run.id, by=None, comment="", accept_changes=named, accept_restated=FIRST)
+
+    with pytest.raises(
+        AccountRefused, match=f"bo made or ordered reconciliation {first.run.id} by"
+    ):
+        approved_by(bo)
+    approved_by(carl)
+
+
 SIGNED_SINCE = [
     # the scope of what was signed, why it is restated; whether it may hold records of tenant 7
     (Scope(), None, True),

@@ -7,7 +7,7 @@ revision = "0045"
 down_revision = "0044"
 branch_labels = None
 depends_on = None
-derived = "74ed510e0edbb1e9571bc292a2f28a3c8ae9e5f96e6ea64e6872f398b1226024"
+derived = "116a377f7baf889ee79c03067bdc7f00575785e6e911f9d11c3f35c0ca98b9f3"
 
 
 def upgrade() -> None:
