@@ -1,7 +1,7 @@
 """The ledger at a glance: batches with their rows and errors, without reading a staged row."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from psycopg.rows import class_row
 
 from connectors.postgres.accounts import BATCH_SEEN
 from connectors.postgres.attempts import REPAIRED, delivered_again, later_attempts
-from connectors.postgres.ledger import ENDED, REFUSED_AS_STATED, State
+from connectors.postgres.ledger import ENDED, REFUSED_AS_STATED, Extract, State
 
 
 class BatchSummary(NamedTuple):
@@ -96,13 +96,27 @@ def taken_back(connection: psycopg.Connection, content_id: str) -> list[bool]:
     return [bool(one) for (one,) in rows]
 
 
-COUNTED = """
+_TO_DELIVER = """NOT EXISTS (SELECT FROM extract taken
+    JOIN batch b ON b.id = taken.batch_id WHERE taken.sha256 = e.sha256
+    AND taken.refused IS NULL AND b.feed = own.feed AND b.state NOT IN ('undone', 'discarded'))"""
+"""SQL: whether nobody has taken the content of a refused file `e` of the batch `own` since."""
+
+
+def files_to_deliver(connection: psycopg.Connection, batches: Iterable[int]) -> list[Extract]:
+    """The files of some batches that were refused, and not taken since."""
+    with connection.cursor(row_factory=class_row(Extract)) as cursor:
+        return cursor.execute(
+            "SELECT e.* FROM extract e JOIN batch own ON own.id = e.batch_id "
+            "WHERE e.batch_id = ANY(%s) AND e.refused IS NOT NULL "
+            f"AND {_TO_DELIVER} ORDER BY e.id",
+            [list(batches)],
+        ).fetchall()
+
+
+COUNTED = f"""
     files AS (
         SELECT e.batch_id, count(*) AS files, count(e.refused) AS refused,
-            count(e.refused) FILTER (WHERE NOT EXISTS (SELECT FROM extract taken
-                JOIN batch b ON b.id = taken.batch_id WHERE taken.sha256 = e.sha256
-                AND taken.refused IS NULL AND b.feed = own.feed
-                AND b.state NOT IN ('undone', 'discarded'))) AS to_deliver
+            count(e.refused) FILTER (WHERE {_TO_DELIVER}) AS to_deliver
         FROM extract e JOIN batch own ON own.id = e.batch_id
         WHERE e.batch_id IN (SELECT id FROM shown) GROUP BY 1
     ), staged AS (

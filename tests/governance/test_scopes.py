@@ -23,7 +23,8 @@ from flows.steps.rules.rules import Rules
 from schemas.life import RESTATED
 from tests.governance.runs import DAY, found
 from tests.governance.runs import reconcile as saved
-from tests.stages.payments import line, write
+from tests.governance.test_three_days import STRICT, on_page_one
+from tests.stages.payments import HEADER, line, write
 
 APPROVED = [
     "feeds default; tenants 8", "batches 1", "tenants 8", "feeds other", "tenants 7, 8",
@@ -160,6 +161,34 @@ def test_a_named_batch_that_was_taken_back_is_left_out(
     assert len(after.breaks) == 11
     told = "; ".join(after.cover.because)
     assert [number for number in (1, 2, 3) if f"batch {number} was undone" in told] == [1, 2, 3]
+
+
+def test_files_that_were_refused_are_on_the_first_page_until_they_are_taken(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """Both sides lack their rows alike, so that nothing else tells of them."""
+    other = tmp_path / "other.csv"
+    other.write_text(f"{HEADER.replace('PaidAmount', 'Paid')}\n{line(2)}\n")
+    files = [write(tmp_path / "pay.csv", line(1)), str(other)]
+    import_delivery(workspace, files, DEFAULT)
+    asked = Asked(Scope(), LAST, STRICT)
+    done = reconcile(workspace, asked)
+    told = (
+        "1 delivered file was refused and not taken since, so nothing of it is compared: "
+        "other.csv of batch 1 (missing_column)"
+    )
+    on_page_one(done, [told])
+    assert done.run.verdict == "RECONCILED"
+    for scope, notes in ((Scope(feeds=("default",)), [told]), (Scope(feeds=("pay",)), [])):
+        assert told_of_files(reconcile(workspace, replace(asked, scope=scope)).report) == notes
+    named = replace(DEFAULT, columns={"Paid": "PaidAmount"})
+    import_delivery(workspace, [str(other)], named)
+    assert told_of_files(reconcile(workspace, asked).report) == []
+
+
+def told_of_files(report: ReconciliationReport) -> list[str]:
+    assert report.changes is not None
+    return [note for note in report.changes.notes if "refused" in note]
 
 
 OTHER = "and other feeds or tenants are named beside it"

@@ -8,7 +8,9 @@ import polars as pl
 import psycopg
 
 from connectors.postgres.ledger import batches_of, feeds_with_batches
+from connectors.postgres.overview import files_to_deliver
 from connectors.postgres.reconciliations import Reconciliation
+from flows.stages.reconcile.decision_rules import NAMED
 from flows.stages.reconcile.listings import LISTED, PULLED
 from flows.stages.reconcile.method import method_now
 from flows.stages.reconcile.scope import Asked, Scope, scope_told
@@ -24,7 +26,7 @@ from flows.steps.reconcile.report import InputLine, PreviousLine, RunLine, SignO
 from flows.steps.rules.rules import Rules
 from flows.steps.totals import Totals, in_currency
 from schemas.amounts import spelled
-from schemas.counting import agree, quantity
+from schemas.counting import agree, first_of, quantity
 from schemas.field import TENANT, Table
 from schemas.operations import PUSHES
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
@@ -80,6 +82,7 @@ def gather_facts(
             notes=(
                 *_of_nobody(connection, scope, gathered),
                 *_nameless(gathered, names),
+                *_refused(connection, gathered),
                 *changes.notes,
             ),
         ),
@@ -200,6 +203,18 @@ def _nameless(gathered: Gathered, currencies: Mapping[str, str]) -> Iterator[str
         "Rows that name no tenant, of deliveries that are bound to none, are in the report of "
         f"everything alone: {', '.join(told)}"
     )
+
+
+def _refused(connection: psycopg.Connection, gathered: Gathered) -> Iterator[str]:
+    """Files that were delivered and refused, and not taken since: no figure has their rows."""
+    files = files_to_deliver(connection, gathered.batches)
+    if files:
+        told = [f"{one.name} of batch {one.batch_id} ({one.refused})" for one in files]
+        yield (
+            f"{quantity(len(files), 'delivered file')} {agree(len(files), 'was', 'were')} refused "
+            f"and not taken since, so nothing of {agree(len(files), 'it', 'them')} is compared: "
+            f"{first_of(told[::-1], NAMED)}"
+        )
 
 
 def _money_of(table: Table, totals: Totals, currencies: Mapping[str, str]) -> str:
