@@ -143,7 +143,7 @@ def test_the_first_run_of_a_scope_is_held_against_what_was_signed_after_it(
 def test_a_restatement_is_held_against_what_its_scope_signed_since_the_first_one(
     workspace: Workspace, tmp_path: Path
 ) -> None:
-    """What the first one had before it, its own rules, is not what the later one is held against."""
+    """The first one had its own rules before it, and the later one has others."""
     import_delivery(workspace, [write(tmp_path / "a.csv", line(1, day=28))], DEFAULT)
     add(workspace, ANNA, BO, replace(BO, name="carl"))
     anna, bo, carl = (logged_in(workspace, one) for one in (ANNA, BO, replace(BO, name="carl")))

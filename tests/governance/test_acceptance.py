@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterable
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,15 @@ from flows.stages.reconcile.before_approval import waits_in_full
 from flows.stages.reconcile.breaks import Chosen, breaks_now, decide_breaks, list_breaks
 from flows.stages.workspace import Workspace
 from schemas.life import Choice
-from tests.governance.runs import found, ids, names, reconcile, tamper
+from tests.governance.runs import DAY, found, ids, names, reconcile, tamper
 
 UNTIL = date(2026, 12, 31)
 
 
 def accept(workspace: Workspace, up_to: str | None = None, **chosen: Any) -> None:
     ceiling = None if up_to is None else Decimal(up_to)
-    decision = Decision(Choice.ACCEPT, "agreed", "ann", until=UNTIL, up_to=ceiling)
+    until = chosen.pop("until", UNTIL)
+    decision = Decision(Choice.ACCEPT, "agreed", "ann", until=until, up_to=ceiling)
     run = chosen.pop("run", None)
     decide_breaks(workspace, run, Chosen(**(chosen or {"state": "open"})), decision)
 
@@ -212,6 +213,25 @@ def test_what_is_new_since_the_list_needs_the_number_of_the_run(workspace: Works
     assert states(workspace) == ["OPEN", "NEW"]
     accept(workspace, ids=tuple(ids(found("2"))))
     accept(workspace, run=run.id, up_to="50", code="AMOUNT")
+    assert states(workspace) == ["ACCEPTED", "ACCEPTED"]
+
+
+@pytest.mark.parametrize("was", ["RESOLVED_SERVICE", "ACCEPTED"])
+def test_what_is_open_again_since_the_list_needs_the_number_of_the_run(
+    workspace: Workspace, was: str
+) -> None:
+    """Whoever saw the run before saw it resolved or accepted: no filter meant it there."""
+    both = found("1", "2", amount="10")
+    reconcile(workspace, both)
+    if was == "ACCEPTED":
+        accept(workspace, until=DAY, ids=tuple(ids(found("2"))))
+    reconcile(workspace, both if was == "ACCEPTED" else found("1", amount="10"))
+    assert states(workspace)[1] == was
+    run = reconcile(workspace, both, as_of=DAY + timedelta(1))
+    with pytest.raises(DecisionRefused, match=f"was {was}, and is open now, .*--run 3"):
+        accept(workspace, code="AMOUNT")
+    accept(workspace, ids=tuple(ids(found("2"))))
+    accept(workspace, run=run.id, code="AMOUNT")
     assert states(workspace) == ["ACCEPTED", "ACCEPTED"]
 
 

@@ -19,7 +19,7 @@ from flows.report.spelling import neutral
 from flows.steps.breaks.acceptance import BOUND, size, values
 from flows.steps.breaks.saved import from_saved
 from schemas.counting import first_of, quantity
-from schemas.life import DONE, SIDES, Choice
+from schemas.life import DONE, OPEN, SIDES, Choice
 
 NAMED = 5
 """Breaks a refusal names; it counts the others."""
@@ -120,14 +120,15 @@ def refuse_unseen(
 ) -> None:
     """Whoever names no run may have seen the one before: what is other since needs its number.
 
-    So does what is new since, where a filter chose it: an id is known to whoever names it.
+    So does what is new since, or open again, where a filter chose it: an id is known to whoever
+    names it.
     `currencies` are the names of currencies.
     """
     if run.previous_id is None:
         return
     before = from_saved(breaks_of(connection, run.previous_id))
     joined = meant.join(
-        before.select("id", *BOUND, there=True),
+        before.select("id", "state", *BOUND, there=True),
         on="id",
         how="left",
         suffix="_then",
@@ -143,9 +144,12 @@ def refuse_unseen(
                strict=True)  # fmt: skip
     lines = [f"{one} was {was}; it is now {now}" for one, was, now in told]
     if not by_id:
-        new = joined.filter(pl.col("there").is_null())
-        told_new = zip(new["id"], new.select(said).to_series(), strict=True)
-        lines += [f"{one} is new, {now}" for one, now in told_new]
+        new = joined.filter(pl.col("there").is_null() | ~pl.col("state_then").is_in(OPEN))
+        told_new = zip(new["id"], new["state_then"], new.select(said).to_series(), strict=True)
+        lines += [
+            f"{one} {f'was {was}, and is open now' if was else 'is new'}, {now}"
+            for one, was, now in told_new
+        ]
     if not lines:
         return
     raise DecisionRefused(
