@@ -131,6 +131,11 @@ REFUSED = [
       for word in (*sorted(WORDS), " Stale", "Left  out")),
     ("name = ", None, "not TOML"),
     ("offset = []", 1, "Allowed: equal, told, differs"),
+    (
+        '[[window]]\nrecord = "payment"\ndays = 1\n[[window]]\nrecord = "payment"\ndays = 400',
+        4,
+        "The same window is on line 1 already",
+    ),
     ('[[window]]\nrecord = "payment"\ndays = 2147483648', 3, "Use 0 to 2147483647"),
     ('[[tolerance]]\nrecord = "payment"\nfield = "PaymentDate"\ndays = 2147483647.5', 4,
      "Use 0 to 2147483647"),
@@ -166,9 +171,9 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
         read_rules(file)
 
 
-def test_an_id_that_is_refused_by_now_is_read_of_a_run_that_used_it() -> None:
+def test_what_is_refused_by_now_is_read_of_a_run_that_used_it() -> None:
     tests = Exclusion("stale", "payment", "Id", ("1",), "b")
-    kept = Rules(exclusions=(tests,))
+    kept = Rules(exclusions=(tests,), windows=(Window("payment", 1), Window("payment", 400)))
     assert read_rules_text(rules_text(kept), kept=True) == kept
 
 

@@ -67,6 +67,7 @@ def read_rules_text(text: str, *, kept: bool = False) -> Rules:
     reader.check_records(records)
     rules = reader.rules(document)
     reader.check_ids(rules)
+    reader.check_windows(rules)
     return reader.with_values(rules)
 
 
@@ -228,6 +229,10 @@ class _Reader(Values):
                     ("exclude", number, "id"),
                     f"id = {one.id!r}: {TAKEN}, such as {one.id + '-' + one.record!r}.",
                 )
+
+    def check_windows(self, rules: Rules) -> None:
+        """Of two for one record the longer one would hold, whichever is read."""
+        self._check_once("window", [(one.record, one.business) for one in rules.windows])
 
     def with_values(self, rules: Rules) -> Rules:
         """The rules with every value of an exclusion as the one text that records are told by."""
