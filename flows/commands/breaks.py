@@ -164,7 +164,8 @@ def propose_command(
 ) -> int:
     """Propose an acceptance that takes two people: somebody else accepts with the same terms.
 
-    `recon user limit` says above which amounts.
+    `recon user limit` says above which amounts. A proposal stands until the scope is reconciled
+    again.
 
     Example: `recon breaks propose --code OFFSET --reason "feed tells UTC" --until 2026-12-31`
     """
@@ -319,7 +320,10 @@ def _show_decided(decided: "Decided", names: Mapping[str, str], *, as_json: bool
             "the same record."
         )
     if decision.what is Choice.PROPOSE:
-        out().print("Somebody else accepts it with the same last day and ceiling.")
+        out().print(
+            "Somebody else accepts it with the same last day and ceiling, before the scope is "
+            "reconciled again."
+        )
     elif decision.what is not Choice.COMMENT:
         out().print("The next reconciliation of this scope acts on it.")
 
