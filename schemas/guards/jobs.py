@@ -36,6 +36,9 @@ JOB_END = ("state", "exit_code", "said", "batches", "reconciliation_id")
 _PERSON = require(MAY_ORDER, f"'{ORDERING}'")
 _NO_JOB = refuse(NOT_ALLOWED, "there is no job %s that you may start", "number")
 _NO_WORK = refuse(NOT_ALLOWED, "%L is no work that can be ordered so", "$1")
+_NO_BATCH = refuse(
+    NOT_ALLOWED, "there is no batch %s; `recon status` lists the batches", "told ->> 'batch'"
+)
 _OTHER_TENANTS = refuse(
     NOT_YOURS, "%s orders work for the tenants %s alone", "person, ({}).tenants"
 ).format(f"{SCHEMA}.acting()")
@@ -46,6 +49,17 @@ def job_told(job: str, names: Sequence[str] = JOB_FACTS) -> str:
     """SQL for the hash of what nobody changes of a job, or of what came of it."""
     facts = ", ".join(f"{job}.{name}" for name in names)
     return f"encode(sha256(convert_to(json_build_array({job}.id, {facts})::text, 'UTF8')), 'hex')"
+
+
+def _batch_of(arguments: str) -> str:
+    """SQL for the batch that a job is about; null where it names none, or one that is not there.
+
+    A job about a batch that never was ends as any other: the trail tells of no such batch.
+    """
+    return (
+        f"(SELECT b.id FROM {SCHEMA}.batch b "
+        f"WHERE b.id = ({arguments}::jsonb ->> 'batch')::integer)"
+    )
 
 
 JOBS_OF: Mapping[str, str] = {
@@ -126,10 +140,14 @@ JOBS_OF: Mapping[str, str] = {
         THEN
             {_OTHER_TENANTS};
         END IF;
+        -- A page may be older than the database that was restored behind it.
+        IF told ->> 'batch' IS NOT NULL AND {_batch_of("$2")} IS NULL THEN
+            {_NO_BATCH};
+        END IF;
         INSERT INTO {SCHEMA}.job (kind, arguments, asked_by, person, asked_at, state, batches,
             event_id) VALUES ($1, $2, $3, person, clock_timestamp(), '{JobState.ORDERED}', '', 0)
         RETURNING * INTO one;
-        event := {SCHEMA}.new_event((told ->> 'batch')::integer, '{JOB_ORDERED}', said_by,
+        event := {SCHEMA}.new_event({_batch_of("$2")}, '{JOB_ORDERED}', said_by,
             told ->> 'reason', json_build_object('job', one.id, 'kind', kind,
             'sha256', {job_told("one")})::text);
         UPDATE {SCHEMA}.job j SET event_id = event WHERE j.id = one.id;
@@ -189,7 +207,7 @@ JOBS_OF: Mapping[str, str] = {
         END IF;
         UPDATE {SCHEMA}.job j SET state = '{JobState.ENDED}', ended_at = clock_timestamp(),
             exit_code = {COULD_NOT_RUN}, said = refused WHERE j.id = number RETURNING * INTO one;
-        PERFORM {SCHEMA}.new_event((one.arguments::jsonb ->> 'batch')::integer, '{JOB_REFUSED}',
+        PERFORM {SCHEMA}.new_event({_batch_of("one.arguments")}, '{JOB_REFUSED}',
             session_user, refused, json_build_object('job', number, 'kind', one.kind,
             'sha256', {job_told("one", JOB_END)})::text);
         RETURN false;
@@ -219,7 +237,7 @@ JOBS_OF: Mapping[str, str] = {
         IF ended.id IS NULL THEN
             RETURN false;
         END IF;
-        PERFORM {SCHEMA}.new_event((ended.arguments::jsonb ->> 'batch')::integer, '{JOB_ENDED}',
+        PERFORM {SCHEMA}.new_event({_batch_of("ended.arguments")}, '{JOB_ENDED}',
             session_user, NULL, json_build_object('job', number, 'kind', ended.kind,
             'exit_code', $2, 'sha256', {job_told("ended", JOB_END)})::text);
         RETURN true;

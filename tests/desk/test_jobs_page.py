@@ -265,10 +265,10 @@ def test_a_job_that_could_not_run_is_started_again(
     workspace: Workspace, browser: New, rows: Rows
 ) -> None:
     page = browser().open("/jobs")
-    page.send("/jobs", kind="rerun", batch="9", by="Otto")
+    page.send("/jobs", kind="reconcile", run="9", by="Otto")
     assert "It could not run." in page.text
     page.send("/jobs/1", by="Otto")
-    assert "There is no batch 9" in page.text
+    assert "There is no reconciliation 9" in page.text
     assert [what for (what,) in rows("SELECT what FROM event ORDER BY id")] == [
         "job ordered", "job ended", "job ordered again", "job ended",
     ]  # fmt: skip

@@ -57,9 +57,9 @@ def test_a_job_runs_the_flow_that_does_it(
     undo = ordered(otto, JobKind.UNDO, batch=1, reason="wrong")
     assert do_job(undo, return_state=True).name == "Completed"
     assert rows("SELECT by FROM event WHERE what = 'undo'") == [("otto",)]
-    refused = ordered(otto, JobKind.RERUN, batch=99)
+    refused = ordered(otto, JobKind.RERUN, batch=1)
     failed = do_job(refused, return_state=True)
-    assert (failed.type.value, "There is no batch 99" in failed.message) == ("FAILED", True)
+    assert (failed.type.value, "Batch 1 is undone" in failed.message) == ("FAILED", True)
 
 
 @pytest.mark.long

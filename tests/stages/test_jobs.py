@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
@@ -252,10 +253,10 @@ def again(place: Workspace, number: int) -> None:
 
 
 def test_what_could_not_run_says_why_and_can_be_started_again(workspace: Workspace) -> None:
-    number = ordered(workspace, JobKind.RERUN, batch=9)
+    number = ordered(workspace, JobKind.RECONCILE, run=9)
     assert do_job(workspace, number).exit_code == 2
     job = seen(workspace, number)
-    assert (job.may_start_again, "There is no batch 9" in (job.said or "")) == (True, True)
+    assert (job.may_start_again, "There is no reconciliation 9" in (job.said or "")) == (True, True)
     again(workspace, number)
     assert seen(workspace, number).state is JobState.ORDERED
     with pytest.raises(AccountRefused, match="is ordered, and is not started again"):
@@ -503,6 +504,24 @@ def test_a_job_waits_for_whose_account_may_do_it(
     assert seen(workspace, number).state is JobState.ENDED
 
 
+@pytest.mark.parametrize("is_refused", [False, True], ids=["", "refused"])
+def test_a_job_is_about_a_batch_that_is_there(
+    workspace: Workspace, acting: As, rows: Rows, is_refused: bool
+) -> None:
+    """Every reconciliation would miss the other, and none could be signed again."""
+    with pytest.raises(AccountRefused, match="There is no batch 9; `recon status` lists"):
+        ordered(workspace, JobKind.RERUN, batch=9)
+    # Earlier versions took it, and it still comes to its end.
+    number = ordered(workspace, JobKind.PUSH)
+    rows("UPDATE job SET kind = 'rerun', arguments = '{\"batch\": 9}' RETURNING 1")
+    if is_refused:
+        add(workspace, OTTO)
+    with pytest.raises(JobRefused, match="ordered by nobody") if is_refused else nullcontext():
+        assert "There is no batch 9" in do_job(acting(LOADER), number).said
+    assert seen(workspace, number).state is JobState.ENDED
+    assert rows("SELECT count(*) FROM event WHERE batch_id IS NOT NULL") == [(0,)]
+
+
 TAKEN_AND_ENDED = "SELECT take_job({0}, NULL); SELECT end_job({0}, 0, 'Reconciled', '', 1)"
 
 
@@ -591,7 +610,7 @@ def test_what_a_look_did_is_one_document_and_its_exit_code(
     assert ended.returncode == 0, ended.stderr
     (told,) = json.loads(ended.stdout)["jobs"]
     assert (told["job"], told["state"], told["exit_code"]) == (good, "ended", 0)
-    bad = ordered(otto, JobKind.RERUN, batch=77)
+    bad = ordered(otto, JobKind.RECONCILE, run=77)
     ended = run(url, home, "jobs", "--watch", "--once")
     assert (ended.returncode, f"job {bad}: exit code 2" in ended.stdout) == (2, True)
     ended = run(url, home, "jobs", "--watch", "--once", "--json")

@@ -7,7 +7,7 @@ revision = "0045"
 down_revision = "0044"
 branch_labels = None
 depends_on = None
-derived = "116a377f7baf889ee79c03067bdc7f00575785e6e911f9d11c3f35c0ca98b9f3"
+derived = "c065a7c29d9f9a171553f6b54ac38edb2f34c385eade1ceb0ecef6bf1978839c"
 
 
 def upgrade() -> None:
