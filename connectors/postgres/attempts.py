@@ -12,6 +12,7 @@ from typing import NamedTuple
 import psycopg
 
 from connectors.postgres.corrections import read_name
+from connectors.postgres.deliveries import FAMILY
 from connectors.postgres.ledger import IN_DATABASE, State, batch_span, find_batch, staged_tables
 from schemas.derived.sql_names import staged_name
 from schemas.derived.views import (
@@ -124,14 +125,7 @@ def _corrections(
     Those that were undone or discarded are not among them, unless asked for.
     """
     return connection.execute(
-        """WITH RECURSIVE above AS (
-            SELECT id, corrects FROM batch WHERE id = ANY(%s)
-            UNION SELECT b.id, b.corrects FROM batch b JOIN above a ON b.id = a.corrects
-                AND b.id < a.id
-        ), family AS (
-            SELECT id FROM above
-            UNION SELECT b.id FROM batch b JOIN family f ON b.corrects = f.id AND b.id > f.id
-        )
+        f"""{FAMILY}
         SELECT b.id, b.corrects FROM batch b JOIN family USING (id)
         WHERE b.corrects < b.id AND (%s OR b.state NOT IN ('undone', 'discarded'))
         ORDER BY b.id""",

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import psycopg
 
+from connectors.postgres.deliveries import batches_of_delivery
 from connectors.postgres.evidence import reopened_batches
 from connectors.postgres.ledger import ENDED
 from connectors.postgres.trail import add_event, said_by, said_last
@@ -74,17 +75,11 @@ def note_owed(connection: psycopg.Connection, batches: Collection[int]) -> None:
 def owed_by(connection: psycopg.Connection, batch_id: int) -> list[int]:
     """The batches whose reports are to be written again, of those that this one makes false.
 
-    They are those that it corrects, one after the other, and those whose rows its undo reopened.
+    They are those of its delivery, itself with them, and those whose rows its undo reopened.
     """
-    corrected = connection.execute(
-        """WITH RECURSIVE corrected (id) AS (
-            SELECT corrects FROM batch WHERE id = %s
-            UNION SELECT b.corrects FROM corrected c JOIN batch b ON b.id = c.id
-        ) SELECT id FROM corrected WHERE id IS NOT NULL""",
-        [batch_id],
-    ).fetchall()
+    delivery = batches_of_delivery(connection, batch_id)
     reopened = reopened_batches(said_last(connection, batch_id, UNDO))
-    concerned = {*(one for (one,) in corrected), *(number for number, *_ in reopened)}
+    concerned = {*delivery, *(number for number, *_ in reopened)}
     return [one.batch_id for one in noted_reports(connection, concerned) if one.owed]
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import psycopg
 
 from connectors.postgres.batch_reports import note_owed
+from connectors.postgres.deliveries import batches_of_delivery
 from connectors.postgres.ledger import IN_DATABASE, State, batch_span, staged_tables
 from connectors.postgres.trail import add_event
 from schemas.counting import agree, first_of, quantity
@@ -49,9 +50,11 @@ def settle_corrections(connection: psycopg.Connection, batch_id: int) -> None:
         if some:
             for table in staged_tables(connection, current):
                 _tell(connection, table, current)
-        if current != batch_id:
-            note_owed(connection, [current])
         current = _corrects(connection, current)
+    if _corrects(connection, batch_id) is not None:
+        # Rows of its other corrections count with an attempt in this one, or do so no longer.
+        others = {*batches_of_delivery(connection, batch_id)} - {batch_id}
+        note_owed(connection, others)
 
 
 def lock_corrections(connection: psycopg.Connection, batch_id: int) -> None:

@@ -74,8 +74,8 @@ VERDICTS: Mapping[str, BatchVerdict] = {
 NO_REJECT = "Release the batch to apply its clean rows, or discard it."
 """Of a held batch that has no reject to be read."""
 AGAIN = (
-    "What is listed under rejects was delivered again in a later batch, in error there too: "
-    "correct it from that batch."
+    "What is listed under rejects was delivered again in a later batch: what is in error there "
+    "too is corrected from that batch."
 )
 AT_SERVICE: Mapping[str, str] = {
     "unsent": "Push what is unsent.",

@@ -18,10 +18,19 @@ from connectors.postgres import ledger
 from connectors.postgres.attempts import counted_elsewhere
 from connectors.postgres.batch_reports import note_written, owed_by, settled_report
 from connectors.postgres.database import summarise
+from connectors.postgres.deliveries import batches_of_delivery
 from connectors.postgres.evidence import answers_detail
 from connectors.postgres.findings import Finding, Note, count_notes, findings, notes
 from connectors.postgres.lease import Lease
-from connectors.postgres.ledger import ENDED, IN_DATABASE, TAKEN_BACK, Extract, Receipt, State
+from connectors.postgres.ledger import (
+    ENDED,
+    IN_DATABASE,
+    NOTHING_APPLIED,
+    TAKEN_BACK,
+    Extract,
+    Receipt,
+    State,
+)
 from connectors.postgres.push.sends import SETTLED, SendRefusal, recount_sends, refusals
 from connectors.postgres.recount import Recount, Sum, recount, recount_both
 from connectors.postgres.trail import last_word, said_last
@@ -102,20 +111,24 @@ def report_taken_back(workspace: Workspace, lease: Lease) -> None:
 def report_corrected(
     workspace: Workspace, connection: psycopg.Connection, batch: ledger.Batch
 ) -> None:
-    """Report what a batch corrects again, and what that corrects: their rows end otherwise now."""
-    while batch.corrects is not None:
-        batch = ledger.find_batch(connection, batch.corrects)
-        report_if_written(workspace, connection, batch.id)
+    """Report the other batches of its delivery again: rows of theirs end otherwise, or count so."""
+    if batch.corrects is None:
+        return
+    for one in batches_of_delivery(connection, batch.id):
+        if one != batch.id:
+            report_if_written(workspace, connection, one)
 
 
 def report_if_written(workspace: Workspace, connection: psycopg.Connection, batch_id: int) -> None:
     """Write the report of a batch that something else changed, as a rerun of it would.
 
-    Where nothing is written down of one there is none, or housekeeping removed it.
+    Where nothing is written down of one there is none, or housekeeping removed it. One that is read
+    and checked now writes its own when that is done.
     """
     with settled_report(connection, batch_id) as noted:
-        if noted is not None and not noted.removed:
-            batch = ledger.find_batch(connection, batch_id)
+        batch = ledger.find_batch(connection, batch_id)
+        is_read = batch.state is State.HELD or batch.state not in NOTHING_APPLIED
+        if noted is not None and not noted.removed and is_read:
             report = build_report(workspace, connection, batch_id)
             _write_noted(workspace, connection, batch, report)
 

@@ -86,7 +86,7 @@ def test_a_row_in_error_again_is_to_be_corrected_from_its_last_delivery(
 
     assert "next: recon rejects 1" in told()
     deliver(1, r1_2=line(2, day=98), r1_3=line(3, amount="3"))
-    assert "in error there too" in told()
+    assert "what is in error there too" in told()
     assert "next:" not in told()
     deliver(1, r1_2=line(2, day=97))
     assert "next:" not in told()

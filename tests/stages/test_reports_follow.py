@@ -78,6 +78,23 @@ def test_a_report_follows_what_corrects_its_rows(workspace: Workspace, tmp_path:
     assert verdicts(workspace) == {1: "COMPLETE WITH ERRORS", 2: "UNDONE"}
 
 
+@pytest.mark.parametrize("amount", ["7", "z"], ids=["repaired", "in error again"])
+def test_a_report_follows_another_correction_of_the_same_row(
+    workspace: Workspace, tmp_path: Path, amount: str
+) -> None:
+    """It told of a row to correct that another batch had repaired, or had in error again."""
+    rejects = corrected_in(workspace, tmp_path)
+    rejects.write_text(rejects.read_text().replace(",7,", ",y,"))
+    import_delivery(workspace, [str(rejects)], DEFAULT, corrects=1)
+    before = told(workspace)[2]
+    assert "Correct what is listed under rejects" in before
+    rejects.write_text(re.sub(",[xy],", f",{amount},", rejects.read_text()))
+    import_delivery(workspace, [str(rejects)], DEFAULT, corrects=1)
+    assert "What is listed under rejects was delivered again" in told(workspace)[2]
+    undo_batch(workspace, 3, **SAID)
+    assert told(workspace)[2] == before
+
+
 def test_a_report_follows_what_an_undo_lets_be_sent_again(
     workspace: Workspace, tmp_path: Path
 ) -> None:
