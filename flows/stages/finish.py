@@ -32,7 +32,7 @@ from connectors.postgres.ledger import (
     State,
 )
 from connectors.postgres.push.sends import SETTLED, SendRefusal, recount_sends, refusals
-from connectors.postgres.recount import Recount, Sum, recount, recount_both
+from connectors.postgres.recount import DATABASE, Recount, Sum, recount, recount_both
 from connectors.postgres.trail import last_word, said_last
 from connectors.recovery import reach
 from flows.stages.batch_folder import write_report
@@ -162,7 +162,7 @@ def build_report(
             sums[one.extract_id]["rows"] += one.rows
             sums[one.extract_id]["rejected"] += one.rows * (one.state in ERRORS)
             sums[one.extract_id][EXCLUDED] += one.rows * (one.state == EXCLUDED)
-        chains.append(_chain(table, receipts, counted, applied=batch.state in IN_DATABASE))
+        chains.append(_chain(table, receipts, counted, batch.state))
         reasons += [
             _reason(table, found, names, found.code)
             for found in findings(connection, table, batch_id)
@@ -222,13 +222,22 @@ def _recount(connection: psycopg.Connection, table: Table, batch_id: int) -> Rec
     return recount_both(connection, table, batch_id)
 
 
-def _chain(table: Table, receipts: Iterable[Receipt], counted: Recount, *, applied: bool) -> Chain:
+def _chain(table: Table, receipts: Iterable[Receipt], counted: Recount, state: State) -> Chain:
     read: dict[str, Totals] = {}
     for receipt in receipts:
-        for state, shape in receipt.totals.get(table.name, {}).items():
-            read[state] = read.get(state, Totals()) + Totals.from_json(shape)
-    staged, database = _by_state(counted.staged), _by_state(counted.database)
-    return build_chain(table, read, staged, database, applied=applied)
+        for of, shape in receipt.totals.get(table.name, {}).items():
+            read[of] = read.get(of, Totals()) + Totals.from_json(shape)
+    undone = state is State.UNDONE
+    # What others wrote of the same records is none of a batch that was undone.
+    database = [one for one in counted.database if not undone or one.state == DATABASE]
+    return build_chain(
+        table,
+        read,
+        _by_state(counted.staged),
+        _by_state(database),
+        applied=state in IN_DATABASE,
+        undone=undone,
+    )
 
 
 def _by_state(sums: Iterable[Sum]) -> Mapping[str, Totals]:

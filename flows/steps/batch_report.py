@@ -239,13 +239,15 @@ def build_chain(
     database: Mapping[str, Totals],
     *,
     applied: bool = False,
+    undone: bool = False,
 ) -> Chain:
     """Tie what was read, what is staged, what was applied and what the database holds.
 
     `read` is what the reader added up by verdict, `staged` what the staged rows add up to by end
     state, `database` what the target holds of the rows this batch wrote, and of those that it found
     there. Each comes from its own count, so a residual of zero is a proof and not a repetition. A
-    row that is pending explains nothing once the batch is `applied`: nothing comes after it.
+    row that is pending explains nothing once the batch is `applied`: nothing comes after it. Of one
+    that is `undone` nothing is to be left in the target, and others say what it found there.
     """
     everything_read, everything_staged = add(read.values()), add(staged.values())
     corrected = staged.get("corrected", Totals())
@@ -253,7 +255,9 @@ def build_chain(
     waits = ("pending",) if "pending" not in staged or not applied else ()
     beside = _sum(staged, "superseded", "excluded", "stale", "listed", *waits)
     written = _sum(staged, *WRITTEN)
+    found = staged if undone else database
     held = add(totals for state, totals in database.items() if state != "unchanged")
+    back = ("taken back", written) if undone else ("read back by key", Totals())
     also = "".join(f", {state}" for state in ("excluded", "listed") if state in staged)
     in_error = "rejected, conflict and corrected" if corrected.rows else "rejected and conflict"
     links = [
@@ -266,8 +270,8 @@ def build_chain(
             " and ".join((f"superseded, stale{also}", *waits)),
             beside,
         ),
-        ("written", written, "unchanged: the database had them", _sum(database, "unchanged")),
-        ("in the database", held, "read back by key", Totals()),
+        ("written", written, "unchanged: the database had them", _sum(found, "unchanged")),
+        ("in the database", held, *back),
     ]
     lines = []
     before = everything_read

@@ -60,6 +60,9 @@ def test_a_report_says_that_its_batch_was_taken_back(workspace: Workspace, tmp_p
     assert verdicts(workspace) == {1: "UNDONE", 2: "DISCARDED"}
     for batch, meaning in ((1, "What was applied has been taken back."), (2, "anything.")):
         assert f"{meaning} By ann: agreed." in page(workspace, batch)
+        assert "RESIDUAL" not in page(workspace, batch)
+    import_delivery(workspace, [write(tmp_path / "c.csv", line(1), line(2))], DEFAULT)
+    assert verdicts(workspace)[1] == "UNDONE"
 
 
 def corrected_in(workspace: Workspace, tmp_path: Path, most: int = 1) -> Path:
