@@ -111,20 +111,33 @@ def changed_by_hand(connection: psycopg.Connection, table: Table, batch_id: int)
     return row[0] if row else 0
 
 
-def take_back(connection: psycopg.Connection, table: Table, batch_id: int) -> dict[str, int]:
-    """Delete what the batch inserted and restore what it updated; returns the counts."""
-    values = ", ".join(f"{quoted(name)} = b.{quoted(name)}" for name in target_columns(table))
+def take_back(
+    connection: psycopg.Connection, table: Table, batch_id: int, *, lost: bool = False
+) -> dict[str, int]:
+    """Delete what the batch inserted and restore what it updated; returns the counts.
+
+    `lost`: rows that it updated may be gone, and are there again as they were before it.
+    """
+    columns = [quoted(name) for name in target_columns(table)]
+    values = ", ".join(f"{name} = b.{name}" for name in columns)
     span = batch_span(connection, batch_id)
     # A type of the server outweighs a table of its name: point, line, money, date.
     row = f"{SCHEMA}.{quoted(table.name)}"
+    images = f"""before_image i, json_populate_record(NULL::{row}, i.image::json) b
+        WHERE {of_batch("i")} AND i.record = '{table.name}'"""
     restored = connection.execute(
-        f"""UPDATE {table.name} t SET {values}
-        FROM before_image i, json_populate_record(NULL::{row}, i.image::json) b
-        WHERE {of_batch("i")} AND i.record = '{table.name}'
+        f"""UPDATE {table.name} t SET {values} FROM {images}
             AND t.batch_id = %(batch)s AND t.extract_id = i.extract_id
             AND t.record_number = i.record_number""",
         span,
     ).rowcount
+    if lost:
+        restored += connection.execute(
+            f"""INSERT INTO {table.name} ({", ".join(columns)})
+            SELECT {", ".join(f"b.{name}" for name in columns)} FROM {images}
+                AND NOT EXISTS (SELECT FROM {table.name} t WHERE {joined(table, "b")})""",
+            span,
+        ).rowcount
     deleted = connection.execute(
         f"DELETE FROM {table.name} WHERE batch_id = %(batch)s", span
     ).rowcount

@@ -215,7 +215,8 @@ def _take_back(
         others = {one for table in pushed for one in may_reopen(connection, table, batch_id)}
         before = answers_digests(connection, others)
         for table in reversed(tables):
-            counts.update(take_back(connection, table, batch_id))
+            lost = table.title.lower() in changed
+            counts.update(take_back(connection, table, batch_id, lost=lost))
             if table.name in PUSHES:
                 reopen_restored(connection, table, batch_id)
         reach("undo")

@@ -89,9 +89,9 @@ def at_places(places: Iterable[tuple[int, int]]) -> dict[str, list[int]]:
     return {"extracts": extracts, "numbers": numbers}
 
 
-def joined(table: Table) -> str:
-    """SQL that finds the target's row `t` with the key of a staged row `s`."""
-    return " AND ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in key_columns(table))
+def joined(table: Table, alias: str = "s") -> str:
+    """SQL that finds the target's row `t` with the key of a staged row of this alias."""
+    return " AND ".join(f"t.{quoted(name)} = {alias}.{quoted(name)}" for name in key_columns(table))
 
 
 def same_content(table: Table) -> str:

@@ -414,12 +414,19 @@ def test_totals_that_do_not_tie_fail_the_run_until_they_do(
     assert run_batch(workspace, batch.id).batch.state is State.COMPLETE
 
 
-@pytest.mark.long(but=('UPDATE payment SET "PaidAmount" = 99 WHERE "Id" = 1',))
+@pytest.mark.long(
+    but=(
+        'UPDATE payment SET "PaidAmount" = 99 WHERE "Id" = 1',
+        'DELETE FROM payment WHERE "Id" = 1',
+    )
+)
 @pytest.mark.parametrize(
     "change",
     [
         'UPDATE payment SET "PaidAmount" = 99 WHERE "Id" = 1',
         'UPDATE payment SET "PaymentDate_offset" = 95 WHERE "Id" = 2',
+        'UPDATE payment SET "Id" = 9 WHERE "Id" = 1',
+        'DELETE FROM payment WHERE "Id" = 1',
         'DELETE FROM payment WHERE "Id" = 2',
     ],
 )
