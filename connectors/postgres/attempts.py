@@ -57,11 +57,13 @@ def later_attempts(connection: psycopg.Connection, batch_id: int) -> dict[Attemp
     batch somebody has to choose, so none of them is later than the others.
     """
     repairs, states = _repairs(connection, batch_id)
-    found = _matched_by_key(connection, batch_id)
+    found: dict[AttemptRow, Later] = {}
     # Whoever names a good repair changes a good record: that this fails is an error of its own.
     good = {row for row, state in states.items() if state in REPAIRING and state != CORRECTED}
     attempts = _attempts(repairs, good)
     repaired = _rows_repaired(connection, attempts)
+    others = {row.batch_id for first, rows in attempts.items() for row in (first, *rows)}
+    matched = _matched_by_key(connection, {batch_id, *others})
     for first, rows in attempts.items():
         known = repaired.get(first, _NOT_THERE)
         records = _records(first, rows, repairs, known)
@@ -75,10 +77,13 @@ def later_attempts(connection: psycopg.Connection, batch_id: int) -> dict[Attemp
             by, later = settled[row], last[row]
             # One that was corrected in its turn counts as taken in, and not by its own batch.
             if by and (states.get(row) not in REPAIRING or states.get(row) == CORRECTED):
-                found[row] = Later(by.batch_id, REPAIRED)
+                found[row] = matched.get(by, Later(by.batch_id, REPAIRED))
+            elif not by and first in matched:
+                found[row] = matched[first]
             elif not by and later and row.batch_id < later.batch_id:
                 found[row] = Later(later.batch_id, REJECTED if states[later] in ERRORS else WAITING)
-    return found
+    # Of what was corrected by its key no row that names it is the repair.
+    return found | {row: by for row, by in matched.items() if row.batch_id == batch_id}
 
 
 def counted_elsewhere(connection: psycopg.Connection, batch_id: int) -> int:
@@ -186,16 +191,21 @@ def _attempts(
     return attempts
 
 
-def _matched_by_key(connection: psycopg.Connection, batch_id: int) -> dict[AttemptRow, Later]:
-    """The rows of a batch that are corrected by one with their key, which names none."""
-    found = connection.execute(
-        f"""SELECT o.extract_id, o.record_number,
-            (o.error_data::json -> 0 -> 'Meta' ->> 'batch')::int
-        FROM outcome o WHERE {of_batch("o")} AND o.verdict = '{CORRECTED}'
-            AND o.error_data IS NOT NULL""",
-        batch_span(connection, batch_id),
-    )
-    return {AttemptRow(batch_id, *place): Later(by, REPAIRED) for *place, by in found}
+def _matched_by_key(
+    connection: psycopg.Connection, batches: Collection[int]
+) -> dict[AttemptRow, Later]:
+    """The rows of some batches that are corrected by one with their key, which names none."""
+    found: dict[AttemptRow, Later] = {}
+    for batch_id in sorted(batches):
+        rows = connection.execute(
+            f"""SELECT o.extract_id, o.record_number,
+                (o.error_data::json -> 0 -> 'Meta' ->> 'batch')::int
+            FROM outcome o WHERE {of_batch("o")} AND o.verdict = '{CORRECTED}'
+                AND o.error_data IS NOT NULL""",
+            batch_span(connection, batch_id),
+        )
+        found |= {AttemptRow(batch_id, *place): Later(by, REPAIRED) for *place, by in rows}
+    return found
 
 
 def delivered_again(

@@ -40,6 +40,7 @@ from tests.service.faulty_server import FaultyServer
 from tests.stages.payments import HEADER, line, write
 
 REPAIRS = f"ReconRow,{HEADER}"
+REPAIRED_BY = "1 row not written: repaired by batch {}."
 UNLIKE = (
     "SELECT extract_id, record_number FROM insert_batch_data "
     """WHERE "HasError" <> ("ErrorData" IS NOT NULL)"""
@@ -658,6 +659,22 @@ def test_a_repair_that_names_no_row_is_matched_by_its_key(
     assert {one.line for one in done.report.breaks if one.code == "REJECTED"} == {4}
     undo_batch(workspace, repair.batch.id, by=None, reason="test")
     assert states(rows) == BEFORE
+
+
+def test_what_was_corrected_by_its_key_is_offered_by_no_batch(
+    workspace: Workspace, tmp_path: Path, correct: Any
+) -> None:
+    """Nor is an attempt that names it, which would be taken in over what corrected it."""
+    correct({2: line(2, amount="eleven")})
+    path = write(tmp_path / "by-key.csv", line(2, amount="12"))
+    import_delivery(workspace, [path], DEFAULT, corrects=1)
+    assert left_out(workspace, 1) == left_out(workspace, 2) == [REPAIRED_BY.format(3)]
+    assert write_rejects(workspace, 2, tmp_path / "rejects", with_secrets=False) == {}
+    undo_batch(workspace, 3, by=None, reason="test")
+    assert left_out(workspace, 2) == []
+    # One with the key of the attempt repairs both.
+    import_delivery(workspace, [path], DEFAULT, corrects=2)
+    assert left_out(workspace, 1) == left_out(workspace, 2) == [REPAIRED_BY.format(4)]
 
 
 def test_a_repair_that_names_its_row_outweighs_one_by_key(
