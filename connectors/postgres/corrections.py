@@ -45,11 +45,14 @@ def settle_corrections(connection: psycopg.Connection, batch_id: int) -> None:
         lock_corrections(connection, current)
         corrections = _corrections_of(connection, current)
         some = bool(corrections) and _gather(connection, current, corrections)
-        if _withdraw(connection, current, f"AND NOT {_REPAIRED}" if some else ""):
+        withdrawn = _withdraw(connection, current, f"AND NOT {_AS_TOLD}" if some else "")
+        told = sum(
+            _tell(connection, table, current)
+            for table in (staged_tables(connection, current) if some else ())
+        )
+        # What is repaired by another row instead is in no error meanwhile.
+        if told < withdrawn:
             _end_with_errors(connection, current)
-        if some:
-            for table in staged_tables(connection, current):
-                _tell(connection, table, current)
         current = _corrects(connection, current)
     if _corrects(connection, batch_id) is not None:
         # Rows of its other corrections count with an attempt in this one, or do so no longer.
@@ -173,17 +176,21 @@ def _corrects(connection: psycopg.Connection, batch_id: int) -> int | None:
 def _corrections_of(connection: psycopg.Connection, batch_id: int) -> list[int]:
     """The corrections of a batch whose rows are applied: no other repairs anything yet."""
     corrections = connection.execute(
-        "SELECT id FROM batch WHERE corrects = %s AND id > corrects AND state = ANY(%s)",
+        "SELECT id FROM batch WHERE corrects = %s AND id > corrects AND state = ANY(%s) "
+        "ORDER BY id",
         [batch_id, list(IN_DATABASE)],
     ).fetchall()
     return [one for (one,) in corrections]
 
 
 def _gather(connection: psycopg.Connection, batch_id: int, corrections: Iterable[int]) -> bool:
-    """Collect the names of the rows that a batch's corrections repair; whether there are any."""
+    """Collect the names of the rows that a batch's corrections repair; whether there are any.
+
+    `by_key` are the batches with a row of the key, where no row names it.
+    """
     connection.execute("DROP TABLE IF EXISTS pg_temp.repaired")
     connection.execute(
-        "CREATE TEMP TABLE repaired (name text PRIMARY KEY, by_key int) ON COMMIT DROP"
+        "CREATE TEMP TABLE repaired (name text PRIMARY KEY, by_key int[]) ON COMMIT DROP"
     )
     for correction in corrections:
         for table in staged_tables(connection, correction):
@@ -213,14 +220,16 @@ def _gather_by_key(
     for correction in corrections:
         if table in staged_tables(connection, correction):
             connection.execute(
-                f"INSERT INTO repaired {_with_same_key(table, 'in_error')} ON CONFLICT DO NOTHING",
+                f"""INSERT INTO repaired {_with_same_key(table, "in_error")} ON CONFLICT (name)
+                DO UPDATE SET by_key = repaired.by_key || excluded.by_key
+                WHERE repaired.by_key IS NOT NULL""",
                 batch_span(connection, correction),
             )
 
 
 def _naming(table: Table) -> str:
     """SQL for the rows that rows of a correction name, and repair."""
-    return f"""SELECT s.parent, NULL::int FROM {staged_name(table)} s {told_joins(table)}
+    return f"""SELECT s.parent, NULL::int[] FROM {staged_name(table)} s {told_joins(table)}
         WHERE {of_batch("s")} AND s.parent IS NOT NULL AND {STATE} IN ({listed(REPAIRING)})"""
 
 
@@ -239,18 +248,17 @@ def _in_error(table: Table) -> str:
 def _with_same_key(table: Table, among: str) -> str:
     """SQL for those of them with the key of a row of a correction that names none."""
     same = " AND ".join(f"w.{quoted(name)} = s.{quoted(name)}" for name in key_columns(table))
-    return f"""SELECT w.name, %(batch)s FROM {among} w WHERE EXISTS (
+    return f"""SELECT w.name, ARRAY[%(batch)s]::int[] FROM {among} w WHERE EXISTS (
         SELECT 1 FROM {staged_name(table)} s {told_joins(table)} WHERE {of_batch("s")}
         AND {same} AND s.parent IS NULL AND {STATE} IN ({listed(SETTLING)}))"""
 
 
-def _withdraw(connection: psycopg.Connection, batch_id: int, unless: str) -> bool:
-    """Whether rows are in error again."""
-    withdrawn = connection.execute(
+def _withdraw(connection: psycopg.Connection, batch_id: int, unless: str) -> int:
+    """Take back what is true no longer; returns of how many rows."""
+    return connection.execute(
         f"""DELETE FROM outcome o WHERE {of_batch("o")} AND o.verdict = '{CORRECTED}' {unless}""",
         batch_span(connection, batch_id),
-    )
-    return withdrawn.rowcount > 0
+    ).rowcount
 
 
 def _end_with_errors(connection: psycopg.Connection, batch_id: int) -> None:
@@ -273,13 +281,14 @@ def _end_with_errors(connection: psycopg.Connection, batch_id: int) -> None:
         before = state
 
 
-def _tell(connection: psycopg.Connection, table: Table, batch_id: int) -> None:
-    connection.execute(
+def _tell(connection: psycopg.Connection, table: Table, batch_id: int) -> int:
+    """Let rows end as corrected that are repaired; returns how many."""
+    return connection.execute(
         f"""INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
         SELECT s.batch_id, s.extract_id, s.record_number, '{CORRECTED}', {_MATCHED}
         {_in_error_and_repaired(table)}""",
         batch_span(connection, batch_id),
-    )
+    ).rowcount
 
 
 def _in_error_and_repaired(table: Table) -> str:
@@ -380,7 +389,7 @@ def _wrongly_told(connection: psycopg.Connection, batch_id: int) -> str:
 def _repairs_now(connection: psycopg.Connection, batch_id: int) -> str:
     """SQL for what `_gather` collects."""
     span, tables = batch_span(connection, batch_id), staged_tables(connection, batch_id)
-    parts = ["SELECT NULL::text, NULL::int"]
+    parts = ["SELECT NULL::text, NULL::int[]"]
     for correction in _corrections_of(connection, batch_id):
         theirs = batch_span(connection, correction)
         for table in staged_tables(connection, correction):
@@ -403,9 +412,9 @@ def matched_by_key(
 
 
 _MATCHED = """CASE WHEN by_key IS NOT NULL THEN json_build_array(json_build_object(
-    'ErrorCode', 'MatchedByKey', 'FieldName', '', 'Message', 'A row of batch ' || by_key
+    'ErrorCode', 'MatchedByKey', 'FieldName', '', 'Message', 'A row of batch ' || by_key[1]
     || ' has its key and names no row that it repairs: matched by key.',
-    'Meta', json_build_object('stage', 'correct', 'batch', by_key::text)))::text END"""
+    'Meta', json_build_object('stage', 'correct', 'batch', by_key[1]::text)))::text END"""
 """Why a row ends as corrected that no row of a correction names."""
 
 
@@ -417,5 +426,9 @@ def _name(alias: str) -> str:
 _REPAIRED = f"""EXISTS (SELECT 1 FROM repaired WHERE name = {_name("o")}
     AND (by_key IS NULL) = (o.error_data IS NULL))"""
 """SQL for what is still so of a row `o` that was corrected."""
+_AS_TOLD = f"""EXISTS (SELECT 1 FROM repaired WHERE name = {_name("o")} AND CASE
+    WHEN by_key IS NULL THEN o.error_data IS NULL
+    ELSE (o.error_data::json -> 0 -> 'Meta' ->> 'batch')::int = ANY(by_key) END)"""
+"""The same, where the batch that it was matched to by its key is still one of those."""
 _TOLD = 20
 """Rows of a batch that are told one by one."""

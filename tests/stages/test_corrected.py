@@ -448,6 +448,23 @@ def test_a_batch_ends_with_errors_once_more_when_its_correction_is_undone(
     undo_batch(workspace, 1, by=None, reason="nothing of it is wanted")
 
 
+def test_a_batch_stays_complete_when_its_rows_are_repaired_by_another_row(
+    workspace: Workspace, tmp_path: Path, rows: Any, correct: Any
+) -> None:
+    """It was said to have errors again: one repair outweighed the other."""
+    by_key = write(tmp_path / "by-key.csv", line(2), line(3), line(4))
+    import_delivery(workspace, [by_key], DEFAULT, corrects=1)
+    with workspace.database.connect() as connection:
+        for state in (State.MERGED, State.COMPLETE):
+            connection.execute("UPDATE batch SET state = %s WHERE id = 1", [state])
+    correct({2: line(2, day=2)})
+    assert rows("SELECT state FROM batch WHERE id = 1") == [("complete",)]
+    undo_batch(workspace, 3, by=None, reason="test")
+    assert rows("SELECT state FROM batch WHERE id = 1") == [("complete",)]
+    undo_batch(workspace, 2, by=None, reason="test")
+    assert rows("SELECT state FROM batch WHERE id = 1") == [("complete_with_errors",)]
+
+
 def test_a_repair_between_that_was_undone_still_leads_back(
     workspace: Workspace, rows: Any, correct: Any
 ) -> None:
@@ -659,6 +676,21 @@ def test_a_repair_that_names_no_row_is_matched_by_its_key(
     assert {one.line for one in done.report.breaks if one.code == "REJECTED"} == {4}
     undo_batch(workspace, repair.batch.id, by=None, reason="test")
     assert states(rows) == BEFORE
+
+
+def test_a_row_is_matched_by_key_to_a_batch_that_stands(
+    workspace: Workspace, tmp_path: Path, first: Any
+) -> None:
+    """Two older versions of a record settle its row, and the one that was named is undone."""
+    import_delivery(workspace, [write(tmp_path / "new.csv", line(2, day=9))], DEFAULT)
+    for name, day in (("b.csv", 2), ("c.csv", 3)):
+        path = write(tmp_path / name, line(2, day=day))
+        import_delivery(workspace, [path], DEFAULT, corrects=first.id)
+    assert left_out(workspace, 1) == [REPAIRED_BY.format(3)]
+    undo_batch(workspace, 3, by=None, reason="test")
+    assert left_out(workspace, 1) == [REPAIRED_BY.format(4)]
+    with workspace.database.connect() as connection:
+        assert "A row of batch 4 has its key" in str(matched_by_key(connection, 1, 2))
 
 
 def test_what_was_corrected_by_its_key_is_offered_by_no_batch(
