@@ -26,7 +26,7 @@ STATED = ("tenant", "budget_errors", "budget_rate", "push")
 """What may be stated of one delivery beside how its feed writes files."""
 _LIMITS = {"tenant": "tenant", "budget_errors": "max-errors", "budget_rate": "max-error-rate"}
 """Those of them that let a row, or a batch, into a target -> as whoever imports states it."""
-JUDGED = ("duplicate", "reference")
+JUDGED = ("duplicate", "reference", "complete")
 """By what the rows of one delivery are judged together, its corrections among them."""
 
 CHANGE_RECORDS = "change_records"
@@ -104,7 +104,9 @@ def terms_of_correction(
     said = {name: getattr(given, name) for name in (*STATED, CHANGE_RECORDS)}
     unstated = replace(DEFAULT, **said)
     form = theirs if given == unstated else given
-    terms: dict[str, Any] = {name: _stated(name, given, theirs) for name in STATED}
+    terms: dict[str, Any] = {
+        name: _stated(name, given, theirs) for name in (*STATED, "budget_read")
+    }
     terms |= {name: getattr(theirs, name) for name in JUDGED}
     terms |= {CHANGE_RECORDS: given.change_records, "kept_settings": inherited(theirs)}
     constants = {**secret_constants(theirs), **form.constants}

@@ -113,12 +113,13 @@ def test_rows_are_judged_as_those_of_the_corrected_batch(
     """Whatever a profile says that states how this file is written."""
     path = tmp_path / "a.csv"
     path.write_text("\n".join([HEADER, line(1), line(2, amount="ten")]) + "\n")
-    deliver_first = replace(DEFAULT, feed="bank", duplicate=then)
+    deliver_first = replace(DEFAULT, feed="bank", duplicate=then, budget_read=0.0)
     import_delivery(workspace, [str(path)], deliver_first)
     path.write_text("\n".join(semicolons(REPAIRS, f"1:2,{line(1, amount='77')}")) + "\n")
     ended = deliver(workspace, path, replace(BANK, duplicate=stated, budget_errors=5))
     complete = State.COMPLETE if then == "last_wins" else State.COMPLETE_WITH_ERRORS
     assert ended.batch.state is complete
+    assert rows("SELECT DISTINCT profile::json ->> 'budget_read' FROM batch") == [("0.0",)]
 
 
 @pytest.mark.long(but=("payment",))
@@ -350,20 +351,22 @@ def test_a_correction_refers_to_the_records_of_the_delivery_it_repairs(
         for row in csv.DictReader(io.StringIO(path.read_text())):
             named[row["Id"], "ExchangeRate" in row] = row["ReconRow"]
 
-    def repair(*pairs: tuple[int, int], amount: str) -> list[str]:
+    def repair(*pairs: tuple[int, int], amount: str, form: Profile = DEFAULT) -> list[str]:
         """What becomes of payments that name these rates."""
         repaired = [
             f"{named[str(number), False]},{line(number, amount=amount).removesuffix('9')}{of}"
             for number, of in pairs
         ]
         payments.write_text("\n".join([REPAIRS, *repaired]) + "\n")
-        batch = deliver(workspace, payments, DEFAULT, ended.batch.id).batch.id
+        batch = deliver(workspace, payments, form, ended.batch.id).batch.id
         told = "SELECT state FROM staged_row WHERE batch_id = %s ORDER BY record_number"
         return [state for (state,) in rows(told, [batch])]
 
     # Of these rates one was rejected, and one was brought by another delivery.
     found = repair((2, 9), (3, 8), (4, 5), amount="1")
     assert found == ["inserted", "rejected", "rejected"]
+    # However the file of the correction is written.
+    assert repair((4, 5), amount="3", form=replace(DEFAULT, delimiter=",")) == ["rejected"]
     rates.write_text(f"ReconRow,{head}\n{named['8', True]},{rate(8)}\n")
     assert deliver(workspace, rates, DEFAULT, ended.batch.id).batch.state is State.COMPLETE
     assert repair((3, 8), amount="2") == ["inserted"], "another correction brought it"
