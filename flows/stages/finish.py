@@ -73,8 +73,9 @@ def finish(workspace: Workspace, lease: Lease) -> BatchReport:
     """
     batch = ledger.find_batch(lease.connection, lease.batch_id)
     workspace.progress("report", 0, 1)
-    report = build_report(workspace, lease.connection, lease.batch_id)
     with lease.transaction() as connection:
+        # Whoever makes it false meanwhile waits for it, and writes it again.
+        report = build_report(workspace, connection, batch.id)
         folder = _write_noted(workspace, connection, batch, report)
     log.info("Recounted: %s; report in %s", report.verdict.replace("_", " "), folder)
     reach("report")

@@ -1,7 +1,9 @@
 """The kept report of a batch says what the batch is, whatever is done with it, or with another."""
 
+import os
 import re
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import discard_batch, import_delivery, push_batch, run_batch
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
+from tests.faults.waits import until
 from tests.push.conftest import Copy, written_over
 from tests.push.conftest import copied as copied  # noqa: PLC0414 -- the fixture.
 from tests.recon import run
@@ -96,6 +99,29 @@ def test_a_report_follows_another_correction_of_the_same_row(
     assert "What is listed under rejects was delivered again" in told(workspace)[2]
     undo_batch(workspace, 3, **SAID)
     assert told(workspace)[2] == before
+
+
+LOCKED = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = %s"
+
+
+def test_a_run_that_counts_meanwhile_writes_no_older_report(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    """It had counted before a correction was undone, and wrote that over the report of the undo."""
+    import_delivery(workspace, [str(corrected_in(workspace, tmp_path, 2))], DEFAULT, corrects=1)
+    ((database,),) = rows("SELECT current_database()")
+    codes = tmp_path / "codes.csv"
+    os.mkfifo(codes)
+    slow = replace(workspace, settings=replace(workspace.settings, currencies=codes))
+    with ThreadPoolExecutor(2) as pool:
+        rerun = pool.submit(run_batch, slow, 1)
+        with codes.open("w") as pipe:  # Opens once the rerun reads it, in the middle of its count.
+            undo = pool.submit(undo_batch, workspace, 2, **SAID)
+            until(lambda: undo.done() or bool(rows(LOCKED, [database])))
+            pipe.write("CurrenciesId,Code\n")
+        rerun.result()
+        undo.result()
+    assert verdicts(workspace) == {1: "COMPLETE WITH ERRORS", 2: "UNDONE"}
 
 
 def test_a_report_follows_what_an_undo_lets_be_sent_again(
