@@ -40,7 +40,6 @@ from connectors.service.error_entries import (
     service_errors,
 )
 from schemas.counting import agree, quantity
-from schemas.derived.nested import sound_text
 from schemas.operations import Operation
 
 COMPLETED = "x-autobatch-completed"
@@ -122,7 +121,7 @@ class Classifier:
         hide = Redaction(operation.table, (), self._secrets)
         text = hide.text(named)
         message = service_errors(status, REFUSED, reply.status, hide)[0]["Message"]
-        return sound_text(text if message in (text, named) else f"{text}: {message}")
+        return text if message in (text, named) else f"{text}: {message}"
 
     def failed(self, failed: Failed) -> ClassifiedResponse:
         """No answer."""

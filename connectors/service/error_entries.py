@@ -6,6 +6,7 @@ from functools import cached_property, lru_cache
 from html.entities import codepoint2name
 from itertools import groupby
 from typing import Any
+from unicodedata import category
 from urllib.parse import urlsplit, urlunsplit
 
 from connectors.service.connection import Reply
@@ -73,12 +74,13 @@ class Redaction:
     def text(self, value: object) -> str:
         """The first line of a text, without secrets, cut to `MOST_CHARACTERS`.
 
-        Behind the first line old hosts write the .NET stack.
+        Behind the first line old hosts write the .NET stack. Signs without a shape are escaped: no
+        terminal obeys them, and every log and database holds the text.
         """
         text = str(value)
         if self._secret is not None:
             text = self._secret.sub(HIDDEN, text)
-        text = (text.strip().splitlines() or [""])[0]
+        text = _printable((text.strip().splitlines() or [""])[0])
         return text if len(text) <= MOST_CHARACTERS else text[: MOST_CHARACTERS - 1] + "…"
 
     def name(self, value: object) -> str:
@@ -153,6 +155,15 @@ def _spellings(mark: str) -> str:
         *_OTHERWISE.get(mark, ()),
     ]
     return f"(?i:{'|'.join(found)})"
+
+
+def _printable(text: str) -> str:
+    return "".join(
+        mark
+        if mark.isprintable() or category(mark) == "Zs"
+        else mark.encode("unicode_escape").decode()
+        for mark in text
+    )
 
 
 def _whole_word(secret: str, pattern: str) -> str:

@@ -135,8 +135,8 @@ def not_sent_text(table: Table) -> str:
 def _unsent_told(why: str, lease: Lease, left: int, failing: _SendNumber | None) -> str:
     batch_id, rows = lease.batch_id, quantity(left, "row")
     told = (
-        f"{why} {rows} of batch {batch_id} {agree(left, 'is', 'are')} unsent and nothing is "
-        f"lost. `recon push {batch_id}` goes on when it is mended."
+        f"{why.removesuffix('.')}. {rows} of batch {batch_id} {agree(left, 'is', 'are')} unsent "
+        f"and nothing is lost. `recon push {batch_id}` goes on when it is mended."
     )
     if failing is None:
         return told

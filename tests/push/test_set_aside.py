@@ -77,6 +77,16 @@ def test_a_record_that_is_missing_is_refused_whatever_the_answer_calls_it(
     assert sent(1) == dict.fromkeys(range(1, ROWS + 1), "acknowledged") | {place: "refused"}
 
 
+def test_what_the_service_says_moves_no_cursor(workspace: Workspace, tmp_path: Path) -> None:
+    """A terminal, a log and other databases are to hold it."""
+    import_delivery(workspace, [payments(tmp_path / "a.csv", 1)], DEFAULT)
+    said = {"ErrorCode": "Later", "Message": "\x1b[2J\0 \ud800 again", "Errors": []}
+    answer = Reply(429, (), {"ResponseStatus": said})
+    with FaultyServer(lambda _: answer) as server, pytest.raises(ServiceUnusable) as stopped:
+        push_batch(towards(workspace, server.url, attempts=1), 1)
+    assert str(stopped.value).startswith("\\x1b[2J\\x00 \\ud800 again. 1 row of batch 1")
+
+
 PLACES = [
     # rows that the service answers with 404 and no reason, runs until they come to their end
     in_long({3}, 1),
