@@ -13,7 +13,8 @@ ReconError                 shown to the user as text, exit code 2
 │   └── DatabaseLost       the connection was lost in the middle; what was committed is kept
 ├── StatementRefused       the database refused a statement: a right, a table, a limit of its own
 ├── ServiceUnusable        the service refuses us, or gives no answer that can be used
-│   └── PushHeld           the database or the home may be a copy; nothing is sent
+│   ├── PushHeld           the database or the home may be a copy; nothing is sent
+│   └── RowsUnsent         it takes other rows of the batch, so that other batches may go
 ├── ClusterFailed          the workers of a cluster did not do their part; what they wrote stays
 ├── BatchHeldElsewhere     another run holds the batch; exit code 3
 │   └── OperationBusy      another run sends to the operation, for longer than we wait
@@ -119,6 +120,10 @@ class ServiceUnusable(ReconError):
 
 class PushHeld(ServiceUnusable):
     """The database or RECON_HOME may be an older copy: nothing is sent before somebody decides."""
+
+
+class RowsUnsent(ServiceUnusable):
+    """Rows of a batch are unsent though the service took others of it: it is there for the rest."""
 
 
 class ClusterFailed(ReconError):

@@ -10,7 +10,7 @@ from prefect.states import Completed, Failed
 from pydantic import Field
 
 from connectors.desk_links import DeskPage, linked
-from connectors.errors import OF_ONE_BATCH, BatchHeldElsewhere, OperationBusy
+from connectors.errors import OF_ONE_BATCH, BatchHeldElsewhere, OperationBusy, RowsUnsent
 from connectors.postgres import ledger
 from connectors.postgres.lease import is_worked_on
 from connectors.postgres.ledger import State
@@ -106,9 +106,9 @@ def push_batch(
             busy.append(number)
             continue
         ended.append(reported)
-        if pushed.stopped:
+        if pushed.stopped and not pushed.others_go:
             break
-    _publish(batches, next((one.stopped for one in ended if one.stopped), None))
+    _publish(batches, _stops(ended))
     return _end_state(ended, kept_back, left, busy, waits=len(found) - tried)
 
 
@@ -144,8 +144,17 @@ def push_rows(
         ask_for_service(place, lease, named=named)
         stop = tasks.push_reported(lambda: push(place, lease, most=max_rows, named=named))
         now = ledger.find_batch(lease.connection, lease.batch_id)
-        told = {"stopped": stop and str(stop), "busy": isinstance(stop, OperationBusy)}
+        told = {
+            "stopped": stop and str(stop),
+            "busy": isinstance(stop, OperationBusy),
+            "others_go": isinstance(stop, RowsUnsent),
+        }
         return batch.model_copy(update={"state": now.state, "service": True, **told})
+
+
+def _stops(ended: Sequence[BatchStatus]) -> list[str]:
+    """Why not everything of each batch could be sent."""
+    return [batch.stopped for batch in ended if batch.stopped]
 
 
 def _at_rate(workspace: Workspace, rate: float) -> Workspace:
@@ -153,7 +162,7 @@ def _at_rate(workspace: Workspace, rate: float) -> Workspace:
     return replace(workspace, settings=replace(workspace.settings, service=service))
 
 
-def _publish(batches: Sequence[int], stopped: str | None) -> None:
+def _publish(batches: Sequence[int], stopped: Sequence[str]) -> None:
     lines: list[dict[str, str]] = []
     with open_workspace().database.connect() as connection:
         for number in batches:
@@ -171,7 +180,7 @@ def _publish(batches: Sequence[int], stopped: str | None) -> None:
     publish_table(
         lines[:200] or NOTHING,
         key="push-results",
-        about=". ".join(filter(None, [ABOUT, stopped and escape(stopped).rstrip(".")])) + ".",
+        about=". ".join([ABOUT, *(escape(one).rstrip(".") for one in stopped)]) + ".",
         batches=batches,
     )
 
@@ -194,7 +203,7 @@ def _end_state(
     those with records that another run is sending; `waits`: those of the next run.
     """
     data = [batch.model_dump(mode="json") for batch in ended]
-    stopped = [ended[-1].stopped] if ended and ended[-1].stopped else []
+    stopped = _stops(ended)
     more = f"{quantity(waits, 'more batch')} {agree(waits, 'waits', 'wait')} for the next run."
     has = (
         f"{agree(len(left), 'is', 'are')} left to the run that has {agree(len(left), 'it', 'each')}"

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import psycopg
 
-from connectors.errors import ReconError, ServiceUnusable
+from connectors.errors import ReconError, RowsUnsent, ServiceUnusable
 from connectors.postgres import ledger
 from connectors.postgres.database import analyse
 from connectors.postgres.lease import Lease
@@ -115,8 +115,9 @@ def push(
     if run.failing is not None and not run.why_unsent and _unsent(lease):
         log.warning("%s", _set_aside(lease, run.failing))
     if run.why_unsent and (left := _unsent(lease)):
-        # Too few rows for the circuit breaker to stop at, and down all the same.
-        raise ServiceUnusable(_unsent_told(run.why_unsent, lease, left, run.failing))
+        # Too few rows for the circuit breaker to stop at: it is down, or does not take these.
+        unsent = RowsUnsent if run.taken else ServiceUnusable
+        raise unsent(_unsent_told(run.why_unsent, lease, left, run.failing))
 
 
 def not_sent(workspace: Workspace, batch_id: int) -> list[Table]:

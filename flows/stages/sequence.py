@@ -14,6 +14,7 @@ from connectors.errors import (
     BatchStateError,
     OperationBusy,
     ReconError,
+    RowsUnsent,
     ServiceUnusable,
 )
 from connectors.files.profile import Profile
@@ -160,7 +161,7 @@ def push_waiting(
             ended = push_batch(workspace, number, most=most, named=False)
         except OperationBusy as busy:
             ended, workspace = busy, hardly_waiting(workspace)
-        except OF_ONE_BATCH as error:
+        except (*OF_ONE_BATCH, RowsUnsent) as error:
             ended = error
         except ServiceUnusable as down:
             yield number, down

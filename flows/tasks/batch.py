@@ -90,6 +90,8 @@ class BatchStatus(BaseModel):
     """Why not everything could be sent to the service; None: nothing was in the way."""
     busy: bool = False
     """Whether that was another run which sends the same records."""
+    others_go: bool = False
+    """Whether the service took other rows meanwhile, so that other batches may go there."""
     taken: bool = False
     """Whether another run has it since it was applied, sends what is unsent and reports it."""
     next: str = ""

@@ -157,6 +157,28 @@ def test_of_each_batch_of_a_push_its_own_end_is_told(
 
 
 @pytest.mark.long
+def test_a_row_that_is_not_taken_fails_the_run_and_holds_up_no_other_batch(
+    workspace: Workspace, rows: Any, towards: Any, tmp_path: Path
+) -> None:
+    from flows.push_batch import push_batch
+
+    with FaultyServer() as server:
+        towards(server.url)
+        for number, deliver in enumerate((tones, payments), 1):
+            run(deliver(tmp_path / f"{number}.csv", 4))
+            push_batch(number, max_rows=1, return_state=True)
+        server.plan = lambda seen: status(403) if "tone 3" in seen.body else OK
+        ended = push_batch(return_state=True)
+    assert ended.name == "Failed"
+    assert "`recon resolve 1 --row 1.csv:record:3 --as abandon" in ended.message
+    assert rows("SELECT batch_id, state, count(*) FROM send GROUP BY 1, 2 ORDER BY 1, 2") == [
+        (1, "acknowledged", 3),
+        (1, "unsent", 1),
+        (2, "acknowledged", 4),
+    ]
+
+
+@pytest.mark.long
 def test_a_batch_that_another_run_has_is_left_to_it(
     workspace: Workspace, rows: Any, towards: Any, tmp_path: Path
 ) -> None:

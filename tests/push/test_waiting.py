@@ -9,7 +9,7 @@ import pytest
 from connectors.errors import BatchStateError, ServiceUnusable
 from connectors.files.profile import DEFAULT
 from connectors.postgres.push.sends import waiting_batches
-from flows.stages.sequence import import_delivery, push_batch
+from flows.stages.sequence import import_delivery, push_batch, push_waiting
 from flows.stages.workspace import Workspace
 from tests.push.conftest import deliver, towards
 from tests.push.deliveries import payments, tones
@@ -39,6 +39,22 @@ def test_a_batch_for_another_service_keeps_no_other_back(
         assert sent(2) == {1: "acknowledged", 2: "acknowledged"}
         assert recon(workspace, server.url, "push", "1").returncode == 0
         assert sent(1) == {1: "acknowledged", 2: "acknowledged"}
+
+
+def test_a_row_that_is_not_taken_keeps_no_other_batch_back(
+    workspace: Workspace, sent: Any, tmp_path: Path
+) -> None:
+    """The service has taken others of its batch, so it is there."""
+    with FaultyServer(always(status(401))) as server:
+        there = towards(workspace, server.url)
+        for made in (tones, payments):
+            with pytest.raises(ServiceUnusable):
+                deliver(there, made(tmp_path / f"{made.__name__}.csv", 3))
+        server.plan = lambda seen: status(403) if "tone 2" in seen.body else OK
+        told = [(number, one.exit_code) for number, one in push_waiting(there)]
+    assert told == [(1, 2), (2, 0)]
+    assert sent(1) == {1: "acknowledged", 2: "unsent", 3: "acknowledged"}
+    assert set(sent(2).values()) == {"acknowledged"}
 
 
 @pytest.mark.long
