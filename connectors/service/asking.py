@@ -38,13 +38,12 @@ async def ask_until(
     host: Host, line: Line, data: bytes, problem_of: Callable[[Reply | Failed], Problem | None]
 ) -> str | None:
     """Ask until nothing speaks against the answer; gives what speaks against the last one."""
-    settings, loop = host.settings, host.loop
+    settings = host.settings
     problem = Problem("")
     for attempt in range(1, settings.health_attempts + 1):
-        await asyncio.sleep(host.pace.wait(loop.time()))
+        await host.pace.turn(host.loop.time)
         if host.stopped:
             return host.stopped
-        host.pace.take(loop.time())
         answer = await line.call(data, ANSWER_BYTES)
         line.drop()
         found = problem_of(answer)

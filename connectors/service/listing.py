@@ -59,8 +59,7 @@ async def fetch(host: Host, operation: Operation, filters: Mapping[str, Any]) ->
         if host.stopped:
             break
         session = host.session.cookie
-        reply = await host.reader.call(data, host.settings.listing_bytes)
-        host.reader.drop()
+        reply = await _ask(host, data)
         if isinstance(reply, Reply) and reply.status != 401:
             host.session.was_known(session)
         elif isinstance(reply, Reply) and not signed_in:
@@ -69,8 +68,7 @@ async def fetch(host: Host, operation: Operation, filters: Mapping[str, Any]) ->
                 if problem := await sign_in(host, host.reader):
                     break
                 data = host.outgoing.read(operation.path, query)
-                reply = await host.reader.call(data, host.settings.listing_bytes)
-                host.reader.drop()
+                reply = await _ask(host, data)
         if isinstance(reply, Reply) and reply.status == 200 and reply.proof:
             return _listing(host, operation, reply)
         problem, wait = _problem(host, operation, reply, attempt)
@@ -78,6 +76,13 @@ async def fetch(host: Host, operation: Operation, filters: Mapping[str, Any]) ->
             break
         await asyncio.sleep(wait)
     raise ServiceUnusable(f"{operation.name} at {operation.path} cannot be read: {problem}")
+
+
+async def _ask(host: Host, data: bytes) -> Reply | Failed:
+    await host.pace.turn(host.loop.time)
+    reply = await host.reader.call(data, host.settings.listing_bytes)
+    host.reader.drop()
+    return reply
 
 
 def _listing(host: Host, operation: Operation, reply: Reply) -> Listing:

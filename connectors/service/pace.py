@@ -1,13 +1,18 @@
 """When to send next: the rate limit, pauses the service asks for, waits between attempts."""
 
+import asyncio
 import random
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import cache
 
 from connectors.settings import ServiceSettings
 
 MOST_DIGITS = 9
+CATCH_UP = 0.01
+"""Seconds by which a request that began late lets the next one begin earlier."""
 FIRST_OBJECTIONS, MOST_OBJECTIONS = 2, 5
 """So many in a row are about the caller: before an operation has taken a row, and after."""
 
@@ -48,12 +53,18 @@ class Backoff:
         return self._chance.uniform(0.0, longest)
 
 
-class Pace:
-    """One gate for all requests; times are those of the loop."""
+@cache
+def pace_of(_url: str, rate: float) -> "Pace":
+    """The pace of all that this process asks of a service, one batch after another."""
+    return Pace(rate)
 
-    def __init__(self, rate: float, burst: int) -> None:
-        self._interval = 1.0 / rate if rate else 0.0
-        self._tolerance = self._interval * max(0, burst - 1)
+
+class Pace:
+    """One gate for all requests; times are those of the loops, which have one clock."""
+
+    def __init__(self, rate: float) -> None:
+        # Longer by what is caught up and a bit, so that no second has more.
+        self._interval = (1.001 + CATCH_UP) / rate if rate else 0.0
         self._next = 0.0
         self._not_before = 0.0
 
@@ -63,7 +74,13 @@ class Pace:
 
     def take(self, now: float) -> None:
         if self._interval:
-            self._next = max(self._next, now - self._tolerance) + self._interval
+            self._next = max(self._next, now - CATCH_UP) + self._interval
+
+    async def turn(self, clock: Callable[[], float]) -> None:
+        """Wait until a request may begin, and take its place."""
+        while (wait := self.wait(clock())) > 0:
+            await asyncio.sleep(wait)
+        self.take(clock())
 
     def pause(self, now: float, seconds: float) -> None:
         """Begin nothing for so long."""

@@ -18,7 +18,7 @@ from connectors.service.credentials import Credentials, Scheme, ServiceSession
 from connectors.service.line import Line, LinePlace
 from connectors.service.listing import Listing, fetch
 from connectors.service.outgoing import Outgoing
-from connectors.service.pace import Backoff, Breaker, Objections, Pace
+from connectors.service.pace import Backoff, Breaker, Objections, pace_of
 from connectors.service.sending import Sending
 from connectors.settings import ServiceSettings
 from schemas.operations import Operation
@@ -58,7 +58,7 @@ class Service:
             shows_key=credentials.scheme is Scheme.API_KEY,
             shows_token=credentials.scheme is Scheme.BEARER,
         )
-        self.pace = Pace(settings.rate, settings.concurrency)
+        self.pace = pace_of(settings.url, settings.rate)
         self.breaker = Breaker(settings.breaker)
         self.objections = Objections()
         self.backoff = Backoff(settings)

@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from random import Random
 
 import pytest
 
+from connectors.service import open_service
 from connectors.service.pace import Backoff, Breaker, Pace, retry_after
 from connectors.settings import ServiceSettings
 
@@ -58,24 +60,46 @@ def test_waits_are_the_same_for_the_same_seed() -> None:
     assert drawn(1) == drawn(1) != drawn(2)
 
 
-def begun(rate: float, burst: int, count: int) -> list[float]:
-    """When requests begin that are all waiting at 100."""
-    pace, now, times = Pace(rate, burst), 100.0, []
+def begun(rate: float, count: int, late: float = 0.0) -> list[float]:
+    """When requests begin that are all waiting at 100, each up to so many seconds late."""
+    pace, now, times = Pace(rate), 100.0, []
+    chance = Random(rate)
     for _ in range(count):
-        now += pace.wait(now)
+        if (wait := pace.wait(now)) > 0:
+            now += wait + chance.uniform(0, late)
         pace.take(now)
-        times.append(round(now - 100, 6))
+        times.append(now - 100)
     return times
 
 
-def test_the_rate_is_kept() -> None:
-    assert begun(10, 1, 5) == [0, 0.1, 0.2, 0.3, 0.4]
-    assert begun(10, 3, 6) == [0, 0, 0, 0.1, 0.2, 0.3]
-    assert begun(0, 1, 3) == [0, 0, 0]
+@pytest.mark.parametrize("late", [0.0, 0.004, 0.3])
+@pytest.mark.parametrize("rate", [0.5, 1, 3, 10, 400])
+def test_no_second_has_more_requests_than_the_rate(rate: float, late: float) -> None:
+    times = begun(rate, 1000, late)
+    for first, one in enumerate(times):
+        assert sum(other < one + 1 for other in times[first : first + 402]) <= max(1, rate)
+    if late < 0.01:
+        assert times[-1] < 1.02 * 1000 / rate
+
+
+def test_without_a_rate_nothing_waits() -> None:
+    assert begun(0, 3) == [0, 0, 0]
+
+
+def test_the_rate_of_a_service_is_kept_from_one_batch_to_the_next() -> None:
+    """Each batch opens the service anew."""
+    settings = ServiceSettings(url="http://127.0.0.1:9", rate=2.0)
+    with open_service(settings) as before:
+        before.pace.take(100.0)
+    with open_service(settings) as behind:
+        assert 0.4 < behind.pace.wait(100.0) < 0.6
+        behind.pace.pause(100.0, 7.0)
+    with open_service(settings) as last:
+        assert last.pace.wait(100.0) == 7.0
 
 
 def test_a_pause_is_for_everybody_and_the_longest_counts() -> None:
-    pace = Pace(0, 1)
+    pace = Pace(0)
     pace.pause(10, 5)
     pace.pause(10, 2)
     assert [pace.wait(10), pace.wait(14), pace.wait(15), pace.wait(16)] == [5, 1, 0, 0]
