@@ -17,10 +17,11 @@ from flows.stages.chosen_sends import ChosenSends
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.scope import Scope
 from flows.stages.resolve import next_text, resolve
-from flows.stages.sequence import import_delivery, push_batch, waiting_to_push
+from flows.stages.sequence import import_delivery, push_batch, push_waiting, waiting_to_push
 from flows.stages.undo import undo_and_tell
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules
+from tests.examples import in_long
 from tests.push.conftest import deliver, towards
 from tests.push.deliveries import GATEWAYS, applied, payments, row_of, stored, tones
 from tests.service.faulty_server import (
@@ -191,6 +192,38 @@ def test_what_followed_a_confirmation_that_is_taken_back_ends_as_its_row_does(
         assert push_batch(place, 2).batch.state in (State.COMPLETE, State.COMPLETE_WITH_ERRORS)
         assert len(server.requests) - requests == tries[end]
         assert "`recon push 2` lets them end as these do" in next_text(1, settled.detail)
+
+
+@pytest.mark.parametrize(
+    ("decision", "answer", "end"),
+    [
+        (SendDecision.CONFIRM, OK, "acknowledged"),
+        in_long(SendDecision.ABANDON, OK, "abandoned"),
+        in_long(SendDecision.RESEND, OK, "acknowledged"),
+        (SendDecision.RESEND, status(400, error_code="NotNull"), "acknowledged"),
+        in_long(SendDecision.RESEND, DROPPED, "in_doubt"),
+    ],
+)
+def test_what_is_in_doubt_by_another_row_ends_as_that_does(
+    workspace: Workspace, sent: Any, tmp_path: Path, decision: SendDecision, answer: Reply, end: str
+) -> None:
+    """Its batch is named, and a push of all takes it; a refused row is sent by the other one."""
+    with FaultyServer(at({2: DROPPED})) as server:
+        place = towards(workspace, server.url, concurrency=1)
+        deliver(place, tones(tmp_path / "a.csv", 3))
+        deliver(place, tones(tmp_path / "b.csv", 4))
+        assert (sent(1)[2], sent(2)[2], waiting(place)) == ("in_doubt", "in_doubt", [])
+        chosen = ChosenSends(("a.csv:record:2",))
+        settled = resolve(place, 1, chosen, decision, by=None, reason="looked")
+        assert "`recon push 2` lets them end as these do" in next_text(1, settled.detail)
+        if decision is SendDecision.RESEND:
+            server.plan = always(answer)
+            push_batch(place, 1)
+            server.plan = always(OK)
+        pushed = [number for number, _ in push_waiting(place)]
+        assert pushed == ([] if answer is DROPPED else [2])
+        assert (sent(2)[2], waiting(place)) == (end, [])
+        assert server.twice() == []
 
 
 def waiting(place: Workspace) -> list[int]:

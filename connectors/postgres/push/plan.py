@@ -302,19 +302,18 @@ FOLLOWS = f"""x.twin AND (x.state NOT IN ('acknowledged', 'superseded')
 One that is acknowledged was so because another was: where somebody had confirmed that one and has
 taken it back since, this one ends as it then does.
 """
-FOLLOWERS = f"""send x ON x.writer_extract_id = o.writer_extract_id
-    AND x.writer_record_number = o.writer_record_number AND {TWIN.replace("o.", "x.")}
-    AND x.state = 'acknowledged' AND {FOLLOWS}"""
+_ALIKE = f"""send x ON x.writer_extract_id = o.writer_extract_id
+    AND x.writer_record_number = o.writer_record_number AND {TWIN.replace("o.", "x.")}"""
+_FORMERLY = f"x.state = 'acknowledged' AND {FOLLOWS}"
+_BY_ANOTHER = "x.twin AND x.state IN ('in_doubt', 'differs', 'abandoned')"
+"""SQL for rows `x` that nobody answered, and that are to end as another one does by and by."""
+FOLLOWERS = f"{_ALIKE} AND ({_FORMERLY} OR {_BY_ANOTHER} AND x.follows AND x.state <> o.state)"
 """SQL to join rows `x` that ended as a row `o` of their content had, and are to end again."""
-LEFT_BEHIND = f"""SELECT x.batch_id FROM earlier_send e
-    JOIN send o ON (o.extract_id, o.record_number) = (e.extract_id, e.record_number)
-    JOIN {FOLLOWERS} WHERE e.decision = 'confirm'"""
-"""SQL for the batches with a row that followed a confirmation which was taken back since.
-
-Found from there, since next to none is, and followers are as many as rows that came twice.
-"""
 _WAITING = f"x.batch_id = %(batch)s AND x.operation = %(operation)s AND {FOLLOWS}"
 
+_KEYED = ("acknowledged",)
+_POSTED = ("acknowledged", "in_doubt", "differs", "abandoned", "unsent", "sending")
+"""States of another row that a twin takes over, the first one that is found."""
 _KEYED_NAMES = tuple(one.name for one in PUSHES.values() if one.keyed)
 
 
@@ -345,6 +344,24 @@ def sent_by_another(which: str) -> str:
             AND state IN ('unsent', 'sending', 'acknowledged')"""
 
 
+_TOLD_NOW = f"""SELECT DISTINCT ON (extract_id, record_number) extract_id, record_number, state
+    FROM (SELECT extract_id, record_number, here,
+            CASE WHEN here THEN state ELSE 'in_doubt' END AS state
+        FROM ({_others(_BY_ANOTHER)}) o WHERE tells AND (here OR state IN ({listed(_AT_SERVICE)}))
+    ) o ORDER BY extract_id, record_number, here DESC, {_in_order(_POSTED, "state")}"""
+LEFT_BEHIND = f"""SELECT x.batch_id FROM earlier_send e
+    JOIN send o ON (o.extract_id, o.record_number) = (e.extract_id, e.record_number)
+    JOIN {_ALIKE} WHERE e.decision = 'confirm' AND {_FORMERLY}
+    UNION ALL
+    SELECT x.batch_id FROM send x LEFT JOIN ({_TOLD_NOW}) now USING (extract_id, record_number)
+    WHERE {_BY_ANOTHER} AND (now.state IS NOT NULL OR x.follows)
+        AND coalesce(now.state, 'refused') NOT IN (x.state, 'unsent', 'sending')"""
+"""SQL for the batches with a row that followed another one which has come to another end since.
+
+Those that were acknowledged are found from the confirmation that was taken back: next to none is,
+and they are as many as rows that came twice. What the other one is to be sent by is waited for.
+"""
+
 _OTHERS = _others(_WAITING)
 _KNOWN = f"""
     SELECT o.number, here, CASE WHEN here THEN o.state ELSE 'in_doubt' END AS state,
@@ -357,10 +374,6 @@ _KEEP_OWN = f"""UPDATE send x SET twin = FALSE
     WHERE {_WAITING} AND x.state <> 'unsent' AND x.follows IS NOT TRUE
         AND NOT EXISTS (SELECT 1 FROM ({_KNOWN}) o WHERE o.number = x.number)"""
 """What no other row has told is the twin's own: by a restore, or sent before an undo."""
-
-_KEYED = ("acknowledged",)
-_POSTED = ("acknowledged", "in_doubt", "differs", "abandoned", "unsent", "sending")
-"""States of another row that a twin takes over, the first one that is found."""
 
 
 def _settle(known: tuple[str, ...]) -> str:
