@@ -20,11 +20,15 @@ MOST_REMEMBERED = 4096
 _BLOCK = 8
 """Of scrypt; a hash names its cost."""
 _COLUMNS = '"Id", "UserName", "Email", "DisplayName", "FirstName", "LastName", "Roles"'
-_BY_NAME = (
-    f'SELECT {_COLUMNS}, "PasswordHash" FROM sandbox.user_account'
+_NAMED = (
+    "FROM sandbox.user_account"
     ' WHERE lower("UserName") = lower(%s) OR lower("Email") = lower(%s) ORDER BY "Id" LIMIT 1'
 )
-_RENEW = 'UPDATE sandbox.user_account SET "PasswordHash" = %s, "Roles" = %s WHERE "UserName" = %s'
+_BY_NAME = f'SELECT {_COLUMNS}, "PasswordHash" {_NAMED}'
+_RENEW = (
+    'UPDATE sandbox.user_account SET "PasswordHash" = %s, "Roles" = %s'
+    f' WHERE "Id" = (SELECT "Id" {_NAMED})'
+)
 _BY_NUMBER = f'SELECT {_COLUMNS} FROM sandbox.user_account WHERE "Id" = %s::bigint'
 
 
@@ -59,7 +63,9 @@ class Accounts:
         for user in self._options.users:
             hashed = hash_password(user.password, self._options.password_cost)
             with self._store.connection() as connection, connection.transaction():
-                renewed = connection.execute(_RENEW, [hashed, json_text([*user.roles]), user.name])
+                # Whoever signs in by the name is found in the same way.
+                given = [hashed, json_text([*user.roles]), *[kept_text(user.name)] * 2]
+                renewed = connection.execute(_RENEW, given)
                 if renewed.rowcount == 0:
                     self._create(connection, user, hashed)
 

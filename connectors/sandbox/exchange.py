@@ -210,7 +210,9 @@ class Exchange:
             case FaultKind.STATUS:
                 after = retry_after(fault, self._options.clock())
                 headers = [("Retry-After", after)] if after else []
-                return Response(fault.status, HTTPStatus(fault.status).phrase, headers)
+                known = fault.status in set(HTTPStatus)
+                phrase = HTTPStatus(fault.status).phrase if known else ""
+                return Response(fault.status, phrase, headers)
         return None
 
 

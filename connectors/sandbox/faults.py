@@ -10,6 +10,8 @@ from enum import StrEnum
 
 from connectors.errors import SettingsError
 
+MOST_STATUS = 599
+
 
 class FaultKind(StrEnum):
     """What the caller sees."""
@@ -45,6 +47,11 @@ class Fault:
             raise SettingsError(
                 f"fault {self.kind}: every={self.every} must not be negative and "
                 f"probability={self.probability} must be within 0 and 1."
+            )
+        if not 200 <= self.status <= MOST_STATUS:
+            raise SettingsError(
+                f"fault {self.kind}: status={self.status} is none of an answer; 200 to "
+                f"{MOST_STATUS} are."
             )
 
 

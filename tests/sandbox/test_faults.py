@@ -35,6 +35,7 @@ ANSWERS: list[tuple[dict[str, Any], int, str, str | None, list[float]]] = [
         {"kind": FaultKind.STATUS, "status": 500, "applied": True},
         500, "Internal Server Error", None, [10.5],
     ),
+    ({"kind": FaultKind.STATUS, "status": 499, "applied": True}, 499, "", None, [10.5]),
     ({"kind": FaultKind.WRONG_ECHO}, 200, "OK", None, [10.5]),
 ]  # fmt: skip
 
@@ -110,6 +111,8 @@ def test_options_that_cannot_be_used(chosen: dict[str, Any], message: str) -> No
         SandboxOptions(**chosen)
     with pytest.raises(SettingsError, match="probability=2"):
         Fault(FaultKind.RESET, probability=2)
+    with pytest.raises(SettingsError, match="status=99 "):
+        Fault(FaultKind.STATUS, every=1, status=99)
 
 
 def test_a_port_in_use_is_said_so(database_url: str) -> None:

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from connectors.errors import ListingUnusable, SettingsError
-from connectors.sandbox import Sandbox
+from connectors.sandbox import Sandbox, SandboxOptions, User
 from tests.sandbox.caller import Caller, basic
 from tests.sandbox.conftest import Host, running
 from tests.sandbox.records import PAYMENT, REGISTRATION, TONE
@@ -161,6 +161,20 @@ def test_records_and_accounts_outlive_the_host(host: Host, database_url: str) ->
     assert kept(database_url, "SELECT count(*) FROM sandbox.payment") == [(1,)]
     accounts = "SELECT count(*) FROM sandbox.user_account"
     assert kept(database_url, accounts) == [(len(options.users) + 1,)]
+
+
+def test_a_user_of_the_next_start_is_whoever_signs_in_by_that_name(
+    host: Host, database_url: str
+) -> None:
+    """Names and addresses are looked for in any case, the first account counts."""
+    assert (
+        host.caller.as_client("POST", "/clientregister", REGISTRATION, user="partner").status == 200
+    )
+    for name in ("CLIENT", REGISTRATION["EMail"].upper()):
+        options = SandboxOptions(users=(User(name, "new", ("Partner",)),), password_cost=2**4)
+        with Sandbox(options, database_url).running() as url, Caller(url) as caller:
+            signed_in = {"Authorization": basic(name, "new")}
+            assert caller.send("GET", "/avatars", None, signed_in).status == 200
 
 
 def test_a_registration_makes_a_working_account(host: Host, database_url: str) -> None:
