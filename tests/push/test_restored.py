@@ -64,6 +64,12 @@ def half_a_marker(place: Workspace) -> Workspace:
     return place
 
 
+def half_a_count(place: Workspace) -> Workspace:
+    (path,) = place.settings.home.glob("push-*.windows")
+    path.write_bytes(b"half")
+    return place
+
+
 Restored = Callable[[Workspace, Workspace, Path, Path], Workspace]
 CASES: dict[str, tuple[Restored, str]] = {
     # Given: the workspace, its database as it was before, its home as it was before, a new folder.
@@ -80,11 +86,18 @@ CASES: dict[str, tuple[Restored, str]] = {
         "marker was restored, copied",
     ),
     "a dump restored in place": (lambda now, old, home, new: dumped(now), "the database is a copy"),
-    "half a marker": (lambda now, old, home, new: half_a_marker(now), "cannot be read"),
+    "half a marker": (
+        lambda now, old, home, new: half_a_marker(now),
+        "push-marker.json cannot be read: it is not whole",
+    ),
+    "half a count": (
+        lambda now, old, home, new: half_a_count(now),
+        "push-AddMessageTone.windows cannot be read: it is not whole",
+    ),
 }
 
 
-@pytest.mark.long(but=("older database",))
+@pytest.mark.long(but=("older database", "half a count"))
 @pytest.mark.parametrize("case", CASES)
 def test_nothing_is_sent_twice_whatever_was_restored(
     workspace: Workspace, copied: Copy, tmp_path: Path, case: str

@@ -58,15 +58,25 @@ def note_window(home: Path, operation: str, count: int) -> None:
 
 
 def windows_at_home(home: Path) -> Mapping[str, int]:
-    """Operation -> windows that this home has counted; raises ValueError where one is unreadable.
+    """Operation -> windows that this home has counted; raises ValueError for what is unreadable.
 
     Read before those of the database, which is never behind while a run is under way. An empty file
     is one for which there was no room: nothing was sent behind it.
     """
-    return {
-        path.name.removeprefix(_PREFIX).removesuffix(_SUFFIX): int(path.read_bytes() or b"0")
-        for path in sorted(home.glob(f"{_PREFIX}*{_SUFFIX}"))
-    }
+    counts = {}
+    for path in sorted(home.glob(f"{_PREFIX}*{_SUFFIX}")):
+        operation = path.name.removeprefix(_PREFIX).removesuffix(_SUFFIX)
+        try:
+            counts[operation] = int(path.read_bytes() or b"0")
+        except (OSError, ValueError) as error:
+            raise ValueError(unreadable(path, error)) from None
+    return counts
+
+
+def unreadable(path: Path, error: Exception) -> str:
+    """Why a file of the gate cannot be read, as a message says it."""
+    why = error.strerror if isinstance(error, OSError) else "it is not whole"
+    return f"{path} cannot be read: {why}"
 
 
 def knows_windows(connection: psycopg.Connection, at_home: Mapping[str, int]) -> bool:

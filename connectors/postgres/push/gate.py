@@ -17,7 +17,6 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,7 +26,12 @@ from psycopg.rows import namedtuple_row
 from connectors.errors import PushHeld, ReconError
 from connectors.files.atomic import file_alone, private_folder, room_left
 from connectors.postgres.heartbeat import in_turn
-from connectors.postgres.push.count import forget_windows, knows_windows, windows_at_home
+from connectors.postgres.push.count import (
+    forget_windows,
+    knows_windows,
+    unreadable,
+    windows_at_home,
+)
 from connectors.recovery import reach
 from schemas.guards.leases import Held
 from schemas.guards.push_gate import BIRTH
@@ -77,8 +81,10 @@ class _Identity(NamedTuple):
     database_oid: int
 
 
-class _Unreadable(Enum):
-    MARKER = "the marker is there, and cannot be read"
+class _Unreadable(NamedTuple):
+    """A marker that is there."""
+
+    why: str
 
 
 class _Hold(NamedTuple):
@@ -107,11 +113,12 @@ def _find_hold(
     connection: psycopg.Connection, home: Path, marker: Marker | _Unreadable | None
 ) -> _Hold | None:
     """The first reason to hold: of this home, or else of another one."""
-    windows = _try_windows(home)
-    if windows is None or isinstance(marker, _Unreadable):
-        return _Hold(
-            f"{home / MARKER} cannot be read, so nobody can tell which database it has seen"
-        )
+    try:
+        windows = windows_at_home(home)
+    except ValueError as problem:
+        return _Hold(f"{problem}, so nobody can tell how much was sent from here")
+    if isinstance(marker, _Unreadable):
+        return _Hold(f"{marker.why}, so nobody can tell which database it has seen")
     epochs = _epochs(connection, marker)
     if marker is None:
         hold = _hold_of_new_home(home, epochs)
@@ -300,15 +307,8 @@ def _try_marker(home: Path) -> Marker | _Unreadable | None:
         return Marker(**json.loads((home / MARKER).read_bytes()))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, TypeError):
-        return _Unreadable.MARKER
-
-
-def _try_windows(home: Path) -> Mapping[str, int] | None:
-    try:
-        return windows_at_home(home)
-    except (OSError, ValueError):
-        return None
+    except (OSError, ValueError, TypeError) as error:
+        return _Unreadable(unreadable(home / MARKER, error))
 
 
 def _write_marker(home: Path, number: int, token: str, owner: str) -> tuple[str, int]:
