@@ -13,7 +13,7 @@ from connectors.service.credentials import ServiceSession
 from connectors.service.error_entries import redirect
 from connectors.service.host import Host
 from connectors.service.line import Line
-from connectors.service.pace import retry_after
+from connectors.service.pace import asked_pause
 
 ANSWER_BYTES = 1024 * 1024
 _LATER = (408, 429)
@@ -53,7 +53,7 @@ async def ask_until(
         if problem.final:
             break
         if isinstance(answer, Reply):
-            asked = retry_after(answer.headers.get("retry-after"), host.now()) or 0.0
+            asked = asked_pause(answer.headers, host.now()) or 0.0
             if asked > settings.retry_after_most_seconds:
                 return f"{problem.text} and asks for a pause of {asked:.0f} s"
             wait = max(wait, asked)

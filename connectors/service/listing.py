@@ -15,7 +15,7 @@ from connectors.service.connection import Failed, Reply
 from connectors.service.decoding import Said, Unreadable, read_reply
 from connectors.service.error_entries import redirect
 from connectors.service.host import Host
-from connectors.service.pace import retry_after
+from connectors.service.pace import asked_pause
 from connectors.service.times import moment_of
 from schemas.cells.reading import Number, Unread, read, read_number
 from schemas.counting import quantity
@@ -203,7 +203,7 @@ def _problem(
         return f"{problem}, so it refuses our credentials or their role", None
     if reply.status != 429 and reply.status < 500:
         return problem, None
-    asked = retry_after(reply.headers.get("retry-after"), host.now()) or 0.0
+    asked = asked_pause(reply.headers, host.now()) or 0.0
     if asked > host.settings.retry_after_most_seconds:
         return f"{problem} and asks for a pause of {asked:.0f} s", None
     return problem, max(wait, asked)

@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
@@ -15,6 +15,14 @@ CATCH_UP = 0.01
 """Seconds by which a request that began late lets the next one begin earlier."""
 FIRST_OBJECTIONS, MOST_OBJECTIONS = 2, 5
 """So many in a row are about the caller: before an operation has taken a row, and after."""
+
+
+def asked_pause(headers: Mapping[str, str], now: datetime) -> float | None:
+    """Seconds that an answer asks for; None where it asks for none.
+
+    A date counts from the time of the service where it says that: our clock may be another.
+    """
+    return retry_after(headers.get("retry-after"), _moment(headers.get("date", "")) or now)
 
 
 def retry_after(text: str | None, now: datetime) -> float | None:
@@ -30,13 +38,16 @@ def _seconds(text: str, now: datetime) -> float | None:
     if text.isascii() and text.isdigit():
         # What has more digits is longer than anybody waits.
         return float(text if len(text) <= MOST_DIGITS else 10**MOST_DIGITS)
+    moment = _moment(text)
+    return None if moment is None else max(0.0, (moment - now).total_seconds())
+
+
+def _moment(text: str) -> datetime | None:
     try:
         moment = parsedate_to_datetime(text)
     except (ValueError, OverflowError):
         return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return max(0.0, (moment - now).total_seconds())
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 class Backoff:

@@ -13,7 +13,7 @@ from connectors.service.error_entries import UNSENT, ErrorEntry, error_entry
 from connectors.service.host import Host
 from connectors.service.line import Line
 from connectors.service.outage import Outage, wait_until_back
-from connectors.service.pace import retry_after
+from connectors.service.pace import asked_pause
 from connectors.service.turn import Turn
 from connectors.service.waiting_rows import SentRow, WaitingRows, sent_row
 
@@ -327,7 +327,7 @@ class Sending:
         """The pause the service asks for, which is for everybody; too long a one stops us."""
         if reply.status not in (429, 503):
             return None
-        asked = retry_after(reply.headers.get("retry-after"), self._host.now())
+        asked = asked_pause(reply.headers, self._host.now())
         if asked is None:
             return None
         if asked > self._host.settings.retry_after_most_seconds:

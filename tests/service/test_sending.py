@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -165,12 +165,16 @@ def test_what_is_sent_is_what_the_service_reads() -> None:
     }
 
 
-def test_a_pause_given_as_a_date_is_kept() -> None:
+@pytest.mark.parametrize("hours", [0, -1, 1])
+def test_a_pause_given_as_a_date_is_kept(hours: int) -> None:
+    """Whatever our clock says, where the service says what its own does."""
     now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-    reply = status(429, retry_after=retry_date(1, now.timestamp()))
+    ours = now + timedelta(hours=hours)
+    headers = (("Date", retry_date(0, now.timestamp())),) if hours else ()
+    reply = status(429, retry_after=retry_date(1, now.timestamp()), headers=headers)
     settings = ServiceSettings(format="json", concurrency=1, retry_after_most_seconds=0.5)
     with FaultyServer(attempts([reply])) as server:
-        service = Service(replace(settings, url=server.url), Credentials(), now=lambda: now)
+        service = Service(replace(settings, url=server.url), Credentials(), now=lambda: ours)
         (answer,) = service.send(requests("AddMessageTone", 1))
         service.close()
     assert answer.verdict is Verdict.UNSENT
