@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from connectors.postgres.breaks import Decision
 from flows.desk.app import ADDRESSES
+from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.workspace import Workspace
+from schemas.life import Choice
 from tests.accounts.people import ADA, ANNA, BO, OTTO, add
 from tests.chromium import Tab, needed, opened
 from tests.chromium import browser as chromium  # noqa: F401 -- the fixture.
@@ -24,6 +27,8 @@ PAGES = [one for one in ADDRESSES if "GET" in one.methods]
 DECIDE = "/runs/1/decide?break={id}&what="
 MORE = [DECIDE + what for what in ("accept", "assign", "comment", "resolve")]
 LONG = pytest.mark.long
+ADDRESS = f"https://files.example.com/{'0123456789abcdef' * 12}"
+"""Of nearly 200 signs, and nowhere a blank."""
 WIDE = ["/", "/runs/1", "/runs/1/breaks", "/runs/1/sign", "/acceptance", "/batches/1", "/people"]
 
 
@@ -155,3 +160,34 @@ def test_pages_fit_a_telephone_show_the_focus_and_have_no_buttons_on_paper(
     tab.ask("Emulation.setEmulatedMedia", media="print")
     tab.open(f"{desk}/runs/1/breaks")
     assert "Breaks 1 to 1 of 1" in tab.text, "whoever reads it knows whether it is all"
+
+
+@pytest.mark.parametrize(
+    "paths",
+    [
+        ["/batches/1", "/runs/1/breaks"],
+        pytest.param(
+            ["/", "/batches/1/rejects", "/trail", "/runs/1/breaks/{id}", "/runs/1/sign", *MORE],
+            marks=LONG,
+        ),
+    ],
+)
+@needed
+def test_what_has_no_blank_pushes_nothing_out_of_the_window(
+    workspace: Workspace, desk: str, tab: Tab, tmp_path: Path, paths: list[str]
+) -> None:
+    """An address in a cell, a file of a long name, a link to a ticket as the reason."""
+    name = ADDRESS.replace("/", "-")
+    bring(workspace, tmp_path / f"{name}.csv", line(1), line(2, amount=ADDRESS))
+    breaks = found(ADDRESS, expected=ADDRESS, found=ADDRESS, note=ADDRESS, file=f"{name}.csv")
+    reconcile(workspace, breaks, scope=f'{{"feeds":["{ADDRESS}"]}}')
+    (there,) = ids(breaks)
+    for what, owner in ((Choice.COMMENT, None), (Choice.ASSIGN, ADDRESS)):
+        told = Decision(what, ADDRESS, "Anna Meyer", owner=owner)
+        decide_breaks(workspace, 1, Chosen((there,)), told)
+    for path in paths:
+        for width in (1280, 820, 390):
+            tab.size(width)
+            tab.open(desk + path.replace("{id}", there))
+            assert ADDRESS[-8:] in tab.text or "characters)" in tab.text, path
+            assert tab.value("document.documentElement.scrollWidth") <= width, (path, width)
