@@ -54,7 +54,7 @@ def summary_markdown(report: BatchReport) -> str:
         f"**Next:** {escape(verdict.remedy)}",
         f"{quantity(report.rows, 'row', digits)} read, {digits(report.errors)} with errors; "
         f"{quantity(len(report.files), 'file', digits)}, {digits(refused)} refused; "
-        f"content {escape(report.content_id)}",
+        + (f"content {escape(report.content_id)}" if report.content_id else "no content"),
     ]
     room = MOST
     for part in _parts(report):

@@ -218,8 +218,11 @@ def refusal(line: FileLine) -> str:
         return ""
     reason = REFUSALS.get(line.refused)
     title = f"{visible(line.refused)} ({reason.title})" if reason else visible(line.refused)
-    message = f": {shortened(line.message, 400).rstrip('.')}" if line.message else ""
-    return f"{title}{message}. {reason.remedy if reason else ''}".rstrip()
+    remedy = reason.remedy if reason else ""
+    # It ends with the remedy as well, which must not be what is cut off.
+    message = (line.message or "").removesuffix(remedy).rstrip(" ")
+    told = f": {shortened(message, 400).rstrip('.')}" if message else ""
+    return f"{title}{told}. {remedy}".rstrip()
 
 
 def refused_line(line: FileLine) -> str:
@@ -239,7 +242,7 @@ def _cover(report: BatchReport) -> Iterator[str]:
     yield from ("BATCH REPORT", "=" * WIDTH)
     facts = (
         ("Feed", neutral(report.feed)),
-        ("Content", visible(report.content_id)),
+        ("Content", visible(report.content_id) or "none: no file was taken in"),
         ("Verdict", verdict.word),
         ("", verdict.meaning),
         ("Next", verdict.remedy),

@@ -63,6 +63,16 @@ def test_a_batch_is_called_what_its_report_calls_it(
     assert "Undone. What was applied has been taken back. By cy" in page.open("/batches/2").text
 
 
+def test_a_file_that_was_refused_is_told_once_with_what_to_do(
+    workspace: Workspace, browser: New, tmp_path: Path
+) -> None:
+    (tmp_path / "a.csv").write_text("Colour,Shape\nred,round\n")
+    import_delivery(workspace, [str(tmp_path / "a.csv")], DEFAULT)
+    text = browser().open("/batches/1").text
+    assert text.count("Add the columns, or map them in a feed profile.") == 1
+    assert "Content none: no file was taken in" in text
+
+
 def test_the_files_of_its_report_are_given_as_written_or_not_at_all(
     workspace: Workspace, browser: New, tmp_path: Path
 ) -> None:

@@ -5,9 +5,14 @@ from decimal import Decimal
 import polars as pl
 import pytest
 
+from connectors.files.content import refused
+from flows.report.html import render_html
+from flows.report.markdown import summary_markdown
 from flows.report.spelling import digits, neutral, shortened, visible
-from flows.report.text import WIDTH, render_text
+from flows.report.text import WIDTH, refusal, render_text
+from flows.steps.batch_report import FileLine
 from schemas.cells.formula_columns import formulas
+from schemas.reasons import REFUSALS
 from tests.report.sample_reports import HOSTILE, REPORTS, hostile, with_errors
 
 NARROW, MINUS = "\u202f", "\u2212"
@@ -132,3 +137,31 @@ def test_long_lists_say_what_they_leave_out() -> None:
 def test_a_delivered_value_is_quoted_as_it_was() -> None:
     assert '"1.204,50 EUR"' in render_text(with_errors())
     assert HOSTILE["link"] in render_text(hostile()).replace("\n" + " " * 17, " ")
+
+
+@pytest.mark.parametrize("code", REFUSALS)
+@pytest.mark.parametrize("found", ["", "Found: " + "column, " * 200 + "end."])
+def test_what_to_do_about_a_refused_file_is_said_once(code: str, found: str) -> None:
+    """A refusal is kept with its remedy, which may stand behind more than is shown."""
+    facts = dict.fromkeys(
+        ("columns", "detail", "encoding", "kinds", "header", "of", "comment"), "x"
+    )
+    told = refusal(FileLine("a.csv", None, 1, "9f", 0, 0, code, str(_kept(code, found, facts))))
+    assert told.startswith(f"{code} ({REFUSALS[code].title}): a.csv, line 1: ")
+    assert told.endswith(f". {REFUSALS[code].remedy}")
+    assert told.count(REFUSALS[code].remedy) == 1
+
+
+def _kept(code: str, found: str, facts: dict[str, str]) -> Exception:
+    return refused(code, "a.csv", line=1, found=found, **facts)
+
+
+def test_a_batch_of_refused_files_alone_says_that_it_has_no_content() -> None:
+    report = with_errors()
+    report = replace(report, files=report.files[-1:], content_id="", chains=(), reasons=())
+    assert "\nContent   none: no file was taken in\n" in render_text(report)
+    assert "1 file, 1 refused; no content" in summary_markdown(report)
+    page = render_html(report)
+    assert '<dd class="short mono">none</dd>' in page
+    assert "Content id in full" not in page
+    assert "<title>Batch report, payments-daily: " in page
