@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -227,7 +227,8 @@ def _desk(
 
     Jobs are started with the environment of the worker, which is complete once all is up.
     """
-    terms = read_desk_settings()
+    # Of Prefect it is the server started here that has the runs, whatever else is set.
+    terms = replace(read_desk_settings(), prefect_ui=choice.address)
     provider = Provider(terms.provider) if terms.provider else None
     place = Workspace(settings, open_database(settings))
 

@@ -24,12 +24,14 @@ def environment() -> None:
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
     """Up for all stories; its end is the story of Ctrl-C: nothing may be left running.
 
-    Its home has a name that each part of it has to take as it is.
+    Its home has a name that each part of it has to take as it is, and whoever starts it works with
+    another Prefect server as well.
     """
     home = tmp_path_factory.mktemp("machine") / "Büro 50%25, $HOME #1"
     notices: list[bytes] = []
     with webhook(notices) as url:
-        one = Machine(home, notices, RECON_NOTIFY_URL=f"{url}/{CANARY}")
+        another = "http://127.0.0.1:9/api"
+        one = Machine(home, notices, RECON_NOTIFY_URL=f"{url}/{CANARY}", PREFECT_API_URL=another)
         with one.up():
             yield one
 

@@ -151,6 +151,9 @@ def test_a_run_over_budget_waits_for_an_answer(machine: Machine, folder: Path) -
     request = {"paths": [path], "max_errors": 1, "over_budget": "ask"}
     run = machine.start(IMPORT, {"delivery": request})
     assert machine.end(run)[:2] == ("PAUSED", "Suspended")
+    ((batch,),) = machine.rows("SELECT max(id) FROM batch WHERE state = 'held'")
+    page = machine.api.get(f"http://127.0.0.1:{machine.desk_port}/batches/{batch}")
+    assert f'<a href="{machine.url}/runs/flow-run/{run}">' in page.text, "whoever looks may answer"
     assert applied(machine, 3000, 100) == (0, Decimal())
     # The suspended run holds no slot: the next delivery goes through meanwhile.
     other, clean = payments(folder / "meanwhile.csv", 4000, 10)
