@@ -11,7 +11,7 @@ from connectors.postgres.trail import add_event
 from flows.stages.workspace import Workspace
 from schemas.jobs import JobKind
 from tests.accounts.people import ANNA, BO, CLEO, TESSA, add
-from tests.desk.browser import Browser
+from tests.desk.browser import Browser, forms
 from tests.governance.runs import found, reconcile
 
 New = Callable[[], Browser]
@@ -112,6 +112,22 @@ def test_what_was_typed_is_kept_where_it_is_refused(
     assert propose(browser(), 99, by="Ann").status == 404
     assert "no reconciliation 99" in propose(browser(), 99, by="Ann").text
     assert rows("SELECT count(*) FROM event WHERE what LIKE 'acceptance%'") == [(0,)]
+
+
+def test_what_was_typed_about_a_rule_is_kept_where_it_is_refused(
+    workspace: Workspace, browser: New, rows: Any
+) -> None:
+    run, page = reconcile(workspace, found("1")), browser()
+    for _ in range(2):
+        propose(page, run.id, by="Ann")
+    ((number,),) = rows("SELECT max(id) FROM event WHERE what = 'acceptance rule proposed'")
+    page.send(PAGE, what="approve", rule=str(number), by="Ann", reason="small enough")
+    assert page.status == 403, page.text
+    of_rules = [one["fields"] for one in forms(page.answer.text) if "rule" in one["fields"]]
+    kept = {one["rule"]: (one["by"], one["reason"]) for one in of_rules}
+    assert kept[str(number)] == ("Ann", "small enough")
+    assert [*kept.values()].count(("", "")) == 1, "of the other rule nothing was typed"
+    assert page.answer.text.count("<details open>") == 1
 
 
 def test_a_rule_is_of_any_tenant_that_an_account_can_have(
