@@ -29,7 +29,16 @@ MORE = [DECIDE + what for what in ("accept", "assign", "comment", "resolve")]
 LONG = pytest.mark.long
 ADDRESS = f"https://files.example.com/{'0123456789abcdef' * 12}"
 """Of nearly 200 signs, and nowhere a blank."""
-WIDE = ["/", "/runs/1", "/runs/1/breaks", "/runs/1/sign", "/acceptance", "/batches/1", "/people"]
+WIDE = [
+    "/",
+    "/runs/1",
+    "/runs/1/breaks",
+    "/runs/1/sign",
+    "/acceptance",
+    "/batches/1",
+    "/people",
+    "/trail",
+]
 
 
 @pytest.fixture
@@ -140,9 +149,9 @@ def test_pages_fit_a_telephone_show_the_focus_and_have_no_buttons_on_paper(
 
     for path in paths:
         tab.ask("Emulation.setEmulatedMedia", media="screen")
-        tab.size(420)
+        tab.size(320)  # Of a small telephone, or of a screen on which all is four times as large.
         tab.open(desk + path)
-        assert tab.value("document.documentElement.scrollWidth") <= 420, path
+        assert tab.value("document.documentElement.scrollWidth") <= 320, path
         rows = seen("tbody tr")
         tab.ask("Emulation.setEmulatedMedia", media="print")
         tab.size(700)
