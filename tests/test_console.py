@@ -10,7 +10,7 @@ import pytest
 from connectors.errors import SettingsError
 from connectors.files.currencies import read_currencies
 from connectors.postgres.session import Session
-from flows.commands.console import TITLES, _show_warnings, out, print_table, workspace
+from flows.commands.console import TITLES, out, print_table, show_warnings, workspace
 
 
 def test_an_id_stays_in_one_piece_however_long_its_neighbours_are(
@@ -68,7 +68,7 @@ def test_a_warning_names_what_was_delivered_as_a_table_does(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """No name moves the cursor of a terminal, or hides what stands before it."""
-    with _show_warnings():
+    with show_warnings():
         logging.getLogger("recon.reconcile").warning("%s: cleared away", "a\x1b[2J\u202eb.csv")
     assert capsys.readouterr().err == "recon: a\\x1b[2J\\u202eb.csv: cleared away\n"
 

@@ -40,7 +40,7 @@ TITLES = {
     "archive": "hashing what is kept",
 }
 WARNING = (
-    *("recon.database", "recon.mail", "recon.reconcile", "recon.report"),
+    *("recon.database", "recon.desk", "recon.mail", "recon.reconcile", "recon.report"),
     *("recon.service", "recon.sign", "recon.witness"),
 )
 """Loggers whose warnings nothing that a command prints says again."""
@@ -262,7 +262,7 @@ def workspace(
     database = open_database(settings, ask, guarded=guarded)
     if acts:
         database = database.as_login(token)
-    with show_progress(quiet=quiet) as progress, _show_warnings():
+    with show_progress(quiet=quiet) as progress, show_warnings():
         yield Workspace(settings, database, progress)
 
 
@@ -279,7 +279,7 @@ class _Shown(logging.Formatter):
 
 
 @contextmanager
-def _show_warnings() -> "Iterator[None]":
+def show_warnings() -> "Iterator[None]":
     """Say on standard error what the loggers in WARNING warn of; nobody would know."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setLevel(logging.WARNING)

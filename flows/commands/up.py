@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from connectors.errors import ReconError, SettingsError
 from connectors.settings import Settings, read_settings
-from flows.commands.console import PORT, out, within
+from flows.commands.console import PORT, out, show_warnings, within
 from schemas.counting import agree, quantity
 
 DETACH_SECONDS = 240
@@ -76,7 +76,8 @@ def up_command(
     refuse_open_doors(choice, os.environ.get("RECON_UP_AUTH") or None)
     refuse_other_terms(find(settings.home / "up"), asked)
     if not detach:
-        return run(settings, choice, _say)
+        with show_warnings():  # The desk runs in this process.
+            return run(settings, choice, _say)
     options = [f"--{name.replace('_', '-')}={value}" for name, value in asked.items()]
     return _detached(settings, options)
 

@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from connectors.postgres.accounts import keep_account, log_out
 from connectors.postgres.database import Database
+from flows.commands.console import show_warnings
 from flows.desk.app import NO_DATABASE, Address, Desk, _page
 from flows.desk.pages.entry import SECRETS, _ours
 from flows.desk.visit import Visit
@@ -176,15 +177,33 @@ def test_every_answer_keeps_a_browser_from_being_talked_into_things(
 
 
 def test_why_there_is_no_database_is_told_in_the_log_alone(
-    desk_as: Callable[[str], str], caplog: pytest.LogCaptureFixture
+    desk_as: Callable[[str], str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nobody knows who asks."""
-    page = Browser(desk_as("postgresql://keeper@127.0.0.1:9/ledger")).open("/")
+    """Nobody knows who asks; whoever runs the desk reads it where they started it."""
+    with show_warnings():
+        page = Browser(desk_as("postgresql://keeper@127.0.0.1:9/ledger")).open("/")
     page.client.close()
     assert (page.status, "The desk cannot use its database now" in page.text) == (503, True)
     for told in ("127.0.0.1", "keeper", "ledger"):
         assert told not in page.text
-    assert "127.0.0.1" in caplog.text
+    assert "recon: GET /: The database" in (told := capsys.readouterr().err)
+    assert "127.0.0.1" in told
+
+
+def test_a_fault_of_the_program_leaves_its_places_in_the_log(
+    workspace: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def wrong(_visit: Visit) -> Response:
+        raise ZeroDivisionError("a\x1b[2J")
+
+    place = Address("/login", wrong, open_to_all=True)
+    asked = {"type": "http", "method": "GET", "path": "/login", "headers": [], "query_string": b""}
+    with show_warnings():
+        page = _page(Desk(workspace), place, Request(asked), FormData())
+    assert (page.status_code, b"its log has the places" in page.body) == (500, True)
+    told = capsys.readouterr().err
+    assert told.startswith("recon: GET /login\nTraceback (most recent call last):\n")
+    assert told.endswith("ZeroDivisionError: a\\x1b[2J\n")
 
 
 def test_nor_is_it_told_to_whoever_has_not_logged_in_yet_where_it_goes_meanwhile(
