@@ -275,7 +275,7 @@ def subscribe_command(
 
     Example: `recon user subscribe anna.meyer "tenants 7" --address anna@example.com`
     """
-    _subscribed(name, scope, address)
+    scope = _subscribed(name, scope, address)
     out().print(f"{name} is sent the reports of {scope} at {address}, from the next run on.")
     return 0
 
@@ -286,7 +286,7 @@ def unsubscribe_command(name: Name, scope: Scope) -> int:
 
     Example: `recon user unsubscribe anna.meyer "tenants 7"`
     """
-    _subscribed(name, scope, None)
+    scope = _subscribed(name, scope, None)
     out().print(f"{name} is sent no more reports of {scope}.")
     return 0
 
@@ -374,16 +374,19 @@ def limit_command(
     return 0
 
 
-def _subscribed(name: str, scope: str, address: str | None) -> None:
+def _subscribed(name: str, told: str, address: str | None) -> str:
     from connectors.postgres.subscriptions import keep_subscription
+    from flows.stages.reconcile.scope import scope_meant
     from flows.stages.witness import witnessed
 
+    scope = scope_meant(told)
     with (
         workspace(quiet=True, say_held=False) as place,
         place.database.connect() as connection,
         witnessed(place, connection),
     ):
         keep_subscription(connection, name, scope, address)
+    return scope
 
 
 def _kept(name: str, changed: Callable[["Account"], "Account"]) -> "Account":

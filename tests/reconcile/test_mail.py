@@ -289,7 +289,9 @@ def test_a_server_that_looks_into_a_message_has_time_for_it(
 
 def test_commands(place: Workspace, post: MailServer, recon: Any) -> None:
     address = ("--address", "a@example.com")
-    assert "from the next run on" in recon("user", "subscribe", "anna", SEVEN, *address).stdout
+    as_page_one_has_it = "tenant 7"
+    subscribed = recon("user", "subscribe", "anna", as_page_one_has_it, *address)
+    assert f"the reports of {SEVEN} at a@example.com, from the next run on" in subscribed.stdout
     assert "no more reports" in recon("user", "unsubscribe", "bo", SEVEN).stdout
     post.refused = {"a@example.com"}
     done = run(place).run
