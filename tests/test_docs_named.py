@@ -122,6 +122,10 @@ def test_help_shows_a_default_that_says_something() -> None:
     assert "[default: viewer]" in help_of("user", "add")
     assert "[default: ]" not in help_of("sign", "approve")
     assert "[default: False]" not in help_of("undo")
+    for command in ("prepare", "approve"):
+        assert "the latest, if one scope was reconciled" in " ".join(
+            help_of("sign", command).replace("│", " ").split()
+        )
 
 
 @pytest.mark.parametrize("command", COMMANDS)

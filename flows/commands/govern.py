@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from flows.commands.breaks import Run
 from flows.commands.console import COUNT, LISTED, MOST, out, print_json, print_table, workspace
 from flows.commands.deliver import Json
 from schemas.accounts import SELF_DECLARED
@@ -25,6 +24,15 @@ audit_command = App(name="audit", help="Show the audit trail, and prove that nob
 
 HASH = 64
 """Characters of a sha256."""
+
+
+Run = Annotated[
+    int | None,
+    Parameter(
+        help="Number of the reconciliation; default: the latest, if one scope was reconciled.",
+        validator=LISTED,
+    ),
+]
 
 
 def whole_hash(_type: object, text: str | None) -> None:
