@@ -29,6 +29,10 @@ MOST_BATCH = 200
 """Rows of one request: with the key of each, its header fits into what gateways take."""
 MOST_CONNECTIONS = 1024
 """To the service, each of which is an open file and has buffers of its own."""
+_MOST = {
+    "batch": (MOST_BATCH, "rows of one request"),
+    "concurrency": (MOST_CONNECTIONS, "connections"),
+}
 LEAST_RATE = 0.001
 """Requests a second; with fewer a push would wait for longer than anybody."""
 STRICT_BYTES = 256 * KIB
@@ -151,7 +155,7 @@ class ServiceSettings:
     @property
     def rows_at_once(self) -> int:
         """Most rows of one request; a host that honours a key knows one for each request."""
-        return 1 if self.idempotent else min(self.batch, MOST_BATCH)
+        return 1 if self.idempotent else self.batch
 
     def __post_init__(self) -> None:
         if self.url is not None:
@@ -341,8 +345,9 @@ def _service_value(name: str, setting: str, kind: object, text: str) -> object:
         number = _digits(text)
         if number is None or (number == 0 and setting != "seed"):
             raise SettingsError(f"{name}={text!r} is not a positive whole number.")
-        if setting == "concurrency" and number > MOST_CONNECTIONS:
-            raise SettingsError(f"{name}={text!r} is more than {MOST_CONNECTIONS} connections.")
+        most, of = _MOST.get(setting, (number, ""))
+        if number > most:
+            raise SettingsError(f"{name}={text!r} is more than {most} {of}.")
         return number
     if kind is float:
         try:

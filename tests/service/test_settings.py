@@ -66,6 +66,7 @@ UNUSABLE = [
     ("concurrency", "9" * 5000, "positive whole number"),
     ("seed", "9" * 5000, "positive whole number"),
     ("concurrency", "1025", "more than 1024 connections"),
+    ("batch", "201", "more than 200 rows of one request"),
     ("rate", "5e-324", "less than 0.001 requests a second"),
     ("rate", "-1", "positive number"),
     ("rate", "nan", "positive number"),
