@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from schemas.accounts import MAY_DECIDE, MAY_SIGN
 from schemas.amounts import BEYOND
 from schemas.derived.sql_names import SAFE, SCHEMA, listed
-from schemas.guards.accounts import NOT_ALLOWED, NOT_YOURS, array, refuse, require
+from schemas.guards.accounts import NOT_ALLOWED, NOT_THERE, NOT_YOURS, array, refuse, require
 from schemas.guards.decisions import BY_RULE, DECIDED, RULE_APPROVED, RULE_PROPOSED, plain_name
 from schemas.guards.readable import is_day, is_money
 from schemas.life import BESIDE, BreakState, Choice, Role
@@ -112,7 +112,7 @@ ACCEPTANCE_RULES_OF: Mapping[str, str] = {
         PERFORM FROM {SCHEMA}.chain_turn t WHERE t.event_id = 0 FOR UPDATE;
         SELECT * INTO one FROM {SCHEMA}.event e WHERE e.id = rule AND e.what = '{RULE_PROPOSED}';
         IF one.id IS NULL OR NOT {SCHEMA}.sees_scope(one.detail::jsonb ->> 'scope') THEN
-            {refuse(NOT_ALLOWED, "there is no rule of acceptance %s", "rule")};
+            {refuse(NOT_THERE, "there is no rule of acceptance %s", "rule")};
         END IF;
         IF person IN (one.person, one."by")
             OR {plain_name('one."by"')} = {plain_name("said_by")}
@@ -150,7 +150,7 @@ ACCEPTANCE_RULES_OF: Mapping[str, str] = {
         IF NOT EXISTS (SELECT FROM {SCHEMA}.event e WHERE e.id = rule AND e.what = '{RULE_PROPOSED}'
             AND {SCHEMA}.sees_scope(e.detail::jsonb ->> 'scope'))
         THEN
-            {refuse(NOT_ALLOWED, "there is no rule of acceptance %s", "rule")};
+            {refuse(NOT_THERE, "there is no rule of acceptance %s", "rule")};
         END IF;
         IF EXISTS (SELECT FROM {SCHEMA}.event e WHERE e.what = '{RULE_WITHDRAWN}'
             AND e.detail::jsonb -> 'rule' = to_jsonb(rule))

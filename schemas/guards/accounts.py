@@ -23,8 +23,8 @@ from schemas.show_as import PATTERN
 
 REFUSED = "RC"
 """The class of SQLSTATE of what an account may not do."""
-NOBODY, NOT_YOURS, NOT_ALLOWED = "RC001", "RC002", "RC003"
-"""Nobody is logged in; the role or tenant is missing; a rule forbids it."""
+NOBODY, NOT_YOURS, NOT_ALLOWED, NOT_THERE = "RC001", "RC002", "RC003", "RC004"
+"""Nobody is logged in; the role or tenant is missing; a rule forbids it; it is about nothing."""
 ARGON2 = "argon2id$v=19$m=19456,t=2,p=1$"
 """How keys are made of new passwords; 16 bytes of salt in hex follow."""
 ADDED, CHANGED, PASSWORD = "account added", "account changed", "password set"
@@ -283,7 +283,7 @@ ACCOUNTS_OF: Mapping[str, str] = {
             PERFORM {SCHEMA}.require_administrator('subscribing for another');
         END IF;
         IF NOT EXISTS (SELECT FROM {SCHEMA}.account a WHERE a.name = whose) THEN
-            {refuse(NOT_ALLOWED, "there is no account %L", "whose")};
+            {refuse(NOT_THERE, "there is no account %L", "whose")};
         END IF;
         IF $3 IS NULL THEN
             DELETE FROM {SCHEMA}.subscription s WHERE s.account = whose AND s.scope_hash = hashed;
@@ -300,7 +300,7 @@ ACCOUNTS_OF: Mapping[str, str] = {
             SELECT FROM {SCHEMA}.reconciliation r WHERE r.scope_hash = hashed)
         THEN
             {
-        refuse(NOT_ALLOWED, "there is no reconciliation of a scope %L that %s sees", "$2, whose")
+        refuse(NOT_THERE, "there is no reconciliation of a scope %L that %s sees", "$2, whose")
     };
         END IF;
         event := {SCHEMA}.new_event(NULL, '{SUBSCRIBED}', $4, NULL,
@@ -340,7 +340,7 @@ ACCOUNTS_OF: Mapping[str, str] = {
         END IF;
         UPDATE {SCHEMA}.account a SET show_as = $2 WHERE a.name = whose;
         IF NOT FOUND THEN
-            {refuse(NOT_ALLOWED, "there is no account %L", "whose")};
+            {refuse(NOT_THERE, "there is no account %L", "whose")};
         END IF;
     END $$""",
     "set_password(whose text, salt text, verifier text, old_key text, said_by text)": f"""
@@ -364,7 +364,7 @@ ACCOUNTS_OF: Mapping[str, str] = {
         UPDATE {SCHEMA}.account a SET salt = $2, verifier = $3,
             pepper = gen_random_uuid()::text || gen_random_uuid()::text WHERE a.name = whose;
         IF NOT FOUND THEN
-            {refuse(NOT_ALLOWED, "there is no account %L", "whose")};
+            {refuse(NOT_THERE, "there is no account %L", "whose")};
         END IF;
         PERFORM {SCHEMA}.forget_tries(whose, '{LOGIN}');
         -- Whoever had the password before is out, but for who is setting it.

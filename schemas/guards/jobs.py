@@ -9,7 +9,15 @@ the job.
 from collections.abc import Mapping, Sequence
 
 from schemas.derived.sql_names import SAFE, SCHEMA, listed
-from schemas.guards.accounts import BATCH_SCOPE, IS_FOR_ALL, NOT_ALLOWED, NOT_YOURS, refuse, require
+from schemas.guards.accounts import (
+    BATCH_SCOPE,
+    IS_FOR_ALL,
+    NOT_ALLOWED,
+    NOT_THERE,
+    NOT_YOURS,
+    refuse,
+    require,
+)
 from schemas.guards.batch_states import lacks_merger
 from schemas.guards.decisions import as_the_person
 from schemas.jobs import (
@@ -34,11 +42,9 @@ JOB_END = ("state", "exit_code", "said", "batches", "reconciliation_id")
 """What came of it, and stays so until it is ordered again; the event of its end says their hash."""
 
 _PERSON = require(MAY_ORDER, f"'{ORDERING}'")
-_NO_JOB = refuse(NOT_ALLOWED, "there is no job %s that you may start", "number")
+_NO_JOB = refuse(NOT_THERE, "there is no job %s that you may start", "number")
 _NO_WORK = refuse(NOT_ALLOWED, "%L is no work that can be ordered so", "$1")
-_NO_BATCH = refuse(
-    NOT_ALLOWED, "there is no batch %s; `recon status` lists the batches", "told ->> 'batch'"
-)
+_NO_BATCH = refuse(NOT_THERE, "there is no batch %s", "told ->> 'batch'")
 _OTHER_TENANTS = refuse(
     NOT_YOURS, "%s orders work for the tenants %s alone", "person, ({}).tenants"
 ).format(f"{SCHEMA}.acting()")

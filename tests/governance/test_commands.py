@@ -215,6 +215,9 @@ def test_rules_of_acceptance_from_a_terminal(recon: Any, workspace: Workspace) -
     )
     assert proposed.returncode == 0, proposed.stderr
     number = str(json.loads(proposed.stdout)["rule"])
+    none = recon("acceptance", "approve", "1042", "--by", "bo")
+    assert "no rule of acceptance 1042. " in none.stderr
+    assert "`recon acceptance list` show what there is" in none.stderr
     own = recon("acceptance", "approve", number, "--by", "ann")
     assert (own.returncode, "Nobody approves a rule" in own.stderr) == (2, True), own.stderr
     assert recon("acceptance", "approve", number, "--by", "Bo").returncode == 0

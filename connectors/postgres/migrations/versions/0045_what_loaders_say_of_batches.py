@@ -7,7 +7,7 @@ revision = "0045"
 down_revision = "0044"
 branch_labels = None
 depends_on = None
-derived = "c065a7c29d9f9a171553f6b54ac38edb2f34c385eade1ceb0ecef6bf1978839c"
+derived = "6365268b948000f47fedfc3d00f20e0b01ed85b763004a0f6cb4c079fcac1c01"
 
 
 def upgrade() -> None:
