@@ -4,6 +4,7 @@ A number is the text that the document has for it, a day or a time is ISO 8601.
 """
 
 import re
+from datetime import date, time
 from decimal import Decimal
 
 from schemas.cells.counted_times import EPOCHS, seconds_of, time_at
@@ -25,8 +26,11 @@ _MOMENT = re.compile(
     r"([0-9]{4,}-[0-9]{2}-[0-9]{2})(T[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?)?"
     r"(Z|[+-][0-9]{2}:[0-9]{2})?|[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?"
 )
-_TIME = re.compile(r"(-?)PT([0-9]+)H([0-9]+)M([0-9]+)(?:[.,]([0-9]+))?S")
-_HOUR, _MINUTE = 3600, 60
+_TIME = re.compile(r"(-?)PT([0-9]{1,9})H([0-9]{1,9})M([0-9]{1,9})(?:[.,]([0-9]{1,99}))?S")
+_DAY, _HOUR, _MINUTE = 86_400, 3600, 60
+_MICRO_DIGITS = 6
+"""More of the fraction of a second no database keeps, and no double of a day tells."""
+_EPOCH = date(1899, 12, 30)
 
 
 def number_text(text: str) -> str:
@@ -79,11 +83,7 @@ def duration_text(text: str) -> str:
     seconds = seconds_of(abs(number))
     if seconds is None:
         return remarked(text, NO_DAY)
-    whole, part = divmod(seconds, 1)
-    hours, rest = divmod(int(whole), _HOUR)
-    fraction = f"{part:f}"[1:] if part else ""
-    sign = "-" if number < 0 else ""
-    return f"{sign}{hours:02}:{rest // _MINUTE:02}:{rest % _MINUTE:02}{fraction}"
+    return ("-" if number < 0 else "") + _clock_of(seconds)
 
 
 def moment_text(text: str) -> str:
@@ -92,6 +92,8 @@ def moment_text(text: str) -> str:
     if found is None:
         return remarked(text, NOT_READ)
     day, clock, offset = found[1] or "", found[2] or "", found[3] or ""
+    if _has_more_than_micros(clock if day else text):
+        return _in_micros(text, day, clock[1:] if day else text, offset)
     if not day:
         return text
     if not clock.strip("T0:.") and not offset:
@@ -105,7 +107,43 @@ def clock_text(text: str) -> str:
     if found is None:
         return remarked(text, NOT_READ)
     part = f".{found[5]}" if (found[5] or "").strip("0") else ""
+    if _has_more_than_micros(part):
+        seconds = seconds_of(_days_of(f"{found[2]}:{found[3]}:{found[4]}{part}"))
+        return remarked(text, NO_DAY) if seconds is None else f"{found[1]}{_clock_of(seconds)}"
     return f"{found[1]}{int(found[2]):02}:{int(found[3]):02}:{int(found[4]):02}{part}"
+
+
+def _has_more_than_micros(clock: str) -> bool:
+    return len(clock.partition(".")[2].rstrip("0")) > _MICRO_DIGITS
+
+
+def _in_micros(text: str, day: str, clock: str, offset: str) -> str:
+    """A time to the microsecond, as its number of days would be read; `text` is all of it."""
+    days = 0
+    try:
+        time.fromisoformat(clock[: len("00:00:00")])
+        if day:
+            days = abs((date.fromisoformat(day) - _EPOCH).days)
+    except ValueError:
+        return text
+    seconds = seconds_of(days + _days_of(clock))
+    if seconds is None:
+        return remarked(text, NO_DAY)
+    shown = _clock_of(seconds - days * _DAY)
+    return moment_text(f"{day}T{shown}{offset}") if day else shown
+
+
+def _days_of(clock: str) -> Decimal:
+    hours, minutes, seconds = clock.split(":")
+    return (int(hours) * _HOUR + int(minutes) * _MINUTE + Decimal(seconds)) / _DAY
+
+
+def _clock_of(seconds: Decimal) -> str:
+    """Hours, minutes and seconds, with a fraction if there is one."""
+    whole, part = divmod(seconds, 1)
+    hours, rest = divmod(int(whole), _HOUR)
+    fraction = f"{part:f}"[1:] if part else ""
+    return f"{hours:02}:{rest // _MINUTE:02}:{rest % _MINUTE:02}{fraction}"
 
 
 def _number(text: str) -> Decimal | None:
