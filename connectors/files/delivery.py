@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from typing import BinaryIO, cast
 
 from connectors.errors import DeliveryError
@@ -89,7 +90,15 @@ class Control:
     of_file: str | None = None
     """Name of the one file it is about; None: its folder."""
     whole: bool = True
-    """Whether everything in its folder was named, so that an absent file is a loss."""
+    """Whether everything in its folder was named, so that an absent file is a loss ..."""
+    patterns: tuple[str, ...] = ()
+    """... or everything whose name fits one of these."""
+
+    def is_named(self, name: str) -> bool:
+        """Whether a file of this name in its folder was named, if it is there."""
+        file_name = name.partition("/")[0]
+        fits = any(fnmatchcase(file_name, one) for one in self.patterns)
+        return self.whole or (fits and not file_name.startswith("."))
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +210,10 @@ class _Found:
 
     def add_control(self, control: Control) -> None:
         place = (control.source.location, control.source.member)
-        if control.whole or place not in self.controls:
-            self.controls[place] = control
+        before = self.controls.get(place, control)
+        if control.whole or not before.whole:
+            patterns = (*before.patterns, *control.patterns)
+            self.controls[place] = replace(control, patterns=tuple(dict.fromkeys(patterns)))
 
 
 def _look(path: str, found: _Found) -> None:
@@ -221,7 +232,7 @@ def _look(path: str, found: _Found) -> None:
                 beside = is_companion(entry.rpartition("/")[2].lower())
                 sort_of = place.sort(entry) or "other"
                 _take(entry, sort_of, found, named=named and not beside)
-                _take_neighbour(entry, place, found)
+                _take_neighbour(entry, place, found, (location.rpartition("/")[2],))
         else:
             raise DeliveryError(
                 f"{shown(path)}: no such file or folder. "
@@ -255,8 +266,13 @@ def _take(location: str, sort: Sort, found: _Found, *, named: bool) -> None:
         found.add_source(replace(source, fault=name_fault(lower, named=named)))
 
 
-def _take_neighbour(location: str, place: FileStore, found: _Found) -> None:
-    """A named file brings the manifest beside it, which then answers for this file only."""
+def _take_neighbour(
+    location: str, place: FileStore, found: _Found, patterns: tuple[str, ...] = ()
+) -> None:
+    """A named file brings the manifest beside it, which then answers for this file only.
+
+    It answers for all files of these names where a pattern names them.
+    """
     folder, _, file_name = location.rpartition("/")
     sidecar = f"{location}.manifest.json"
     if place.sort(sidecar) == "file":
@@ -265,7 +281,7 @@ def _take_neighbour(location: str, place: FileStore, found: _Found) -> None:
     beside = f"{folder}/{CONTROL_NAME}"
     if place.sort(beside) == "file":
         control = Source(CONTROL_NAME, beside, folder, CONTROL_NAME)
-        found.add_control(Control(control, whole=False))
+        found.add_control(Control(control, whole=False, patterns=patterns))
 
 
 def _take_members(archive: Source, found: _Found) -> None:

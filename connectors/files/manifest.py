@@ -208,13 +208,13 @@ def _gaps(
     for name, entry in stated.items():
         if name in by_file:
             gaps += _check_zip(name, entry, by_file[name])
-        elif name not in delivered and (control.whole or name.partition("/")[0] in zips):
+        elif name not in delivered and (control.is_named(name) or name.partition("/")[0] in zips):
             detail = f"listed in {control.source.name}, but not delivered"
             where = shown(f"{control.prefix}{name}")
             gaps.append(Gap(where, refused("incomplete_file", where, detail=detail)))
     for name, source in by_name.items():
-        whole = control.whole or _file_key(source) in zips
-        if whole and not {name, _file_key(source)} & stated.keys():
+        is_named = control.is_named(name) or _file_key(source) in zips
+        if is_named and not {name, _file_key(source)} & stated.keys():
             detail = f"delivered, but not listed in {control.source.name}"
             gaps.append(Gap(source.name, refused("incomplete_file", source.name, detail=detail)))
     return gaps

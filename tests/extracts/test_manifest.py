@@ -109,6 +109,20 @@ def test_a_named_file_is_checked_by_the_manifest_beside_it(folder: Path) -> None
         assert gaps(statement) == []
 
 
+def test_a_pattern_names_all_that_fits_it(folder: Path) -> None:
+    names = ("a.csv", "c.csv", "d.tsv", "e.zip/f.csv", ".g.csv")
+    write(folder / "manifest.json", {name: {} for name in names})
+    for patterns, missed in (
+        (("*.csv",), ["b.csv", "c.csv"]),
+        (("*",), ["b.csv", "c.csv", "d.tsv", "e.zip/f.csv", ".g.csv"]),
+        (("a.csv", "[b-d].*"), ["b.csv", "c.csv", "d.tsv"]),
+        (("[!b]*.csv", "a.csv"), ["c.csv"]),
+        (("**",), ["b.csv", "c.csv", "d.tsv", "e.zip/f.csv", ".g.csv"]),
+    ):
+        found = [name for name, _ in gaps(read(*(folder / one for one in patterns)))]
+        assert sorted(found) == sorted(missed), patterns
+
+
 def test_sidecar_speaks_for_its_file_only(folder: Path) -> None:
     write(folder / "a.csv.manifest.json", {"a.csv": {"rows": 1}})
     statement = read(folder)
