@@ -139,13 +139,19 @@ def _sums(source: Source, where: str, value: object) -> Sums | None:
     if not isinstance(value, dict):
         raise _unusable(source, f"{where} is not an object of fields")
     return {
-        _name(source, where, field): {
-            _name(source, f"{where}.{shown(field)}", currency): _amount(
-                source, f"{where}.{shown(field)}", amount
-            )
-            for currency, amount in (by if isinstance(by, dict) else {ALL: by}).items()
-        }
+        _name(source, where, field): _by_currency(source, f"{where}.{shown(field)}", by)
         for field, by in value.items()
+    }
+
+
+def _by_currency(source: Source, where: str, stated: object) -> dict[str, Decimal]:
+    by = stated if isinstance(stated, dict) else {ALL: stated}
+    if ALL in by and len(by) > 1:
+        # Nobody knows whether it is that of all, or of the rows without a currency.
+        raise _unusable(source, f"{where} has a sum of no currency beside those of currencies")
+    return {
+        _name(source, where, currency): _amount(source, where, amount)
+        for currency, amount in by.items()
     }
 
 

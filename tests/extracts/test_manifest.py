@@ -225,6 +225,7 @@ def test_members_and_bytes_of_a_zip_in_a_folder_manifest(folder: Path) -> None:
         '{"files": {"a.csv": {"sums": {"PaidAmount": "1e5"}}}}',
         '{"files": {"a.csv": {"sums": {"PaidAmount": "1_000"}}}}',
         '{"files": {"a.csv": {"sums": {"PaidAmount": true}}}}',
+        '{"files": {"a.csv": {"sums": {"PaidAmount": {"": "4.00", "1": "999.00"}}}}}',
         '{"files": {"a.csv": {}, "a.csv": {"rows": 3}}}',
         '{"files": ' * 100_000,
     ],
