@@ -258,7 +258,7 @@ class _Reader:
             case "n":
                 return number_text(value)
             case "s":
-                return self._texts[int(value)]
+                return self._shared(int(value))
             case "b":
                 return _TRUTHS[value]
             case "d":
@@ -267,6 +267,12 @@ class _Reader:
                 return value
             case _:
                 return remarked(kind, NOT_READ)
+
+    def _shared(self, number: int) -> str:
+        """The text of a number; raises IndexError where there is none, below zero too."""
+        if number < 0:
+            raise IndexError(f"no text has the number {number}")
+        return self._texts[number]
 
 
 def _has_value(kind: str, value: ElementTree.Element | None) -> bool:

@@ -251,6 +251,10 @@ HOSTILE = {
         lambda path: altered(path, in_sheet(lambda part: part.replace(b"UTF-8", b"UTF-99", 1))),
         BROKEN,
     ),
+    "a text before the first": (
+        lambda path: altered(path, in_sheet(lambda part: part.replace(b"<v>0</v>", b"<v>-1</v>"))),
+        BROKEN,
+    ),
     "no reference": (
         lambda path: altered(path, in_sheet(lambda part: part.replace(b'r="A2"', b'r="!"'))),
         BROKEN,
