@@ -10,7 +10,9 @@ from schemas.own_checks import KeyFault
 SECTION = "operation"
 ENDPOINT_KEYS = ("name", "method", "path")
 METHODS = (PUT, POST)
-_PATH = re.compile(r"(/([A-Za-z0-9_-]{1,40}|\{[A-Za-z0-9]{1,40}\})){1,10}")
+_PATH = re.compile(r"(/([A-Za-z0-9_-]{1,40}|\{[A-Za-z0-9]{1,40}\})){1,40}")
+_STATUS = "ResponseStatus"
+"""The member of every answer that says what is wrong."""
 _PREDEFINED = ("api", "auth", "csv", "json", "jsv", "metadata", "types", "xml")
 """What paths of the framework itself begin with."""
 _AUTHENTICATE = "authenticate"
@@ -56,7 +58,13 @@ def endpoint_faults(
 ) -> Iterator[KeyFault]:
     """What a path says that its record does not, and the other way round."""
     at, addressed = f"{SECTION}.path", endpoint.addressed
-    for name in addressed:
+    for name in table.by_name:
+        if name.casefold() == _STATUS.casefold():
+            said = "is where the service's answer says what is wrong. Name it otherwise."
+            yield KeyFault(f"fields.{name}", said)
+    for name in sorted({one for one in addressed if addressed.count(one) > 1}):
+        yield KeyFault(at, f"has {{{name}}} more than once.")
+    for name in dict.fromkeys(addressed):
         of = table.by_name.get(name)
         if of is None or (name not in table.key and name not in unsure):
             yield KeyFault(at, f"has {{{name}}}, which is no field of the key.")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from flows.stages.workspace import Workspace
-from schemas.own_tables import read_own_tables
+from schemas.own_tables import MOST_KEY, read_own_tables
 from schemas.tables import DOCUMENTED
 from tests.push.conftest import USER
 from tests.records.test_own_kinds import RECONCILE, REFUND, Run, define, write
@@ -103,6 +103,7 @@ FAULTY: list[tuple[str, str]] = [
     ('path = "/PAYMENTS/{PaymentsId}"', "has {PaymentsId}, which is no field of the key."),
     ('path = "/refunds"', "operation.path lacks {Id}: a PUT replaces the record"),
     ('path = "/refunds/{Number}"', "operation.path has {Number}, which is no field of the key."),
+    ('path = "/refunds/{Id}/of/{Id}"', "operation.path has {Id} more than once."),
     ('path = "refunds/{Id}"', "operation.path = 'refunds/{Id}' is no path."),
     ('path = "/refunds/{Id}?a=b"', "is no path."),
     ('path = "/../{Id}"', "is no path."),
@@ -123,6 +124,27 @@ def test_an_operation_that_cannot_be_is_refused(key: str, said: str, tmp_path: P
     at = len(lines) if f"operation.{name}" in first else lines.index('path = "/refunds/{Id}"') + 1
     assert f"refund.toml, line {at}: " in first
     assert not more or "PaymentsId" in key or "Number" in key
+
+
+def test_a_field_that_every_answer_has_is_refused_where_there_are_answers(tmp_path: Path) -> None:
+    """It would make each answer unreadable; without an operation it is a field like others."""
+    field = '\n[fields.Responsestatus]\ntype = "string"\n'
+    (tmp_path / "refund.toml").write_text(REFUND + field)
+    assert read_own_tables(tmp_path, DOCUMENTED).fault is None
+    (tmp_path / "refund.toml").write_text(REFUND + field + PUT)
+    fault = read_own_tables(tmp_path, DOCUMENTED).fault or ""
+    at = (REFUND + field).splitlines().index("[fields.Responsestatus]") + 1
+    assert f"line {at}: fields.Responsestatus is where the service's answer says" in fault
+
+
+def test_a_path_has_as_many_fields_as_a_key(tmp_path: Path) -> None:
+    names = [f"Part{number}" for number in range(MOST_KEY)]
+    fields = "".join(f'[fields.{one}]\ntype = "integer"\nrequired = true\n' for one in names)
+    path = "/parts" + "".join(f"/{{{one}}}" for one in names)
+    operation = f'[operation]\nname = "EditPart"\nmethod = "PUT"\npath = "{path}"\n'
+    top = f'name = "part"\nkey = {json.dumps(names)}\n'
+    (tmp_path / "part.toml").write_text(top + fields + operation)
+    assert read_own_tables(tmp_path, DOCUMENTED).fault is None
 
 
 def test_two_kinds_have_no_operation_in_common(tmp_path: Path) -> None:
