@@ -46,10 +46,18 @@ def push_key(
     facts: tuple[object, ...] = (operation.name, asking.extract, asking.record_number)
     if operation.keyed and None not in key:
         opened_at = asking.opened_at.astimezone(UTC).isoformat()
-        facts += (*key, content_hash(canonical), opened_at, asking.epoch)
+        facts += (*key, _content(operation, canonical), opened_at, asking.epoch)
     elif operation.table.secrets:
         # A key is shown: it must not be what a guess at a secret can be held against.
         facts += (asking.reading,)
     else:
-        facts += (content_hash(canonical),)
+        facts += (_content(operation, canonical),)
     return str(uuid5(_NAMESPACE, json.dumps(facts, ensure_ascii=True)))
+
+
+def _content(operation: Operation, canonical: str) -> str:
+    """A hash of what is sent; of a record of one's own the same in any order of its fields."""
+    if operation.table.endpoint:
+        members = json.loads(canonical, parse_float=str, parse_int=str)
+        canonical = json.dumps(members, sort_keys=True)
+    return content_hash(canonical)

@@ -15,7 +15,7 @@ from flows.stages.workspace import Workspace
 from schemas.own_tables import MOST_KEY, read_own_tables
 from schemas.tables import DOCUMENTED
 from tests.push.conftest import USER
-from tests.records.test_own_kinds import RECONCILE, REFUND, Run, define, write
+from tests.records.test_own_kinds import RECONCILE, REFERENCE, REFUND, Run, define, write
 from tests.records.test_own_kinds import run as run  # noqa: PLC0414 -- the fixture.
 from tests.stages.payments import line
 from tests.stages.payments import write as write_payments
@@ -191,3 +191,15 @@ def test_what_was_sent_by_an_operation_stays_so(
     assert json.loads(told[-1][0])["changes"] == ["it was sent by EditRefund, PUT /refunds/{Id}"]
     shown = run("fields", "refund")
     assert "it is sent by EditRefund: `PUT /v2/refunds/{Id}`" in shown.stdout
+    sent = run("sends", "1").stdout
+    assert '"RefundedAt":"2026-01-05T10:00:00+00:00","Reason":"broken"' in sent
+    # Another order of the fields is another body, and the same effect: by the key it had.
+    reason = REFUND[REFUND.index("[fields.Reason]") : REFUND.index(REFERENCE)]
+    at = REFUND.index("[fields.RefundedAt]")
+    moved = REFUND[:at] + reason + REFUND[at:].replace(reason, "")
+    applied(moved + PUT.replace("/refunds/", "/v2/refunds/"))
+    sent_so = run("sends", "1").stdout
+    assert '"Reason":"broken","RefundedAt":"2026-01-05T10:00:00+00:00"' in sent_so
+    keys = [[one for one in told.splitlines() if "push key" in one] for told in (sent, sent_so)]
+    assert keys[0] == keys[1]
+    assert len(keys[0]) == 3
