@@ -3,12 +3,14 @@
 import queue
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import psycopg
 import sqlalchemy as sa
 from psycopg import sql
 from psycopg.errors import LockNotAvailable
 from psycopg.rows import DictRow, dict_row
+from sqlalchemy.dialects import postgresql
 
 from connectors.errors import DatabaseUnusable
 from connectors.postgres.schema_lock import busy_schema, lock_schema
@@ -34,6 +36,7 @@ from schemas.tables import OWN
 
 Connection = psycopg.Connection[DictRow]
 
+DIALECT = postgresql.dialect()  # type: ignore[no-untyped-call]
 MOST_CONNECTIONS = 8
 OPEN_SECONDS = 60
 """How long another sandbox on the same database may take to make its tables."""
@@ -63,8 +66,8 @@ class Store:
         try:
             with engine.begin() as connection:
                 lock_schema(connection, SCHEMA, METADATA.sorted_tables[0], OPEN_SECONDS)
-                METADATA.create_all(connection)
                 _follow_own_kinds(connection)
+                METADATA.create_all(connection)
         except (sa.exc.DBAPIError, *NO_CONNECTION) as error:
             cause = (error.orig if isinstance(error, sa.exc.DBAPIError) else None) or error
             if isinstance(cause, LockNotAvailable):
@@ -161,13 +164,30 @@ class Store:
 
 
 def _follow_own_kinds(connection: sa.Connection) -> None:
-    """Add the columns that a record of one's own got since its table was made."""
+    """Lead the tables of records of one's own to their definitions, which may have changed since.
+
+    A field that is new, or of another type, begins empty; so does a table that gets another key.
+    """
+    there = sa.inspect(connection)
     for name in OWN.tables.keys() & SQL_TABLES.keys():
-        for column in SQL_TABLES[name].columns:
-            kind = column.type.compile(dialect=connection.dialect)
-            connection.exec_driver_sql(
-                f'ALTER TABLE {SCHEMA}.{name} ADD COLUMN IF NOT EXISTS "{column.name}" {kind}'
-            )
+        if not there.has_table(name, SCHEMA):
+            continue
+        table, key = SQL_TABLES[name], [*key_of(RECORDS[name])]
+        wanted = {one.name: _type_text(one.type) for one in table.columns}
+        kept = {one["name"]: _type_text(one["type"]) for one in there.get_columns(name, SCHEMA)}
+        other = {column for column, kind in wanted.items() if kept.get(column) != kind}
+        keys = [one["column_names"] for one in there.get_indexes(name, SCHEMA)]
+        if keys != [key] * len(table.indexes) or other & {*key}:
+            table.drop(connection)
+            continue
+        for column in sorted(other):
+            of = f'ALTER TABLE {SCHEMA}.{name} {{}} "{column}" {{}}'
+            connection.exec_driver_sql(of.format("DROP COLUMN IF EXISTS", ""))
+            connection.exec_driver_sql(of.format("ADD COLUMN", wanted[column]))
+
+
+def _type_text(kind: sa.types.TypeEngine[Any]) -> str:
+    return kind.compile(dialect=DIALECT)
 
 
 def _given_fields(table: Table) -> Sequence[Field]:

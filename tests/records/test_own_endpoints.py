@@ -171,6 +171,11 @@ def test_what_was_sent_by_an_operation_stays_so(
         done = run("records", "apply")
         assert (done.returncode, said in done.stderr) == (2 if said else 0, True), done.stderr
 
+    # What the sandbox made of a definition that there is no more, it makes anew.
+    applied(REFUND.replace('Reason]\ntype = "string"', 'Reason]\ntype = "double"') + POST)
+    with serving(workspace, tmp_path / "records"):
+        assert rows(THERE.replace("'-'", "0")) == []
+    applied(REFUND)
     assert run("import", write(tmp_path, *ROWS)).returncode == 0
     # Rows are there, and none is on its way to a service: all may be said of where they go.
     for one in (REFUND + POST, REFUND, REFUND + PUT):
