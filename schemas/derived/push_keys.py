@@ -43,15 +43,14 @@ def push_key(
     read by another profile it is another record. `canonical` is the record's canonical JSON, `key`
     its business key.
     """
+    # A key is shown: it must not be what a guess at a secret can be held against.
+    content = asking.reading if operation.table.secrets else _content(operation, canonical)
     facts: tuple[object, ...] = (operation.name, asking.extract, asking.record_number)
     if operation.keyed and None not in key:
         opened_at = asking.opened_at.astimezone(UTC).isoformat()
-        facts += (*key, _content(operation, canonical), opened_at, asking.epoch)
-    elif operation.table.secrets:
-        # A key is shown: it must not be what a guess at a secret can be held against.
-        facts += (asking.reading,)
+        facts += (*key, content, opened_at, asking.epoch)
     else:
-        facts += (_content(operation, canonical),)
+        facts += (content,)
     return str(uuid5(_NAMESPACE, json.dumps(facts, ensure_ascii=True)))
 
 
