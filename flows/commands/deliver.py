@@ -1,7 +1,7 @@
 """Deliveries: `recon check` and `recon import`."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +14,8 @@ from connectors.files.skipped_lines import NO_LINES
 from connectors.settings import read_settings
 from flows.commands.console import out, print_json, show_progress, workspace
 from schemas.counting import grouped, quantity
+from schemas.field import Table
+from schemas.operations import PUSHES
 from schemas.reasons import remedies
 from schemas.tables import EXTRACTS
 
@@ -156,9 +158,8 @@ def show_ended(ended: "Ended", reports: Path, *, as_json: bool, verbose: bool = 
                 f"{chain.record}: {rows} superseded: another row of this delivery with the same "
                 "key counts"
             )
-    for one in () if verbose else ended.report.pushed:
-        states = (f"{totals.rows:,} {state}" for state, totals in one.states.items() if totals.rows)
-        console.print(f"{one.operation}: {', '.join(states) or 'nothing to send'}")
+    for line in _at_service(ended, with_rows=not verbose):
+        console.print(line)
     if not verbose:
         verdict = verdict_of(ended.report)
         console.print(f"{verdict.word}: {verdict.meaning} {verdict.remedy}")
@@ -209,6 +210,7 @@ def ended_json(ended: "Ended", reports: Path) -> dict[str, Any]:
             one.operation: {state: totals.rows for state, totals in one.states.items()}
             for one in report.pushed
         },
+        "not_sent": [table.name for table in _not_sent(ended)],
         "reasons": [
             {
                 "record": reason.record,
@@ -220,6 +222,23 @@ def ended_json(ended: "Ended", reports: Path) -> dict[str, Any]:
         ],
         "report": str(folder_of(reports, ended.batch.id) / PAGE),
     }
+
+
+def _at_service(ended: "Ended", *, with_rows: bool) -> Iterator[str]:
+    """What became of each record kind there, by the state of its rows, and what is not sent."""
+    from flows.stages.push import not_sent_text
+
+    for one in ended.report.pushed if with_rows else ():
+        states = (f"{totals.rows:,} {state}" for state, totals in one.states.items() if totals.rows)
+        yield f"{one.operation}: {', '.join(states) or 'nothing to send'}"
+    yield from map(not_sent_text, _not_sent(ended))
+
+
+def _not_sent(ended: "Ended") -> list[Table]:
+    """The record kinds that stay in the database, of a batch that is to be sent."""
+    asked = ended.batch.service is not None
+    names = [chain.record for chain in ended.report.chains if asked]
+    return [EXTRACTS[name] for name in names if name not in PUSHES]
 
 
 def refuse_unknown(record: str | None) -> None:

@@ -66,7 +66,6 @@ def push_command(
     had errors when they were imported; 2: the service refuses us or cannot be reached; 3: another
     run is sending.
     """
-    from flows.stages.push import not_sent, not_sent_text
     from flows.stages.sequence import push_batch, push_waiting
 
     with workspace("push", quiet=json, say_held=False) as place:
@@ -83,14 +82,10 @@ def push_command(
                 sys.stderr.write(f"recon: {ended}\n")
                 told.append({"batch": number, "error": str(ended)})
                 continue
-            kept = not_sent(place, number)
             if json:
-                shown = ended_json(ended, place.settings.reports)
-                told.append(shown | {"not_sent": [table.name for table in kept]})
+                told.append(ended_json(ended, place.settings.reports))
             else:
                 show_ended(ended, place.settings.reports, as_json=False, verbose=True)
-                for table in kept:
-                    out().print(not_sent_text(table))
     if json:
         print_json({"batches": told})
     elif not batches:

@@ -120,13 +120,6 @@ def push(
         raise unsent(_unsent_told(run.why_unsent, lease, left, run.failing))
 
 
-def not_sent(workspace: Workspace, batch_id: int) -> list[Table]:
-    """The record kinds of a batch that stay in the database, whatever is asked for."""
-    with workspace.database.connect() as connection:
-        tables = ledger.staged_tables(connection, batch_id)
-    return [table for table in tables if table.name not in PUSHES]
-
-
 def not_sent_text(table: Table) -> str:
     """Why nothing of a record kind is sent."""
     why = "its definition names" if table.name in OWN.tables else "the service documents"

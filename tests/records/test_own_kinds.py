@@ -305,6 +305,9 @@ def test_a_refund_is_not_sent_and_a_push_says_so(run: Run, tmp_path: Path) -> No
     assert "Refund: not sent, because its definition names no operation" in done.stdout
     told = json.loads(run("push", "1", "--json", **service).stdout)
     assert [one["not_sent"] for one in told["batches"]] == [["refund"]]
+    done = run("import", write(tmp_path, ROWS[1], name="b.csv"), "--push", **service)
+    assert done.returncode == 0, done.stderr
+    assert "Refund: not sent, because its definition names no operation" in done.stdout
 
 
 @pytest.mark.long
