@@ -170,7 +170,8 @@ class Description:
             validated = operation.name not in self._options.unvalidated
             components[name] = self._schemas.request(operation.table, validated=validated)
             components[f"{name}Response"] = self._answer(operation)
-            paths[operation.path] = self._verbs(operation, name)
+            # A record of one's own may be added where a listing of documented ones is read.
+            paths.setdefault(operation.path, {}).update(self._verbs(operation, name))
             paths[f"/api/{name}"] = self._verbs(operation, name, predefined=True)
             if operation.method == "POST":
                 paths[f"/api/{name}[]"] = {"post": self._batch(operation, name)}

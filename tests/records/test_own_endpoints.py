@@ -147,6 +147,23 @@ def test_a_path_has_as_many_fields_as_a_key(tmp_path: Path) -> None:
     assert read_own_tables(tmp_path, DOCUMENTED).fault is None
 
 
+def test_what_is_listed_at_a_path_is_still_described_there(tmp_path: Path) -> None:
+    (tmp_path / "refund.toml").write_text(REFUND + POST.replace("/refunds", "/avatars"))
+    said = (
+        "from connectors.sandbox import SandboxOptions; "
+        "from connectors.sandbox.description import Description; "
+        "print(*Description(SandboxOptions()).document()['paths']['/avatars'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", said],
+        env=os.environ | {"RECON_RECORDS": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["get", "post"]
+
+
 def test_two_kinds_have_no_operation_in_common(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text(REFUND + PUT)
     other = REFUND.replace('"refund"', '"reversal"').replace('"Refund"', '"Reversal"')
