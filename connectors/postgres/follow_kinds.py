@@ -14,7 +14,7 @@ from connectors.postgres.own_kinds import THERE, KeptKind, hash_of, kept_of
 from connectors.postgres.trail import add_event
 from schemas.derived.sql import METADATA, STAGED, STORAGE, TARGETS
 from schemas.derived.sql_names import SCHEMA, SHOWN_SCHEMA, listed, staged_name
-from schemas.derived.views import DOCUMENTED_VIEWS, VIEWS, quoted
+from schemas.derived.views import DOCUMENTED_VIEWS, ENDS, VIEWS, quoted
 from schemas.field import Table
 from schemas.guards.roles import LOADER, READER, grants_of
 from schemas.guards.shown_rows import hidden_again, shown_rows
@@ -184,17 +184,30 @@ def _waiting(connection: sa.Connection, name: str) -> str:
 
 
 def _sent(connection: sa.Connection, name: str) -> str:
-    """Which batch with rows of a kind goes to the service: whether they are sent is said there."""
+    """Which batch with rows of a kind goes to the service, and what to do; empty: none does.
+
+    One that was taken back goes nowhere any more, but what was sent of it stays.
+    """
     batch = connection.exec_driver_sql(
-        f"SELECT min(b.id) FROM {SCHEMA}.batch b JOIN {SCHEMA}.extract e ON e.batch_id = b.id "
-        f"WHERE b.service IS NOT NULL AND (e.record = '{name}' OR EXISTS (SELECT FROM "
-        f"{SCHEMA}.staged_{name} s WHERE s.extract_id = e.id))"
-    ).scalar()
+        f"""SELECT b.id, b.state,
+            EXISTS (SELECT FROM {SCHEMA}.send x WHERE x.extract_id = e.id) AS sent
+        FROM {SCHEMA}.batch b JOIN {SCHEMA}.extract e ON e.batch_id = b.id
+        WHERE b.service IS NOT NULL AND (e.record = '{name}' OR EXISTS (SELECT FROM
+            {SCHEMA}.staged_{name} s WHERE s.extract_id = e.id))
+        ORDER BY sent DESC, b.state IN ({listed(ENDS)}), b.id LIMIT 1"""
+    ).one_or_none()
     if batch is None:
         return ""
+    if batch.sent:
+        return (
+            f"what was sent of batch {batch.id} is kept by that. Define it so again, or give the "
+            "new kind another name"
+        )
+    if batch.state in ENDS:
+        return ""
     return (
-        f"batch {batch}, which has rows of the kind, goes to the service by that. Define it so "
-        "again, or give the new kind another name"
+        f"batch {batch.id}, which has rows of the kind, goes to the service. Define it so again, "
+        "undo that batch, and deliver it behind the change"
     )
 
 
