@@ -15,7 +15,7 @@ from connectors.files.spool import OF_EXTRACT, Spooled, read_spool
 from connectors.postgres import binary_copy
 from connectors.postgres.database import COPY_BYTES
 from connectors.postgres.ranges import AppliedTogether, Range, absent, ready
-from schemas.derived.sql_names import IDENTITY, key_columns, staged_name, target_columns
+from schemas.derived.sql_names import inserted_columns, staged_name, target_columns
 from schemas.derived.views import quoted
 from schemas.field import Table
 
@@ -97,7 +97,6 @@ def _between(rows: Range, parts: Sequence[Spooled]) -> Iterator[Range]:
 
 
 def _insert(table: Table, rows: AppliedTogether) -> str:
-    identity = (IDENTITY,) if key_columns(table) == (IDENTITY,) else ()
-    names = ", ".join(map(quoted, (*target_columns(table), *identity)))
+    names = ", ".join(map(quoted, inserted_columns(table)))
     return f"""INSERT INTO {table.name} ({names}) SELECT {names} FROM {staged_name(table)} s
         WHERE {ready(rows.within)} AND {absent()}"""

@@ -5,7 +5,14 @@ import psycopg
 from connectors.errors import BatchStateError
 from connectors.postgres.ledger import batch_span
 from connectors.postgres.trail import through_before
-from schemas.derived.sql_names import SCHEMA, content_columns, listed, staged_name, target_columns
+from schemas.derived.sql_names import (
+    SCHEMA,
+    content_columns,
+    inserted_columns,
+    listed,
+    staged_name,
+    target_columns,
+)
 from schemas.derived.views import (
     FOUND,
     STATE,
@@ -118,8 +125,7 @@ def take_back(
 
     `lost`: rows that it updated may be gone, and are there again as they were before it.
     """
-    columns = [quoted(name) for name in target_columns(table)]
-    values = ", ".join(f"{name} = b.{name}" for name in columns)
+    values = ", ".join(f"{quoted(name)} = b.{quoted(name)}" for name in target_columns(table))
     span = batch_span(connection, batch_id)
     # A type of the server outweighs a table of its name: point, line, money, date.
     row = f"{SCHEMA}.{quoted(table.name)}"
@@ -132,6 +138,7 @@ def take_back(
         span,
     ).rowcount
     if lost:
+        columns = [quoted(name) for name in inserted_columns(table)]
         restored += connection.execute(
             f"""INSERT INTO {table.name} ({", ".join(columns)})
             SELECT {", ".join(f"b.{name}" for name in columns)} FROM {images}

@@ -51,6 +51,11 @@ def target_columns(table: Table) -> tuple[str, ...]:
     return (*stored_columns(table), *stored_columns(LINEAGE))
 
 
+def inserted_columns(table: Table) -> tuple[str, ...]:
+    """All columns of a target row: what tells two apart is one of its own, where it is a hash."""
+    return (*target_columns(table), *([IDENTITY] if key_columns(table) == (IDENTITY,) else []))
+
+
 def content_columns(table: Table) -> tuple[str, ...]:
     """The record's own columns beside those that tell two target rows apart."""
     key = key_columns(table)

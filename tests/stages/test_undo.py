@@ -96,3 +96,25 @@ def test_a_later_batch_that_was_applied_before_one_that_was_held_does_not_rest_o
     release_batch(workspace, 2, by="ann", reason="one row is no matter")
     assert undo(workspace, 2) == {"deleted": 0, "restored": 1}
     assert rows(RECORDS)[:1] == before
+
+
+def test_a_lost_record_without_a_number_is_brought_back(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    """What tells such records apart is a hash beside their own columns."""
+    path = tmp_path / "gateways.csv"
+    for url in ("a", "b"):
+        path.write_text(f"TenantsId,PaymentActionsId,Name,NotifyUrl\n7,1,Stripe,https://{url}\n")
+        import_delivery(workspace, [str(path)], DEFAULT, record="payment_gateway")
+    there = "SELECT to_jsonb(p) FROM payment_gateway p"
+    with workspace.database.connect() as connection:
+        connection.execute("DELETE FROM payment_gateway")
+    taken = undo_batch(workspace, 2, by=None, reason="test", over_changes=True)
+    assert taken == {"deleted": 0, "restored": 1}
+    ((back,),) = rows(there)
+    assert (back["NotifyUrl"], back["batch_id"]) == ("https://a", 1)
+    # It is the record that it was: found by its key, and not written beside.
+    path.write_text("TenantsId,PaymentActionsId,Name,NotifyUrl\n7,1,Stripe,https://c\n")
+    import_delivery(workspace, [str(path)], DEFAULT, record="payment_gateway")
+    ((now,),) = rows(there)
+    assert now == back | {"NotifyUrl": "https://c", "batch_id": 3, "extract_id": 3}
