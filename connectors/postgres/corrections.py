@@ -13,7 +13,7 @@ from typing import NamedTuple
 import psycopg
 
 from connectors.postgres.batch_reports import note_owed
-from connectors.postgres.deliveries import batches_of_delivery
+from connectors.postgres.deliveries import told_otherwise
 from connectors.postgres.ledger import IN_DATABASE, State, batch_span, staged_tables
 from connectors.postgres.trail import add_event
 from schemas.counting import agree, first_of, quantity
@@ -56,8 +56,7 @@ def settle_corrections(connection: psycopg.Connection, batch_id: int) -> None:
         current = _corrects(connection, current)
     if _corrects(connection, batch_id) is not None:
         # Rows of its other corrections count with an attempt in this one, or do so no longer.
-        others = {*batches_of_delivery(connection, batch_id)} - {batch_id}
-        note_owed(connection, others)
+        note_owed(connection, told_otherwise(connection, batch_id))
 
 
 def lock_corrections(connection: psycopg.Connection, batch_id: int) -> None:

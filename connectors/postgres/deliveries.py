@@ -24,3 +24,18 @@ def batches_of_delivery(connection: psycopg.Connection, batch_id: int) -> list[i
         [[batch_id], batch_id],
     ).fetchall()
     return [one for (one,) in found]
+
+
+def told_otherwise(connection: psycopg.Connection, batch_id: int) -> list[int]:
+    """The other batches of its delivery whose reports may say something else because of a batch.
+
+    They are those that it corrects, one after the other, and those with rows in error, which may
+    count with a row of it. Of another one that is complete nothing changes.
+    """
+    found = connection.execute(
+        f"""{FAMILY} SELECT b.id FROM batch b JOIN family USING (id)
+        WHERE b.id <> %s AND b.state NOT IN ({listed(ENDS)})
+            AND (b.state <> 'complete' OR b.id IN (SELECT id FROM above)) ORDER BY 1""",
+        [[batch_id], batch_id],
+    ).fetchall()
+    return [one for (one,) in found]

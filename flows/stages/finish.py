@@ -18,7 +18,7 @@ from connectors.postgres import ledger
 from connectors.postgres.attempts import counted_elsewhere
 from connectors.postgres.batch_reports import note_written, owed_by, settled_report
 from connectors.postgres.database import summarise
-from connectors.postgres.deliveries import batches_of_delivery
+from connectors.postgres.deliveries import told_otherwise
 from connectors.postgres.evidence import answers_detail
 from connectors.postgres.findings import Finding, Note, count_notes, findings, notes
 from connectors.postgres.lease import Lease
@@ -115,9 +115,8 @@ def report_corrected(
     """Report the other batches of its delivery again: rows of theirs end otherwise, or count so."""
     if batch.corrects is None:
         return
-    for one in batches_of_delivery(connection, batch.id):
-        if one != batch.id:
-            report_if_written(workspace, connection, one)
+    for one in told_otherwise(connection, batch.id):
+        report_if_written(workspace, connection, one)
 
 
 def report_if_written(workspace: Workspace, connection: psycopg.Connection, batch_id: int) -> None:

@@ -101,6 +101,23 @@ def test_a_report_follows_another_correction_of_the_same_row(
     assert told(workspace)[2] == before
 
 
+def test_a_correction_writes_no_report_of_another_one_that_is_complete(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    """Else each of many corrections of a delivery would recount all the others, and say so."""
+    lines = [line(number, amount="x") for number in range(1, 6)]
+    import_delivery(workspace, [write(tmp_path / "a.csv", *lines)], DEFAULT)
+    (rejects,) = write_rejects(workspace, 1, tmp_path / "rejects", with_secrets=False)
+    top, *each = rejects.read_text().splitlines(keepends=True)
+    # The first one repairs nothing, and counts with the last one from then on.
+    for row in (each[0].replace(",x,", ",y,"), *(one.replace(",x,", ",7,") for one in each[::-1])):
+        rejects.write_text(top + row)
+        import_delivery(workspace, [str(rejects)], DEFAULT, corrects=1)
+    assert set(verdicts(workspace).values()) == {"COMPLETE", "COMPLETE WITH ERRORS"}
+    written = "SELECT batch_id, count(*)::int FROM event WHERE what = 'report written' GROUP BY 1"
+    assert sorted(rows(written)) == [(1, 7), (2, 6), *((one, 1) for one in range(3, 8))]
+
+
 LOCKED = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = %s"
 
 
