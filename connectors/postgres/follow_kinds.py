@@ -139,16 +139,18 @@ def _hindrances(
         return
     if not _is_used(connection, name):
         return
-    for change in changes(table_of(name, kept.definition), OWN.tables[name]):
-        if why := _in_the_way(connection, name, change):
+    before = table_of(name, kept.definition)
+    for change in changes(before, OWN.tables[name]):
+        if why := _in_the_way(connection, before, change):
             yield (
                 f"The record kind {name} is defined otherwise than in the database: {change.told}; "
                 f"{why}."
             )
 
 
-def _in_the_way(connection: sa.Connection, name: str, change: Change) -> str:
-    """What keeps a change from being made, and what to do; empty: nothing."""
+def _in_the_way(connection: sa.Connection, before: Table, change: Change) -> str:
+    """What keeps a kind from being changed, and what to do; empty: nothing."""
+    name = before.name
     match change.asks:
         case Asks.NOTHING:
             return ""
@@ -163,7 +165,7 @@ def _in_the_way(connection: sa.Connection, name: str, change: Change) -> str:
             there = any(_any(connection, of, held) for of in (name, f"staged_{name}"))
             return _POSSIBLE[change.asks] if there else ""
         case Asks.UNSENT:
-            return _sent(connection, name)
+            return _sent(connection, before)
         case Asks.NO_ROWS:
             return _POSSIBLE[change.asks]
 
@@ -183,14 +185,17 @@ def _waiting(connection: sa.Connection, name: str) -> str:
     )
 
 
-def _sent(connection: sa.Connection, name: str) -> str:
+def _sent(connection: sa.Connection, before: Table) -> str:
     """Which batch with rows of a kind goes to the service, and what to do; empty: none does.
 
-    One that was taken back goes nowhere any more, but what was sent of it stays.
+    One that was taken back goes nowhere any more, but what was sent of it stays. Its files may hold
+    records of other kinds, which were sent by operations of theirs.
     """
+    name, operation = before.name, before.endpoint.name if before.endpoint else ""
     batch = connection.exec_driver_sql(
         f"""SELECT b.id, b.state,
-            EXISTS (SELECT FROM {SCHEMA}.send x WHERE x.extract_id = e.id) AS sent
+            EXISTS (SELECT FROM {SCHEMA}.send x
+                WHERE x.extract_id = e.id AND x.operation = '{operation}') AS sent
         FROM {SCHEMA}.batch b JOIN {SCHEMA}.extract e ON e.batch_id = b.id
         WHERE b.service IS NOT NULL AND (e.record = '{name}' OR EXISTS (SELECT FROM
             {SCHEMA}.staged_{name} s WHERE s.extract_id = e.id))

@@ -15,9 +15,9 @@ from flows.stages.workspace import Workspace
 from schemas.own_tables import MOST_KEY, read_own_tables
 from schemas.tables import DOCUMENTED
 from tests.push.conftest import USER
-from tests.records.test_own_kinds import RECONCILE, REFERENCE, REFUND, Run, define, write
+from tests.records.test_own_kinds import RECONCILE, REFERENCE, REFUND, TOP, Run, define, write
 from tests.records.test_own_kinds import run as run  # noqa: PLC0414 -- the fixture.
-from tests.stages.payments import line
+from tests.stages.payments import HEADER, line
 from tests.stages.payments import write as write_payments
 
 PUT = '\n[operation]\nname = "EditRefund"\nmethod = "PUT"\npath = "/refunds/{Id}"\n'
@@ -190,13 +190,19 @@ def test_what_was_sent_by_an_operation_stays_so(
 
     # What the sandbox made of a definition that there is no more, it makes anew.
     applied(REFUND.replace('Reason]\ntype = "string"', 'Reason]\ntype = "double"') + POST)
-    with serving(workspace, tmp_path / "records"):
+    with serving(workspace, tmp_path / "records") as service:
         assert rows(THERE.replace("'-'", "0")) == []
-    applied(REFUND)
-    # Nobody listens there, and nobody is asked.
-    nowhere = {"RECON_SERVICE_URL": "http://127.0.0.1:9"}
-    early = run("import", write(tmp_path, ROWS[0], name="early.csv"), "--push", **nowhere)
-    assert early.returncode == 0, early.stderr
+        applied(REFUND)
+        # Of one file, payments are sent; refunds are not.
+        inner = [
+            json.dumps(dict(zip(top.split(","), row.split(","), strict=True)))
+            for top, row in ((HEADER, line(1)), (TOP, ROWS[0]))
+        ]
+        data = ['"{}",false'.format(one.replace('"', '""')) for one in inner]
+        early = write(tmp_path, *data, top="Jsondata,HasError", name="early.csv")
+        done = run("import", early, "--record", "insert_batch_data", "--push", **service)
+        assert done.returncode == 0, done.stderr
+        assert "EditPayment: 1 acknowledged" in done.stdout
     applied(REFUND + PUT, "batch 1, which has rows of the kind, goes to the service. Define it so")
     applied(REFUND)
     assert run("undo", "1", "--reason", "before the operation").returncode == 0
