@@ -12,6 +12,7 @@ import psycopg
 
 from connectors.postgres.deliveries import batches_of_delivery
 from connectors.postgres.evidence import reopened_batches
+from connectors.postgres.heartbeat import ended_if_idle
 from connectors.postgres.ledger import ENDED
 from connectors.postgres.trail import add_event, said_by, said_last
 from schemas.guards.batch_states import UNDO
@@ -95,9 +96,10 @@ def open_corrections(connection: psycopg.Connection) -> list[int]:
 def settled_report(connection: psycopg.Connection, batch_id: int) -> Iterator[Noted | None]:
     """What is written down of a batch's report while no run is writing it; None: nothing is.
 
-    A run writes files and note in one transaction of its lease, which this one waits for.
+    A run writes files and note in one transaction of its lease, which this one waits for. No run of
+    another batch may end whoever is frozen in here.
     """
-    with connection.transaction():
+    with connection.transaction(), ended_if_idle(connection):
         connection.execute("SELECT FROM batch WHERE id = %s FOR NO KEY UPDATE", [batch_id])
         yield next(iter(noted_reports(connection, [batch_id])), None)
 

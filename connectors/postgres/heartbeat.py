@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from connectors.errors import TurnNotGiven
+from connectors.errors import DatabaseLost, TurnNotGiven
 from connectors.postgres.session import TRANSACTIONS
 from connectors.process import whoami
 from schemas.derived.sql_names import SCHEMA
@@ -246,6 +246,19 @@ def end_if_idle(connection: psycopg.Connection) -> None:
     connection.execute(
         "SELECT set_config('idle_in_transaction_session_timeout', %s, TRUE)", [str(milliseconds)]
     )
+
+
+@contextmanager
+def ended_if_idle(connection: psycopg.Connection) -> Iterator[None]:
+    """The same of what may be run again: raises DatabaseLost where the server did so."""
+    end_if_idle(connection)
+    try:
+        yield
+    except psycopg.errors.IdleInTransactionSessionTimeout:
+        raise DatabaseLost(
+            "This process did nothing for longer than its lease, and its session of the database "
+            "was ended: others waited for it. Run the command again; it goes on from there."
+        ) from None
 
 
 def end_holder(connection: psycopg.Connection, name: str) -> str | None:

@@ -21,6 +21,7 @@ from connectors.postgres.database import summarise
 from connectors.postgres.deliveries import told_otherwise
 from connectors.postgres.evidence import answers_detail
 from connectors.postgres.findings import Finding, Note, count_notes, findings, notes
+from connectors.postgres.heartbeat import ended_if_idle
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import (
     ENDED,
@@ -73,7 +74,7 @@ def finish(workspace: Workspace, lease: Lease) -> BatchReport:
     """
     batch = ledger.find_batch(lease.connection, lease.batch_id)
     workspace.progress("report", 0, 1)
-    with lease.transaction() as connection:
+    with lease.transaction() as connection, ended_if_idle(connection):
         # Whoever makes it false meanwhile waits for it, and writes it again.
         report = build_report(workspace, connection, batch.id)
         folder = _write_noted(workspace, connection, batch, report)

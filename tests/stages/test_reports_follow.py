@@ -14,6 +14,8 @@ from connectors.errors import BatchStateError, ReconError
 from connectors.files.profile import DEFAULT
 from connectors.postgres import ledger
 from connectors.postgres.batch_reports import note_removed
+from connectors.postgres.database import open_database
+from connectors.settings import Limits
 from flows.report.text import render_text
 from flows.stages.archive import notes, verify_archive
 from flows.stages.finish import build_report
@@ -136,6 +138,30 @@ def test_a_run_that_counts_meanwhile_writes_no_older_report(
             undo = pool.submit(undo_batch, workspace, 2, **SAID)
             until(lambda: undo.done() or bool(rows(LOCKED, [database])))
             pipe.write("CurrenciesId,Code\n")
+        rerun.result()
+        undo.result()
+    assert verdicts(workspace) == {1: "COMPLETE WITH ERRORS", 2: "UNDONE"}
+
+
+def test_a_run_that_is_frozen_in_the_middle_of_its_count_keeps_no_undo_waiting(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    import_delivery(workspace, [str(corrected_in(workspace, tmp_path, 2))], DEFAULT, corrects=1)
+    codes = tmp_path / "codes.csv"
+    os.mkfifo(codes)
+    settings = replace(workspace.settings, currencies=codes, limits=Limits(lease_seconds=1))
+    frozen = Workspace(settings, open_database(settings))
+    with ThreadPoolExecutor(2) as pool:
+        rerun = pool.submit(run_batch, frozen, 1)
+        with codes.open("w") as pipe:
+            undo = pool.submit(undo_batch, workspace, 2, **SAID)
+            try:
+                until(undo.done)
+            finally:
+                codes.unlink()
+                codes.write_text("CurrenciesId,Code\n")
+                pipe.write("CurrenciesId,Code\n")
+        # Its session was ended, so it counts once more.
         rerun.result()
         undo.result()
     assert verdicts(workspace) == {1: "COMPLETE WITH ERRORS", 2: "UNDONE"}
