@@ -13,7 +13,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from connectors.errors import AccountRefused, EvidenceBroken, StatementRefused
+from connectors.errors import (
+    AccountRefused,
+    ConservationError,
+    EvidenceBroken,
+    StatementRefused,
+)
 from connectors.files.profile import DEFAULT
 from connectors.postgres.audit import verify
 from connectors.postgres.batch_reports import noted_reports, owed_by
@@ -24,6 +29,7 @@ from connectors.postgres.digests import recorded
 from connectors.postgres.evidence import is_profile_altered, ledger_detail
 from connectors.postgres.heartbeat import in_turn
 from connectors.postgres.jobs import done_for, find_job, order_job
+from connectors.postgres.ledger import State, find_batch
 from connectors.postgres.listings import newest_listings
 from connectors.postgres.reconciliations import Reconciliation, hold_scope, scope_hash
 from connectors.postgres.removals import KEPT_AGAIN, REMOVED, removed_contents, take_over
@@ -553,6 +559,17 @@ def test_a_loader_calls_no_applied_batch_failed(
     ):
         connection.execute("UPDATE batch SET state = 'failed', ended_at = now()")
     assert intact(workspace)
+    with workspace.database.connect() as owner:
+        owner.execute('UPDATE payment SET "PaidAmount" = "PaidAmount" + 1')
+    # What is wrong is told to whoever finds it, and not which right they lack to write it down.
+    with pytest.raises(ConservationError, match="Batch 1 does not tie"):
+        run_batch(acting(LOADER), 1)
+    with pytest.raises(ConservationError, match="Batch 1 does not tie"):
+        run_batch(acting(MERGER), 1)
+    with workspace.database.connect() as owner:
+        assert find_batch(owner, 1).state is State.FAILED
+    with pytest.raises(ConservationError, match="Batch 1 does not tie"):
+        run_batch(acting(LOADER), 1)
 
 
 def test_the_trail_says_of_a_batch_what_it_is(
