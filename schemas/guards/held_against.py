@@ -46,9 +46,12 @@ HELD_AGAINST_OF: Mapping[str, str] = {
                 (SELECT DISTINCT ON (a.scope) a.id, a.scope, a.rules_hash FROM approved a, run
                     WHERE a.scope <> run.scope ORDER BY a.scope, a.id DESC)) r
             WHERE r.scope ~ '{_READABLE}'),
-        -- Scopes of feeds cover batches that are of these.
-        scopes AS (SELECT n.*, coalesce(n.feeds, (SELECT array_agg(DISTINCT b.feed)
-            FROM {SCHEMA}.batch b WHERE b.id::text = ANY (n.batches))) AS of_feeds FROM named n)
+        -- Scopes of feeds cover batches that are of these. All are looked up at once: the table of
+        -- batches is not read for each scope.
+        feeds_of AS (SELECT n.id, array_agg(DISTINCT b.feed) AS feeds FROM named n,
+            unnest(n.batches) one JOIN {SCHEMA}.batch b ON b.id::text = one GROUP BY n.id),
+        scopes AS (SELECT n.*, coalesce(n.feeds, f.feeds) AS of_feeds
+            FROM named n LEFT JOIN feeds_of f ON f.id = n.id)
         SELECT coalesce(
             (SELECT a.rules_hash FROM approved a, run WHERE a.scope = run.scope AND a.id < run.id
                 ORDER BY a.id DESC LIMIT 1),

@@ -102,6 +102,12 @@ def test_the_database_holds_a_first_run_against_the_same_report_as_its_page_one(
                 assert rules == (expected,), (one.scope, run.scope)
                 told.add((run.scope, base and base.run.scope))
     assert len(told) > 2 * len(runs), "they are held against one report after the other"
+    with workspace.database.connect() as connection, connection.transaction():
+        connection.execute("SELECT rules_against(%s)", [runs[-1].id])
+        scans = connection.execute(
+            "SELECT seq_scan + idx_scan FROM pg_stat_xact_user_tables WHERE relname = 'batch'"
+        ).fetchone()
+    assert scans == (1,), "however many scopes of batches are signed"
 
 
 @pytest.mark.long

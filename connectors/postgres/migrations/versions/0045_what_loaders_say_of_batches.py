@@ -7,7 +7,7 @@ revision = "0045"
 down_revision = "0044"
 branch_labels = None
 depends_on = None
-derived = "6365268b948000f47fedfc3d00f20e0b01ed85b763004a0f6cb4c079fcac1c01"
+derived = "6af7f8efa004b995589e1f9b07eee5126f96c4bcd006173afe627695a35c7237"
 
 
 def upgrade() -> None:
