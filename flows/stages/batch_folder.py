@@ -48,7 +48,7 @@ def opened_at(folder: Path) -> datetime | None:
     try:
         manifest: Any = json.loads((folder / MANIFEST).read_bytes())
         return datetime.fromisoformat(manifest["opened_at"]).astimezone(UTC)
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
 
 

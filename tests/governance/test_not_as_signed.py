@@ -21,7 +21,7 @@ from connectors.settings import Settings
 from flows.desk.review import ReportFacts, facts_of
 from flows.desk.trend import trend_point
 from flows.stages.archive import remedy, verify_archive
-from flows.stages.reconcile.kept_signatures import SIGNATURES
+from flows.stages.reconcile.kept_signatures import SIGNATURES, lost_signatures
 from flows.stages.reconcile.method import Method, method_of, setting_changes
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.scope import Scope
@@ -112,6 +112,8 @@ def test_a_signature_alone_that_was_lost_is_told(signed: Workspace) -> None:
     assert len(again.report.changes.notes) == 1
 
 
+NESTED = "[" * 100_000
+"""Deeper than Python reads JSON, in which it raises no ValueError."""
 SAID_OTHERWISE: dict[str, Callable[[str], str]] = {
     "by": lambda text: text.replace("Ann", "Eve"),
     "role": lambda text: text.replace("prepared", "approved"),
@@ -124,6 +126,7 @@ SAID_OTHERWISE: dict[str, Callable[[str], str]] = {
     ),
     "no JSON": lambda text: text[:-9],
     "a list": lambda text: f"[{text}]",
+    "lists without end": lambda _: NESTED,
 }
 
 
@@ -153,6 +156,10 @@ def test_signatures_beside_a_report_are_held_against_the_ledger(signed: Workspac
         assert [one.path for one in verify_archive(signed).mismatches] == [
             f"reports/reconciliation-1/{SIGNATURES}"
         ], what
+    path.write_text(NESTED)
+    with signed.database.connect() as connection:
+        (lost,) = lost_signatures(signed, connection, Scope().text)
+    assert lost == f"reconciliation-1/{SIGNATURES} cannot be read."
     path.unlink()
     verified = verify_archive(signed)
     assert [one.found for one in verified.mismatches] == [MISSING]
@@ -272,7 +279,7 @@ def test_no_figure_is_read_from_totals_that_were_changed(workspace: Workspace) -
 
 TOLD_OTHERWISE = [
     "{", "[]", '{"changes": []}', '{"changes": {"rules": [{"key": "a"}]}}',
-    '{"changes": {"settings": 1}}', '{"changes": {"aside": [[]]}}',
+    '{"changes": {"settings": 1}}', '{"changes": {"aside": [[]]}}', NESTED,
 ]  # fmt: skip
 
 
@@ -287,6 +294,9 @@ def test_totals_that_are_as_written_and_tell_nothing_keep_nobody_from_signing(
         with workspace.database.connect() as connection:
             named = to_accept(workspace, connection, done).accept or None
         approve(workspace, done.id, by="bo", comment="", accept_changes=named)
+    (workspace.settings.reports / done.folder / "manifest.json").write_text(NESTED)
+    with pytest.raises(SignatureRefused, match=r"no manifest\.json that can be read"):
+        prepare(workspace, done.id, by="ann", comment="")
 
 
 @pytest.mark.long(but=("manifest.json",))

@@ -295,6 +295,8 @@ def test_the_report_of_a_batch_that_a_restored_database_lost_is_kept(
     assert {path.name: path.read_bytes() for path in aside.iterdir()} == lost
     verified = verify_archive(restored)
     assert (verified.lost, verified.unhashed, verified.mismatches) == ((), 0, ())
-    # Its own report is written over by a rerun, as ever.
+    # Its own report is written over by a rerun, as ever; so is one whose manifest nobody can read.
+    run_batch(restored, 2)
+    (folder / "manifest.json").write_text("[" * 100_000)
     run_batch(restored, 2)
     assert len([*workspace.settings.reports.glob("batch-2*")]) == 2

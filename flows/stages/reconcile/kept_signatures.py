@@ -83,7 +83,7 @@ def altered_signatures(
         told: Any = json.loads((workspace.settings.reports / run.folder / SIGNATURES).read_bytes())
     except FileNotFoundError:
         return MISSING if signatures and run.version is not None else None
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return "it cannot be read"
     earlier = [replace(one, at=one.kept_at or one.at) for one in signatures]
     said = (_in_order(_said_of(run, of)) for of in (signatures, earlier))
@@ -130,7 +130,7 @@ def lost_signatures(
             signed = [(one["role"], one["by"], one["at"][:10], one["report_hash"])
                       for one in told["signatures"]]  # fmt: skip
             as_of = str(told["as_of"])
-        except (OSError, ValueError, TypeError, KeyError):
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
             yield f"{path.parent.name}/{SIGNATURES} cannot be read."
             continue
         for role, by, day, hash_ in signed:

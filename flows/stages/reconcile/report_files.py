@@ -70,7 +70,7 @@ def listed_files(folder: Path, run: Reconciliation, way_out: str = ANOTHER) -> d
     try:
         manifest: Any = json.loads((folder / MANIFEST).read_bytes())
         return {str(name): str(value) for name, value in manifest["sha256"].items()}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise SignatureRefused(
             f"Reconciliation {run.id} has no {MANIFEST} that can be read in {folder}. {way_out}"
         ) from None
@@ -79,7 +79,8 @@ def listed_files(folder: Path, run: Reconciliation, way_out: str = ANOTHER) -> d
 def read_totals(workspace: Workspace, run: Reconciliation) -> Any:
     """What the totals of a run tell; raises SignatureRefused where they are not as written.
 
-    Its other files are not hashed for it.
+    Raises ValueError where they are no JSON, or nested without end. Its other files are not hashed
+    for it.
     """
     folder = workspace.settings.reports / run.folder
     listed, content = listed_files(folder, run), b""
@@ -88,7 +89,11 @@ def read_totals(workspace: Workspace, run: Reconciliation) -> Any:
     told = hashlib.sha256(content).hexdigest()
     if report_hash(listed) != run.report_hash or told != listed.get(TOTALS):
         raise _not_as_written(run, f"{TOTALS} in {folder} is changed since", ANOTHER)
-    return json.loads(content)
+    try:
+        return json.loads(content)
+    except RecursionError as error:
+        # Nested deeper than anyone means it.
+        raise ValueError(str(error)) from None
 
 
 def manifest_facts(run: Reconciliation) -> dict[str, object]:

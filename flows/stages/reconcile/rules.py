@@ -58,6 +58,6 @@ def text_of(workspace: Workspace, connection: psycopg.Connection, hash_: str) ->
 def _told(path: Path) -> str | None:
     try:
         text = json.loads(path.read_bytes())["cover"]["rules_text"]
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
     return text if isinstance(text, str) else None
