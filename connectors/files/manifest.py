@@ -35,6 +35,8 @@ class Gap(NamedTuple):
 
     name: str
     refusal: ExtractRefused
+    entry: ManifestEntry | None = None
+    """What is stated of one that is absent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +213,7 @@ def _gaps(
         elif name not in delivered and (control.is_named(name) or name.partition("/")[0] in zips):
             detail = f"listed in {control.source.name}, but not delivered"
             where = shown(f"{control.prefix}{name}")
-            gaps.append(Gap(where, refused("incomplete_file", where, detail=detail)))
+            gaps.append(Gap(where, refused("incomplete_file", where, detail=detail), entry))
     for name, source in by_name.items():
         is_named = control.is_named(name) or _file_key(source) in zips
         if is_named and not {name, _file_key(source)} & stated.keys():

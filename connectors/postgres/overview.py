@@ -33,7 +33,7 @@ class BatchSummary(NamedTuple):
     repaired: Mapping[int, int] = {}
     """Later batch -> how many of its rejects that one repaired, where none is left."""
     to_deliver: int = 0
-    """Refused files whose bytes no batch of the feed has taken by now."""
+    """Refused and absent files that no batch of the feed has taken by now."""
 
 
 def list_overview(
@@ -96,10 +96,14 @@ def taken_back(connection: psycopg.Connection, content_id: str) -> list[bool]:
     return [bool(one) for (one,) in rows]
 
 
-_TO_DELIVER = """NOT EXISTS (SELECT FROM extract taken
-    JOIN batch b ON b.id = taken.batch_id WHERE taken.sha256 = e.sha256
-    AND taken.refused IS NULL AND b.feed = own.feed AND b.state NOT IN ('undone', 'discarded'))"""
-"""SQL: whether nobody has taken the content of a refused file `e` of the batch `own` since."""
+_TAKEN = """SELECT FROM extract taken JOIN batch b ON b.id = taken.batch_id
+    WHERE taken.refused IS NULL AND b.feed = own.feed AND b.state NOT IN ('undone', 'discarded')"""
+_TO_DELIVER = f"""NOT EXISTS ({_TAKEN} AND taken.sha256 = e.sha256)
+    AND (e.sha256 IS NOT NULL OR NOT EXISTS ({_TAKEN} AND taken.name = e.name
+        AND b.id > own.id AND (taken.manifest = e.manifest) IS NOT FALSE))"""
+"""SQL: whether nobody has taken the content of a refused file `e` of the batch `own` since.
+
+One that was absent, or could not be read, has a name alone and what is stated of it."""
 
 
 def files_to_deliver(connection: psycopg.Connection, batches: Iterable[int]) -> list[Extract]:

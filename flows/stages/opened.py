@@ -96,7 +96,7 @@ def each_opened(
     """
     delivery = find_extracts(paths, settings.limits)
     statement = read_manifests(delivery)
-    unlike_manifest = {gap.name: gap.refusal for gap in statement.gaps}
+    unlike_manifest = {gap.name: gap for gap in statement.gaps}
     headers = headers_of(profile, settings)
     archived = store_all(delivery.sources, archive, settings.limits, lasting=lasting)
     for number, (source, stored) in enumerate(archived):
@@ -108,9 +108,9 @@ def each_opened(
             other = _open_stored(source.name, stored, settings, profile, headers, kind, entry=entry)
             one = one if other.refusal else other
         unlike = unlike_manifest.pop(source.name, None)
-        yield replace(one, refusal=unlike) if unlike and not one.refusal else one
-    for name, refusal in unlike_manifest.items():
-        yield Opened(name, refusal=refusal)
+        yield replace(one, refusal=unlike.refusal) if unlike and not one.refusal else one
+    for name, gap in unlike_manifest.items():
+        yield Opened(name, refusal=gap.refusal, entry=gap.entry)
     progress(len(delivery.sources), len(delivery.sources))
 
 

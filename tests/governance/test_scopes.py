@@ -1,5 +1,6 @@
 """One scope has one text, however it is typed, and its runs follow each other."""
 
+import json
 from dataclasses import replace
 from datetime import date
 from itertools import permutations, product
@@ -9,6 +10,7 @@ import pytest
 
 from connectors.errors import DayRefused, SettingsError
 from connectors.files.profile import DEFAULT
+from connectors.postgres.overview import list_overview
 from flows.stages.reconcile.held_against import baseline
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.scope import EVERYTHING, Scope, is_one_scope, scope_told
@@ -190,6 +192,30 @@ def test_files_that_were_refused_are_on_the_first_page_until_they_are_taken(
     named = replace(DEFAULT, columns={"Paid": "PaidAmount"})
     import_delivery(workspace, [str(other)], named)
     assert told_of_files(reconcile(workspace, asked).report) == []
+
+
+def test_a_listed_file_that_was_absent_is_on_the_first_page_until_it_came(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """It has no content that could come again: its name, and what is stated of it."""
+
+    def bring(rows: int, *names: str) -> None:
+        stated = {"files": {"pay.csv": {}, "other.csv": {"rows": rows}}}
+        (tmp_path / "manifest.json").write_text(json.dumps(stated))
+        for name in names:
+            write(tmp_path / name, *(line(number + len(name)) for number in range(rows)))
+        import_delivery(workspace, [str(tmp_path)], DEFAULT)
+
+    asked = Asked(Scope(), LAST, STRICT)
+    bring(2, "pay.csv")
+    (note,) = told_of_files(reconcile(workspace, asked).report)
+    assert "1 delivered file was refused" in note
+    bring(1, "other.csv")
+    assert told_of_files(reconcile(workspace, asked).report) == [note], "it is another one"
+    bring(2, "other.csv")
+    assert told_of_files(reconcile(workspace, asked).report) == []
+    with workspace.database.connect() as connection:
+        assert [one.to_deliver for one in list_overview(connection, 9)] == [0, 0, 0]
 
 
 def told_of_files(report: ReconciliationReport) -> list[str]:
